@@ -1,1 +1,25 @@
-fn main() {}
+//! Chores of this repository: what is generated, and what is kept tidy.
+//!
+//! `cargo run -p xtask -- tidy` checks the house rules; `-- generate` writes the codec from its schema files.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["tidy"] => xtask::tidy::main(false),
+        ["tidy", "--tighten"] => xtask::tidy::main(true),
+        _ => {
+            eprintln!("usage: cargo run -p xtask -- tidy [--tighten]");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(findings) => {
+            eprintln!("{findings}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! The chores as functions, so that the ordinary tests run them too.
+
+pub mod tidy;

@@ -1,0 +1,128 @@
+//! Who may depend on whom: DESIGN's ranks, checked against what cargo says is really linked.
+//!
+//! Dev-dependencies are free within a rank (tests may use what they like of lower ranks), ordinary ones are not.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+/// A crate of ours and what it may use of ours. A crate that is missing here is a finding.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("barnabas-base", &[]),
+    ("barnabas-wire", &["base"]),
+    ("barnabas-metadata", &["base", "wire"]),
+    ("barnabas-security", &["base", "metadata"]),
+    ("barnabas-partition", &["base"]),
+    ("barnabas-storage", &["base", "wire"]),
+    ("barnabas-coordinator", &["base", "wire", "metadata"]),
+    ("barnabas-quorum", &["base", "wire", "metadata"]),
+    ("barnabas-api", &["base", "wire", "metadata", "security"]),
+    ("barnabas-disk", &["base", "storage"]),
+    ("barnabas-net", &["base", "wire"]),
+    ("barnabas-client", &["base", "wire", "net"]),
+    ("barnabas-tools", &["base", "wire", "client"]),
+    ("barnabas-console", &["base", "wire", "client"]),
+    ("barnabas-bridge", &["base", "wire", "client"]),
+    (
+        "barnabas",
+        &[
+            "base",
+            "wire",
+            "metadata",
+            "security",
+            "partition",
+            "storage",
+            "coordinator",
+            "quorum",
+            "api",
+            "disk",
+            "net",
+            "tools",
+            "console",
+            "bridge",
+        ],
+    ),
+];
+
+/// What of other people's the core may use: data and arithmetic, nothing that touches the machine.
+const CORE_MAY_USE: &[&str] = &[
+    "bytes",
+    "crc-fast",
+    "crc32fast",
+    "flate2",
+    "foldhash",
+    "imbl",
+    "lz4_flex",
+    "smallvec",
+    "snap",
+    "thiserror",
+    "zstd",
+];
+
+/// Checks every package of the workspace; returns the line that says what was checked.
+pub fn check(root: &Path, findings: &mut Vec<String>) -> String {
+    let metadata = match cargo_metadata(root) {
+        Ok(metadata) => metadata,
+        Err(why) => {
+            findings.push(format!("cargo metadata: {why}"));
+            return String::new();
+        }
+    };
+    let allowed: BTreeMap<&str, &[&str]> = ARROWS.iter().copied().collect();
+    let documented = std::fs::read_to_string(root.join("docs/DEPENDENCIES.md")).unwrap_or_default();
+    let mut checked = 0;
+    for package in metadata["packages"].as_array().into_iter().flatten() {
+        let name = package["name"].as_str().unwrap_or_default();
+        let manifest = package["manifest_path"].as_str().unwrap_or_default();
+        let rank =
+            manifest.strip_prefix(&*root.to_string_lossy()).unwrap_or(manifest).trim_start_matches('/');
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            checked += 1;
+            let target = dependency["name"].as_str().unwrap_or_default();
+            let is_dev = dependency["kind"].as_str() == Some("dev");
+            if let Some(ours) = target.strip_prefix("barnabas-") {
+                if !is_dev {
+                    check_ours(name, ours, rank, &allowed, findings);
+                }
+                continue;
+            }
+            if rank.starts_with("core/") && !is_dev && !CORE_MAY_USE.contains(&target) {
+                findings.push(format!("{name} is core and may not depend on {target}"));
+            }
+            if !documented.contains(&format!("| {target} |")) {
+                findings.push(format!("{target} (used by {name}) has no line in docs/DEPENDENCIES.md"));
+            }
+        }
+    }
+    format!("arrows: {checked} dependencies of {} crates", allowed.len())
+}
+
+fn check_ours(
+    name: &str,
+    target: &str,
+    rank: &str,
+    allowed: &BTreeMap<&str, &[&str]>,
+    findings: &mut Vec<String>,
+) {
+    if rank.starts_with("lab/") || name == "xtask" {
+        return;
+    }
+    match allowed.get(name) {
+        Some(targets) if targets.contains(&target) => {}
+        Some(_) => findings.push(format!("{name} may not depend on {target}: DESIGN.md, the arrows")),
+        None => findings
+            .push(format!("{name} has no place among the arrows: DESIGN.md and xtask/src/tidy/arrows.rs")),
+    }
+}
+
+fn cargo_metadata(root: &Path) -> Result<serde_json::Value, String> {
+    let output = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()))
+        .args(["metadata", "--format-version", "1", "--no-deps"])
+        .current_dir(root)
+        .output()
+        .map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())
+}

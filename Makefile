@@ -1,0 +1,34 @@
+# One command for each thing. The names are a contract: people and CI call them.
+SHELL := /bin/bash
+CARGO ?= cargo
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: ## build, start one node on loopback with data in ./barnabas-data
+	@$(CARGO) build --release --locked -p barnabas
+	@exec target/release/barnabas server --first-steps
+
+test: ## everything that CI runs
+	@lab/test
+
+compat: ## client × scenario, beside Apache Kafka
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/compat/run --full
+
+kill-story: ## a million lines of a real log through ten kills
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/kill/run
+
+fuzz: ## ten minutes of hostile bytes (SECONDS_EACH=… to change)
+	@lab/fuzz/run
+
+golden: ## compare the codec with Apache's own classes, both ways
+	@lab/compat/golden/run
+
+bench-node: ## size, start and cost of one node beside Apache Kafka
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/bench/node/run
+
+.PHONY: help run test compat kill-story fuzz golden bench-node

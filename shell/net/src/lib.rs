@@ -1,1 +1,26 @@
-//! Not written yet.
+//! Sockets and frames: what stands between a client's TCP connection and the bytes of one request.
+//!
+//! Knows Kafka's framing (a 4-byte length, then that many bytes) and its listener syntax; knows no API, no broker and no
+//! partition. Every limit that a stranger could reach for is here: connections in total and per address, their rate, the
+//! size of a frame, the memory of all frames together.
+//!
+//! Always true:
+//! 1. nothing is reserved on the word of a length: a buffer grows as bytes arrive
+//! 2. a connection that waits holds no buffer
+//! 3. a limit slows the sender down or closes its connection; it never ends the process
+//!
+//! Produce path 0 of 5. After: shell/broker/src/connection.rs
+
+mod accept;
+mod budget;
+mod endpoint;
+mod frame_reader;
+mod frame_writer;
+
+pub use accept::{Acceptor, BindError, ConnectionLimits, ConnectionSlot, Gate, Refused, SocketOptions};
+pub use budget::{Budget, Claim};
+pub use endpoint::{
+    Endpoint, EndpointError, ListenerName, ProtocolMap, SecurityProtocol, parse_endpoints, parse_protocol_map,
+};
+pub use frame_reader::{FrameError, FrameReader};
+pub use frame_writer::FrameWriter;

@@ -1,0 +1,82 @@
+use super::*;
+use crate::Budget;
+use tokio::io::AsyncWriteExt;
+
+async fn pair() -> (TcpStream, TcpStream) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("binds");
+    let client = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("connects");
+    (client, listener.accept().await.expect("accepts").0)
+}
+
+fn frame(body: &[u8]) -> Vec<u8> {
+    let mut bytes = (body.len() as i32).to_be_bytes().to_vec();
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+#[tokio::test]
+async fn frames_come_out_as_they_went_in() {
+    let (mut client, server) = pair().await;
+    let budget = Budget::new(u64::MAX);
+    let mut reader = FrameReader::new(budget.claim(), 10_000_000);
+    let bodies: Vec<Vec<u8>> =
+        [0usize, 1, 3, 4096, 5_000_000, 17, 100_000].iter().map(|&size| vec![size as u8; size]).collect();
+    let sent: Vec<u8> = bodies.iter().flat_map(|body| frame(body)).collect();
+    let write = async move {
+        for chunk in sent.chunks(70_001) {
+            client.write_all(chunk).await.expect("writes");
+        }
+    };
+    let read = async {
+        let mut got = Vec::new();
+        while let Some((body, _claim)) = reader.next(&server).await.expect("frames") {
+            got.push(body.to_vec());
+        }
+        got
+    };
+    let ((), got) = tokio::join!(write, read);
+    assert!(got == bodies);
+    drop(reader);
+    assert_eq!(budget.claimed_bytes(), 0);
+}
+
+#[tokio::test]
+async fn a_length_is_not_believed() {
+    let (mut client, server) = pair().await;
+    let mut reader = FrameReader::new(Budget::new(u64::MAX).claim(), 100 << 20);
+    client.write_all(&(99i32 << 20).to_be_bytes()).await.expect("writes");
+    client.write_all(&[7; 100]).await.expect("writes");
+    let read = tokio::time::timeout(std::time::Duration::from_millis(50), reader.next(&server)).await;
+    assert!(read.is_err(), "waits for the rest");
+    assert!(reader.buffer.capacity() < 64 * 1024, "{}", reader.buffer.capacity());
+    drop(client);
+    assert!(matches!(reader.next(&server).await, Err(FrameError::Truncated { got: 104, .. })));
+}
+
+#[tokio::test]
+async fn lengths_that_cannot_be_end_the_connection() {
+    for (word, negative) in [(-1i32, true), (i32::MIN, true), (101, false), (i32::MAX, false)] {
+        let (mut client, server) = pair().await;
+        let mut reader = FrameReader::new(Budget::new(u64::MAX).claim(), 100);
+        client.write_all(&word.to_be_bytes()).await.expect("writes");
+        match reader.next(&server).await {
+            Err(FrameError::Negative { length }) => assert!(negative && length == word),
+            Err(FrameError::TooLarge { length, max: 100 }) => assert!(!negative && length == word),
+            other => panic!("{word}: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_waits_holds_nothing() {
+    let (mut client, server) = pair().await;
+    let budget = Budget::new(u64::MAX);
+    let mut reader = FrameReader::new(budget.claim(), 1000);
+    client.write_all(&frame(b"hello")).await.expect("writes");
+    let first = reader.next(&server).await.expect("a frame").expect("not closed");
+    assert_eq!(&first.0[..], b"hello");
+    drop(first);
+    let wait = tokio::time::timeout(std::time::Duration::from_millis(20), reader.next(&server)).await;
+    assert!(wait.is_err());
+    assert_eq!((reader.buffer.capacity(), budget.claimed_bytes()), (0, 0));
+}

@@ -1,0 +1,117 @@
+//! Writes answers: segments by reference, several answers in one `writev`.
+//!
+//! Holds what has been queued until the socket takes it; copies nothing. An empty writer holds no buffer.
+
+use bytes::{Buf, Bytes};
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use tokio::net::TcpStream;
+
+/// How many segments one system call is given. Linux takes up to 1024 (`UIO_MAXIOV`).
+const SEGMENTS_PER_CALL: usize = 64;
+
+/// Bytes on their way out of one connection.
+#[derive(Debug, Default)]
+pub struct FrameWriter {
+    segments: VecDeque<Bytes>,
+    queued_bytes: usize,
+}
+
+impl FrameWriter {
+    /// Queues one frame: its length, then its segments.
+    pub fn queue(&mut self, segments: impl IntoIterator<Item = Bytes>) {
+        for segment in segments {
+            if !segment.is_empty() {
+                self.queued_bytes += segment.len();
+                self.segments.push_back(segment);
+            }
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    pub fn queued_bytes(&self) -> usize {
+        self.queued_bytes
+    }
+
+    /// Gives the socket what is queued; returns the number of bytes written once the queue is empty.
+    ///
+    /// # Errors
+    /// Whatever the socket says; the connection is lost then.
+    pub async fn flush(&mut self, stream: &TcpStream) -> io::Result<usize> {
+        let mut written = 0;
+        while !self.segments.is_empty() {
+            match self.write_some(stream) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => written += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => stream.writable().await?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if self.segments.capacity() > SEGMENTS_PER_CALL {
+            self.segments = VecDeque::new();
+        }
+        Ok(written)
+    }
+
+    fn write_some(&mut self, stream: &TcpStream) -> io::Result<usize> {
+        let count = if self.segments.len() == 1 {
+            stream.try_write(&self.segments[0])?
+        } else {
+            let mut slices = [IoSlice::new(&[]); SEGMENTS_PER_CALL];
+            let used = self.segments.len().min(SEGMENTS_PER_CALL);
+            for (slice, segment) in slices.iter_mut().zip(&self.segments) {
+                *slice = IoSlice::new(segment);
+            }
+            stream.try_write_vectored(&slices[..used])?
+        };
+        self.take(count);
+        Ok(count)
+    }
+
+    fn take(&mut self, mut count: usize) {
+        self.queued_bytes -= count;
+        while count > 0 {
+            let first = self.segments.front_mut().expect("the socket takes no more than it was given");
+            if first.len() > count {
+                first.advance(count);
+                return;
+            }
+            count -= first.len();
+            self.segments.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncReadExt;
+
+    #[tokio::test]
+    async fn many_segments_arrive_in_order() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("binds");
+        let client = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("connects");
+        let (mut server, _) = listener.accept().await.expect("accepts");
+        let mut writer = FrameWriter::default();
+        let mut expected = Vec::new();
+        for number in 0..500u32 {
+            let segment = vec![number as u8; number as usize * 13];
+            expected.extend_from_slice(&segment);
+            writer.queue([Bytes::from(segment)]);
+        }
+        assert_eq!(writer.queued_bytes(), expected.len());
+        let read = async {
+            let mut got = vec![0; expected.len()];
+            server.read_exact(&mut got).await.expect("reads");
+            got
+        };
+        let (got, written) = tokio::join!(read, writer.flush(&client));
+        assert_eq!(got, expected);
+        assert_eq!(written.expect("written"), expected.len());
+        assert!(writer.is_empty() && writer.queued_bytes() == 0);
+    }
+}

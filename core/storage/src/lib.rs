@@ -1,1 +1,42 @@
-//! Not written yet.
+//! Partitions on disk, in Kafka's files: segments, indexes, checkpoints, recovery, retention.
+//!
+//! Knows nothing of leaders, replicas or requests: the partition worker says what to append (validated and numbered), which
+//! high watermark bounds retention, and when to sync. All access to the machine goes through [`Disk`]; nothing here has a
+//! clock, a thread or a lock. A [`Log`] has one owner.
+//!
+//! | file | answers |
+//! |---|---|
+//! | `disk.rs`, `memory_disk.rs` | what is asked of the machine, and a machine that tears and forgets |
+//! | `file_pool.rs` | which files are open, under a bound |
+//! | `batch.rs` | the header of a record batch |
+//! | `log.rs`, `log/` | one partition: append, read, roll, truncate, retain, recover |
+//! | `segment.rs`, `offset_index.rs`, `time_index.rs`, `transaction_index.rs` | one segment's files |
+//! | `producer_snapshot.rs`, `epoch_file.rs`, `partition_metadata.rs` | the small files beside segments |
+//! | `log_dir.rs`, `dir_name.rs`, `offset_checkpoint.rs`, `meta_properties.rs`, `clean_shutdown.rs` | a log directory as a whole |
+//!
+//! Produce path 5 of 5. Before: core/partition/src/partition.rs, by way of shell/broker/src/partition_worker.rs.
+
+mod dir_name;
+mod disk;
+mod error;
+mod file_pool;
+mod log;
+mod log_config;
+mod log_dir;
+mod meta_properties;
+mod producer_snapshot;
+mod transaction_index;
+
+pub use dir_name::{DirKind, PartitionDir};
+pub use disk::{DirEntry, Disk, DiskError, DiskErrorKind, DiskFile, DiskLock, DiskSpace, FileStat, OpenMode};
+pub use error::StorageError;
+pub use file_pool::FilePool;
+pub use log::{
+    Appended, BatchesRead, DelayedDelete, Dirty, FoundTimestamp, Log, LogPlace, LogPosition, OpenFrom,
+    Opened, SyncTicket, TailCut,
+};
+pub use log_config::{CleanupPolicy, LogConfig};
+pub use log_dir::LogDir;
+pub use meta_properties::MetaProperties;
+pub use producer_snapshot::ProducerEntry;
+pub use transaction_index::AbortedTransaction;

@@ -1,1 +1,1 @@
-//! Not written yet.
+//! [`barnabas_storage::Disk`] for Linux. Not written yet.

@@ -1,0 +1,151 @@
+//! What storage asks of the machine: files that are read and written at positions, directories, syncs, a lock.
+//!
+//! Small enough to fake: [`crate::MemoryDisk`] tears and loses what was not synced, shell/disk does it for Linux. All calls
+//! block; whoever must not block hands the handles to a thread that may.
+//!
+//! What a caller may rely on, and what every implementation keeps:
+//! 1. A written byte is durable once [`DiskFile::sync`] has returned after the write, and not before.
+//! 2. A file's name (made, renamed, removed) is durable once [`Disk::sync_dir`] of its directory has returned.
+//! 3. A handle stays good when its file is renamed or removed.
+//! 4. A failed sync is final: bytes that a failed sync covered may be gone although a later sync returns success (Linux
+//!    drops the dirty pages). Callers take the directory out of service; they never sync again and go on.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use barnabas_base::TimestampMs;
+use bytes::Bytes;
+
+/// A machine's file system, as far as storage needs it.
+pub trait Disk: Send + Sync + std::fmt::Debug {
+    /// # Errors
+    /// [`DiskErrorKind::NotFound`] without [`OpenMode::Create`]; a missing parent directory is `NotFound` always.
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn DiskFile>, DiskError>;
+    /// Names in `dir`, sorted.
+    fn list(&self, dir: &Path) -> Result<Vec<DirEntry>, DiskError>;
+    /// `None` where nothing has that name.
+    fn stat(&self, path: &Path) -> Result<Option<FileStat>, DiskError>;
+    /// Makes one directory; its parent must exist. One that exists already is left as it is.
+    fn create_dir(&self, dir: &Path) -> Result<(), DiskError>;
+    /// Replaces `to` if it exists.
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError>;
+    /// A file that is not there counts as removed.
+    fn remove_file(&self, path: &Path) -> Result<(), DiskError>;
+    /// Removes an empty directory; one that is not there counts as removed.
+    fn remove_dir(&self, dir: &Path) -> Result<(), DiskError>;
+    /// Makes the names in `dir` durable.
+    fn sync_dir(&self, dir: &Path) -> Result<(), DiskError>;
+    /// Room on the file system that holds `dir`.
+    fn space(&self, dir: &Path) -> Result<DiskSpace, DiskError>;
+    /// Takes the lock file at `path` (made if missing) until the returned value is dropped.
+    ///
+    /// # Errors
+    /// [`DiskErrorKind::Locked`]: another process holds it.
+    fn lock(&self, path: &Path) -> Result<Box<dyn DiskLock>, DiskError>;
+}
+
+/// One open file. Shared between threads: all calls carry their position.
+pub trait DiskFile: Send + Sync + std::fmt::Debug {
+    /// Fills `buffer` from `position`; fewer bytes only at the end of the file.
+    fn read_at(&self, position: u64, buffer: &mut [u8]) -> Result<usize, DiskError>;
+    /// `len` bytes from `position`; fewer only at the end of the file.
+    fn read_bytes(&self, position: u64, len: usize) -> Result<Bytes, DiskError> {
+        let mut buffer = vec![0; len];
+        let got = self.read_at(position, &mut buffer)?;
+        buffer.truncate(got);
+        Ok(Bytes::from(buffer))
+    }
+    /// Writes all of `parts`, one after another, from `position` on. After an error any part of it may be written.
+    fn write_at(&self, position: u64, parts: &[&[u8]]) -> Result<(), DiskError>;
+    /// Makes all that was written, and the length, durable (`fdatasync`).
+    fn sync(&self) -> Result<(), DiskError>;
+    /// Cuts or lengthens (with zeros).
+    fn set_len(&self, len: u64) -> Result<(), DiskError>;
+    fn len(&self) -> Result<u64, DiskError>;
+    /// Sets room aside from the start of the file up to `len` without changing its length, where the file system can.
+    fn allocate(&self, len: u64) -> Result<(), DiskError>;
+    /// The file descriptor, for `sendfile`; `None` where there is none.
+    fn raw_fd(&self) -> Option<i32> {
+        None
+    }
+}
+
+/// A lock on a directory; dropping it (or the end of the process) frees it.
+pub trait DiskLock: Send + Sync + std::fmt::Debug {}
+
+/// How [`Disk::open`] opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenMode {
+    /// To read; must exist.
+    Read,
+    /// To read and write; must exist.
+    Write,
+    /// To read and write; made if missing.
+    Create,
+    /// To read and write; made if missing, emptied if not.
+    Truncate,
+}
+
+/// A name in a directory.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DirEntry {
+    pub name: String,
+    pub is_dir: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileStat {
+    pub is_dir: bool,
+    pub len: u64,
+    pub modified: TimestampMs,
+}
+
+/// Bytes of a file system: all there are, and those that this process may still use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskSpace {
+    pub total: u64,
+    pub free: u64,
+}
+
+/// A call on the machine that failed: what was tried, on what, and how it failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("cannot {action} {}: {kind}", path.display())]
+pub struct DiskError {
+    /// A verb: "write", "sync".
+    pub action: &'static str,
+    pub path: PathBuf,
+    pub kind: DiskErrorKind,
+}
+
+impl DiskError {
+    pub fn new(action: &'static str, path: impl Into<PathBuf>, kind: DiskErrorKind) -> Self {
+        Self { action, path: path.into(), kind }
+    }
+
+    pub fn is_not_found(&self) -> bool {
+        self.kind == DiskErrorKind::NotFound
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DiskErrorKind {
+    #[error("there is no such file or directory")]
+    NotFound,
+    #[error("the disk is full or the quota is used up")]
+    Full,
+    #[error("permission is denied")]
+    Denied,
+    #[error("the file system is read-only")]
+    ReadOnly,
+    #[error("too many files are open: raise the limit of open files, or lower log.open.files.max")]
+    TooManyFiles,
+    #[error("another process holds the lock")]
+    Locked,
+    #[error("the directory is not empty")]
+    NotEmpty,
+    #[error("the device reports an input/output error")]
+    Device,
+    /// What the operating system said, by its number.
+    #[error("the operating system reports error {0}")]
+    System(i32),
+}

@@ -1,0 +1,61 @@
+//! What goes wrong in storage, for the operator: what, where, and what to do.
+
+use std::path::PathBuf;
+
+use barnabas_base::Offset;
+
+use crate::disk::{DiskError, DiskErrorKind};
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StorageError {
+    /// The machine refused. Whatever was being written is in doubt: the log that met this takes no more writes, and the
+    /// directory goes offline.
+    #[error(transparent)]
+    Disk(DiskError),
+    /// The log is as it was before the call; later calls may succeed.
+    #[error("the disk is full while writing {}: free space there or lower retention; nothing was kept of this write", .0.display())]
+    Full(PathBuf),
+    /// Bytes that were synced, or that a clean stop vouched for, are not what was written. Nothing was cut.
+    #[error(
+        "{} is damaged at byte {position} (offset {offset}): {what}; this was written and synced, so nothing is cut: \
+         restore the partition's directory from a copy, or remove it to give up its data",
+        file.display()
+    )]
+    Damaged { file: PathBuf, position: u64, offset: Offset, what: &'static str },
+    /// A small file that cannot be rebuilt from anything else.
+    #[error("{} is not readable as what it should be: {what}; {remedy}", file.display())]
+    BadFile { file: PathBuf, what: String, remedy: &'static str },
+    #[error("offset {requested} is outside of this log, which holds {start} up to {end}")]
+    OffsetOutOfRange { requested: Offset, start: Offset, end: Offset },
+    /// A bug of the caller or a follower out of step.
+    #[error("a batch that begins at offset {found} cannot follow a log that ends at {end}")]
+    OutOfOrder { found: Offset, end: Offset },
+    /// Bytes that were handed in to be written are no whole batches.
+    #[error("the bytes to append are no whole record batches: {0}")]
+    NotBatches(&'static str),
+    #[error(
+        "{bytes} bytes do not fit into a segment of {segment_bytes}: raise segment.bytes or send less at once"
+    )]
+    TooLargeForSegment { bytes: u64, segment_bytes: u32 },
+    /// An earlier write or sync failed, and that is final.
+    #[error("{} takes no more writes, since an earlier write or sync there failed: check the disk, then restart", .0.display())]
+    Failed(PathBuf),
+    #[error(
+        "{} is in use by another process: stop it, or choose another directory in log.dirs",
+        .0.display()
+    )]
+    Locked(PathBuf),
+    /// A directory that belongs to somebody else.
+    #[error("{} belongs to {found}, not to {expected}: {remedy}", place.display())]
+    WrongOwner { place: PathBuf, found: String, expected: String, remedy: &'static str },
+}
+
+impl From<DiskError> for StorageError {
+    fn from(error: DiskError) -> Self {
+        match error.kind {
+            DiskErrorKind::Full => Self::Full(error.path),
+            DiskErrorKind::Locked => Self::Locked(error.path),
+            _ => Self::Disk(error),
+        }
+    }
+}

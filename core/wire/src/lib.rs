@@ -1,1 +1,3 @@
-//! Not written yet.
+//! Kafka messages, records and record batches ↔ bytes.
+
+pub mod records;

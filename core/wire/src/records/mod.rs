@@ -1,0 +1,35 @@
+//! Records and record batches: Kafka's unit of storage, of transfer and of checking.
+//!
+//! | file | answers |
+//! |---|---|
+//! | `header` | what do the 61 bytes before the records say; how is a received batch numbered |
+//! | `batch` | where does each batch of a run begin and end |
+//! | `record` | which records does a batch hold |
+//! | `builder` | how are records made a batch |
+//! | `compression` | how are records inflated and deflated, and where is the limit |
+//! | `crc` | is it what was sent |
+//!
+//! Record bytes are slices of the frame or segment that they came in and are not copied, inflated or decoded unless a
+//! rule must see them.
+
+mod batch;
+mod builder;
+pub mod compression;
+mod crc;
+mod error;
+mod header;
+mod lz4;
+mod record;
+mod snappy;
+mod varint;
+
+pub use batch::{Batch, Batches, Entries, Entry, Torn, batches, entries};
+pub use builder::{BatchBuilder, BatchOptions};
+pub use compression::{Codec, Compression};
+pub use crc::{crc32, crc32c};
+pub use error::BatchError;
+pub use header::{
+    Attributes, BatchHeader, HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC_AT, TimestampType, check_crc,
+    number_in_place,
+};
+pub use record::{HeaderRef, RecordIter, RecordRef, Records};

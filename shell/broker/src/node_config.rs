@@ -1,0 +1,247 @@
+//! The settings as the node uses them: roles, names, directories, sockets. Every value judged before anything is touched.
+//!
+//! Limits and intervals are not here: whoever applies them reads them from core/metadata's definitions through
+//! [`crate::broker_values`]. Source: Kafka `KafkaConfig`, `KRaftConfigs`, `QuorumConfig`.
+
+mod listeners;
+
+pub use listeners::{Listener, Listeners};
+
+use crate::settings::{ConfigError, Settings};
+use barnabas_base::{BrokerId, Text};
+use std::path::{Path, PathBuf};
+
+/// Where a node without a configuration file keeps its data.
+const DEFAULT_DIRECTORY: &str = "./barnabas-data";
+
+/// One node, as its operator described it.
+#[derive(Debug, Clone)]
+pub struct NodeConfig {
+    pub node_id: BrokerId,
+    pub rack: Option<Text>,
+    pub is_broker: bool,
+    pub is_controller: bool,
+    pub listeners: Listeners,
+    pub log_dirs: Vec<PathBuf>,
+    pub metadata_log_dir: PathBuf,
+    /// Whether the quorum's voters stand in the file (kraft.version 0) and not in the metadata log.
+    pub has_static_voters: bool,
+    /// A directory without meta.properties is formatted at the start instead of refusing it.
+    pub formats_itself: bool,
+    pub settings: Settings,
+}
+
+impl NodeConfig {
+    /// The node of `barnabas server` without a file.
+    ///
+    /// # Errors
+    /// An override that cannot be.
+    pub fn without_file(mut settings: Settings) -> Result<Self, ConfigError> {
+        settings.set_default("process.roles", "broker,controller");
+        settings.set_default("node.id", "1");
+        settings.set_default("controller.listener.names", "CONTROLLER");
+        settings.set_default("listeners", "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093");
+        if settings.get("log.dir").is_none() {
+            settings.set_default("log.dirs", DEFAULT_DIRECTORY);
+        }
+        // One node: internal topics cannot have Kafka's default of three replicas.
+        for key in [
+            "offsets.topic.replication.factor",
+            "transaction.state.log.replication.factor",
+            "transaction.state.log.min.isr",
+        ] {
+            settings.set_default(key, "1");
+        }
+        let mut config = Self::read(settings)?;
+        config.formats_itself = true;
+        Ok(config)
+    }
+
+    /// # Errors
+    /// The first value that cannot be or contradicts another.
+    pub fn read(settings: Settings) -> Result<Self, ConfigError> {
+        let (is_broker, is_controller) = roles(&settings)?;
+        let node_id = node_id(&settings)?;
+        let listeners = listeners::read(&settings, is_broker, is_controller)?;
+        let log_dirs = log_dirs(&settings)?;
+        let metadata_log_dir =
+            settings.get("metadata.log.dir").map_or_else(|| log_dirs[0].clone(), PathBuf::from);
+        let has_static_voters = voters(&settings, node_id)?;
+        let rack = settings.get("broker.rack").filter(|rack| !rack.is_empty()).map(Text::from);
+        Ok(Self {
+            node_id,
+            rack,
+            is_broker,
+            is_controller,
+            listeners,
+            log_dirs,
+            metadata_log_dir,
+            has_static_voters,
+            formats_itself: false,
+            settings,
+        })
+    }
+
+    /// Every directory of the node, the metadata log's included, each once.
+    pub fn directories(&self) -> Vec<&Path> {
+        let mut directories: Vec<&Path> = self.log_dirs.iter().map(PathBuf::as_path).collect();
+        if !directories.contains(&self.metadata_log_dir.as_path()) {
+            directories.push(&self.metadata_log_dir);
+        }
+        directories
+    }
+}
+
+fn roles(settings: &Settings) -> Result<(bool, bool), ConfigError> {
+    const KEY: &str = "process.roles";
+    const EXAMPLE: &str = "process.roles=broker,controller";
+    let Some(text) = settings.get(KEY).filter(|text| !text.is_empty()) else {
+        let hint = "is not set; a node with ZooKeeper, which Kafka 4 dropped, is not available";
+        return Err(ConfigError::value(KEY, hint, EXAMPLE));
+    };
+    let mut is_broker = false;
+    let mut is_controller = false;
+    for role in text.split(',').map(str::trim) {
+        let seen = match role {
+            "broker" => &mut is_broker,
+            "controller" => &mut is_controller,
+            other => {
+                let problem = format!("'{other}' is no role: expected broker, controller, or both");
+                return Err(ConfigError::value(KEY, problem, EXAMPLE));
+            }
+        };
+        if std::mem::replace(seen, true) {
+            return Err(ConfigError::value(KEY, format!("'{role}' stands there twice"), EXAMPLE));
+        }
+    }
+    if !(is_broker && is_controller) {
+        let problem = format!(
+            "'{text}': a node that is only one of the two is not available yet; this version runs both in one"
+        );
+        return Err(ConfigError::value(KEY, problem, EXAMPLE));
+    }
+    Ok((is_broker, is_controller))
+}
+
+fn node_id(settings: &Settings) -> Result<BrokerId, ConfigError> {
+    let of = |key: &str| -> Result<Option<i32>, ConfigError> {
+        let Some(text) = settings.get(key) else { return Ok(None) };
+        let id = text.parse::<i32>().ok().filter(|id| *id >= 0);
+        id.map(Some).ok_or_else(|| {
+            ConfigError::value(key, format!("'{text}' is no whole number from 0 on"), format!("{key}=1"))
+        })
+    };
+    match (of("node.id")?, of("broker.id")?) {
+        (Some(node), Some(broker)) if node != broker => {
+            Err(ConfigError::value("broker.id", format!("{broker} contradicts node.id={node}"), "node.id=1"))
+        }
+        (Some(id), _) | (None, Some(id)) => Ok(BrokerId(id)),
+        (None, None) => Err(ConfigError::value("node.id", "is not set", "node.id=1")),
+    }
+}
+
+fn log_dirs(settings: &Settings) -> Result<Vec<PathBuf>, ConfigError> {
+    const DEFAULT: &str = "/tmp/kafka-logs";
+    let (key, text) = match (settings.get("log.dirs"), settings.get("log.dir")) {
+        (Some(text), _) => ("log.dirs", text),
+        (None, Some(text)) => ("log.dir", text),
+        (None, None) => ("log.dirs", DEFAULT),
+    };
+    let mut directories: Vec<PathBuf> = Vec::new();
+    for directory in text.split(',').map(str::trim).filter(|directory| !directory.is_empty()) {
+        let directory = PathBuf::from(directory);
+        if directories.contains(&directory) {
+            let problem = format!("{} stands there twice", directory.display());
+            return Err(ConfigError::value(key, problem, format!("{key}=/data/1,/data/2")));
+        }
+        directories.push(directory);
+    }
+    if directories.is_empty() {
+        return Err(ConfigError::value(key, "names no directory", format!("{key}=/var/lib/barnabas")));
+    }
+    Ok(directories)
+}
+
+/// Judges the quorum's keys; returns whether the voters stand in the file.
+fn voters(settings: &Settings, node_id: BrokerId) -> Result<bool, ConfigError> {
+    const KEY: &str = "controller.quorum.voters";
+    const EXAMPLE: &str = "controller.quorum.voters=1@localhost:9093";
+    let Some(text) = settings.get(KEY).filter(|text| !text.is_empty()) else { return Ok(false) };
+    let mut ids = Vec::new();
+    for entry in text.split(',').map(str::trim) {
+        let id = entry.split_once('@').and_then(|(id, address)| {
+            let (host, port) = address.rsplit_once(':')?;
+            port.parse::<u16>().ok().filter(|_| !host.is_empty())?;
+            id.parse::<i32>().ok()
+        });
+        let problem = || format!("'{entry}' is no voter: expected ID@HOST:PORT");
+        ids.push(id.ok_or_else(|| ConfigError::value(KEY, problem(), EXAMPLE))?);
+    }
+    if !ids.contains(&node_id.get()) {
+        let problem =
+            format!("process.roles holds controller, but node.id={node_id} is no voter of '{text}'");
+        return Err(ConfigError::value(KEY, problem, format!("{KEY}={node_id}@localhost:9093")));
+    }
+    if ids.len() > 1 {
+        let problem =
+            "a quorum of several controllers is not available yet; this version runs a quorum of one";
+        return Err(ConfigError::value(KEY, problem, format!("{KEY}={node_id}@localhost:9093")));
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(pairs: &[(&str, &str)]) -> Result<NodeConfig, ConfigError> {
+        let mut settings = Settings::default();
+        settings.set("process.roles", "broker,controller");
+        settings.set("node.id", "1");
+        settings.set("listeners", "PLAINTEXT://:9092,CONTROLLER://:9093");
+        settings.set("controller.listener.names", "CONTROLLER");
+        for (key, value) in pairs {
+            settings.set(key, value);
+        }
+        NodeConfig::read(settings)
+    }
+
+    fn refused(pairs: &[(&str, &str)]) -> String {
+        with(pairs).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn a_node_without_a_file_is_one_combined_node_on_loopback() {
+        let config = NodeConfig::without_file(Settings::default()).expect("sound");
+        assert!(config.is_broker && config.is_controller && config.formats_itself);
+        assert_eq!(config.log_dirs, [PathBuf::from(DEFAULT_DIRECTORY)]);
+        let shown: Vec<_> =
+            config.listeners.all.iter().map(|listener| listener.endpoint.to_string()).collect();
+        assert_eq!(shown, ["PLAINTEXT://localhost:9092", "CONTROLLER://localhost:9093"]);
+    }
+
+    #[test]
+    fn refusals_name_key_problem_and_example() {
+        assert!(refused(&[("process.roles", "broker")]).starts_with("process.roles: "));
+        assert!(refused(&[("process.roles", "zookeeper")]).contains("Example: process.roles="));
+        assert!(refused(&[("node.id", "-1")]).starts_with("node.id: '-1'"));
+        assert!(refused(&[("broker.id", "2")]).contains("contradicts node.id=1"));
+        assert!(refused(&[("log.dirs", "/a,/a")]).contains("twice"));
+        assert!(refused(&[("log.dirs", " , ")]).contains("names no directory"));
+        assert!(refused(&[("controller.quorum.voters", "2@h:1")]).contains("no voter"));
+        assert!(refused(&[("controller.quorum.voters", "1@h:1,2@h:2")]).contains("not available yet"));
+        assert!(refused(&[("controller.quorum.voters", "x")]).contains("ID@HOST:PORT"));
+    }
+
+    #[test]
+    fn directories_and_voters_are_read() {
+        let config = with(&[
+            ("log.dirs", "/a, /b"),
+            ("metadata.log.dir", "/m"),
+            ("controller.quorum.voters", "1@localhost:9093"),
+        ])
+        .expect("sound");
+        assert!(config.has_static_voters);
+        assert_eq!(config.directories(), [Path::new("/a"), Path::new("/b"), Path::new("/m")]);
+    }
+}

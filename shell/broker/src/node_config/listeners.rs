@@ -1,0 +1,312 @@
+//! Which sockets a node opens and what it tells others: `listeners`, `advertised.listeners`, the protocol map, the names of
+//! the controllers' and the brokers' own listeners, judged together.
+//!
+//! Source: Kafka `KafkaConfig.validateValues`, `AbstractKafkaConfig`, `SocketServerConfigs`.
+
+use crate::settings::{ConfigError, Settings};
+use barnabas_net::{
+    Endpoint, ListenerName, ProtocolMap, SecurityProtocol, parse_endpoints, parse_protocol_map,
+};
+
+const LISTENERS: &str = "listeners";
+const ADVERTISED: &str = "advertised.listeners";
+const PROTOCOL_MAP: &str = "listener.security.protocol.map";
+const CONTROLLER_NAMES: &str = "controller.listener.names";
+const INTER_BROKER: &str = "inter.broker.listener.name";
+const INTER_BROKER_PROTOCOL: &str = "security.inter.broker.protocol";
+
+const LISTENERS_EXAMPLE: &str = "listeners=PLAINTEXT://:9092,CONTROLLER://:9093";
+
+/// One socket to be opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listener {
+    pub endpoint: Endpoint,
+    pub protocol: SecurityProtocol,
+    /// Serves the controller's requests, and no client's.
+    pub is_controller: bool,
+}
+
+/// All sockets of the node, and the names others know them by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listeners {
+    pub all: Vec<Listener>,
+    /// What the broker registers: an empty host or port 0 is filled in once the socket is bound.
+    pub advertised: Vec<(Endpoint, SecurityProtocol)>,
+    pub inter_broker: ListenerName,
+    pub controller_names: Vec<ListenerName>,
+}
+
+/// Reads and judges every key about listeners.
+///
+/// # Errors
+/// A value that cannot be, contradicts another, or names a protocol that this version does not speak.
+pub fn read(settings: &Settings, is_broker: bool, is_controller: bool) -> Result<Listeners, ConfigError> {
+    let controller_names = names(settings.get(CONTROLLER_NAMES).unwrap_or(""));
+    if controller_names.is_empty() {
+        return Err(ConfigError::value(
+            CONTROLLER_NAMES,
+            "must name the listener that controllers are reached at",
+            "controller.listener.names=CONTROLLER",
+        ));
+    }
+    let listed = endpoints(settings, LISTENERS)?.unwrap_or_else(|| default_listeners(is_broker));
+    let protocols = protocol_map(settings, &listed, &controller_names)?;
+    let mut all = Vec::new();
+    for endpoint in listed {
+        let protocol = protocol_of(&protocols, &endpoint.listener)?;
+        let is_controller = controller_names.contains(&endpoint.listener);
+        all.push(Listener { endpoint, protocol, is_controller });
+    }
+    check_ports(&all)?;
+    check_roles(&all, &controller_names, is_broker, is_controller)?;
+    let advertised = advertised(settings, &all, &protocols, &controller_names)?;
+    let inter_broker = inter_broker(settings, &advertised, &controller_names, is_broker)?;
+    Ok(Listeners { all, advertised, inter_broker, controller_names })
+}
+
+fn names(text: &str) -> Vec<ListenerName> {
+    text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(ListenerName::new).collect()
+}
+
+fn endpoints(settings: &Settings, key: &str) -> Result<Option<Vec<Endpoint>>, ConfigError> {
+    let Some(text) = settings.get(key).filter(|text| !text.is_empty()) else { return Ok(None) };
+    let parsed = parse_endpoints(text);
+    parsed.map(Some).map_err(|error| {
+        ConfigError::value(key, error.to_string(), LISTENERS_EXAMPLE.replacen(LISTENERS, key, 1))
+    })
+}
+
+fn default_listeners(is_broker: bool) -> Vec<Endpoint> {
+    let plaintext = Endpoint { listener: ListenerName::new("PLAINTEXT"), host: String::new(), port: 9092 };
+    if is_broker { vec![plaintext] } else { Vec::new() }
+}
+
+fn protocol_map(
+    settings: &Settings,
+    listed: &[Endpoint],
+    controller_names: &[ListenerName],
+) -> Result<ProtocolMap, ConfigError> {
+    if let Some(text) = settings.get(PROTOCOL_MAP) {
+        return parse_protocol_map(text).map_err(|error| {
+            ConfigError::value(
+                PROTOCOL_MAP,
+                error.to_string(),
+                "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            )
+        });
+    }
+    // Without a map, Kafka takes controllers' listeners for plaintext unless another listener is protected (KIP-590).
+    let mut map = ProtocolMap::default();
+    let is_protected = |endpoint: &Endpoint| {
+        map.get(&endpoint.listener).is_some_and(|protocol| protocol != SecurityProtocol::Plaintext)
+    };
+    if !listed.iter().any(is_protected) {
+        for name in controller_names {
+            map.insert_if_absent(name.clone(), SecurityProtocol::Plaintext);
+        }
+    }
+    Ok(map)
+}
+
+fn protocol_of(protocols: &ProtocolMap, listener: &ListenerName) -> Result<SecurityProtocol, ConfigError> {
+    let Some(protocol) = protocols.get(listener) else {
+        return Err(ConfigError::value(
+            PROTOCOL_MAP,
+            format!("holds no protocol for the listener {listener}"),
+            format!("listener.security.protocol.map={listener}:PLAINTEXT"),
+        ));
+    };
+    if !protocol.is_available() {
+        return Err(ConfigError::value(
+            LISTENERS,
+            format!(
+                "{listener} asks for {protocol}, which this version does not speak yet; it speaks PLAINTEXT"
+            ),
+            "listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
+        ));
+    }
+    Ok(protocol)
+}
+
+fn check_ports(all: &[Listener]) -> Result<(), ConfigError> {
+    for (index, one) in all.iter().enumerate() {
+        let port = one.endpoint.port;
+        let clash = all[..index].iter().find(|other| {
+            port != 0 && other.endpoint.port == port && other.endpoint.listener != one.endpoint.listener
+        });
+        if let Some(other) = clash {
+            return Err(ConfigError::value(
+                LISTENERS,
+                format!("{} and {} have the same port", other.endpoint, one.endpoint),
+                LISTENERS_EXAMPLE,
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_roles(
+    all: &[Listener],
+    controller_names: &[ListenerName],
+    is_broker: bool,
+    is_controller: bool,
+) -> Result<(), ConfigError> {
+    if is_controller && !all.iter().any(|listener| listener.is_controller) {
+        let name = &controller_names[0];
+        return Err(ConfigError::value(
+            LISTENERS,
+            format!(
+                "process.roles holds controller, but no listener is called {name} (controller.listener.names)"
+            ),
+            format!("listeners=PLAINTEXT://:9092,{name}://:9093"),
+        ));
+    }
+    if is_broker && all.iter().all(|listener| listener.is_controller) {
+        return Err(ConfigError::value(
+            LISTENERS,
+            "process.roles holds broker, but every listener is a controller's (controller.listener.names)",
+            LISTENERS_EXAMPLE,
+        ));
+    }
+    Ok(())
+}
+
+fn advertised(
+    settings: &Settings,
+    all: &[Listener],
+    protocols: &ProtocolMap,
+    controller_names: &[ListenerName],
+) -> Result<Vec<(Endpoint, SecurityProtocol)>, ConfigError> {
+    let listed = endpoints(settings, ADVERTISED)?;
+    let bound = || all.iter().filter(|listener| !listener.is_controller).map(|l| l.endpoint.clone());
+    let listed = listed.unwrap_or_else(|| bound().collect());
+    let mut advertised = Vec::new();
+    for endpoint in listed {
+        // A combined node may list its controller listener too; clients are never told of it.
+        if controller_names.contains(&endpoint.listener) {
+            continue;
+        }
+        if !all.iter().any(|listener| listener.endpoint.listener == endpoint.listener) {
+            return Err(ConfigError::value(
+                ADVERTISED,
+                format!("{} is advertised, but no listener has this name", endpoint.listener),
+                "advertised.listeners=PLAINTEXT://broker1.example.com:9092",
+            ));
+        }
+        if settings.get(ADVERTISED).is_some() && matches!(endpoint.host.as_str(), "0.0.0.0" | "::") {
+            return Err(ConfigError::value(
+                ADVERTISED,
+                format!("no client can connect to {}", endpoint.host),
+                "advertised.listeners=PLAINTEXT://broker1.example.com:9092",
+            ));
+        }
+        let protocol = protocol_of(protocols, &endpoint.listener)?;
+        advertised.push((endpoint, protocol));
+    }
+    Ok(advertised)
+}
+
+fn inter_broker(
+    settings: &Settings,
+    advertised: &[(Endpoint, SecurityProtocol)],
+    controller_names: &[ListenerName],
+    is_broker: bool,
+) -> Result<ListenerName, ConfigError> {
+    let named = settings.get(INTER_BROKER);
+    if named.is_some() && settings.get(INTER_BROKER_PROTOCOL).is_some() {
+        return Err(ConfigError::value(
+            INTER_BROKER,
+            "contradicts security.inter.broker.protocol: only one of the two can be set",
+            "inter.broker.listener.name=PLAINTEXT",
+        ));
+    }
+    let name = named.or(settings.get(INTER_BROKER_PROTOCOL)).unwrap_or("PLAINTEXT");
+    let name = ListenerName::new(name);
+    if controller_names.contains(&name) && is_broker {
+        return Err(ConfigError::value(
+            INTER_BROKER,
+            format!("{name} is a controller's listener (controller.listener.names)"),
+            "inter.broker.listener.name=PLAINTEXT",
+        ));
+    }
+    if is_broker && !advertised.iter().any(|(endpoint, _)| endpoint.listener == name) {
+        let first = advertised.first().map_or("PLAINTEXT", |(endpoint, _)| endpoint.listener.as_str());
+        return Err(ConfigError::value(
+            INTER_BROKER,
+            format!("{name} is not among the advertised listeners"),
+            format!("inter.broker.listener.name={first}"),
+        ));
+    }
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(pairs: &[(&str, &str)]) -> Settings {
+        let mut settings = Settings::default();
+        settings.set("controller.listener.names", "CONTROLLER");
+        for (key, value) in pairs {
+            settings.set(key, value);
+        }
+        settings
+    }
+
+    fn key_of_error(pairs: &[(&str, &str)]) -> String {
+        match read(&settings(pairs), true, true) {
+            Err(ConfigError::Value { key, .. }) => key,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_sample_server_properties_is_understood() {
+        let listeners = read(
+            &settings(&[
+                ("listeners", "PLAINTEXT://:9092,CONTROLLER://:9093"),
+                ("advertised.listeners", "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093"),
+                ("inter.broker.listener.name", "PLAINTEXT"),
+                ("listener.security.protocol.map", "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL"),
+            ]),
+            true,
+            true,
+        )
+        .expect("sound");
+        assert_eq!(listeners.all.len(), 2);
+        assert!(listeners.all[1].is_controller);
+        let advertised: Vec<_> = listeners.advertised.iter().map(|(e, _)| e.to_string()).collect();
+        assert_eq!(advertised, ["PLAINTEXT://localhost:9092"]);
+    }
+
+    #[test]
+    fn contradictions_name_their_key() {
+        let both = ("listeners", "PLAINTEXT://:9092,CONTROLLER://:9093");
+        assert_eq!(key_of_error(&[("listeners", "PLAINTEXT://:9092")]), "listeners");
+        assert_eq!(key_of_error(&[("listeners", "CONTROLLER://:9092")]), "listeners");
+        assert_eq!(key_of_error(&[("listeners", "PLAINTEXT://:1,CONTROLLER://:1")]), "listeners");
+        assert_eq!(key_of_error(&[("listeners", "SSL://:1,CONTROLLER://:2")]), "listeners");
+        assert_eq!(
+            key_of_error(&[("listeners", "X://:1,CONTROLLER://:2")]),
+            "listener.security.protocol.map"
+        );
+        assert_eq!(key_of_error(&[both, ("controller.listener.names", "")]), "controller.listener.names");
+        assert_eq!(key_of_error(&[both, ("advertised.listeners", "Y://h:1")]), "advertised.listeners");
+        assert_eq!(
+            key_of_error(&[both, ("advertised.listeners", "PLAINTEXT://0.0.0.0:1")]),
+            "advertised.listeners"
+        );
+        assert_eq!(
+            key_of_error(&[both, ("inter.broker.listener.name", "CONTROLLER")]),
+            "inter.broker.listener.name"
+        );
+        assert_eq!(
+            key_of_error(&[
+                both,
+                ("inter.broker.listener.name", "PLAINTEXT"),
+                ("security.inter.broker.protocol", "PLAINTEXT")
+            ]),
+            "inter.broker.listener.name"
+        );
+    }
+}

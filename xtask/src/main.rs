@@ -10,8 +10,10 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["tidy"] => xtask::tidy::main(false),
         ["tidy", "--tighten"] => xtask::tidy::main(true),
+        ["generate"] => xtask::generate::main(false),
+        ["generate", "--check"] => xtask::generate::main(true),
         _ => {
-            eprintln!("usage: cargo run -p xtask -- tidy [--tighten]");
+            eprintln!("usage: cargo run -p xtask -- tidy [--tighten] | generate [--check]");
             return ExitCode::from(2);
         }
     };

@@ -203,7 +203,7 @@ impl BatchHeader {
     }
 
     pub fn has_producer_id(&self) -> bool {
-        self.producer_id != ProducerId::NONE
+        self.producer_id.is_some()
     }
 }
 

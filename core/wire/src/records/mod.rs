@@ -6,7 +6,10 @@
 //! | `batch` | where does each batch of a run begin and end |
 //! | `record` | which records does a batch hold |
 //! | `builder` | how are records made a batch |
-//! | `compression` | how are records inflated and deflated, and where is the limit |
+//! | `compression`, `snappy`, `lz4` | how are records inflated and deflated, and where is the limit |
+//! | `message_set`, `down_convert` | how do clients older than Kafka 0.11 say the same |
+//! | `control` | what does the log say about itself |
+//! | `validate` | may this be appended, and as what bytes |
 //! | `crc` | is it what was sent |
 //!
 //! Record bytes are slices of the frame or segment that they came in and are not copied, inflated or decoded unless a
@@ -15,21 +18,35 @@
 mod batch;
 mod builder;
 pub mod compression;
+mod control;
 mod crc;
+mod down_convert;
 mod error;
 mod header;
 mod lz4;
+mod message_set;
 mod record;
 mod snappy;
+mod validate;
 mod varint;
+
+#[cfg(test)]
+mod tests;
 
 pub use batch::{Batch, Batches, Entries, Entry, Torn, batches, entries};
 pub use builder::{BatchBuilder, BatchOptions};
 pub use compression::{Codec, Compression};
+pub use control::{ControlType, EndTxnMarker, control_batch};
 pub use crc::{crc32, crc32c};
+pub use down_convert::{DownConvertError, down_convert};
 pub use error::BatchError;
 pub use header::{
     Attributes, BatchHeader, HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC_AT, TimestampType, check_crc,
     number_in_place,
 };
+pub use message_set::{Message, Messages};
 pub use record::{HeaderRef, RecordIter, RecordRef, Records};
+pub use validate::{
+    BatchOrigin, RECORD_ERRORS_MAX, ReadyBatch, RecordError, RecordValidation, Refusal, Rules, Validated,
+    validate_produce,
+};

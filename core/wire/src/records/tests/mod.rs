@@ -1,0 +1,1 @@
+//! What the files of `records` promise, tried from outside.

@@ -1,0 +1,85 @@
+//! Messages of the formats 0 and 1 made one v2 batch, checked on the way.
+//!
+//! All uncompressed messages of a partition become one batch, as in Kafka 3.9. Compressed ones must come alone.
+
+use super::records::{append_time, finish};
+use super::{RecordFaults, Refusal, Rules, Validated, check_record, magic_of};
+use crate::records::{BatchBuilder, BatchError, BatchOptions, Codec, Compression, Entry, Message, entries};
+use barnabas_base::ErrorCode;
+use bytes::Bytes;
+
+/// Converts `records`, whose first entry is a message of format 0 or 1 and whose sizes and outer CRCs are right.
+pub(super) fn convert(records: Bytes, rules: &Rules) -> Result<Validated, Refusal> {
+    let source = check_wrappers(&records)?;
+    let compression = rules.compression.unwrap_or(Compression::of(source));
+    let options = BatchOptions { compression, append_time: append_time(rules), ..BatchOptions::default() };
+    let mut builder = BatchBuilder::new(options);
+    for entry in entries(records) {
+        let Entry::Message(bytes) = entry.map_err(|error| Refusal::corrupt(&error))? else {
+            return Err(Refusal::invalid("a batch of another magic follows"));
+        };
+        let message = Message::parse(bytes).map_err(|error| Refusal::corrupt(&error))?;
+        convert_one(&message, &mut builder, rules)?;
+    }
+    finish(builder)
+}
+
+/// All of one magic, and a compressed set alone. The codec that came last comes back.
+fn check_wrappers(records: &Bytes) -> Result<Codec, Refusal> {
+    let mut source = Codec::None;
+    let mut count = 0;
+    let mut first_magic = None;
+    let mut one_magic = true;
+    for entry in entries(records.clone()) {
+        let entry = entry.map_err(|error| Refusal::corrupt(&error))?;
+        one_magic &= *first_magic.get_or_insert(magic_of(&entry)) == magic_of(&entry);
+        count += 1;
+        let codec = match &entry {
+            Entry::Batch(batch) => batch.header().attributes.codec(),
+            Entry::Message(bytes) => Message::parse(bytes.clone()).and_then(|message| message.codec()),
+        };
+        match codec.map_err(|error| Refusal::invalid(error.to_string()))? {
+            Codec::None => {}
+            codec => source = codec,
+        }
+    }
+    if source != Codec::None && count > 1 {
+        return Err(Refusal::invalid("a compressed message set must come alone"));
+    }
+    if one_magic {
+        Ok(source)
+    } else {
+        Err(Refusal::invalid("messages of different magic for one partition"))
+    }
+}
+
+/// Adds the messages of one wrapper, or one plain message. Record errors count from the wrapper's first message.
+fn convert_one(outer: &Message, builder: &mut BatchBuilder, rules: &Rules) -> Result<(), Refusal> {
+    let is_compressed = outer.codec() != Ok(Codec::None);
+    let mut faults = RecordFaults::default();
+    for (index, message) in outer.open().map_err(refuse)?.enumerate() {
+        let message = message.map_err(refuse)?;
+        if is_compressed {
+            message.check_crc().map_err(refuse)?;
+        }
+        if message.magic != outer.magic {
+            let text = format!("magic {} inside a set of magic {}", message.magic, outer.magic);
+            faults.add(index, ErrorCode::InvalidRecord, text);
+            continue;
+        }
+        let (has_key, date) = (message.key.is_some(), message.timestamp);
+        check_record(&mut faults, index, has_key, date, outer.timestamp_type, rules);
+        if faults.found == 0 {
+            builder.push(date, message.key.as_deref(), message.value.as_deref(), &[]);
+        }
+    }
+    faults.finish()
+}
+
+/// A wrong CRC or size inside a set is damage; anything else was sent so.
+fn refuse(error: BatchError) -> Refusal {
+    match error {
+        BatchError::Crc { .. } | BatchError::Length { .. } => Refusal::corrupt(&error),
+        _ => Refusal::invalid(error.to_string()),
+    }
+}

@@ -1,0 +1,149 @@
+//! A v2 batch under the rules: by its header if that is enough, else record by record.
+
+use barnabas_base::{DurationMs, ErrorCode, TimestampMs};
+
+use super::{
+    BatchOrigin, ReadyBatch, RecordFaults, RecordValidation, Refusal, Rules, Validated, check_record,
+};
+use crate::records::{
+    Attributes, Batch, BatchBuilder, BatchHeader, BatchOptions, Codec, Compression, HeaderRef, Records,
+    TimestampType,
+};
+
+/// Judges one v2 batch whose CRC and size are right.
+pub(super) fn validate_batch(batch: Batch, rules: &Rules) -> Result<Validated, Refusal> {
+    let header = *batch.header();
+    if rules.origin == BatchOrigin::Client {
+        check_header(&header)?;
+    }
+    let source = header.attributes.codec().map_err(|error| Refusal::invalid(error.to_string()))?;
+    let target = target_compression(source, header.attributes, rules);
+    if target.codec == source && !must_see_records(&header, rules) {
+        let mut ready = ReadyBatch { header, body: batch.body() };
+        if rules.timestamp_type == TimestampType::LogAppendTime {
+            ready.header.set_max_timestamp(TimestampType::LogAppendTime, rules.now, ready.body.len());
+        }
+        return Ok(Validated { batch: ready, rebuilt: false });
+    }
+    validate_records(&batch, source, target, rules)
+}
+
+/// What a client's header may not say.
+fn check_header(header: &BatchHeader) -> Result<(), Refusal> {
+    let offsets = i64::from(header.last_offset_delta) + 1;
+    if offsets <= 0 {
+        return Err(Refusal::invalid(format!("last offset delta {} is negative", header.last_offset_delta)));
+    }
+    if header.record_count <= 0 {
+        return Err(Refusal::invalid(format!("record count is {}", header.record_count)));
+    }
+    if offsets != i64::from(header.record_count) {
+        let count = header.record_count;
+        return Err(Refusal::invalid(format!("{count} records but offsets for {offsets}")));
+    }
+    if header.attributes.is_control() {
+        return Err(Refusal::invalid("clients may not write control records"));
+    }
+    if header.has_producer_id() && header.base_sequence.get() < 0 {
+        let (producer, sequence) = (header.producer_id, header.base_sequence);
+        return Err(Refusal::invalid(format!("producer {producer} sent the sequence {sequence}")));
+    }
+    Ok(())
+}
+
+/// How the batch will be stored. Control records stay as they were written, so that a log's own words need no codec.
+fn target_compression(source: Codec, attributes: Attributes, rules: &Rules) -> Compression {
+    match rules.compression {
+        Some(target) if !(source == Codec::None && attributes.is_control()) => target,
+        _ => Compression::of(source),
+    }
+}
+
+/// Whether a rule cannot be decided by the header alone.
+fn must_see_records(header: &BatchHeader, rules: &Rules) -> bool {
+    if rules.origin == BatchOrigin::Coordinator {
+        return false;
+    }
+    if rules.is_compacted || rules.validation == RecordValidation::Full {
+        return true;
+    }
+    if header.attributes.timestamp_type() == TimestampType::LogAppendTime {
+        return true;
+    }
+    let newest_allowed = rules.now.0.saturating_add(rules.timestamp_after_max.0);
+    rules.timestamp_type == TimestampType::CreateTime
+        && (header.max_timestamp.0 > newest_allowed || rules.timestamp_before_max != DurationMs(i64::MAX))
+}
+
+/// Walks the records; keeps them as they came if they may stay so, else writes them anew.
+fn validate_records(
+    batch: &Batch,
+    source: Codec,
+    target: Compression,
+    rules: &Rules,
+) -> Result<Validated, Refusal> {
+    let header = *batch.header();
+    let batch_type = header.attributes.timestamp_type();
+    let records = batch.records().map_err(|error| Refusal::invalid(error.to_string()))?;
+    let mut faults = RecordFaults::default();
+    let mut newest = TimestampMs::NONE;
+    let mut deltas_count_up = true;
+    for (index, record) in records.iter().enumerate() {
+        let record = record.map_err(|error| Refusal::invalid(error.to_string()))?;
+        check_record(&mut faults, index, record.key.is_some(), record.timestamp, batch_type, rules);
+        newest = newest.max(record.timestamp);
+        deltas_count_up &= record.offset_delta as usize == index;
+    }
+    faults.finish()?;
+    // Some clients number compressed records wrongly; Kafka repairs that by writing the batch anew, and so do we.
+    if target.codec != source || !(deltas_count_up || rules.origin == BatchOrigin::Coordinator) {
+        return rebuild(&header, &records, target, rules);
+    }
+    let mut ready = ReadyBatch { header, body: batch.body() };
+    let newest = if rules.timestamp_type == TimestampType::LogAppendTime { rules.now } else { newest };
+    ready.header.set_max_timestamp(rules.timestamp_type, newest, ready.body.len());
+    Ok(Validated { batch: ready, rebuilt: false })
+}
+
+/// The same records in a new batch, numbered from 0.
+fn rebuild(
+    header: &BatchHeader,
+    records: &Records,
+    target: Compression,
+    rules: &Rules,
+) -> Result<Validated, Refusal> {
+    let mut builder = BatchBuilder::new(BatchOptions {
+        compression: target,
+        append_time: append_time(rules),
+        producer_id: header.producer_id,
+        producer_epoch: header.producer_epoch,
+        base_sequence: header.base_sequence,
+        transactional: header.attributes.is_transactional(),
+        control: header.attributes.is_control(),
+        ..BatchOptions::default()
+    });
+    let mut headers: Vec<HeaderRef<'_>> = Vec::new();
+    for record in records {
+        let record = record.map_err(|error| Refusal::invalid(error.to_string()))?;
+        headers.clear();
+        headers.extend(record.headers());
+        builder.push(record.timestamp, record.key, record.value, &headers);
+    }
+    finish(builder)
+}
+
+/// The date that the broker gives, if the topic wants its.
+pub(super) fn append_time(rules: &Rules) -> Option<TimestampMs> {
+    (rules.timestamp_type == TimestampType::LogAppendTime).then_some(rules.now)
+}
+
+pub(super) fn finish(builder: BatchBuilder) -> Result<Validated, Refusal> {
+    let too_large = |error: crate::records::BatchError| Refusal {
+        code: ErrorCode::MessageTooLarge,
+        message: error.to_string(),
+        record_errors: Vec::new(),
+    };
+    let bytes = builder.build().map_err(too_large)?;
+    let batch = ReadyBatch::from_bytes(bytes).map_err(too_large)?;
+    Ok(Validated { batch, rebuilt: true })
+}

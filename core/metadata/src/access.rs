@@ -1,0 +1,74 @@
+//! Who may do what and how much: ACLs, SCRAM credentials, delegation tokens, client quotas, as the log tells them.
+//!
+//! Matching, hashing and throttling are core/security's; here is only what was decided.
+//!
+//! Sources: Kafka `AclsImage`, `ScramImage`, `DelegationTokenImage`, `ClientQuotasImage`.
+
+use barnabas_base::{Text, TimestampMs, Uuid};
+use bytes::Bytes;
+use imbl::OrdMap;
+
+/// One access rule. Types are Kafka's numbers (`ResourceType`, `PatternType`, `AclOperation`, `AclPermissionType`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Acl {
+    pub resource_type: i8,
+    pub resource_name: Text,
+    pub pattern_type: i8,
+    pub principal: Text,
+    pub host: Text,
+    pub operation: i8,
+    pub permission: i8,
+}
+
+pub type Acls = OrdMap<Uuid, Acl>;
+
+/// The numbers that records give to SCRAM mechanisms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(i8)]
+pub enum ScramMechanism {
+    Sha256 = 1,
+    Sha512 = 2,
+}
+
+impl ScramMechanism {
+    pub const fn code(self) -> i8 {
+        self as i8
+    }
+
+    pub const fn from_code(code: i8) -> Option<Self> {
+        match code {
+            1 => Some(Self::Sha256),
+            2 => Some(Self::Sha512),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScramCredential {
+    pub salt: Bytes,
+    pub stored_key: Bytes,
+    pub server_key: Bytes,
+    pub iterations: i32,
+}
+
+pub type Scram = OrdMap<(ScramMechanism, Text), ScramCredential>;
+
+/// A delegation token's facts; its secret is computed from the cluster's key, never stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DelegationToken {
+    pub owner: Text,
+    pub requester: Text,
+    pub renewers: Vec<Text>,
+    pub issued: TimestampMs,
+    pub expires: TimestampMs,
+    pub expires_at_the_latest: TimestampMs,
+}
+
+pub type DelegationTokens = OrdMap<Text, DelegationToken>;
+
+/// Whom a quota is for: type (`user`, `client-id`, `ip`) → name, `None` for the default of that type.
+pub type QuotaEntity = OrdMap<Text, Option<Text>>;
+/// Quota key (`producer_byte_rate` …) → value.
+pub type QuotaValues = OrdMap<Text, f64>;
+pub type ClientQuotas = OrdMap<QuotaEntity, QuotaValues>;

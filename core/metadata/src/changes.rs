@@ -1,0 +1,89 @@
+//! What differs between two images, so that a node with millions of partitions need not look for it.
+//!
+//! Always true: applying nothing changes nothing; what is not named here did not change.
+
+use std::collections::BTreeSet;
+
+use barnabas_base::{BrokerId, Map, PartitionIndex, Set, Text, TopicId};
+
+use crate::access::QuotaEntity;
+use crate::resource::Resource;
+
+/// What became of one topic between two images.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TopicChange {
+    pub name: Text,
+    /// Not there before.
+    pub created: bool,
+    /// Not there any more. A topic that was created and deleted between the images is both.
+    pub deleted: bool,
+    /// Partitions that are new or whose state changed. Look them up in the new image.
+    pub partitions: BTreeSet<PartitionIndex>,
+}
+
+/// What changed, by what a reader must do about it.
+#[derive(Debug, Clone, Default)]
+pub struct Changes {
+    /// The image was loaded from a snapshot: whatever was there before is to be compared or thrown away as a whole.
+    /// Everything else here is then relative to an empty image.
+    pub from_snapshot: bool,
+    pub features: bool,
+    /// Brokers whose registration is new, changed or gone.
+    pub brokers: BTreeSet<BrokerId>,
+    pub controllers: BTreeSet<BrokerId>,
+    pub topics: Map<TopicId, TopicChange>,
+    pub configs: Set<Resource>,
+    pub quotas: BTreeSet<QuotaEntity>,
+    pub producer_ids: bool,
+    pub acls: bool,
+    pub scram: bool,
+    pub tokens: bool,
+}
+
+impl Changes {
+    pub fn is_empty(&self) -> bool {
+        !self.from_snapshot
+            && !self.features
+            && self.brokers.is_empty()
+            && self.controllers.is_empty()
+            && self.topics.is_empty()
+            && self.configs.is_empty()
+            && self.quotas.is_empty()
+            && !self.producer_ids
+            && !self.acls
+            && !self.scram
+            && !self.tokens
+    }
+
+    /// Whether what `Metadata` answers may be different now.
+    pub fn metadata_visible(&self) -> bool {
+        self.from_snapshot || !self.topics.is_empty() || !self.brokers.is_empty()
+    }
+
+    /// Adds what changed after this.
+    pub fn merge(&mut self, later: Self) {
+        self.from_snapshot |= later.from_snapshot;
+        self.features |= later.features;
+        self.brokers.extend(later.brokers);
+        self.controllers.extend(later.controllers);
+        for (id, change) in later.topics {
+            match self.topics.entry(id) {
+                std::collections::hash_map::Entry::Occupied(mut known) => {
+                    let known = known.get_mut();
+                    known.created |= change.created;
+                    known.deleted |= change.deleted;
+                    known.partitions.extend(change.partitions);
+                }
+                std::collections::hash_map::Entry::Vacant(free) => {
+                    free.insert(change);
+                }
+            }
+        }
+        self.configs.extend(later.configs);
+        self.quotas.extend(later.quotas);
+        self.producer_ids |= later.producer_ids;
+        self.acls |= later.acls;
+        self.scram |= later.scram;
+        self.tokens |= later.tokens;
+    }
+}

@@ -1,0 +1,83 @@
+//! Everything that a node believes about the cluster, at one offset of the metadata log.
+//!
+//! Immutable: whoever holds an [`Image`] sees one moment, however the cluster moves on. A clone costs a few pointers;
+//! the next image shares all that did not change.
+//!
+//! Neighbours: [`crate::Delta`] makes the next image out of records; [`crate::snapshot`] turns an image into records.
+
+use barnabas_base::{BrokerEpoch, BrokerId, LeaderEpoch, Offset, ProducerId, TimestampMs};
+
+use crate::access::{Acls, ClientQuotas, DelegationTokens, Scram};
+use crate::cluster::Cluster;
+use crate::features::{Features, MetadataVersion};
+use crate::resource::Configs;
+use crate::topics::Topics;
+
+/// Up to where the log was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Provenance {
+    /// The offset after the last record.
+    pub end: Offset,
+    pub last_epoch: LeaderEpoch,
+    /// When the last batch was appended, by its leader's clock.
+    pub last_timestamp: TimestampMs,
+}
+
+impl Default for Provenance {
+    fn default() -> Self {
+        Self { end: Offset::ZERO, last_epoch: LeaderEpoch::NONE, last_timestamp: TimestampMs::NONE }
+    }
+}
+
+/// The next producer ids that nobody has, and who asked last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProducerIds {
+    pub next: ProducerId,
+    pub last_broker: BrokerId,
+    pub last_broker_epoch: BrokerEpoch,
+}
+
+impl Default for ProducerIds {
+    fn default() -> Self {
+        Self { next: ProducerId(0), last_broker: BrokerId::NONE, last_broker_epoch: BrokerEpoch::NONE }
+    }
+}
+
+/// The cluster at one offset of the metadata log. Equal where the belief is equal, wherever it was read from:
+/// [`Provenance`] does not take part.
+#[derive(Debug, Clone, Default)]
+pub struct Image {
+    pub provenance: Provenance,
+    pub features: Features,
+    pub cluster: Cluster,
+    pub topics: Topics,
+    pub configs: Configs,
+    pub quotas: ClientQuotas,
+    pub producer_ids: ProducerIds,
+    pub acls: Acls,
+    pub scram: Scram,
+    pub tokens: DelegationTokens,
+    /// Whether a ZkMigrationStateRecord was ever read, and its state: kept so that a snapshot loses nothing.
+    pub zk_migration_state: Option<i8>,
+}
+
+impl Image {
+    pub fn metadata_version(&self) -> MetadataVersion {
+        self.features.metadata_version_or_min()
+    }
+}
+
+impl PartialEq for Image {
+    fn eq(&self, other: &Self) -> bool {
+        self.features == other.features
+            && self.cluster == other.cluster
+            && self.topics == other.topics
+            && self.configs == other.configs
+            && self.quotas == other.quotas
+            && self.producer_ids == other.producer_ids
+            && self.acls == other.acls
+            && self.scram == other.scram
+            && self.tokens == other.tokens
+            && self.zk_migration_state == other.zk_migration_state
+    }
+}

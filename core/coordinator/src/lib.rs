@@ -1,1 +1,32 @@
-//! Not written yet.
+//! The coordinators: who belongs to a group, what was committed, in records of Kafka's internal topics.
+//!
+//! One shard answers for one partition of `__consumer_offsets`. The coordinator worker hands it one thing at a time (a
+//! request, "this batch is on disk", "time has passed") and carries out the [`Effect`]s that come back. No clock, no
+//! randomness, no I/O: time and random bytes are arguments, timers are a deadline that the worker asks for.
+//!
+//! One framework for every coordinator to come (KIP-848, share and streams groups, transactions):
+//! - [`Pending`]: the record batches that were handed out and are not on disk yet, the answers that wait for them, and
+//!   what is to happen then. `durable` and `failed` are the only ways out.
+//! - [`Timers`]: deadlines by key.
+//! - [`Committed`]: a value of which an uncommitted change never shows.
+//! - [`Effect`]: append these records, answer this ticket.
+//!
+//! What it does not know: partitions, storage, sockets, who may do what (core/api asks the ACLs first), which topics
+//! exist (core/api turns topic ids into names).
+//!
+//! Group path: shell/broker/src/connection.rs → core/api/src/k11_join_group.rs → shell/broker/src/coordinator_worker.rs
+//! → [`GroupShard::handle`] → the worker appends what [`Effect::Append`] holds → [`GroupShard::durable`] → answers.
+
+mod config;
+mod framework;
+mod partition_for;
+mod records;
+mod request;
+mod shard;
+
+pub use config::GroupConfig;
+pub use framework::{BatchId, Caller, Closed, Committed, Effect, Held, Now, Pending, Record, Ticket, Timers};
+pub use partition_for::{java_hash, partition_for};
+pub use records::LoadError;
+pub use request::{Request, Response};
+pub use shard::{GroupShard, GroupStats};

@@ -1,0 +1,54 @@
+//! The broker settings that concern groups, as values. The shell fills them from `server.properties` and the metadata
+//! image and hands a new set to every shard when one changes.
+
+use barnabas_base::DurationMs;
+
+/// Defaults are Kafka 4.4's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupConfig {
+    /// `group.max.size`: members of one classic group.
+    pub group_size_max: usize,
+    /// `group.initial.rebalance.delay.ms`: how long an empty group waits for more members to come.
+    pub initial_rebalance_delay: DurationMs,
+    /// `group.min.session.timeout.ms`.
+    pub session_timeout_min: DurationMs,
+    /// `group.max.session.timeout.ms`.
+    pub session_timeout_max: DurationMs,
+    /// How long a member that has never joined before may wait for its first rebalance. Not a setting in Kafka either.
+    pub new_member_join_timeout: DurationMs,
+    /// `offset.metadata.max.bytes`. Counted, as Kafka does in spite of the name, in UTF-16 units.
+    pub offset_metadata_max: usize,
+    /// `offsets.retention.minutes`.
+    pub offsets_retention: DurationMs,
+    /// `offsets.retention.check.interval.ms`.
+    pub offsets_retention_check_interval: DurationMs,
+    /// `offsets.commit.timeout.ms`: how long an answer waits for its records to be safe.
+    pub commit_timeout: DurationMs,
+    /// What one batch of records may weigh: a little less than `max.message.bytes` of `__consumer_offsets`. Whoever would
+    /// need more is refused before anything has changed.
+    pub batch_bytes_max: usize,
+    /// Batches that may wait for the disk at the same time in one shard; beyond that, requests that write are told to
+    /// come back.
+    pub pending_batches_max: usize,
+    /// Members of one group that were given an id and have not come back with it yet.
+    pub pending_members_max: usize,
+}
+
+impl Default for GroupConfig {
+    fn default() -> Self {
+        Self {
+            group_size_max: i32::MAX as usize,
+            initial_rebalance_delay: DurationMs(3_000),
+            session_timeout_min: DurationMs(6_000),
+            session_timeout_max: DurationMs(1_800_000),
+            new_member_join_timeout: DurationMs(300_000),
+            offset_metadata_max: 4_096,
+            offsets_retention: DurationMs(7 * 24 * 3_600_000),
+            offsets_retention_check_interval: DurationMs(600_000),
+            commit_timeout: DurationMs(5_000),
+            batch_bytes_max: 1_000_000,
+            pending_batches_max: 10_000,
+            pending_members_max: 10_000,
+        }
+    }
+}

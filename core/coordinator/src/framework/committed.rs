@@ -1,0 +1,118 @@
+//! A value of which two views exist: what is on disk, and what will be if every batch that is under way gets there.
+//!
+//! Kafka keeps timelines with snapshots for the same end (`TimelineHashMap`); here each value remembers its own changes, so
+//! one failed batch is taken back alone, and a value that nobody is changing costs 8 bytes more than itself.
+//!
+//! Always true:
+//! 1. `committed` has changed only by [`Committed::commit`] or while loading
+//! 2. the changes under way are in the order of their batches
+
+use super::BatchId;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Committed<V> {
+    committed: Option<V>,
+    // Boxed: nearly every value has none, and there are millions of values.
+    #[allow(clippy::box_collection)]
+    changes: Option<Box<Vec<(BatchId, Option<V>)>>>,
+}
+
+impl<V> Default for Committed<V> {
+    fn default() -> Self {
+        Self { committed: None, changes: None }
+    }
+}
+
+impl<V> Committed<V> {
+    /// A value read from the log.
+    pub fn loaded(value: V) -> Self {
+        Self { committed: Some(value), changes: None }
+    }
+
+    /// What is on disk: the only thing that clients may see.
+    pub fn committed(&self) -> Option<&V> {
+        self.committed.as_ref()
+    }
+
+    /// What will be on disk if nothing fails: what decisions about further records are based on.
+    pub fn latest(&self) -> Option<&V> {
+        match self.changes.as_deref().and_then(|changes| changes.last()) {
+            Some((_, value)) => value.as_ref(),
+            None => self.committed(),
+        }
+    }
+
+    /// `value` (or nothing) is on its way in `batch`.
+    pub fn change(&mut self, batch: BatchId, value: Option<V>) {
+        let changes = self.changes.get_or_insert_default();
+        assert!(changes.last().is_none_or(|(last, _)| *last <= batch), "batches out of order");
+        if let Some(last) = changes.last_mut()
+            && last.0 == batch
+        {
+            last.1 = value;
+            return;
+        }
+        changes.push((batch, value));
+    }
+
+    /// `batch` is on disk.
+    pub fn commit(&mut self, batch: BatchId) {
+        if let Some(value) = self.take(batch) {
+            self.committed = value;
+        }
+    }
+
+    /// `batch` never got there: as if the change had not been made.
+    pub fn revert(&mut self, batch: BatchId) {
+        self.take(batch);
+    }
+
+    /// Neither on disk nor on the way: the entry may be dropped.
+    pub fn is_gone(&self) -> bool {
+        self.committed.is_none() && self.changes.is_none()
+    }
+
+    fn take(&mut self, batch: BatchId) -> Option<Option<V>> {
+        let changes = self.changes.as_mut()?;
+        let at = changes.iter().position(|(id, _)| *id == batch)?;
+        let (_, value) = changes.remove(at);
+        if changes.is_empty() {
+            self.changes = None;
+        }
+        Some(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_shows_once_it_is_on_disk() {
+        let mut value = Committed::loaded(1);
+        value.change(BatchId(7), Some(2));
+        assert_eq!((value.committed(), value.latest()), (Some(&1), Some(&2)));
+        value.commit(BatchId(7));
+        assert_eq!((value.committed(), value.latest()), (Some(&2), Some(&2)));
+    }
+
+    #[test]
+    fn a_failed_change_takes_back_nothing_else() {
+        let mut value = Committed::loaded(1);
+        value.change(BatchId(7), Some(2));
+        value.change(BatchId(8), None);
+        value.revert(BatchId(7));
+        assert_eq!((value.committed(), value.latest()), (Some(&1), None));
+        value.commit(BatchId(8));
+        assert!(value.is_gone());
+    }
+
+    #[test]
+    fn within_one_batch_the_last_change_counts() {
+        let mut value = Committed::default();
+        value.change(BatchId(1), Some(1));
+        value.change(BatchId(1), Some(2));
+        value.revert(BatchId(1));
+        assert!(value.is_gone());
+    }
+}

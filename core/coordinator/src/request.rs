@@ -1,0 +1,211 @@
+//! Requests that one shard can answer alone, their answers, and how each says no.
+//!
+//! Requests are Kafka's messages. Those that concern several groups (DescribeGroups, DeleteGroups, OffsetFetch) reach a
+//! shard with its own groups only: core/api splits them by [`crate::partition_for`] and joins the answers. FindCoordinator
+//! needs no shard.
+
+use barnabas_base::ErrorCode;
+use barnabas_wire::messages::delete_groups_response::DeletableGroupResult;
+use barnabas_wire::messages::describe_groups_response::DescribedGroup;
+use barnabas_wire::messages::leave_group_response::MemberResponse;
+use barnabas_wire::messages::offset_commit_response::{
+    OffsetCommitResponsePartition, OffsetCommitResponseTopic,
+};
+use barnabas_wire::messages::offset_fetch_request::OffsetFetchRequestGroup;
+use barnabas_wire::messages::offset_fetch_response::OffsetFetchResponseGroup;
+use barnabas_wire::messages::{
+    DeleteGroupsRequest, DeleteGroupsResponse, DescribeGroupsRequest, DescribeGroupsResponse,
+    HeartbeatRequest, HeartbeatResponse, JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest,
+    LeaveGroupResponse, ListGroupsRequest, ListGroupsResponse, OffsetCommitRequest, OffsetCommitResponse,
+    OffsetDeleteRequest, OffsetDeleteResponse, SyncGroupRequest, SyncGroupResponse,
+};
+
+use crate::framework::Refusable;
+
+/// One shard's share of a request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Request {
+    JoinGroup(JoinGroupRequest),
+    SyncGroup(SyncGroupRequest),
+    Heartbeat(HeartbeatRequest),
+    LeaveGroup(LeaveGroupRequest),
+    /// With topic ids, core/api has filled in the names, and has answered for the ids that it does not know.
+    OffsetCommit(OffsetCommitRequest),
+    /// One group of the request, in the form of version 8 on, whatever the version. `topics: None` asks for all; the names
+    /// are filled in as for commits.
+    OffsetFetch {
+        group: OffsetFetchRequestGroup,
+        require_stable: bool,
+    },
+    OffsetDelete(OffsetDeleteRequest),
+    ListGroups(ListGroupsRequest),
+    DescribeGroups(DescribeGroupsRequest),
+    DeleteGroups(DeleteGroupsRequest),
+}
+
+/// One shard's share of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Response {
+    JoinGroup(JoinGroupResponse),
+    SyncGroup(SyncGroupResponse),
+    Heartbeat(HeartbeatResponse),
+    LeaveGroup(LeaveGroupResponse),
+    OffsetCommit(OffsetCommitResponse),
+    /// In the form of version 8 on, whatever the version; topics carry both name and id.
+    OffsetFetch(OffsetFetchResponseGroup),
+    OffsetDelete(OffsetDeleteResponse),
+    ListGroups(ListGroupsResponse),
+    /// `authorized_operations` is left for core/api to fill in.
+    DescribeGroups(DescribeGroupsResponse),
+    DeleteGroups(DeleteGroupsResponse),
+}
+
+impl Request {
+    /// The answer that says `error` and nothing else: for a shard that is not here, or a caller who may not.
+    pub fn refuse(&self, error: ErrorCode) -> Response {
+        let code = error.code();
+        match self {
+            Self::JoinGroup(request) => Response::JoinGroup(join_refused(&request.member_id, error)),
+            Self::SyncGroup(_) => {
+                Response::SyncGroup(SyncGroupResponse { error_code: code, ..Default::default() })
+            }
+            Self::Heartbeat(_) => {
+                Response::Heartbeat(HeartbeatResponse { error_code: code, ..Default::default() })
+            }
+            Self::LeaveGroup(_) => {
+                Response::LeaveGroup(LeaveGroupResponse { error_code: code, ..Default::default() })
+            }
+            Self::OffsetCommit(request) => Response::OffsetCommit(commit_refused(request, error)),
+            Self::OffsetFetch { group, .. } => Response::OffsetFetch(OffsetFetchResponseGroup {
+                group_id: group.group_id.clone(),
+                error_code: code,
+                ..Default::default()
+            }),
+            Self::OffsetDelete(_) => {
+                Response::OffsetDelete(OffsetDeleteResponse { error_code: code, ..Default::default() })
+            }
+            Self::ListGroups(_) => {
+                Response::ListGroups(ListGroupsResponse { error_code: code, ..Default::default() })
+            }
+            Self::DescribeGroups(request) => {
+                let groups = request.groups.iter().map(|group_id| DescribedGroup {
+                    group_id: group_id.clone(),
+                    error_code: code,
+                    ..Default::default()
+                });
+                Response::DescribeGroups(DescribeGroupsResponse {
+                    groups: groups.collect(),
+                    ..Default::default()
+                })
+            }
+            Self::DeleteGroups(request) => {
+                let results = request.groups_names.iter().map(|group_id| DeletableGroupResult {
+                    group_id: group_id.clone(),
+                    error_code: code,
+                    ..Default::default()
+                });
+                Response::DeleteGroups(DeleteGroupsResponse {
+                    results: results.collect(),
+                    ..Default::default()
+                })
+            }
+        }
+    }
+
+    /// The refusal while the shard's partition is read: a heartbeat is told that all is well, as nothing can be said against
+    /// it yet.
+    ///
+    /// # Source
+    /// Kafka `GroupCoordinatorService.heartbeat`.
+    pub fn refuse_while_loading(&self) -> Response {
+        match self {
+            Self::Heartbeat(_) => Response::Heartbeat(HeartbeatResponse::default()),
+            other => other.refuse(ErrorCode::CoordinatorLoadInProgress),
+        }
+    }
+}
+
+fn join_refused(member_id: &str, error: ErrorCode) -> JoinGroupResponse {
+    JoinGroupResponse {
+        member_id: member_id.into(),
+        error_code: error.code(),
+        protocol_name: Some("".into()),
+        ..Default::default()
+    }
+}
+
+fn commit_refused(request: &OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse {
+    let topics = request.topics.iter().map(|topic| OffsetCommitResponseTopic {
+        name: topic.name.clone(),
+        topic_id: topic.topic_id,
+        partitions: topic
+            .partitions
+            .iter()
+            .map(|partition| OffsetCommitResponsePartition {
+                partition_index: partition.partition_index,
+                error_code: error.code(),
+                ..Default::default()
+            })
+            .collect(),
+        ..Default::default()
+    });
+    OffsetCommitResponse { topics: topics.collect(), ..Default::default() }
+}
+
+impl Refusable for Response {
+    /// What was to be said before the records behind it were lost.
+    fn refused(self, error: ErrorCode) -> Self {
+        let code = error.code();
+        match self {
+            Self::JoinGroup(response) => Self::JoinGroup(join_refused(&response.member_id, error)),
+            Self::SyncGroup(_) => {
+                Self::SyncGroup(SyncGroupResponse { error_code: code, ..Default::default() })
+            }
+            Self::Heartbeat(_) => {
+                Self::Heartbeat(HeartbeatResponse { error_code: code, ..Default::default() })
+            }
+            Self::LeaveGroup(response) => Self::LeaveGroup(LeaveGroupResponse {
+                error_code: code,
+                members: Vec::<MemberResponse>::new(),
+                ..response
+            }),
+            Self::OffsetCommit(mut response) => {
+                let partitions = response.topics.iter_mut().flat_map(|topic| &mut topic.partitions);
+                partitions.filter(|part| part.error_code == 0).for_each(|part| part.error_code = code);
+                Self::OffsetCommit(response)
+            }
+            // Consumers older than 3.9 do not know COORDINATOR_NOT_AVAILABLE here (Kafka
+            // `GroupCoordinatorService.handleOffsetFetchException`).
+            Self::OffsetFetch(response) => Self::OffsetFetch(OffsetFetchResponseGroup {
+                group_id: response.group_id,
+                error_code: if error == ErrorCode::CoordinatorNotAvailable {
+                    ErrorCode::NotCoordinator.code()
+                } else {
+                    code
+                },
+                ..Default::default()
+            }),
+            Self::OffsetDelete(_) => {
+                Self::OffsetDelete(OffsetDeleteResponse { error_code: code, ..Default::default() })
+            }
+            Self::ListGroups(_) => {
+                Self::ListGroups(ListGroupsResponse { error_code: code, ..Default::default() })
+            }
+            Self::DescribeGroups(mut response) => {
+                for group in &mut response.groups {
+                    let group_id = std::mem::take(&mut group.group_id);
+                    *group = DescribedGroup { group_id, error_code: code, ..Default::default() };
+                }
+                Self::DescribeGroups(response)
+            }
+            Self::DeleteGroups(mut response) => {
+                response
+                    .results
+                    .iter_mut()
+                    .filter(|result| result.error_code == 0)
+                    .for_each(|result| result.error_code = code);
+                Self::DeleteGroups(response)
+            }
+        }
+    }
+}

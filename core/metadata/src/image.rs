@@ -5,7 +5,7 @@
 //!
 //! Neighbours: [`crate::Delta`] makes the next image out of records; [`crate::snapshot`] turns an image into records.
 
-use barnabas_base::{BrokerEpoch, BrokerId, LeaderEpoch, Offset, ProducerId, TimestampMs};
+use barnabas_base::{LeaderEpoch, Offset, ProducerId, TimestampMs};
 
 use crate::access::{Acls, ClientQuotas, DelegationTokens, Scram};
 use crate::cluster::Cluster;
@@ -29,23 +29,9 @@ impl Default for Provenance {
     }
 }
 
-/// The next producer ids that nobody has, and who asked last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ProducerIds {
-    pub next: ProducerId,
-    pub last_broker: BrokerId,
-    pub last_broker_epoch: BrokerEpoch,
-}
-
-impl Default for ProducerIds {
-    fn default() -> Self {
-        Self { next: ProducerId(0), last_broker: BrokerId::NONE, last_broker_epoch: BrokerEpoch::NONE }
-    }
-}
-
 /// The cluster at one offset of the metadata log. Equal where the belief is equal, wherever it was read from:
 /// [`Provenance`] does not take part.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Image {
     pub provenance: Provenance,
     pub features: Features,
@@ -53,12 +39,29 @@ pub struct Image {
     pub topics: Topics,
     pub configs: Configs,
     pub quotas: ClientQuotas,
-    pub producer_ids: ProducerIds,
+    /// The first producer id that nobody has; [`ProducerId::NONE`] before any was given out.
+    pub next_producer_id: ProducerId,
     pub acls: Acls,
     pub scram: Scram,
     pub tokens: DelegationTokens,
-    /// Whether a ZkMigrationStateRecord was ever read, and its state: kept so that a snapshot loses nothing.
-    pub zk_migration_state: Option<i8>,
+}
+
+impl Default for Image {
+    /// Nothing known: what a node believes before the first record.
+    fn default() -> Self {
+        Self {
+            provenance: Provenance::default(),
+            features: Features::default(),
+            cluster: Cluster::default(),
+            topics: Topics::default(),
+            configs: Configs::default(),
+            quotas: ClientQuotas::default(),
+            next_producer_id: ProducerId::NONE,
+            acls: Acls::default(),
+            scram: Scram::default(),
+            tokens: DelegationTokens::default(),
+        }
+    }
 }
 
 impl Image {
@@ -74,10 +77,9 @@ impl PartialEq for Image {
             && self.topics == other.topics
             && self.configs == other.configs
             && self.quotas == other.quotas
-            && self.producer_ids == other.producer_ids
+            && self.next_producer_id == other.next_producer_id
             && self.acls == other.acls
             && self.scram == other.scram
             && self.tokens == other.tokens
-            && self.zk_migration_state == other.zk_migration_state
     }
 }

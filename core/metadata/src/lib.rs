@@ -10,14 +10,17 @@ pub mod access;
 pub mod changes;
 pub mod cluster;
 pub mod config;
+pub mod delta;
 pub mod features;
 pub mod image;
 pub mod resource;
+pub mod snapshot;
 pub mod topics;
 
 pub use changes::{Changes, TopicChange};
 pub use cluster::{Broker, Cluster, Controller, Endpoint, FeatureRange};
+pub use delta::{Delta, ReplayError};
 pub use features::{Feature, Features, MetadataVersion};
-pub use image::{Image, ProducerIds, Provenance};
+pub use image::{Image, Provenance};
 pub use resource::{Configs, Resource, ResourceType, Values};
 pub use topics::{LeaderRecoveryState, Partition, Placement, Topic, Topics};

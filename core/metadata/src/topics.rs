@@ -147,7 +147,8 @@ impl Topic {
         let chunk = Arc::make_mut(&mut self.chunks[at]);
         let offset = index % CHUNK_PARTITIONS;
         if chunk.len() <= offset {
-            chunk.reserve_exact(offset + 1 - chunk.len());
+            // Exact for the first partition (most topics have one), by doubling after that.
+            chunk.reserve_exact((offset + 1 - chunk.len()).max(chunk.len()));
             chunk.resize(offset + 1, None);
         }
         if chunk[offset].replace(partition).is_none() {

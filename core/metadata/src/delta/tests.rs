@@ -1,0 +1,1 @@
+//! What replay makes of records.

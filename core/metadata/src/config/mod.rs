@@ -1,1 +1,91 @@
-//! Every configuration key that Kafka 4.4 knows: type, default, validity, scope, and whether it is applied here.
+//! Every configuration key that Kafka 4.4 knows, and what this node does with it.
+//!
+//! The tables (`broker_*.rs`, `topic_keys.rs`, `group_keys.rs`, `client_metrics_keys.rs`) hold name, type, default,
+//! valid values, when a key may change, how much it matters, and a sentence in our words; [`status`] holds what the
+//! node does with it. From these come the parser, DescribeConfigs, the checks of AlterConfigs, `config explain` and
+//! the documents.
+//!
+//! Not here: reading files or command lines (shell), and what a value does (whoever asks for it).
+//!
+//! Neighbours: [`TopicConfig`] and [`BrokerConfig`] are the effective values, typed; the dynamic ones come out of the
+//! image's config records.
+
+mod broker_config;
+mod broker_coordinators;
+mod broker_group_coordinators;
+mod broker_logs;
+mod broker_network;
+mod broker_own;
+mod broker_quorum;
+mod broker_security;
+mod broker_tiered;
+mod client_metrics_keys;
+mod group_keys;
+mod key;
+mod properties;
+mod status;
+mod suggest;
+mod synonyms;
+mod topic_config;
+mod topic_keys;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+pub use broker_config::{BrokerConfig, ConfigSource, DynamicConfigs, Level};
+pub use key::{ConfigKey, DefaultValue, Importance, Kind, Scope, Status, Valid};
+pub use properties::{ConfigRefusal, Properties, StaticConfig, Warning};
+pub use status::status;
+pub use suggest::nearest;
+pub use synonyms::{Unit, broker_synonyms, group_synonym, topic_synonyms};
+pub use topic_config::{
+    CleanupPolicy, Compression, TimestampType, TopicConfig, TopicConfigRefusal, validate_topic_configs,
+};
+pub use value::{ValueError, check};
+
+/// Whose keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Resource {
+    Broker,
+    Topic,
+    Group,
+    ClientMetrics,
+}
+
+impl Resource {
+    pub const ALL: [Self; 4] = [Self::Broker, Self::Topic, Self::Group, Self::ClientMetrics];
+
+    /// The tables, each sorted by name.
+    fn tables(self) -> &'static [&'static [ConfigKey]] {
+        const BROKER: &[&[ConfigKey]] = &[
+            broker_coordinators::KEYS,
+            broker_group_coordinators::KEYS,
+            broker_logs::KEYS,
+            broker_network::KEYS,
+            broker_own::KEYS,
+            broker_quorum::KEYS,
+            broker_security::KEYS,
+            broker_tiered::KEYS,
+        ];
+        match self {
+            Self::Broker => BROKER,
+            Self::Topic => &[topic_keys::KEYS],
+            Self::Group => &[group_keys::KEYS],
+            Self::ClientMetrics => &[client_metrics_keys::KEYS],
+        }
+    }
+
+    /// Every key of this kind of resource, table by table.
+    pub fn keys(self) -> impl Iterator<Item = &'static ConfigKey> {
+        self.tables().iter().copied().flatten()
+    }
+
+    /// The key of this name.
+    pub fn key(self, name: &str) -> Option<&'static ConfigKey> {
+        self.tables().iter().find_map(|table| {
+            let index = table.binary_search_by(|row| row.name.cmp(name)).ok()?;
+            table.get(index)
+        })
+    }
+}

@@ -1,0 +1,111 @@
+//! A node's settings as given, checked one by one; unknown keys named, with the nearest known one.
+//!
+//! Not here: the syntax of `.properties` files and the command line (shell), settings that contradict each other (shell).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use barnabas_base::Text;
+
+use super::{Resource, Status, ValueError, check, nearest, status};
+
+/// Names and values.
+pub type Properties = BTreeMap<Text, Text>;
+
+/// Settings of the file and the command line, checked one by one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StaticConfig {
+    values: Arc<Properties>,
+}
+
+/// Something the operator should know, that does not keep the node from starting.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Warning {
+    #[error("nobody knows the key {name}{}", suggestion(*nearest))]
+    Unknown { name: String, nearest: Option<&'static str> },
+    #[error("{name} has no effect: {reason}")]
+    NoEffect { name: String, reason: &'static str },
+}
+
+fn suggestion(nearest: Option<&'static str>) -> String {
+    nearest.map_or_else(String::new, |key| format!("; did you mean {key}?"))
+}
+
+/// Why a node's settings are refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigRefusal {
+    #[error(transparent)]
+    Value(#[from] ValueError),
+    #[error("broker.id is {broker_id} and node.id is {node_id}: they mean the same; leave broker.id out")]
+    NodeIds { broker_id: String, node_id: String },
+}
+
+impl StaticConfig {
+    /// Checks each setting by itself. What contradicts another setting is for the shell, which knows the defaults of
+    /// a node without a file.
+    ///
+    /// # Errors
+    /// Every value that cannot be, not only the first.
+    pub fn check(given: Properties) -> Result<(Self, Vec<Warning>), Vec<ConfigRefusal>> {
+        let mut warnings = Vec::new();
+        let mut refusals = Vec::new();
+        for (name, value) in &given {
+            match Resource::Broker.key(base_name(name)) {
+                None if is_passed_through(name) => {}
+                None => {
+                    let nearest = nearest(Resource::Broker, name);
+                    warnings.push(Warning::Unknown { name: name.to_string(), nearest });
+                }
+                Some(key) => match check(key, value) {
+                    Err(refusal) => refusals.push(refusal.into()),
+                    Ok(()) if key.default_value() == Some(value.trim()) => {}
+                    Ok(()) => {
+                        if let Status::NotAvailable(reason) = status(Resource::Broker, key) {
+                            warnings.push(Warning::NoEffect { name: name.to_string(), reason });
+                        }
+                    }
+                },
+            }
+        }
+        if let (Some(broker_id), Some(node_id)) = (given.get("broker.id"), given.get("node.id"))
+            && broker_id.trim() != node_id.trim()
+            && broker_id.trim() != "-1"
+        {
+            let (broker_id, node_id) = (broker_id.to_string(), node_id.to_string());
+            refusals.push(ConfigRefusal::NodeIds { broker_id, node_id });
+        }
+        if refusals.is_empty() { Ok((Self { values: Arc::new(given) }, warnings)) } else { Err(refusals) }
+    }
+
+    /// What the file or the command line says, blanks around it taken off.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.values.get(name).map(|value| value.trim())
+    }
+
+    /// Every setting as given, unknown ones included.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.values.iter().map(|(name, value)| (&**name, &**value))
+    }
+}
+
+/// The key behind a listener's own setting: `listener.name.external.ssl.client.auth` → `ssl.client.auth`; with a
+/// mechanism (`listener.name.external.plain.sasl.jaas.config`) that too is taken off.
+pub(super) fn base_name(name: &str) -> &str {
+    let Some((_, rest)) = name.strip_prefix("listener.name.").and_then(|rest| rest.split_once('.')) else {
+        return name;
+    };
+    if Resource::Broker.key(rest).is_some() {
+        return rest;
+    }
+    match rest.split_once('.') {
+        Some((_, key)) if Resource::Broker.key(key).is_some_and(|key| key.name.starts_with("sasl.")) => key,
+        _ => rest,
+    }
+}
+
+/// Settings that Kafka hands to plug-ins unseen: warned of where the plug-in's own key is.
+fn is_passed_through(name: &str) -> bool {
+    ["rlmm.config.", "rsm.config.", "config.providers.", "super.users"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
+}

@@ -1,0 +1,253 @@
+//! What this node does with each key: one table, kept true by whoever changes what the node does.
+//!
+//! A row ending in `*` stands for every key with that beginning; the longest row that fits a key decides. Every key
+//! of every table is covered (a test holds that), so a key that Kafka adds must be decided here before it compiles
+//! into a release.
+//!
+//! The reasons are printed by `barnabas config explain` and are meant for operators.
+
+use super::key::Status::{self, Applied, Emulated, Ignored, NotAvailable};
+use super::{ConfigKey, Resource};
+
+const NO_JVM: Status = NotAvailable("there is no Java virtual machine here to load a class into");
+const SECURITY: Status = NotAvailable("listeners are plaintext: TLS and SASL are not there yet");
+const AUTHORIZATION: Status = NotAvailable("authorization is not there yet: every client may do everything");
+const TIERED: Status = NotAvailable("tiered storage is not there yet");
+const COMPACTION: Status = NotAvailable("compaction is not there yet: a compacted topic keeps every record");
+const TRANSACTIONS: Status = NotAvailable("the transaction coordinator is not there yet");
+const NEW_GROUPS: Status = NotAvailable("only the classic group protocol is there yet");
+const QUOTAS: Status = NotAvailable("quotas are not there yet");
+const ONE_NODE: Status =
+    Ignored("the cluster is this one node: there is nobody to replicate to or to vote with");
+const ONE_PROCESS: Status =
+    Ignored("broker and controller are one process and need not keep in touch over the network");
+const PURGATORY: Status =
+    Ignored("a waiting request is forgotten the moment it is answered, so nothing needs tidying");
+const WORKERS: Status = Emulated("work is done by one worker per core, not by pools of threads");
+const COORDINATORS: Status = Emulated("coordinators run on the workers, one per core");
+const METRICS: Status = Ignored("metrics are not sampled in windows: counters count from the start");
+
+const BROKER: &[(&str, Status)] = &[
+    ("add.partitions.to.txn.retry.backoff.*", TRANSACTIONS),
+    ("advertised.listeners", Applied),
+    ("alter.config.policy.class.name", NO_JVM),
+    ("alter.log.dirs.replication.quota.*", QUOTAS),
+    ("authorizer.class.name", AUTHORIZATION),
+    ("auto.create.topics.enable", Applied),
+    ("auto.leader.rebalance.enable", ONE_NODE),
+    ("background.threads", WORKERS),
+    ("broker.heartbeat.interval.ms", ONE_PROCESS),
+    ("broker.id", Applied),
+    ("broker.rack", Applied),
+    ("broker.session.timeout.ms", ONE_PROCESS),
+    ("client.quota.callback.class", NO_JVM),
+    ("compression.*", Applied),
+    ("config.providers", NO_JVM),
+    ("connection.failed.authentication.delay.ms", SECURITY),
+    ("connections.max.idle.ms", Applied),
+    ("connections.max.reauth.ms", SECURITY),
+    ("controlled.shutdown.enable", ONE_NODE),
+    ("controller.listener.names", Applied),
+    ("controller.performance.*", Ignored("slow controller events are not gathered")),
+    ("controller.quorum.*", ONE_NODE),
+    (
+        "controller.quorum.append.linger.ms",
+        Ignored("metadata records are written as they come: one sync takes all that wait"),
+    ),
+    ("controller.quota.*", QUOTAS),
+    ("controller.socket.timeout.ms", ONE_PROCESS),
+    ("cordoned.log.dirs", NotAvailable("directories cannot be cordoned yet")),
+    ("create.topic.policy.class.name", NO_JVM),
+    ("default.replication.factor", Applied),
+    ("delegation.token.*", SECURITY),
+    ("delete.records.purgatory.*", PURGATORY),
+    ("delete.topic.enable", Applied),
+    ("early.start.listeners", Ignored("all listeners open together: there is no authorizer to wait for")),
+    ("errors.deadletterqueue.*", NEW_GROUPS),
+    ("fetch.max.bytes", Applied),
+    ("fetch.purgatory.*", PURGATORY),
+    ("follower.fetch.last.tiered.offset.enable", TIERED),
+    ("group.consumer.*", NEW_GROUPS),
+    (
+        "group.coordinator.append.linger.ms",
+        Emulated("writes that arrive while a sync is under way go out together with the next one"),
+    ),
+    ("group.coordinator.background.threads", COORDINATORS),
+    (
+        "group.coordinator.cached.buffer.max.bytes",
+        Ignored("the coordinator keeps no write buffer between appends"),
+    ),
+    (
+        "group.coordinator.rebalance.protocols",
+        Ignored("only the classic protocol is there yet, and it is always on"),
+    ),
+    ("group.coordinator.threads", COORDINATORS),
+    ("group.initial.rebalance.delay.ms", Applied),
+    ("group.max.session.timeout.ms", Applied),
+    ("group.max.size", Applied),
+    ("group.min.session.timeout.ms", Applied),
+    ("group.share.*", NEW_GROUPS),
+    ("group.streams.*", NEW_GROUPS),
+    ("initial.broker.registration.timeout.ms", ONE_PROCESS),
+    ("inter.broker.listener.name", Applied),
+    ("internal.metadata.*", Ignored("a switch of Kafka's own tests")),
+    ("kafka.metrics.*", METRICS),
+    ("leader.imbalance.check.interval.seconds", ONE_NODE),
+    ("listener.security.protocol.map", Applied),
+    ("listeners", Applied),
+    ("log.ack.durability", Applied),
+    ("log.cleaner.*", COMPACTION),
+    ("log.cleaner.enable", Ignored("Kafka has ignored it since 4.0")),
+    ("log.cleanup.policy", Applied),
+    ("log.dir", Applied),
+    ("log.dir.failure.timeout.ms", ONE_PROCESS),
+    ("log.dirs", Applied),
+    ("log.flush.*", Ignored("what is acknowledged is already synced; the rest is synced with it")),
+    ("log.flush.offset.checkpoint.interval.ms", Applied),
+    ("log.flush.start.offset.checkpoint.interval.ms", Applied),
+    ("log.index.interval.bytes", Applied),
+    ("log.index.size.max.bytes", Applied),
+    ("log.initial.task.delay.ms", Applied),
+    ("log.local.retention.*", TIERED),
+    ("log.message.timestamp.*", Applied),
+    ("log.preallocate", Ignored("segments grow as they are written")),
+    ("log.remote.*", TIERED),
+    ("log.retention.*", Applied),
+    ("log.roll.*", Applied),
+    ("log.segment.*", Applied),
+    ("max.connection.creation.rate", NotAvailable("the rate of new connections is not bounded yet")),
+    ("max.connections", Applied),
+    ("max.connections.per.ip", Applied),
+    ("max.connections.per.ip.overrides", Applied),
+    ("max.decompressed.message.bytes", Applied),
+    ("max.incremental.fetch.session.cache.slots", Applied),
+    ("max.request.partition.size.limit", Applied),
+    ("message.max.bytes", Applied),
+    ("metadata.log.dir", Applied),
+    ("metadata.log.max.*", Applied),
+    ("metadata.log.segment.*", Applied),
+    ("metadata.max.idle.interval.ms", Ignored("nobody waits for the metadata log of a single node to move")),
+    ("metadata.max.retention.*", Applied),
+    ("metric.reporters", NO_JVM),
+    ("metrics.*", METRICS),
+    ("min.insync.replicas", Applied),
+    ("node.id", Applied),
+    ("num.io.threads", WORKERS),
+    ("num.network.threads", WORKERS),
+    ("num.partitions", Applied),
+    ("num.recovery.threads.per.data.dir", WORKERS),
+    ("num.replica.*", ONE_NODE),
+    ("offset.metadata.max.bytes", Applied),
+    ("offsets.*", Applied),
+    ("offsets.load.buffer.size", Ignored("loading reads whole batches under a fixed bound")),
+    ("offsets.topic.replication.factor", Emulated("never more replicas than there are brokers")),
+    ("principal.builder.class", NO_JVM),
+    ("process.roles", Applied),
+    ("producer.id.expiration.*", Applied),
+    ("producer.purgatory.*", PURGATORY),
+    (
+        "queued.max.request.bytes",
+        Emulated(
+            "each connection may have a bounded number of requests in work, and reading stops at the bound",
+        ),
+    ),
+    (
+        "queued.max.requests",
+        Emulated(
+            "each connection may have a bounded number of requests in work, and reading stops at the bound",
+        ),
+    ),
+    ("quota.*", QUOTAS),
+    ("remote.*", TIERED),
+    ("replica.*", ONE_NODE),
+    ("replica.high.watermark.checkpoint.interval.ms", Applied),
+    ("replica.selector.class", NO_JVM),
+    ("replication.quota.*", QUOTAS),
+    ("request.timeout.ms", ONE_PROCESS),
+    ("sasl.*", SECURITY),
+    ("security.inter.broker.protocol", Applied),
+    ("security.providers", NO_JVM),
+    ("server.max.startup.time.ms", Ignored("a start that cannot go on fails at once with a reason")),
+    ("share.*", NEW_GROUPS),
+    ("socket.connection.setup.timeout.*", ONE_NODE),
+    ("socket.listen.backlog.size", Applied),
+    ("socket.receive.buffer.bytes", Applied),
+    ("socket.request.max.bytes", Applied),
+    ("socket.send.buffer.bytes", Applied),
+    ("ssl.*", SECURITY),
+    ("ssl.engine.factory.class", NO_JVM),
+    ("telemetry.max.bytes", NotAvailable("clients cannot push metrics here yet")),
+    ("transaction*", TRANSACTIONS),
+    ("unclean.leader.election.*", ONE_NODE),
+    ("unstable.*", NotAvailable("nothing unfinished is offered")),
+];
+
+const TOPIC: &[(&str, Status)] = &[
+    ("cleanup.policy", Applied),
+    ("compression.*", Applied),
+    ("delete.retention.ms", COMPACTION),
+    ("errors.deadletterqueue.group.enable", NEW_GROUPS),
+    ("file.delete.delay.ms", Applied),
+    ("flush.*", Ignored("what is acknowledged is already synced; the rest is synced with it")),
+    ("follower.replication.throttled.replicas", QUOTAS),
+    ("index.interval.bytes", Applied),
+    ("internal.segment.bytes", Applied),
+    ("leader.replication.throttled.replicas", QUOTAS),
+    ("local.retention.*", TIERED),
+    ("max.compaction.lag.ms", COMPACTION),
+    ("max.decompressed.message.bytes", Applied),
+    ("max.message.bytes", Applied),
+    ("message.timestamp.*", Applied),
+    ("min.cleanable.dirty.ratio", COMPACTION),
+    ("min.compaction.lag.ms", COMPACTION),
+    ("min.insync.replicas", Applied),
+    ("preallocate", Ignored("segments grow as they are written")),
+    ("remote.*", TIERED),
+    ("retention.*", Applied),
+    ("segment.*", Applied),
+    ("unclean.leader.election.enable", ONE_NODE),
+];
+
+const GROUP: &[(&str, Status)] = &[
+    ("consumer.*", NEW_GROUPS),
+    ("errors.*", NEW_GROUPS),
+    ("share.*", NEW_GROUPS),
+    ("streams.*", NEW_GROUPS),
+];
+
+const CLIENT_METRICS: &[(&str, Status)] = &[
+    ("interval.ms", NotAvailable("clients cannot push metrics here yet")),
+    ("match", NotAvailable("clients cannot push metrics here yet")),
+    ("metrics", NotAvailable("clients cannot push metrics here yet")),
+];
+
+/// What the node does with `key`.
+pub fn status(resource: Resource, key: &ConfigKey) -> Status {
+    lookup(resource, key.name).expect("invariant: a test holds that every key has a row")
+}
+
+pub(super) fn lookup(resource: Resource, name: &str) -> Option<Status> {
+    let table = match resource {
+        Resource::Broker => BROKER,
+        Resource::Topic => TOPIC,
+        Resource::Group => GROUP,
+        Resource::ClientMetrics => CLIENT_METRICS,
+    };
+    let fits = |pattern: &str| match pattern.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => name == pattern,
+    };
+    let found = table.iter().filter(|row| fits(row.0)).max_by_key(|row| row.0.len());
+    found.map(|row| row.1)
+}
+
+/// The rows as written, for the test that none of them is stale.
+#[cfg(test)]
+pub(super) fn rows(resource: Resource) -> &'static [(&'static str, Status)] {
+    match resource {
+        Resource::Broker => BROKER,
+        Resource::Topic => TOPIC,
+        Resource::Group => GROUP,
+        Resource::ClientMetrics => CLIENT_METRICS,
+    }
+}

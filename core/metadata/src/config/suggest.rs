@@ -1,0 +1,32 @@
+//! The known key that an unknown one was probably meant to be.
+
+use super::Resource;
+
+/// The key of `resource` nearest to `name`; `None` where nothing is near enough to be worth naming.
+///
+/// Near is an edit distance (insert, delete, change, swap of neighbours) of at most a third of the name's length.
+pub fn nearest(resource: Resource, name: &str) -> Option<&'static str> {
+    let most = (name.len() / 3).clamp(1, 8);
+    let distance = |key: &'static str| (distance(name.as_bytes(), key.as_bytes()), key);
+    let best = resource.keys().filter(|key| !key.internal).map(|key| distance(key.name)).min()?;
+    (best.0 <= most).then_some(best.1)
+}
+
+/// Optimal string alignment distance, in bytes: config names are ASCII.
+fn distance(left: &[u8], right: &[u8]) -> usize {
+    let width = right.len() + 1;
+    let mut before: Vec<usize> = vec![0; width];
+    let mut last: Vec<usize> = (0..width).collect();
+    for (row, &a) in left.iter().enumerate() {
+        let mut next = vec![row + 1; width];
+        for (column, &b) in right.iter().enumerate() {
+            let changed = last[column] + usize::from(a != b);
+            next[column + 1] = changed.min(last[column + 1] + 1).min(next[column] + 1);
+            if row > 0 && column > 0 && a == right[column - 1] && left[row - 1] == b {
+                next[column + 1] = next[column + 1].min(before[column - 1] + 1);
+            }
+        }
+        before = std::mem::replace(&mut last, next);
+    }
+    last[right.len()]
+}

@@ -1,0 +1,258 @@
+//! What the tables promise, and what comes out of settings at every level.
+
+use super::*;
+use barnabas_base::Text;
+
+fn properties(pairs: &[(&str, &str)]) -> Properties {
+    pairs.iter().map(|(name, value)| (Text::from(*name), Text::from(*value))).collect()
+}
+
+fn broker(given: &[(&str, &str)]) -> BrokerConfig {
+    let (given, _) = StaticConfig::check(properties(given)).expect("good settings");
+    BrokerConfig::new(given)
+}
+
+#[test]
+fn tables_are_sorted_and_names_are_unique() {
+    for resource in Resource::ALL {
+        for table in resource.tables() {
+            assert!(table.is_sorted_by(|a, b| a.name < b.name), "{resource:?}");
+        }
+        let mut names: Vec<_> = resource.keys().map(|key| key.name).collect();
+        names.sort_unstable();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all);
+        for name in names {
+            assert_eq!(resource.key(name).map(|key| key.name), Some(name));
+        }
+    }
+}
+
+#[test]
+fn every_key_of_kafka_4_4_is_there() {
+    let counts = Resource::ALL.map(|resource| resource.keys().count());
+    // Ours is one of the broker's: log.ack.durability.
+    assert_eq!(counts, [379 + 1, 38, 27, 3]);
+}
+
+#[test]
+fn every_default_is_valid_and_every_key_is_explained() {
+    for resource in Resource::ALL {
+        for key in resource.keys() {
+            assert!(key.doc.ends_with('.'), "{}", key.name);
+            if let Some(value) = key.default_value()
+                && key.valid != Valid::NonEmpty
+            {
+                assert_eq!(check(key, value), Ok(()), "{}", key.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_key_has_a_status_and_every_row_a_key() {
+    for resource in Resource::ALL {
+        for key in resource.keys() {
+            assert!(status::lookup(resource, key.name).is_some(), "{}", key.name);
+        }
+        for (pattern, _) in status::rows(resource) {
+            let fits = |name: &str| match pattern.strip_suffix('*') {
+                Some(beginning) => name.starts_with(beginning),
+                None => name == *pattern,
+            };
+            assert!(resource.keys().any(|key| fits(key.name)), "{pattern} stands for no key");
+        }
+    }
+}
+
+#[test]
+fn synonyms_are_keys() {
+    for key in Resource::Topic.keys() {
+        for (synonym, _) in topic_synonyms(key.name) {
+            assert!(Resource::Broker.key(synonym).is_some(), "{synonym}");
+        }
+    }
+    for key in Resource::Group.keys() {
+        let expected = !matches!(
+            key.name,
+            "share.auto.offset.reset"
+                | "share.isolation.level"
+                | "share.renew.acknowledge.enable"
+                | "errors.deadletterqueue.copy.record.enable"
+                | "errors.deadletterqueue.topic.name"
+        );
+        assert_eq!(group_synonym(key.name).is_some(), expected, "{}", key.name);
+    }
+}
+
+fn says(resource: Resource, name: &str, value: &str, expect: &str) {
+    let key = resource.key(name).expect("a key");
+    let said = check(key, value).map_or_else(|refusal| refusal.to_string(), |()| "ok".to_owned());
+    assert_eq!(said, expect, "{name}={value}");
+}
+
+#[test]
+fn values_are_checked_by_type_and_range() {
+    use Resource::{Broker, Group, Topic};
+    says(Topic, "retention.ms", " 5 ", "ok");
+    says(
+        Topic,
+        "retention.ms",
+        "-2",
+        "Invalid value -2 for configuration retention.ms: expected a whole number, at least -1, such as 604800000",
+    );
+    says(
+        Topic,
+        "retention.ms",
+        "soon",
+        "Invalid value soon for configuration retention.ms: expected a whole number of 64 bits, such as 604800000",
+    );
+    says(
+        Topic,
+        "segment.bytes",
+        "3000000000",
+        "Invalid value 3000000000 for configuration segment.bytes: expected a whole number of 32 bits, such as \
+         1073741824",
+    );
+    says(Topic, "cleanup.policy", "compact, delete", "ok");
+    says(Topic, "cleanup.policy", "", "ok");
+    says(
+        Topic,
+        "cleanup.policy",
+        "shred",
+        "Invalid value shred for configuration cleanup.policy: expected any of compact, delete, separated by commas, \
+         such as delete",
+    );
+    says(Topic, "min.cleanable.dirty.ratio", "1.0", "ok");
+    says(Topic, "compression.gzip.level", "-1", "ok");
+    says(
+        Topic,
+        "compression.gzip.level",
+        "0",
+        "Invalid value 0 for configuration compression.gzip.level: expected a whole number, 1 to 9, or -1, such as -1",
+    );
+    says(Topic, "leader.replication.throttled.replicas", "0:1,2:3", "ok");
+    says(Topic, "leader.replication.throttled.replicas", "*", "ok");
+    says(Topic, "preallocate", "TRUE", "ok");
+    says(Broker, "group.consumer.migration.policy", "Upgrade", "ok");
+    says(Group, "share.auto.offset.reset", "by_duration:P3DT12H", "ok");
+    says(Group, "share.auto.offset.reset", "by_duration:PT0.5S", "ok");
+    says(
+        Group,
+        "share.auto.offset.reset",
+        "by_duration:P",
+        "Invalid value by_duration:P for configuration share.auto.offset.reset: expected latest, earliest, or \
+         by_duration: and a duration like P3DT12H, such as latest",
+    );
+}
+
+#[test]
+fn an_unknown_key_is_warned_of_with_the_nearest_one() {
+    let given = properties(&[
+        ("log.retention.hour", "1"),
+        ("zookeeper.connect", "z:2181"),
+        ("listener.name.internal.ssl.client.auth", "none"),
+    ]);
+    let (_, warnings) = StaticConfig::check(given).expect("no refusal");
+    let said: Vec<_> = warnings.iter().map(Warning::to_string).collect();
+    assert_eq!(
+        said,
+        [
+            "nobody knows the key log.retention.hour; did you mean log.retention.hours?",
+            "nobody knows the key zookeeper.connect",
+        ]
+    );
+}
+
+#[test]
+fn a_value_that_cannot_be_refuses_the_start() {
+    let refusals = StaticConfig::check(properties(&[("num.partitions", "0"), ("node.id", "x")])).unwrap_err();
+    assert_eq!(refusals.len(), 2);
+    let contradiction = properties(&[("broker.id", "1"), ("node.id", "2")]);
+    assert!(StaticConfig::check(contradiction).is_err());
+}
+
+#[test]
+fn a_key_that_cannot_work_here_is_warned_of() {
+    let (_, warnings) = StaticConfig::check(properties(&[("replica.selector.class", "org.example.Near")]))
+        .expect("no refusal");
+    assert!(matches!(&warnings[..], [Warning::NoEffect { name, .. }] if name == "replica.selector.class"));
+}
+
+#[test]
+fn retention_is_taken_from_the_smallest_unit_that_is_set() {
+    let retention = |given: &[(&str, &str)]| broker(given).topic_defaults().retention_ms;
+    assert_eq!(retention(&[]), 604_800_000);
+    assert_eq!(retention(&[("log.retention.hours", "1")]), 3_600_000);
+    assert_eq!(retention(&[("log.retention.hours", "1"), ("log.retention.minutes", "2")]), 120_000);
+    assert_eq!(retention(&[("log.retention.minutes", "2"), ("log.retention.ms", "3")]), 3);
+    assert_eq!(broker(&[("log.retention.hours", "1")]).long("log.retention.ms"), 3_600_000);
+    assert_eq!(retention(&[("log.retention.hours", "-1")]), -1);
+}
+
+#[test]
+fn topic_values_come_from_five_levels() {
+    let dynamic = DynamicConfigs {
+        broker: properties(&[("message.max.bytes", "30")]),
+        default: properties(&[("message.max.bytes", "20"), ("log.retention.bytes", "7")]),
+    };
+    let config =
+        broker(&[("message.max.bytes", "10"), ("log.segment.bytes", "2000000")]).with_dynamic(dynamic);
+    let topic = config.topic_config([("max.message.bytes", "40"), ("cleanup.policy", "compact")]);
+    assert_eq!(topic.max_message_bytes, 40);
+    assert_eq!(topic.cleanup_policy, CleanupPolicy { delete: false, compact: true });
+    assert_eq!(config.topic_defaults().max_message_bytes, 30);
+    assert_eq!((topic.retention_bytes, topic.segment_bytes), (7, 2_000_000));
+    assert_eq!(config.topic_config([]), *config.topic_defaults());
+    let levels = config.levels(&["message.max.bytes"]);
+    let values: Vec<_> = levels.iter().map(|level| (level.value, level.source)).collect();
+    assert_eq!(
+        values,
+        [
+            ("30", ConfigSource::DynamicBroker),
+            ("20", ConfigSource::DynamicDefaultBroker),
+            ("10", ConfigSource::StaticBroker),
+            ("1048588", ConfigSource::Default),
+        ]
+    );
+}
+
+#[test]
+fn a_dynamic_value_that_may_not_be_dynamic_has_no_effect() {
+    let dynamic = DynamicConfigs {
+        broker: properties(&[("num.partitions", "9"), ("log.retention.ms", "nonsense")]),
+        default: Properties::new(),
+    };
+    let config = broker(&[]).with_dynamic(dynamic);
+    assert_eq!(config.int("num.partitions"), 1);
+    assert_eq!(config.topic_defaults().retention_ms, 604_800_000);
+}
+
+#[test]
+fn defaults_of_a_topic_are_kafkas() {
+    let topic = TopicConfig::default();
+    assert_eq!(topic.max_message_bytes, 1_048_588);
+    assert_eq!(topic.segment_bytes, 1 << 30);
+    assert_eq!(topic.flush_ms, i64::MAX);
+    assert_eq!(topic.min_cleanable_dirty_ratio, 0.5);
+    assert_eq!(&topic, &**broker(&[]).topic_defaults());
+}
+
+#[test]
+fn topic_configs_are_checked_together() {
+    let check = |pairs: &[(&str, &str)]| {
+        let checked = validate_topic_configs(&properties(pairs), &TopicConfig::default());
+        checked.map_or_else(|refusal| refusal.to_string(), |()| "ok".to_owned())
+    };
+    assert_eq!(check(&[("retention.ms", "1")]), "ok");
+    assert_eq!(
+        check(&[("retension.ms", "1")]),
+        "Unknown topic config name: retension.ms; did you mean retention.ms?"
+    );
+    assert_eq!(
+        check(&[("min.compaction.lag.ms", "9"), ("max.compaction.lag.ms", "8")]),
+        "conflict in topic configs: min.compaction.lag.ms (9) is above max.compaction.lag.ms (8)"
+    );
+    assert!(check(&[("remote.storage.enable", "true")]).contains("tiered storage"));
+}

@@ -1,0 +1,151 @@
+//! Whether a text is a value that a key takes.
+//!
+//! Numbers, booleans and lists are read as Kafka's `ConfigDef.parseType` reads them: blanks around the value do not
+//! count, booleans in any case, lists split at commas.
+
+use super::key::{ConfigKey, DefaultValue, Kind, Valid};
+
+/// Why a text is not a value of a key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("Invalid value {shown} for configuration {key}: expected {expected}{example}")]
+pub struct ValueError {
+    pub key: String,
+    shown: String,
+    pub expected: String,
+    example: String,
+}
+
+impl ValueError {
+    pub(super) fn new(key: &ConfigKey, value: &str, expected: String) -> Self {
+        let shown = if key.is_sensitive() { "(hidden)".to_owned() } else { value.to_owned() };
+        let example = match key.default {
+            DefaultValue::Value(default) if !default.is_empty() => format!(", such as {default}"),
+            _ => String::new(),
+        };
+        Self { key: key.name.to_owned(), shown, expected, example }
+    }
+}
+
+/// Checks `value` against type and valid values of `key`.
+pub fn check(key: &ConfigKey, value: &str) -> Result<(), ValueError> {
+    let value = value.trim();
+    let refuse = |expected: String| Err(ValueError::new(key, value, expected));
+    match key.kind {
+        Kind::Boolean if parse_bool(value).is_none() => refuse(key.kind.words().to_owned()),
+        Kind::Int | Kind::Short | Kind::Long => match parse_whole(key.kind, value) {
+            None => refuse(key.kind.words().to_owned()),
+            Some(number) => check_whole(key, value, number),
+        },
+        Kind::Double => match value.parse::<f64>() {
+            Err(_) => refuse(key.kind.words().to_owned()),
+            Ok(number) => match key.valid {
+                Valid::Fraction(least, most) if !(least..=most).contains(&number) => {
+                    refuse(format!("a number from {least} to {most}"))
+                }
+                _ => Ok(()),
+            },
+        },
+        Kind::Boolean => Ok(()),
+        Kind::String | Kind::List | Kind::Class | Kind::Password => check_text(key, value),
+    }
+}
+
+fn check_whole(key: &ConfigKey, value: &str, number: i64) -> Result<(), ValueError> {
+    let (fits, expected) = match key.valid {
+        Valid::AtLeast(least) => (number >= least, format!("at least {least}")),
+        Valid::Between(least, most) => ((least..=most).contains(&number), format!("{least} to {most}")),
+        Valid::GzipLevel => (number == -1 || (1..=9).contains(&number), "1 to 9, or -1".to_owned()),
+        _ => (true, String::new()),
+    };
+    if fits { Ok(()) } else { Err(ValueError::new(key, value, format!("a whole number, {expected}"))) }
+}
+
+fn check_text(key: &ConfigKey, value: &str) -> Result<(), ValueError> {
+    let (fits, expected) = match key.valid {
+        Valid::OneOf(values) => (values.contains(&value), format!("one of {}", values.join(", "))),
+        Valid::OneOfIgnoringCase(values) => {
+            let fits = values.iter().any(|known| known.eq_ignore_ascii_case(value));
+            (fits, format!("one of {} in any case", values.join(", ")))
+        }
+        Valid::ListOf(values) => {
+            let fits = parse_list(value).all(|entry| values.contains(&entry));
+            (fits, format!("any of {}, separated by commas", values.join(", ")))
+        }
+        Valid::NonEmpty => (!value.is_empty(), "a text that is not empty".to_owned()),
+        Valid::ThrottledReplicas => (
+            is_throttled_replicas(value),
+            "*, or partition:broker pairs separated by commas, like 0:101,1:102".to_owned(),
+        ),
+        Valid::OffsetReset => (
+            matches!(value, "latest" | "earliest") || is_by_duration(value),
+            "latest, earliest, or by_duration: and a duration like P3DT12H".to_owned(),
+        ),
+        _ => (true, String::new()),
+    };
+    if fits { Ok(()) } else { Err(ValueError::new(key, value, expected)) }
+}
+
+/// `true` and `false` in any case.
+pub(super) fn parse_bool(value: &str) -> Option<bool> {
+    let value = value.trim();
+    if value.eq_ignore_ascii_case("true") {
+        Some(true)
+    } else if value.eq_ignore_ascii_case("false") {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+pub(super) fn parse_whole(kind: Kind, value: &str) -> Option<i64> {
+    let value = value.trim();
+    match kind {
+        Kind::Short => value.parse::<i16>().ok().map(i64::from),
+        Kind::Int => value.parse::<i32>().ok().map(i64::from),
+        Kind::Long => value.parse().ok(),
+        _ => None,
+    }
+}
+
+/// The entries of a list; none in an empty text.
+pub(super) fn parse_list(value: &str) -> impl Iterator<Item = &str> {
+    let value = value.trim();
+    value.split(',').map(str::trim).filter(move |_| !value.is_empty())
+}
+
+/// Kafka `ThrottledReplicaListValidator`.
+fn is_throttled_replicas(value: &str) -> bool {
+    let is_pair = |entry: &str| {
+        let Some((partition, broker)) = entry.split_once(':') else { return false };
+        !partition.is_empty()
+            && !broker.is_empty()
+            && partition.bytes().chain(broker.bytes()).all(|byte| byte.is_ascii_digit())
+    };
+    value == "*" || parse_list(value).all(is_pair)
+}
+
+/// `by_duration:PnDTnHnMn.nS`, never negative (Kafka `ShareGroupAutoOffsetResetStrategy`, Java `Duration.parse`).
+fn is_by_duration(value: &str) -> bool {
+    let Some(duration) = value.strip_prefix("by_duration:") else { return false };
+    let Some(rest) = duration.strip_prefix(['P', 'p']) else { return false };
+    let (days, time) = match rest.split_once(['T', 't']) {
+        Some((days, time)) => (days, Some(time)),
+        None => (rest, None),
+    };
+    let days_fit = days.is_empty() || is_amount(days, 'D').is_some_and(str::is_empty);
+    let time_fits = time.is_none_or(|time| {
+        let hours = is_amount(time, 'H').unwrap_or(time);
+        let minutes = is_amount(hours, 'M').unwrap_or(hours);
+        let seconds = is_amount(minutes, 'S').unwrap_or(minutes);
+        !time.is_empty() && seconds.is_empty()
+    });
+    days_fit && time_fits && !(days.is_empty() && time.is_none())
+}
+
+/// What follows `<digits><unit>` at the beginning of `text`; a fraction is taken for seconds only.
+fn is_amount(text: &str, unit: char) -> Option<&str> {
+    let end = text.find(|letter: char| letter.eq_ignore_ascii_case(&unit))?;
+    let (amount, rest) = (&text[..end], &text[end + 1..]);
+    let digit = |letter: char| letter.is_ascii_digit() || (unit == 'S' && letter == '.');
+    (!amount.is_empty() && amount.chars().all(digit)).then_some(rest)
+}

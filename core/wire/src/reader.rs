@@ -326,6 +326,15 @@ impl Reader {
         T::read(self, version).map(Some)
     }
 
+    /// The same as a tagged field, where an unsigned number says it: 0 for null.
+    pub fn nullable_tagged_struct<T: Struct>(
+        &mut self,
+        field: &'static str,
+        version: i16,
+    ) -> Result<Option<T>> {
+        if self.uvarint(field)? == 0 { Ok(None) } else { T::read(self, version).map(Some) }
+    }
+
     /// The tagged fields at the end of a struct. `read` reads the ones that it knows and says whether it did.
     pub fn tagged_fields(
         &mut self,

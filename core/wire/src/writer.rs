@@ -295,6 +295,12 @@ impl Writer {
         }
     }
 
+    /// See [`Reader::nullable_tagged_struct`](crate::Reader::nullable_tagged_struct).
+    pub fn nullable_tagged_struct<T: Struct>(&mut self, value: &Option<T>, version: i16) -> Result<()> {
+        self.uvarint(u32::from(value.is_some()));
+        value.as_ref().map_or(Ok(()), |value| value.write(self, version))
+    }
+
     /// The tagged fields of a struct that has none set but those that it does not know.
     pub fn unknown_tagged_fields(&mut self, unknown: &TaggedFields) -> Result<()> {
         if unknown.is_empty() {

@@ -260,6 +260,7 @@ impl<'a> Generator<'a> {
                 format!("r.nullable_bytes({name}, {flex}, {null})?")
             }
             (Type::Struct(part), false) => format!("{part}::read(r, v)?"),
+            (Type::Struct(_), true) if tagged => format!("r.nullable_tagged_struct({name}, v)?"),
             (Type::Struct(_), true) => format!("r.nullable_struct({name}, {null}, v)?"),
             (Type::Array(element), nullable) => match (&**element, nullable) {
                 (Type::Struct(_), false) => format!("r.structs({name}, {flex}, v)?"),
@@ -371,6 +372,7 @@ impl<'a> Generator<'a> {
             }
             (Type::Uuid, _) => format!("w.uuid(&{value});\n"),
             (Type::Struct(_), false) => format!("{value}.write(w, v)?;\n"),
+            (Type::Struct(_), true) if tagged => format!("w.nullable_tagged_struct(&{value}, v)?;\n"),
             (Type::Struct(_), true) => format!("w.nullable_struct({name}, &{value}, {null}, v)?;\n"),
             (Type::Array(element), nullable) => match (&**element, nullable) {
                 (Type::Struct(_), false) => format!("w.structs({name}, &{value}, {flex}, v)?;\n"),

@@ -246,5 +246,13 @@ pub fn index(files: &[File]) -> String {
     for message in &messages {
         let _ = writeln!(out, "pub use {}::{};", names::snake(&message.name), message.name);
     }
+    out.push_str(
+        "\n/// `$apply!(Name)` for each message: for tests and fuzz targets, which want them all.\n\
+         #[doc(hidden)]\n#[macro_export]\nmacro_rules! for_each_message { ($apply:ident) => {\n",
+    );
+    for message in &messages {
+        let _ = writeln!(out, "$apply!({});", message.name);
+    }
+    out.push_str("}; }\n");
     out
 }

@@ -56,7 +56,7 @@ impl Struct for ConsumerGroupMemberMetadataValue {
         let mut unknown_tagged_fields = TaggedFields::default();
         r.tagged_fields(&mut unknown_tagged_fields, |r, tag| {
             match tag {
-                0 => classic_member_metadata = r.nullable_struct("ClassicMemberMetadata", true, v)?,
+                0 => classic_member_metadata = r.nullable_tagged_struct("ClassicMemberMetadata", v)?,
                 _ => return Ok(false),
             }
             Ok(true)
@@ -91,7 +91,7 @@ impl Struct for ConsumerGroupMemberMetadataValue {
         w.tagged_fields(known, &self.unknown_tagged_fields, |w| {
             if self.classic_member_metadata.as_ref() != Some(&ClassicMemberMetadata::default()) {
                 w.field(0, |w| {
-                    w.nullable_struct("ClassicMemberMetadata", &self.classic_member_metadata, true, v)?;
+                    w.nullable_tagged_struct(&self.classic_member_metadata, v)?;
                     Ok(())
                 })?;
             }

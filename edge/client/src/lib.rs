@@ -1,1 +1,22 @@
-//! Not written yet.
+//! Reaches a broker through the Kafka protocol alone: connections, who leads what, producing, consuming, groups, topics.
+//!
+//! Knows nothing of a broker's insides and works with any broker that speaks Kafka's protocol. What can be tried again is
+//! tried again here until the caller's deadline; what cannot is an error that says what to do.
+//!
+//! Bounded: one connection per node, one request under way on each, one batch per partition.
+
+mod admin;
+mod cluster;
+mod connection;
+mod consumer;
+mod error;
+mod group;
+mod producer;
+
+pub use admin::{Admin, NewTopic, PartitionDescription, TopicDescription};
+pub use cluster::{Cluster, ClusterConfig};
+pub use connection::Connection;
+pub use consumer::{Consumer, ConsumerConfig, Received, StartAt};
+pub use error::ClientError;
+pub use group::{Group, GroupConfig};
+pub use producer::{Outgoing, Producer, ProducerConfig};

@@ -1,1 +1,117 @@
-//! Not written yet.
+//! Kafka's command-line tools by their names, without `.sh`: same flags, same output.
+//!
+//! One table names them; the binary asks [`run`] with the first word of its command line or with the name that it was
+//! called by. Each tool reaches the cluster through barnabas-client alone.
+
+mod console_consumer;
+mod console_producer;
+mod error;
+mod key_values;
+mod topics;
+
+pub use error::ToolError;
+
+use clap::{Arg, ArgMatches, Command};
+use std::process::ExitCode;
+
+/// One tool: its name, its flags, its work.
+pub struct Tool {
+    pub name: &'static str,
+    pub about: &'static str,
+    flags: fn() -> Vec<Arg>,
+    run: fn(&ArgMatches) -> Result<(), ToolError>,
+}
+
+impl std::fmt::Debug for Tool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// All tools, in the order of their names.
+pub const TOOLS: &[Tool] = &[
+    Tool {
+        name: "console-consumer",
+        about: "Read a topic and write its records to standard output",
+        flags: console_consumer::flags,
+        run: console_consumer::run,
+    },
+    Tool {
+        name: "console-producer",
+        about: "Read lines from standard input and send them to a topic",
+        flags: console_producer::flags,
+        run: console_producer::run,
+    },
+    Tool {
+        name: "topics",
+        about: "Create, list, describe, enlarge and delete topics",
+        flags: topics::flags,
+        run: topics::run,
+    },
+];
+
+/// The tool of this name, also with Kafka's `kafka-` in front or `.sh` behind.
+pub fn find(name: &str) -> Option<&'static Tool> {
+    let name = name.strip_prefix("kafka-").unwrap_or(name);
+    let name = name.strip_suffix(".sh").unwrap_or(name);
+    TOOLS.iter().find(|tool| tool.name == name)
+}
+
+/// Runs `tool` with the words behind its name. Errors go to standard error; the exit code is Kafka's (0 or 1).
+pub fn run(tool: &Tool, words: impl IntoIterator<Item = String>) -> ExitCode {
+    let command = Command::new(tool.name).about(tool.about).args((tool.flags)()).arg_required_else_help(true);
+    let words = std::iter::once(tool.name.to_owned()).chain(words);
+    let matches = match command.try_get_matches_from(words) {
+        Ok(matches) => matches,
+        Err(error) => {
+            // Help is no error; where the terminal is gone there is nobody to tell.
+            let is_help = !error.use_stderr();
+            drop(error.print());
+            return if is_help { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        }
+    };
+    match (tool.run)(&matches) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads our output has had enough (`| head`): that is an end, not a failure.
+        Err(ToolError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{}: {error}", tool.name);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn bootstrap_server() -> Arg {
+    value("bootstrap-server", "host:port", "A node to begin with; several with commas").required(true)
+}
+
+/// `--name VALUE`.
+fn value(name: &'static str, shown: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(shown).help(help)
+}
+
+/// `--name`, without a value.
+fn switch(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).help(help).action(clap::ArgAction::SetTrue)
+}
+
+/// `--name KEY=VALUE`, any number of times.
+fn pairs(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name("key=value").help(help).action(clap::ArgAction::Append)
+}
+
+fn text<'a>(matches: &'a ArgMatches, name: &str) -> Option<&'a str> {
+    matches.get_one::<String>(name).map(String::as_str)
+}
+
+fn number<T: std::str::FromStr>(matches: &ArgMatches, name: &str) -> Result<Option<T>, ToolError> {
+    let Some(word) = text(matches, name) else { return Ok(None) };
+    word.parse().map(Some).map_err(|_| ToolError::Usage(format!("--{name} takes a number, not '{word}'")))
+}
+
+/// Runs a tool's work on a runtime of its own.
+fn block_on<T>(work: impl Future<Output = Result<T, ToolError>>) -> Result<T, ToolError> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ToolError::Runtime)?;
+    runtime.block_on(work)
+}

@@ -32,7 +32,7 @@ pub fn check(root: &Path, files: &[PathBuf], findings: &mut Vec<String>) {
 
 fn check_file(path: &Path, text: &str, findings: &mut Vec<String>) {
     let shown = path.display();
-    if !text.starts_with("//!") && !is_test(path) {
+    if !text.starts_with("//!") && !is_test(path) && !is_generated(path) {
         findings.push(format!("{shown}: does not open with `//!`"));
     }
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();

@@ -1,0 +1,324 @@
+//! Which nodes there are, who leads which partition, and a connection to each node that was needed.
+//!
+//! What it believes may be old: whoever is told `NOT_LEADER_OR_FOLLOWER` or loses a connection calls
+//! [`Cluster::forget`] and asks again.
+
+use crate::error::check;
+use crate::{ClientError, Connection};
+use barnabas_base::{BrokerId, ErrorCode, Map, Offset, PartitionIndex, TopicId};
+use barnabas_wire::Request;
+use barnabas_wire::messages::metadata_request::MetadataRequestTopic;
+use barnabas_wire::messages::metadata_response::MetadataResponseTopic;
+use barnabas_wire::messages::{FindCoordinatorRequest, MetadataRequest, MetadataResponse};
+use std::time::{Duration, Instant};
+
+/// How to reach the cluster and how long to try.
+#[derive(Debug, Clone)]
+pub struct ClusterConfig {
+    /// `host:port`, several with commas.
+    pub bootstrap: String,
+    pub client_id: String,
+    /// For one request.
+    pub request_timeout: Duration,
+    /// For what the caller asked for, tries included.
+    pub deadline: Duration,
+    /// Between two tries.
+    pub retry_backoff: Duration,
+}
+
+impl ClusterConfig {
+    pub fn new(bootstrap: &str, client_id: &str) -> Self {
+        Self {
+            bootstrap: bootstrap.to_owned(),
+            client_id: client_id.to_owned(),
+            request_timeout: Duration::from_secs(30),
+            deadline: Duration::from_secs(60),
+            retry_backoff: Duration::from_millis(100),
+        }
+    }
+}
+
+/// How long one thing has been tried.
+#[derive(Debug)]
+pub struct Tries {
+    what: String,
+    started: Instant,
+    deadline: Duration,
+    backoff: Duration,
+}
+
+impl Tries {
+    /// Waits before the next try after `error`.
+    ///
+    /// # Errors
+    /// `error` itself where trying again does not cure it; [`ClientError::TimedOut`] when the time is up.
+    pub async fn after(&self, error: ClientError) -> Result<(), ClientError> {
+        if !error.is_retriable() {
+            return Err(error);
+        }
+        if self.started.elapsed() + self.backoff >= self.deadline {
+            let after_ms = self.deadline.as_millis() as u64;
+            return Err(ClientError::TimedOut { what: self.what.clone(), after_ms, last: error.to_string() });
+        }
+        tokio::time::sleep(self.backoff).await;
+        Ok(())
+    }
+}
+
+/// A client's view of a cluster.
+#[derive(Debug)]
+pub struct Cluster {
+    config: ClusterConfig,
+    addresses: Map<BrokerId, String>,
+    controller: BrokerId,
+    topics: Map<String, MetadataResponseTopic>,
+    connections: Map<String, Connection>,
+}
+
+impl Cluster {
+    pub fn new(config: ClusterConfig) -> Self {
+        Self {
+            config,
+            addresses: Map::default(),
+            controller: BrokerId::NONE,
+            topics: Map::default(),
+            connections: Map::default(),
+        }
+    }
+
+    pub fn config(&self) -> &ClusterConfig {
+        &self.config
+    }
+
+    /// Asks any node about `topics` (all topics where `None`) and remembers the answer.
+    ///
+    /// # Errors
+    /// No node could be asked, or every one that was asked answered with an error.
+    pub async fn refresh(
+        &mut self,
+        topics: Option<&[&str]>,
+        create: bool,
+    ) -> Result<MetadataResponse, ClientError> {
+        let named = |name: &&str| MetadataRequestTopic { name: Some((*name).into()), ..Default::default() };
+        let request = MetadataRequest {
+            topics: topics.map(|names| names.iter().map(named).collect()),
+            allow_auto_topic_creation: create,
+            ..Default::default()
+        };
+        let answer = self.ask_any(&request).await?;
+        check("asking for metadata", answer.error_code, None)?;
+        for broker in &answer.brokers {
+            self.addresses.insert(BrokerId(broker.node_id), format!("{}:{}", &*broker.host, broker.port));
+        }
+        self.controller = BrokerId(answer.controller_id);
+        for topic in &answer.topics {
+            if let Some(name) = &topic.name {
+                self.topics.insert(name.to_string(), topic.clone());
+            }
+        }
+        Ok(answer)
+    }
+
+    /// Sends `request` to the first node that can be reached: those that are known, then the bootstrap addresses.
+    ///
+    /// # Errors
+    /// What the last node that was tried ended with.
+    pub async fn ask_any<R: Request>(&mut self, request: &R) -> Result<R::Response, ClientError> {
+        let bootstrap = self.config.bootstrap.split(',').map(|address| address.trim().to_owned());
+        let mut candidates: Vec<String> = self.connections.keys().cloned().collect();
+        candidates.extend(self.addresses.values().cloned());
+        candidates.extend(bootstrap.filter(|address| !address.is_empty()));
+        let mut last = ClientError::Invalid("--bootstrap-server names no address".to_owned());
+        for address in candidates {
+            match self.call(&address, request).await {
+                Ok(answer) => return Ok(answer),
+                Err(error @ (ClientError::Unreachable { .. } | ClientError::Lost { .. })) => last = error,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(last)
+    }
+
+    /// Sends `request` to the node at `address`, over the connection that is there or a new one.
+    async fn call<R: Request>(&mut self, address: &str, request: &R) -> Result<R::Response, ClientError> {
+        let answer = self.connection(address).await?.call(request).await;
+        if matches!(answer, Err(ClientError::Lost { .. } | ClientError::Garbled { .. })) {
+            self.connections.remove(address);
+        }
+        answer
+    }
+
+    async fn connection(&mut self, address: &str) -> Result<&mut Connection, ClientError> {
+        if !self.connections.contains_key(address) {
+            let connection =
+                Connection::open(address, &self.config.client_id, self.config.request_timeout).await?;
+            self.connections.insert(address.to_owned(), connection);
+        }
+        Ok(self.connections.get_mut(address).expect("it was put there just now"))
+    }
+
+    /// Sends `request` to `node`.
+    ///
+    /// # Errors
+    /// The node is unknown, or what the call ended with.
+    pub async fn ask<R: Request>(&mut self, node: BrokerId, request: &R) -> Result<R::Response, ClientError> {
+        let address = self.address_of(node)?.to_owned();
+        self.call(&address, request).await
+    }
+
+    /// Sends a request that nobody answers.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub async fn tell<R: Request>(&mut self, node: BrokerId, request: &R) -> Result<(), ClientError> {
+        let address = self.address_of(node)?.to_owned();
+        let told = self.connection(&address).await?.send_only(request).await;
+        if told.is_err() {
+            self.connections.remove(&address);
+        }
+        told
+    }
+
+    /// Sends `request`, which the node may hold back for `patience`.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub async fn ask_patiently<R: Request>(
+        &mut self,
+        node: BrokerId,
+        request: &R,
+        patience: Duration,
+    ) -> Result<R::Response, ClientError> {
+        let address = self.address_of(node)?.to_owned();
+        let answer = self.connection(&address).await?.call_patiently(request, patience).await;
+        if matches!(answer, Err(ClientError::Lost { .. } | ClientError::Garbled { .. })) {
+            self.connections.remove(&address);
+        }
+        answer
+    }
+
+    /// Sends `request` to the controller, as far as clients are told of one.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub async fn ask_controller<R: Request>(&mut self, request: &R) -> Result<R::Response, ClientError> {
+        if self.controller == BrokerId::NONE {
+            self.refresh(Some(&[]), false).await?;
+        }
+        self.ask(self.controller, request).await
+    }
+
+    fn address_of(&self, node: BrokerId) -> Result<&str, ClientError> {
+        let unknown =
+            || ClientError::refused(format!("node {node}"), ErrorCode::BrokerNotAvailable.code(), None);
+        self.addresses.get(&node).map(String::as_str).ok_or_else(unknown)
+    }
+
+    /// What is known of a topic, asked for if nothing is.
+    ///
+    /// # Errors
+    /// The topic's own error, `UNKNOWN_TOPIC_OR_PARTITION` for instance.
+    pub async fn topic(&mut self, name: &str, create: bool) -> Result<&MetadataResponseTopic, ClientError> {
+        let is_known = self.topics.get(name).is_some_and(|topic| topic.error_code == 0);
+        if !is_known {
+            self.refresh(Some(&[name]), create).await?;
+        }
+        let missing = || ClientError::refused(name, ErrorCode::UnknownTopicOrPartition.code(), None);
+        let topic = self.topics.get(name).ok_or_else(missing)?;
+        check(format!("topic {name}"), topic.error_code, None)?;
+        Ok(topic)
+    }
+
+    /// The node that leads a partition.
+    ///
+    /// # Errors
+    /// The topic's or the partition's error; `LEADER_NOT_AVAILABLE` where nobody leads.
+    pub async fn leader(&mut self, topic: &str, partition: PartitionIndex) -> Result<BrokerId, ClientError> {
+        let known = self.topic(topic, false).await?;
+        let found = known.partitions.iter().find(|candidate| candidate.partition_index == partition.get());
+        match found.map(|candidate| candidate.leader_id) {
+            Some(leader) if leader >= 0 => Ok(BrokerId(leader)),
+            Some(_) => Err(ClientError::refused(
+                format!("{topic}-{partition}"),
+                ErrorCode::LeaderNotAvailable.code(),
+                None,
+            )),
+            None => {
+                let code = ErrorCode::UnknownTopicOrPartition.code();
+                Err(ClientError::refused(format!("{topic}-{partition}"), code, None))
+            }
+        }
+    }
+
+    /// The topic's id, if the cluster gave one.
+    pub fn topic_id(&self, topic: &str) -> Option<TopicId> {
+        self.topics.get(topic).map(|known| known.topic_id).filter(|id| !id.is_zero())
+    }
+
+    /// Forgets what is known of a topic: the next question asks the cluster again.
+    pub fn forget(&mut self, topic: &str) {
+        self.topics.remove(topic);
+    }
+
+    /// The node that coordinates a group, asked for anew.
+    ///
+    /// # Errors
+    /// `COORDINATOR_NOT_AVAILABLE` while there is none.
+    pub async fn group_coordinator(&mut self, group: &str) -> Result<BrokerId, ClientError> {
+        let request = FindCoordinatorRequest {
+            key: group.into(),
+            key_type: 0,
+            coordinator_keys: vec![group.into()],
+            ..Default::default()
+        };
+        let answer = self.ask_any(&request).await?;
+        // Up to version 3 the answer is in the message itself, from 4 on in a list.
+        let (code, node, host, port) = match answer.coordinators.first() {
+            Some(found) => (found.error_code, found.node_id, &found.host, found.port),
+            None => (answer.error_code, answer.node_id, &answer.host, answer.port),
+        };
+        check(format!("finding the coordinator of group {group}"), code, None)?;
+        self.addresses.insert(BrokerId(node), format!("{}:{port}", &**host));
+        Ok(BrokerId(node))
+    }
+
+    /// A count of tries at one thing the caller asked for.
+    pub fn tries(&self, what: impl Into<String>) -> Tries {
+        let ClusterConfig { deadline, retry_backoff, .. } = self.config;
+        Tries { what: what.into(), started: Instant::now(), deadline, backoff: retry_backoff }
+    }
+
+    /// One offset of one partition, by timestamp or sentinel (−1 latest, −2 earliest).
+    ///
+    /// # Errors
+    /// The partition's error.
+    pub async fn list_offset(
+        &mut self,
+        topic: &str,
+        partition: PartitionIndex,
+        timestamp: i64,
+    ) -> Result<Offset, ClientError> {
+        use barnabas_wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
+        let leader = self.leader(topic, partition).await?;
+        let asked =
+            ListOffsetsPartition { partition_index: partition.get(), timestamp, ..Default::default() };
+        let request = barnabas_wire::messages::ListOffsetsRequest {
+            replica_id: -1,
+            topics: vec![ListOffsetsTopic {
+                name: topic.into(),
+                partitions: vec![asked],
+                ..Default::default()
+            }],
+            ..Default::default()
+        };
+        let answer = self.ask(leader, &request).await?;
+        let told = answer.topics.first().and_then(|topic| topic.partitions.first());
+        let told =
+            told.ok_or_else(|| ClientError::Invalid(format!("no offset was told for {topic}-{partition}")))?;
+        if told.error_code != 0 {
+            self.forget(topic);
+        }
+        check(format!("asking for an offset of {topic}-{partition}"), told.error_code, None)?;
+        Ok(Offset(told.offset))
+    }
+}

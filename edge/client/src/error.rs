@@ -1,0 +1,56 @@
+//! What can go wrong between a client and a broker, and what whoever runs the client does about it.
+
+use barnabas_base::ErrorCode;
+use barnabas_wire::{DecodeError, EncodeError};
+
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    #[error("no broker answers at {address}: {why}. Is it running, and is this its advertised address?")]
+    Unreachable { address: String, why: String },
+    #[error("the connection to {address} ended: {why}")]
+    Lost { address: String, why: String },
+    #[error("{address} has no version of {api} in common with this client")]
+    Unsupported { address: String, api: &'static str },
+    #[error("{address} answered what is not Kafka's protocol: {source}")]
+    Garbled { address: String, source: DecodeError },
+    #[error("the request cannot be written: {0}")]
+    Request(#[from] EncodeError),
+    #[error("{what}: {code}{}", if message.is_empty() { String::new() } else { format!(": {message}") })]
+    Refused { what: String, code: ErrorCode, message: String },
+    #[error("{what} was not done within {after_ms} ms{}", if last.is_empty() { String::new() } else { format!("; last answer: {last}") })]
+    TimedOut { what: String, after_ms: u64, last: String },
+    #[error("{0}")]
+    Invalid(String),
+    #[error("records of {0} cannot be read: {1}")]
+    Records(String, String),
+}
+
+impl ClientError {
+    /// A refusal as the broker worded it.
+    pub fn refused(what: impl Into<String>, code: i16, message: Option<&str>) -> Self {
+        let code = ErrorCode::from_code(code);
+        Self::Refused { what: what.into(), code, message: message.unwrap_or_default().to_owned() }
+    }
+
+    /// Whether the same request may succeed a little later, perhaps at another node.
+    pub fn is_retriable(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Lost { .. } => true,
+            Self::Refused { code, .. } => code.is_retriable(),
+            _ => false,
+        }
+    }
+
+    /// The broker's code, where a broker refused.
+    pub fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::Refused { code, .. } => Some(*code),
+            _ => None,
+        }
+    }
+}
+
+/// `Ok` for code 0, the refusal otherwise.
+pub(crate) fn check(what: impl Into<String>, code: i16, message: Option<&str>) -> Result<(), ClientError> {
+    if code == 0 { Ok(()) } else { Err(ClientError::refused(what, code, message)) }
+}

@@ -1,0 +1,17 @@
+//! Why a tool stops.
+
+use barnabas_client::ClientError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ToolError {
+    #[error("{0}")]
+    Usage(String),
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error("standard input: {0}")]
+    Input(#[source] std::io::Error),
+    #[error("standard output: {0}")]
+    Output(#[source] std::io::Error),
+    #[error("no runtime: {0}")]
+    Runtime(#[source] std::io::Error),
+}

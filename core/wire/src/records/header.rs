@@ -161,7 +161,7 @@ impl BatchHeader {
     }
 
     /// The header's bytes, as they stand in the log.
-    pub fn to_raw(&self) -> [u8; HEADER_BYTES] {
+    pub fn to_raw(self) -> [u8; HEADER_BYTES] {
         let mut raw = [0; HEADER_BYTES];
         raw[0..8].copy_from_slice(&self.base_offset.get().to_be_bytes());
         raw[8..12].copy_from_slice(&self.length.to_be_bytes());

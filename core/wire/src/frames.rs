@@ -65,32 +65,68 @@ impl RequestBody {
 /// Writes a request: header and body, without the length in front.
 pub fn encode_request(header: &RequestHeader, body: &RequestBody) -> Result<Frame, EncodeError> {
     let mut w = Writer::new();
-    let version = header.request_api_version;
-    header.encode(&mut w, body.key().request_header_version(version))?;
-    body.encode(&mut w, version)?;
+    write_request(&mut w, header, body)?;
     Ok(w.finish())
+}
+
+/// A request as it goes over a socket: length, header, body.
+pub fn frame_request(header: &RequestHeader, body: &RequestBody) -> Result<Frame, EncodeError> {
+    let mut w = Writer::framed();
+    write_request(&mut w, header, body)?;
+    w.finish_framed()
+}
+
+fn write_request(w: &mut Writer, header: &RequestHeader, body: &RequestBody) -> Result<(), EncodeError> {
+    let version = header.request_api_version;
+    header.encode(w, body.key().request_header_version(version))?;
+    body.encode(w, version)
 }
 
 /// Writes a response: header and body, without the length in front.
 pub fn encode_response(correlation_id: i32, body: &ResponseBody, version: i16) -> Result<Frame, EncodeError> {
     let mut w = Writer::new();
-    let header = ResponseHeader { correlation_id, ..ResponseHeader::default() };
-    header.encode(&mut w, body.key().response_header_version(version))?;
-    body.encode(&mut w, version)?;
+    write_response(&mut w, correlation_id, body, version)?;
     Ok(w.finish())
 }
 
+/// A response as it goes over a socket: length, header, body.
+pub fn frame_response(correlation_id: i32, body: &ResponseBody, version: i16) -> Result<Frame, EncodeError> {
+    let mut w = Writer::framed();
+    write_response(&mut w, correlation_id, body, version)?;
+    w.finish_framed()
+}
+
+fn write_response(
+    w: &mut Writer,
+    correlation_id: i32,
+    body: &ResponseBody,
+    version: i16,
+) -> Result<(), EncodeError> {
+    let header = ResponseHeader { correlation_id, ..ResponseHeader::default() };
+    header.encode(w, body.key().response_header_version(version))?;
+    body.encode(w, version)
+}
+
 /// Reads a response's header and body, nothing after it.
+///
+/// `version` is what was asked in. A broker that does not know that version of ApiVersions answers in version 0, which
+/// is tried when the answer cannot be read as it should (KIP-511).
 pub fn decode_response(
     frame: Bytes,
     key: ApiKey,
     version: i16,
 ) -> Result<(ResponseHeader, ResponseBody), DecodeError> {
-    let mut r = Reader::new(frame);
-    let header = ResponseHeader::decode(&mut r, key.response_header_version(version))?;
-    let body = ResponseBody::decode(&mut r, key, version)?;
-    r.finish()?;
-    Ok((header, body))
+    let decode = |frame: Bytes, version: i16| {
+        let mut r = Reader::new(frame);
+        let header = ResponseHeader::decode(&mut r, key.response_header_version(version))?;
+        let body = ResponseBody::decode(&mut r, key, version)?;
+        r.finish()?;
+        Ok((header, body))
+    };
+    match decode(frame.clone(), version) {
+        Err(error) if key == ApiKey::ApiVersions && version > 0 => decode(frame, 0).map_err(|_| error),
+        result => result,
+    }
 }
 
 /// The version of the frame around a metadata record (Kafka `AbstractApiMessageSerde`).
@@ -179,3 +215,6 @@ macro_rules! coordinator_record {
 coordinator_record!(GroupRecordKey, GroupRecordValue);
 coordinator_record!(TransactionRecordKey, TransactionRecordValue);
 coordinator_record!(ShareRecordKey, ShareRecordValue);
+
+#[cfg(test)]
+mod tests;

@@ -22,7 +22,9 @@ mod writer;
 
 pub(crate) use api_key::Api;
 pub use error::{DecodeError, DecodeErrorKind, EncodeError};
-pub use frames::{RequestStart, decode_response, encode_request, encode_response};
+pub use frames::{
+    RequestStart, decode_response, encode_request, encode_response, frame_request, frame_response,
+};
 pub use message::{Message, Request, Struct, VersionRange};
 pub use messages::{ApiKey, MetadataRecord, RequestBody, ResponseBody};
 pub use reader::{MEMORY_BYTES_MAX, RESERVE_BYTES, Reader};

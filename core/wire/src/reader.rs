@@ -270,6 +270,10 @@ impl Reader {
         self.check_count(field, count, element_bytes_min, size_of::<T>())?;
         let mut elements = Vec::with_capacity(count.min(RESERVE_BYTES / size_of::<T>().max(1)));
         for _ in 0..count {
+            if elements.len() == elements.capacity() {
+                // Doubles like `push` would, but never past the count, which was charged for.
+                elements.reserve_exact(elements.len().max(1).min(count - elements.len()));
+            }
             elements.push(read(self)?);
         }
         Ok(Some(elements))
@@ -351,7 +355,8 @@ impl Reader {
             self.need(FIELD, size)?;
             let before = self.position;
             if !read(self, tag)? {
-                self.charge(FIELD, size_of::<crate::UnknownTaggedField>())?;
+                // Twice: the vector doubles as it grows.
+                self.charge(FIELD, 2 * size_of::<crate::UnknownTaggedField>())?;
                 let data = self.take(FIELD, size)?;
                 unknown.push(tag, data);
             }
@@ -370,3 +375,6 @@ impl Reader {
         Ok(unknown)
     }
 }
+
+#[cfg(test)]
+mod tests;

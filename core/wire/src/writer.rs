@@ -7,7 +7,7 @@
 //! 2. bytes of [`REFERENCE_BYTES_MIN`] and more are never copied
 
 use barnabas_base::Uuid;
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::reader::STRING_BYTES_MAX;
 use crate::{EncodeError, Str, Struct, TaggedFields};
@@ -75,6 +75,31 @@ impl Writer {
         let len = self.len();
         self.seal_tail();
         Frame { segments: self.segments, len }
+    }
+
+    /// A writer whose frame begins with its own length, as it goes over a socket; end it with [`Self::finish_framed`].
+    pub fn framed() -> Self {
+        let mut writer = Self::with_capacity(128);
+        writer.int32(0);
+        writer
+    }
+
+    /// Fills in the length that [`Self::framed`] left room for: four bytes that count what follows them.
+    ///
+    /// # Errors
+    /// The frame is longer than the protocol can say.
+    pub fn finish_framed(mut self) -> Result<Frame> {
+        let length = self.len() - 4;
+        let prefix = i32::try_from(length).map_err(|_| EncodeError::TooLong { field: "frame", length })?;
+        if self.segments.is_empty() {
+            self.tail[..4].copy_from_slice(&prefix.to_be_bytes());
+            return Ok(self.finish());
+        }
+        // What was sealed cannot be written to any more: the length becomes a segment of its own.
+        let mut frame = self.finish();
+        frame.segments[0].advance(4);
+        frame.segments.insert(0, Bytes::copy_from_slice(&prefix.to_be_bytes()));
+        Ok(frame)
     }
 
     /// The frame in one piece; copies only if something went in by reference.
@@ -419,3 +444,6 @@ fn insert(tail: &mut BytesMut, at: usize, prefix: &[u8]) {
     tail.copy_within(at..end, at + prefix.len());
     tail[at..at + prefix.len()].copy_from_slice(prefix);
 }
+
+#[cfg(test)]
+mod tests;

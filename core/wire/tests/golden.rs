@@ -1,25 +1,23 @@
 //! Our codec against Apache's own generated classes: the same bytes, and the same value.
 //!
-//! `golden/vectors.gz` holds random messages of every kind in every version, written by `lab/compat/golden` with Kafka
-//! 4.4.0's classes, and 3.9.2's for the versions that 4 dropped. One entry:
-//!
-//! ```text
-//! name: u16 length and UTF-8 | version: i16 | case: u8 | shown: u32 length and CRC-32C | bytes: u32 length and bytes
-//! others: u8 count, for each: version i16, length i32 (-1: Apache refuses), CRC-32C u32
-//! ```
-//!
-//! `shown` is the value as `{:?}` prints it, built by reflection from Apache's object: so the names, the values and the
-//! defaults of what a version does not have are compared, not just the bytes. `others` is what becomes of the same value in
-//! the message's other versions: which of them can carry it, and as which bytes.
+//! The vectors are random messages of every kind in every version, written by `lab/compat/golden` with Kafka 4.4.0's
+//! classes, and 3.9.2's for the versions that 4 dropped. Three things are compared: the bytes after reading and writing
+//! them; how the value reads field by field, with the defaults of fields that its version does not have; and which of the
+//! message's other versions can carry it, as which bytes.
 //!
 //! `make golden` does all this with a fresh seed, and then hands to Apache's classes what our codec wrote.
 
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types)] // Vectors come from a file.
+
+mod vectors;
+
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::io::{Read, Write};
+use std::io::Write;
 
 use barnabas_wire::{EncodeError, Message, Reader, VersionRange, Writer, for_each_message, messages::*};
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
+use vectors::Entry;
 
 /// A decoded message whose type is forgotten.
 trait Value {
@@ -65,47 +63,6 @@ fn codecs() -> BTreeMap<&'static str, Codec> {
     codecs
 }
 
-fn crc(bytes: &[u8]) -> u32 {
-    crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes) as u32
-}
-
-struct Entry {
-    name: String,
-    version: i16,
-    case: u8,
-    shown_len: usize,
-    shown_crc: u32,
-    bytes: Bytes,
-    /// Version, and length and checksum where Apache can write it.
-    others: Vec<(i16, Option<(usize, u32)>)>,
-}
-
-fn entries() -> Vec<Entry> {
-    let path = std::env::var("GOLDEN_VECTORS")
-        .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/vectors.gz").to_owned());
-    let file = std::fs::File::open(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    let mut all = Vec::new();
-    flate2::read::MultiGzDecoder::new(file).read_to_end(&mut all).unwrap();
-    let mut rest = Bytes::from(all);
-    let mut entries = Vec::new();
-    while rest.has_remaining() {
-        let length = rest.get_u16() as usize;
-        let name = String::from_utf8(rest.split_to(length).to_vec()).unwrap();
-        let (version, case) = (rest.get_i16(), rest.get_u8());
-        let (shown_len, shown_crc) = (rest.get_u32() as usize, rest.get_u32());
-        let length = rest.get_u32() as usize;
-        let bytes = rest.split_to(length);
-        let others = (0..rest.get_u8())
-            .map(|_| {
-                let (version, length, crc) = (rest.get_i16(), rest.get_i32(), rest.get_u32());
-                (version, usize::try_from(length).ok().map(|length| (length, crc)))
-            })
-            .collect();
-        entries.push(Entry { name, version, case, shown_len, shown_crc, bytes, others });
-    }
-    entries
-}
-
 /// Everything that differs in one entry.
 fn compare(entry: &Entry, codec: &Codec, ours: &mut impl Write) -> Vec<String> {
     let value = match (codec.decode)(entry.bytes.clone(), entry.version) {
@@ -114,7 +71,7 @@ fn compare(entry: &Entry, codec: &Codec, ours: &mut impl Write) -> Vec<String> {
     };
     let mut wrong = Vec::new();
     let shown = value.shown();
-    if (shown.len(), crc(shown.as_bytes())) != (entry.shown_len, entry.shown_crc) {
+    if (shown.len(), vectors::crc(shown.as_bytes())) != (entry.shown_len, entry.shown_crc) {
         wrong.push(format!("reads otherwise: {shown}"));
     }
     match value.encode(entry.version) {
@@ -124,7 +81,7 @@ fn compare(entry: &Entry, codec: &Codec, ours: &mut impl Write) -> Vec<String> {
     }
     for (version, theirs) in &entry.others {
         let written = value.encode(*version);
-        let here = written.as_ref().ok().map(|bytes| (bytes.len(), crc(bytes)));
+        let here = written.as_ref().ok().map(|bytes| (bytes.len(), vectors::crc(bytes)));
         if here != *theirs {
             wrong.push(format!("in version {version} is {written:?}, Apache's {theirs:?}: {shown}"));
         }
@@ -152,7 +109,7 @@ fn apache_writes_the_same_bytes_and_reads_the_same_values() {
     };
     let mut seen: BTreeMap<&str, Vec<i16>> = codecs.keys().map(|&name| (name, Vec::new())).collect();
     let mut wrong = Vec::new();
-    for entry in entries() {
+    for entry in vectors::entries() {
         let Some((&name, codec)) = codecs.get_key_value(entry.name.as_str()) else {
             wrong.push(format!("{}: we have no such message", entry.name));
             continue;

@@ -3,6 +3,7 @@
 //! The output is committed, so that a build needs no generator and a review sees what changed; `--check` says whether it
 //! is what the schema says. `schema` reads the notation, `message` writes one message, `tables` what spans them all.
 
+mod field;
 mod message;
 mod names;
 mod schema;
@@ -135,3 +136,6 @@ fn formatted(output: Output) -> Result<Output, String> {
     std::fs::remove_dir_all(&folder).map_err(told)?;
     Ok(result)
 }
+
+#[cfg(test)]
+mod tests;

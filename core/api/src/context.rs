@@ -1,0 +1,93 @@
+//! What every API may look at besides its request.
+
+use barnabas_base::{BrokerId, LeaderEpoch, PartitionIndex, Text, TimestampMs};
+use barnabas_metadata::config::BrokerConfig;
+use barnabas_metadata::{Broker, Image, Partition};
+use barnabas_wire::Str;
+
+/// Who sent a request, and over which listener.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Client {
+    /// The listener's name: addresses in answers are those of this listener.
+    pub listener: Text,
+    pub client_id: Option<Text>,
+    /// As Kafka prints it: `/127.0.0.1`.
+    pub host: Text,
+    /// `User:ANONYMOUS` where nobody authenticated.
+    pub principal: Text,
+}
+
+/// One moment, as one request sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    pub image: &'a Image,
+    pub config: &'a BrokerConfig,
+    pub cluster_id: &'a str,
+    /// This node.
+    pub node: BrokerId,
+    pub client: &'a Client,
+    pub now: TimestampMs,
+}
+
+/// A broker's address on the listener that the client came in by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    pub id: BrokerId,
+    pub host: Str,
+    pub port: i32,
+    pub rack: Option<Str>,
+}
+
+/// Who leads a partition now: what a client is told that came to the wrong broker (KIP-951).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leader {
+    /// [`BrokerId::NONE`]: nobody.
+    pub id: BrokerId,
+    pub epoch: LeaderEpoch,
+    /// `None` where it cannot be reached by the client's listener.
+    pub node: Option<Node>,
+}
+
+impl Context<'_> {
+    /// The broker's address for this client; `None` where the broker has no such listener.
+    pub fn node_of(&self, broker: &Broker) -> Option<Node> {
+        let endpoint = broker.endpoint(&self.client.listener)?;
+        Some(Node {
+            id: broker.id,
+            host: Str::from(&endpoint.host),
+            port: i32::from(endpoint.port),
+            rack: broker.rack.as_ref().map(Str::from),
+        })
+    }
+
+    /// Brokers that this client may be sent to, by id.
+    pub fn alive_nodes(&self) -> impl Iterator<Item = Node> {
+        self.image.cluster.alive().filter_map(|broker| self.node_of(broker))
+    }
+
+    /// A broker that the client may send what is meant for the controller: this one if it is not fenced.
+    ///
+    /// Brokers pass such requests on, so that Kafka names any live broker here.
+    pub fn controller_id(&self) -> i32 {
+        let own = self.image.cluster.is_alive(self.node).then_some(self.node);
+        own.or_else(|| self.image.cluster.alive().next().map(|broker| broker.id))
+            .unwrap_or(BrokerId::NONE)
+            .get()
+    }
+
+    /// Who leads the partition, for a refusal to name.
+    pub fn leader_of(&self, partition: &Partition) -> Leader {
+        let broker = self.image.cluster.broker(partition.leader);
+        let alive = broker.filter(|broker| !broker.fenced);
+        let node = alive.and_then(|broker| self.node_of(broker));
+        Leader { id: partition.leader, epoch: partition.leader_epoch, node }
+    }
+
+    /// The same, where only the topic's name and the partition's number are at hand.
+    pub fn leader_of_partition(&self, topic: &str, partition: PartitionIndex) -> Leader {
+        let known = self.image.topics.partition(topic, partition);
+        known.map_or(Leader { id: BrokerId::NONE, epoch: LeaderEpoch::NONE, node: None }, |partition| {
+            self.leader_of(partition)
+        })
+    }
+}

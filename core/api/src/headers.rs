@@ -1,0 +1,111 @@
+//! The headers of this crate's API files, for docs/COMPAT.md.
+//!
+//! A header has a regular shape: `# Name, key N, versions A–B`, a paragraph, a table of versions, and a chapter
+//! `## Left out`. Tests hold that, and that the versions are those of the wire.
+
+/// One API, as its file's header tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// `k00_produce`
+    pub file: &'static str,
+    pub name: String,
+    pub key: i16,
+    pub min_version: i16,
+    pub max_version: i16,
+    /// What it is for, as one paragraph of Markdown.
+    pub about: String,
+    /// Version, what it added.
+    pub versions: Vec<(String, String)>,
+    /// What is left out, one entry per list item; empty where nothing is.
+    pub left_out: Vec<String>,
+}
+
+macro_rules! files {
+    ($($file:literal),* $(,)?) => {
+        /// File name without `.rs`, and its text.
+        const FILES: &[(&str, &str)] = &[$(($file, include_str!(concat!($file, ".rs")))),*];
+    };
+}
+files!("k00_produce", "k03_metadata", "k18_api_versions");
+
+/// Every API's header, by key.
+pub fn headers() -> Vec<Header> {
+    FILES.iter().filter_map(|(file, text)| parse(file, text)).collect()
+}
+
+/// `None` for a text that does not begin as an API's file does.
+fn parse(file: &'static str, text: &str) -> Option<Header> {
+    let mut lines = text.lines().map_while(|line| line.strip_prefix("//!").map(str::trim));
+    let title = lines.next()?.strip_prefix("# ")?;
+    let mut parts = title.split(", ");
+    let name = parts.next()?.to_owned();
+    let key = parts.next()?.strip_prefix("key ")?.parse().ok()?;
+    let range = parts.next()?;
+    let range = range.strip_prefix("versions ").or_else(|| range.strip_prefix("version "))?;
+    let (min, max) = range.split_once('–').unwrap_or((range, range));
+    let mut header = Header {
+        file,
+        name,
+        key,
+        min_version: min.parse().ok()?,
+        max_version: max.parse().ok()?,
+        about: String::new(),
+        versions: Vec::new(),
+        left_out: Vec::new(),
+    };
+    let mut in_left_out = false;
+    for line in lines {
+        if line.starts_with("## ") {
+            in_left_out = line == "## Left out";
+        } else if let Some(row) = line.strip_prefix('|') {
+            let mut cells = row.split('|').map(str::trim);
+            let (version, what) = (cells.next()?, cells.next()?);
+            if version.starts_with(|letter: char| letter.is_ascii_digit()) {
+                header.versions.push((version.to_owned(), what.to_owned()));
+            }
+        } else if in_left_out {
+            match line.strip_prefix("- ") {
+                Some(item) => header.left_out.push(item.to_owned()),
+                None if line.is_empty() => in_left_out = header.left_out.is_empty(),
+                None => push_words(header.left_out.last_mut()?, line),
+            }
+        } else if header.versions.is_empty() && !line.starts_with("Source:") {
+            push_words(&mut header.about, line);
+        }
+    }
+    Some(header)
+}
+
+fn push_words(text: &mut String, line: &str) {
+    if !text.is_empty() && !line.is_empty() {
+        text.push(' ');
+    }
+    text.push_str(line);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use barnabas_wire::ApiKey;
+
+    #[test]
+    fn every_header_is_regular_and_true() {
+        let headers = headers();
+        assert_eq!(headers.len(), FILES.len(), "a header is not in shape");
+        assert!(headers.is_sorted_by_key(|header| header.key));
+        for header in headers {
+            let key = ApiKey::from_number(header.key).expect("a key");
+            let versions = key.stable_versions();
+            assert_eq!(
+                (&*header.name, header.min_version, header.max_version),
+                (key.name(), versions.min, versions.max)
+            );
+            assert!(header.file.starts_with(&format!("k{:02}_", header.key)), "{}", header.file);
+            let expected: Vec<String> =
+                (versions.min..=versions.max).map(|version| version.to_string()).collect();
+            let listed: Vec<String> = header.versions.iter().map(|row| row.0.clone()).collect();
+            assert_eq!(listed, expected, "{}", header.file);
+            assert!(!header.about.is_empty() && header.about.ends_with('.'), "{}", header.file);
+        }
+    }
+}

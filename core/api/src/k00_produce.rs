@@ -1,0 +1,349 @@
+//! # Produce, key 0, versions 0–13
+//!
+//! Puts record batches into partitions. This file checks the request as a whole, hands each partition's records to its
+//! owner, and makes one answer of the results. The records themselves are judged by
+//! `barnabas_wire::records::validate_produce` under the [`rules`] made here.
+//!
+//! | version | what it added |
+//! |---|---|
+//! | 0 | message format 0 |
+//! | 1 | throttle time in the answer |
+//! | 2 | message format 1; log append time in the answer (KIP-32) |
+//! | 3 | record batches (format 2), transactional id (KIP-98) |
+//! | 4 | KAFKA_STORAGE_ERROR (KIP-112) |
+//! | 5 | log start offset in the answer (KIP-107) |
+//! | 6 | throttling by the client (KIP-219) |
+//! | 7 | zstd (KIP-110) |
+//! | 8 | errors of single records, error message (KIP-467) |
+//! | 9 | flexible (KIP-482) |
+//! | 10 | current leader and its address beside NOT_LEADER_OR_FOLLOWER (KIP-951) |
+//! | 11 | TRANSACTION_ABORTABLE (KIP-890) |
+//! | 12 | partitions join a transaction by being written to (KIP-890) |
+//! | 13 | topic ids instead of names (KIP-516) |
+//!
+//! ## Left out
+//! - Transactions: a batch of a transaction is refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED, since there is no
+//!   transaction coordinator to vouch for it.
+//! - Quotas: the throttle time is always 0.
+//!
+//! Source: Kafka 4.4 `KafkaApis.handleProduceRequest`, `ReplicaManager.appendRecords`, `ProduceRequest`.
+
+use std::sync::Arc;
+
+use barnabas_base::{DurationMs, ErrorCode, Offset, PartitionIndex, TimestampMs, TopicId, is_internal_topic};
+use barnabas_metadata::Topic;
+use barnabas_metadata::config::{Compression as CompressionType, TimestampType as TopicTime, TopicConfig};
+use barnabas_wire::Str;
+use barnabas_wire::messages::produce_request::{ProduceRequest, TopicProduceData};
+use barnabas_wire::messages::produce_response::{
+    BatchIndexAndErrorMessage, LeaderIdAndEpoch, NodeEndpoint, PartitionProduceResponse, ProduceResponse,
+    TopicProduceResponse,
+};
+use barnabas_wire::records::{
+    BatchOrigin, Codec, Compression, RecordError, RecordValidation, Refusal, Rules, TimestampType,
+};
+use bytes::Bytes;
+
+use crate::{Context, Leader, Plan, Slot};
+
+/// Kafka's own admin client may write to internal topics.
+const ADMIN_CLIENT: &str = "__admin_client";
+
+/// How safe a batch must be before its producer hears of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acks {
+    /// Never answered; an error closes the connection.
+    None,
+    Leader,
+    All,
+}
+
+/// What the owners of partitions have to do.
+#[derive(Debug)]
+pub struct Work {
+    pub acks: Acks,
+    /// How long an answer may wait for `acks=all`.
+    pub timeout: DurationMs,
+    pub parts: Vec<Part>,
+    pub pending: Pending,
+}
+
+/// One partition's records.
+#[derive(Debug, Clone)]
+pub struct Part {
+    pub slot: Slot,
+    pub topic: Arc<Topic>,
+    pub partition: PartitionIndex,
+    /// A slice of the request's frame.
+    pub records: Bytes,
+}
+
+/// What became of one partition's records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    Appended {
+        base: Offset,
+        /// Under LogAppendTime.
+        append_time: Option<TimestampMs>,
+        log_start: Offset,
+    },
+    Refused {
+        refusal: Refusal,
+        /// [`Offset::NONE`] where it is not known.
+        log_start: Offset,
+    },
+}
+
+impl Outcome {
+    /// Refused with nothing to say but the code.
+    pub fn refused(code: ErrorCode) -> Self {
+        let refusal = Refusal { code, message: String::new(), record_errors: Vec::new() };
+        Self::Refused { refusal, log_start: Offset::NONE }
+    }
+}
+
+/// What goes back to the producer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    Respond(ProduceResponse),
+    /// `acks=0` and all went well.
+    Nothing,
+    /// `acks=0` and something did not: closing is the only way to say so.
+    Close,
+}
+
+/// The answer as far as it is known.
+#[derive(Debug, Clone)]
+pub struct Pending {
+    acks: Acks,
+    version: i16,
+    topics: Vec<TopicProduceResponse>,
+    endpoints: Vec<NodeEndpoint>,
+    failed: bool,
+}
+
+/// Splits a request by partition, after the checks that need no partition.
+pub fn plan(request: ProduceRequest, version: i16, ctx: &Context<'_>) -> Plan<Work, Reply> {
+    let acks = match request.acks {
+        0 => Some(Acks::None),
+        1 => Some(Acks::Leader),
+        -1 => Some(Acks::All),
+        _ => None,
+    };
+    let mut pending = Pending {
+        acks: acks.unwrap_or(Acks::Leader),
+        version,
+        topics: request.topic_data.iter().map(|topic| skeleton(topic, version)).collect(),
+        endpoints: Vec::new(),
+        failed: false,
+    };
+    let transactional = request
+        .topic_data
+        .iter()
+        .flat_map(|topic| &topic.partition_data)
+        .any(|partition| partition.records.as_deref().is_some_and(has_transactional_batch));
+    if transactional {
+        pending.refuse_all(ErrorCode::TransactionalIdAuthorizationFailed);
+        return Plan::Answer(pending.respond());
+    }
+    let mut parts = Vec::new();
+    for (at, topic) in request.topic_data.into_iter().enumerate() {
+        pending.split_topic(at, topic, acks.is_some(), ctx, &mut parts);
+    }
+    if parts.is_empty() {
+        return Plan::Answer(pending.respond());
+    }
+    let timeout = DurationMs(i64::from(request.timeout_ms.max(0)));
+    Plan::Work(Work { acks: pending.acks, timeout, parts, pending })
+}
+
+/// What a topic demands of the batches in a Produce request of this version.
+pub fn rules(topic: &TopicConfig, version: i16, now: TimestampMs) -> Rules {
+    let of = |codec, level: Option<i32>| Some(Compression { codec, level });
+    Rules {
+        produce_version: version,
+        origin: BatchOrigin::Client,
+        now,
+        timestamp_type: match topic.timestamp_type {
+            TopicTime::CreateTime => TimestampType::CreateTime,
+            TopicTime::LogAppendTime => TimestampType::LogAppendTime,
+        },
+        timestamp_before_max: DurationMs(topic.timestamp_before_max_ms),
+        timestamp_after_max: DurationMs(topic.timestamp_after_max_ms),
+        message_bytes_max: usize::try_from(topic.max_message_bytes).unwrap_or(0),
+        segment_bytes: usize::try_from(topic.segment_bytes).unwrap_or(0),
+        compression: match topic.compression {
+            CompressionType::Producer => None,
+            CompressionType::Uncompressed => of(Codec::None, None),
+            CompressionType::Gzip => of(Codec::Gzip, (topic.gzip_level >= 0).then_some(topic.gzip_level)),
+            CompressionType::Snappy => of(Codec::Snappy, None),
+            CompressionType::Lz4 => of(Codec::Lz4, Some(topic.lz4_level)),
+            CompressionType::Zstd => of(Codec::Zstd, Some(topic.zstd_level)),
+        },
+        is_compacted: topic.cleanup_policy.compact,
+        validation: RecordValidation::Header,
+    }
+}
+
+/// Whether the first batch is a v2 batch of a transaction: clients send one batch per partition.
+fn has_transactional_batch(records: &[u8]) -> bool {
+    const MAGIC_AT: usize = 16;
+    const ATTRIBUTES_AT: usize = 21;
+    const TRANSACTIONAL: u8 = 0x10;
+    records.get(MAGIC_AT) == Some(&2)
+        && records.get(ATTRIBUTES_AT + 1).is_some_and(|attributes| attributes & TRANSACTIONAL != 0)
+}
+
+fn skeleton(topic: &TopicProduceData, version: i16) -> TopicProduceResponse {
+    let nothing_yet = |index| PartitionProduceResponse {
+        index,
+        base_offset: -1,
+        log_append_time_ms: -1,
+        log_start_offset: -1,
+        ..PartitionProduceResponse::default()
+    };
+    TopicProduceResponse {
+        name: if version <= 12 { topic.name.clone() } else { Str::default() },
+        topic_id: if version >= 13 { topic.topic_id } else { TopicId::ZERO },
+        partition_responses: topic
+            .partition_data
+            .iter()
+            .map(|partition| nothing_yet(partition.index))
+            .collect(),
+        ..TopicProduceResponse::default()
+    }
+}
+
+impl Pending {
+    /// Sends the partitions of one topic to their owners, or refuses them.
+    fn split_topic(
+        &mut self,
+        at: usize,
+        topic: TopicProduceData,
+        acks_are_valid: bool,
+        ctx: &Context<'_>,
+        parts: &mut Vec<Part>,
+    ) {
+        let topics = &ctx.image.topics;
+        let known =
+            if self.version >= 13 { topics.by_id(topic.topic_id) } else { topics.by_name(&topic.name) };
+        let is_admin = ctx.client.client_id.as_deref() == Some(ADMIN_CLIENT);
+        for (place, data) in topic.partition_data.into_iter().enumerate() {
+            let slot = Slot::new(at, place);
+            let partition = PartitionIndex(data.index);
+            let Some(known) = known else {
+                let by_id = self.version >= 13;
+                self.refuse(
+                    slot,
+                    if by_id { ErrorCode::UnknownTopicId } else { ErrorCode::UnknownTopicOrPartition },
+                );
+                continue;
+            };
+            let Some(state) = known.partition(partition) else {
+                self.refuse(slot, ErrorCode::UnknownTopicOrPartition);
+                continue;
+            };
+            if !acks_are_valid {
+                self.refuse(slot, ErrorCode::InvalidRequiredAcks);
+            } else if is_internal_topic(&known.name) && !is_admin {
+                self.refuse(slot, ErrorCode::InvalidTopicException);
+            } else if state.leader != ctx.node {
+                self.set(slot, Outcome::refused(ErrorCode::NotLeaderOrFollower), ctx);
+            } else {
+                let records = data.records.unwrap_or_default();
+                parts.push(Part { slot, topic: Arc::clone(known), partition, records });
+            }
+        }
+    }
+
+    fn refuse(&mut self, slot: Slot, code: ErrorCode) {
+        self.failed = true;
+        self.partition(slot).error_code = code.code();
+    }
+
+    fn refuse_all(&mut self, code: ErrorCode) {
+        self.failed = true;
+        for partition in self.topics.iter_mut().flat_map(|topic| &mut topic.partition_responses) {
+            partition.error_code = code.code();
+        }
+    }
+
+    fn partition(&mut self, slot: Slot) -> &mut PartitionProduceResponse {
+        &mut self.topics[slot.topic()].partition_responses[slot.partition()]
+    }
+
+    /// Takes over one partition's result. With NOT_LEADER_OR_FOLLOWER the answer names the leader of `ctx`'s image.
+    pub fn set(&mut self, slot: Slot, outcome: Outcome, ctx: &Context<'_>) {
+        let version = self.version;
+        let partition = self.partition(slot);
+        match outcome {
+            Outcome::Appended { base, append_time, log_start } => {
+                partition.base_offset = base.get();
+                partition.log_append_time_ms = append_time.unwrap_or(TimestampMs::NONE).0;
+                partition.log_start_offset = log_start.get();
+            }
+            Outcome::Refused { refusal, log_start } => {
+                partition.error_code = refusal.code.code();
+                partition.log_start_offset = log_start.get();
+                if version >= 8 {
+                    partition.record_errors = refusal.record_errors.into_iter().map(record_error).collect();
+                    partition.error_message =
+                        (!refusal.message.is_empty()).then(|| Str::from(refusal.message));
+                }
+                self.failed = true;
+                if version >= 10 && refusal.code == ErrorCode::NotLeaderOrFollower {
+                    self.name_leader(slot, ctx);
+                }
+            }
+        }
+    }
+
+    fn name_leader(&mut self, slot: Slot, ctx: &Context<'_>) {
+        let topic = &self.topics[slot.topic()];
+        let index = PartitionIndex(topic.partition_responses[slot.partition()].index);
+        let topics = &ctx.image.topics;
+        let known =
+            if self.version >= 13 { topics.by_id(topic.topic_id) } else { topics.by_name(&topic.name) };
+        let Some(state) = known.and_then(|topic| topic.partition(index)) else { return };
+        let Leader { id, epoch, node } = ctx.leader_of(state);
+        self.partition(slot).current_leader = LeaderIdAndEpoch {
+            leader_id: id.get(),
+            leader_epoch: epoch.get(),
+            ..LeaderIdAndEpoch::default()
+        };
+        let Some(node) = node else { return };
+        if self.endpoints.iter().all(|endpoint| endpoint.node_id != node.id.get()) {
+            self.endpoints.push(NodeEndpoint {
+                node_id: node.id.get(),
+                host: node.host,
+                port: node.port,
+                rack: node.rack,
+                ..NodeEndpoint::default()
+            });
+        }
+    }
+
+    /// The answer, once every part's result is in.
+    pub fn respond(self) -> Reply {
+        match (self.acks, self.failed) {
+            (Acks::None, true) => Reply::Close,
+            (Acks::None, false) => Reply::Nothing,
+            _ => Reply::Respond(ProduceResponse {
+                responses: self.topics,
+                node_endpoints: self.endpoints,
+                ..ProduceResponse::default()
+            }),
+        }
+    }
+}
+
+fn record_error(error: RecordError) -> BatchIndexAndErrorMessage {
+    BatchIndexAndErrorMessage {
+        batch_index: error.index,
+        batch_index_error_message: Some(Str::from(error.message)),
+        ..BatchIndexAndErrorMessage::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,254 @@
+//! # Metadata, key 3, versions 0–13
+//!
+//! Tells a client which brokers there are, which topics, and who leads each partition. May make topics come to be that
+//! do not exist yet.
+//!
+//! | version | what it added |
+//! |---|---|
+//! | 0 | no topics named means all; replicas that are not there are an error of the partition |
+//! | 1 | null means all topics, none named means none; racks, controller, internal topics |
+//! | 2 | cluster id (KIP-78) |
+//! | 3 | throttle time in the answer |
+//! | 4 | whether topics may be created by asking (KIP-204) |
+//! | 5 | offline replicas (KIP-112) |
+//! | 6 | LISTENER_NOT_FOUND instead of LEADER_NOT_AVAILABLE; throttling by the client (KIP-219) |
+//! | 7 | leader epochs (KIP-320) |
+//! | 8 | authorized operations (KIP-430) |
+//! | 9 | flexible (KIP-482) |
+//! | 10 | topic ids in the answer (KIP-516) |
+//! | 11 | authorized operations of the cluster moved to DescribeCluster (KIP-700) |
+//! | 12 | topics may be asked for by id |
+//! | 13 | an error for the whole answer (KIP-1102) |
+//!
+//! ## Left out
+//! - Authorization: every topic is shown, and every operation counts as authorized.
+//!
+//! Source: Kafka 4.4 `KafkaApis.handleTopicMetadataRequest`, `KRaftMetadataCache`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use barnabas_base::{BrokerId, ErrorCode, PartitionIndex, TopicId, check_topic_name, is_internal_topic};
+use barnabas_metadata::{Partition, Topic};
+use barnabas_wire::Str;
+use barnabas_wire::messages::create_topics_request::CreateTopicsRequest;
+use barnabas_wire::messages::metadata_request::{MetadataRequest, MetadataRequestTopic};
+use barnabas_wire::messages::metadata_response::{
+    MetadataResponse, MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
+};
+
+use crate::auto_create::creation;
+use crate::{Context, Plan, authorized_operations};
+
+/// Topics have to be created; the answer goes out at once and the client asks again, as with Kafka.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Work {
+    /// For the controller, in this node's own name. What comes of it is for the log, not for the client.
+    pub create: CreateTopicsRequest,
+    pub response: MetadataResponse,
+}
+
+/// Makes the answer, and names the topics that are to be created.
+pub fn plan(request: MetadataRequest, version: i16, ctx: &Context<'_>) -> Plan<Work, MetadataResponse> {
+    let Some(wanted) = wanted(&request, version) else { return Plan::Answer(invalid(request)) };
+    let may_create = ctx.config.auto_create_topics
+        && (version < 4 || request.allow_auto_topic_creation)
+        && !wanted.is_all();
+    let mut response = MetadataResponse {
+        brokers: brokers(ctx),
+        cluster_id: Some(Str::from(ctx.cluster_id)),
+        controller_id: ctx.controller_id(),
+        cluster_authorized_operations: authorized_operations::NOT_ASKED,
+        ..MetadataResponse::default()
+    };
+    if (8..=10).contains(&version) && request.include_cluster_authorized_operations {
+        response.cluster_authorized_operations = authorized_operations::CLUSTER;
+    }
+    let missing = add_topics(&mut response, &wanted, version, ctx);
+    if version >= 8 && request.include_topic_authorized_operations {
+        for topic in response.topics.iter_mut().filter(|topic| topic.name.is_some()) {
+            topic.topic_authorized_operations = authorized_operations::TOPIC;
+        }
+    }
+    let valid = missing.iter().filter(|name| check_topic_name(name).is_ok());
+    let to_create: BTreeSet<&str> = valid.map(|name| &**name).collect();
+    if may_create && !to_create.is_empty() {
+        let create = creation(to_create.into_iter(), ctx);
+        return Plan::Work(Work { create, response });
+    }
+    Plan::Answer(response)
+}
+
+/// Which topics a request is about.
+enum Wanted<'a> {
+    All,
+    Names(Vec<&'a Str>),
+    Ids(Vec<TopicId>),
+}
+
+impl Wanted<'_> {
+    fn is_all(&self) -> bool {
+        matches!(self, Self::All)
+    }
+}
+
+/// `None` for a request that its version does not allow.
+fn wanted(request: &MetadataRequest, version: i16) -> Option<Wanted<'_>> {
+    let Some(topics) = &request.topics else { return Some(Wanted::All) };
+    if version == 0 && topics.is_empty() {
+        return Some(Wanted::All);
+    }
+    let bad = |topic: &MetadataRequestTopic| topic.name.is_none() || !topic.topic_id.is_zero();
+    if version < 12 && topics.iter().any(bad) {
+        return None;
+    }
+    let ids: BTreeSet<TopicId> =
+        topics.iter().map(|topic| topic.topic_id).filter(|id| !id.is_zero()).collect();
+    if !ids.is_empty() {
+        return Some(Wanted::Ids(ids.into_iter().collect()));
+    }
+    let mut seen = BTreeSet::new();
+    let names = topics.iter().filter_map(|topic| topic.name.as_ref());
+    Some(Wanted::Names(names.filter(|name| seen.insert(name.as_str())).collect()))
+}
+
+/// Kafka `MetadataRequest.getErrorResponse`: the error stands with every topic.
+fn invalid(request: MetadataRequest) -> MetadataResponse {
+    let refused = |topic: MetadataRequestTopic| MetadataResponseTopic {
+        error_code: ErrorCode::InvalidRequest.code(),
+        name: Some(topic.name.unwrap_or_default()),
+        ..MetadataResponseTopic::default()
+    };
+    MetadataResponse {
+        topics: request.topics.unwrap_or_default().into_iter().map(refused).collect(),
+        controller_id: BrokerId::NONE.get(),
+        ..MetadataResponse::default()
+    }
+}
+
+fn brokers(ctx: &Context<'_>) -> Vec<MetadataResponseBroker> {
+    let of = |node: crate::Node| MetadataResponseBroker {
+        node_id: node.id.get(),
+        host: node.host,
+        port: node.port,
+        rack: node.rack,
+        ..MetadataResponseBroker::default()
+    };
+    ctx.alive_nodes().map(of).collect()
+}
+
+/// Adds what is known of the wanted topics and returns the names that are not.
+fn add_topics(
+    response: &mut MetadataResponse,
+    wanted: &Wanted<'_>,
+    version: i16,
+    ctx: &Context<'_>,
+) -> Vec<Str> {
+    let topics = &ctx.image.topics;
+    let mut missing = Vec::new();
+    match wanted {
+        Wanted::All => response.topics = topics.iter().map(|topic| describe(topic, version, ctx)).collect(),
+        Wanted::Ids(ids) => {
+            for id in ids {
+                let known = topics.by_id(*id).map(|topic| describe(topic, version, ctx));
+                response.topics.push(known.unwrap_or_else(|| MetadataResponseTopic {
+                    error_code: ErrorCode::UnknownTopicId.code(),
+                    name: None,
+                    topic_id: *id,
+                    ..MetadataResponseTopic::default()
+                }));
+            }
+        }
+        Wanted::Names(names) => {
+            for name in names {
+                if let Some(topic) = topics.by_name(name) {
+                    response.topics.push(describe(topic, version, ctx));
+                } else {
+                    response.topics.push(unknown(name));
+                    missing.push((*name).clone());
+                }
+            }
+        }
+    }
+    missing
+}
+
+fn unknown(name: &Str) -> MetadataResponseTopic {
+    let code = match check_topic_name(name) {
+        Ok(()) => ErrorCode::UnknownTopicOrPartition,
+        Err(_) => ErrorCode::InvalidTopicException,
+    };
+    MetadataResponseTopic {
+        error_code: code.code(),
+        name: Some(name.clone()),
+        is_internal: is_internal_topic(name),
+        ..MetadataResponseTopic::default()
+    }
+}
+
+fn describe(topic: &Arc<Topic>, version: i16, ctx: &Context<'_>) -> MetadataResponseTopic {
+    let partitions = topic.partitions().map(|(index, state)| describe_partition(index, state, version, ctx));
+    MetadataResponseTopic {
+        name: Some(Str::from(&topic.name)),
+        topic_id: if version >= 10 { topic.id } else { TopicId::ZERO },
+        is_internal: is_internal_topic(&topic.name),
+        partitions: partitions.collect(),
+        ..MetadataResponseTopic::default()
+    }
+}
+
+fn describe_partition(
+    index: PartitionIndex,
+    state: &Partition,
+    version: i16,
+    ctx: &Context<'_>,
+) -> MetadataResponsePartition {
+    // Version 0 leaves out replicas that cannot be reached and says so; later ones name them all.
+    let replicas = shown_replicas(state.replicas(), version == 0, ctx);
+    let isr = shown_replicas(state.isr(), version == 0, ctx);
+    let leader = ctx.image.cluster.broker(state.leader);
+    let reachable = leader.is_some_and(|broker| broker.endpoint(&ctx.client.listener).is_some());
+    let error = match leader {
+        None => ErrorCode::LeaderNotAvailable,
+        Some(_) if !reachable && version >= 6 => ErrorCode::ListenerNotFound,
+        Some(_) if !reachable => ErrorCode::LeaderNotAvailable,
+        Some(_) if replicas.len() < state.replicas().len() || isr.len() < state.isr().len() => {
+            ErrorCode::ReplicaNotAvailable
+        }
+        Some(_) => ErrorCode::None,
+    };
+    MetadataResponsePartition {
+        error_code: error.code(),
+        partition_index: index.get(),
+        leader_id: if reachable { state.leader.get() } else { BrokerId::NONE.get() },
+        leader_epoch: if version >= 7 { state.leader_epoch.get() } else { -1 },
+        replica_nodes: replicas,
+        isr_nodes: isr,
+        offline_replicas: if version >= 5 { offline_replicas(state, ctx) } else { Vec::new() },
+        ..MetadataResponsePartition::default()
+    }
+}
+
+fn shown_replicas(replicas: &[BrokerId], only_alive: bool, ctx: &Context<'_>) -> Vec<i32> {
+    let is_shown = |id: &&BrokerId| {
+        let broker = ctx.image.cluster.broker(**id).filter(|broker| !broker.fenced);
+        !only_alive || broker.is_some_and(|broker| broker.endpoint(&ctx.client.listener).is_some())
+    };
+    replicas.iter().filter(is_shown).map(|id| id.get()).collect()
+}
+
+/// Replicas on brokers that are fenced, that this client cannot reach, or whose directory has failed.
+pub(crate) fn offline_replicas(state: &Partition, ctx: &Context<'_>) -> Vec<i32> {
+    let is_offline = |id: &&BrokerId| match ctx.image.cluster.broker(**id) {
+        None => true,
+        Some(broker) => {
+            broker.fenced
+                || broker.endpoint(&ctx.client.listener).is_none()
+                || state.directory(**id).is_some_and(|directory| !broker.has_online_directory(directory))
+        }
+    };
+    state.replicas().iter().filter(is_offline).map(|id| id.get()).collect()
+}
+
+#[cfg(test)]
+mod tests;

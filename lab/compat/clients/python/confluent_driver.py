@@ -1,0 +1,239 @@
+"""confluent-kafka (librdkafka) behind the runner's protocol; runs with today's and with Debian 12's."""
+
+import time
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition, OFFSET_BEGINNING, OFFSET_END
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
+
+from protocol import Client, Refused, Unsupported, payload, serve, shown
+
+ASSIGNORS = {"range": "range", "roundrobin": "roundrobin", "cooperative": "cooperative-sticky"}
+
+
+class Confluent(Client):
+    def __init__(self, bootstrap):
+        super().__init__(bootstrap)
+        self.consumer = None
+        self._admin = None
+
+    def common(self):
+        return {"bootstrap.servers": self.bootstrap, "log_level": 2}
+
+    def admin(self):
+        if self._admin is None:
+            self._admin = AdminClient(self.common())
+        return self._admin
+
+    def error_name(self, error):
+        if isinstance(error, KafkaException):
+            return error.args[0].name()
+        if isinstance(error, Refused):
+            return str(error)
+        return type(error).__name__
+
+    # Records
+
+    def op_produce(self, command):
+        config = command.get("config", {})
+        settings = {**self.common(), "acks": config.get("acks", "all"),
+                    "compression.type": config.get("codec", "none"),
+                    "enable.idempotence": config.get("idempotent", False),
+                    "linger.ms": config.get("linger_ms", 5),
+                    "message.max.bytes": config.get("max_bytes", 1000000),
+                    "delivery.timeout.ms": config.get("delivery_ms", 30000),
+                    "queue.buffering.max.messages": 1000000}
+        if "batch_bytes" in config:
+            settings["batch.size"] = config["batch_bytes"]
+        producer = Producer(settings)
+        results = [None] * len(command["records"])
+
+        def reported(index):
+            def report(error, message):
+                results[index] = error.name() if error else [message.partition(), -1 if message.offset() is None else message.offset()]
+            return report
+
+        for index, record in enumerate(command["records"]):
+            options = {}
+            if "p" in record:
+                options["partition"] = record["p"]
+            if "t" in record:
+                options["timestamp"] = record["t"]
+            if "h" in record:
+                options["headers"] = [(name, payload(value)) for name, value in record["h"]]
+            try:
+                producer.produce(command["topic"], payload(record.get("v")), payload(record.get("k")),
+                                 on_delivery=reported(index), **options)
+            except KafkaException as error:
+                results[index] = error.args[0].name()
+            producer.poll(0)
+        if producer.flush(60) > 0:
+            results = ["TIMEOUT" if result is None else result for result in results]
+        return {"results": results}
+
+    def reader(self, command, **more):
+        limit = command.get("max_bytes", 1048576)
+        return Consumer({**self.common(), "group.id": command.get("group", "compat-reader"), "enable.auto.commit": False,
+                         "enable.auto.offset.store": False, "auto.offset.reset": command.get("reset", "error"),
+                         "max.partition.fetch.bytes": limit, "fetch.max.bytes": max(limit, 52428800),
+                         "receive.message.max.bytes": max(limit, 52428800) + 600,
+                         "enable.partition.eof": False, **more})
+
+    def op_fetch(self, command):
+        consumer = self.reader(command)
+        try:
+            start = command.get("from", "earliest")
+            wanted = []
+            for number in command["parts"]:
+                if start == "earliest":
+                    offset = OFFSET_BEGINNING
+                elif "off" in start:
+                    offset = start["off"]
+                else:
+                    offset = start["ts"]
+                wanted.append(TopicPartition(command["topic"], number, offset))
+            if isinstance(start, dict) and "ts" in start:
+                wanted = consumer.offsets_for_times(wanted, timeout=10)
+            consumer.assign(wanted)
+            records, deadline = [], time.monotonic() + command["timeout_ms"] / 1000
+            while len(records) < command["count"] and time.monotonic() < deadline:
+                for message in consumer.consume(500, timeout=0.2):
+                    if message.error():
+                        raise KafkaException(message.error())
+                    headers = [[name, shown(value)] for name, value in message.headers() or []]
+                    records.append([message.partition(), message.offset(), message.timestamp()[1], shown(message.key()),
+                                    shown(message.value()), headers])
+            return {"recs": records}
+        finally:
+            consumer.close()
+
+    def op_offsets(self, command):
+        consumer = self.reader(command)
+        try:
+            found = {}
+            for number in command["parts"]:
+                partition = TopicPartition(command["topic"], number)
+                if isinstance(command["at"], dict):
+                    partition.offset = command["at"]["ts"]
+                    offset = consumer.offsets_for_times([partition], timeout=10)[0].offset
+                    found[number] = -1 if offset == OFFSET_END else offset
+                else:
+                    low, high = consumer.get_watermark_offsets(partition, timeout=10)
+                    found[number] = low if command["at"] == "earliest" else high
+            return found
+        finally:
+            consumer.close()
+
+    # Groups
+
+    def op_join(self, command):
+        if command["assignor"] not in ASSIGNORS:
+            raise Unsupported(f"librdkafka has no {command['assignor']} assignor")
+        more = {"partition.assignment.strategy": ASSIGNORS[command["assignor"]],
+                "session.timeout.ms": command.get("session_ms", 10000), "heartbeat.interval.ms": 500}
+        if command.get("static"):
+            more["group.instance.id"] = command["static"]
+        self.commit_polls = command.get("commit", "poll") == "poll"
+        self.consumer = self.reader({**command, "reset": "earliest"}, **{**more, "enable.auto.offset.store": True})
+        self.consumer.subscribe(command["topics"])
+        self.joined = True
+
+    def poll(self):
+        messages = self.consumer.consume(100, timeout=0.1)
+        self.tell_assignment((p.topic, p.partition) for p in self.consumer.assignment())
+        records = []
+        for message in messages:
+            if message.error():
+                raise KafkaException(message.error())
+            records.append([message.topic(), message.partition(), message.offset(), shown(message.value())])
+        self.tell_records(records)
+        if records and self.commit_polls:
+            self.consumer.commit(asynchronous=False)
+
+    def op_commit(self, command):
+        self.consumer.commit(asynchronous=False)
+
+    def op_leave(self, command):
+        self.joined = False
+        self.consumer.close()
+
+    def op_committed(self, command):
+        consumer = self.reader(command)
+        try:
+            wanted = [TopicPartition(command["topic"], number) for number in command["parts"]]
+            return {p.partition: max(p.offset, -1) for p in consumer.committed(wanted, timeout=10)}
+        finally:
+            consumer.close()
+
+    # Admin
+
+    def wait(self, futures):
+        return {name: future.result(20) for name, future in futures.items()}
+
+    def op_create_topic(self, command):
+        topic = NewTopic(command["name"], command["partitions"], 1, config=command.get("config", {}))
+        self.wait(self.admin().create_topics([topic]))
+
+    def op_create_partitions(self, command):
+        self.wait(self.admin().create_partitions([NewPartitions(command["name"], command["partitions"])]))
+
+    def op_delete_topic(self, command):
+        self.wait(self.admin().delete_topics([command["name"]]))
+
+    def op_list_topics(self, command):
+        return sorted(self.admin().list_topics(timeout=10).topics)
+
+    def op_describe_topic(self, command):
+        topic = self.admin().list_topics(command["name"], timeout=10).topics[command["name"]]
+        if topic.error:
+            raise Refused(topic.error.name())
+        parts = [topic.partitions[number] for number in sorted(topic.partitions)]
+        return {"partitions": len(parts), "leaders": [p.leader for p in parts], "replicas": [p.replicas for p in parts]}
+
+    def resource(self, command, **config):
+        kind = ConfigResource.Type.TOPIC if command["type"] == "topic" else ConfigResource.Type.BROKER
+        return ConfigResource(kind, command["name"], **config)
+
+    def op_get_config(self, command):
+        entries = next(iter(self.wait(self.admin().describe_configs([self.resource(command)])).values()))
+        return {name: entry.value for name, entry in entries.items()}
+
+    def op_set_config(self, command):
+        if not hasattr(self.admin(), "incremental_alter_configs"):
+            if command.get("delete"):
+                raise Unsupported("no incrementalAlterConfigs in this client")
+            self.wait(self.admin().alter_configs([self.resource(command, set_config=command["set"])]))
+            return
+        from confluent_kafka.admin import AlterConfigOpType, ConfigEntry
+        entries = [ConfigEntry(k, v, incremental_operation=AlterConfigOpType.SET) for k, v in command.get("set", {}).items()]
+        entries += [ConfigEntry(k, None, incremental_operation=AlterConfigOpType.DELETE) for k in command.get("delete", [])]
+        self.wait(self.admin().incremental_alter_configs([self.resource(command, incremental_configs=entries)]))
+
+    def op_delete_records(self, command):
+        if not hasattr(self.admin(), "delete_records"):
+            raise Unsupported("no deleteRecords in this client")
+        wanted = [TopicPartition(command["topic"], int(p), offset) for p, offset in command["upto"].items()]
+        return {p.partition: r.low_watermark for p, r in self.wait(self.admin().delete_records(wanted)).items()}
+
+    def op_list_groups(self, command):
+        if hasattr(self.admin(), "list_consumer_groups"):
+            return sorted(group.group_id for group in self.admin().list_consumer_groups().result(20).valid)
+        return sorted(group.id for group in self.admin().list_groups(timeout=10))
+
+    def op_describe_group(self, command):
+        if hasattr(self.admin(), "describe_consumer_groups"):
+            found = self.wait(self.admin().describe_consumer_groups([command["group"]]))[command["group"]]
+            return {"state": found.state.name.title().replace("_", ""), "members": len(found.members)}
+        found = self.admin().list_groups(command["group"], timeout=10)[0]
+        return {"state": found.state, "members": len(found.members)}
+
+    def op_delete_group(self, command):
+        if not hasattr(self.admin(), "delete_consumer_groups"):
+            raise Unsupported("no deleteGroups in this client")
+        self.wait(self.admin().delete_consumer_groups([command["group"]]))
+
+    def op_cluster(self, command):
+        found = self.admin().list_topics(timeout=10)
+        return {"brokers": len(found.brokers), "controller": found.controller_id}
+
+
+serve(Confluent)

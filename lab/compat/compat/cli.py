@@ -1,0 +1,128 @@
+"""The command: which peers, which cells, then the table, the differences and one closing line."""
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from . import fetch, suite
+from .scenarios import SCENARIOS
+from .server import Apache, Barnabas
+from .table import explained, print_differences, print_failures, print_skips, print_table
+
+# Against Apache Kafka 3.9 only the clients that Kafka 4 no longer takes are of interest.
+OLD = ("java-0.9", "deb-kafka-py", "deb-rdkafka", "kcat")
+
+
+def arguments(words):
+    parser = argparse.ArgumentParser(prog="lab/compat/run", description="Real Kafka clients against a fresh node, as one table.")
+    parser.add_argument("--quick", action="store_true", help="the subset that `make test` runs (Barnabas alone)")
+    parser.add_argument("--full", action="store_true", help="everything, with Apache Kafka beside it")
+    parser.add_argument("--peers", help="barnabas,kafka,kafka-3 (default: barnabas; with --full barnabas,kafka)")
+    parser.add_argument("--clients", help="rows, by name, separated by commas")
+    parser.add_argument("--scenarios", help="columns, by name, separated by commas")
+    parser.add_argument("--no-tools", action="store_true", help="leave Apache's command-line tools out")
+    parser.add_argument("--jobs", type=int, default=0, help="cells at a time (default: twice the cores)")
+    parser.add_argument("--binary", help="the barnabas program (default: the newest of target/release and target/debug)")
+    parser.add_argument("--keep", action="store_true", help="keep data and logs")
+    parser.add_argument("--verbose", action="store_true", help="a line for each cell")
+    return parser.parse_args(words)
+
+
+def find_binary(given):
+    target = Path(os.environ.get("CARGO_TARGET_DIR", fetch.REPOSITORY / "target"))
+    found = [Path(given)] if given else [target / kind / "barnabas" for kind in ("release", "debug")]
+    found = [path.resolve() for path in found if path.exists()]
+    if not found:
+        raise fetch.Missing("no barnabas program: cargo build --release -p barnabas")
+    return max(found, key=lambda path: path.stat().st_mtime)
+
+
+def make_server(peer, directory, options):
+    if peer == "barnabas":
+        return Barnabas(directory, find_binary(options.binary))
+    version, classpath = fetch.kafka() if peer == "kafka" else fetch.kafka_3()
+    return Apache(directory, version, classpath)
+
+
+def run_peer(peer, options, rows, names, workspace):
+    server = make_server(peer, workspace / peer, options)
+    if peer == "kafka-3":
+        rows = [row for row in rows if row.name in OLD]
+    logs = fetch.LOGS / peer
+    shutil.rmtree(logs, ignore_errors=True)
+    logs.mkdir(parents=True)
+
+    def progress(row, column, result, done, count):
+        if options.verbose:
+            print(f"  {server.label}: {row} · {column}: {result.status} {result.seconds:.1f}s {result.reason}", flush=True)
+
+    begun = time.monotonic()
+    try:
+        server.start()
+        print(f"{server.label} answers on {server.address} after {server.ready_after:.2f} s", flush=True)
+        jobs = options.jobs or 2 * (os.cpu_count() or 2)
+        results = suite.run_all(rows, names, server, logs, jobs, progress=progress)
+        print(f"{server.label}: {len(results)} cells in {time.monotonic() - begun:.0f} s", flush=True)
+        return server.label, results
+    finally:
+        server.kill()
+        shutil.copy(server.log, logs / "server.log") if server.log.exists() else None
+
+
+def main(words):
+    options = arguments(words)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(130))
+    peers = (options.peers or ("barnabas,kafka" if options.full else "barnabas")).split(",")
+    rows = suite.clients()
+    if options.clients:
+        rows = [row for row in rows if row.name in options.clients.split(",")]
+    names = [name for name, function in SCENARIOS.items() if function.quick or not options.quick]
+    if options.scenarios:
+        names = [name for name in SCENARIOS if name in options.scenarios.split(",")]
+    workspace = Path(tempfile.mkdtemp(prefix="barnabas-compat-"))
+    try:
+        suite.prepare(rows)
+        for row in rows:
+            if row.missing:
+                print(f"{row.name}: skipped: {row.missing}")
+        columns = {}
+        for peer in peers:
+            label, columns[peer] = run_peer(peer, options, rows, names, workspace)
+        return report(peers, columns, rows, names)
+    except fetch.Missing as missing:
+        print(f"compat: {missing}")
+        print("0 passed, 0 failed, 1 skipped" if peers != ["barnabas"] else "0 passed, 1 failed")
+        return 0 if peers != ["barnabas"] else 1
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        if options.keep:
+            print(f"kept: {workspace}")
+        else:
+            shutil.rmtree(workspace, ignore_errors=True)
+
+
+def report(peers, columns, rows, names):
+    first = columns[peers[0]]
+    other = columns[peers[1]] if len(peers) > 1 else None
+    print_table(rows, names, first, other, peers)
+    print_failures(peers, columns)
+    print_skips(first)
+    passed = failed = skipped = 0
+    for key, result in first.items():
+        if result.status == suite.PASS:
+            passed += 1
+        elif result.status == suite.SKIP or explained(key, peers[0]):
+            skipped += 1
+        else:
+            failed += 1
+    if other is not None:
+        failed += print_differences(first, other, peers)
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 0

@@ -1,0 +1,221 @@
+"""Which clients there are, and the running of cells: every client does every scenario.
+
+Cells are independent: topics, groups and client processes of their own, all against one node, many
+at a time. A cell that hangs fails by a timeout of its own; whatever it started ends with it.
+"""
+
+import queue
+import threading
+import time
+import traceback
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import fetch
+from .driver import Driver, Failure, NotInClient, Refusal
+from .proxy import CuttingProxy
+from .scenarios import SCENARIOS
+
+PASS, FAIL, SKIP = "ok", "FAIL", "-"
+
+
+@dataclass
+class Result:
+    status: str
+    reason: str = ""
+    seconds: float = 0.0
+
+
+@dataclass
+class Client:
+    """A row: `get` answers (version, command) or raises `Missing`."""
+    name: str
+    get: object
+    # kafkajs knows one assignor; the group scenarios use it where the client has no choice.
+    assignor: str = None
+    # Codecs and scenarios that this client does not have, with the reason.
+    lacks: dict = field(default_factory=dict)
+    version: str = ""
+    command: list = field(default_factory=list)
+    missing: str = ""
+
+
+def kcat_driver():
+    version, command = fetch.kcat()
+    interpreter = fetch.python()
+    return version, ["env", "KCAT=" + "\n".join(command), interpreter, str(fetch.HERE / "clients/python/kcat_driver.py")]
+
+
+def clients():
+    return [
+        Client("java", fetch.java),
+        Client("confluent", fetch.python_client("confluent_driver.py", "confluent-kafka")),
+        Client("kafka-py", fetch.python_client("kafka_python_driver.py", "kafka-python")),
+        Client("aiokafka", fetch.python_client("aiokafka_driver.py", "aiokafka")),
+        Client("franz-go", fetch.go),
+        Client("kafkajs", fetch.javascript, assignor="roundrobin", lacks={"lz4": "kafkajs brings no lz4", "zstd": "kafkajs brings no zstd"}),
+        Client("kcat", kcat_driver, lacks={
+            f"admin {what}": "no administration in kcat" for what in ("topics", "configs", "records", "groups")}),
+        Client("deb-rdkafka", fetch.debian_python("confluent_driver.py", "confluent_kafka")),
+        Client("deb-kafka-py", fetch.debian_python("kafka_python_driver.py", "kafka_python"),
+               lacks={"sticky": "its sticky assignor fails in itself on Python 3 (len() of an iterator)"}),
+        Client("java-0.9", fetch.old_java, lacks={
+            "zstd": "younger than this client", "small-fetch": "its Fetch (version 1) is older than KIP-74",
+            "headers": "message format 0 has none", "seek time": "message format 0 has no timestamps",
+            **{f"admin {what}": "no administration in this client" for what in ("topics", "configs", "records", "groups")}}),
+    ]
+
+
+def prepare(rows):
+    """Fetches every row's client, several at a time."""
+    def one(row):
+        try:
+            row.version, row.command = row.get()
+        except fetch.Missing as missing:
+            row.missing = str(missing)
+    threads = [threading.Thread(target=one, args=(row,)) for row in rows]
+    # The Python environment is shared: make it once, before the rows that want it.
+    try:
+        fetch.python()
+    except fetch.Missing:
+        pass
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+class Cell:
+    """What one scenario of one client may use."""
+
+    def __init__(self, row, scenario, server, judges, logs):
+        self.row, self.scenario, self.server = row, scenario, server
+        self.assignor, self.lacks = row.assignor, row.lacks
+        self.judge = judges.mine()
+        self.logs = logs
+        self.drivers = []
+        self.proxies = []
+        self.count = 0
+
+    def name(self, kind):
+        self.count += 1
+        words = "".join(c if c.isalnum() else "-" for c in f"{self.row.name}-{self.scenario}")
+        return f"{kind}-{words}-{self.count}"
+
+    def topic(self, partitions, config=None):
+        name = self.name("t")
+        self.judge.call("create_topic", name=name, partitions=partitions, config=config or {})
+        return name
+
+    def client(self, through_proxy=False):
+        port = self.server.proxy_port if through_proxy else self.server.port
+        log = self.logs / f"{self.row.name}-{self.scenario.replace(' ', '_')}-{len(self.drivers)}.log"
+        driver = Driver(self.row.command, f"127.0.0.1:{port}", log)
+        self.drivers.append(driver)
+        return driver
+
+    def proxy(self, **options):
+        proxy = CuttingProxy(self.server.proxy_port, self.server.proxied_port, **options)
+        self.proxies.append(proxy)
+        return proxy
+
+    def close(self):
+        for driver in self.drivers:
+            driver.close()
+        for proxy in self.proxies:
+            proxy.close()
+
+
+class Judges:
+    """The independent client that makes topics and reads back: one process per worker thread."""
+
+    def __init__(self, server, logs):
+        self.command = fetch.python_client("confluent_driver.py", "confluent-kafka")()[1]
+        self.server, self.logs = server, logs
+        self.local = threading.local()
+        self.all = []
+
+    def mine(self):
+        judge = getattr(self.local, "judge", None)
+        if judge is None or judge.process.poll() is not None:
+            judge = self.local.judge = Driver(self.command, self.server.address, self.logs / f"judge-{len(self.all)}.log")
+            self.all.append(judge)
+        return judge
+
+    def close(self):
+        for judge in self.all:
+            judge.close()
+
+
+# The proxy's port is one: cells that cut connections go one after the other.
+_one_proxy = threading.Lock()
+
+
+def run_cell(row, scenario, server, judges, logs):
+    if row.missing:
+        return Result(SKIP, row.missing)
+    if scenario in row.lacks:
+        return Result(SKIP, row.lacks[scenario])
+    begun = time.monotonic()
+    lock = _one_proxy if scenario == "exactly once" else None
+    if lock:
+        lock.acquire()
+        begun = time.monotonic()
+    cell = None
+    try:
+        cell = Cell(row, scenario, server, judges, logs)
+        SCENARIOS[scenario](cell)
+        result = Result(PASS)
+    except NotInClient as reason:
+        result = Result(SKIP, str(reason))
+    except (Failure, Refusal) as reason:
+        result = Result(FAIL, str(reason))
+    except Exception as error:
+        # The suite's own mistake is a failure of the cell too: nothing passes by accident.
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        result = Result(FAIL, f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})")
+    finally:
+        if cell:
+            cell.close()
+        if lock:
+            lock.release()
+    result.seconds = time.monotonic() - begun
+    return result
+
+
+# The slow ones first, so that no long cell is left over for the end.
+SLOW = ("member dies", "static member", "group 2→5→3", "exactly once", "sizes", "cooperative", "range", "roundrobin", "sticky")
+
+
+def run_all(rows, names, server, logs, jobs, more_cells=(), progress=None):
+    """Results by (row, column). `more_cells` are (row, column, function() → Result)."""
+    logs.mkdir(parents=True, exist_ok=True)
+    judges = Judges(server, logs)
+    work = queue.PriorityQueue()
+    results, count = {}, 0
+    for row in rows:
+        for name in names:
+            count += 1
+            work.put((SLOW.index(name) if name in SLOW else 99, count, row.name, name, lambda row=row, name=name: run_cell(row, name, server, judges, logs)))
+    for row_name, column, function in more_cells:
+        count += 1
+        work.put((50, count, row_name, column, function))
+
+    def worker():
+        while True:
+            try:
+                _, _, row_name, column, function = work.get_nowait()
+            except queue.Empty:
+                return
+            result = function()
+            results[row_name, column] = result
+            if progress:
+                progress(row_name, column, result, len(results), count)
+
+    threads = [threading.Thread(target=worker, daemon=True) for _ in range(jobs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    judges.close()
+    return results

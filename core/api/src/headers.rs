@@ -26,7 +26,7 @@ macro_rules! files {
         const FILES: &[(&str, &str)] = &[$(($file, include_str!(concat!($file, ".rs")))),*];
     };
 }
-files!("k00_produce", "k03_metadata", "k18_api_versions");
+files!("k00_produce", "k01_fetch", "k03_metadata", "k18_api_versions");
 
 /// Every API's header, by key.
 pub fn headers() -> Vec<Header> {

@@ -17,6 +17,7 @@ mod auto_create;
 mod context;
 pub mod headers;
 pub mod k00_produce;
+pub mod k01_fetch;
 pub mod k03_metadata;
 pub mod k18_api_versions;
 

@@ -1,0 +1,422 @@
+//! # Fetch, key 1, versions 0–18
+//!
+//! Reads record batches from partitions: for consumers up to the high watermark or the last stable offset, for followers
+//! up to the end of the log. An answer may wait until there is enough to say.
+//!
+//! | version | what it added |
+//! |---|---|
+//! | 0 | message format 0; waits by minimum bytes and maximum time |
+//! | 1 | throttle time in the answer |
+//! | 2 | message format 1 (KIP-32) |
+//! | 3 | a bound for the whole answer; the first batch may exceed all bounds (KIP-74) |
+//! | 4 | record batches (format 2), isolation level, last stable offset, aborted transactions (KIP-98) |
+//! | 5 | log start offset, both ways (KIP-107) |
+//! | 6 | KAFKA_STORAGE_ERROR (KIP-112); before, it is answered as NOT_LEADER_OR_FOLLOWER |
+//! | 7 | sessions (KIP-227) |
+//! | 8 | throttling by the client (KIP-219) |
+//! | 9 | the leader epoch that the client believes in (KIP-320) |
+//! | 10 | zstd (KIP-110) |
+//! | 11 | rack of the client, replica to read from (KIP-392) |
+//! | 12 | flexible; cluster id, epoch last fetched, diverging epoch (KIP-595) |
+//! | 13 | topic ids instead of names (KIP-516) |
+//! | 14 | OFFSET_MOVED_TO_TIERED_STORAGE (KIP-405) |
+//! | 15 | replica state with broker epoch (KIP-903) |
+//! | 16 | addresses of current leaders (KIP-951) |
+//! | 17 | directory id of the replica (KIP-853) |
+//! | 18 | high watermark of the follower (KIP-1166) |
+//!
+//! ## Left out
+//! - Reading from a near replica: the answer never names one, as there is no replica selector.
+//! - A batch that is cut off at the end of the answer: only whole batches are sent.
+//! - Quotas: the throttle time is always 0.
+//! - Versions 0 to 3 get batches converted back to message formats 0 and 1, as Kafka did until 3.9.
+//!
+//! Source: Kafka 4.4 `KafkaApis.handleFetchRequest`, `FetchContext`, `ReplicaManager.fetchMessages`; 3.9 for versions 0–3.
+
+use std::sync::Arc;
+
+use barnabas_base::{
+    BrokerEpoch, BrokerId, DurationMs, ErrorCode, LeaderEpoch, Offset, PartitionIndex, ProducerId,
+    TimestampMs,
+};
+use barnabas_metadata::Topic;
+use barnabas_wire::messages::fetch_request::{FetchPartition, FetchRequest, FetchTopic};
+use barnabas_wire::messages::fetch_response::{
+    AbortedTransaction, EpochEndOffset, FetchResponse, FetchableTopicResponse, LeaderIdAndEpoch,
+    NodeEndpoint, PartitionData,
+};
+use barnabas_wire::records::{Codec, DownConvertError, batches, down_convert};
+use bytes::Bytes;
+
+use crate::{Context, Leader, Plan, Slot};
+
+mod budget;
+mod sessions;
+
+pub use budget::{Allowance, Budget};
+pub use sessions::{FetchSessions, PARTITIONS_PER_SLOT};
+
+use sessions::{Opened, TopicKey, Wanted};
+
+/// Who reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    Consumer {
+        read_committed: bool,
+    },
+    /// Another broker, or this one's view of its own future log.
+    Follower {
+        id: BrokerId,
+        epoch: BrokerEpoch,
+    },
+}
+
+/// What the owners of partitions have to do.
+#[derive(Debug)]
+pub struct Work {
+    pub reader: Reader,
+    /// How long the answer may wait for `bytes_min`.
+    pub wait: DurationMs,
+    pub bytes_min: usize,
+    /// To be shared out over `parts`, in their order.
+    pub budget: Budget,
+    pub parts: Vec<Part>,
+    pub pending: Pending,
+}
+
+/// One partition to read.
+#[derive(Debug, Clone)]
+pub struct Part {
+    pub slot: Slot,
+    pub topic: Arc<Topic>,
+    pub partition: PartitionIndex,
+    pub from: Offset,
+    pub bytes_max: usize,
+    /// The epoch that the client believes in.
+    pub leader_epoch: Option<LeaderEpoch>,
+    /// The epoch of the record before `from`, as the client has it.
+    pub last_fetched_epoch: Option<LeaderEpoch>,
+    /// Where a follower's log begins.
+    pub follower_log_start: Option<Offset>,
+    /// The high watermark that a follower knows.
+    pub follower_high_watermark: Option<Offset>,
+}
+
+/// What one partition gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    Read(Read),
+    /// The client's log and this one part here: the largest epoch that both may know, and where it ends here.
+    Diverging {
+        epoch: LeaderEpoch,
+        end: Offset,
+        read: Read,
+    },
+    Refused(ErrorCode),
+}
+
+/// Records, and where the partition stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Read {
+    /// Whole batches.
+    pub records: Bytes,
+    pub high_watermark: Offset,
+    pub last_stable: Offset,
+    pub log_start: Offset,
+    /// For `read_committed`: producer and first offset of each aborted transaction in `records`.
+    pub aborted: Option<Vec<(ProducerId, Offset)>>,
+}
+
+/// The answer as far as it is known.
+#[derive(Debug)]
+pub struct Pending {
+    version: i16,
+    is_follower: bool,
+    session: Session,
+    entries: Vec<Entry>,
+    endpoints: Vec<NodeEndpoint>,
+    bytes: usize,
+    must_hurry: bool,
+}
+
+#[derive(Debug)]
+enum Session {
+    None,
+    /// To be made of this answer.
+    New,
+    Open {
+        id: i32,
+        epoch: i32,
+    },
+}
+
+#[derive(Debug)]
+struct Entry {
+    wanted: Wanted,
+    data: PartitionData,
+}
+
+/// Finds the session, and what it or the request asks of which partition.
+pub fn plan(
+    request: FetchRequest,
+    version: i16,
+    sessions: &mut FetchSessions,
+    ctx: &Context<'_>,
+) -> Plan<Work, FetchResponse> {
+    let reader = reader(&request, version);
+    let wanted = wanted(request.topics);
+    let (id, epoch) = if version >= 7 { (request.session_id, request.session_epoch) } else { (0, -1) };
+    let opened = sessions.open(id, epoch, version >= 13, wanted, &request.forgotten_topics_data, ctx.now);
+    let (session, wanted) = match opened {
+        Opened::Refused(code) => {
+            return Plan::Answer(FetchResponse { error_code: code.code(), ..FetchResponse::default() });
+        }
+        Opened::Sessionless(wanted) => (Session::None, wanted),
+        Opened::Full(wanted) => (Session::New, wanted),
+        Opened::Incremental { id, epoch, wanted } => (Session::Open { id, epoch }, wanted),
+    };
+    let bytes_max = if version >= 3 { request.max_bytes.min(ctx.config.fetch_bytes_max) } else { i32::MAX };
+    let bytes_max = usize::try_from(bytes_max).unwrap_or(0);
+    let mut pending = Pending {
+        version,
+        is_follower: matches!(reader, Reader::Follower { .. }),
+        session,
+        entries: Vec::with_capacity(wanted.len()),
+        endpoints: Vec::new(),
+        bytes: 0,
+        must_hurry: false,
+    };
+    let mut parts = Vec::with_capacity(wanted.len());
+    for wanted in wanted {
+        pending.add(wanted, ctx, &mut parts);
+    }
+    Plan::Work(Work {
+        reader,
+        // With nothing to read, the answer is due at once.
+        wait: DurationMs(if parts.is_empty() { 0 } else { i64::from(request.max_wait_ms.max(0)) }),
+        bytes_min: usize::try_from(request.min_bytes).unwrap_or(0).min(bytes_max),
+        budget: Budget::new(bytes_max, version > 2),
+        parts,
+        pending,
+    })
+}
+
+fn reader(request: &FetchRequest, version: i16) -> Reader {
+    let (id, epoch) = match version {
+        15.. => (request.replica_state.replica_id, request.replica_state.replica_epoch),
+        _ => (request.replica_id, BrokerEpoch::NONE.get()),
+    };
+    if id >= 0 {
+        return Reader::Follower { id: BrokerId(id), epoch: BrokerEpoch(epoch) };
+    }
+    Reader::Consumer { read_committed: request.isolation_level == 1 }
+}
+
+fn wanted(topics: Vec<FetchTopic>) -> Vec<Wanted> {
+    let of_topic = |topic: FetchTopic| {
+        let key = TopicKey { name: topic.topic, id: topic.topic_id };
+        topic.partitions.into_iter().map(move |data| Wanted { topic: key.clone(), data })
+    };
+    topics.into_iter().flat_map(of_topic).collect()
+}
+
+fn empty(partition: i32) -> PartitionData {
+    PartitionData {
+        partition_index: partition,
+        high_watermark: -1,
+        last_stable_offset: -1,
+        log_start_offset: -1,
+        preferred_read_replica: -1,
+        records: Some(Bytes::new()),
+        ..PartitionData::default()
+    }
+}
+
+fn part(slot: Slot, topic: &Arc<Topic>, data: &FetchPartition) -> Part {
+    let epoch = |epoch: i32| (epoch >= 0).then_some(LeaderEpoch(epoch));
+    let offset = |offset: i64| (offset >= 0).then_some(Offset(offset));
+    Part {
+        slot,
+        topic: Arc::clone(topic),
+        partition: PartitionIndex(data.partition),
+        from: Offset(data.fetch_offset),
+        bytes_max: usize::try_from(data.partition_max_bytes).unwrap_or(0),
+        leader_epoch: epoch(data.current_leader_epoch),
+        last_fetched_epoch: epoch(data.last_fetched_epoch),
+        follower_log_start: offset(data.log_start_offset),
+        follower_high_watermark: offset(data.high_watermark),
+    }
+}
+
+impl Pending {
+    fn add(&mut self, wanted: Wanted, ctx: &Context<'_>, parts: &mut Vec<Part>) {
+        let slot = Slot::new(0, self.entries.len());
+        let topics = &ctx.image.topics;
+        let by_id = self.version >= 13;
+        let topic = if by_id { topics.by_id(wanted.topic.id) } else { topics.by_name(&wanted.topic.name) };
+        let state = topic.and_then(|topic| topic.partition(PartitionIndex(wanted.data.partition)));
+        let mut data = empty(wanted.data.partition);
+        match (topic, state) {
+            (None, _) if by_id => data.error_code = ErrorCode::UnknownTopicId.code(),
+            (None, _) | (_, None) => data.error_code = ErrorCode::UnknownTopicOrPartition.code(),
+            (Some(topic), Some(_)) => parts.push(part(slot, topic, &wanted.data)),
+        }
+        self.entries.push(Entry { wanted, data });
+    }
+
+    /// Takes over one partition's result; may be called again for a partition that is read anew.
+    pub fn set(&mut self, slot: Slot, outcome: Outcome, ctx: &Context<'_>) {
+        let entry = &mut self.entries[slot.partition()];
+        let before = entry.data.records.as_ref().map_or(0, Bytes::len);
+        let from = Offset(entry.wanted.data.fetch_offset);
+        let mut data = empty(entry.wanted.data.partition);
+        match outcome {
+            Outcome::Read(read) => put_read(&mut data, read, from, self.version),
+            Outcome::Diverging { epoch, end, read } => {
+                put_read(&mut data, read, from, self.version);
+                data.diverging_epoch =
+                    EpochEndOffset { epoch: epoch.get(), end_offset: end.get(), ..EpochEndOffset::default() };
+                self.must_hurry = true;
+            }
+            Outcome::Refused(code) => data.error_code = code.code(),
+        }
+        self.must_hurry |= data.error_code != ErrorCode::None.code();
+        let bytes = data.records.as_ref().map_or(0, Bytes::len);
+        self.bytes = self.bytes + bytes - before;
+        entry.data = data;
+        self.after_error(slot, ctx);
+    }
+
+    /// Says it in the words of the version: who leads, or an error that an old client knows.
+    fn after_error(&mut self, slot: Slot, ctx: &Context<'_>) {
+        const NOT_LEADER: i16 = ErrorCode::NotLeaderOrFollower.code();
+        const FENCED: i16 = ErrorCode::FencedLeaderEpoch.code();
+        const STORAGE: i16 = ErrorCode::KafkaStorageError.code();
+        let entry = &mut self.entries[slot.partition()];
+        match entry.data.error_code {
+            STORAGE if self.version <= 5 => entry.data.error_code = NOT_LEADER,
+            NOT_LEADER | FENCED if self.version >= 16 => {
+                let topic = ctx.image.topics.by_id(entry.wanted.topic.id);
+                let state =
+                    topic.and_then(|topic| topic.partition(PartitionIndex(entry.wanted.data.partition)));
+                let Some(state) = state else { return };
+                let Leader { id, epoch, node } = ctx.leader_of(state);
+                entry.data.current_leader = LeaderIdAndEpoch {
+                    leader_id: id.get(),
+                    leader_epoch: epoch.get(),
+                    ..LeaderIdAndEpoch::default()
+                };
+                let Some(node) = node else { return };
+                if self.endpoints.iter().all(|endpoint| endpoint.node_id != node.id.get()) {
+                    self.endpoints.push(NodeEndpoint {
+                        node_id: node.id.get(),
+                        host: node.host,
+                        port: node.port,
+                        rack: node.rack,
+                        ..NodeEndpoint::default()
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the answer need not wait any longer: enough bytes, or something that the client must hear of now.
+    pub fn is_enough(&self, bytes_min: usize) -> bool {
+        self.must_hurry || self.bytes >= bytes_min
+    }
+
+    /// The answer. `draw` is a random number, for the id of a new session.
+    pub fn respond(mut self, sessions: &mut FetchSessions, draw: u32, now: TimestampMs) -> FetchResponse {
+        let (session_id, error) = match self.session {
+            Session::None => (0, ErrorCode::None),
+            Session::New => (self.create_session(sessions, draw, now), ErrorCode::None),
+            Session::Open { id, epoch } => match sessions.answer(id, epoch) {
+                Some(mut answer) => {
+                    self.entries.retain(|entry| answer.must_answer(&entry.wanted.topic, &entry.data));
+                    (id, ErrorCode::None)
+                }
+                None => {
+                    self.entries.clear();
+                    (id, ErrorCode::InvalidFetchSessionEpoch)
+                }
+            },
+        };
+        FetchResponse {
+            error_code: error.code(),
+            session_id,
+            responses: group(self.entries),
+            node_endpoints: self.endpoints,
+            ..FetchResponse::default()
+        }
+    }
+
+    fn create_session(&self, sessions: &mut FetchSessions, draw: u32, now: TimestampMs) -> i32 {
+        let answered = self.entries.iter().map(|entry| {
+            let mut wanted = entry.wanted.clone();
+            // The cache outlives the frame that the name is a slice of.
+            wanted.topic.name = wanted.topic.name.as_str().into();
+            (wanted, entry.data.high_watermark, entry.data.log_start_offset)
+        });
+        sessions.create(answered, self.is_follower, self.version >= 13, draw, now)
+    }
+}
+
+fn put_read(data: &mut PartitionData, read: Read, from: Offset, version: i16) {
+    data.high_watermark = read.high_watermark.get();
+    if version >= 4 {
+        data.last_stable_offset = read.last_stable.get();
+        data.aborted_transactions = read.aborted.map(|aborted| {
+            let of = |(producer, first): (ProducerId, Offset)| AbortedTransaction {
+                producer_id: producer.get(),
+                first_offset: first.get(),
+                ..AbortedTransaction::default()
+            };
+            aborted.into_iter().map(of).collect()
+        });
+    }
+    if version >= 5 {
+        data.log_start_offset = read.log_start.get();
+    }
+    match in_words_of(read.records, from, version) {
+        Ok(records) => data.records = Some(records),
+        Err(code) => data.error_code = code.code(),
+    }
+}
+
+/// The records as a client of this version can read them.
+fn in_words_of(records: Bytes, from: Offset, version: i16) -> Result<Bytes, ErrorCode> {
+    if records.is_empty() || version >= 10 {
+        return Ok(records);
+    }
+    if version >= 4 {
+        let mut headers = batches(records.clone()).map_while(Result::ok);
+        let has_zstd = headers.any(|batch| batch.header().attributes.codec() == Ok(Codec::Zstd));
+        return if has_zstd { Err(ErrorCode::UnsupportedCompressionType) } else { Ok(records) };
+    }
+    let magic = if version >= 2 { 1 } else { 0 };
+    down_convert(records, magic, from).map_err(|error| match error {
+        DownConvertError::Zstd { .. } => ErrorCode::UnsupportedCompressionType,
+        _ => ErrorCode::CorruptMessage,
+    })
+}
+
+/// Partitions of one topic that follow each other go under one name.
+fn group(entries: Vec<Entry>) -> Vec<FetchableTopicResponse> {
+    let mut topics: Vec<FetchableTopicResponse> = Vec::new();
+    for Entry { wanted: Wanted { topic, .. }, data } in entries {
+        match topics.last_mut() {
+            Some(last) if last.topic == topic.name && last.topic_id == topic.id => last.partitions.push(data),
+            _ => topics.push(FetchableTopicResponse {
+                topic: topic.name,
+                topic_id: topic.id,
+                partitions: vec![data],
+                ..FetchableTopicResponse::default()
+            }),
+        }
+    }
+    topics
+}
+
+#[cfg(test)]
+mod tests;

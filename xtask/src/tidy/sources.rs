@@ -16,7 +16,7 @@ const BANNED: &[(&str, &str, &str)] = &[
 ];
 
 /// Where the lint `unsafe_code` may be lifted. Everywhere else that is a finding.
-const UNSAFE_MAY_STAND_IN: &[&str] = &["shell/disk/", "shell/net/"];
+const UNSAFE_MAY_STAND_IN: &[&str] = &["shell/disk/", "shell/net/", "lab/fuzz/"];
 
 pub fn check(root: &Path, files: &[PathBuf], findings: &mut Vec<String>) {
     for path in files {

@@ -33,6 +33,9 @@ pub enum BatchKind {
 pub struct Marker {
     pub outcome: Outcome,
     pub coordinator_epoch: CoordinatorEpoch,
+    /// The transaction version that WriteTxnMarkers names; 0 where nobody says (old coordinators, the log itself). From 2
+    /// on a marker bears a higher epoch than the records that it ends (KIP-890).
+    pub transaction_version: i16,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +94,7 @@ pub enum Placed {
     Duplicate { base: Offset },
 }
 
-/// What the owner of the partition must now do, in this order.
+/// What the owner of the partition must do beside, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Answer whoever holds the ticket.
@@ -102,7 +105,7 @@ pub enum Effect {
     HighWatermark(Offset),
     /// The last stable offset has moved here: read_committed fetches that wait for it may go on.
     LastStable(Offset),
-    /// The log begins here now: storage may drop what lies below.
+    /// The log begins here now: storage notes it and drops what lies wholly below.
     LogStart(Offset),
 }
 
@@ -126,8 +129,11 @@ pub struct AbortedTxn {
     pub last_stable: Offset,
 }
 
-/// Why something was not done. Nothing has changed after it, but for what [`Refusal::TimedOut`] and
-/// [`Refusal::TooFewReplicasAfter`] say.
+/// Why something was not done. Nothing has changed after it, but for what [`Refusal::TimedOut`] says.
+///
+/// Two codes of Kafka's are never answered: UNKNOWN_PRODUCER_ID (a producer that is not remembered may begin with any
+/// sequence since KAFKA-7190) and NOT_ENOUGH_REPLICAS_AFTER_APPEND (the high watermark stands still below the minimum, so
+/// such an append times out; KIP-966).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("this broker does not lead the partition")]
@@ -140,9 +146,6 @@ pub enum Refusal {
     UnknownEpoch { asked: LeaderEpoch, current: LeaderEpoch },
     #[error("{in_sync} in-sync replicas, {needed} needed")]
     TooFewReplicas { in_sync: u16, needed: u16 },
-    /// The batch is in the log and was replicated as far as the in-sync replicas go, but they have become too few.
-    #[error("the batch is written, but {in_sync} in-sync replicas remain and {needed} are needed")]
-    TooFewReplicasAfter { in_sync: u16, needed: u16 },
     /// The batch is in the log, but not yet as safe as was asked for.
     #[error("the batch was not safe in time")]
     TimedOut,
@@ -172,7 +175,6 @@ impl Refusal {
             Self::FencedEpoch { .. } => ErrorCode::FencedLeaderEpoch,
             Self::UnknownEpoch { .. } => ErrorCode::UnknownLeaderEpoch,
             Self::TooFewReplicas { .. } => ErrorCode::NotEnoughReplicas,
-            Self::TooFewReplicasAfter { .. } => ErrorCode::NotEnoughReplicasAfterAppend,
             Self::TimedOut => ErrorCode::RequestTimedOut,
             Self::SequenceGap { .. } => ErrorCode::OutOfOrderSequenceNumber,
             Self::OldProducerEpoch { .. } => ErrorCode::InvalidProducerEpoch,
@@ -205,4 +207,65 @@ pub struct Bounds {
     pub high_watermark: Offset,
     pub last_stable: Offset,
     pub log_end: Offset,
+}
+
+impl Bounds {
+    /// Whether a fetch may begin at `offset`: inside the log or at its very end, even beyond what it may read yet.
+    ///
+    /// # Errors
+    /// [`Refusal::OutOfRange`], code 1.
+    pub fn check(&self, offset: Offset) -> Result<(), Refusal> {
+        if (self.log_start..=self.log_end).contains(&offset) {
+            return Ok(());
+        }
+        Err(Refusal::OutOfRange { asked: offset, start: self.log_start, end: self.log_end })
+    }
+}
+
+/// Who leads, and with whom: what the metadata log says of a partition that this broker leads.
+#[derive(Debug, Clone, Copy)]
+pub struct Leadership<'a> {
+    pub epoch: LeaderEpoch,
+    /// The other replicas.
+    pub followers: &'a [FollowerState],
+    /// `min.insync.replicas`.
+    pub min_in_sync: u16,
+}
+
+/// Another replica, and whether it counts for what is safe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FollowerState {
+    pub broker: BrokerId,
+    pub in_sync: bool,
+}
+
+/// What is known of one producer: what snapshots keep and DescribeProducers tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProducerState {
+    pub producer_id: ProducerId,
+    pub producer_epoch: ProducerEpoch,
+    pub coordinator_epoch: CoordinatorEpoch,
+    /// The newest timestamp of its last batch, or its last marker's.
+    pub last_timestamp: TimestampMs,
+    /// Where its open transaction begins.
+    pub txn_first: Option<Offset>,
+    pub last_batch: Option<LastBatch>,
+}
+
+/// The last batch of a producer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastBatch {
+    pub last_sequence: Sequence,
+    pub last_offset: Offset,
+    /// Last offset − first offset.
+    pub offset_delta: i32,
+}
+
+/// Where a log stands when it is opened: all of it is on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogEnds {
+    pub log_start: Offset,
+    pub log_end: Offset,
+    /// From the checkpoint; cut to the log's range.
+    pub high_watermark: Offset,
 }

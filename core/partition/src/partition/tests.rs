@@ -1,0 +1,198 @@
+//! Every invariant can fire: each is broken by hand once. And an idle partition is small.
+
+use barnabas_base::{CoordinatorEpoch, ProducerEpoch, ProducerId, Sequence};
+
+use super::*;
+use crate::{BatchKind, Marker, Ticket};
+
+const NOBODY: Leadership<'static> = Leadership { epoch: LeaderEpoch(0), followers: &[], min_in_sync: 1 };
+
+fn batch(producer: i64, sequence: i32, is_transactional: bool) -> BatchInfo {
+    BatchInfo {
+        offsets: 2,
+        max_timestamp: TimestampMs(0),
+        producer_id: ProducerId(producer),
+        producer_epoch: ProducerEpoch(0),
+        base_sequence: Sequence(sequence),
+        is_transactional,
+        kind: BatchKind::Data,
+    }
+}
+
+fn how(acks: Acks) -> Append {
+    Append {
+        origin: Origin::Client,
+        acks,
+        ticket: Ticket(1),
+        deadline: MonotonicMs(1),
+        leader_epoch: None,
+        verified: true,
+    }
+}
+
+/// A leader with four records of producer 9, two of them durable; one append waits.
+fn leader() -> Partition {
+    let mut partition = Partition::new();
+    let effects = &mut Vec::new();
+    partition.become_leader(&NOBODY, effects);
+    partition.append(&batch(9, 0, false), &how(Acks::All), effects).unwrap();
+    partition.append(&batch(9, 2, false), &how(Acks::All), effects).unwrap();
+    partition.written(Offset(4), effects);
+    partition.durable(Offset(2), effects);
+    partition
+}
+
+#[test]
+fn unbroken_nothing_fires() {
+    leader().assert_invariants();
+}
+
+#[test]
+#[should_panic = "invariant 1"]
+fn a_high_watermark_beyond_what_is_durable_is_caught() {
+    let mut partition = leader();
+    partition.high_watermark = Offset(3);
+    partition.assert_invariants();
+}
+
+#[test]
+#[should_panic = "invariant 1"]
+fn a_durable_end_beyond_what_is_written_is_caught() {
+    let mut partition = leader();
+    partition.written_end = Offset(1);
+    partition.assert_invariants();
+}
+
+#[test]
+#[should_panic = "invariant 2"]
+fn a_wait_for_an_offset_not_given_out_is_caught() {
+    let mut partition = leader();
+    partition.log_end = Offset(4);
+    let end = Offset(9);
+    partition.wait(&how(Acks::All), Offset(8), end, None, &mut Vec::new());
+    partition.assert_invariants();
+}
+
+#[test]
+#[should_panic = "invariant 3"]
+fn an_answer_held_back_is_caught() {
+    let mut partition = leader();
+    partition.durable_end = Offset(4);
+    partition.high_watermark = Offset(4);
+    partition.assert_invariants();
+}
+
+#[test]
+#[should_panic = "invariant 4"]
+fn a_stable_offset_beyond_the_high_watermark_is_caught() {
+    let mut partition = leader();
+    partition.last_stable = Offset(3);
+    partition.assert_invariants();
+}
+
+#[test]
+#[should_panic = "invariant 4: undecided"]
+fn a_stable_offset_past_an_open_transaction_is_caught() {
+    let mut partition = leader();
+    let effects = &mut Vec::new();
+    partition.append(&batch(8, 0, true), &how(Acks::Leader), effects).unwrap();
+    partition.written(Offset(6), effects);
+    partition.durable(Offset(6), effects);
+    assert_eq!(partition.last_stable, Offset(4));
+    partition.last_stable = Offset(5);
+    partition.assert_invariants();
+}
+
+#[test]
+#[should_panic = "invariant 5"]
+fn a_follower_that_lets_someone_wait_is_caught() {
+    let mut partition = leader();
+    partition.role = Role::Follower;
+    partition.assert_invariants();
+}
+
+#[test]
+#[should_panic = "invariant 1 of producers"]
+fn batches_out_of_order_are_caught() {
+    let mut partition = leader();
+    let producers = partition.producers_mut();
+    producers.break_invariant(ProducerId(9), 1);
+    producers.note(Offset(4), &batch(9, 4, false));
+    producers.assert_invariants(ProducerId(9));
+}
+
+#[test]
+#[should_panic = "invariant 2 of producers"]
+fn a_transaction_in_one_place_only_is_caught() {
+    let mut partition = leader();
+    let producers = partition.producers_mut();
+    producers.break_invariant(ProducerId(9), 2);
+    producers.assert_invariants(ProducerId(9));
+}
+
+#[test]
+#[should_panic = "given offsets before"]
+fn what_was_never_appended_cannot_be_written() {
+    leader().written(Offset(5), &mut Vec::new());
+}
+
+#[test]
+#[should_panic = "written before"]
+fn what_was_never_written_cannot_be_durable() {
+    let mut partition = leader();
+    partition.append(&batch(9, 4, false), &how(Acks::All), &mut Vec::new()).unwrap();
+    partition.durable(Offset(6), &mut Vec::new());
+}
+
+#[test]
+#[should_panic = "only what is safe may be deleted"]
+fn retention_stops_at_the_high_watermark() {
+    leader().advance_log_start(Offset(3), &mut Vec::new());
+}
+
+#[test]
+#[should_panic = "an offset is taken once"]
+fn a_follower_does_not_take_an_offset_twice() {
+    let mut partition = leader();
+    partition.become_follower(LeaderEpoch(1), &mut Vec::new());
+    partition.follow(Offset(3), &batch(9, 4, false), &mut Vec::new());
+}
+
+#[test]
+#[should_panic = "a leader takes no batches"]
+fn a_leader_follows_nobody() {
+    leader().follow(Offset(4), &batch(9, 4, false), &mut Vec::new());
+}
+
+#[test]
+fn a_refused_append_changes_nothing() {
+    let mut partition = leader();
+    let before = format!("{partition:?}");
+    let effects = &mut Vec::new();
+    let gap = partition.append(&batch(9, 7, false), &how(Acks::All), effects);
+    assert!(matches!(gap, Err(Refusal::SequenceGap { .. })));
+    let marker =
+        Marker { outcome: Outcome::Commit, coordinator_epoch: CoordinatorEpoch(0), transaction_version: 0 };
+    let old = BatchInfo {
+        kind: BatchKind::Marker(marker),
+        producer_epoch: ProducerEpoch(-1),
+        ..batch(9, -1, true)
+    };
+    let old = partition.append(&old, &how(Acks::All), effects);
+    assert!(matches!(old, Err(Refusal::OldProducerEpoch { .. })));
+    assert_eq!((format!("{partition:?}"), effects.len()), (before, 0));
+}
+
+#[test]
+fn an_idle_partition_costs_bytes() {
+    let led = size_of::<Partition>() + size_of::<Leading>();
+    assert!(size_of::<Partition>() <= 88, "{}", size_of::<Partition>());
+    assert!(led <= 128, "{led}");
+    // What was needed once is given back.
+    let mut partition = leader();
+    let effects = &mut Vec::new();
+    partition.durable(Offset(4), effects);
+    assert!(partition.waits.is_none());
+    partition.expire_producers(TimestampMs(10), DurationMs(10));
+    assert!(partition.producers.is_none());
+}

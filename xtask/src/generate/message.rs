@@ -11,7 +11,7 @@ use super::field::{
     in_line_condition, negated, null_condition, primitive_fn, rust_type, tagged_versions,
 };
 use super::names;
-use super::schema::{Field, Kind, MessageDef, Range, Type};
+use super::schema::{Api, Field, Kind, MessageDef, Range, Type};
 
 /// A struct of the message with the versions in which it can occur.
 struct Part<'a> {
@@ -23,15 +23,28 @@ struct Part<'a> {
 
 pub struct Generator<'a> {
     message: &'a MessageDef,
+    api: Option<&'a Api>,
     parts: Vec<Part<'a>>,
 }
 
 impl<'a> Generator<'a> {
-    pub fn new(message: &'a MessageDef) -> Result<Self, String> {
-        let mut generator = Self { message, parts: Vec::new() };
-        generator.add_part(&message.name, &message.fields, message.versions, &message.meaning);
-        generator.collect(&message.fields, message.versions, 0)?;
+    pub fn new(message: &'a MessageDef, api: Option<&'a Api>) -> Result<Self, String> {
+        let mut generator = Self { message, api, parts: Vec::new() };
+        let meaning = generator.message_meaning();
+        generator.add_part(&message.name, &message.fields, message.versions, &meaning);
+        generator.collect(&message.name, &message.fields, message.versions, 0)?;
         Ok(generator)
+    }
+
+    /// What the message is: its own words, or for a request or response its API's.
+    fn message_meaning(&self) -> String {
+        let side = if matches!(self.message.kind, Kind::Request) { "request" } else { "response" };
+        match self.api {
+            Some(api) if self.message.meaning.is_empty() => {
+                format!("{} (key {}), the {side}: {}", api.name, api.key, lower_first(&api.meaning))
+            }
+            _ => self.message.meaning.clone(),
+        }
     }
 
     fn add_part(&mut self, name: &str, fields: &'a [Field], versions: Range, meaning: &str) {
@@ -48,7 +61,13 @@ impl<'a> Generator<'a> {
         }
     }
 
-    fn collect(&mut self, fields: &'a [Field], versions: Range, depth: usize) -> Result<(), String> {
+    fn collect(
+        &mut self,
+        parent: &str,
+        fields: &'a [Field],
+        versions: Range,
+        depth: usize,
+    ) -> Result<(), String> {
         if depth > 16 {
             return Err(format!("{} contains itself", self.message.name));
         }
@@ -58,13 +77,16 @@ impl<'a> Generator<'a> {
             })?;
             let Some(name) = field.ty.struct_name() else { continue };
             let message = self.message;
+            let article = if matches!(field.ty, Type::Array(_)) { "One of" } else { "See" };
+            let place = format!("{article} [`{parent}::{}`].", names::snake(&field.name));
             let (fields, meaning) = match message.structs.iter().find(|shared| shared.name == name) {
-                Some(shared) => (shared.fields.as_slice(), shared.meaning.as_str()),
-                None if !field.fields.is_empty() => (field.fields.as_slice(), ""),
+                Some(shared) if !shared.meaning.is_empty() => (shared.fields.as_slice(), &shared.meaning),
+                Some(shared) => (shared.fields.as_slice(), &place),
+                None if !field.fields.is_empty() => (field.fields.as_slice(), &place),
                 None => return Err(format!("{}: {name} is not described", message.name)),
             };
             self.add_part(name, fields, present, meaning);
-            self.collect(fields, present, depth + 1)?;
+            self.collect(name, fields, present, depth + 1)?;
         }
         Ok(())
     }
@@ -72,8 +94,7 @@ impl<'a> Generator<'a> {
     pub fn generate(&self, header: &str) -> Result<String, String> {
         let mut out = String::new();
         let message = self.message;
-        let meaning = if message.meaning.is_empty() { &message.name } else { &message.meaning };
-        writeln!(out, "{header}//! {meaning}\n").expect("writes to a string");
+        writeln!(out, "{header}//! {}\n", self.parts[0].meaning).expect("writes to a string");
         let mut body = String::new();
         for part in &self.parts {
             self.struct_def(part, &mut body);
@@ -109,12 +130,7 @@ impl<'a> Generator<'a> {
     }
 
     fn struct_def(&self, part: &Part<'_>, out: &mut String) {
-        let _ = writeln!(
-            out,
-            "/// {}\n///\n/// Versions {}.",
-            if part.meaning.is_empty() { &part.name } else { &part.meaning },
-            part.versions
-        );
+        let _ = writeln!(out, "/// {}\n///\n/// Versions {}.", part.meaning, part.versions);
         let derived = if part.fields.iter().all(has_plain_default) { ", Default" } else { "" };
         let _ = writeln!(out, "#[derive(Debug, Clone, PartialEq{derived})]\npub struct {} {{", part.name);
         for field in part.fields {
@@ -421,6 +437,11 @@ impl<'a> Generator<'a> {
             );
         }
     }
+}
+
+fn lower_first(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
 /// Whether `word` stands in `code` as a word.

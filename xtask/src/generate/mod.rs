@@ -97,7 +97,8 @@ fn generate(files: &[schema::File]) -> Result<Output, String> {
     let mut output = Output::new();
     for file in files {
         for message in &file.messages {
-            let text = message::Generator::new(message)
+            every_field_has_a_meaning(&message.name, &message.fields)?;
+            let text = message::Generator::new(message, file.api.as_ref())
                 .and_then(|generator| generator.generate(HEADER))
                 .map_err(|error| format!("{}: {error}", file.path))?;
             output.insert(format!("{}.rs", names::snake(&message.name)), text);
@@ -109,6 +110,16 @@ fn generate(files: &[schema::File]) -> Result<Output, String> {
     output.insert("coordinator_records.rs".to_owned(), tables::coordinator_records(files));
     output.insert("mod.rs".to_owned(), tables::index(files));
     Ok(output)
+}
+
+fn every_field_has_a_meaning(message: &str, fields: &[schema::Field]) -> Result<(), String> {
+    for field in fields {
+        if field.meaning.is_empty() {
+            return Err(format!("{message}.{}: what does it mean? (` -- text` behind it)", field.name));
+        }
+        every_field_has_a_meaning(message, &field.fields)?;
+    }
+    Ok(())
 }
 
 /// Puts all files through rustfmt, in a folder of their own below `target`.

@@ -10,11 +10,11 @@ api 7 Things on broker controller
 -- Which things.
 request ThingsRequest 0-3 flexible 2+ top unstable
     Name: string?1+ 0-2 = null ignorable key as topicName -- What it is called.
-    Count: int32 1+ = -1 tag 4 since 2
-    Parts: []Part? 0+
-        Id: Id 0+
+    Count: int32 1+ = -1 tag 4 since 2 -- How many.
+    Parts: []Part? 0+ -- Its parts.
+        Id: Id 0+ -- Which part.
     struct Id 0+
-        High: int64 0+
+        High: int64 0+ -- The high half.
 ";
 
 fn parsed(text: &str) -> Result<super::schema::File, String> {

@@ -8,96 +8,187 @@ use crate::runtime::*;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(i16)]
 pub enum ApiKey {
+    /// Appends record batches to partitions.
     Produce = 0,
+    /// Reads record batches: consumers, follower replicas, and the metadata quorum.
     Fetch = 1,
+    /// Finds offsets by time, or the ends of a partition.
     ListOffsets = 2,
+    /// Tells which brokers there are, which topics, and who leads their partitions.
     Metadata = 3,
+    /// Keeps how far a group has read.
     OffsetCommit = 8,
+    /// Tells how far groups have read.
     OffsetFetch = 9,
+    /// Tells which broker coordinates a group, a transactional id or a share-partition.
     FindCoordinator = 10,
+    /// Makes a client a member of a classic group.
     JoinGroup = 11,
+    /// Keeps a member of a classic group alive.
     Heartbeat = 12,
+    /// Takes members out of a classic group.
     LeaveGroup = 13,
+    /// Hands out a classic group's assignment.
     SyncGroup = 14,
+    /// Tells of classic groups and their members.
     DescribeGroups = 15,
+    /// Lists the groups that a broker coordinates.
     ListGroups = 16,
+    /// Chooses the SASL mechanism of a connection.
     SaslHandshake = 17,
+    /// Tells which APIs a node answers, in which versions; the first request of nearly every client.
     ApiVersions = 18,
+    /// Makes topics.
     CreateTopics = 19,
+    /// Deletes topics.
     DeleteTopics = 20,
+    /// Moves the beginning of partitions up to an offset.
     DeleteRecords = 21,
+    /// Gives a producer its id and epoch.
     InitProducerId = 22,
+    /// Tells where a leader epoch ends, so that others can find where their log parts from the leader's.
     OffsetForLeaderEpoch = 23,
+    /// Adds partitions to a transaction; between brokers, asks whether they are in it.
     AddPartitionsToTxn = 24,
+    /// Adds a group's offsets to a transaction.
     AddOffsetsToTxn = 25,
+    /// Commits or aborts a transaction.
     EndTxn = 26,
+    /// Writes the markers that end transactions: the coordinator to the partitions' leaders.
     WriteTxnMarkers = 27,
+    /// Keeps how far a group has read, as part of a transaction.
     TxnOffsetCommit = 28,
+    /// Lists access control entries.
     DescribeAcls = 29,
+    /// Makes access control entries.
     CreateAcls = 30,
+    /// Deletes access control entries.
     DeleteAcls = 31,
+    /// Tells the configuration of topics, brokers, groups and client metrics.
     DescribeConfigs = 32,
+    /// Replaces the whole configuration of resources.
     AlterConfigs = 33,
+    /// Moves replicas between a broker's log directories.
     AlterReplicaLogDirs = 34,
+    /// Tells what lies in a broker's log directories.
     DescribeLogDirs = 35,
+    /// Carries a SASL message.
     SaslAuthenticate = 36,
+    /// Adds partitions to topics.
     CreatePartitions = 37,
+    /// Makes a delegation token.
     CreateDelegationToken = 38,
+    /// Puts off the end of a delegation token.
     RenewDelegationToken = 39,
+    /// Brings forward the end of a delegation token.
     ExpireDelegationToken = 40,
+    /// Lists delegation tokens.
     DescribeDelegationToken = 41,
+    /// Deletes groups that have no members.
     DeleteGroups = 42,
+    /// Elects leaders for partitions.
     ElectLeaders = 43,
+    /// Changes single configuration keys of resources.
     IncrementalAlterConfigs = 44,
+    /// Begins or calls off the move of partitions to other brokers.
     AlterPartitionReassignments = 45,
+    /// Lists moves of partitions in progress.
     ListPartitionReassignments = 46,
+    /// Forgets a group's offsets.
     OffsetDelete = 47,
+    /// Lists client quotas.
     DescribeClientQuotas = 48,
+    /// Changes client quotas.
     AlterClientQuotas = 49,
+    /// Tells which users have SCRAM credentials.
     DescribeUserScramCredentials = 50,
+    /// Sets and deletes SCRAM credentials.
     AlterUserScramCredentials = 51,
+    /// Asks a quorum voter for its vote.
     Vote = 52,
+    /// Tells a voter who leads the quorum now.
     BeginQuorumEpoch = 53,
+    /// Tells voters that the leader resigns.
     EndQuorumEpoch = 54,
+    /// Tells how the metadata quorum stands.
     DescribeQuorum = 55,
+    /// Asks the controller to change a partition's in-sync replicas.
     AlterPartition = 56,
+    /// Raises or lowers the levels of features throughout the cluster.
     UpdateFeatures = 57,
+    /// Carries a client's request from a broker to the controller.
     Envelope = 58,
+    /// Reads a piece of a metadata snapshot.
     FetchSnapshot = 59,
+    /// Tells which brokers or controllers there are.
     DescribeCluster = 60,
+    /// Tells which producers partitions remember.
     DescribeProducers = 61,
+    /// Registers a broker with the controller.
     BrokerRegistration = 62,
+    /// Keeps a broker's registration alive, and asks to be unfenced or to shut down.
     BrokerHeartbeat = 63,
+    /// Forgets a broker.
     UnregisterBroker = 64,
+    /// Tells of transactions.
     DescribeTransactions = 65,
+    /// Lists the transactions that a broker coordinates.
     ListTransactions = 66,
+    /// Gives a broker a block of producer ids.
     AllocateProducerIds = 67,
+    /// Joins, keeps alive and leaves a consumer group whose coordinator assigns (KIP-848).
     ConsumerGroupHeartbeat = 68,
+    /// Tells of consumer groups and their members.
     ConsumerGroupDescribe = 69,
+    /// Registers a controller with the active one.
     ControllerRegistration = 70,
+    /// Tells a client which metrics to push (KIP-714).
     GetTelemetrySubscriptions = 71,
+    /// Takes a client's metrics.
     PushTelemetry = 72,
+    /// Tells the controller which directories a broker's replicas lie in.
     AssignReplicasToDirs = 73,
+    /// Lists resources that have configuration.
     ListConfigResources = 74,
+    /// Tells of topics and their partitions page by page.
     DescribeTopicPartitions = 75,
+    /// Joins, keeps alive and leaves a share group (KIP-932).
     ShareGroupHeartbeat = 76,
+    /// Tells of share groups and their members.
     ShareGroupDescribe = 77,
+    /// Acquires records for a share group's member, and acknowledges earlier ones.
     ShareFetch = 78,
+    /// Acknowledges records that a share group's member has acquired.
     ShareAcknowledge = 79,
+    /// Adds a voter to the metadata quorum.
     AddRaftVoter = 80,
+    /// Takes a voter out of the metadata quorum.
     RemoveRaftVoter = 81,
+    /// Tells the quorum's leader of a voter's new endpoints and versions.
     UpdateRaftVoter = 82,
+    /// Sets up the stored state of share-partitions.
     InitializeShareGroupState = 83,
+    /// Reads the stored state of share-partitions.
     ReadShareGroupState = 84,
+    /// Changes the stored state of share-partitions.
     WriteShareGroupState = 85,
+    /// Deletes the stored state of share-partitions.
     DeleteShareGroupState = 86,
+    /// Reads where share-partitions begin, without their records' states.
     ReadShareGroupStateSummary = 87,
+    /// Joins, keeps alive and leaves a Streams group (KIP-1071).
     StreamsGroupHeartbeat = 88,
+    /// Tells of Streams groups, their members and topologies.
     StreamsGroupDescribe = 89,
+    /// Tells how far share groups have come.
     DescribeShareGroupOffsets = 90,
+    /// Moves the start offsets of a share group.
     AlterShareGroupOffsets = 91,
+    /// Forgets a share group's offsets.
     DeleteShareGroupOffsets = 92,
+    /// Stores the description of a Streams group's topology (KIP-1331).
     StreamsGroupTopologyDescriptionUpdate = 93,
+    /// Forgets a controller.
     UnregisterController = 94,
 }
 

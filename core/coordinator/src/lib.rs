@@ -17,8 +17,12 @@
 //! Group path: shell/broker/src/connection.rs → core/api/src/k11_join_group.rs → shell/broker/src/coordinator_worker.rs
 //! → [`GroupShard::handle`] → the worker appends what [`Effect::Append`] holds → [`GroupShard::durable`] → answers.
 
+mod classic;
 mod config;
 mod framework;
+mod invariants;
+mod offsets;
+mod outbox;
 mod partition_for;
 mod records;
 mod request;

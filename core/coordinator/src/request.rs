@@ -22,6 +22,9 @@ use barnabas_wire::messages::{
 
 use crate::framework::Refusable;
 
+/// The longest string that a message can carry.
+pub(crate) const ID_BYTES_MAX: usize = i16::MAX as usize;
+
 /// One shard's share of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
@@ -112,14 +115,55 @@ impl Request {
         }
     }
 
-    /// The refusal while the shard's partition is read: a heartbeat is told that all is well, as nothing can be said against
-    /// it yet.
+    /// Whether what the request says can be written into a record. It can be longer than it was on the wire if it was no
+    /// UTF-8, as every byte that is none becomes three.
+    pub(crate) fn is_writable(&self) -> bool {
+        let fits = |text: &str| text.len() <= ID_BYTES_MAX;
+        match self {
+            Self::JoinGroup(request) => {
+                fits(&request.group_id)
+                    && fits(&request.member_id)
+                    && request.group_instance_id.as_deref().is_none_or(|id| id.len() < ID_BYTES_MAX - 37)
+                    && fits(&request.protocol_type)
+                    && request.protocols.iter().all(|protocol| fits(&protocol.name))
+            }
+            Self::OffsetCommit(request) => {
+                let partitions = || request.topics.iter().flat_map(|topic| &topic.partitions);
+                fits(&request.group_id)
+                    && request.topics.iter().all(|topic| fits(&topic.name))
+                    && partitions().all(|partition| partition.committed_metadata.as_deref().is_none_or(fits))
+            }
+            // These write nothing but what is in a record already.
+            _ => true,
+        }
+    }
+
+    /// Whether it may come to records.
+    pub(crate) fn writes(&self) -> bool {
+        match self {
+            Self::JoinGroup(_)
+            | Self::SyncGroup(_)
+            | Self::OffsetCommit(_)
+            | Self::OffsetDelete(_)
+            | Self::DeleteGroups(_) => true,
+            Self::Heartbeat(_)
+            | Self::LeaveGroup(_)
+            | Self::OffsetFetch { .. }
+            | Self::ListGroups(_)
+            | Self::DescribeGroups(_) => false,
+        }
+    }
+
+    /// The refusal while the shard's partition is read. A heartbeat is told that all is well, as nothing can be said against
+    /// it yet; who wants to sync is told to join again, as the rebalance that it took part in is forgotten and older clients
+    /// know no other retriable answer.
     ///
     /// # Source
-    /// Kafka `GroupCoordinatorService.heartbeat`.
+    /// Kafka `GroupCoordinatorService.heartbeat`; for sync, `GroupCoordinator.scala` of Kafka 3.9.
     pub fn refuse_while_loading(&self) -> Response {
         match self {
             Self::Heartbeat(_) => Response::Heartbeat(HeartbeatResponse::default()),
+            Self::SyncGroup(_) => self.refuse(ErrorCode::RebalanceInProgress),
             other => other.refuse(ErrorCode::CoordinatorLoadInProgress),
         }
     }

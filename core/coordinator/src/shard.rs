@@ -1,11 +1,29 @@
 //! One partition of `__consumer_offsets`: its groups and their offsets.
+//!
+//! Decides nothing about members or offsets itself (classic/, offsets/): finds the group, holds answers back until the
+//! records behind them are on disk, and takes changes back if they never get there.
+//!
+//! Always true (checked by [`GroupShard::violations`]):
+//! 1. every ticket is answered exactly once
+//! 2. what a client is told rests on records that are on disk
+//! 3. where there are offsets, there is a group
+//! 4. whatever waits for something outside has a timer
+//!
+//! Before: shell/broker/src/coordinator_worker.rs. After: the partition, by way of [`Effect::Append`].
 
-use barnabas_base::{ErrorCode, MonotonicMs, Offset, ProducerId, Text, TopicId};
-use bytes::Bytes;
+mod admin;
+mod commits;
+mod groups;
+mod load;
+mod outcome;
 
-use crate::framework::{BatchId, Caller, Effect, Now, Ticket};
-use crate::records::LoadError;
-use crate::{GroupConfig, Request};
+use barnabas_base::{ErrorCode, Map, MonotonicMs, Text, TopicId};
+
+use crate::classic::{self, ClassicGroup};
+use crate::framework::{BatchId, Caller, Effect, Now, Refusable, Ticket};
+use crate::offsets::{self, Offsets};
+use crate::outbox::{Outbox, TimerKey, append_refusal};
+use crate::{GroupConfig, Request, Response};
 
 /// How much a shard holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,6 +35,20 @@ pub struct GroupStats {
     pub timers: usize,
 }
 
+/// A kind of group that this build keeps, and does not serve yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OtherKind {
+    Consumer,
+    Share,
+    Streams,
+}
+
+#[derive(Debug)]
+pub(crate) enum Group {
+    Classic(Box<ClassicGroup>),
+    Other(OtherKind),
+}
+
 /// The coordinator of the groups of one partition.
 ///
 /// Life: [`GroupShard::new`], [`GroupShard::replay`] for every record of the partition from its start,
@@ -24,83 +56,178 @@ pub struct GroupStats {
 /// that loading is in progress.
 #[derive(Debug)]
 pub struct GroupShard {
-    config: GroupConfig,
+    pub(crate) groups: Map<Text, Group>,
+    pub(crate) offsets: Offsets,
+    pub(crate) out: Outbox,
+    is_active: bool,
+    /// The place of the next record, see [`offsets::OffsetEntry::written`].
+    written: i64,
 }
 
 impl GroupShard {
     pub fn new(config: GroupConfig) -> Self {
-        Self { config }
-    }
-
-    /// Takes in one record while loading. `producer`: [`ProducerId::NONE`] unless the batch is transactional.
-    ///
-    /// # Errors
-    /// The record cannot be read; stop loading and report it.
-    pub fn replay(
-        &mut self,
-        _offset: Offset,
-        _producer: ProducerId,
-        _key: &Bytes,
-        _value: Option<&Bytes>,
-    ) -> Result<(), LoadError> {
-        Ok(())
-    }
-
-    /// Takes in the end of a transaction while loading.
-    pub fn replay_marker(&mut self, _producer: ProducerId, _committed: bool) {}
-
-    /// Everything was replayed: answers from now on.
-    pub fn activate(&mut self, _now: Now) -> Vec<Effect> {
-        Vec::new()
+        Self {
+            groups: Map::default(),
+            offsets: Offsets::default(),
+            out: Outbox::new(config),
+            is_active: false,
+            written: 0,
+        }
     }
 
     /// Works on one request. Its answer is among the effects of this or of a later call, exactly once.
-    pub fn handle(
-        &mut self,
-        _caller: &Caller<'_>,
-        request: Request,
-        ticket: Ticket,
-        _now: Now,
-    ) -> Vec<Effect> {
-        vec![Effect::Answer { ticket, response: request.refuse_while_loading() }]
+    pub fn handle(&mut self, caller: &Caller<'_>, request: Request, ticket: Ticket, now: Now) -> Vec<Effect> {
+        self.out.now = now;
+        if !self.is_active {
+            self.out.answer(ticket, request.refuse_while_loading());
+        } else if !request.is_writable() {
+            self.out.answer(ticket, request.refuse(ErrorCode::InvalidRequest));
+        } else if request.writes() && self.out.is_full() {
+            self.out.answer(ticket, request.refuse(ErrorCode::CoordinatorNotAvailable));
+        } else {
+            self.dispatch(caller, request, ticket);
+        }
+        self.out.take_effects()
+    }
+
+    fn dispatch(&mut self, caller: &Caller<'_>, request: Request, ticket: Ticket) {
+        let refusal = match &request {
+            Request::JoinGroup(join) => self.join_group(caller, join, ticket),
+            Request::SyncGroup(sync) => self.sync_group(caller, sync, ticket),
+            Request::Heartbeat(heartbeat) => self.heartbeat(heartbeat, ticket),
+            Request::LeaveGroup(leave) => self.leave_group(caller, leave, ticket),
+            Request::OffsetCommit(commit) => self.commit_offsets(caller, commit, ticket),
+            Request::OffsetDelete(delete) => self.delete_offsets(delete, ticket),
+            Request::OffsetFetch { .. } if caller.version == 0 => Err(ErrorCode::UnsupportedVersion),
+            Request::OffsetFetch { group, require_stable } => {
+                let response = offsets::fetch(&self.offsets, group, *require_stable);
+                let response = Response::OffsetFetch(response);
+                match self.out.pending.newest() {
+                    Some(batch) if *require_stable => self.out.answer_after(batch, ticket, response),
+                    _ => self.out.answer(ticket, response),
+                }
+                Ok(())
+            }
+            Request::ListGroups(list) => self.list_groups(list, ticket),
+            Request::DescribeGroups(describe) => self.describe_groups(caller, describe, ticket),
+            Request::DeleteGroups(delete) => self.delete_groups(delete, ticket),
+        };
+        if let Err(error) = refusal {
+            self.out.answer(ticket, request.refuse(error));
+        }
     }
 
     /// All batches up to `through` are as safe as they are to be (but for those that were said to have failed).
-    pub fn durable(&mut self, _through: BatchId, _now: Now) -> Vec<Effect> {
-        Vec::new()
+    pub fn durable(&mut self, through: BatchId, now: Now) -> Vec<Effect> {
+        self.out.now = now;
+        while let Some(closed) = self.out.pending.pop_durable(through) {
+            if let Some(then) = closed.then {
+                self.batch_done(closed.id, then);
+            }
+            for (ticket, response) in closed.answers {
+                self.out.answer(ticket, response);
+            }
+        }
+        self.out.take_effects()
     }
 
     /// `batch` was not appended and never will be; other batches are not concerned. Kafka's error code says why.
-    pub fn failed(&mut self, _batch: BatchId, _error: ErrorCode, _now: Now) -> Vec<Effect> {
-        Vec::new()
+    pub fn failed(&mut self, batch: BatchId, error: ErrorCode, now: Now) -> Vec<Effect> {
+        self.out.now = now;
+        if let Some(closed) = self.out.pending.take_failed(batch) {
+            if let Some(then) = closed.then {
+                self.batch_lost(closed.id, then, error);
+            }
+            self.refuse_all(closed.answers, append_refusal(error));
+        }
+        self.out.take_effects()
+    }
+
+    fn refuse_all(&mut self, answers: Vec<(Ticket, Response)>, error: ErrorCode) {
+        for (ticket, response) in answers {
+            self.out.answer(ticket, response.refused(error));
+        }
     }
 
     /// When to call [`GroupShard::tick`] at the latest.
     pub fn next_deadline(&self) -> Option<MonotonicMs> {
-        None
+        let deadlines = [self.out.timers.next(), self.out.pending.deadline()];
+        deadlines.into_iter().flatten().min()
     }
 
     /// Does what is due.
-    pub fn tick(&mut self, _now: Now) -> Vec<Effect> {
-        Vec::new()
+    pub fn tick(&mut self, now: Now) -> Vec<Effect> {
+        self.out.now = now;
+        while let Some((batch, answers)) = self.out.pending.take_overdue(now.mono) {
+            self.batch_overdue(batch);
+            self.refuse_all(answers, append_refusal(ErrorCode::RequestTimedOut));
+        }
+        while let Some(key) = self.out.timers.take_due(now.mono) {
+            self.fire(&key);
+        }
+        self.out.take_effects()
     }
 
-    /// These topics are gone: their offsets go too.
-    pub fn topics_deleted(&mut self, _topics: &[(Text, TopicId)], _now: Now) -> Vec<Effect> {
-        Vec::new()
+    fn fire(&mut self, key: &TimerKey) {
+        let (TimerKey::Session { group, .. } | TimerKey::Join(group) | TimerKey::Sync(group)) = key else {
+            return self.expire();
+        };
+        let Some(Group::Classic(group)) = self.groups.get_mut(group) else { return };
+        match key {
+            TimerKey::Session { member, .. } => classic::session_over(group, member, &mut self.out),
+            TimerKey::Join(_) => classic::join_over(group, &mut self.out),
+            TimerKey::Sync(_) => classic::sync_over(group, &mut self.out),
+            TimerKey::Expiry => {}
+        }
+    }
+
+    /// These topics are gone: their offsets go too. An id of zero means whatever topic had the name.
+    pub fn topics_deleted(&mut self, topics: &[(Text, TopicId)], now: Now) -> Vec<Effect> {
+        self.out.now = now;
+        if self.is_active {
+            let keys = offsets::tombstones_of_topics(&self.offsets, topics);
+            self.append_tombstones(keys, Vec::new());
+        }
+        self.out.take_effects()
     }
 
     /// Settings that changed hold from now on.
     pub fn set_config(&mut self, config: GroupConfig) {
-        self.config = config;
+        self.out.config = config;
     }
 
     /// Another broker leads the partition, or its log is gone: everybody who waits is sent away.
-    pub fn unload(self) -> Vec<Effect> {
-        Vec::new()
+    pub fn unload(mut self) -> Vec<Effect> {
+        while let Some(closed) = self.out.pending.pop_durable(BatchId(u64::MAX)) {
+            self.refuse_all(closed.answers, ErrorCode::NotCoordinator);
+        }
+        let mut ids: Vec<Text> = self.groups.keys().cloned().collect();
+        ids.sort();
+        for id in ids {
+            if let Some(Group::Classic(group)) = self.groups.get_mut(&id) {
+                classic::send_away(group, ErrorCode::NotCoordinator, &mut self.out);
+            }
+        }
+        self.out.take_effects()
     }
 
     pub fn stats(&self) -> GroupStats {
-        GroupStats::default()
+        let members = |group: &Group| match group {
+            Group::Classic(group) => group.members.len(),
+            Group::Other(_) => 0,
+        };
+        GroupStats {
+            groups: self.groups.len(),
+            members: self.groups.values().map(members).sum(),
+            offsets: self.offsets.len(),
+            pending_batches: self.out.pending.len(),
+            timers: self.out.timers.len(),
+        }
+    }
+
+    /// What is not as it must always be, in words; empty as long as there is no bug. Costs a look at everything: for tests
+    /// and the simulator.
+    pub fn violations(&self) -> Vec<String> {
+        crate::invariants::violations(self)
     }
 }

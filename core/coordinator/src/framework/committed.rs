@@ -29,6 +29,11 @@ impl<V> Committed<V> {
         Self { committed: Some(value), changes: None }
     }
 
+    /// Another writer's value is on disk. Changes under way come after it.
+    pub fn settle(&mut self, value: Option<V>) {
+        self.committed = value;
+    }
+
     /// What is on disk: the only thing that clients may see.
     pub fn committed(&self) -> Option<&V> {
         self.committed.as_ref()

@@ -73,6 +73,11 @@ impl<T, R> Pending<T, R> {
         self.batches.back().map(|batch| batch.id)
     }
 
+    /// Those who wait.
+    pub fn tickets(&self) -> impl Iterator<Item = Ticket> {
+        self.batches.iter().flat_map(|batch| batch.held.iter().map(|(ticket, _)| *ticket))
+    }
+
     pub fn len(&self) -> usize {
         self.batches.len()
     }

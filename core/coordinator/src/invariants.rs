@@ -1,0 +1,173 @@
+//! What must hold of a shard after every call, one function for each. Tests and the simulator ask after every step; each
+//! function has a planted bug in the tests that makes it speak.
+
+use std::collections::BTreeMap;
+
+use barnabas_base::{Set, Text};
+
+use crate::GroupShard;
+use crate::classic::{ClassicGroup, State};
+use crate::framework::Ticket;
+use crate::outbox::TimerKey;
+use crate::shard::Group;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) fn violations(shard: &GroupShard) -> Vec<String> {
+    let mut found = Vec::new();
+    for (id, group) in &shard.groups {
+        if let Group::Classic(group) = group {
+            let checks = [
+                named(id, group),
+                state_fits_members(group),
+                counts_are_true(group),
+                instances_are_members(group),
+                members_speak_one_protocol(group),
+                pending_are_strangers(group),
+                members_are_watched(shard, group),
+                phases_are_watched(shard, group),
+            ];
+            found.extend(checks.into_iter().flatten().map(|what| format!("group {id}: {what}")));
+        }
+    }
+    found.extend(timers_have_an_object(shard));
+    found.extend(tickets_wait_once(shard));
+    found.extend(offsets_have_a_group(shard));
+    found.extend(offsets_hold_something(shard));
+    found
+}
+
+fn named(id: &Text, group: &ClassicGroup) -> Option<String> {
+    (*id != group.id).then(|| format!("is called {}", group.id))
+}
+
+fn state_fits_members(group: &ClassicGroup) -> Option<String> {
+    let state = group.state.name();
+    let leads = group.leader.as_ref().is_some_and(|leader| group.members.contains_key(leader));
+    match group.state {
+        State::Empty if !group.members.is_empty() => Some("is Empty and has members".to_owned()),
+        State::CompletingRebalance | State::Stable if group.members.is_empty() => {
+            Some(format!("is {state} and has no members"))
+        }
+        _ if !group.members.is_empty() && !leads => Some(format!("is {state} and has no leader")),
+        State::CompletingRebalance | State::Stable if group.protocol.is_none() => {
+            Some(format!("is {state} and speaks nothing"))
+        }
+        _ => None,
+    }
+}
+
+fn counts_are_true(group: &ClassicGroup) -> Option<String> {
+    let awaiting = group.members.values().filter(|member| member.join.is_some()).count();
+    if awaiting != group.awaiting_join {
+        return Some(format!("{awaiting} wait to join, {} counted", group.awaiting_join));
+    }
+    let mut supported: BTreeMap<&Text, usize> = BTreeMap::new();
+    for name in group.members.values().flat_map(|member| member.protocols.names()) {
+        *supported.entry(name).or_default() += 1;
+    }
+    let counted: BTreeMap<&Text, usize> =
+        group.supported.iter().map(|(name, count)| (name, *count)).collect();
+    (supported != counted).then(|| format!("protocols {supported:?}, counted {counted:?}"))
+}
+
+fn instances_are_members(group: &ClassicGroup) -> Option<String> {
+    let stray = group.static_members.iter().find(|(instance, id)| {
+        group.members.get(*id).and_then(|member| member.instance.as_ref()) != Some(instance)
+    });
+    if let Some((instance, id)) = stray {
+        return Some(format!("instance {instance} stands for {id}, which is not its"));
+    }
+    let statics = group.members.values().filter(|member| member.is_static()).count();
+    (statics != group.static_members.len()).then(|| format!("{statics} static members, not all known"))
+}
+
+fn members_speak_one_protocol(group: &ClassicGroup) -> Option<String> {
+    let common = group.supported.values().any(|count| *count == group.members.len());
+    (!group.members.is_empty() && !common).then(|| "its members have no protocol in common".to_owned())
+}
+
+fn pending_are_strangers(group: &ClassicGroup) -> Option<String> {
+    if let Some(id) = group.pending_members.iter().find(|id| group.members.contains_key(*id)) {
+        return Some(format!("{id} is a member and pending"));
+    }
+    let stranger = group.pending_sync.iter().find(|id| !group.members.contains_key(*id));
+    stranger.map(|id| format!("{id} is to sync and no member"))
+}
+
+/// Whoever is gone is found out in the end.
+fn members_are_watched(shard: &GroupShard, group: &ClassicGroup) -> Option<String> {
+    let is_watched = |member: &Text| {
+        let key = TimerKey::Session { group: group.id.clone(), member: member.clone() };
+        shard.out.timers.is_set(&key)
+    };
+    let unwatched = group.members.iter().find(|(id, member)| !member.is_excused() && !is_watched(id));
+    if let Some((id, _)) = unwatched {
+        return Some(format!("nobody watches member {id}"));
+    }
+    let unwatched = group.pending_members.iter().find(|id| !is_watched(id));
+    unwatched.map(|id| format!("nobody watches pending member {id}"))
+}
+
+/// No phase of a rebalance lasts for ever.
+fn phases_are_watched(shard: &GroupShard, group: &ClassicGroup) -> Option<String> {
+    let join = shard.out.timers.is_set(&TimerKey::Join(group.id.clone()));
+    let sync = shard.out.timers.is_set(&TimerKey::Sync(group.id.clone()));
+    match group.state {
+        State::PreparingRebalance if !join => Some("nobody watches the join phase".to_owned()),
+        State::CompletingRebalance if !sync && !group.pending_sync.is_empty() => {
+            Some("nobody watches the sync phase".to_owned())
+        }
+        State::CompletingRebalance if group.pending_sync.is_empty() && group.storing.is_none() => {
+            Some("everybody has synced and nothing is on its way to disk".to_owned())
+        }
+        _ => None,
+    }
+}
+
+fn timers_have_an_object(shard: &GroupShard) -> Option<String> {
+    let expected = shard.groups.values().map(|group| match group {
+        Group::Other(_) => 0,
+        Group::Classic(group) => group.members.len() + group.pending_members.len() + 2,
+    });
+    let max = expected.sum::<usize>() + 1;
+    let timers = shard.out.timers.len();
+    (timers > max).then(|| format!("{timers} timers where at most {max} can mean something"))
+}
+
+fn tickets_wait_once(shard: &GroupShard) -> Option<String> {
+    let mut seen: Set<Ticket> = Set::default();
+    let members = shard.groups.values().filter_map(|group| match group {
+        Group::Classic(group) => Some(group.members.values()),
+        Group::Other(_) => None,
+    });
+    let parked = members.flatten().flat_map(|member| [member.join, member.sync]).flatten();
+    let held = shard.out.pending.tickets();
+    let twice = parked.chain(held).find(|ticket| !seen.insert(*ticket));
+    twice.map(|ticket| format!("ticket {} waits twice", ticket.0))
+}
+
+fn offsets_have_a_group(shard: &GroupShard) -> Option<String> {
+    let orphan = shard.offsets.group_ids().into_iter().find(|id| {
+        let on_its_way_out = || {
+            let slots = shard.offsets.of_group(id).into_iter().flat_map(BTreeMap::values);
+            slots.flat_map(BTreeMap::values).all(|slot| slot.latest().is_none())
+        };
+        !shard.groups.contains_key(id) && !on_its_way_out()
+    });
+    orphan.map(|id| format!("offsets of group {id}, which is not there"))
+}
+
+fn offsets_hold_something(shard: &GroupShard) -> Option<String> {
+    for (group, topics) in shard.offsets.by_group() {
+        let is_hollow = topics.is_empty()
+            || topics
+                .values()
+                .any(|partitions| partitions.is_empty() || partitions.values().any(|slot| slot.is_gone()));
+        if is_hollow {
+            return Some(format!("group {group} keeps an offset that is none"));
+        }
+    }
+    None
+}

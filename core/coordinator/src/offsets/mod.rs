@@ -1,0 +1,16 @@
+//! Committed offsets: who has read how far. See the files for each request.
+//!
+//! # Source
+//! Kafka 4.4 `OffsetMetadataManager`.
+
+mod commit;
+mod delete;
+mod expire;
+mod fetch;
+mod store;
+
+pub(crate) use commit::commit;
+pub(crate) use delete::{delete, tombstones_of_topics};
+pub(crate) use expire::expire;
+pub(crate) use fetch::fetch;
+pub(crate) use store::{OffsetEntry, OffsetKey, Offsets};

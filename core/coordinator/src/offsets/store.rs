@@ -1,0 +1,219 @@
+//! Every offset of the shard, by group, topic and partition, and those that open transactions hold.
+//!
+//! Always true:
+//! 1. what clients see is on disk ([`Committed`])
+//! 2. no group, topic or partition is kept without an offset in it
+//! 3. an offset of a transaction counts once its marker says so, unless a later commit was faster (`written`)
+
+use std::collections::BTreeMap;
+
+use barnabas_base::{Map, PartitionIndex, ProducerId, Text, TopicId};
+use barnabas_wire::Str;
+use barnabas_wire::messages::OffsetCommitValue;
+
+use crate::framework::{BatchId, Committed};
+
+/// Whose offset of which partition.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct OffsetKey {
+    pub group: Text,
+    pub topic: Text,
+    pub partition: PartitionIndex,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct OffsetEntry {
+    pub offset: i64,
+    /// −1: not known.
+    pub leader_epoch: i32,
+    /// `None` for the empty string, which nearly everybody commits.
+    pub metadata: Option<Text>,
+    pub commit_timestamp: i64,
+    /// −1: the broker's retention holds.
+    pub expire_timestamp: i64,
+    /// Zero: committed by name, by a client of before version 10.
+    pub topic_id: TopicId,
+    /// The record's place among all that this shard has seen: which of two commits came later.
+    pub written: i64,
+}
+
+impl OffsetEntry {
+    pub fn from_record(value: &OffsetCommitValue, written: i64) -> Self {
+        Self {
+            offset: value.offset,
+            leader_epoch: value.leader_epoch,
+            metadata: (!value.metadata.is_empty()).then(|| value.metadata.text()),
+            commit_timestamp: value.commit_timestamp,
+            expire_timestamp: value.expire_timestamp,
+            topic_id: value.topic_id,
+            written,
+        }
+    }
+
+    pub fn to_record(&self) -> OffsetCommitValue {
+        OffsetCommitValue {
+            offset: self.offset,
+            leader_epoch: self.leader_epoch,
+            metadata: self.metadata(),
+            commit_timestamp: self.commit_timestamp,
+            expire_timestamp: self.expire_timestamp,
+            topic_id: self.topic_id,
+            ..Default::default()
+        }
+    }
+
+    pub fn metadata(&self) -> Str {
+        self.metadata.as_ref().map(Str::from).unwrap_or_default()
+    }
+}
+
+type Partitions = BTreeMap<PartitionIndex, Committed<OffsetEntry>>;
+/// One group's offsets by topic and partition.
+pub(crate) type GroupOffsets = BTreeMap<Text, Partitions>;
+
+#[derive(Debug, Default)]
+pub(crate) struct Offsets {
+    by_group: Map<Text, GroupOffsets>,
+    /// Offsets that are in the log and wait for their transaction's end.
+    in_transactions: BTreeMap<ProducerId, BTreeMap<OffsetKey, OffsetEntry>>,
+    /// Which producers have such offsets in a group.
+    producers: Map<Text, Vec<ProducerId>>,
+}
+
+impl Offsets {
+    pub fn len(&self) -> usize {
+        self.by_group.values().flat_map(BTreeMap::values).map(BTreeMap::len).sum()
+    }
+
+    pub fn by_group(&self) -> impl Iterator<Item = (&Text, &GroupOffsets)> {
+        self.by_group.iter()
+    }
+
+    pub fn of_group(&self, group: &str) -> Option<&GroupOffsets> {
+        self.by_group.get(group)
+    }
+
+    pub fn get(
+        &self,
+        group: &str,
+        topic: &str,
+        partition: PartitionIndex,
+    ) -> Option<&Committed<OffsetEntry>> {
+        self.by_group.get(group)?.get(topic)?.get(&partition)
+    }
+
+    /// `entry` (or nothing) is on its way to the log in `batch`.
+    pub fn change(&mut self, batch: BatchId, key: &OffsetKey, entry: Option<OffsetEntry>) {
+        self.slot(key).change(batch, entry);
+    }
+
+    pub fn commit(&mut self, batch: BatchId, key: &OffsetKey) {
+        self.slot(key).commit(batch);
+        self.drop_if_gone(key);
+    }
+
+    pub fn revert(&mut self, batch: BatchId, key: &OffsetKey) {
+        self.slot(key).revert(batch);
+        self.drop_if_gone(key);
+    }
+
+    /// A record of the log, while loading.
+    pub fn load(&mut self, key: OffsetKey, entry: Option<OffsetEntry>) {
+        match entry {
+            Some(entry) => self.slot(&key).settle(Some(entry)),
+            None => {
+                self.slot(&key).settle(None);
+                self.drop_if_gone(&key);
+                self.forget_in_transactions(&key);
+            }
+        }
+    }
+
+    /// A record of an open transaction, while loading.
+    pub fn load_in_transaction(&mut self, producer: ProducerId, key: OffsetKey, entry: OffsetEntry) {
+        let producers = self.producers.entry(key.group.clone()).or_default();
+        if !producers.contains(&producer) {
+            producers.push(producer);
+        }
+        self.in_transactions.entry(producer).or_default().insert(key, entry);
+    }
+
+    /// A transaction has ended. Kafka: `OffsetMetadataManager.replayEndTransactionMarker`.
+    pub fn end_transaction(&mut self, producer: ProducerId, committed: bool) {
+        let Some(offsets) = self.in_transactions.remove(&producer) else { return };
+        self.producers.retain(|_, producers| {
+            producers.retain(|known| *known != producer);
+            !producers.is_empty()
+        });
+        for (key, entry) in offsets {
+            if committed {
+                let slot = self.slot(&key);
+                if slot.committed().is_none_or(|known| known.written < entry.written) {
+                    slot.settle(Some(entry));
+                }
+            }
+        }
+    }
+
+    /// Whether a transaction that is open may change this offset.
+    pub fn is_unstable(&self, group: &str, topic: &str, partition: PartitionIndex) -> bool {
+        let Some(producers) = self.producers.get(group) else { return false };
+        let key = OffsetKey { group: group.into(), topic: topic.into(), partition };
+        producers.iter().any(|producer| {
+            self.in_transactions.get(producer).is_some_and(|offsets| offsets.contains_key(&key))
+        })
+    }
+
+    pub fn has_open_transactions(&self, group: &str) -> bool {
+        self.producers.contains_key(group)
+    }
+
+    /// All that open transactions hold for a group.
+    pub fn in_transactions_of(&self, group: &str) -> Vec<(OffsetKey, TopicId)> {
+        let mut found: Vec<(OffsetKey, TopicId)> = Vec::new();
+        for producer in self.producers.get(group).into_iter().flatten() {
+            let offsets = self.in_transactions.get(producer).into_iter().flatten();
+            let own = offsets.filter(|(key, _)| key.group == group);
+            found.extend(own.map(|(key, entry)| (key.clone(), entry.topic_id)));
+        }
+        found.sort();
+        found.dedup();
+        found
+    }
+
+    /// Groups that have offsets, in a transaction or not.
+    pub fn group_ids(&self) -> Vec<Text> {
+        let mut ids: Vec<Text> = self.by_group.keys().chain(self.producers.keys()).cloned().collect();
+        ids.sort();
+        ids.dedup();
+        ids
+    }
+
+    /// A tombstone that is on disk ends what open transactions hold, too.
+    pub fn forget_in_transactions(&mut self, key: &OffsetKey) {
+        for producer in self.producers.get(&key.group).into_iter().flatten() {
+            if let Some(offsets) = self.in_transactions.get_mut(producer) {
+                offsets.remove(key);
+            }
+        }
+    }
+
+    fn slot(&mut self, key: &OffsetKey) -> &mut Committed<OffsetEntry> {
+        let topics = self.by_group.entry(key.group.clone()).or_default();
+        topics.entry(key.topic.clone()).or_default().entry(key.partition).or_default()
+    }
+
+    fn drop_if_gone(&mut self, key: &OffsetKey) {
+        let Some(topics) = self.by_group.get_mut(&key.group) else { return };
+        let Some(partitions) = topics.get_mut(&key.topic) else { return };
+        if partitions.get(&key.partition).is_some_and(Committed::is_gone) {
+            partitions.remove(&key.partition);
+        }
+        if partitions.is_empty() {
+            topics.remove(&key.topic);
+        }
+        if topics.is_empty() {
+            self.by_group.remove(&key.group);
+        }
+    }
+}

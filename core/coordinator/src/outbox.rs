@@ -1,0 +1,150 @@
+//! What a shard has promised: timers, batches under way with the answers that wait for them, and the effects of this call.
+//!
+//! Everything that decides (classic/, offsets/) gets a `&mut Outbox` next to the state that it changes, and nothing leaves
+//! the shard by another way.
+
+use std::collections::BTreeMap;
+
+use barnabas_base::{DurationMs, ErrorCode, MonotonicMs, Text};
+use bytes::Bytes;
+
+use crate::classic::{ClassicGroup, Protocols};
+use crate::framework::{BatchId, Effect, Held, Now, Pending, Record, Refusable, Ticket, Timers};
+use crate::offsets::OffsetKey;
+use crate::{GroupConfig, Response};
+
+/// What a shard waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum TimerKey {
+    /// A member, or one that was given an id and has not come back, is taken for dead.
+    Session { group: Text, member: Text },
+    /// The group stops waiting for members to join.
+    Join(Text),
+    /// The group stops waiting for members to sync.
+    Sync(Text),
+    /// Offsets and groups that nobody has needed for long are looked for.
+    Expiry,
+}
+
+/// What is to happen when a batch is decided.
+#[derive(Debug, Default)]
+pub(crate) struct Then {
+    /// The offsets that the batch changes.
+    pub offsets: Vec<OffsetKey>,
+    pub groups: Vec<GroupThen>,
+}
+
+#[derive(Debug)]
+pub(crate) enum GroupThen {
+    /// A group came into being. It is forgotten if its first record is lost.
+    Created(Text),
+    /// The group was deleted. It is back if the tombstone is lost.
+    Deleted(Box<ClassicGroup>),
+    /// The leader's assignment. The group is stable once it is on disk.
+    Assigned { group: Text, generation: i32, assignments: BTreeMap<Text, Bytes> },
+    /// A static member came back under a new id while the group was stable (KIP-345).
+    Replaced(Box<Replacement>),
+}
+
+/// A static member's new id, and what it was before.
+#[derive(Debug)]
+pub(crate) struct Replacement {
+    pub group: Text,
+    pub instance: Text,
+    pub old_member: Text,
+    pub new_member: Text,
+    pub old_protocols: Protocols,
+    pub old_rebalance_timeout_ms: i32,
+    pub old_session_timeout_ms: i32,
+    /// What the member is told once its new id is on disk.
+    pub old_leader: Option<Text>,
+    pub version: i16,
+}
+
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    pub config: GroupConfig,
+    pub now: Now,
+    pub timers: Timers<TimerKey>,
+    pub pending: Pending<Then, Response>,
+    /// The last batch that made or deleted a group.
+    pub groups_changed: BatchId,
+    effects: Vec<Effect>,
+}
+
+impl Outbox {
+    pub fn new(config: GroupConfig) -> Self {
+        let now = Now { wall: barnabas_base::TimestampMs(0), mono: MonotonicMs(0) };
+        Self {
+            config,
+            now,
+            timers: Timers::default(),
+            pending: Pending::default(),
+            groups_changed: BatchId(0),
+            effects: Vec::new(),
+        }
+    }
+
+    pub fn answer(&mut self, ticket: Ticket, response: Response) {
+        self.effects.push(Effect::Answer { ticket, response });
+    }
+
+    /// Answers once `batch` is on disk; says no if it does not get there.
+    pub fn answer_after(&mut self, batch: BatchId, ticket: Ticket, response: Response) {
+        match self.pending.hold(batch, ticket, response) {
+            Held::Waits => {}
+            Held::Decided(response) => self.answer(ticket, response),
+            Held::Overdue(response) => {
+                self.answer(ticket, response.refused(append_refusal(ErrorCode::RequestTimedOut)));
+            }
+        }
+    }
+
+    /// Hands out one batch.
+    pub fn append(&mut self, records: Vec<Record>, then: Then) -> BatchId {
+        let deadline = self.now.mono.plus(self.config.commit_timeout);
+        let batch = self.pending.open(deadline, then);
+        self.effects.push(Effect::Append { batch, records });
+        batch
+    }
+
+    /// Whether a batch of these records would be too large for the topic.
+    pub fn is_too_large(&self, records: &[Record]) -> bool {
+        records.iter().map(Record::bytes).sum::<usize>() > self.config.batch_bytes_max
+    }
+
+    /// Whether requests that write are to come back later.
+    pub fn is_full(&self) -> bool {
+        self.pending.len() >= self.config.pending_batches_max
+    }
+
+    pub fn set_timer(&mut self, key: TimerKey, after: DurationMs) {
+        self.timers.set(key, self.now.mono.plus(after));
+    }
+
+    /// Looks for what has expired, after the usual while.
+    pub fn set_expiry(&mut self) {
+        self.set_timer(TimerKey::Expiry, self.config.offsets_retention_check_interval.max(DurationMs(1)));
+    }
+
+    pub fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+}
+
+/// What a client is told when its records could not be appended.
+///
+/// # Source
+/// Kafka `CoordinatorOperationExceptionHelper`, `GroupMetadataManager.appendGroupMetadataErrorToResponseError`.
+pub(crate) fn append_refusal(error: ErrorCode) -> ErrorCode {
+    match error {
+        ErrorCode::UnknownTopicOrPartition | ErrorCode::NotEnoughReplicas | ErrorCode::RequestTimedOut => {
+            ErrorCode::CoordinatorNotAvailable
+        }
+        ErrorCode::NotLeaderOrFollower | ErrorCode::KafkaStorageError => ErrorCode::NotCoordinator,
+        ErrorCode::MessageTooLarge | ErrorCode::RecordListTooLarge | ErrorCode::InvalidFetchSize => {
+            ErrorCode::UnknownServerError
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,149 @@
+//! ListGroups, DescribeGroups, DeleteGroups, and the groups and offsets that end by themselves.
+//!
+//! A group that is being made or deleted shows as it will be once that is on disk, and not before.
+
+use barnabas_base::{ErrorCode, Set, Text};
+use barnabas_wire::Str;
+use barnabas_wire::messages::delete_groups_response::DeletableGroupResult;
+use barnabas_wire::messages::list_groups_response::ListedGroup;
+use barnabas_wire::messages::{
+    DeleteGroupsRequest, DeleteGroupsResponse, DescribeGroupsRequest, DescribeGroupsResponse,
+    ListGroupsRequest, ListGroupsResponse,
+};
+
+use super::{Group, GroupShard, OtherKind};
+use crate::Response;
+use crate::classic::{self, ClassicGroup, State};
+use crate::framework::{Caller, Ticket};
+use crate::offsets;
+
+type Refusal = Result<(), ErrorCode>;
+
+impl GroupShard {
+    /// Filters compare without regard to case; one that means nothing lets nothing through.
+    ///
+    /// # Source
+    /// KIP-518, KIP-848; Kafka 4.4 `GroupMetadataManager.listGroups`.
+    pub(super) fn list_groups(&mut self, request: &ListGroupsRequest, ticket: Ticket) -> Refusal {
+        let passes = |filter: &[Str], value: &str| {
+            filter.is_empty() || filter.iter().any(|wanted| wanted.trim().eq_ignore_ascii_case(value))
+        };
+        let mut groups: Vec<ListedGroup> = self.groups.iter().map(|(id, group)| listed(id, group)).collect();
+        groups.retain(|group| passes(&request.states_filter, &group.group_state));
+        groups.retain(|group| passes(&request.types_filter, &group.group_type));
+        groups.sort_by(|a, b| a.group_id.cmp(&b.group_id));
+        let response = ListGroupsResponse { groups, ..Default::default() };
+        self.answer_after_groups(ticket, Response::ListGroups(response));
+        Ok(())
+    }
+
+    pub(super) fn describe_groups(
+        &mut self,
+        caller: &Caller<'_>,
+        request: &DescribeGroupsRequest,
+        ticket: Ticket,
+    ) -> Refusal {
+        let groups = request.groups.iter().map(|id| match self.groups.get(id.as_str()) {
+            Some(Group::Classic(group)) => classic::describe(group),
+            _ => classic::describe_missing(id, caller.version),
+        });
+        let response = DescribeGroupsResponse { groups: groups.collect(), ..Default::default() };
+        self.answer_after_groups(ticket, Response::DescribeGroups(response));
+        Ok(())
+    }
+
+    fn answer_after_groups(&mut self, ticket: Ticket, response: Response) {
+        let batch = self.out.groups_changed;
+        self.out.answer_after(batch, ticket, response);
+    }
+
+    /// # Source
+    /// Kafka 4.4 `GroupCoordinatorShard.deleteGroups`.
+    pub(super) fn delete_groups(&mut self, request: &DeleteGroupsRequest, ticket: Ticket) -> Refusal {
+        let mut seen = Set::default();
+        let mut results = Vec::new();
+        let mut keys = Vec::new();
+        let mut groups = Vec::new();
+        for id in request.groups_names.iter().filter(|id| seen.insert(id.as_str())) {
+            let error = match self.groups.get(id.as_str()) {
+                None => ErrorCode::GroupIdNotFound,
+                Some(Group::Other(_)) => ErrorCode::NonEmptyGroup,
+                Some(Group::Classic(group)) if group.state != State::Empty => ErrorCode::NonEmptyGroup,
+                Some(Group::Classic(_)) => {
+                    keys.extend(self.offsets.keys_of_group(&id.text()));
+                    groups.extend(self.take_group(id));
+                    ErrorCode::None
+                }
+            };
+            results.push(DeletableGroupResult {
+                group_id: id.clone(),
+                error_code: error.code(),
+                ..Default::default()
+            });
+        }
+        let last = self.append_tombstones(keys, groups);
+        let response = DeleteGroupsResponse { results, ..Default::default() };
+        self.answer_after_last(last, ticket, Response::DeleteGroups(response));
+        Ok(())
+    }
+
+    fn take_group(&mut self, id: &str) -> Option<Box<ClassicGroup>> {
+        match self.groups.remove(id) {
+            Some(Group::Classic(mut group)) => {
+                classic::forget_timers(&mut group, &mut self.out);
+                Some(group)
+            }
+            Some(other) => {
+                self.groups.insert(id.into(), other);
+                None
+            }
+            None => None,
+        }
+    }
+
+    /// Ends what nobody has needed for long, and looks again later.
+    ///
+    /// A group that somebody was just given a member id for is left alone, unlike in Kafka, where that member finds its group
+    /// gone.
+    ///
+    /// # Source
+    /// Kafka 4.4 `GroupCoordinatorShard.cleanupGroupMetadata`.
+    pub(super) fn expire(&mut self) {
+        self.out.set_expiry();
+        if self.out.is_full() {
+            return;
+        }
+        let (now, retention) = (self.out.now.wall, self.out.config.offsets_retention);
+        let mut keys = Vec::new();
+        let mut ended: Vec<Text> = Vec::new();
+        for (id, group) in &self.groups {
+            let Group::Classic(group) = group else { continue };
+            let expired = offsets::expire(&self.offsets, group, now, retention);
+            keys.extend(expired.keys);
+            if expired.is_all && group.state == State::Empty && group.pending_members.is_empty() {
+                ended.push(id.clone());
+            }
+        }
+        keys.sort();
+        ended.sort();
+        let groups = ended.iter().filter_map(|id| self.take_group(id)).collect();
+        self.append_tombstones(keys, groups);
+    }
+}
+
+fn listed(id: &Text, group: &Group) -> ListedGroup {
+    let (kind, protocol) = match group {
+        Group::Classic(group) => return classic::list(group),
+        Group::Other(OtherKind::Consumer) => ("consumer", "consumer"),
+        Group::Other(OtherKind::Share) => ("share", "share"),
+        Group::Other(OtherKind::Streams) => ("streams", "streams"),
+    };
+    // None of its members can be here, as this build does not serve them.
+    ListedGroup {
+        group_id: Str::from(id),
+        protocol_type: protocol.into(),
+        group_state: State::Empty.name().into(),
+        group_type: kind.into(),
+        ..Default::default()
+    }
+}

@@ -1,0 +1,125 @@
+//! Requests of members, brought to their group.
+//!
+//! # Source
+//! Kafka 4.4 `GroupCoordinatorService` (checks that need no group), `GroupMetadataManager`.
+
+use barnabas_base::ErrorCode;
+use barnabas_wire::messages::{
+    HeartbeatRequest, HeartbeatResponse, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest,
+};
+
+use super::{Group, GroupShard};
+use crate::Response;
+use crate::classic::{self, ClassicGroup};
+use crate::framework::{Caller, Ticket};
+use crate::outbox::{GroupThen, Then};
+
+/// From this version on, a member must say which protocol it believes to speak (KIP-559).
+const PROTOCOL_SAID_SINCE: i16 = 5;
+
+type Refusal = Result<(), ErrorCode>;
+
+impl GroupShard {
+    pub(super) fn join_group(
+        &mut self,
+        caller: &Caller<'_>,
+        request: &JoinGroupRequest,
+        ticket: Ticket,
+    ) -> Refusal {
+        if request.group_id.is_empty() {
+            return Err(ErrorCode::InvalidGroupId);
+        }
+        let session = i64::from(request.session_timeout_ms);
+        let config = &self.out.config;
+        if session < config.session_timeout_min.0 || session > config.session_timeout_max.0 {
+            return Err(ErrorCode::InvalidSessionTimeout);
+        }
+        match self.groups.get_mut(request.group_id.as_str()) {
+            Some(Group::Other(_)) => Err(ErrorCode::InconsistentGroupProtocol),
+            Some(Group::Classic(group)) => {
+                if let Some(answer) = classic::join(group, caller, request, ticket, &mut self.out) {
+                    self.out.answer(ticket, Response::JoinGroup(answer));
+                }
+                Ok(())
+            }
+            None if !request.member_id.is_empty() => Err(ErrorCode::UnknownMemberId),
+            None => self.found_group(caller, request, ticket),
+        }
+    }
+
+    /// The first member of a group that nobody knows. It is told its id once the group is on disk.
+    fn found_group(&mut self, caller: &Caller<'_>, request: &JoinGroupRequest, ticket: Ticket) -> Refusal {
+        classic::check_new_group(request)?;
+        let id = request.group_id.text();
+        let mut group = Box::new(ClassicGroup::new(id.clone(), self.out.now.wall));
+        let record = group.record_as_is();
+        let answer = classic::join(&mut group, caller, request, ticket, &mut self.out);
+        self.groups.insert(id.clone(), Group::Classic(group));
+        let then = Then { groups: vec![GroupThen::Created(id)], ..Default::default() };
+        let batch = self.out.append(vec![record], then);
+        self.out.groups_changed = batch;
+        if let Some(answer) = answer {
+            self.out.answer_after(batch, ticket, Response::JoinGroup(answer));
+        }
+        Ok(())
+    }
+
+    pub(super) fn sync_group(
+        &mut self,
+        caller: &Caller<'_>,
+        request: &SyncGroupRequest,
+        ticket: Ticket,
+    ) -> Refusal {
+        let says_protocol = request.protocol_type.is_some() && request.protocol_name.is_some();
+        if caller.version >= PROTOCOL_SAID_SINCE && !says_protocol {
+            return Err(ErrorCode::InconsistentGroupProtocol);
+        }
+        let group = self.classic_group(&request.group_id)?;
+        let Some(group) = group else { return Err(ErrorCode::UnknownMemberId) };
+        if let Some(answer) = classic::sync(group.0, request, ticket, group.1)? {
+            self.out.answer(ticket, Response::SyncGroup(answer));
+        }
+        Ok(())
+    }
+
+    pub(super) fn heartbeat(&mut self, request: &HeartbeatRequest, ticket: Ticket) -> Refusal {
+        let Some((group, out)) = self.classic_group(&request.group_id)? else {
+            return Err(ErrorCode::UnknownMemberId);
+        };
+        classic::heartbeat(group, request, out)?;
+        self.out.answer(ticket, Response::Heartbeat(HeartbeatResponse::default()));
+        Ok(())
+    }
+
+    pub(super) fn leave_group(
+        &mut self,
+        caller: &Caller<'_>,
+        request: &LeaveGroupRequest,
+        ticket: Ticket,
+    ) -> Refusal {
+        if request.group_id.is_empty() {
+            return Err(ErrorCode::InvalidGroupId);
+        }
+        let group = match self.groups.get_mut(request.group_id.as_str()) {
+            Some(Group::Classic(group)) => Some(&mut **group),
+            _ => None,
+        };
+        let answer = classic::leave(group, caller.version, request, &mut self.out);
+        self.out.answer(ticket, Response::LeaveGroup(answer));
+        Ok(())
+    }
+
+    /// The group, next to what it is worked on with.
+    fn classic_group(
+        &mut self,
+        id: &str,
+    ) -> Result<Option<(&mut ClassicGroup, &mut crate::outbox::Outbox)>, ErrorCode> {
+        if id.is_empty() {
+            return Err(ErrorCode::InvalidGroupId);
+        }
+        match self.groups.get_mut(id) {
+            Some(Group::Classic(group)) => Ok(Some((group, &mut self.out))),
+            _ => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Loading: the partition's records, from its start, one by one.
+//!
+//! Records of groups of other kinds (KIP-848, share, streams) are kept in the log, untouched; the shard remembers only that
+//! such a group is there, so that nobody founds a classic one in its place.
+//!
+//! # Source
+//! Kafka 4.4 `GroupCoordinatorShard.replay`, `GroupMetadataManager.onLoaded`.
+
+use barnabas_base::{Offset, PartitionIndex, ProducerId, Text};
+use barnabas_wire::messages::{GroupRecordKey, GroupRecordValue, OffsetCommitValue};
+use bytes::Bytes;
+
+use super::{Group, GroupShard, OtherKind};
+use crate::classic::{self, ClassicGroup};
+use crate::framework::{Effect, Now};
+use crate::offsets::{OffsetEntry, OffsetKey};
+use crate::records::LoadError;
+
+impl GroupShard {
+    /// Takes in one record while loading. `producer`: [`ProducerId::NONE`] unless the batch is transactional.
+    ///
+    /// A record of a type that Kafka 4.4 does not know is passed over, as Kafka does.
+    ///
+    /// # Errors
+    /// The record cannot be read; stop loading and report it.
+    pub fn replay(
+        &mut self,
+        offset: Offset,
+        producer: ProducerId,
+        key: &Bytes,
+        value: Option<&Bytes>,
+    ) -> Result<(), LoadError> {
+        self.written = self.written.max(offset.0 + 1);
+        let type_number = key.first_chunk::<2>().map_or(-1, |bytes| i16::from_be_bytes(*bytes));
+        if type_number >= 0 && GroupRecordKey::versions(type_number).is_none() {
+            return Ok(());
+        }
+        let key = GroupRecordKey::decode_key(key.clone())
+            .map_err(|source| LoadError::Key { offset: offset.0, source })?;
+        let is_ours = matches!(
+            key,
+            GroupRecordKey::LegacyOffsetCommit(_)
+                | GroupRecordKey::OffsetCommit(_)
+                | GroupRecordKey::GroupMetadata(_)
+        );
+        let value = match value {
+            Some(value) if is_ours => {
+                let decoded = GroupRecordValue::decode_value(type_number, value.clone());
+                let (value, _) =
+                    decoded.map_err(|source| LoadError::Value { offset: offset.0, type_number, source })?;
+                Some(value)
+            }
+            _ if is_ours => None,
+            other => {
+                self.replay_other(&key, other.is_some());
+                return Ok(());
+            }
+        };
+        self.replay_ours(offset, producer, key, value);
+        Ok(())
+    }
+
+    fn replay_ours(
+        &mut self,
+        offset: Offset,
+        producer: ProducerId,
+        key: GroupRecordKey,
+        value: Option<GroupRecordValue>,
+    ) {
+        match (key, value) {
+            (GroupRecordKey::GroupMetadata(key), Some(GroupRecordValue::GroupMetadata(value))) => {
+                let group = ClassicGroup::from_record(key.group.text(), value);
+                self.groups.insert(group.id.clone(), Group::Classic(Box::new(group)));
+            }
+            (GroupRecordKey::GroupMetadata(key), _) => {
+                self.groups.remove(key.group.as_str());
+            }
+            (GroupRecordKey::OffsetCommit(key), value) => {
+                let key = offset_key(&key.group, &key.topic, key.partition);
+                let value = match value {
+                    Some(GroupRecordValue::OffsetCommit(value)) => Some(value),
+                    _ => None,
+                };
+                self.replay_offset(offset, producer, key, value);
+            }
+            (GroupRecordKey::LegacyOffsetCommit(key), value) => {
+                let key = offset_key(&key.group, &key.topic, key.partition);
+                let value = match value {
+                    Some(GroupRecordValue::LegacyOffsetCommit(value)) => Some(OffsetCommitValue {
+                        offset: value.offset,
+                        metadata: value.metadata,
+                        commit_timestamp: value.commit_timestamp,
+                        ..Default::default()
+                    }),
+                    _ => None,
+                };
+                self.replay_offset(offset, producer, key, value);
+            }
+            _ => {}
+        }
+    }
+
+    fn replay_offset(
+        &mut self,
+        offset: Offset,
+        producer: ProducerId,
+        key: OffsetKey,
+        value: Option<OffsetCommitValue>,
+    ) {
+        let entry = value.map(|value| OffsetEntry::from_record(&value, offset.0));
+        match entry {
+            Some(entry) => {
+                self.found_simple_group(&key.group);
+                if producer.is_some() {
+                    self.offsets.load_in_transaction(producer, key, entry);
+                } else {
+                    self.offsets.load(key, Some(entry));
+                }
+            }
+            None => self.offsets.load(key, None),
+        }
+    }
+
+    /// A group that has offsets and never had members has no record of its own.
+    pub(super) fn found_simple_group(&mut self, id: &Text) {
+        if !self.groups.contains_key(id) {
+            let mut group = ClassicGroup::new(id.clone(), barnabas_base::TimestampMs(0));
+            group.state_since = None;
+            self.groups.insert(id.clone(), Group::Classic(Box::new(group)));
+        }
+    }
+
+    fn replay_other(&mut self, key: &GroupRecordKey, is_there: bool) {
+        let (id, kind) = match key {
+            GroupRecordKey::ConsumerGroupMetadata(key) => (key.group_id.text(), OtherKind::Consumer),
+            GroupRecordKey::ShareGroupMetadata(key) => (key.group_id.text(), OtherKind::Share),
+            GroupRecordKey::StreamsGroupMetadata(key) => (key.group_id.text(), OtherKind::Streams),
+            _ => return,
+        };
+        if is_there {
+            self.groups.insert(id, Group::Other(kind));
+        } else if matches!(self.groups.get(&id), Some(Group::Other(_))) {
+            self.groups.remove(&id);
+        }
+    }
+
+    /// Takes in the end of a transaction, while loading or later.
+    pub fn replay_marker(&mut self, producer: ProducerId, committed: bool) {
+        self.offsets.end_transaction(producer, committed);
+    }
+
+    /// Everything was replayed: answers from now on. Members have a full session's time to be heard of.
+    pub fn activate(&mut self, now: Now) -> Vec<Effect> {
+        self.out.now = now;
+        self.is_active = true;
+        // A tombstone of a group may stand behind its offsets in the log and before those that were committed later.
+        for id in self.offsets.group_ids() {
+            self.found_simple_group(&id);
+        }
+        let mut ids: Vec<Text> = self.groups.keys().cloned().collect();
+        ids.sort();
+        for id in ids {
+            if let Some(Group::Classic(group)) = self.groups.get_mut(&id) {
+                classic::loaded(group, &mut self.out);
+            }
+        }
+        self.out.set_expiry();
+        self.out.take_effects()
+    }
+}
+
+fn offset_key(group: &str, topic: &str, partition: i32) -> OffsetKey {
+    OffsetKey { group: group.into(), topic: topic.into(), partition: PartitionIndex(partition) }
+}

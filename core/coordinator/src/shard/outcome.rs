@@ -1,0 +1,107 @@
+//! What a batch's fate means: on disk, lost, or not heard of for too long.
+
+use barnabas_base::ErrorCode;
+
+use super::{Group, GroupShard};
+use crate::classic::{self, ClassicGroup};
+use crate::framework::BatchId;
+use crate::outbox::{GroupThen, Outbox, Then, append_refusal};
+
+impl GroupShard {
+    pub(super) fn batch_done(&mut self, batch: BatchId, then: Then) {
+        for key in &then.offsets {
+            self.offsets.commit(batch, key);
+            let slot = self.offsets.get(&key.group, &key.topic, key.partition);
+            if slot.is_none_or(|slot| slot.committed().is_none()) {
+                self.offsets.forget_in_transactions(key);
+            }
+        }
+        for then in then.groups {
+            match then {
+                GroupThen::Created(_) | GroupThen::Deleted(_) => {}
+                GroupThen::Assigned { group, generation, assignments } => {
+                    if let Some((group, out)) = self.classic_mut(&group) {
+                        classic::assigned(group, generation, assignments, out);
+                    }
+                }
+                GroupThen::Replaced(replacement) => {
+                    if let Some((group, out)) = self.classic_mut(&replacement.group) {
+                        classic::finish_replacement(group, &replacement, out);
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn batch_lost(&mut self, batch: BatchId, then: Then, error: ErrorCode) {
+        for key in &then.offsets {
+            self.offsets.revert(batch, key);
+        }
+        for then in then.groups {
+            match then {
+                GroupThen::Created(id) => self.forget_group(&id, error),
+                GroupThen::Deleted(group) => {
+                    self.groups.entry(group.id.clone()).or_insert(Group::Classic(group));
+                }
+                then @ (GroupThen::Assigned { .. } | GroupThen::Replaced(_)) => {
+                    self.rebalance_lost(then, error);
+                }
+            }
+        }
+        // A tombstone that was lost may have left offsets whose group is gone.
+        for key in &then.offsets {
+            if self.offsets.get(&key.group, &key.topic, key.partition).is_some() {
+                self.found_simple_group(&key.group);
+            }
+        }
+    }
+
+    /// Nobody knows whether the batch will be on disk. Members are not kept waiting for it; offsets and groups stay as they
+    /// are on their way to be.
+    pub(super) fn batch_overdue(&mut self, batch: BatchId) {
+        let Some(Some(then)) = self.out.pending.then_mut(batch) else { return };
+        let waits = |then: &GroupThen| matches!(then, GroupThen::Assigned { .. } | GroupThen::Replaced(_));
+        let (given_up, kept) = std::mem::take(&mut then.groups).into_iter().partition(waits);
+        then.groups = kept;
+        let given_up: Vec<GroupThen> = given_up;
+        for then in given_up {
+            self.rebalance_lost(then, ErrorCode::RequestTimedOut);
+        }
+    }
+
+    fn rebalance_lost(&mut self, then: GroupThen, error: ErrorCode) {
+        match then {
+            GroupThen::Assigned { group, generation, .. } => {
+                if let Some((group, out)) = self.classic_mut(&group) {
+                    classic::assignment_lost(group, generation, error, out);
+                }
+            }
+            GroupThen::Replaced(replacement) => {
+                if let Some((group, out)) = self.classic_mut(&replacement.group.clone()) {
+                    classic::revert_replacement(group, *replacement, error, out);
+                }
+            }
+            GroupThen::Created(_) | GroupThen::Deleted(_) => {}
+        }
+    }
+
+    /// A group whose first record was lost. Should it have got further meanwhile, or have offsets by another commit, it
+    /// stays.
+    fn forget_group(&mut self, id: &str, error: ErrorCode) {
+        let has_offsets = self.offsets.of_group(id).is_some() || self.offsets.has_open_transactions(id);
+        let Some(Group::Classic(group)) = self.groups.get_mut(id) else { return };
+        if group.generation > 0 || has_offsets {
+            return;
+        }
+        classic::send_away(group, append_refusal(error), &mut self.out);
+        classic::forget_timers(group, &mut self.out);
+        self.groups.remove(id);
+    }
+
+    fn classic_mut(&mut self, id: &str) -> Option<(&mut ClassicGroup, &mut Outbox)> {
+        match self.groups.get_mut(id) {
+            Some(Group::Classic(group)) => Some((group, &mut self.out)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! A shard with a log under it and clients around it, all in one thread: what the worker is in the broker.
+//!
+//! After every step it checks that no invariant is broken and that no ticket is answered twice.
+
+#![allow(dead_code)]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use barnabas_base::{DurationMs, ErrorCode, MonotonicMs, Offset, ProducerId, TimestampMs};
+use barnabas_coordinator::{
+    BatchId, Caller, Effect, GroupConfig, GroupShard, Now, Record, Request, Response, Ticket,
+};
+
+/// Wall time at the start of every test.
+pub const EPOCH_MS: i64 = 1_700_000_000_000;
+
+pub struct Rig {
+    pub shard: GroupShard,
+    pub config: GroupConfig,
+    pub elapsed_ms: u64,
+    /// Batches are on disk as soon as they are handed out.
+    pub disk_is_quick: bool,
+    pub waiting: BTreeSet<Ticket>,
+    pub pending: BTreeMap<BatchId, Vec<Record>>,
+    /// What is on disk, in order.
+    pub log: Vec<Record>,
+    next_ticket: u64,
+    next_random: u64,
+}
+
+impl Rig {
+    pub fn new(config: GroupConfig) -> Self {
+        let mut rig = Self {
+            shard: GroupShard::new(config.clone()),
+            config,
+            elapsed_ms: 0,
+            disk_is_quick: true,
+            waiting: BTreeSet::new(),
+            pending: BTreeMap::new(),
+            log: Vec::new(),
+            next_ticket: 1,
+            next_random: 1,
+        };
+        let effects = rig.shard.activate(rig.now());
+        assert_eq!(effects, []);
+        rig
+    }
+
+    pub fn now(&self) -> Now {
+        Now {
+            wall: TimestampMs(EPOCH_MS + self.elapsed_ms as i64),
+            mono: MonotonicMs(1_000_000 + self.elapsed_ms),
+        }
+    }
+
+    /// One request of a client of this version.
+    pub fn send(&mut self, client_id: &str, version: i16, request: Request) -> (Ticket, Vec<Effect>) {
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        let mut random = [0; 16];
+        random[8..].copy_from_slice(&self.next_random.to_be_bytes());
+        self.next_random += 1;
+        let caller = Caller { client_id, client_host: "/127.0.0.1", version, random };
+        self.waiting.insert(ticket);
+        let now = self.now();
+        let effects = self.shard.handle(&caller, request, ticket, now);
+        (ticket, self.carry_out(effects))
+    }
+
+    /// Does what the worker does with effects. Gives all there were, those that followed included.
+    pub fn carry_out(&mut self, effects: Vec<Effect>) -> Vec<Effect> {
+        let mut all = Vec::new();
+        let mut newest = None;
+        for effect in effects {
+            match &effect {
+                Effect::Append { batch, records } => {
+                    assert!(self.pending.keys().next_back().is_none_or(|last| last < batch));
+                    self.pending.insert(*batch, records.clone());
+                    newest = Some(*batch);
+                }
+                Effect::Answer { ticket, .. } => {
+                    assert!(self.waiting.remove(ticket), "ticket {} answered twice", ticket.0);
+                }
+            }
+            all.push(effect);
+        }
+        assert_eq!(self.shard.violations(), Vec::<String>::new());
+        if let Some(batch) = newest.filter(|_| self.disk_is_quick) {
+            all.extend(self.durable(batch));
+        }
+        all
+    }
+
+    pub fn durable(&mut self, through: BatchId) -> Vec<Effect> {
+        let later = self.pending.split_off(&BatchId(through.0 + 1));
+        for (_, records) in std::mem::replace(&mut self.pending, later) {
+            self.log.extend(records);
+        }
+        let now = self.now();
+        let effects = self.shard.durable(through, now);
+        self.carry_out(effects)
+    }
+
+    pub fn fail(&mut self, batch: BatchId, error: ErrorCode) -> Vec<Effect> {
+        self.pending.remove(&batch);
+        let now = self.now();
+        let effects = self.shard.failed(batch, error, now);
+        self.carry_out(effects)
+    }
+
+    /// Lets time pass, stopping wherever the shard asks for it.
+    pub fn wait(&mut self, time: DurationMs, mut seen: impl FnMut(u64, Vec<Effect>)) {
+        let until = self.elapsed_ms + time.0 as u64;
+        loop {
+            let next = self.shard.next_deadline().map_or(until, |at| at.0.saturating_sub(1_000_000));
+            self.elapsed_ms = self.elapsed_ms.max(next.min(until));
+            let now = self.now();
+            let effects = self.shard.tick(now);
+            let effects = self.carry_out(effects);
+            seen(self.elapsed_ms, effects);
+            if next >= until {
+                return;
+            }
+        }
+    }
+
+    /// A new shard, loaded from what is on disk.
+    pub fn reloaded(&self) -> GroupShard {
+        let mut shard = GroupShard::new(self.config.clone());
+        for (offset, record) in self.log.iter().enumerate() {
+            let offset = Offset(offset as i64);
+            shard
+                .replay(offset, ProducerId::NONE, &record.key, record.value.as_ref())
+                .expect("a good record");
+        }
+        shard
+    }
+
+    /// The same broker starts again: whoever waits is sent away, what is not on disk is lost.
+    pub fn restart(&mut self) -> Vec<Effect> {
+        self.pending.clear();
+        let fresh = self.reloaded();
+        let old = std::mem::replace(&mut self.shard, fresh);
+        let mut effects = old.unload();
+        let now = self.now();
+        effects.extend(self.shard.activate(now));
+        let effects = self.carry_out(effects);
+        assert_eq!(self.waiting, BTreeSet::new(), "somebody was left waiting");
+        effects
+    }
+
+    /// The answer to a request that is answered at once.
+    pub fn ask(&mut self, version: i16, request: Request) -> Response {
+        let (ticket, effects) = self.send("rig", version, request);
+        let answer = effects.into_iter().find_map(|effect| match effect {
+            Effect::Answer { ticket: to, response } if to == ticket => Some(response),
+            _ => None,
+        });
+        answer.expect("an answer at once")
+    }
+}

@@ -1,0 +1,205 @@
+//! Effects → lines.
+
+use barnabas_base::ErrorCode;
+use barnabas_coordinator::{Effect, Record, Response};
+use barnabas_wire::messages::{GroupMetadataValue, GroupRecordKey, GroupRecordValue, JoinGroupResponse};
+use bytes::Bytes;
+
+use super::{short_id, short_topic_id};
+use crate::rig::EPOCH_MS;
+
+pub fn effect(effect: &Effect) -> Vec<String> {
+    match effect {
+        Effect::Append { batch, records } => {
+            let lines = records.iter().map(|each| format!("append @{} {}", batch.0, record(each)));
+            lines.collect()
+        }
+        Effect::Answer { ticket, response } => vec![format!("#{} {}", ticket.0, answer(response))],
+    }
+}
+
+fn error(code: i16) -> String {
+    if code == 0 { String::new() } else { format!(" {}", ErrorCode::from_code(code).name()) }
+}
+
+fn said(bytes: &Bytes) -> String {
+    if bytes.starts_with(&[0, 0]) {
+        return "topics".to_owned();
+    }
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn record(record: &Record) -> String {
+    let key = GroupRecordKey::decode_key(record.key.clone()).expect("a key");
+    let value = record.value.clone().map(|bytes| {
+        GroupRecordValue::decode_value(key.type_number(), bytes).expect("a value of the key's type")
+    });
+    match (key, value) {
+        (GroupRecordKey::OffsetCommit(key), None) => {
+            format!("-offset {} {}-{}", key.group, key.topic, key.partition)
+        }
+        (GroupRecordKey::OffsetCommit(key), Some((GroupRecordValue::OffsetCommit(value), version))) => {
+            let mut line = format!("offset {} {}-{} = {}", key.group, key.topic, key.partition, value.offset);
+            if value.leader_epoch >= 0 {
+                line += &format!(" epoch={}", value.leader_epoch);
+            }
+            if !value.metadata.is_empty() {
+                line += &format!(" metadata={}", value.metadata);
+            }
+            line += &format!(" at={}", value.commit_timestamp - EPOCH_MS);
+            if value.expire_timestamp != -1 {
+                line += &format!(" expires={}", value.expire_timestamp - EPOCH_MS);
+            }
+            line + &format!("{} v{version}", short_topic_id(value.topic_id))
+        }
+        (GroupRecordKey::GroupMetadata(key), None) => format!("-group {}", key.group),
+        (GroupRecordKey::GroupMetadata(key), Some((GroupRecordValue::GroupMetadata(value), version))) => {
+            format!("group {} {} v{version}", key.group, group(&value))
+        }
+        (key, _) => format!("{key:?}"),
+    }
+}
+
+fn group(value: &GroupMetadataValue) -> String {
+    let name = |text: &Option<barnabas_wire::Str>| text.as_deref().map_or("-".to_owned(), short_id);
+    let mut line = format!(
+        "gen={} {}/{} leader={}",
+        value.generation,
+        value.protocol_type,
+        name(&value.protocol),
+        name(&value.leader)
+    );
+    for member in &value.members {
+        line += &format!(" [{}", short_id(&member.member_id));
+        if let Some(instance) = &member.group_instance_id {
+            line += &format!("/{instance}");
+        }
+        line += &format!(" {}={}]", said(&member.subscription), said(&member.assignment));
+    }
+    line
+}
+
+fn answer(response: &Response) -> String {
+    match response {
+        Response::JoinGroup(response) => joined(response),
+        Response::SyncGroup(response) if response.error_code == 0 => format!(
+            "synced {}/{} {}",
+            response.protocol_type.as_deref().unwrap_or("-"),
+            response.protocol_name.as_deref().unwrap_or("-"),
+            said(&response.assignment)
+        ),
+        Response::SyncGroup(response) => format!("sync{}", error(response.error_code)),
+        Response::Heartbeat(response) => format!("heartbeat{}", error(response.error_code)),
+        Response::LeaveGroup(response) => {
+            let members = response.members.iter().map(|member| {
+                let instance = member.group_instance_id.as_deref().map(|id| format!("/{id}"));
+                let id = short_id(&member.member_id);
+                format!(" [{id}{}{}]", instance.unwrap_or_default(), error(member.error_code))
+            });
+            format!("left{}{}", error(response.error_code), members.collect::<String>())
+        }
+        Response::OffsetCommit(response) => {
+            let parts = response.topics.iter().flat_map(|topic| {
+                topic
+                    .partitions
+                    .iter()
+                    .map(|part| format!(" {}-{}{}", topic.name, part.partition_index, error(part.error_code)))
+            });
+            format!("committed{}", parts.collect::<String>())
+        }
+        Response::OffsetFetch(response) => {
+            let parts = response.topics.iter().flat_map(|topic| {
+                topic.partitions.iter().map(|part| {
+                    let mut line =
+                        format!(" {}-{}={}", topic.name, part.partition_index, part.committed_offset);
+                    if part.committed_leader_epoch >= 0 {
+                        line += &format!(" epoch={}", part.committed_leader_epoch);
+                    }
+                    if let Some(metadata) = part.metadata.as_deref().filter(|text| !text.is_empty()) {
+                        line += &format!(" metadata={metadata}");
+                    }
+                    line + &short_topic_id(topic.topic_id) + &error(part.error_code)
+                })
+            });
+            format!("offsets{}{}", error(response.error_code), parts.collect::<String>())
+        }
+        Response::OffsetDelete(response) => {
+            let parts = response.topics.iter().flat_map(|topic| {
+                topic
+                    .partitions
+                    .iter()
+                    .map(|part| format!(" {}-{}{}", topic.name, part.partition_index, error(part.error_code)))
+            });
+            format!("deleted{}{}", error(response.error_code), parts.collect::<String>())
+        }
+        Response::ListGroups(response) => {
+            let groups = response.groups.iter().map(|group| {
+                format!(
+                    " [{} {} {} {}]",
+                    group.group_id, group.group_type, group.group_state, group.protocol_type
+                )
+            });
+            format!("groups{}{}", error(response.error_code), groups.collect::<String>())
+        }
+        Response::DescribeGroups(response) => response
+            .groups
+            .iter()
+            .map(|group| {
+                let members = group.members.iter().map(|member| {
+                    let instance = member.group_instance_id.as_deref().map(|id| format!("/{id}"));
+                    format!(
+                        " [{}{} {} {} {}={}]",
+                        short_id(&member.member_id),
+                        instance.unwrap_or_default(),
+                        member.client_id,
+                        member.client_host,
+                        said(&member.member_metadata),
+                        said(&member.member_assignment)
+                    )
+                });
+                format!(
+                    "described {} {} {}/{}{}{}",
+                    group.group_id,
+                    group.group_state,
+                    group.protocol_type,
+                    group.protocol_data,
+                    error(group.error_code),
+                    members.collect::<String>()
+                )
+            })
+            .collect::<Vec<_>>()
+            .join("; "),
+        Response::DeleteGroups(response) => {
+            let groups = response
+                .results
+                .iter()
+                .map(|group| format!(" [{}{}]", group.group_id, error(group.error_code)));
+            format!("deleted{}", groups.collect::<String>())
+        }
+    }
+}
+
+fn joined(response: &JoinGroupResponse) -> String {
+    if response.error_code != 0 {
+        return format!("join{} member={}", error(response.error_code), short_id(&response.member_id));
+    }
+    let members = response.members.iter().map(|member| {
+        let instance = member.group_instance_id.as_deref().map(|id| format!("/{id}"));
+        format!(
+            " [{}{} {}]",
+            short_id(&member.member_id),
+            instance.unwrap_or_default(),
+            said(&member.metadata)
+        )
+    });
+    format!(
+        "joined gen={} {}/{} leader={} member={}{}{}",
+        response.generation_id,
+        response.protocol_type.as_deref().unwrap_or("-"),
+        response.protocol_name.as_deref().unwrap_or("-"),
+        short_id(&response.leader),
+        short_id(&response.member_id),
+        if response.skip_assignment { " skip-assignment" } else { "" },
+        members.collect::<String>()
+    )
+}

@@ -1,0 +1,228 @@
+//! Commands → requests.
+
+use barnabas_base::Uuid;
+use barnabas_coordinator::Request;
+use barnabas_wire::Str;
+use barnabas_wire::messages::join_group_request::JoinGroupRequestProtocol;
+use barnabas_wire::messages::leave_group_request::MemberIdentity;
+use barnabas_wire::messages::offset_commit_request::{
+    OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+};
+use barnabas_wire::messages::offset_delete_request::{
+    OffsetDeleteRequestPartition, OffsetDeleteRequestTopic,
+};
+use barnabas_wire::messages::offset_fetch_request::{OffsetFetchRequestGroup, OffsetFetchRequestTopics};
+use barnabas_wire::messages::sync_group_request::SyncGroupRequestAssignment;
+use barnabas_wire::messages::{
+    DeleteGroupsRequest, DescribeGroupsRequest, HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest,
+    ListGroupsRequest, OffsetCommitRequest, OffsetDeleteRequest, SyncGroupRequest,
+};
+use bytes::Bytes;
+
+use super::{Words, long_id};
+
+pub fn request<'a>(words: &Words<'a>) -> (&'a str, i16, Request) {
+    let (newest, request) = match words.verb {
+        "join" => (9, Request::JoinGroup(join(words))),
+        "sync" => (5, Request::SyncGroup(sync(words))),
+        "heartbeat" => (4, Request::Heartbeat(heartbeat(words))),
+        "leave" => (5, Request::LeaveGroup(leave(words))),
+        "commit" => (9, Request::OffsetCommit(commit(words))),
+        "fetch" => (9, fetch(words)),
+        "delete-offsets" => (0, Request::OffsetDelete(delete_offsets(words))),
+        "list" => (5, Request::ListGroups(list(words))),
+        "describe" => (6, Request::DescribeGroups(describe(words))),
+        "delete-groups" => (3, Request::DeleteGroups(delete_groups(words))),
+        other => panic!("nobody understands {other:?}"),
+    };
+    (words.text("client", "c"), words.number("v", newest), request)
+}
+
+fn group(words: &Words<'_>) -> Str {
+    match words.text("group", "g") {
+        "-" => Str::default(),
+        name => name.into(),
+    }
+}
+
+fn member(words: &Words<'_>) -> Str {
+    words.get("member").map(|id| Str::from(long_id(id))).unwrap_or_default()
+}
+
+fn instance(words: &Words<'_>) -> Option<Str> {
+    words.get("instance").map(Str::from)
+}
+
+fn list_of<'a>(words: &Words<'a>, name: &str) -> impl Iterator<Item = &'a str> {
+    words.get(name).unwrap_or_default().split(',').filter(|part| !part.is_empty())
+}
+
+pub fn topic_id(words: &Words<'_>) -> Uuid {
+    let mut id = [0; 16];
+    id[15] = words.number("id", 0);
+    Uuid(id)
+}
+
+/// What a consumer says in version 0 of its protocol: `topics=a+b`. Anything else is taken as it is.
+fn metadata(text: &str) -> Bytes {
+    let Some(topics) = text.strip_prefix("topics=") else { return Bytes::copy_from_slice(text.as_bytes()) };
+    let names: Vec<&str> = topics.split('+').collect();
+    let mut bytes = vec![0, 0];
+    bytes.extend((names.len() as i32).to_be_bytes());
+    for name in names {
+        bytes.extend((name.len() as i16).to_be_bytes());
+        bytes.extend(name.as_bytes());
+    }
+    bytes.extend((-1i32).to_be_bytes());
+    Bytes::from(bytes)
+}
+
+fn join(words: &Words<'_>) -> JoinGroupRequest {
+    let protocols = match words.get("protocols") {
+        None => vec!["range:-"],
+        Some("-") => Vec::new(),
+        Some(list) => list.split(',').collect(),
+    };
+    let protocols = protocols.into_iter().map(|protocol| {
+        let (name, said) = protocol.split_once(':').unwrap_or((protocol, "-"));
+        JoinGroupRequestProtocol { name: name.into(), metadata: metadata(said), ..Default::default() }
+    });
+    JoinGroupRequest {
+        group_id: group(words),
+        session_timeout_ms: words.number("session", 10_000),
+        rebalance_timeout_ms: words.number("rebalance", 30_000),
+        member_id: member(words),
+        group_instance_id: instance(words),
+        protocol_type: words.text("type", "consumer").into(),
+        protocols: protocols.collect(),
+        ..Default::default()
+    }
+}
+
+fn sync(words: &Words<'_>) -> SyncGroupRequest {
+    let assignments = list_of(words, "assign").map(|pair| {
+        let (who, what) = pair.split_once(':').expect("member:assignment");
+        SyncGroupRequestAssignment {
+            member_id: long_id(who).into(),
+            assignment: Bytes::copy_from_slice(what.as_bytes()),
+            ..Default::default()
+        }
+    });
+    let said = |name, default| match words.text(name, default) {
+        "-" => None,
+        text => Some(Str::from(text)),
+    };
+    SyncGroupRequest {
+        group_id: group(words),
+        generation_id: words.number("gen", 1),
+        member_id: member(words),
+        group_instance_id: instance(words),
+        protocol_type: said("type", "consumer"),
+        protocol_name: said("protocol", "range"),
+        assignments: assignments.collect(),
+        ..Default::default()
+    }
+}
+
+fn heartbeat(words: &Words<'_>) -> HeartbeatRequest {
+    HeartbeatRequest {
+        group_id: group(words),
+        generation_id: words.number("gen", 1),
+        member_id: member(words),
+        group_instance_id: instance(words),
+        ..Default::default()
+    }
+}
+
+/// `members=a~1,/instance,b~2/instance`.
+fn leave(words: &Words<'_>) -> LeaveGroupRequest {
+    let members = list_of(words, "members").map(|who| {
+        let (id, instance) = who.split_once('/').map_or((who, None), |(id, instance)| (id, Some(instance)));
+        MemberIdentity {
+            member_id: long_id(id).into(),
+            group_instance_id: instance.map(Str::from),
+            ..Default::default()
+        }
+    });
+    LeaveGroupRequest {
+        group_id: group(words),
+        member_id: member(words),
+        members: members.collect(),
+        ..Default::default()
+    }
+}
+
+/// `topic-partition:offset`.
+fn commit(words: &Words<'_>) -> OffsetCommitRequest {
+    let topics = list_of(words, "offsets").map(|part| {
+        let (partition, offset) = part.split_once(':').expect("partition:offset");
+        let (name, index) = partition.rsplit_once('-').expect("topic-partition");
+        let partition = OffsetCommitRequestPartition {
+            partition_index: index.parse().expect("a partition"),
+            committed_offset: offset.parse().expect("an offset"),
+            committed_leader_epoch: words.number("epoch", -1),
+            commit_timestamp: words.number("timestamp", -1),
+            committed_metadata: words.get("metadata").map(Str::from),
+            ..Default::default()
+        };
+        OffsetCommitRequestTopic {
+            name: name.into(),
+            topic_id: topic_id(words),
+            partitions: vec![partition],
+            ..Default::default()
+        }
+    });
+    OffsetCommitRequest {
+        group_id: group(words),
+        generation_id_or_member_epoch: words.number("gen", -1),
+        member_id: member(words),
+        group_instance_id: instance(words),
+        retention_time_ms: words.number("retention", -1),
+        topics: topics.collect(),
+        ..Default::default()
+    }
+}
+
+fn fetch(words: &Words<'_>) -> Request {
+    let topics = list_of(words, "partitions").map(|partition| {
+        let (name, index) = partition.rsplit_once('-').expect("topic-partition");
+        OffsetFetchRequestTopics {
+            name: name.into(),
+            topic_id: topic_id(words),
+            partition_indexes: vec![index.parse().expect("a partition")],
+            ..Default::default()
+        }
+    });
+    let topics = words.has("partitions").then(|| topics.collect());
+    let group = OffsetFetchRequestGroup { group_id: group(words), topics, ..Default::default() };
+    Request::OffsetFetch { group, require_stable: words.has("stable") }
+}
+
+fn delete_offsets(words: &Words<'_>) -> OffsetDeleteRequest {
+    let topics = list_of(words, "partitions").map(|partition| {
+        let (name, index) = partition.rsplit_once('-').expect("topic-partition");
+        let index = index.parse().expect("a partition");
+        let partitions = vec![OffsetDeleteRequestPartition { partition_index: index, ..Default::default() }];
+        OffsetDeleteRequestTopic { name: name.into(), partitions, ..Default::default() }
+    });
+    OffsetDeleteRequest { group_id: group(words), topics: topics.collect(), ..Default::default() }
+}
+
+fn list(words: &Words<'_>) -> ListGroupsRequest {
+    ListGroupsRequest {
+        states_filter: list_of(words, "states").map(Str::from).collect(),
+        types_filter: list_of(words, "types").map(Str::from).collect(),
+        ..Default::default()
+    }
+}
+
+fn describe(words: &Words<'_>) -> DescribeGroupsRequest {
+    DescribeGroupsRequest { groups: vec![group(words)], ..Default::default() }
+}
+
+fn delete_groups(words: &Words<'_>) -> DeleteGroupsRequest {
+    DeleteGroupsRequest {
+        groups_names: list_of(words, "groups").map(Str::from).collect(),
+        ..Default::default()
+    }
+}

@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 /// UTF-8 text that shares its frame's memory. Cheap to clone; keeps the whole frame alive, so whoever keeps a name
 /// longer than its request takes a copy with [`Str::text`].
-#[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Str {
     // Always UTF-8: each constructor sees to it.
     bytes: Bytes,
@@ -25,11 +25,17 @@ impl Str {
         }
     }
 
-    // Checking again at each look would cost every map look-up and comparison a pass over the text.
-    #[allow(unsafe_code)]
+    /// The text. Checks again what construction has checked: a few nanoseconds for a name, and no `unsafe` in core.
     pub fn as_str(&self) -> &str {
-        // SAFETY: `bytes` is UTF-8 from construction on and never changes.
-        unsafe { std::str::from_utf8_unchecked(&self.bytes) }
+        std::str::from_utf8(&self.bytes).expect("invariant: each constructor took UTF-8")
+    }
+
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
     }
 
     /// A copy that does not keep the frame alive.
@@ -51,6 +57,13 @@ impl std::ops::Deref for Str {
 
     fn deref(&self) -> &str {
         self.as_str()
+    }
+}
+
+/// As `str` hashes, so that a map with these as keys can be asked with a `&str`.
+impl std::hash::Hash for Str {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.as_str().hash(state);
     }
 }
 
@@ -110,19 +123,25 @@ impl From<Str> for Text {
 
 impl PartialEq<str> for Str {
     fn eq(&self, other: &str) -> bool {
-        self.as_str() == other
+        self.bytes == other.as_bytes()
     }
 }
 
 impl PartialEq<&str> for Str {
     fn eq(&self, other: &&str) -> bool {
-        self.as_str() == *other
+        self.bytes == other.as_bytes()
+    }
+}
+
+impl PartialEq<Str> for str {
+    fn eq(&self, other: &Str) -> bool {
+        other == self
     }
 }
 
 impl PartialEq<Text> for Str {
     fn eq(&self, other: &Text) -> bool {
-        self.as_str() == other.as_str()
+        self.bytes == other.as_bytes()
     }
 }
 
@@ -135,5 +154,27 @@ impl std::fmt::Debug for Str {
 impl std::fmt::Display for Str {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use barnabas_base::Map;
+
+    #[test]
+    fn a_map_finds_it_by_its_text() {
+        let mut map: Map<Str, i32> = Map::default();
+        map.insert("topic".into(), 1);
+        assert_eq!(map.get("topic"), Some(&1));
+    }
+
+    #[test]
+    fn it_is_a_slice_where_it_can_be_and_a_copy_where_it_must() {
+        let frame = Bytes::from_static("été".as_bytes());
+        let text = Str::from_utf8_lossy(frame.clone());
+        assert_eq!((text.as_bytes().as_ptr(), text.len()), (frame.as_ptr(), 5));
+        assert_eq!(Str::from_utf8_lossy(frame.slice(..1)), "\u{fffd}");
+        assert_eq!(text.text(), Text::from("été"));
     }
 }

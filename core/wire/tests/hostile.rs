@@ -3,7 +3,6 @@
 //! Every message of the golden vectors is cut off at each place, and has each byte replaced by those that make lengths
 //! huge or negative. Memory is counted by the allocator itself.
 
-#![allow(unsafe_code)] // A counting allocator cannot be written without.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types)] // Vectors come from a file.
 
 mod vectors;
@@ -22,6 +21,8 @@ thread_local! {
     static PEAK: Cell<usize> = const { Cell::new(0) };
 }
 
+// A counting allocator cannot be written without.
+#[allow(unsafe_code)]
 // SAFETY: hands everything on to `System`; the counters allocate nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

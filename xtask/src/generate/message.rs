@@ -444,9 +444,12 @@ fn lower_first(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
-/// Whether `word` stands in `code` as a word.
+/// Whether `word` stands in `code` as a word, outside its comments.
 fn uses(code: &str, word: &str) -> bool {
-    code.split(|letter: char| !(letter.is_alphanumeric() || letter == '_')).any(|found| found == word)
+    code.lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .flat_map(|line| line.split(|letter: char| !(letter.is_alphanumeric() || letter == '_')))
+        .any(|found| found == word)
 }
 
 /// The least bytes that the struct takes in any of its versions.

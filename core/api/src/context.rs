@@ -1,8 +1,10 @@
 //! What every API may look at besides its request.
 
-use barnabas_base::{BrokerId, LeaderEpoch, PartitionIndex, Text, TimestampMs};
+use std::sync::Arc;
+
+use barnabas_base::{BrokerId, ErrorCode, LeaderEpoch, PartitionIndex, Text, TimestampMs};
 use barnabas_metadata::config::BrokerConfig;
-use barnabas_metadata::{Broker, Image, Partition};
+use barnabas_metadata::{Broker, Image, Partition, Topic};
 use barnabas_wire::Str;
 
 /// Who sent a request, and over which listener.
@@ -83,11 +85,26 @@ impl Context<'_> {
         Leader { id: partition.leader, epoch: partition.leader_epoch, node }
     }
 
-    /// The same, where only the topic's name and the partition's number are at hand.
-    pub fn leader_of_partition(&self, topic: &str, partition: PartitionIndex) -> Leader {
-        let known = self.image.topics.partition(topic, partition);
-        known.map_or(Leader { id: BrokerId::NONE, epoch: LeaderEpoch::NONE, node: None }, |partition| {
-            self.leader_of(partition)
-        })
+    /// The topic and the state of one of its partitions.
+    ///
+    /// # Errors
+    /// UNKNOWN_TOPIC_OR_PARTITION.
+    pub fn known_partition(
+        &self,
+        topic: &str,
+        partition: PartitionIndex,
+    ) -> Result<(Arc<Topic>, &Partition), ErrorCode> {
+        let known = self.image.topics.by_name(topic).ok_or(ErrorCode::UnknownTopicOrPartition)?;
+        let state = known.partition(partition).ok_or(ErrorCode::UnknownTopicOrPartition)?;
+        Ok((Arc::clone(known), state))
+    }
+
+    /// The topic, if this node leads the partition.
+    ///
+    /// # Errors
+    /// UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER.
+    pub fn led_partition(&self, topic: &str, partition: PartitionIndex) -> Result<Arc<Topic>, ErrorCode> {
+        let (topic, state) = self.known_partition(topic, partition)?;
+        if state.leader == self.node { Ok(topic) } else { Err(ErrorCode::NotLeaderOrFollower) }
     }
 }

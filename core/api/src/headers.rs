@@ -26,7 +26,18 @@ macro_rules! files {
         const FILES: &[(&str, &str)] = &[$(($file, include_str!(concat!($file, ".rs")))),*];
     };
 }
-files!("k00_produce", "k01_fetch", "k03_metadata", "k18_api_versions");
+files!(
+    "k00_produce",
+    "k01_fetch",
+    "k02_list_offsets",
+    "k03_metadata",
+    "k10_find_coordinator",
+    "k18_api_versions",
+    "k21_delete_records",
+    "k22_init_producer_id",
+    "k23_offset_for_leader_epoch",
+    "k61_describe_producers",
+);
 
 /// Every API's header, by key.
 pub fn headers() -> Vec<Header> {

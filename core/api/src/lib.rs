@@ -15,11 +15,18 @@
 
 mod auto_create;
 mod context;
+pub mod groups;
 pub mod headers;
 pub mod k00_produce;
 pub mod k01_fetch;
+pub mod k02_list_offsets;
 pub mod k03_metadata;
+pub mod k10_find_coordinator;
 pub mod k18_api_versions;
+pub mod k21_delete_records;
+pub mod k22_init_producer_id;
+pub mod k23_offset_for_leader_epoch;
+pub mod k61_describe_producers;
 
 #[cfg(test)]
 mod testing;

@@ -1,0 +1,62 @@
+//! Which shard of the group coordinator a group belongs to, and whether it is here.
+//!
+//! A group's requests go to the owner of the partition of `__consumer_offsets` that its name falls on; what they come to
+//! is decided there (barnabas_coordinator).
+//!
+//! Source: Kafka 4.4 `GroupCoordinatorService.partitionFor`, `Utils.abs`.
+
+use barnabas_base::{ErrorCode, PartitionIndex, name};
+
+use crate::{Context, Leader};
+
+/// The partition that looks after a group, and who leads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shard {
+    pub partition: PartitionIndex,
+    pub leader: Leader,
+}
+
+/// `None` where `__consumer_offsets`, or its partition's leader, is not known yet.
+pub fn shard_of(group: &str, ctx: &Context<'_>) -> Option<Shard> {
+    let topic = ctx.image.topics.by_name(name::CONSUMER_OFFSETS)?;
+    let partition = partition_of(group, topic.partition_count())?;
+    Some(Shard { partition, leader: ctx.leader_of(topic.partition(partition)?) })
+}
+
+/// The shard if it is here.
+///
+/// # Errors
+/// COORDINATOR_NOT_AVAILABLE where nobody looks after the group yet, NOT_COORDINATOR where another broker does.
+pub fn shard_here(group: &str, ctx: &Context<'_>) -> Result<PartitionIndex, ErrorCode> {
+    let shard = shard_of(group, ctx).ok_or(ErrorCode::CoordinatorNotAvailable)?;
+    if shard.leader.id == ctx.node { Ok(shard.partition) } else { Err(ErrorCode::NotCoordinator) }
+}
+
+/// Every shard that is here, by number.
+pub fn shards_here(ctx: &Context<'_>) -> Vec<PartitionIndex> {
+    let topic = ctx.image.topics.by_name(name::CONSUMER_OFFSETS);
+    let partitions = topic.iter().flat_map(|topic| topic.partitions());
+    partitions.filter(|(_, state)| state.leader == ctx.node).map(|(index, _)| index).collect()
+}
+
+fn partition_of(group: &str, partitions: usize) -> Option<PartitionIndex> {
+    let partitions = i32::try_from(partitions).ok().filter(|count| *count > 0)?;
+    // Java's String.hashCode, over UTF-16; its smallest number has no absolute value and counts as 0.
+    let hash =
+        group.encode_utf16().fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)));
+    Some(PartitionIndex(hash.checked_abs().unwrap_or(0) % partitions))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_fall_where_java_puts_them() {
+        // "polygenelubricants".hashCode() is Integer.MIN_VALUE.
+        assert_eq!(partition_of("polygenelubricants", 50), Some(PartitionIndex(0)));
+        assert_eq!(partition_of("a", 50), Some(PartitionIndex(97 % 50)));
+        assert_eq!(partition_of("", 50), Some(PartitionIndex(0)));
+        assert_eq!(partition_of("a", 0), None);
+    }
+}

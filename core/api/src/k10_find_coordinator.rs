@@ -1,0 +1,130 @@
+//! # FindCoordinator, key 10, versions 0–6
+//!
+//! Tells which broker looks after a group. The coordinator of a group is the leader of the partition of
+//! `__consumer_offsets` that the group's name falls on; the first question makes that topic come to be.
+//!
+//! | version | what it added |
+//! |---|---|
+//! | 0 | groups |
+//! | 1 | transactions, error message, throttle time (KIP-98) |
+//! | 2 | throttling by the client (KIP-219) |
+//! | 3 | flexible (KIP-482) |
+//! | 4 | several keys at once (KIP-699) |
+//! | 5 | TRANSACTION_ABORTABLE (KIP-890) |
+//! | 6 | share groups (KIP-932) |
+//!
+//! ## Left out
+//! - Transactions: refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED, see InitProducerId.
+//! - Share groups: refused with INVALID_REQUEST.
+//!
+//! Source: Kafka 4.4 `KafkaApis.handleFindCoordinatorRequest`.
+
+use barnabas_base::{ErrorCode, name};
+use barnabas_wire::Str;
+use barnabas_wire::messages::create_topics_request::CreateTopicsRequest;
+use barnabas_wire::messages::find_coordinator_request::FindCoordinatorRequest;
+use barnabas_wire::messages::find_coordinator_response::{Coordinator, FindCoordinatorResponse};
+
+use crate::auto_create::creation;
+use crate::groups::{Shard, shard_of};
+use crate::{Context, Node, Plan, Refusal};
+
+const GROUP: i8 = 0;
+const TRANSACTION: i8 = 1;
+
+/// `__consumer_offsets` has to be created; the answer goes out at once and the client asks again, as with Kafka.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Work {
+    /// For the controller, in this node's own name.
+    pub create: CreateTopicsRequest,
+    pub response: FindCoordinatorResponse,
+}
+
+/// Makes the answer, and names the topic that is to be created.
+pub fn plan(
+    request: FindCoordinatorRequest,
+    version: i16,
+    ctx: &Context<'_>,
+) -> Plan<Work, FindCoordinatorResponse> {
+    let key_type = if version >= 1 { request.key_type } else { GROUP };
+    let response = if version >= 4 {
+        let coordinators = request.coordinator_keys.into_iter();
+        FindCoordinatorResponse {
+            coordinators: coordinators.map(|key| coordinator(key_type, key, ctx)).collect(),
+            ..FindCoordinatorResponse::default()
+        }
+    } else {
+        single(find(key_type, &request.key, ctx), version)
+    };
+    if key_type == GROUP && ctx.image.topics.by_name(name::CONSUMER_OFFSETS).is_none() {
+        let create = creation([name::CONSUMER_OFFSETS].into_iter(), ctx);
+        return Plan::Work(Work { create, response });
+    }
+    Plan::Answer(response)
+}
+
+fn find(key_type: i8, key: &str, ctx: &Context<'_>) -> Result<Node, Refusal> {
+    match key_type {
+        GROUP => {
+            let unavailable = || {
+                Refusal::new(
+                    ErrorCode::CoordinatorNotAvailable,
+                    "The group's coordinator is not available yet.",
+                )
+            };
+            let Some(Shard { leader, .. }) = shard_of(key, ctx) else { return Err(unavailable()) };
+            leader.node.ok_or_else(unavailable)
+        }
+        TRANSACTION => Err(Refusal::new(
+            ErrorCode::TransactionalIdAuthorizationFailed,
+            "Transactions are not available on this cluster yet.",
+        )),
+        _ => Err(Refusal::new(
+            ErrorCode::InvalidRequest,
+            "Only the coordinators of consumer groups are available on this cluster yet.",
+        )),
+    }
+}
+
+fn coordinator(key_type: i8, key: Str, ctx: &Context<'_>) -> Coordinator {
+    match find(key_type, &key, ctx) {
+        Ok(node) => Coordinator {
+            key,
+            node_id: node.id.get(),
+            host: node.host,
+            port: node.port,
+            ..Coordinator::default()
+        },
+        Err(refusal) => Coordinator {
+            key,
+            node_id: -1,
+            port: -1,
+            error_code: refusal.code.code(),
+            error_message: refusal.text(),
+            ..Coordinator::default()
+        },
+    }
+}
+
+fn single(found: Result<Node, Refusal>, version: i16) -> FindCoordinatorResponse {
+    match found {
+        Ok(node) => FindCoordinatorResponse {
+            // Kafka says so in words too.
+            error_message: (version >= 1).then(|| Str::from_static("NONE")),
+            node_id: node.id.get(),
+            host: node.host,
+            port: node.port,
+            ..FindCoordinatorResponse::default()
+        },
+        Err(refusal) => FindCoordinatorResponse {
+            error_code: refusal.code.code(),
+            error_message: if version >= 1 { refusal.text() } else { None },
+            node_id: -1,
+            port: -1,
+            ..FindCoordinatorResponse::default()
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! # InitProducerId, key 22, versions 0–5
+//!
+//! Gives a producer the id and epoch under which its batches are recognised when it sends them again. The Java producer
+//! asks for one before its first batch.
+//!
+//! | version | what it added |
+//! |---|---|
+//! | 0 | the request (KIP-98) |
+//! | 1 | throttling by the client (KIP-219) |
+//! | 2 | flexible (KIP-482) |
+//! | 3 | the id and epoch that the producer has already (KIP-360) |
+//! | 4 | PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH (KIP-588) |
+//! | 5 | TRANSACTION_ABORTABLE (KIP-890) |
+//!
+//! ## Left out
+//! - Transactions: a transactional id is refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED. Every client takes that for
+//!   final; COORDINATOR_NOT_AVAILABLE, which is truer, would be asked again until the application's patience ends.
+//! - Two-phase commit (version 6, KIP-939), which Kafka does not offer by default either.
+//!
+//! Source: Kafka 4.4 `KafkaApis.handleInitProducerIdRequest`, `TransactionCoordinator.handleInitProducerId`.
+
+use barnabas_base::{ErrorCode, ProducerEpoch, ProducerId};
+use barnabas_wire::messages::init_producer_id_request::InitProducerIdRequest;
+use barnabas_wire::messages::init_producer_id_response::InitProducerIdResponse;
+
+use crate::Plan;
+
+/// A producer id that nobody has is needed; its epoch is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Work;
+
+/// Answers, or asks for a fresh producer id.
+pub fn plan(request: &InitProducerIdRequest) -> Plan<Work, InitProducerIdResponse> {
+    let has_id = ProducerId(request.producer_id) != ProducerId::NONE;
+    let has_epoch = ProducerEpoch(request.producer_epoch) != ProducerEpoch::NONE;
+    if request.transactional_id.is_some() {
+        return Plan::Answer(refuse(ErrorCode::TransactionalIdAuthorizationFailed));
+    }
+    if has_id != has_epoch {
+        return Plan::Answer(refuse(ErrorCode::InvalidRequest));
+    }
+    // Without a transactional id the producer's old id and epoch mean nothing: it always gets a new one.
+    Plan::Work(Work)
+}
+
+/// The answer, once there is an id or it is clear that there is none.
+pub fn respond(outcome: Result<ProducerId, ErrorCode>) -> InitProducerIdResponse {
+    match outcome {
+        Ok(id) => InitProducerIdResponse {
+            producer_id: id.get(),
+            producer_epoch: 0,
+            ..InitProducerIdResponse::default()
+        },
+        Err(code) => refuse(code),
+    }
+}
+
+fn refuse(code: ErrorCode) -> InitProducerIdResponse {
+    InitProducerIdResponse {
+        error_code: code.code(),
+        producer_id: ProducerId::NONE.get(),
+        producer_epoch: ProducerEpoch::NONE.get(),
+        ..InitProducerIdResponse::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! # DescribeProducers, key 61, version 0
+//!
+//! Shows the idempotent and transactional producers that partitions remember: for finding transactions that hang.
+//!
+//! | version | what it added |
+//! |---|---|
+//! | 0 | the request (KIP-664) |
+//!
+//! ## Left out
+//! - Nothing.
+//!
+//! Source: Kafka 4.4 `KafkaApis.handleDescribeProducersRequest`, `Partition.activeProducerState`.
+
+use std::sync::Arc;
+
+use barnabas_base::{
+    CoordinatorEpoch, ErrorCode, Offset, PartitionIndex, ProducerEpoch, ProducerId, Sequence, TimestampMs,
+    check_topic_name,
+};
+use barnabas_metadata::Topic;
+use barnabas_wire::Str;
+use barnabas_wire::messages::describe_producers_request::DescribeProducersRequest;
+use barnabas_wire::messages::describe_producers_response::{
+    DescribeProducersResponse, PartitionResponse, ProducerState, TopicResponse,
+};
+
+use crate::{Context, Plan, Refusal, Slot};
+
+#[derive(Debug)]
+pub struct Work {
+    pub parts: Vec<Part>,
+    pub pending: Pending,
+}
+
+/// One partition to look at.
+#[derive(Debug, Clone)]
+pub struct Part {
+    pub slot: Slot,
+    pub topic: Arc<Topic>,
+    pub partition: PartitionIndex,
+}
+
+/// One producer as a partition remembers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Producer {
+    pub id: ProducerId,
+    pub epoch: ProducerEpoch,
+    pub last_sequence: Sequence,
+    pub last_timestamp: TimestampMs,
+    pub coordinator_epoch: CoordinatorEpoch,
+    /// Where its open transaction begins.
+    pub transaction_start: Option<Offset>,
+}
+
+pub type Outcome = Result<Vec<Producer>, ErrorCode>;
+
+/// The answer as far as it is known.
+#[derive(Debug)]
+pub struct Pending {
+    topics: Vec<TopicResponse>,
+}
+
+/// Splits a request by partition, after the checks that need no partition.
+pub fn plan(request: DescribeProducersRequest, ctx: &Context<'_>) -> Plan<Work, DescribeProducersResponse> {
+    let mut parts = Vec::new();
+    let mut topics = Vec::with_capacity(request.topics.len());
+    for (at, topic) in request.topics.into_iter().enumerate() {
+        let mut answers = Vec::with_capacity(topic.partition_indexes.len());
+        for (place, index) in topic.partition_indexes.into_iter().enumerate() {
+            let partition = PartitionIndex(index);
+            let mut answer = PartitionResponse { partition_index: index, ..PartitionResponse::default() };
+            match check(&topic.name, partition, ctx) {
+                Ok(topic) => parts.push(Part { slot: Slot::new(at, place), topic, partition }),
+                Err(refusal) => {
+                    answer.error_code = refusal.code.code();
+                    answer.error_message = refusal.text();
+                }
+            }
+            answers.push(answer);
+        }
+        topics.push(TopicResponse { name: topic.name, partitions: answers, ..TopicResponse::default() });
+    }
+    let pending = Pending { topics };
+    if parts.is_empty() { Plan::Answer(pending.respond()) } else { Plan::Work(Work { parts, pending }) }
+}
+
+fn check(topic: &Str, partition: PartitionIndex, ctx: &Context<'_>) -> Result<Arc<Topic>, Refusal> {
+    check_topic_name(topic)
+        .map_err(|error| Refusal::new(ErrorCode::InvalidTopicException, error.to_string()))?;
+    Ok(ctx.led_partition(topic, partition)?)
+}
+
+impl Pending {
+    /// Takes over one partition's result.
+    pub fn set(&mut self, slot: Slot, outcome: Outcome) {
+        let answer = &mut self.topics[slot.topic()].partitions[slot.partition()];
+        match outcome {
+            Ok(producers) => answer.active_producers = producers.into_iter().map(state).collect(),
+            Err(code) => answer.error_code = code.code(),
+        }
+    }
+
+    /// The answer, once every part's result is in.
+    pub fn respond(self) -> DescribeProducersResponse {
+        DescribeProducersResponse { topics: self.topics, ..DescribeProducersResponse::default() }
+    }
+}
+
+fn state(producer: Producer) -> ProducerState {
+    ProducerState {
+        producer_id: producer.id.get(),
+        producer_epoch: i32::from(producer.epoch.get()),
+        last_sequence: producer.last_sequence.get(),
+        last_timestamp: producer.last_timestamp.0,
+        coordinator_epoch: producer.coordinator_epoch.get(),
+        current_txn_start_offset: producer.transaction_start.unwrap_or(Offset::NONE).get(),
+        ..ProducerState::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -130,15 +130,12 @@ fn join_new(group: &mut ClassicGroup, joining: Joining<'_>, out: &mut Outbox) ->
 
 /// `name-uuid`, as Kafka forms it. A name that would make the id longer than a string may be is cut.
 fn new_member_id(name: &str, caller: &Caller<'_>) -> Text {
-    let mut end = name.len().min(ID_BYTES_MAX - 37);
-    while !name.is_char_boundary(end) {
-        end -= 1;
-    }
+    let name = cut(name, ID_BYTES_MAX - 37);
     let mut random = caller.random;
     random[6] = (random[6] & 0x0f) | 0x40;
     random[8] = (random[8] & 0x3f) | 0x80;
-    let mut id = String::with_capacity(end + 37);
-    id.push_str(&name[..end]);
+    let mut id = String::with_capacity(name.len() + 37);
+    id.push_str(name);
     for (at, byte) in random.iter().enumerate() {
         if matches!(at, 0 | 4 | 6 | 8 | 10) {
             id.push('-');
@@ -146,6 +143,15 @@ fn new_member_id(name: &str, caller: &Caller<'_>) -> Text {
         id.push_str(&format!("{byte:02x}"));
     }
     Text::from(id)
+}
+
+/// `text`, or as much of it as goes into `bytes_max` bytes.
+fn cut(text: &str, bytes_max: usize) -> &str {
+    let mut end = text.len().min(bytes_max);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 fn join_known(
@@ -190,8 +196,8 @@ fn add(
     }
     let member = Member {
         instance: joining.instance,
-        client_id: Text::from(joining.caller.client_id),
-        client_host: Text::from(joining.caller.client_host),
+        client_id: Text::from(cut(joining.caller.client_id, ID_BYTES_MAX)),
+        client_host: Text::from(cut(joining.caller.client_host, ID_BYTES_MAX)),
         rebalance_timeout_ms: joining.rebalance_timeout_ms,
         session_timeout_ms: joining.session_timeout_ms,
         protocols: joining.protocols,

@@ -6,7 +6,7 @@ use barnabas_wire::messages::{OffsetCommitRequest, OffsetDeleteRequest};
 use super::{Group, GroupShard};
 use crate::Response;
 use crate::classic::{self, ClassicGroup, State};
-use crate::framework::{BatchId, Caller, Ticket};
+use crate::framework::{BatchId, Caller, Record, Ticket};
 use crate::offsets::{self, OffsetKey};
 use crate::outbox::{GroupThen, Then, append_refusal};
 use crate::records;
@@ -95,36 +95,49 @@ impl GroupShard {
         }
     }
 
-    /// Ends offsets and, after those, groups, in as many batches as it takes. Gives the last one.
+    /// Ends offsets and, after those, groups; in one batch, or in as many as it takes. Gives the last one.
     pub(super) fn append_tombstones(
         &mut self,
         keys: Vec<OffsetKey>,
         groups: Vec<Box<ClassicGroup>>,
     ) -> Option<BatchId> {
-        let mut last = None;
-        let mut keys = keys.into_iter().peekable();
-        while keys.peek().is_some() {
-            let some: Vec<OffsetKey> = keys.by_ref().take(TOMBSTONES_MAX).collect();
-            let tombstone =
-                |key: &OffsetKey| records::offset_tombstone(&key.group, &key.topic, key.partition.0);
-            let records: Vec<_> = some.iter().map(tombstone).collect();
-            let batch = self.out.pending.upcoming();
-            for key in &some {
-                self.written += 1;
-                self.offsets.change(batch, key, None);
+        let (mut records, mut then, mut bytes, mut last) = (Vec::new(), Then::default(), 0, None);
+        let ends = keys.into_iter().map(End::Offset).chain(groups.into_iter().map(End::Group));
+        for end in ends {
+            let record = match &end {
+                End::Offset(key) => records::offset_tombstone(&key.group, &key.topic, key.partition.0),
+                End::Group(group) => records::group_tombstone(&group.id),
+            };
+            if records.len() == TOMBSTONES_MAX || bytes + record.bytes() > self.out.config.batch_bytes_max {
+                last = self.append_some(std::mem::take(&mut records), std::mem::take(&mut then)).or(last);
+                bytes = 0;
             }
-            last = Some(self.out.append(records, Then { offsets: some, ..Default::default() }));
+            bytes += record.bytes();
+            records.push(record);
+            match end {
+                End::Offset(key) => then.offsets.push(key),
+                End::Group(group) => then.groups.push(GroupThen::Deleted(group)),
+            }
         }
-        let mut groups = groups.into_iter().peekable();
-        while groups.peek().is_some() {
-            let some: Vec<Box<ClassicGroup>> = groups.by_ref().take(TOMBSTONES_MAX).collect();
-            let records = some.iter().map(|group| records::group_tombstone(&group.id)).collect();
-            self.written += some.len() as i64;
-            let groups = some.into_iter().map(GroupThen::Deleted).collect();
-            let batch = self.out.append(records, Then { groups, ..Default::default() });
-            self.out.groups_changed = batch;
-            last = Some(batch);
-        }
-        last
+        self.append_some(records, then).or(last)
     }
+
+    fn append_some(&mut self, records: Vec<Record>, then: Then) -> Option<BatchId> {
+        if records.is_empty() {
+            return None;
+        }
+        let batch = self.out.pending.upcoming();
+        self.written += records.len() as i64;
+        then.offsets.iter().for_each(|key| self.offsets.change(batch, key, None));
+        if !then.groups.is_empty() {
+            self.out.groups_changed = batch;
+        }
+        Some(self.out.append(records, then))
+    }
+}
+
+/// What a tombstone ends.
+enum End {
+    Offset(OffsetKey),
+    Group(Box<ClassicGroup>),
 }

@@ -104,8 +104,14 @@ impl GroupShard {
             Some(Group::Classic(group)) => Some(&mut **group),
             _ => None,
         };
-        let answer = classic::leave(group, caller.version, request, &mut self.out);
-        self.out.answer(ticket, Response::LeaveGroup(answer));
+        let next = self.out.pending.upcoming();
+        let answer = Response::LeaveGroup(classic::leave(group, caller.version, request, &mut self.out));
+        // The last to leave makes the group an empty one, which has a record.
+        if self.out.pending.is_pending(next) {
+            self.out.answer_after(next, ticket, answer);
+        } else {
+            self.out.answer(ticket, answer);
+        }
         Ok(())
     }
 

@@ -102,7 +102,7 @@ impl Life {
             return self.append(first.batch, Some(first.base));
         }
         let next = mine()
-            .last()
+            .next_back()
             .map_or(Sequence(i32::MAX - 20), |copy| copy.batch.base_sequence.plus(copy.batch.offsets));
         let batch = BatchInfo {
             offsets: 1 + self.random.below(9) as i32,

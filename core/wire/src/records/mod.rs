@@ -47,6 +47,6 @@ pub use header::{
 pub use message_set::{Message, Messages};
 pub use record::{HeaderRef, RecordIter, RecordRef, Records};
 pub use validate::{
-    BatchOrigin, RECORD_ERRORS_MAX, ReadyBatch, RecordError, RecordValidation, Refusal, Rules, Validated,
-    validate_produce,
+    BatchOrigin, RECORD_BYTES_UNLIMITED, RECORD_ERRORS_MAX, ReadyBatch, RecordError, RecordValidation,
+    Refusal, Rules, Validated, validate_produce,
 };

@@ -25,8 +25,8 @@ pub struct RecordRef<'a> {
     pub offset_delta: i32,
     /// Timestamp − the batch's base timestamp, as it stands in the record.
     pub timestamp_delta: i64,
-    /// Bytes that the record takes, its length prefix included.
-    pub size_bytes: usize,
+    /// Bytes that the record takes, without its length prefix.
+    pub body_bytes: usize,
     header_count: i32,
     headers: &'a [u8],
 }
@@ -115,11 +115,9 @@ impl<'a> Iterator for RecordIter<'a> {
 }
 
 fn read_record<'a>(rest: &mut &'a [u8], header: &BatchHeader) -> Result<RecordRef<'a>, &'static str> {
-    let before = rest.len();
     let length = varint::read_i32(rest).ok_or("length does not end")?;
     let length = usize::try_from(length).map_err(|_| "length is negative")?;
     let mut body = take(rest, length).ok_or("longer than what remains")?;
-    let size_bytes = before - rest.len();
     let (&attributes, tail) = body.split_first().ok_or("has no attributes")?;
     body = tail;
     let timestamp_delta = varint::read_i64(&mut body).ok_or("timestamp does not end")?;
@@ -150,7 +148,7 @@ fn read_record<'a>(rest: &mut &'a [u8], header: &BatchHeader) -> Result<RecordRe
         value,
         offset_delta,
         timestamp_delta,
-        size_bytes,
+        body_bytes: length,
         header_count,
         headers,
     })

@@ -3,8 +3,8 @@
 //! By default (`record.validation=header`) a batch is judged by its header: CRC, magic, one batch per partition, count
 //! against last offset delta, newest timestamp, size, no control batch, a sequence where there is a producer. Records are
 //! decoded only where a rule must see them: a compacted topic's keys, another codec asked for by the topic, a limit on
-//! old timestamps (the header names only the newest), a header that breaks a timestamp rule (the answer names the
-//! records), or `record.validation=full`.
+//! old timestamps (the header names only the newest) or on single records in compressed batches, a header that breaks a
+//! timestamp rule (the answer names the records), or `record.validation=full`.
 //!
 //! An accepted batch is not copied. The frame is shared by all partitions of the request, so the batch cannot be
 //! numbered where it lies: its 61 header bytes are taken out ([`ReadyBatch`]), the records stay a slice of the frame, and
@@ -34,6 +34,9 @@ mod records;
 
 /// The most records that one refusal names.
 pub const RECORD_ERRORS_MAX: usize = 1000;
+
+/// The default of `max.decompressed.message.bytes`: the largest array that Java makes, which no batch can exceed.
+pub const RECORD_BYTES_UNLIMITED: usize = 2_147_483_639;
 
 /// Who hands the batch in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -68,6 +71,9 @@ pub struct Rules {
     pub timestamp_after_max: DurationMs,
     /// `max.message.bytes`.
     pub message_bytes_max: usize,
+    /// `max.decompressed.message.bytes`: the largest single record that may lie in a compressed batch. Anything below
+    /// [`RECORD_BYTES_UNLIMITED`] makes compressed batches be inflated and walked.
+    pub record_bytes_max: usize,
     /// `segment.bytes`.
     pub segment_bytes: usize,
     /// `compression.type`; `None` is `producer`: as it came.
@@ -88,6 +94,7 @@ impl Default for Rules {
             timestamp_before_max: DurationMs(i64::MAX),
             timestamp_after_max: DurationMs(3_600_000),
             message_bytes_max: 1_048_588,
+            record_bytes_max: RECORD_BYTES_UNLIMITED,
             segment_bytes: 1 << 30,
             compression: None,
             is_compacted: false,

@@ -21,15 +21,18 @@ fn cases() -> Vec<Case> {
     for line in VECTORS.lines() {
         if let Some(case) = line.strip_prefix("case ") {
             let (name, hex) = case.split_once(' ').unwrap();
-            let digit = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
-            let bytes = (0..hex.len()).step_by(2).map(digit).collect::<Vec<u8>>().into();
-            cases.push(Case { name, bytes, records: Vec::new() });
+            cases.push(Case { name, bytes: unhex(hex), records: Vec::new() });
         } else {
             cases.last_mut().unwrap().records.push(line.to_owned());
         }
     }
     assert!(cases.len() > 40, "the vectors are there");
     cases
+}
+
+pub(super) fn unhex(hex: &str) -> Bytes {
+    let digit = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+    (0..hex.len()).step_by(2).map(digit).collect::<Vec<u8>>().into()
 }
 
 fn case(name: &str) -> Case {
@@ -50,17 +53,18 @@ fn line(
     format!("record {offset} {} {} {} {headers}", time.0, field(key), field(value))
 }
 
-fn batch_lines(batch: &Batch) -> Vec<String> {
+pub(super) fn batch_lines(batch: &Batch) -> Vec<String> {
     batch.check_crc().unwrap();
-    let records = batch.records().unwrap();
-    let show = |record: RecordRef<'_>| {
+    let Ok(records) = batch.records() else { return vec!["unreadable".to_owned()] };
+    let show = |record: Result<RecordRef<'_>, BatchError>| {
+        let Ok(record) = record else { return "unreadable".to_owned() };
         let headers: Vec<String> = record
             .headers()
             .map(|(key, value)| format!("{}={}", std::str::from_utf8(key).unwrap(), field(value)))
             .collect();
         line(record.offset, record.timestamp, record.key, record.value, &headers.join(","))
     };
-    records.iter().map(|record| show(record.unwrap())).collect()
+    records.iter().map(show).collect()
 }
 
 /// Everything in `bytes`, of any format, as the lines of a case.

@@ -1,10 +1,11 @@
 //! What the files of `records` promise, tried from outside: against Apache Kafka's own bytes (`golden`), round and round
-//! (`round_trip`), with what nobody should send (`hostile`), and rule by rule (`rules`).
+//! (`round_trip`), with what nobody should send (`hostile`), rule by rule (`rules`), and against Apache Kafka's own verdicts (`verdicts`).
 
 mod golden;
 mod hostile;
 mod round_trip;
 mod rules;
+mod verdicts;
 
 use barnabas_base::TimestampMs;
 use bytes::Bytes;

@@ -4,7 +4,9 @@
 
 use super::records::{append_time, finish};
 use super::{RecordFaults, Refusal, Rules, Validated, check_record, magic_of};
-use crate::records::{BatchBuilder, BatchError, BatchOptions, Codec, Compression, Entry, Message, entries};
+use crate::records::{
+    BatchBuilder, BatchError, BatchOptions, Codec, Compression, Entry, LOG_OVERHEAD_BYTES, Message, entries,
+};
 use barnabas_base::ErrorCode;
 use bytes::Bytes;
 
@@ -60,6 +62,10 @@ fn convert_one(outer: &Message, builder: &mut BatchBuilder, rules: &Rules) -> Re
     for (index, message) in outer.open().map_err(refuse)?.enumerate() {
         let message = message.map_err(refuse)?;
         if is_compressed {
+            let size = message.bytes().len() - LOG_OVERHEAD_BYTES;
+            if size > rules.record_bytes_max {
+                return Err(refuse(BatchError::TooLarge { limit: rules.record_bytes_max }));
+            }
             message.check_crc().map_err(refuse)?;
         }
         if message.magic != outer.magic {

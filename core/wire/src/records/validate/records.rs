@@ -3,7 +3,8 @@
 use barnabas_base::{DurationMs, ErrorCode, TimestampMs};
 
 use super::{
-    BatchOrigin, ReadyBatch, RecordFaults, RecordValidation, Refusal, Rules, Validated, check_record,
+    BatchOrigin, RECORD_BYTES_UNLIMITED, ReadyBatch, RecordFaults, RecordValidation, Refusal, Rules,
+    Validated, check_record,
 };
 use crate::records::{
     Attributes, Batch, BatchBuilder, BatchHeader, BatchOptions, Codec, Compression, HeaderRef, Records,
@@ -61,13 +62,20 @@ fn target_compression(source: Codec, attributes: Attributes, rules: &Rules) -> C
 
 /// Whether a rule cannot be decided by the header alone.
 fn must_see_records(header: &BatchHeader, rules: &Rules) -> bool {
+    if rules.validation == RecordValidation::Full {
+        return true;
+    }
+    // What a coordinator of this broker built has just been built by the rules.
     if rules.origin == BatchOrigin::Coordinator {
         return false;
     }
-    if rules.is_compacted || rules.validation == RecordValidation::Full {
+    if rules.is_compacted {
         return true;
     }
     if header.attributes.timestamp_type() == TimestampType::LogAppendTime {
+        return true;
+    }
+    if header.attributes.is_compressed() && rules.record_bytes_max < RECORD_BYTES_UNLIMITED {
         return true;
     }
     let newest_allowed = rules.now.0.saturating_add(rules.timestamp_after_max.0);
@@ -90,13 +98,19 @@ fn validate_records(
     let mut deltas_count_up = true;
     for (index, record) in records.iter().enumerate() {
         let record = record.map_err(|error| Refusal::invalid(error.to_string()))?;
+        if source != Codec::None && record.body_bytes > rules.record_bytes_max {
+            let size = record.body_bytes;
+            return Err(Refusal::invalid(format!(
+                "record {index} of {size} bytes exceeds max.decompressed.message.bytes"
+            )));
+        }
         check_record(&mut faults, index, record.key.is_some(), record.timestamp, batch_type, rules);
         newest = newest.max(record.timestamp);
         deltas_count_up &= record.offset_delta as usize == index;
     }
     faults.finish()?;
     // Some clients number compressed records wrongly; Kafka repairs that by writing the batch anew, and so do we.
-    if target.codec != source || !(deltas_count_up || rules.origin == BatchOrigin::Coordinator) {
+    if target.codec != source || !deltas_count_up {
         return rebuild(&header, &records, target, rules);
     }
     let mut ready = ReadyBatch { header, body: batch.body() };

@@ -7,7 +7,9 @@ use crate::messages::{
     GroupRecordKey, GroupRecordValue, MetadataRecord, RequestBody, RequestHeader, ResponseBody,
     ResponseHeader, ShareRecordKey, ShareRecordValue, TransactionRecordKey, TransactionRecordValue,
 };
-use crate::{ApiKey, DecodeError, DecodeErrorKind, EncodeError, Frame, Message, Reader, Writer};
+use crate::{
+    ApiKey, DecodeError, DecodeErrorKind, EncodeError, Frame, MEMORY_BYTES_MAX, Message, Reader, Writer,
+};
 
 /// What a request's first bytes say, in every version of the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,8 +118,11 @@ pub fn decode_response(
     key: ApiKey,
     version: i16,
 ) -> Result<(ResponseHeader, ResponseBody), DecodeError> {
+    // Who asks has bounded the answer's length; what it may take in memory goes with that, as a million partitions are
+    // a fair answer to Metadata.
+    let memory_max = MEMORY_BYTES_MAX.max(frame.len().saturating_mul(64));
     let decode = |frame: Bytes, version: i16| {
-        let mut r = Reader::new(frame);
+        let mut r = Reader::with_memory_max(frame, memory_max);
         let header = ResponseHeader::decode(&mut r, key.response_header_version(version))?;
         let body = ResponseBody::decode(&mut r, key, version)?;
         r.finish()?;

@@ -24,9 +24,8 @@ pub struct TopicChange {
 /// What changed, by what a reader must do about it.
 #[derive(Debug, Clone, Default)]
 pub struct Changes {
-    /// The image was loaded from a snapshot: whatever was there before is to be compared or thrown away as a whole.
-    /// Everything else here is then relative to an empty image.
-    pub from_snapshot: bool,
+    /// Anything may be different: the image was just loaded. The lists below are then empty; look at the whole image.
+    pub everything: bool,
     pub features: bool,
     /// Brokers whose registration is new, changed or gone.
     pub brokers: BTreeSet<BrokerId>,
@@ -41,8 +40,12 @@ pub struct Changes {
 }
 
 impl Changes {
+    pub fn everything() -> Self {
+        Self { everything: true, ..Self::default() }
+    }
+
     pub fn is_empty(&self) -> bool {
-        !self.from_snapshot
+        !self.everything
             && !self.features
             && self.brokers.is_empty()
             && self.controllers.is_empty()
@@ -57,12 +60,17 @@ impl Changes {
 
     /// Whether what `Metadata` answers may be different now.
     pub fn metadata_visible(&self) -> bool {
-        self.from_snapshot || !self.topics.is_empty() || !self.brokers.is_empty()
+        self.everything || !self.topics.is_empty() || !self.brokers.is_empty()
     }
 
     /// Adds what changed after this.
     pub fn merge(&mut self, later: Self) {
-        self.from_snapshot |= later.from_snapshot;
+        if later.everything {
+            *self = Self::everything();
+        }
+        if self.everything {
+            return;
+        }
         self.features |= later.features;
         self.brokers.extend(later.brokers);
         self.controllers.extend(later.controllers);

@@ -86,11 +86,13 @@ impl Delta {
         Self { image, changes: Changes::default(), before_transaction: None, sweep_placements_at }
     }
 
-    /// Starts from nothing, to read a snapshot.
-    pub fn for_snapshot() -> Self {
-        let mut delta = Self::new(Image::default());
-        delta.changes.from_snapshot = true;
-        delta
+    /// From here on the next [`Delta::take`] says that anything may have changed, without a list. For a node that
+    /// loads its log: a list would be as long as the cluster is large.
+    pub fn mark_everything(&mut self) {
+        if let Some(before) = &mut self.before_transaction {
+            before.changes = Changes::everything();
+        }
+        self.changes = Changes::everything();
     }
 
     /// The state with every record so far, a transaction that is open included: what a controller decides on.

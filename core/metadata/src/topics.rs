@@ -217,6 +217,32 @@ impl Topics {
             .filter_map(|(_, id)| self.by_id.get(id))
     }
 
+    /// A topic whose name differs from `name` in nothing but '.' for '_': the two would share their metrics' names.
+    ///
+    /// Walks the names as a tree: at each such character it looks down the branches that exist, so that it costs a few
+    /// look-ups however many topics there are.
+    pub fn colliding(&self, name: &str) -> Option<&Text> {
+        let mut prefixes = vec![String::with_capacity(name.len())];
+        let mut rest = name;
+        while let Some(at) = rest.find(['.', '_']) {
+            let (plain, after) = rest.split_at(at);
+            let with = |(prefix, separator): (&String, char)| {
+                let next = format!("{prefix}{plain}{separator}");
+                self.any_name_with(&next).then_some(next)
+            };
+            let both = prefixes.iter().flat_map(|prefix| [(prefix, '.'), (prefix, '_')]);
+            prefixes = both.filter_map(with).collect();
+            rest = &after[1..];
+        }
+        let whole = prefixes.into_iter().map(|prefix| prefix + rest).filter(|other| other != name);
+        whole.into_iter().find_map(|other| self.by_name.get_key_value(&*other).map(|(known, _)| known))
+    }
+
+    fn any_name_with(&self, prefix: &str) -> bool {
+        let from = (std::ops::Bound::Included(prefix), std::ops::Bound::Unbounded);
+        self.by_name.range::<_, str>(from).next().is_some_and(|(name, _)| name.starts_with(prefix))
+    }
+
     /// How many different placements there are: what decides a partition's share of memory.
     pub fn placement_count(&self) -> usize {
         self.placements.len()

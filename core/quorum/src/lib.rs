@@ -1,1 +1,25 @@
-//! Not written yet.
+//! The metadata quorum and its controller: requests in, records into a replicated log, an image out.
+//!
+//! - [`raft`]: KRaft, sans I/O: epochs, leadership, what is committed
+//! - [`controller`]: request → (records, response), a function of the image
+//! - [`snapshot`], [`batches`]: the log's and the snapshots' bytes
+//! - [`bootstrap`]: what a freshly formatted directory holds
+//! - [`node`]: the four together; what the shell's quorum worker drives
+//!
+//! It touches no file: batches and state are handed out as [`node::Effect`]s, and the shell says when they are on disk.
+//!
+//! Metadata path 2 of 4. Before: core/api (forwards a request). After: core/metadata (replays the records).
+
+pub mod batches;
+pub mod bootstrap;
+pub mod controller;
+mod error;
+pub mod node;
+pub mod raft;
+pub mod snapshot;
+pub mod voters;
+
+pub use error::QuorumError;
+pub use node::{Effect, Node, Now, Settings, Starting, Stored};
+pub use snapshot::{SnapshotId, SnapshotTask};
+pub use voters::{Voter, VoterEndpoint, Voters};

@@ -1,0 +1,424 @@
+//! AlterConfigs and IncrementalAlterConfigs: what may be set on topics, brokers, groups and client-metrics subscriptions.
+//!
+//! Log levels (BROKER_LOGGER) never come here: a broker keeps its own.
+//!
+//! Sources: KIP-133, KIP-339, KIP-966; Kafka `ConfigurationControlManager`, `ControllerConfigurationValidator`,
+//! `ControllerApis.incrementalAlterConfigs`, `ConfigAdminManager`.
+
+use std::collections::BTreeMap;
+
+use barnabas_base::{BrokerId, ErrorCode, Map, Text, check_topic_name};
+use barnabas_metadata::config::{
+    self, BrokerConfig, ConfigKey, ConfigSource, Kind, Properties, Scope, TopicConfig, Unit, topic_synonyms,
+};
+use barnabas_metadata::{Image, Resource, ResourceType};
+use barnabas_wire::messages::alter_configs_response::AlterConfigsResourceResponse as Altered;
+use barnabas_wire::messages::incremental_alter_configs_request::AlterConfigsResource;
+use barnabas_wire::messages::incremental_alter_configs_response::AlterConfigsResourceResponse as IncrementallyAltered;
+use barnabas_wire::messages::{
+    AlterConfigsRequest, AlterConfigsResponse, ClearElrRecord, ConfigRecord, IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+};
+use barnabas_wire::{MetadataRecord, Str};
+
+use super::{Case, Outcome, Refusal, error_fields};
+
+const SET: i8 = 0;
+const DELETE: i8 = 1;
+const APPEND: i8 = 2;
+const SUBTRACT: i8 = 3;
+const MIN_ISR: &str = "min.insync.replicas";
+/// Kafka's limit on a value, which its older formats could not carry beyond.
+const VALUE_BYTES_MAX: usize = i16::MAX as usize;
+
+/// One change of one key: `None` unsets it.
+type KeyChanges = BTreeMap<Text, Option<Text>>;
+
+pub(super) fn alter(case: &Case<'_>, request: &AlterConfigsRequest) -> Outcome {
+    let named = request.resources.iter().map(|resource| (resource.resource_type, &resource.resource_name));
+    let twice = named_twice(named);
+    let mut records = Vec::new();
+    let mut responses = Vec::new();
+    for resource in &request.resources {
+        let key = (resource.resource_type, resource.resource_name.clone());
+        let decided = if twice.contains_key(&key) { Err(appear_once()) } else { Ok(()) };
+        let decided = decided.and_then(|()| {
+            let target = resource_of(resource.resource_type, &resource.resource_name)?;
+            let mut changes = KeyChanges::new();
+            for config in &resource.configs {
+                let Some(value) = &config.value else {
+                    let message = format!("Null value not supported for : {}", config.name);
+                    return Err(Refusal::new(ErrorCode::InvalidRequest, message));
+                };
+                changes.insert(config.name.text(), Some(value.text()));
+            }
+            // What is not named goes back to its default.
+            let current = case.image.configs.of(&target);
+            for key in current.into_iter().flat_map(|values| values.keys()) {
+                changes.entry(key.clone()).or_insert(None);
+            }
+            change(case, &target, changes, &mut records)
+        });
+        let (error_code, error_message) = error_fields(decided.err().as_ref());
+        responses.push(Altered {
+            error_code,
+            error_message,
+            resource_type: resource.resource_type,
+            resource_name: resource.resource_name.clone(),
+            ..Altered::default()
+        });
+    }
+    if request.validate_only {
+        records.clear();
+    }
+    clear_elr(case.image, &mut records);
+    let response = AlterConfigsResponse { responses, ..AlterConfigsResponse::default() };
+    let refused = response.clone();
+    Outcome::atomic(records, response, move |why| {
+        let (code, message) = error_fields(Some(&Refusal::new(ErrorCode::PolicyViolation, why)));
+        let mut refused = refused;
+        for response in &mut refused.responses {
+            (response.error_code, response.error_message) = (code, message.clone());
+        }
+        refused.into()
+    })
+}
+
+pub(super) fn incremental_alter(case: &Case<'_>, request: &IncrementalAlterConfigsRequest) -> Outcome {
+    let named = request.resources.iter().map(|resource| (resource.resource_type, &resource.resource_name));
+    let twice = named_twice(named);
+    let mut records = Vec::new();
+    let mut responses = Vec::new();
+    for resource in &request.resources {
+        let key = (resource.resource_type, resource.resource_name.clone());
+        let decided = if twice.contains_key(&key) { Err(appear_once()) } else { Ok(()) };
+        let decided = decided.and_then(|()| {
+            let target = resource_of(resource.resource_type, &resource.resource_name)?;
+            let changes = incremental_changes(case.image, &target, resource)?;
+            change(case, &target, changes, &mut records)
+        });
+        let (error_code, error_message) = error_fields(decided.err().as_ref());
+        responses.push(IncrementallyAltered {
+            error_code,
+            error_message,
+            resource_type: resource.resource_type,
+            resource_name: resource.resource_name.clone(),
+            ..IncrementallyAltered::default()
+        });
+    }
+    if request.validate_only {
+        records.clear();
+    }
+    clear_elr(case.image, &mut records);
+    let response =
+        IncrementalAlterConfigsResponse { responses, ..IncrementalAlterConfigsResponse::default() };
+    let refused = response.clone();
+    Outcome::atomic(records, response, move |why| {
+        let (code, message) = error_fields(Some(&Refusal::new(ErrorCode::PolicyViolation, why)));
+        let mut refused = refused;
+        for response in &mut refused.responses {
+            (response.error_code, response.error_message) = (code, message.clone());
+        }
+        refused.into()
+    })
+}
+
+fn named_twice<'a>(named: impl Iterator<Item = (i8, &'a Str)>) -> Map<(i8, Str), u32> {
+    let mut count: Map<(i8, Str), u32> = Map::default();
+    for (kind, name) in named {
+        *count.entry((kind, name.clone())).or_default() += 1;
+    }
+    count.retain(|_, count| *count > 1);
+    count
+}
+
+fn appear_once() -> Refusal {
+    Refusal::new(ErrorCode::InvalidRequest, "Each resource must appear at most once.")
+}
+
+fn resource_of(kind: i8, name: &Str) -> Result<Resource, Refusal> {
+    match ResourceType::from_code(kind) {
+        Some(ResourceType::BrokerLogger) => {
+            let message = "log levels are changed at their broker, not at the controller";
+            Err(Refusal::new(ErrorCode::InvalidRequest, message))
+        }
+        Some(kind) => Ok(Resource::new(kind, name.text())),
+        None => {
+            let message = format!("Unknown resource type {kind}.");
+            Err(Refusal::new(ErrorCode::UnsupportedVersion, message))
+        }
+    }
+}
+
+/// What each key will be, operations on lists carried out.
+fn incremental_changes(
+    image: &Image,
+    target: &Resource,
+    resource: &AlterConfigsResource,
+) -> Result<KeyChanges, Refusal> {
+    let invalid = |message: String| Err(Refusal::new(ErrorCode::InvalidRequest, message));
+    let mut changes = KeyChanges::new();
+    for config in &resource.configs {
+        let key = config.name.text();
+        let value = match (config.config_operation, &config.value) {
+            (DELETE, _) => None,
+            (SET | APPEND | SUBTRACT, None) => {
+                return invalid(format!("Null value not supported for : {key}"));
+            }
+            (SET, Some(value)) => Some(value.text()),
+            (APPEND, Some(value)) => Some(edit_list(image, target, &key, value, true)?),
+            (SUBTRACT, Some(value)) => Some(edit_list(image, target, &key, value, false)?),
+            (other, _) => return invalid(format!("Unknown operation type {other}")),
+        };
+        if changes.insert(key.clone(), value).is_some() {
+            return invalid(format!("Error due to duplicate config keys: {key}"));
+        }
+    }
+    Ok(changes)
+}
+
+/// The list under `key` with entries added or taken away.
+fn edit_list(image: &Image, target: &Resource, key: &Text, edit: &str, add: bool) -> Result<Text, Refusal> {
+    let known = config_key(target.kind, key);
+    if known.is_none_or(|known| known.kind != Kind::List) {
+        let operation = if add { "APPEND" } else { "SUBTRACT" };
+        let message = format!("Can't {operation} to key {key} because its type is not LIST.");
+        return Err(Refusal::new(ErrorCode::InvalidConfig, message));
+    }
+    let current = image.configs.value(target, key).map(|value| &**value);
+    let current = current.or_else(|| known.and_then(ConfigKey::default_value)).unwrap_or_default();
+    let mut entries: Vec<&str> = current.split(',').filter(|entry| !entry.is_empty()).collect();
+    for entry in edit.split(',') {
+        match entries.iter().position(|&known| known == entry) {
+            None if add => entries.push(entry),
+            Some(at) if !add => {
+                entries.remove(at);
+            }
+            _ => {}
+        }
+    }
+    Ok(Text::from(entries.join(",")))
+}
+
+fn config_key(kind: ResourceType, key: &str) -> Option<&'static ConfigKey> {
+    let of = match kind {
+        ResourceType::Topic => config::Resource::Topic,
+        ResourceType::Broker => config::Resource::Broker,
+        ResourceType::Group => config::Resource::Group,
+        ResourceType::ClientMetrics => config::Resource::ClientMetrics,
+        ResourceType::BrokerLogger => return None,
+    };
+    of.key(key)
+}
+
+/// Adds the records of one resource's changes, all of them or none.
+fn change(
+    case: &Case<'_>,
+    target: &Resource,
+    changes: KeyChanges,
+    records: &mut Vec<MetadataRecord>,
+) -> Result<(), Refusal> {
+    let mut all: Properties = match case.image.configs.of(target) {
+        None => Properties::new(),
+        Some(values) => values.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
+    };
+    for (key, value) in &changes {
+        check_change(case.image, target, key, value.as_ref())?;
+        match value {
+            Some(value) => all.insert(key.clone(), value.clone()),
+            None => all.remove(key),
+        };
+    }
+    check_resource(case, target, &all, &changes)?;
+    for (key, value) in changes {
+        let same = case.image.configs.value(target, &key) == value.as_ref();
+        // A broker's own is written even if it is the same: it makes the broker read the file behind it again
+        // (KAFKA-14136).
+        if !same || target.kind == ResourceType::Broker {
+            records.push(config_record(target.kind, &Str::from(&target.name), &key, value.as_ref()));
+        }
+    }
+    Ok(())
+}
+
+fn check_change(image: &Image, target: &Resource, key: &str, value: Option<&Text>) -> Result<(), Refusal> {
+    let refuse = |message: &str| Err(Refusal::new(ErrorCode::InvalidConfig, message));
+    let broker = target.kind == ResourceType::Broker;
+    if broker && key == MIN_ISR && image.features.elr_enabled() {
+        if !target.name.is_empty() {
+            return refuse("Broker-level min.insync.replicas cannot be altered while ELR is enabled.");
+        }
+        if value.is_none() {
+            return refuse("Cluster-level min.insync.replicas cannot be removed while ELR is enabled.");
+        }
+    }
+    if broker && key == "cordoned.log.dirs" && !image.metadata_version().has_cordoned_log_dirs() {
+        return refuse("cordoned.log.dirs needs metadata.version 4.3-IV0 or later");
+    }
+    if value.is_some_and(|value| value.len() > VALUE_BYTES_MAX) {
+        return refuse(
+            "The configuration value cannot be added because it exceeds the maximum value size of 32767 bytes.",
+        );
+    }
+    Ok(())
+}
+
+/// Whether the resource exists, and may have all these values.
+fn check_resource(
+    case: &Case<'_>,
+    target: &Resource,
+    all: &Properties,
+    changes: &KeyChanges,
+) -> Result<(), Refusal> {
+    let name = &*target.name;
+    match target.kind {
+        ResourceType::Topic => {
+            check_topic_name(name)
+                .map_err(|error| Refusal::new(ErrorCode::InvalidTopicException, error.to_string()))?;
+            check_topic_values(case.config, all)?;
+            if case.image.topics.by_name(name).is_none() {
+                let message = format!("The topic '{name}' does not exist.");
+                return Err(Refusal::new(ErrorCode::UnknownTopicOrPartition, message));
+            }
+            Ok(())
+        }
+        ResourceType::Broker => check_broker(case.image, name, changes),
+        ResourceType::Group | ResourceType::ClientMetrics => {
+            if name.is_empty() {
+                let kind = if target.kind == ResourceType::Group { "group" } else { "client metrics" };
+                let message = format!("Default {kind} resources are not allowed.");
+                return Err(Refusal::new(ErrorCode::InvalidRequest, message));
+            }
+            check_values(target.kind, all)
+        }
+        ResourceType::BrokerLogger => Ok(()),
+    }
+}
+
+fn check_values(kind: ResourceType, all: &Properties) -> Result<(), Refusal> {
+    for (key, value) in all {
+        let Some(known) = config_key(kind, key) else {
+            let message = format!("Unknown {} config name: {key}", kind.name().to_lowercase());
+            return Err(Refusal::new(ErrorCode::InvalidConfig, message));
+        };
+        config::check(known, value)
+            .map_err(|error| Refusal::new(ErrorCode::InvalidConfig, error.to_string()))?;
+    }
+    Ok(())
+}
+
+fn check_broker(image: &Image, broker: &str, changes: &KeyChanges) -> Result<(), Refusal> {
+    let invalid = |message: String| Err(Refusal::new(ErrorCode::InvalidRequest, message));
+    if !broker.is_empty() {
+        let Ok(id) = broker.parse::<i32>() else {
+            return invalid("Unable to parse broker name as a base 10 number.".into());
+        };
+        if image.cluster.broker(BrokerId(id)).is_none() {
+            let message = format!("No broker with id {id} found.");
+            return Err(Refusal::new(ErrorCode::BrokerIdNotRegistered, message));
+        }
+    }
+    for (key, value) in changes {
+        let Some(value) = value else { continue };
+        // `listener.name.<listener>.<key>` sets a key for one listener; what nobody knows is passed through, as in Kafka.
+        let listener = key.strip_prefix("listener.name.").and_then(|rest| rest.split_once('.'));
+        let (base, of_listener) = listener.map_or((&**key, false), |(_, base)| (base, true));
+        let Some(known) = config_key(ResourceType::Broker, base) else { continue };
+        let refused = match known.scope {
+            Scope::ReadOnly => Some("Cannot update these configs dynamically"),
+            Scope::PerBroker if broker.is_empty() && !of_listener => {
+                Some("Cannot update these configs at default cluster level")
+            }
+            Scope::PerBroker | Scope::ClusterWide => None,
+        };
+        if let Some(refused) = refused {
+            return invalid(format!("{refused}: {key}"));
+        }
+        if let Err(error) = config::check(known, value) {
+            return invalid(error.to_string());
+        }
+    }
+    Ok(())
+}
+
+/// Whether a topic may have these values, all that it will have.
+pub(super) fn check_topic_values(config: &BrokerConfig, all: &Properties) -> Result<(), Refusal> {
+    config::validate_topic_configs(all, config.topic_defaults())
+        .map_err(|refusal| Refusal::new(ErrorCode::InvalidConfig, refusal.to_string()))
+}
+
+/// A changed minimum makes the eligible replicas of before meaningless (KIP-966).
+fn clear_elr(image: &Image, records: &mut Vec<MetadataRecord>) {
+    if !image.features.elr_enabled() {
+        return;
+    }
+    let of = |record: &MetadataRecord| match record {
+        MetadataRecord::Config(record) if record.name == *MIN_ISR => {
+            let topic = record.resource_type == ResourceType::Topic.code();
+            let topic_name = if topic { record.resource_name.clone() } else { Str::default() };
+            Some(ClearElrRecord { topic_name, ..ClearElrRecord::default() }.into())
+        }
+        _ => None,
+    };
+    let clears: Vec<MetadataRecord> = records.iter().filter_map(of).collect();
+    records.extend(clears);
+}
+
+pub(super) fn config_record(
+    kind: ResourceType,
+    resource: &Str,
+    key: &Text,
+    value: Option<&Text>,
+) -> MetadataRecord {
+    ConfigRecord {
+        resource_type: kind.code(),
+        resource_name: resource.clone(),
+        name: Str::from(key),
+        value: value.map(Str::from),
+        ..ConfigRecord::default()
+    }
+    .into()
+}
+
+/// A topic's effective values, typed.
+pub(super) fn topic_values(
+    image: &Image,
+    config: &BrokerConfig,
+    topic: &Text,
+) -> std::sync::Arc<TopicConfig> {
+    let own = image.configs.of(&Resource::topic(topic.clone()));
+    let own = own.into_iter().flat_map(|values| values.iter());
+    config.topic_config(own.map(|(key, value)| (&**key, &**value)))
+}
+
+/// One effective config of a topic.
+pub(super) struct Effective {
+    pub name: &'static str,
+    pub value: Option<String>,
+    pub source: ConfigSource,
+}
+
+/// Every config of a topic with these of its own, by name, and where each value comes from.
+pub(super) fn effective_topic_configs<'a>(
+    config: &'a BrokerConfig,
+    own: &'a Properties,
+) -> impl Iterator<Item = Effective> + 'a {
+    config::Resource::Topic.keys().filter(|key| !key.internal).map(move |key| {
+        let name = key.name;
+        if let Some(value) = own.get(name) {
+            return Effective { name, value: Some(value.to_string()), source: ConfigSource::Topic };
+        }
+        let of_broker = topic_synonyms(name).iter().find_map(|&(synonym, unit)| {
+            let levels = config.levels(&[synonym]);
+            let level = levels.first().filter(|level| level.source != ConfigSource::Default)?;
+            let in_ms = |value: &str| value.trim().parse::<i64>().map(|value| unit.to_ms(value).to_string());
+            let value = if unit == Unit::Same { Ok(level.value.to_owned()) } else { in_ms(level.value) };
+            Some(Effective { name, value: value.ok(), source: level.source })
+        });
+        of_broker.unwrap_or_else(|| Effective {
+            name,
+            value: key.default_value().map(str::to_owned),
+            source: ConfigSource::Default,
+        })
+    })
+}

@@ -1,0 +1,127 @@
+//! DeleteTopics: by name, or by id from version 6 on.
+//!
+//! Source: KIP-516; Kafka `ControllerApis.deleteTopics`, `ReplicationControlManager.deleteTopics`.
+
+use barnabas_base::{ErrorCode, Set, TopicId, Uuid};
+use barnabas_wire::messages::delete_topics_response::DeletableTopicResult;
+use barnabas_wire::messages::{DeleteTopicsRequest, DeleteTopicsResponse, RemoveTopicRecord};
+use barnabas_wire::{MetadataRecord, Str};
+
+use super::{Case, Outcome, Refusal, error_fields};
+
+/// From this version on, a switched-off deletion has an error code of its own.
+const DELETION_DISABLED_SINCE: i16 = 3;
+
+/// A topic as it was named.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Named {
+    Name(Str),
+    Id(TopicId),
+}
+
+pub(super) fn delete(case: &Case<'_>, request: &DeleteTopicsRequest) -> Outcome {
+    let mut responses = Vec::new();
+    let named = names(request, &mut responses);
+    let enabled = case.config.boolean("delete.topic.enable");
+    let mut records: Vec<MetadataRecord> = Vec::new();
+    let mut taken = Set::default();
+    for topic in named {
+        let decided =
+            if enabled { find(case, &topic, &mut taken) } else { Err(disabled(case.asked.version)) };
+        match decided {
+            Ok((name, topic_id)) => {
+                records.push(RemoveTopicRecord { topic_id, ..RemoveTopicRecord::default() }.into());
+                responses.push(result(Some(name), topic_id, None));
+            }
+            Err(refusal) => {
+                let (name, id) = match topic {
+                    Named::Name(name) => (Some(name), Uuid::ZERO),
+                    Named::Id(id) => (None, id),
+                };
+                responses.push(result(name, id, Some(&refusal)));
+            }
+        }
+    }
+    let all = responses.clone();
+    Outcome::atomic(
+        records,
+        DeleteTopicsResponse { responses, ..DeleteTopicsResponse::default() },
+        move |why| {
+            let refusal = Refusal::new(ErrorCode::PolicyViolation, why);
+            let refused = |mut response: DeletableTopicResult| {
+                (response.error_code, response.error_message) = error_fields(Some(&refusal));
+                response
+            };
+            let responses = all.into_iter().map(refused).collect();
+            DeleteTopicsResponse { responses, ..DeleteTopicsResponse::default() }.into()
+        },
+    )
+}
+
+/// The topics that are named properly, once each; answers for the others go to `responses`.
+fn names(request: &DeleteTopicsRequest, responses: &mut Vec<DeletableTopicResult>) -> Vec<Named> {
+    let invalid = |message: &str| Refusal::new(ErrorCode::InvalidRequest, message);
+    let mut all: Vec<Named> = request.topic_names.iter().cloned().map(Named::Name).collect();
+    for topic in &request.topics {
+        match (&topic.name, topic.topic_id.is_zero()) {
+            (None, true) => {
+                let refusal = invalid("Neither topic name nor id were specified.");
+                responses.push(result(None, Uuid::ZERO, Some(&refusal)));
+            }
+            (Some(name), false) => {
+                let refusal = invalid("You may not specify both topic name and topic id.");
+                responses.push(result(Some(name.clone()), topic.topic_id, Some(&refusal)));
+            }
+            (Some(name), true) => all.push(Named::Name(name.clone())),
+            (None, false) => all.push(Named::Id(topic.topic_id)),
+        }
+    }
+    let mut seen = Set::default();
+    let mut twice = Set::default();
+    for topic in &all {
+        if !seen.insert(topic.clone()) {
+            twice.insert(topic.clone());
+        }
+    }
+    for topic in &twice {
+        responses.push(match topic {
+            Named::Name(name) => {
+                result(Some(name.clone()), Uuid::ZERO, Some(&invalid("Duplicate topic name.")))
+            }
+            Named::Id(id) => result(None, *id, Some(&invalid("Duplicate topic id."))),
+        });
+    }
+    all.retain(|topic| !twice.contains(topic));
+    all
+}
+
+fn find(case: &Case<'_>, topic: &Named, taken: &mut Set<TopicId>) -> Result<(Str, TopicId), Refusal> {
+    let found = match topic {
+        Named::Name(name) => case.image.topics.by_name(name),
+        Named::Id(id) => case.image.topics.by_id(*id),
+    };
+    let Some(found) = found else {
+        let code = match topic {
+            Named::Name(_) => ErrorCode::UnknownTopicOrPartition,
+            Named::Id(_) => ErrorCode::UnknownTopicId,
+        };
+        return Err(Refusal::new(code, "there is no such topic"));
+    };
+    if !taken.insert(found.id) {
+        let message = "The provided topic name maps to an ID that was already supplied.";
+        return Err(Refusal::new(ErrorCode::InvalidRequest, message));
+    }
+    Ok((Str::from(&found.name), found.id))
+}
+
+fn disabled(version: i16) -> Refusal {
+    if version < DELETION_DISABLED_SINCE {
+        return Refusal::new(ErrorCode::InvalidRequest, "This version does not support topic deletion.");
+    }
+    Refusal::new(ErrorCode::TopicDeletionDisabled, "delete.topic.enable is false")
+}
+
+fn result(name: Option<Str>, topic_id: TopicId, refusal: Option<&Refusal>) -> DeletableTopicResult {
+    let (error_code, error_message) = error_fields(refusal);
+    DeletableTopicResult { name, topic_id, error_code, error_message, ..DeletableTopicResult::default() }
+}

@@ -1,0 +1,117 @@
+//! ElectLeaders: preferred and unclean elections on request.
+//!
+//! Source: KIP-460; Kafka `ReplicationControlManager.electLeaders`.
+
+use barnabas_base::{ErrorCode, PartitionIndex};
+use barnabas_wire::messages::elect_leaders_response::{PartitionResult, ReplicaElectionResult};
+use barnabas_wire::messages::{ElectLeadersRequest, ElectLeadersResponse};
+use barnabas_wire::{MetadataRecord, Str};
+
+use super::partition_change::{Election, Electorate, PartitionChange};
+use super::{Case, Outcome, Refusal, error_fields};
+
+const PREFERRED: i8 = 0;
+const UNCLEAN: i8 = 1;
+
+pub(super) fn elect(case: &Case<'_>, request: &ElectLeadersRequest) -> Outcome {
+    let election = match request.election_type {
+        PREFERRED => Election::Preferred,
+        UNCLEAN => Election::Unclean,
+        _ => {
+            let error_code = ErrorCode::InvalidRequest.code();
+            return Outcome::new(
+                Vec::new(),
+                ElectLeadersResponse { error_code, ..ElectLeadersResponse::default() },
+            );
+        }
+    };
+    let mut records = Vec::new();
+    let replica_election_results = match &request.topic_partitions {
+        None => everywhere(case, election, &mut records),
+        Some(topics) => topics
+            .iter()
+            .map(|topic| {
+                let result = |&index: &i32| {
+                    let refusal =
+                        one(case, &topic.topic, PartitionIndex(index), election, &mut records).err();
+                    partition_result(index, refusal.as_ref())
+                };
+                ReplicaElectionResult {
+                    topic: topic.topic.clone(),
+                    partition_result: topic.partitions.iter().map(result).collect(),
+                    ..ReplicaElectionResult::default()
+                }
+            })
+            .collect(),
+    };
+    Outcome::new(
+        records,
+        ElectLeadersResponse { replica_election_results, ..ElectLeadersResponse::default() },
+    )
+}
+
+/// All partitions; those that have the leader they should have are left out of the answer.
+fn everywhere(
+    case: &Case<'_>,
+    election: Election,
+    records: &mut Vec<MetadataRecord>,
+) -> Vec<ReplicaElectionResult> {
+    let of_topic = |topic: &std::sync::Arc<barnabas_metadata::Topic>| {
+        let mut partition_results = Vec::new();
+        for (index, _) in topic.partitions() {
+            let refusal = one(case, &topic.name, index, election, records).err();
+            if refusal.as_ref().is_none_or(|refusal| refusal.code != ErrorCode::ElectionNotNeeded) {
+                partition_results.push(partition_result(index.get(), refusal.as_ref()));
+            }
+        }
+        ReplicaElectionResult {
+            topic: Str::from(&topic.name),
+            partition_result: partition_results,
+            ..ReplicaElectionResult::default()
+        }
+    };
+    case.image.topics.iter().map(of_topic).collect()
+}
+
+fn one(
+    case: &Case<'_>,
+    topic: &str,
+    index: PartitionIndex,
+    election: Election,
+    records: &mut Vec<MetadataRecord>,
+) -> Result<(), Refusal> {
+    let unknown = |what: String| Refusal::new(ErrorCode::UnknownTopicOrPartition, what);
+    let topic =
+        case.image.topics.by_name(topic).ok_or_else(|| unknown(format!("no such topic as {topic}")))?;
+    let partition = topic
+        .partition(index)
+        .ok_or_else(|| unknown(format!("no such partition as {}-{index}", topic.name)))?;
+    let settled = match election {
+        Election::Preferred => partition.leader == partition.preferred_leader(),
+        Election::Online | Election::Unclean => partition.leader.get() >= 0,
+    };
+    if settled {
+        return Err(Refusal::new(
+            ErrorCode::ElectionNotNeeded,
+            "the partition has the leader it should have",
+        ));
+    }
+    let electorate = Electorate::as_it_is(case.image);
+    let mut change = PartitionChange::new(electorate, case.config, topic, index, partition);
+    change.election = election;
+    let Some(record) = change.build() else {
+        let code = if election == Election::Preferred {
+            ErrorCode::PreferredLeaderNotAvailable
+        } else {
+            ErrorCode::EligibleLeadersNotAvailable
+        };
+        return Err(Refusal::new(code, "no replica that may lead is alive"));
+    };
+    records.push(record);
+    Ok(())
+}
+
+fn partition_result(partition_id: i32, refusal: Option<&Refusal>) -> PartitionResult {
+    let (error_code, error_message) = error_fields(refusal);
+    PartitionResult { partition_id, error_code, error_message, ..PartitionResult::default() }
+}

@@ -1,0 +1,239 @@
+//! The controller: request → (records, response). A function of the working image; the records are what changes it.
+//!
+//! What it keeps beside the image is soft: when it last heard of which broker ([`brokers`]). After a restart it is
+//! learned again.
+//!
+//! Always true:
+//! 1. a refused request, or a part of one, leaves no record
+//! 2. replaying an outcome's records on the image that it was decided on succeeds
+//! 3. topics of one request become visible together: outcomes are atomic where Kafka's are
+//!
+//! One file per subject; each names the Kafka class that its order of checks and error codes follow.
+
+pub mod brokers;
+mod configs;
+mod delete_topics;
+mod directories;
+mod elections;
+mod features;
+mod partition_change;
+mod partitions;
+pub mod placement;
+mod producer_ids;
+mod refusal;
+mod topics;
+
+use std::sync::Arc;
+
+use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset, Text};
+use barnabas_metadata::config::{BrokerConfig, DynamicConfigs, Properties};
+use barnabas_metadata::{Image, Resource, ResourceType, Values};
+use barnabas_wire::{MetadataRecord, RequestBody, ResponseBody};
+
+use crate::node::{LocalBroker, Now};
+use brokers::Sessions;
+pub use refusal::Refusal;
+
+/// What the controller is configured with.
+#[derive(Debug, Clone)]
+pub struct ControllerSettings {
+    pub cluster_id: Text,
+    /// This node's configuration as its file has it; what is set dynamically is taken from the image.
+    pub config: BrokerConfig,
+}
+
+/// How a request was asked.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    /// The version of the request: some answers depend on it.
+    pub version: i16,
+    /// Topics (by name) whose configurations the asker may see. `None`: all.
+    pub describable: Option<Vec<Text>>,
+}
+
+/// What a request comes to.
+pub struct Outcome {
+    pub records: Vec<MetadataRecord>,
+    /// Whether the records must appear together.
+    pub atomic: bool,
+    pub response: ResponseBody,
+    /// The answer if the records turn out to be too many for the cluster's level.
+    pub refused: Box<dyn FnOnce(&str) -> ResponseBody>,
+}
+
+impl std::fmt::Debug for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Outcome")
+            .field("records", &self.records)
+            .field("atomic", &self.atomic)
+            .field("response", &self.response)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Outcome {
+    /// An answer that changes nothing, or whose records may appear one by one.
+    fn new(records: Vec<MetadataRecord>, response: impl Into<ResponseBody>) -> Self {
+        let response = response.into();
+        let same = response.clone();
+        Self { records, atomic: false, response, refused: Box::new(|_| same) }
+    }
+
+    fn atomic(
+        records: Vec<MetadataRecord>,
+        response: impl Into<ResponseBody>,
+        refused: impl FnOnce(&str) -> ResponseBody + 'static,
+    ) -> Self {
+        Self { records, atomic: true, response: response.into(), refused: Box::new(refused) }
+    }
+}
+
+/// What one request is decided on.
+pub(crate) struct Case<'a> {
+    pub image: &'a Image,
+    pub cluster_id: &'a Text,
+    /// This node's configuration with the image's dynamic one on top.
+    pub config: &'a BrokerConfig,
+    /// The level of `kraft.version`, which is not the image's.
+    pub kraft_version: i16,
+    pub asked: &'a Asked,
+    /// Where the request's first record will stand: a new broker epoch is this.
+    pub next: Offset,
+    pub random: &'a mut dyn FnMut() -> [u8; 16],
+}
+
+/// The controller's own state.
+#[derive(Debug)]
+pub struct Controller {
+    me: BrokerId,
+    cluster_id: Text,
+    config: EffectiveConfig,
+    kraft_version: i16,
+    sessions: Sessions,
+}
+
+/// The configuration for one state of the dynamic ones: made anew only when those have changed.
+#[derive(Debug)]
+struct EffectiveConfig {
+    config: BrokerConfig,
+    of_all: Option<Arc<Values>>,
+    of_me: Option<Arc<Values>>,
+}
+
+impl EffectiveConfig {
+    fn refresh(&mut self, image: &Image, me: BrokerId) {
+        let values = |name: &str| image.configs.of(&Resource::new(ResourceType::Broker, name));
+        let (of_all, of_me) = (values(""), values(&me.to_string()));
+        let same = |a: Option<&Arc<Values>>, b: Option<&Arc<Values>>| match (a, b) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        if same(self.of_all.as_ref(), of_all) && same(self.of_me.as_ref(), of_me) {
+            return;
+        }
+        (self.of_all, self.of_me) = (of_all.cloned(), of_me.cloned());
+        let plain = |values: &Option<Arc<Values>>| -> Properties {
+            let all = values.iter().flat_map(|values| values.iter());
+            all.map(|(key, value)| (key.clone(), value.clone())).collect()
+        };
+        let dynamic = DynamicConfigs { broker: plain(&self.of_me), default: plain(&self.of_all) };
+        self.config = self.config.with_dynamic(dynamic);
+    }
+}
+
+impl Controller {
+    pub fn new(me: BrokerId, settings: ControllerSettings, kraft_version: i16, now: Now) -> Self {
+        let ControllerSettings { cluster_id, config } = settings;
+        let timeout = DurationMs(config.long("broker.session.timeout.ms"));
+        let sessions = Sessions::new(me, timeout, now.monotonic);
+        let config = EffectiveConfig { config, of_all: None, of_me: None };
+        Self { me, cluster_id, config, kraft_version, sessions }
+    }
+
+    /// Decides a request; `None` where it is not one of the controller's.
+    pub fn handle(
+        &mut self,
+        image: &Image,
+        request: &RequestBody,
+        asked: &Asked,
+        next: Offset,
+        now: Now,
+        random: &mut dyn FnMut() -> [u8; 16],
+    ) -> Option<Outcome> {
+        self.config.refresh(image, self.me);
+        let config = &self.config.config;
+        let mut case = Case {
+            image,
+            cluster_id: &self.cluster_id,
+            config,
+            kraft_version: self.kraft_version,
+            asked,
+            next,
+            random,
+        };
+        Some(match request {
+            RequestBody::CreateTopics(request) => topics::create(&mut case, request),
+            RequestBody::DeleteTopics(request) => delete_topics::delete(&case, request),
+            RequestBody::CreatePartitions(request) => partitions::create(&mut case, request),
+            RequestBody::AlterConfigs(request) => configs::alter(&case, request),
+            RequestBody::IncrementalAlterConfigs(request) => configs::incremental_alter(&case, request),
+            RequestBody::UpdateFeatures(request) => features::update(&case, request),
+            RequestBody::ElectLeaders(request) => elections::elect(&case, request),
+            RequestBody::AllocateProducerIds(request) => producer_ids::allocate(&case, request),
+            RequestBody::BrokerRegistration(request) => {
+                brokers::register(&case, request, &mut self.sessions, now.monotonic)
+            }
+            RequestBody::BrokerHeartbeat(request) => {
+                brokers::heartbeat(&case, request, &mut self.sessions, now.monotonic)
+            }
+            RequestBody::UnregisterBroker(request) => brokers::unregister(&case, request, &mut self.sessions),
+            RequestBody::AssignReplicasToDirs(request) => directories::assign(&case, request),
+            _ => return None,
+        })
+    }
+
+    /// The records by which the broker of this process takes the place of its predecessor.
+    ///
+    /// # Errors
+    /// Why it cannot be part of this cluster.
+    pub(crate) fn take_over(
+        &mut self,
+        image: &Image,
+        local: &LocalBroker,
+        next: Offset,
+        now: Now,
+        random: &mut dyn FnMut() -> [u8; 16],
+    ) -> Result<Vec<MetadataRecord>, String> {
+        let asked = Asked::default();
+        self.config.refresh(image, self.me);
+        let config = &self.config.config;
+        let case = Case {
+            image,
+            cluster_id: &self.cluster_id,
+            config,
+            kraft_version: self.kraft_version,
+            asked: &asked,
+            next,
+            random,
+        };
+        brokers::take_over(&case, local, &mut self.sessions, now.monotonic)
+    }
+
+    /// Fences brokers that were silent for too long.
+    pub(crate) fn tick(&mut self, image: &Image, now: Now) -> Vec<MetadataRecord> {
+        self.config.refresh(image, self.me);
+        brokers::fence_silent(image, &self.config.config, &mut self.sessions, now.monotonic)
+    }
+
+    pub(crate) fn next_tick(&self) -> Option<MonotonicMs> {
+        self.sessions.next_expiry()
+    }
+}
+
+/// The code and message of a refusal, or of success, as results carry them.
+pub(crate) fn error_fields(refusal: Option<&Refusal>) -> (i16, Option<barnabas_wire::Str>) {
+    match refusal {
+        None => (ErrorCode::None.code(), None),
+        Some(refusal) => (refusal.code.code(), Some(barnabas_wire::Str::from(&refusal.message))),
+    }
+}

@@ -1,0 +1,228 @@
+//! One partition's next state when brokers come, go, or a leader is asked for: who leads, who is in sync.
+//!
+//! Always true:
+//! 1. a leader is a member of the ISR; but for an unclean election it was one before, or an eligible leader replica
+//! 2. with ELR, ISR and ELR do not overlap, and the ELR is empty while the ISR has the minimum (KIP-966)
+//! 3. a change that changes nothing makes no record
+//!
+//! Source: KIP-966; Kafka `PartitionChangeBuilder`, `ReplicationControlManager.generateLeaderAndIsrUpdates`.
+
+use barnabas_base::{BrokerId, DirectoryId, PartitionIndex, TopicId};
+use barnabas_metadata::snapshot::numbers;
+use barnabas_metadata::{Broker, Image, LeaderRecoveryState, Partition, Topic};
+use barnabas_wire::MetadataRecord;
+use barnabas_wire::messages::PartitionChangeRecord;
+
+use super::configs::topic_values;
+use barnabas_metadata::config::BrokerConfig;
+
+/// The leader in a record that leaves it as it is.
+const NO_LEADER_CHANGE: i32 = -2;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Election {
+    /// The preferred replica if it can, else whoever keeps the partition online.
+    Preferred,
+    /// Whoever of the ISR keeps the partition online.
+    Online,
+    /// The same, and anybody alive if there is no other.
+    Unclean,
+}
+
+/// Brokers as they will be once the records at hand are replayed.
+#[derive(Clone, Copy)]
+pub(super) struct Electorate<'a> {
+    pub image: &'a Image,
+    /// Counts as gone, whatever the image says.
+    pub removed: Option<BrokerId>,
+    /// Counts as alive, with these directories, whatever the image says.
+    pub added: Option<&'a Broker>,
+}
+
+impl<'a> Electorate<'a> {
+    pub fn as_it_is(image: &'a Image) -> Self {
+        Self { image, removed: None, added: None }
+    }
+
+    fn may_lead(&self, partition: &Partition, broker: BrokerId) -> bool {
+        if self.removed == Some(broker) {
+            return false;
+        }
+        let registration = match self.added {
+            Some(added) if added.id == broker => added,
+            _ => match self.image.cluster.broker(broker) {
+                Some(known) if known.is_active() => known,
+                _ => return false,
+            },
+        };
+        partition.directory(broker).is_none_or(|at| registration.has_online_directory(at))
+    }
+}
+
+/// What shall become of one partition.
+pub(super) struct PartitionChange<'a> {
+    pub electorate: Electorate<'a>,
+    pub topic: TopicId,
+    pub index: PartitionIndex,
+    pub partition: &'a Partition,
+    pub election: Election,
+    pub min_isr: usize,
+    pub target_isr: Vec<BrokerId>,
+    /// A broker that came back without knowing what it had: neither in sync nor eligible.
+    pub unclean_shutdown: Option<BrokerId>,
+    /// A replica's directory, if that is what changes.
+    pub directory: Option<(BrokerId, DirectoryId)>,
+}
+
+impl<'a> PartitionChange<'a> {
+    pub fn new(
+        electorate: Electorate<'a>,
+        config: &BrokerConfig,
+        topic: &Topic,
+        index: PartitionIndex,
+        partition: &'a Partition,
+    ) -> Self {
+        let values = topic_values(electorate.image, config, &topic.name);
+        let election =
+            if values.unclean_leader_election_enable { Election::Unclean } else { Election::Online };
+        let min_isr = usize::try_from(values.min_insync_replicas).unwrap_or(1);
+        Self {
+            electorate,
+            topic: topic.id,
+            index,
+            partition,
+            election,
+            min_isr: min_isr.min(partition.replicas().len()),
+            target_isr: partition.isr().to_vec(),
+            unclean_shutdown: None,
+            directory: None,
+        }
+    }
+
+    /// The record of the change, unless there is none.
+    pub fn build(mut self) -> Option<MetadataRecord> {
+        let elr_enabled = self.electorate.image.features.elr_enabled();
+        let version = self.electorate.image.metadata_version();
+        let partition = self.partition;
+        let mut record = PartitionChangeRecord {
+            partition_id: self.index.get(),
+            topic_id: self.topic,
+            ..PartitionChangeRecord::default()
+        };
+        let mut elr = self.eligible(elr_enabled);
+        let (leader, unclean) = self.elect(&elr, elr_enabled);
+        if leader != partition.leader {
+            record.leader = leader.get();
+            if let Some(at) = elr.iter().position(|&eligible| eligible == leader) {
+                elr.remove(at);
+                self.target_isr = vec![leader];
+            }
+            if unclean {
+                // Whatever others have that the new leader has not is lost.
+                self.target_isr = vec![leader];
+                if partition.placement.recovery != LeaderRecoveryState::Recovering {
+                    record.leader_recovery_state = LeaderRecoveryState::Recovering.code();
+                }
+            }
+        }
+        if unclean || !elr_enabled {
+            elr.clear();
+        }
+        if elr != partition.elr() {
+            record.eligible_leader_replicas = Some(numbers(&elr));
+        }
+        // Without ELR the last member stays in the ISR, so that it can be told who may lead again.
+        if self.target_isr != partition.isr() && (!self.target_isr.is_empty() || elr_enabled) {
+            let shrinks = partition.isr().iter().any(|member| !self.target_isr.contains(member));
+            if shrinks && version.bumps_leader_epoch_on_isr_shrink() && record.leader == NO_LEADER_CHANGE {
+                record.leader = partition.leader.get();
+            }
+            record.isr = Some(numbers(&self.target_isr));
+        }
+        self.last_known_leader(elr_enabled, &mut record);
+        if version.has_directories() {
+            self.directories(&mut record);
+        }
+        let nothing = PartitionChangeRecord {
+            partition_id: record.partition_id,
+            topic_id: record.topic_id,
+            ..PartitionChangeRecord::default()
+        };
+        (record != nothing).then(|| record.into())
+    }
+
+    /// The eligible leader replicas after the change: whoever was in sync while there were enough, and is not now.
+    fn eligible(&self, elr_enabled: bool) -> Vec<BrokerId> {
+        if !elr_enabled {
+            return self.partition.elr().to_vec();
+        }
+        if self.target_isr.len() >= self.min_isr {
+            return Vec::new();
+        }
+        let mut eligible: Vec<BrokerId> =
+            self.partition.elr().iter().chain(self.partition.isr()).copied().collect();
+        eligible.sort_unstable();
+        eligible.dedup();
+        eligible.retain(|broker| !self.target_isr.contains(broker) && self.unclean_shutdown != Some(*broker));
+        eligible
+    }
+
+    /// The leader, and whether it was chosen at the price of records.
+    fn elect(&self, elr: &[BrokerId], elr_enabled: bool) -> (BrokerId, bool) {
+        let accepted = |broker: BrokerId| {
+            self.unclean_shutdown != Some(broker) && self.electorate.may_lead(self.partition, broker)
+        };
+        let valid = |broker: BrokerId| {
+            let in_sync = self.target_isr.contains(&broker);
+            (in_sync || self.target_isr.is_empty() && elr.contains(&broker)) && accepted(broker)
+        };
+        let replicas = self.partition.replicas();
+        if self.election == Election::Preferred && valid(self.partition.preferred_leader()) {
+            return (self.partition.preferred_leader(), false);
+        }
+        if valid(self.partition.leader) {
+            return (self.partition.leader, false);
+        }
+        if let Some(&leader) = replicas.iter().find(|&&replica| valid(replica)) {
+            return (leader, false);
+        }
+        if let [last] = *self.partition.placement.last_known_elr.as_slice()
+            && elr_enabled
+            && elr.is_empty()
+            && self.target_isr.is_empty()
+            && accepted(last)
+        {
+            return (last, true);
+        }
+        let alive = replicas.iter().find(|&&replica| accepted(replica));
+        match alive {
+            Some(&leader) if self.election == Election::Unclean => (leader, true),
+            _ => (BrokerId::NONE, false),
+        }
+    }
+
+    /// With ELR, who led last is remembered while nobody does.
+    fn last_known_leader(&self, elr_enabled: bool, record: &mut PartitionChangeRecord) {
+        let known = &self.partition.placement.last_known_elr;
+        if !elr_enabled {
+            return;
+        }
+        if record.leader == BrokerId::NONE.get() && known.is_empty() {
+            record.last_known_elr = Some(vec![self.partition.leader.get()]);
+        } else if record.leader >= 0 && !known.is_empty() {
+            record.last_known_elr = Some(Vec::new());
+        }
+    }
+
+    fn directories(&self, record: &mut PartitionChangeRecord) {
+        let Some((broker, directory)) = self.directory else { return };
+        let mut directories = self.partition.placement.directories.clone();
+        let at = self.partition.replicas().iter().position(|&replica| replica == broker);
+        if let Some(slot) = at.and_then(|at| directories.get_mut(at))
+            && *slot != directory
+        {
+            *slot = directory;
+            record.directories = Some(directories);
+        }
+    }
+}

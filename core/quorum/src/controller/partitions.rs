@@ -1,0 +1,109 @@
+//! CreatePartitions: more partitions for topics that there are.
+//!
+//! Source: KIP-195; Kafka `ReplicationControlManager.createPartitions`, `ControllerApis.createPartitions`.
+
+use barnabas_base::{ErrorCode, Map, PartitionIndex, Set};
+use barnabas_wire::MetadataRecord;
+use barnabas_wire::messages::create_partitions_request::CreatePartitionsTopic;
+use barnabas_wire::messages::create_partitions_response::CreatePartitionsTopicResult;
+use barnabas_wire::messages::{CreatePartitionsRequest, CreatePartitionsResponse};
+
+use super::topics::{PARTITIONS_PER_REQUEST_MAX, Spread, check_assignment, place};
+use super::{Case, Outcome, Refusal, error_fields};
+
+pub(super) fn create(case: &mut Case<'_>, request: &CreatePartitionsRequest) -> Outcome {
+    let mut count: Map<&str, u32> = Map::default();
+    for topic in &request.topics {
+        *count.entry(&*topic.name).or_default() += 1;
+    }
+    let mut told = Set::default();
+    let mut records = Vec::new();
+    let mut results = Vec::new();
+    for topic in &request.topics {
+        if !told.insert(&*topic.name) {
+            continue;
+        }
+        let twice = count.get(&*topic.name).is_some_and(|&count| count > 1);
+        let created = if twice {
+            Err(Refusal::new(ErrorCode::InvalidRequest, "Duplicate topic name."))
+        } else {
+            create_for(case, topic, &mut records)
+        };
+        results.push(result(topic, created.err().as_ref()));
+    }
+    if request.validate_only {
+        records.clear();
+    }
+    let topics = request.topics.clone();
+    let response = CreatePartitionsResponse { results, ..CreatePartitionsResponse::default() };
+    Outcome::atomic(records, response, move |why| {
+        let refusal = Refusal::new(ErrorCode::PolicyViolation, why);
+        let results = topics.iter().map(|topic| result(topic, Some(&refusal))).collect();
+        CreatePartitionsResponse { results, ..CreatePartitionsResponse::default() }.into()
+    })
+}
+
+fn result(topic: &CreatePartitionsTopic, refusal: Option<&Refusal>) -> CreatePartitionsTopicResult {
+    let (error_code, error_message) = error_fields(refusal);
+    CreatePartitionsTopicResult {
+        name: topic.name.clone(),
+        error_code,
+        error_message,
+        ..CreatePartitionsTopicResult::default()
+    }
+}
+
+fn create_for(
+    case: &mut Case<'_>,
+    wanted: &CreatePartitionsTopic,
+    records: &mut Vec<MetadataRecord>,
+) -> Result<(), Refusal> {
+    let image = case.image;
+    let topic = image.topics.by_name(&wanted.name).ok_or_else(|| {
+        Refusal::new(ErrorCode::UnknownTopicOrPartition, format!("no such topic as {}", wanted.name))
+    })?;
+    let have = topic.partition_count();
+    let want = usize::try_from(wanted.count).unwrap_or(0);
+    if want <= have {
+        let message = if want == have {
+            format!("Topic already has {have} partition(s).")
+        } else {
+            format!(
+                "The topic {} currently has {have} partition(s); {} would not be an increase.",
+                wanted.name, wanted.count
+            )
+        };
+        return Err(Refusal::new(ErrorCode::InvalidPartitions, message));
+    }
+    let more = want - have;
+    if more as i64 > PARTITIONS_PER_REQUEST_MAX {
+        let message = format!(
+            "{more} partitions in one request; at most {PARTITIONS_PER_REQUEST_MAX} are made at once"
+        );
+        return Err(Refusal::new(ErrorCode::PolicyViolation, message));
+    }
+    let first = topic.partition(PartitionIndex(0));
+    let replicas = first.map_or(1, |partition| partition.replicas().len());
+    let spread = match &wanted.assignments {
+        None => place(case, more, i16::try_from(replicas).unwrap_or(i16::MAX))?,
+        Some(given) if given.len() != more => {
+            return Err(Refusal::new(
+                ErrorCode::InvalidReplicaAssignment,
+                format!(
+                    "Attempted to add {more} additional partition(s), but only {} assignment(s) were specified.",
+                    given.len()
+                ),
+            ));
+        }
+        Some(given) => {
+            let check = |(offset, assignment): (usize, &_)| {
+                let assignment: &barnabas_wire::messages::create_partitions_request::CreatePartitionsAssignment =
+                    assignment;
+                check_assignment(image, (have + offset) as i32, &assignment.broker_ids, Some(replicas))
+            };
+            Spread::Manual(given.iter().enumerate().map(check).collect::<Result<_, _>>()?)
+        }
+    };
+    spread.write(image, topic.id, PartitionIndex(have as i32), records);
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! Where new partitions go: spread over racks first, over brokers next.
+//!
+//! Leaders go round the racks, and within a rack round its brokers; the replicas after the leader come from the
+//! racks after its own. Fenced brokers hold replicas only where there are not enough others, and never the leader's
+//! place. Where the round begins is drawn, so that small topics do not all begin with the same broker.
+//!
+//! Always true: a partition's replicas are different brokers, the first of them not fenced.
+//!
+//! Source: KIP-36; the properties (not the steps) of Kafka's `StripedReplicaPlacer`.
+
+use std::collections::BTreeMap;
+
+use barnabas_base::{BrokerId, DirectoryId, Text};
+use barnabas_metadata::{Broker, Image};
+
+/// A broker that partitions can be placed on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    pub id: BrokerId,
+    pub rack: Option<Text>,
+    pub fenced: bool,
+}
+
+/// The brokers that take new replicas: neither on their way out nor with every directory cordoned.
+pub fn candidates(image: &Image) -> Vec<Candidate> {
+    let usable = |broker: &&std::sync::Arc<Broker>| !broker.in_controlled_shutdown && takes_replicas(broker);
+    let candidate = |broker: &std::sync::Arc<Broker>| Candidate {
+        id: broker.id,
+        rack: broker.rack.clone(),
+        fenced: broker.fenced,
+    };
+    image.cluster.brokers().filter(usable).map(candidate).collect()
+}
+
+/// Whether a directory of the broker takes new replicas (KIP-1066).
+pub fn takes_replicas(broker: &Broker) -> bool {
+    let cordoned = broker.cordoned_log_dirs.as_deref().unwrap_or_default();
+    broker.log_dirs.is_empty() || broker.log_dirs.iter().any(|dir| !cordoned.contains(dir))
+}
+
+/// The directory for a new replica on a broker: the only one that takes any, else the broker chooses.
+pub fn directory_for(image: &Image, broker: BrokerId) -> DirectoryId {
+    let Some(broker) = image.cluster.broker(broker) else { return DirectoryId::DIRECTORY_UNASSIGNED };
+    let cordoned = broker.cordoned_log_dirs.as_deref().unwrap_or_default();
+    let mut open = broker.log_dirs.iter().filter(|dir| !cordoned.contains(dir));
+    match (broker.log_dirs.is_empty(), open.next(), open.next()) {
+        (true, _, _) => DirectoryId::DIRECTORY_MIGRATING,
+        (false, Some(&only), None) => only,
+        _ => DirectoryId::DIRECTORY_UNASSIGNED,
+    }
+}
+
+/// Hands out partitions one after the other.
+#[derive(Debug)]
+pub struct Placer {
+    /// By rack: brokers that may lead, then those that may only follow.
+    racks: Vec<[Vec<BrokerId>; 2]>,
+    replicas: usize,
+    next: usize,
+}
+
+impl Placer {
+    /// # Errors
+    /// Why that many replicas cannot be placed: the sentence of an INVALID_REPLICATION_FACTOR.
+    pub fn new(candidates: &[Candidate], replicas: i16, draw: u64) -> Result<Self, String> {
+        let count = usize::try_from(replicas).unwrap_or(0);
+        if candidates.iter().all(|candidate| candidate.fenced) {
+            return Err("All brokers are currently fenced.".into());
+        }
+        if count > candidates.len() {
+            let known = candidates.len();
+            return Err(format!(
+                "The target replication factor of {replicas} cannot be reached because only {known} broker(s) are \
+                 registered."
+            ));
+        }
+        let mut racks: BTreeMap<Option<Text>, [Vec<BrokerId>; 2]> = BTreeMap::new();
+        for candidate in candidates {
+            racks.entry(candidate.rack.clone()).or_default()[usize::from(candidate.fenced)]
+                .push(candidate.id);
+        }
+        let next = usize::try_from(draw % 1_000_003).unwrap_or(0);
+        Ok(Self { racks: racks.into_values().collect(), replicas: count, next })
+    }
+
+    /// The replicas of the next partition, in order of preference.
+    pub fn place(&mut self) -> Vec<BrokerId> {
+        let turn = self.next;
+        self.next += 1;
+        let mut chosen = Vec::with_capacity(self.replicas);
+        // First who is alive, then who is fenced; within each, one broker of each rack, then a second of each.
+        for kind in 0..2 {
+            let deepest = self.racks.iter().map(|rack| rack[kind].len()).max().unwrap_or(0);
+            for depth in 0..deepest {
+                for step in 0..self.racks.len() {
+                    if chosen.len() == self.replicas {
+                        return chosen;
+                    }
+                    let brokers = &self.racks[(turn + step) % self.racks.len()][kind];
+                    if depth < brokers.len() {
+                        let round = turn / self.racks.len() + depth;
+                        chosen.push(brokers[round % brokers.len()]);
+                    }
+                }
+            }
+        }
+        chosen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn broker(id: i32, rack: Option<&str>, fenced: bool) -> Candidate {
+        Candidate { id: BrokerId(id), rack: rack.map(Text::from), fenced }
+    }
+
+    fn place(candidates: &[Candidate], replicas: i16, partitions: usize) -> Vec<Vec<i32>> {
+        let mut placer = Placer::new(candidates, replicas, 0).unwrap();
+        (0..partitions).map(|_| placer.place().iter().map(|id| id.get()).collect()).collect()
+    }
+
+    #[test]
+    fn leaders_go_round_the_brokers() {
+        let brokers = [broker(1, None, false), broker(2, None, false), broker(3, None, false)];
+        assert_eq!(place(&brokers, 2, 4), [[1, 2], [2, 3], [3, 1], [1, 2]]);
+    }
+
+    #[test]
+    fn replicas_lie_in_different_racks_while_there_are_enough() {
+        let brokers = [
+            broker(1, Some("a"), false),
+            broker(2, Some("a"), false),
+            broker(3, Some("b"), false),
+            broker(4, Some("b"), false),
+        ];
+        for replicas in place(&brokers, 2, 20) {
+            assert_ne!(replicas[0] <= 2, replicas[1] <= 2, "{replicas:?}");
+        }
+        for replicas in place(&brokers, 4, 20) {
+            let mut sorted = replicas.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [1, 2, 3, 4]);
+        }
+    }
+
+    #[test]
+    fn a_fenced_broker_follows_only_where_it_must_and_never_leads() {
+        let brokers = [broker(1, None, false), broker(2, None, true), broker(3, None, false)];
+        for replicas in place(&brokers, 2, 9) {
+            assert!(!replicas.contains(&2));
+        }
+        for replicas in place(&brokers, 3, 9) {
+            assert_eq!(replicas[2], 2);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_placed_is_refused() {
+        assert!(Placer::new(&[broker(1, None, false)], 2, 0).unwrap_err().contains("only 1 broker"));
+        assert!(Placer::new(&[broker(1, None, true)], 1, 0).unwrap_err().contains("fenced"));
+    }
+
+    #[test]
+    fn leaders_are_spread_evenly_whatever_the_draw() {
+        let brokers: Vec<Candidate> = (0..5).map(|id| broker(id, None, false)).collect();
+        for draw in [0, 7, u64::MAX] {
+            let mut placer = Placer::new(&brokers, 3, draw).unwrap();
+            let mut leads = [0; 5];
+            for _ in 0..100 {
+                leads[placer.place()[0].get() as usize] += 1;
+            }
+            assert_eq!(leads, [20; 5]);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What stops a quorum node: its operator must act. Answers to clients are refusals, and stand in responses.
+
+use barnabas_base::{BrokerId, LeaderEpoch, Offset};
+use barnabas_metadata::ReplayError;
+use barnabas_wire::records::BatchError;
+use barnabas_wire::{DecodeError, EncodeError};
+
+use crate::snapshot::SnapshotId;
+
+/// Why this node cannot go on with its metadata log.
+#[derive(Debug, thiserror::Error)]
+pub enum QuorumError {
+    #[error("the metadata log at offset {offset}: {source}")]
+    Batch { offset: Offset, source: BatchError },
+    #[error(
+        "the metadata record at offset {offset} cannot be read: {source}. A newer release may have written it"
+    )]
+    Decode { offset: Offset, source: DecodeError },
+    #[error("the metadata record at offset {offset} does not fit what was read before: {source}")]
+    Replay { offset: Offset, source: ReplayError },
+    #[error("a metadata record cannot be written: {0}")]
+    Encode(#[from] EncodeError),
+    #[error("a metadata batch cannot be written: {0}")]
+    Build(#[from] BatchError),
+    #[error("snapshot {id} is damaged: {what}")]
+    Snapshot { id: SnapshotId, what: &'static str },
+    #[error("the metadata log begins at offset {log_start} and no snapshot reaches up to there")]
+    Gap { log_start: Offset },
+    #[error("the metadata log has offset {found} where {expected} should follow")]
+    Order { expected: Offset, found: Offset },
+    #[error("the quorum-state file cannot be read: {what}")]
+    State { what: String },
+    #[error("the metadata log has epoch {found} at offset {offset}, below the epoch {last} before it")]
+    Epoch { offset: Offset, last: LeaderEpoch, found: LeaderEpoch },
+    #[error(
+        "the metadata log has a transaction open at its end, and metadata.version {level} has no transactions"
+    )]
+    OpenTransaction { level: i16 },
+    #[error(
+        "node {me} is not a voter of the metadata quorum ({voters:?}): set controller.quorum.voters, or format the \
+         metadata directory with --standalone"
+    )]
+    NotAVoter { me: BrokerId, voters: Vec<BrokerId> },
+    #[error("the metadata quorum has voters {voters:?}: this release runs a quorum of one")]
+    ManyVoters { voters: Vec<BrokerId> },
+    #[error("{needed} bytes of metadata must be written at once, and no more than {limit} can: {what}")]
+    TooLarge { needed: usize, limit: usize, what: &'static str },
+    #[error("broker {broker} of this process cannot register: {what}")]
+    Registration { broker: BrokerId, what: String },
+    #[error("the bootstrap snapshot has no level for metadata.version")]
+    Bootstrap,
+}

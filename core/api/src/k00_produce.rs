@@ -171,6 +171,7 @@ pub fn rules(topic: &TopicConfig, version: i16, now: TimestampMs) -> Rules {
         timestamp_before_max: DurationMs(topic.timestamp_before_max_ms),
         timestamp_after_max: DurationMs(topic.timestamp_after_max_ms),
         message_bytes_max: usize::try_from(topic.max_message_bytes).unwrap_or(0),
+        record_bytes_max: usize::try_from(topic.max_decompressed_message_bytes).unwrap_or(0),
         segment_bytes: usize::try_from(topic.segment_bytes).unwrap_or(0),
         compression: match topic.compression {
             CompressionType::Producer => None,

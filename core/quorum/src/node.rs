@@ -70,8 +70,8 @@ pub enum Effect {
     Append(EncodedBatch),
     /// The cluster is now this, up to `image.provenance.end`.
     Publish {
-        image: Image,
-        changes: Changes,
+        image: Arc<Image>,
+        changes: Box<Changes>,
     },
     Respond {
         ticket: Ticket,

@@ -14,7 +14,7 @@ pub struct AbortedTxn {
     pub first_offset: i64,
     /// The offset of the marker that aborted it.
     pub last_offset: i64,
-    /// The last stable offset when the transaction was aborted.
+    /// How far everything was decided once the marker stood.
     pub last_stable_offset: i64,
     pub unknown_tagged_fields: TaggedFields,
 }

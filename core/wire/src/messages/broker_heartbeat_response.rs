@@ -14,7 +14,7 @@ pub struct BrokerHeartbeatResponse {
     pub error_code: i16,
     /// Whether the broker has applied as much metadata as it needs to serve.
     pub is_caught_up: bool,
-    /// Whether the broker is fenced.
+    /// Whether the broker is kept from serving.
     pub is_fenced: bool,
     /// Whether the broker may shut down now.
     pub should_shut_down: bool,

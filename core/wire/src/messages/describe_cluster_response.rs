@@ -100,7 +100,7 @@ pub struct DescribeClusterBroker {
     pub port: i32,
     /// The rack that the node stands in; null where it names none.
     pub rack: Option<Str>,
-    /// Whether the broker is fenced. Versions 2+.
+    /// Whether the broker is kept from serving. Versions 2+.
     pub is_fenced: bool,
     pub unknown_tagged_fields: TaggedFields,
 }

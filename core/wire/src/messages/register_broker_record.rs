@@ -24,7 +24,7 @@ pub struct RegisterBrokerRecord {
     pub features: Vec<BrokerFeature>,
     /// The rack that the node stands in; null where it names none.
     pub rack: Option<Str>,
-    /// Whether the broker is fenced.
+    /// Whether the broker is kept from serving.
     pub fenced: bool,
     /// Whether the broker is shutting down. Versions 1+.
     pub in_controlled_shutdown: bool,

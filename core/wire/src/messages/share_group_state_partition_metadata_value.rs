@@ -14,7 +14,7 @@ pub struct ShareGroupStatePartitionMetadataValue {
     pub initializing_topics: Vec<TopicPartitionsInfo>,
     /// Share-partitions whose state is set up.
     pub initialized_topics: Vec<TopicPartitionsInfo>,
-    /// Topics whose share state is being deleted.
+    /// Topics that left the group: their share state still has to go.
     pub deleting_topics: Vec<TopicInfo>,
     pub unknown_tagged_fields: TaggedFields,
 }

@@ -46,8 +46,12 @@ fn page(there: &[Header], differences: &str) -> String {
          either, so no client is promised anything that does not work. Where Kafka 3.9 still took older versions than 4.4 does, so do\n\
          we: clients from 0.9 on work.\n\n## APIs\n\n",
     );
-    writeln!(page, "{} of 91. The versions are those on the broker's listener.\n", there.len())
-        .map_err(|error| error.to_string())?;
+    page.push_str(&format!(
+        "{} of 91. The versions are those on the broker's listener.
+
+",
+        there.len()
+    ));
     page.push_str("| key | API | versions | left out |\n|---|---|---|---|\n");
     for header in there {
         let left_out = if header.left_out.is_empty() { "–".to_owned() } else { header.left_out.join(" ") };

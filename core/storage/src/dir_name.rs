@@ -2,7 +2,10 @@
 //!
 //! Source: Kafka `LocalLog.parseTopicPartitionName`, `logDeleteDirName`.
 
-use barnabas_base::TopicPartition;
+use barnabas_base::{PartitionIndex, TopicPartition, Uuid};
+
+/// The longest name that Linux's file systems take.
+const NAME_BYTES_MAX: usize = 255;
 
 /// What a partition directory is there for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +25,47 @@ pub enum DirKind {
 pub struct PartitionDir {
     /// The directory's own name, without its parent's.
     pub name: String,
+    /// Of a deleted or stray directory: the topic's name may be cut short.
     pub topic_partition: TopicPartition,
     pub kind: DirKind,
+}
+
+impl PartitionDir {
+    /// `None`: the name is no partition directory's.
+    pub fn parse(name: &str) -> Option<Self> {
+        let kinds = [("-delete", DirKind::Delete), ("-future", DirKind::Future), ("-stray", DirKind::Stray)];
+        for (suffix, kind) in kinds {
+            // A topic may itself be called `a-delete`: without the dot and the id it is one.
+            if let Some((partition, unique)) =
+                name.strip_suffix(suffix).and_then(|unsuffixed| unsuffixed.rsplit_once('.'))
+                && !unique.is_empty()
+                && let Some(topic_partition) = parse_topic_partition(partition)
+            {
+                return Some(Self { name: name.to_owned(), topic_partition, kind });
+            }
+        }
+        let topic_partition = parse_topic_partition(name)?;
+        Some(Self { name: name.to_owned(), topic_partition, kind: DirKind::Current })
+    }
+
+    /// The name that this directory gets when it becomes `kind`. A topic's name is cut short where the whole would be too long.
+    pub(crate) fn renamed(topic_partition: &TopicPartition, kind: DirKind, unique: Uuid) -> String {
+        let suffix = match kind {
+            DirKind::Current => return topic_partition.to_string(),
+            DirKind::Delete => "delete",
+            DirKind::Future => "future",
+            DirKind::Stray => "stray",
+        };
+        let unique: String = unique.0.iter().map(|byte| format!("{byte:02x}")).collect();
+        let rest = format!("-{}.{unique}-{suffix}", topic_partition.partition);
+        let topic = &*topic_partition.topic;
+        let room = if kind == DirKind::Future { topic.len() } else { NAME_BYTES_MAX - rest.len() };
+        format!("{}{rest}", &topic[..topic.len().min(room)])
+    }
+}
+
+fn parse_topic_partition(name: &str) -> Option<TopicPartition> {
+    let (topic, partition) = name.rsplit_once('-')?;
+    let partition: i32 = partition.parse().ok()?;
+    (!topic.is_empty() && partition >= 0).then(|| TopicPartition::new(topic, PartitionIndex(partition)))
 }

@@ -1,34 +1,139 @@
-//! Which files are open: a bounded number for all logs of one owner in one directory, the least lately used closed first.
+//! Which files are open: a bounded number for all logs of one owner in one directory; those not used lately are closed first.
 //!
-//! A file that somebody else still holds (a sync under way) stays open until that is over; the bound counts the pool's own.
+//! One pool per worker and log directory, so no lock is needed: each gets its share of `log.open.files.max`. A file that
+//! somebody else still holds (a sync under way, bytes written and not yet synced) stays open until that is over, since
+//! closing it could lose the report of a failed write; the bound counts what the pool itself holds.
+//!
+//! Eviction is the clock algorithm: each use marks a file, the hand clears marks and closes the first unmarked file.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::disk::Disk;
+use barnabas_base::{Map, Offset};
+
+use crate::disk::{Disk, DiskError, DiskFile, OpenMode};
 
 /// Opens files on demand and keeps up to a bound of them open.
 #[derive(Debug)]
 pub struct FilePool {
     disk: Arc<dyn Disk>,
     open_max: usize,
+    slots: Vec<Slot>,
+    by_key: Map<FileKey, usize>,
+    hand: usize,
+}
+
+#[derive(Debug)]
+struct Slot {
+    key: FileKey,
+    file: Arc<dyn DiskFile>,
+    used: bool,
+}
+
+/// Which of a segment's files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum FileKind {
+    Log,
+    OffsetIndex,
+    TimeIndex,
+    TransactionIndex,
+}
+
+/// A file by the log that it belongs to, which costs less to look up than a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct FileKey {
+    pub log: LogId,
+    pub base: Offset,
+    pub kind: FileKind,
+}
+
+/// Tells the logs of this process apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct LogId(u64);
+
+impl LogId {
+    /// An id that no other log of this process has. It orders nothing and never reaches a file or the wire.
+    pub(crate) fn next() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
 }
 
 impl FilePool {
-    /// `open_max`: this owner's share of `log.open.files.max`.
+    /// `open_max`: this owner's share of `log.open.files.max`; at least 4, what one append may need at once.
     pub fn new(disk: Arc<dyn Disk>, open_max: usize) -> Self {
-        Self { disk, open_max: open_max.max(1) }
+        Self { disk, open_max: open_max.max(4), slots: Vec::new(), by_key: Map::default(), hand: 0 }
     }
 
     pub fn disk(&self) -> &Arc<dyn Disk> {
         &self.disk
     }
 
-    /// How many files are open now.
+    /// How many files the pool holds open now.
     pub fn open_files(&self) -> usize {
-        self.open_max.min(0)
+        self.slots.len()
     }
 
-    /// Closes every file under `dir`.
-    pub fn close_all_in(&mut self, _dir: &Path) {}
+    /// The file of `key`, opened with `mode` at `path` if it is not open.
+    pub(crate) fn get(
+        &mut self,
+        key: FileKey,
+        mode: OpenMode,
+        path: impl FnOnce() -> PathBuf,
+    ) -> Result<Arc<dyn DiskFile>, DiskError> {
+        if let Some(&slot) = self.by_key.get(&key) {
+            self.slots[slot].used = true;
+            return Ok(self.slots[slot].file.clone());
+        }
+        let file = self.disk.open(&path(), mode)?;
+        let slot = Slot { key, file: file.clone(), used: true };
+        if self.slots.len() < self.open_max {
+            self.by_key.insert(key, self.slots.len());
+            self.slots.push(slot);
+        } else {
+            let victim = self.turn_hand();
+            self.by_key.remove(&self.slots[victim].key);
+            self.by_key.insert(key, victim);
+            self.slots[victim] = slot;
+        }
+        Ok(file)
+    }
+
+    fn turn_hand(&mut self) -> usize {
+        loop {
+            let at = self.hand;
+            self.hand = (self.hand + 1) % self.slots.len();
+            if !std::mem::take(&mut self.slots[at].used) {
+                return at;
+            }
+        }
+    }
+
+    /// Closes one segment's files, since they get another name or go.
+    pub(crate) fn close_segment(&mut self, log: LogId, base: Offset) {
+        for kind in [FileKind::Log, FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex] {
+            self.close(FileKey { log, base, kind });
+        }
+    }
+
+    pub(crate) fn close(&mut self, key: FileKey) {
+        let Some(slot) = self.by_key.remove(&key) else { return };
+        self.slots.swap_remove(slot);
+        if let Some(moved) = self.slots.get(slot) {
+            self.by_key.insert(moved.key, slot);
+        }
+        if self.hand >= self.slots.len() {
+            self.hand = 0;
+        }
+    }
+
+    /// Closes all files of a log.
+    pub(crate) fn close_log(&mut self, log: LogId) {
+        let keys: Vec<FileKey> =
+            self.slots.iter().map(|slot| slot.key).filter(|key| key.log == log).collect();
+        for key in keys {
+            self.close(key);
+        }
+    }
 }

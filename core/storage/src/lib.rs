@@ -16,27 +16,40 @@
 //!
 //! Produce path 5 of 5. Before: core/partition/src/partition.rs, by way of shell/broker/src/partition_worker.rs.
 
+mod batch;
+mod checkpoint_text;
+mod clean_shutdown;
 mod dir_name;
 mod disk;
+mod epoch_file;
 mod error;
 mod file_pool;
+mod index_file;
 mod log;
 mod log_config;
 mod log_dir;
 mod meta_properties;
+mod offset_checkpoint;
+mod offset_index;
+mod partition_metadata;
 mod producer_snapshot;
+mod segment;
+mod small_file;
+mod time_index;
 mod transaction_index;
+mod walker;
 
+pub use batch::BatchHeader;
 pub use dir_name::{DirKind, PartitionDir};
 pub use disk::{DirEntry, Disk, DiskError, DiskErrorKind, DiskFile, DiskLock, DiskSpace, FileStat, OpenMode};
 pub use error::StorageError;
 pub use file_pool::FilePool;
 pub use log::{
-    Appended, BatchesRead, DelayedDelete, Dirty, FoundTimestamp, Log, LogPlace, LogPosition, OpenFrom,
-    Opened, SyncTicket, TailCut,
+    AppendBytes, Appended, BatchesRead, DelayedDelete, Dirty, FoundTimestamp, Log, LogPlace, LogPosition,
+    OpenFrom, Opened, SyncTicket, TailCut,
 };
 pub use log_config::{CleanupPolicy, LogConfig};
-pub use log_dir::LogDir;
+pub use log_dir::{LogDir, remove_dir};
 pub use meta_properties::MetaProperties;
 pub use producer_snapshot::ProducerEntry;
 pub use transaction_index::AbortedTransaction;

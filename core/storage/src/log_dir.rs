@@ -1,22 +1,26 @@
 //! One log directory (an entry of `log.dirs`) as a whole: its lock, identity, checkpoints, and the partitions in it.
 //!
-//! The owner (one per directory, the committer's side) tells it how far each log is durable; it writes Kafka's checkpoint
-//! files. A directory that has failed stays failed until the process ends.
+//! One owner per directory. It is told how far each log is durable and writes Kafka's checkpoint files. A directory that has
+//! failed stays failed until the process ends.
 //!
 //! Always true:
 //! 1. an entry of `recovery-point-offset-checkpoint` never names more than was durable when it was written
 //! 2. `.kafka_cleanshutdown` exists only while nothing is written in the directory
+//! 3. entries of partitions that were not loaded yet are kept when a checkpoint is written
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barnabas_base::{BrokerEpoch, Map, Offset, TopicId, TopicPartition, Uuid};
 
-use crate::dir_name::PartitionDir;
+use crate::dir_name::{DirKind, PartitionDir};
 use crate::disk::{Disk, DiskLock, DiskSpace};
 use crate::error::StorageError;
 use crate::log::OpenFrom;
-use crate::meta_properties::MetaProperties;
+use crate::meta_properties::{self, MetaProperties};
+use crate::{clean_shutdown, offset_checkpoint, partition_metadata, small_file};
+
+const LOCK: &str = ".lock";
 
 /// A log directory that this process holds the lock of.
 #[derive(Debug)]
@@ -28,17 +32,105 @@ pub struct LogDir {
     clean: bool,
     clean_broker_epoch: Option<BrokerEpoch>,
     online: bool,
-    recovery_points: Map<TopicPartition, Offset>,
-    log_starts: Map<TopicPartition, Offset>,
-    high_watermarks: Map<TopicPartition, Offset>,
+    recovery_points: OffsetCheckpoint,
+    log_starts: OffsetCheckpoint,
+    high_watermarks: OffsetCheckpoint,
+    cleaner_points: OffsetCheckpoint,
+    damaged: Vec<StorageError>,
+}
+
+/// One checkpoint file as it is and as it shall be.
+#[derive(Debug)]
+struct OffsetCheckpoint {
+    name: &'static str,
+    offsets: Map<TopicPartition, Offset>,
+    changed: bool,
+}
+
+impl OffsetCheckpoint {
+    /// An unreadable file counts as empty, as in Kafka: its offsets are lower bounds, found again from the logs.
+    fn read(
+        disk: &dyn Disk,
+        dir: &Path,
+        name: &'static str,
+        damaged: &mut Vec<StorageError>,
+    ) -> Result<Self, StorageError> {
+        let path = dir.join(name);
+        let text = small_file::read(disk, &path)?;
+        let (offsets, changed) = match text.as_deref().map(offset_checkpoint::parse) {
+            None => (Map::default(), false),
+            Some(Ok(offsets)) => (offsets, false),
+            Some(Err(what)) => {
+                let remedy = "it counts as empty: logs are checked from their beginning, which takes longer";
+                damaged.push(StorageError::BadFile { file: path, what, remedy });
+                (Map::default(), true)
+            }
+        };
+        Ok(Self { name, offsets, changed })
+    }
+
+    fn get(&self, partition: &TopicPartition) -> Option<Offset> {
+        self.offsets.get(partition).copied()
+    }
+
+    fn set(&mut self, partition: TopicPartition, offset: Option<Offset>) {
+        let before = match offset {
+            Some(offset) => self.offsets.insert(partition, offset),
+            None => self.offsets.remove(&partition),
+        };
+        self.changed |= before != offset;
+    }
+
+    fn write(&mut self, disk: &dyn Disk, dir: &Path) -> Result<(), StorageError> {
+        if self.changed {
+            small_file::replace(
+                disk,
+                &dir.join(self.name),
+                offset_checkpoint::render(&self.offsets).as_bytes(),
+            )?;
+            self.changed = false;
+        }
+        Ok(())
+    }
 }
 
 impl LogDir {
-    /// Makes the directory if it is missing, takes its lock, reads `meta.properties` and the checkpoints.
+    /// Makes the directory if it is missing (its parent must exist), takes its lock, reads `meta.properties` and the
+    /// checkpoints.
     ///
     /// Changes nothing else: `.kafka_cleanshutdown` stays until [`LogDir::begin`].
-    pub fn open(_disk: Arc<dyn Disk>, _path: &Path) -> Result<Self, StorageError> {
-        unimplemented!()
+    ///
+    /// # Errors
+    /// [`StorageError::Locked`]: another process works here. [`StorageError::BadFile`]: `meta.properties` is damaged.
+    pub fn open(disk: Arc<dyn Disk>, path: &Path) -> Result<Self, StorageError> {
+        if disk.stat(path)?.is_none() {
+            disk.create_dir(path)?;
+            if let Some(parent) = path.parent() {
+                disk.sync_dir(parent)?;
+            }
+        }
+        let lock = disk.lock(&path.join(LOCK)).map_err(|error| match StorageError::from(error) {
+            StorageError::Locked(_) => StorageError::Locked(path.to_path_buf()),
+            other => other,
+        })?;
+        let meta = read_meta(&*disk, path)?;
+        let clean_file = small_file::read(&*disk, &path.join(clean_shutdown::FILE_NAME))?;
+        let mut damaged = Vec::new();
+        let mut read = |name| OffsetCheckpoint::read(&*disk, path, name, &mut damaged);
+        Ok(Self {
+            recovery_points: read(offset_checkpoint::RECOVERY_POINT)?,
+            log_starts: read(offset_checkpoint::LOG_START)?,
+            high_watermarks: read(offset_checkpoint::HIGH_WATERMARK)?,
+            cleaner_points: read(offset_checkpoint::CLEANER)?,
+            clean: clean_file.is_some(),
+            clean_broker_epoch: clean_file.as_deref().and_then(clean_shutdown::parse),
+            online: true,
+            path: Arc::from(path),
+            disk,
+            _lock: lock,
+            meta,
+            damaged,
+        })
     }
 
     pub fn path(&self) -> &Arc<Path> {
@@ -49,13 +141,21 @@ impl LogDir {
         &self.disk
     }
 
+    /// Checkpoint files that were unreadable and count as empty: for the log, at WARN.
+    pub fn damaged(&self) -> &[StorageError] {
+        &self.damaged
+    }
+
     /// `None`: the directory is not formatted.
     pub fn meta(&self) -> Option<&MetaProperties> {
         self.meta.as_ref()
     }
 
-    pub fn write_meta(&mut self, _meta: MetaProperties) -> Result<(), StorageError> {
-        unimplemented!()
+    pub fn write_meta(&mut self, meta: MetaProperties) -> Result<(), StorageError> {
+        let path = self.path.join(meta_properties::FILE_NAME);
+        small_file::replace(&*self.disk, &path, meta.render().as_bytes())?;
+        self.meta = Some(meta);
+        Ok(())
     }
 
     /// Whether the last process to write here stopped cleanly.
@@ -68,87 +168,139 @@ impl LogDir {
         self.clean_broker_epoch
     }
 
-    /// Removes `.kafka_cleanshutdown` for good; called after the logs are loaded and before the first write.
+    /// Removes `.kafka_cleanshutdown` for good; called before the first log is opened, since opening may write.
     pub fn begin(&mut self) -> Result<(), StorageError> {
-        unimplemented!()
+        if self.clean {
+            self.disk.remove_file(&self.path.join(clean_shutdown::FILE_NAME))?;
+            self.disk.sync_dir(&self.path)?;
+        }
+        Ok(())
     }
 
     /// The partitions found in the directory, `__cluster_metadata-0` included. Names that are no partition's are left out.
     pub fn partitions(&self) -> Result<Vec<PartitionDir>, StorageError> {
-        unimplemented!()
+        let entries = self.disk.list(&self.path)?;
+        Ok(entries
+            .iter()
+            .filter(|entry| entry.is_dir)
+            .filter_map(|entry| PartitionDir::parse(&entry.name))
+            .collect())
     }
 
     /// The topic id in a partition directory's `partition.metadata`; `None` where there is no such file or it is torn.
-    pub fn topic_id(&self, _partition: &PartitionDir) -> Result<Option<TopicId>, StorageError> {
-        unimplemented!()
+    pub fn topic_id(&self, partition: &PartitionDir) -> Result<Option<TopicId>, StorageError> {
+        let path = self.path.join(&partition.name).join(partition_metadata::FILE_NAME);
+        let text = small_file::read(&*self.disk, &path)?;
+        Ok(text.as_deref().and_then(partition_metadata::parse))
     }
 
     /// What the checkpoints say of a partition, for [`crate::Log::open`].
-    pub fn open_from(&self, _partition: &TopicPartition) -> OpenFrom {
-        unimplemented!()
+    pub fn open_from(&self, partition: &TopicPartition) -> OpenFrom {
+        OpenFrom {
+            clean: self.clean,
+            recovery_point: self.recovery_points.get(partition).unwrap_or(Offset::ZERO),
+            log_start: self.log_starts.get(partition).unwrap_or(Offset::ZERO),
+        }
     }
 
     pub fn high_watermark(&self, partition: &TopicPartition) -> Option<Offset> {
-        self.high_watermarks.get(partition).copied()
+        self.high_watermarks.get(partition)
     }
 
-    /// `offset` comes from [`crate::Log::checkpoint`] or [`crate::Log::mark_synced`].
+    /// The offset up to which a compacted log is clean.
+    pub fn cleaner_point(&self, partition: &TopicPartition) -> Option<Offset> {
+        self.cleaner_points.get(partition)
+    }
+
+    /// `offset` comes from [`crate::Log::checkpoint`].
     pub fn set_recovery_point(&mut self, partition: TopicPartition, offset: Offset) {
-        self.recovery_points.insert(partition, offset);
+        self.recovery_points.set(partition, Some(offset));
     }
 
     /// Only worth an entry where the start lies above the first segment's base; `None` removes the entry.
     pub fn set_log_start(&mut self, partition: TopicPartition, offset: Option<Offset>) {
-        match offset {
-            Some(offset) => self.log_starts.insert(partition, offset),
-            None => self.log_starts.remove(&partition),
-        };
+        self.log_starts.set(partition, offset);
     }
 
     pub fn set_high_watermark(&mut self, partition: TopicPartition, offset: Offset) {
-        self.high_watermarks.insert(partition, offset);
+        self.high_watermarks.set(partition, Some(offset));
+    }
+
+    pub fn set_cleaner_point(&mut self, partition: TopicPartition, offset: Offset) {
+        self.cleaner_points.set(partition, Some(offset));
     }
 
     /// Drops all entries of a partition. Written by the next [`LogDir::write_checkpoints`], which must happen before a log of
-    /// the same name is written to.
+    /// the same name is written to: an entry of the old log would vouch for the new one's unsynced bytes.
     pub fn forget(&mut self, partition: &TopicPartition) {
-        self.recovery_points.remove(partition);
-        self.log_starts.remove(partition);
-        self.high_watermarks.remove(partition);
+        for checkpoint in self.checkpoints() {
+            checkpoint.set(partition.clone(), None);
+        }
     }
 
     /// Writes the checkpoint files that have changed, each atomically.
     pub fn write_checkpoints(&mut self) -> Result<(), StorageError> {
-        unimplemented!()
+        self.check_online()?;
+        let (disk, path) = (self.disk.clone(), self.path.clone());
+        let written =
+            self.checkpoints().into_iter().try_for_each(|checkpoint| checkpoint.write(&*disk, &path));
+        self.note_failure(written)
     }
 
     /// Vouches for everything in the directory: all logs are closed and synced, all checkpoints written.
-    pub fn mark_clean(&mut self, _broker_epoch: BrokerEpoch) -> Result<(), StorageError> {
-        unimplemented!()
+    pub fn mark_clean(&mut self, broker_epoch: BrokerEpoch) -> Result<(), StorageError> {
+        self.check_online()?;
+        self.write_checkpoints()?;
+        let path = self.path.join(clean_shutdown::FILE_NAME);
+        let text = clean_shutdown::render(broker_epoch);
+        small_file::replace(&*self.disk, &path, text.as_bytes())?;
+        self.clean = true;
+        Ok(())
     }
 
-    /// Renames a partition's directory so that it counts as deleted. The returned directory's files go later, with
-    /// [`LogDir::remove`]. `unique` is drawn at random by the caller.
+    /// Renames a partition's directory so that it counts as deleted, once its entries are gone from the checkpoints. The
+    /// returned directory goes later, with [`LogDir::remove`]. `unique` is drawn at random by the caller.
+    ///
+    /// The log must be closed ([`crate::Log::abandon`]). A partition that is not on disk is `None`.
     pub fn rename_to_delete(
         &mut self,
-        _partition: &PartitionDir,
-        _unique: Uuid,
-    ) -> Result<PathBuf, StorageError> {
-        unimplemented!()
+        partition: &TopicPartition,
+        unique: Uuid,
+    ) -> Result<Option<PathBuf>, StorageError> {
+        self.rename_to(partition, DirKind::Delete, unique)
     }
 
     /// Puts a partition's directory aside as belonging to nobody.
     pub fn rename_to_stray(
         &mut self,
-        _partition: &PartitionDir,
-        _unique: Uuid,
-    ) -> Result<PathBuf, StorageError> {
-        unimplemented!()
+        partition: &TopicPartition,
+        unique: Uuid,
+    ) -> Result<Option<PathBuf>, StorageError> {
+        self.rename_to(partition, DirKind::Stray, unique)
+    }
+
+    fn rename_to(
+        &mut self,
+        partition: &TopicPartition,
+        kind: DirKind,
+        unique: Uuid,
+    ) -> Result<Option<PathBuf>, StorageError> {
+        self.forget(partition);
+        self.write_checkpoints()?;
+        let from = self.path.join(partition.to_string());
+        let to = self.path.join(PartitionDir::renamed(partition, kind, unique));
+        match self.disk.rename(&from, &to) {
+            Err(error) if error.is_not_found() => return Ok(None),
+            renamed => self.note_failure(renamed.map_err(StorageError::from))?,
+        }
+        let synced = self.disk.sync_dir(&self.path).map_err(StorageError::from);
+        self.note_failure(synced)?;
+        Ok(Some(to))
     }
 
     /// Removes a directory with all files in it.
-    pub fn remove(&self, _dir: &Path) -> Result<(), StorageError> {
-        unimplemented!()
+    pub fn remove(&self, dir: &Path) -> Result<(), StorageError> {
+        remove_dir(&*self.disk, dir)
     }
 
     /// A write or sync in this directory failed: offline from now on.
@@ -163,4 +315,46 @@ impl LogDir {
     pub fn space(&self) -> Result<DiskSpace, StorageError> {
         Ok(self.disk.space(&self.path)?)
     }
+
+    fn checkpoints(&mut self) -> [&mut OffsetCheckpoint; 4] {
+        [&mut self.recovery_points, &mut self.log_starts, &mut self.high_watermarks, &mut self.cleaner_points]
+    }
+
+    fn check_online(&self) -> Result<(), StorageError> {
+        if self.online { Ok(()) } else { Err(StorageError::Failed(self.path.to_path_buf())) }
+    }
+
+    /// A full disk is no failure: the old checkpoint stays, and is a lower bound still.
+    fn note_failure<T>(&mut self, done: Result<T, StorageError>) -> Result<T, StorageError> {
+        self.online &= !matches!(done, Err(StorageError::Disk(_)));
+        done
+    }
+}
+
+/// Removes a directory with all files in it, from any thread: what [`LogDir::remove`] does, without the directory at hand.
+pub fn remove_dir(disk: &dyn Disk, dir: &Path) -> Result<(), StorageError> {
+    let entries = match disk.list(dir) {
+        Err(error) if error.is_not_found() => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let path = dir.join(&entry.name);
+        if entry.is_dir {
+            disk.remove_dir(&path)?;
+        } else {
+            disk.remove_file(&path)?;
+        }
+    }
+    Ok(disk.remove_dir(dir)?)
+}
+
+fn read_meta(disk: &dyn Disk, dir: &Path) -> Result<Option<MetaProperties>, StorageError> {
+    let path = dir.join(meta_properties::FILE_NAME);
+    let Some(text) = small_file::read(disk, &path)? else { return Ok(None) };
+    let meta = MetaProperties::parse(&text).map_err(|what| StorageError::BadFile {
+        file: path,
+        what,
+        remedy: "restore it from a copy, or write it by hand with the cluster's and the node's id",
+    })?;
+    Ok(Some(meta))
 }

@@ -1,0 +1,411 @@
+//! Appending: batches go behind one another into the active segment, with an index entry now and then, until it is full.
+
+use barnabas_base::{Offset, TimestampMs};
+
+use super::{Active, AppendBytes, Appended, Log};
+use crate::batch::{BatchHeader, NoBatch};
+use crate::disk::OpenMode;
+use crate::error::StorageError;
+use crate::file_pool::{FileKind, FilePool};
+use crate::index_file::IndexEntries;
+use crate::offset_index::{self, OffsetEntry};
+use crate::segment::{LargestTimestamp, Segment};
+use crate::time_index;
+
+/// Batches that go into the active segment with one write.
+struct Run<'a> {
+    position: u64,
+    parts: Vec<&'a [u8]>,
+}
+
+/// What an append changes in memory, to take it back where the disk turns out to be full.
+struct Before {
+    end: Offset,
+    segments: usize,
+    /// The last segment, its counts of index entries, and the rest of [`Active`].
+    active: Option<(Segment, u32, u32)>,
+    last_time: TimestampMs,
+    since_entry: u32,
+}
+
+impl Log {
+    /// Writes batches that are validated and numbered.
+    ///
+    /// Goes into the page cache only. Rolls a new segment first where one is due.
+    ///
+    /// # Errors
+    /// After [`StorageError::Full`], [`StorageError::OutOfOrder`], [`StorageError::NotBatches`] and
+    /// [`StorageError::TooLargeForSegment`] the log is as it was. After any other error it takes no more writes.
+    pub fn append(
+        &mut self,
+        files: &mut FilePool,
+        records: &[AppendBytes],
+        now: TimestampMs,
+    ) -> Result<Appended, StorageError> {
+        self.check_writable()?;
+        self.check_batches(records)?;
+        let before = self.before_append();
+        match self.append_checked(files, records, now) {
+            Err(StorageError::Full(path)) => {
+                self.change(|log| log.take_back(files, before))?;
+                Err(StorageError::Full(path))
+            }
+            done => {
+                self.failed |= done.is_err();
+                done
+            }
+        }
+    }
+
+    /// Whether appending batches of `bytes` with this last offset and largest timestamp would begin a new segment, so that a
+    /// snapshot of the producers can be taken before.
+    pub fn roll_is_due(
+        &self,
+        bytes: u32,
+        last_offset: Offset,
+        max_timestamp: TimestampMs,
+        now: TimestampMs,
+    ) -> bool {
+        let Some(segment) = self.segments.last() else { return true };
+        if !segment.can_index(last_offset) {
+            return true;
+        }
+        if segment.size == 0 {
+            return false;
+        }
+        let waited = match segment.first_timestamp {
+            Some(first) if first.0 >= 0 => max_timestamp.0.saturating_sub(first.0),
+            _ => now.0.saturating_sub(segment.created.0),
+        };
+        let config = &self.config;
+        let offsets_max = (config.segment_index_bytes as usize / offset_index::ENTRY_BYTES) as u32;
+        let times_max = (config.segment_index_bytes as usize / time_index::ENTRY_BYTES) as u32;
+        u64::from(segment.size) + u64::from(bytes) > u64::from(config.segment_bytes)
+            || waited > config.segment_ms.0.saturating_sub(self.roll_jitter_ms(segment.base))
+            || self.active.offsets.count() >= offsets_max
+            // One entry is kept back for the one that closes the index.
+            || self.active.times.count() + 1 >= times_max
+    }
+
+    /// Spreads rolls by time: a share of `segment.jitter.ms` that depends on partition and segment alone.
+    fn roll_jitter_ms(&self, base: Offset) -> i64 {
+        let jitter = self.config.segment_jitter_ms.0;
+        if jitter <= 0 {
+            return 0;
+        }
+        let name = self.place.topic_partition.topic.bytes();
+        let seed = i64::from(self.place.topic_partition.partition.get()) ^ base.get();
+        // FNV-1a: any spread will do.
+        let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        let hash = name.chain(seed.to_be_bytes()).fold(0xcbf2_9ce4_8422_2325, mix);
+        (hash % jitter as u64) as i64
+    }
+
+    fn check_batches(&self, records: &[AppendBytes]) -> Result<(), StorageError> {
+        let mut end = self.end;
+        for piece in records {
+            for (header, _) in Batches::of(piece) {
+                let header = header.map_err(StorageError::NotBatches)?;
+                if header.base_offset < end {
+                    return Err(StorageError::OutOfOrder { found: header.base_offset, end });
+                }
+                end = header.next_offset();
+                let segment_bytes = self.config.segment_bytes;
+                if header.size > segment_bytes {
+                    return Err(StorageError::TooLargeForSegment {
+                        bytes: header.size.into(),
+                        segment_bytes,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn append_checked(
+        &mut self,
+        files: &mut FilePool,
+        records: &[AppendBytes],
+        now: TimestampMs,
+    ) -> Result<Appended, StorageError> {
+        let position = self.segments.last().map_or(0, |segment| segment.size.into());
+        let mut run = Run { position, parts: Vec::with_capacity(records.len()) };
+        let (mut bytes, mut rolled) = (0, None);
+        for piece in records {
+            for (header, parts) in Batches::of(piece) {
+                let header = header.map_err(StorageError::NotBatches)?;
+                if self.roll_is_due(header.size, header.last_offset, header.max_timestamp, now) {
+                    self.write_run(files, &mut run)?;
+                    self.begin_segment(files, header.base_offset, now)?;
+                    run.position = 0;
+                    rolled = Some(header.base_offset);
+                }
+                self.account(&header);
+                bytes += u64::from(header.size);
+                run.parts.extend(parts.into_iter().filter(|part| !part.is_empty()));
+            }
+        }
+        self.write_run(files, &mut run)?;
+        self.write_due_entries(files)?;
+        Ok(Appended { end: self.end, bytes, rolled })
+    }
+
+    fn write_run(&mut self, files: &mut FilePool, run: &mut Run<'_>) -> Result<(), StorageError> {
+        if let (Some(segment), false) = (self.segments.last(), run.parts.is_empty()) {
+            let base = segment.base;
+            let file = self.file(files, base, FileKind::Log)?;
+            file.write_at(run.position, &run.parts)?;
+            self.mark_dirty(base, FileKind::Log, file);
+            run.parts.clear();
+        }
+        Ok(())
+    }
+
+    /// Notes in memory that `header`'s batch comes next in the active segment.
+    ///
+    /// An entry is due once more than `index.interval.bytes` lie since the last one, and names this batch; rebuilding the
+    /// indexes from the segment goes through here as well, so both give the same bytes.
+    pub(super) fn account(&mut self, header: &BatchHeader) {
+        let segment = self.segments.last_mut().expect("a batch goes into a segment: roll_is_due says so");
+        let position = segment.size;
+        if position == 0 {
+            segment.first_timestamp = Some(header.max_timestamp);
+        }
+        let known = segment
+            .largest
+            .unwrap_or(LargestTimestamp { timestamp: TimestampMs::NONE, offset: segment.base });
+        let largest = if header.max_timestamp > known.timestamp {
+            LargestTimestamp { timestamp: header.max_timestamp, offset: header.last_offset }
+        } else {
+            known
+        };
+        segment.largest = Some(largest);
+        segment.size += header.size;
+        let base = segment.base;
+        if self.active.since_entry > self.config.index_interval_bytes {
+            let entry = OffsetEntry { offset: header.last_offset, position };
+            self.active.offsets.push(entry.encode(base));
+            self.push_time_entry(base, largest);
+            self.active.since_entry = 0;
+        }
+        self.active.since_entry += header.size;
+        if header.magic >= 2 && self.epochs.latest().is_none_or(|latest| latest.epoch < header.leader_epoch) {
+            self.assign_epoch(header.leader_epoch, header.base_offset);
+        }
+        self.end = header.next_offset();
+    }
+
+    fn push_time_entry(&mut self, base: Offset, largest: LargestTimestamp) {
+        if largest.timestamp > self.active.last_time {
+            self.active.times.push(largest.encode(base));
+            self.active.last_time = largest.timestamp;
+        }
+    }
+
+    fn write_due_entries(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+        if self.active.offsets.is_due() || self.active.times.is_due() {
+            self.write_entries(files)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the active segment's pending index entries into their files, making them if they are missing.
+    fn write_entries(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+        let Some(base) = self.segments.last().map(|segment| segment.base) else { return Ok(()) };
+        let file = self.file(files, base, FileKind::OffsetIndex)?;
+        self.active.offsets.write_out(&*file)?;
+        self.mark_dirty(base, FileKind::OffsetIndex, file);
+        let file = self.file(files, base, FileKind::TimeIndex)?;
+        self.active.times.write_out(&*file)?;
+        self.mark_dirty(base, FileKind::TimeIndex, file);
+        self.dirty.dir = true;
+        Ok(())
+    }
+
+    /// Completes the active segment's indexes as Kafka does when a segment is closed: the time index ends with the
+    /// segment's largest timestamp.
+    pub(super) fn seal_indexes(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+        if let Some(&Segment { base, largest: Some(largest), .. }) = self.segments.last() {
+            self.push_time_entry(base, largest);
+        }
+        self.seal_index_files(files)
+    }
+
+    /// Writes pending entries out and cuts the index files to the entries that count.
+    pub(super) fn seal_index_files(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+        self.write_entries(files)?;
+        // After a truncation the files may reach beyond the entries that count.
+        let Some(base) = self.segments.last().map(|segment| segment.base) else { return Ok(()) };
+        self.file(files, base, FileKind::OffsetIndex)?.set_len(self.active.offsets.bytes())?;
+        self.file(files, base, FileKind::TimeIndex)?.set_len(self.active.times.bytes())?;
+        Ok(())
+    }
+
+    /// Begins a new segment at the log's end, unless the active one is empty. Returns its base.
+    pub fn roll(&mut self, files: &mut FilePool, now: TimestampMs) -> Result<Option<Offset>, StorageError> {
+        match self.segments.last() {
+            None => Ok(None),
+            Some(active) if active.base == self.end => Ok(None),
+            Some(_) => self.change(|log| {
+                log.begin_segment(files, log.end, now)?;
+                Ok(Some(log.end))
+            }),
+        }
+    }
+
+    /// Makes an empty segment at `base` the active one. An empty one before it goes, since it could hold nothing any more.
+    pub(super) fn begin_segment(
+        &mut self,
+        files: &mut FilePool,
+        base: Offset,
+        now: TimestampMs,
+    ) -> Result<(), StorageError> {
+        match self.segments.last() {
+            None => self.make_dir(files)?,
+            Some(&active) if active.size == 0 => {
+                self.remove_segment_files(files, active.base)?;
+                self.segments.pop();
+            }
+            Some(_) => self.seal_indexes(files)?,
+        }
+        let path = self.path(base, FileKind::Log);
+        files.close_segment(self.id, base);
+        let file = files.get(self.key(base, FileKind::Log), OpenMode::Truncate, || path)?;
+        if self.config.preallocate {
+            file.allocate(self.config.segment_bytes.into())?;
+        }
+        for kind in [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex] {
+            files.disk().remove_file(&self.path(base, kind))?;
+        }
+        self.mark_dirty(base, FileKind::Log, file);
+        self.dirty.dir = true;
+        self.segments.push(Segment::empty(base, now));
+        self.active = Active { last_time: TimestampMs::NONE, ..Active::default() };
+        Ok(())
+    }
+
+    /// The partition's directory with `partition.metadata`, which is there before any record.
+    fn make_dir(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+        files.disk().create_dir(&self.place.dir())?;
+        self.dirty.root = true;
+        self.dirty.dir = true;
+        self.write_partition_metadata(files)
+    }
+
+    pub(super) fn remove_segment_files(
+        &mut self,
+        files: &mut FilePool,
+        base: Offset,
+    ) -> Result<(), StorageError> {
+        files.close_segment(self.id, base);
+        self.forget_dirty(base);
+        for kind in FileKind::ALL {
+            files.disk().remove_file(&self.path(base, kind))?;
+        }
+        self.dirty.dir = true;
+        Ok(())
+    }
+
+    fn before_append(&self) -> Before {
+        let counts = |segment: &Segment| (*segment, self.active.offsets.count(), self.active.times.count());
+        Before {
+            end: self.end,
+            segments: self.segments.len(),
+            active: self.segments.last().map(counts),
+            last_time: self.active.last_time,
+            since_entry: self.active.since_entry,
+        }
+    }
+
+    /// Restores what was before an append that found the disk full.
+    fn take_back(&mut self, files: &mut FilePool, before: Before) -> Result<(), StorageError> {
+        let Some((segment, offsets, times)) = before.active else {
+            // The first append of all: whatever there is of the directory is found and used by the next one.
+            for segment in std::mem::take(&mut self.segments) {
+                self.remove_segment_files(files, segment.base)?;
+            }
+            return self.restore(before, Active::default());
+        };
+        let newer = self.segments.iter().filter(|now| now.base > segment.base);
+        for base in newer.map(|segment| segment.base).collect::<Vec<_>>() {
+            self.remove_segment_files(files, base)?;
+        }
+        let mut active = std::mem::take(&mut self.active);
+        if self.segments.len() > before.segments {
+            // Its indexes were completed when the next segment was begun.
+            active.offsets = IndexEntries::in_file(offsets);
+            active.times = IndexEntries::in_file(times);
+        }
+        self.segments.retain(|known| known.base < segment.base);
+        self.segments.push(segment);
+        let file = self.file(files, segment.base, FileKind::Log)?;
+        file.set_len(segment.size.into())?;
+        self.mark_dirty(segment.base, FileKind::Log, file);
+        active.offsets.cut_to(offsets);
+        active.times.cut_to(times);
+        self.restore(before, active)
+    }
+
+    fn restore(&mut self, before: Before, active: Active) -> Result<(), StorageError> {
+        self.active = Active { last_time: before.last_time, since_entry: before.since_entry, ..active };
+        self.end = before.end;
+        self.epochs_changed |= self.epochs.truncate_from_end(before.end);
+        self.generation += 1;
+        Ok(())
+    }
+}
+
+/// The batches in a piece: what each header says, and the one or two parts that its bytes lie in.
+enum Batches<'a> {
+    Whole(&'a [u8]),
+    Split { header: &'a [u8], body: &'a [u8] },
+}
+
+type FoundBatch<'a> = (Result<BatchHeader, &'static str>, [&'a [u8]; 2]);
+
+impl<'a> Batches<'a> {
+    fn of(piece: &'a AppendBytes) -> Self {
+        match piece {
+            AppendBytes::Whole(bytes) => Self::Whole(bytes),
+            AppendBytes::Split { header, body } => Self::Split { header, body },
+        }
+    }
+
+    fn parse(bytes: &[u8], available: usize) -> Result<BatchHeader, &'static str> {
+        match BatchHeader::parse(bytes) {
+            Ok(header) if header.size as usize <= available => Ok(header),
+            Ok(_) => Err("the last batch is cut off"),
+            Err(NoBatch::Short(_)) => Err("a header is cut off"),
+            Err(NoBatch::Wrong(why)) => Err(why),
+        }
+    }
+}
+
+impl<'a> Iterator for Batches<'a> {
+    type Item = FoundBatch<'a>;
+
+    fn next(&mut self) -> Option<FoundBatch<'a>> {
+        match std::mem::replace(self, Self::Whole(&[])) {
+            Self::Whole([]) => None,
+            Self::Whole(bytes) => match Self::parse(bytes, bytes.len()) {
+                Ok(header) => {
+                    let (batch, rest) = bytes.split_at(header.size as usize);
+                    *self = Self::Whole(rest);
+                    Some((Ok(header), [batch, &[]]))
+                }
+                Err(why) => Some((Err(why), [&[], &[]])),
+            },
+            Self::Split { header, body } => {
+                let len = header.len() + body.len();
+                let found = Self::parse(header, len).and_then(|parsed| {
+                    if parsed.size as usize == len {
+                        Ok(parsed)
+                    } else {
+                        Err("header and records differ in size")
+                    }
+                });
+                Some((found, [header, body]))
+            }
+        }
+    }
+}

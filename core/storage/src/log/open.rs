@@ -1,0 +1,485 @@
+//! Opening what an earlier process left: leftovers, segments, the unsynced tail, indexes, epochs.
+//!
+//! The order is Kafka's (`LogLoader.load`): remove what was marked for deletion; finish or undo a compaction that was
+//! interrupted; drop indexes without a segment; load segments; after an unclean stop, check from the recovery point on.
+//!
+//! What differs from Kafka: damage below the recovery point, and after a clean stop, stops the log instead of being cut; a
+//! segment that is shorter than what was synced is such damage; and nothing is removed on the word of a file that has not been
+//! checked.
+
+use std::sync::Arc;
+
+use barnabas_base::{LeaderEpochs, Offset, TimestampMs};
+
+use super::{Active, Log, LogPlace, OpenFrom, Opened, TailCut};
+use crate::batch::BatchHeader;
+use crate::disk::DirEntry;
+use crate::error::StorageError;
+use crate::file_pool::{FileKind, FilePool};
+use crate::log_config::LogConfig;
+use crate::segment::{self, Segment, offset_path, parse_offset_name};
+use crate::walker::{Step, Walker};
+use crate::{epoch_file, small_file};
+
+impl Log {
+    /// Opens what an earlier process left in `place`; after an unclean stop, checks what lies past the recovery point, cuts
+    /// an unsynced tail that is not whole, and rebuilds indexes. A directory that does not exist is an empty log.
+    ///
+    /// # Errors
+    /// [`StorageError::Damaged`]: something below the recovery point is not what was written. No record was removed.
+    pub fn open(
+        files: &mut FilePool,
+        place: LogPlace,
+        config: Arc<LogConfig>,
+        from: OpenFrom,
+        now: TimestampMs,
+    ) -> Result<(Self, Opened), StorageError> {
+        let mut log = Self::create(place, config, from.log_start);
+        let mut opened = Opened::default();
+        if files.disk().stat(&log.place.dir())?.is_some() {
+            let done = log.load(files, from, now, &mut opened);
+            if done.is_err() {
+                files.close_log(log.id);
+            }
+            done?;
+        } else if from.recovery_point > from.log_start {
+            return Err(log.missing(from));
+        }
+        Ok((log, opened))
+    }
+
+    fn load(
+        &mut self,
+        files: &mut FilePool,
+        from: OpenFrom,
+        now: TimestampMs,
+        opened: &mut Opened,
+    ) -> Result<(), StorageError> {
+        self.clear_leftovers(files, opened)?;
+        self.load_segments(files, now, opened)?;
+        if self.segments.is_empty() {
+            if from.recovery_point > from.log_start {
+                return Err(self.missing(from));
+            }
+            // The crash came before the first sync: the next append finds the directory and begins anew.
+            self.dirty.root = true;
+            self.dirty.dir = true;
+            return Ok(());
+        }
+        self.read_epochs(files, opened)?;
+        if from.clean {
+            self.load_clean(files, from, opened)?;
+        } else {
+            self.recover(files, from, now, opened)?;
+        }
+        if self.end < from.log_start {
+            // What was left lies below what was deleted.
+            self.truncate_fully_and_start_at(files, from.log_start, now)?;
+        }
+        self.start = from.log_start.max(self.segments[0].base);
+        self.epochs_changed |= self.epochs.truncate_from_end(self.end);
+        self.epochs_changed |= self.epochs.truncate_from_start(self.start);
+        self.remove_stray_snapshots(files)
+    }
+
+    fn missing(&self, from: OpenFrom) -> StorageError {
+        StorageError::Damaged {
+            file: self.place.dir(),
+            position: 0,
+            offset: from.log_start,
+            what: "segments that were synced are missing",
+        }
+    }
+
+    /// Kafka's first three passes: `.deleted`, `.cleaned`, `.swap`.
+    fn clear_leftovers(&mut self, files: &mut FilePool, opened: &mut Opened) -> Result<(), StorageError> {
+        let dir = self.place.dir();
+        let names = files.disk().list(&dir)?;
+        let names: Vec<&str> =
+            names.iter().filter(|entry| !entry.is_dir).map(|entry| entry.name.as_str()).collect();
+        let leftovers = Leftovers::among(&names);
+        for name in &leftovers.remove {
+            let path = dir.join(name);
+            files.disk().remove_file(&path)?;
+            opened.removed.push(path);
+        }
+        if leftovers.swaps.is_empty() {
+            return Ok(());
+        }
+        // A finished compaction: its segments replace those whose offsets they cover.
+        let (mut low, mut high) = (Offset(i64::MAX), Offset::NONE);
+        for base in leftovers.swaps.iter().filter_map(|name| swap_base(name)) {
+            low = low.min(base);
+            high = high.max(self.check_swap(files, base)?);
+        }
+        for name in &names {
+            let covered = parse_offset_name(name).is_some_and(|(offset, suffix)| {
+                offset >= low && offset < high && !suffix.ends_with(segment::SWAP)
+            });
+            if covered && !leftovers.remove.contains(name) {
+                files.disk().remove_file(&dir.join(name))?;
+                opened.removed.push(dir.join(name));
+            }
+        }
+        for name in &leftovers.swaps {
+            let to = dir.join(name.trim_end_matches(segment::SWAP));
+            files.disk().rename(&dir.join(name), &to)?;
+        }
+        files.disk().sync_dir(&dir)?;
+        Ok(())
+    }
+
+    /// Checks every batch of a swap segment before anything gives way to it. Returns the offset after its last.
+    fn check_swap(&self, files: &mut FilePool, base: Offset) -> Result<Offset, StorageError> {
+        let suffix = format!("{}{}", segment::LOG, segment::SWAP);
+        let path = offset_path(&self.place.dir(), base, &suffix);
+        let file = files.disk().open(&path, crate::disk::OpenMode::Read)?;
+        let len = file.len()?;
+        let mut walker = Walker::new(file, 0, len, true);
+        let mut next = base;
+        loop {
+            let (position, what) = match walker.step()? {
+                Step::Batch { position, header, bytes } => match check_batch(&header, &bytes, next) {
+                    Ok(()) => {
+                        next = header.next_offset();
+                        continue;
+                    }
+                    Err(why) => (position, why),
+                },
+                Step::End => return Ok(next),
+                Step::Bad { position, why } => (position, why),
+            };
+            return Err(StorageError::Damaged { file: path, position, offset: next, what });
+        }
+    }
+
+    fn load_segments(
+        &mut self,
+        files: &mut FilePool,
+        now: TimestampMs,
+        opened: &mut Opened,
+    ) -> Result<(), StorageError> {
+        let dir = self.place.dir();
+        let names = files.disk().list(&dir)?;
+        for (name, offset, suffix) in names.iter().filter_map(offset_file) {
+            if suffix != segment::LOG {
+                continue;
+            }
+            let path = dir.join(name);
+            let len = files.disk().stat(&path)?.map_or(0, |stat| stat.len);
+            let Ok(size) = u32::try_from(len) else {
+                return Err(StorageError::BadFile {
+                    file: path,
+                    what: format!("a segment has less than 4 GiB, and this has {len} bytes"),
+                    remedy: "restore it from a copy",
+                });
+            };
+            let unread = Segment { largest: None, ..Segment::empty(offset, now) };
+            self.segments.push(Segment { size, ..unread });
+        }
+        self.segments.sort_unstable_by_key(|segment| segment.base);
+        for (name, offset, suffix) in names.iter().filter_map(offset_file) {
+            let of_segment = FileKind::ALL.iter().any(|kind| kind.suffix() == suffix);
+            if of_segment && self.segments.binary_search_by_key(&offset, |segment| segment.base).is_err() {
+                files.disk().remove_file(&dir.join(name))?;
+                opened.removed.push(dir.join(name));
+            }
+        }
+        Ok(())
+    }
+
+    fn read_epochs(&mut self, files: &mut FilePool, opened: &mut Opened) -> Result<(), StorageError> {
+        let path = self.place.dir().join(epoch_file::FILE_NAME);
+        let read = small_file::read(&**files.disk(), &path)?;
+        let torn = match read.as_deref().map(epoch_file::parse) {
+            Some(Ok(epochs)) => {
+                self.epochs = epochs;
+                return Ok(());
+            }
+            Some(Err(_)) => true,
+            None => false,
+        };
+        // Never written down (the crash came first), or damaged: the batches carry their epochs.
+        self.epochs = self.epochs_of_batches(files)?;
+        self.epochs_changed = true;
+        if torn {
+            opened.rebuilt.push(path);
+        }
+        Ok(())
+    }
+
+    fn epochs_of_batches(&self, files: &mut FilePool) -> Result<LeaderEpochs, StorageError> {
+        let mut epochs = LeaderEpochs::default();
+        for at in 0..self.segments.len() {
+            let mut walker = self.walker(files, at, 0, false)?;
+            // A tail that is no batch is judged later, by what was synced.
+            while let Step::Batch { header, .. } = walker.step()? {
+                note_epoch(&mut epochs, &header);
+            }
+        }
+        Ok(epochs)
+    }
+
+    /// After a clean stop only the end is looked up. Missing indexes are rebuilt.
+    fn load_clean(
+        &mut self,
+        files: &mut FilePool,
+        from: OpenFrom,
+        opened: &mut Opened,
+    ) -> Result<(), StorageError> {
+        let last = self.segments.len() - 1;
+        for at in 0..=last {
+            let base = self.segments[at].base;
+            let missing = self.existing_file(files, base, FileKind::OffsetIndex)?.is_none();
+            if missing || !self.index_sizes_are_right(files, base)? {
+                self.rebuild_indexes(files, at, opened)?;
+            }
+        }
+        self.end = self.segments[last].base;
+        self.read_active(files, last)?;
+        self.end = self.end_of_last_segment(files)?;
+        if self.end < from.recovery_point {
+            let size = self.segments[last].size.into();
+            return Err(self.damaged(last, size, self.end, "the segment is shorter than what was synced"));
+        }
+        self.recovery_point = self.end;
+        Ok(())
+    }
+
+    fn index_sizes_are_right(&self, files: &mut FilePool, base: Offset) -> Result<bool, StorageError> {
+        for (kind, entry) in [(FileKind::OffsetIndex, 8), (FileKind::TimeIndex, 12)] {
+            if let Some(file) = self.existing_file(files, base, kind)?
+                && file.len()? % entry != 0
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn end_of_last_segment(&self, files: &mut FilePool) -> Result<Offset, StorageError> {
+        let last = self.segments.len() - 1;
+        let mut end = self.segments[last].base;
+        let position = self.begin_looking(files, last, Offset(i64::MAX))?;
+        let mut walker = self.walker(files, last, position, false)?;
+        while let Some((position, header, _)) = self.next_batch(&mut walker, last)? {
+            if header.base_offset < end {
+                return Err(self.damaged(last, position.into(), end, "its offset does not follow"));
+            }
+            end = header.next_offset();
+        }
+        Ok(end)
+    }
+
+    /// After an unclean stop: every batch from the segment of the recovery point on is checked, and indexes are written anew.
+    fn recover(
+        &mut self,
+        files: &mut FilePool,
+        from: OpenFrom,
+        now: TimestampMs,
+        opened: &mut Opened,
+    ) -> Result<(), StorageError> {
+        let first = self.segment_of(from.recovery_point).unwrap_or(0);
+        for at in 0..first {
+            let base = self.segments[at].base;
+            let missing = self.existing_file(files, base, FileKind::OffsetIndex)?.is_none();
+            if missing || !self.index_sizes_are_right(files, base)? {
+                self.rebuild_indexes(files, at, opened)?;
+            }
+        }
+        let tail: Vec<Segment> = self.segments.split_off(first);
+        self.end = tail[0].base;
+        for (at, found) in tail.iter().enumerate() {
+            let bad = self.take_in(files, *found, true)?;
+            let end_of_tail = bad.is_some() || at + 1 == tail.len();
+            if end_of_tail && self.end < from.recovery_point {
+                let (position, why) =
+                    bad.unwrap_or((found.size.into(), "the segment is shorter than what was synced"));
+                let last = self.segments.len() - 1;
+                return Err(self.damaged(last, position, self.end, why));
+            }
+            if let Some((position, why)) = bad {
+                opened.cut = Some(self.cut_tail(files, position, why, &tail[at..], now)?);
+                break;
+            }
+            if at + 1 < tail.len() {
+                self.seal_indexes(files)?;
+            }
+        }
+        self.seal_indexes(files)?;
+        self.cut_transaction_index(files)?;
+        self.recovery_point = from.recovery_point.min(self.end);
+        // What is past the recovery point was read, and need not be on disk: it is synced before anything rests on it.
+        let last = self.segments.len() - 1;
+        for at in first..=last {
+            let base = self.segments[at].base;
+            let file = self.file(files, base, FileKind::Log)?;
+            self.mark_dirty(base, FileKind::Log, file);
+        }
+        self.dirty.dir = true;
+        self.dirty.root = true;
+        Ok(())
+    }
+
+    /// Takes a segment's batches in as if they were appended again: indexes, epochs and times follow from them. Returns where
+    /// and why that ended before the file did.
+    fn take_in(
+        &mut self,
+        files: &mut FilePool,
+        found: Segment,
+        check: bool,
+    ) -> Result<Option<(u64, &'static str)>, StorageError> {
+        self.segments.push(Segment::empty(found.base, found.created));
+        self.active = Active { last_time: TimestampMs::NONE, ..Active::default() };
+        let file = self.file(files, found.base, FileKind::Log)?;
+        let mut walker = Walker::new(file, 0, found.size.into(), check);
+        let mut next = found.base;
+        loop {
+            let (header, bytes, position) = match walker.step()? {
+                Step::Batch { header, bytes, position } => (header, bytes, position),
+                Step::End => break,
+                Step::Bad { position, why } => return Ok(Some((position, why))),
+            };
+            let fits = self.segments.last().is_some_and(|segment| segment.can_index(header.last_offset));
+            if !fits {
+                return Ok(Some((position, "its offset is out of the segment's reach")));
+            }
+            if let (true, Err(why)) = (check, check_batch(&header, &bytes, next)) {
+                return Ok(Some((position, why)));
+            }
+            next = header.next_offset();
+            self.account(&header);
+        }
+        // An empty segment still says where the log ends.
+        self.end = self.end.max(next);
+        Ok(None)
+    }
+
+    /// Writes a sealed segment's indexes anew from its batches.
+    fn rebuild_indexes(
+        &mut self,
+        files: &mut FilePool,
+        at: usize,
+        opened: &mut Opened,
+    ) -> Result<(), StorageError> {
+        // Worked on as if it were the active segment.
+        let later = self.segments.split_off(at);
+        let (end, epochs) = (self.end, self.epochs.clone());
+        let bad = self.take_in(files, later[0], false)?;
+        if let Some((position, why)) = bad {
+            let offset = self.end;
+            return Err(self.damaged(at, position, offset, why));
+        }
+        self.seal_indexes(files)?;
+        self.segments.extend_from_slice(&later[1..]);
+        self.end = end;
+        self.epochs = epochs;
+        opened.rebuilt.push(self.path(later[0].base, FileKind::OffsetIndex));
+        Ok(())
+    }
+
+    fn cut_tail(
+        &mut self,
+        files: &mut FilePool,
+        position: u64,
+        why: &'static str,
+        tail: &[Segment],
+        now: TimestampMs,
+    ) -> Result<TailCut, StorageError> {
+        let base = tail[0].base;
+        let file = self.file(files, base, FileKind::Log)?;
+        file.set_len(position)?;
+        let later: Vec<Offset> = tail[1..].iter().map(|segment| segment.base).collect();
+        let bytes: u64 = tail.iter().map(|segment| u64::from(segment.size)).sum();
+        if let Some(delete) = self.set_aside(files, &later, now)? {
+            for path in delete.files {
+                files.disk().remove_file(&path)?;
+            }
+        }
+        let file = self.path(base, FileKind::Log);
+        Ok(TailCut { file, position, bytes: bytes - position, end: self.end, why })
+    }
+
+    /// Aborted transactions whose markers were cut are none, and a torn entry is none either.
+    fn cut_transaction_index(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+        let last = self.segments.len() - 1;
+        let base = self.segments[last].base;
+        let Some(file) = self.existing_file(files, base, FileKind::TransactionIndex)? else { return Ok(()) };
+        let bytes = file.read_bytes(0, file.len()? as usize)?;
+        let (entries, whole) = crate::transaction_index::decode_front(&bytes, base);
+        let kept = entries.iter().take_while(|entry| entry.last_offset < self.end).count();
+        if kept < entries.len() || whole < bytes.len() {
+            file.set_len((kept * crate::transaction_index::ENTRY_BYTES) as u64)?;
+            self.mark_dirty(base, FileKind::TransactionIndex, file);
+        }
+        Ok(())
+    }
+
+    /// Snapshots count where they lie at a segment's base or are the newest; later than the log's end they are wrong.
+    ///
+    /// # Source
+    /// Kafka `ProducerStateManager.removeStraySnapshots`.
+    fn remove_stray_snapshots(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+        let (end, start) = (self.end, self.start);
+        let bases: Vec<Offset> = self.segments.iter().map(|segment| segment.base).collect();
+        let is_base = |offset: Offset| bases.binary_search(&offset).is_ok();
+        let newest = self.newest_snapshot(files, end)?;
+        self.remove_snapshots(files, |offset| {
+            offset > end || offset < start || (!is_base(offset) && Some(offset) != newest)
+        })
+    }
+}
+
+/// What a directory holds of interrupted work.
+struct Leftovers<'a> {
+    remove: Vec<&'a str>,
+    swaps: Vec<&'a str>,
+}
+
+impl<'a> Leftovers<'a> {
+    /// An unfinished compaction's files go, and with them swap files at or past its first offset (KAFKA-6264).
+    fn among(names: &[&'a str]) -> Self {
+        let is_cleaned = |name: &&&str| name.ends_with(segment::CLEANED);
+        let cleaned = names.iter().filter(is_cleaned).filter_map(|name| parse_offset_name(name));
+        let first_cleaned = cleaned.map(|(offset, _)| offset).min();
+        let mut found = Self { remove: Vec::new(), swaps: Vec::new() };
+        for name in names {
+            let offset = parse_offset_name(name).map(|(offset, _)| offset);
+            // Snapshots of the metadata log are its owner's business.
+            let deleted = name.ends_with(segment::DELETED) && !name.ends_with(".checkpoint.deleted");
+            let undone = first_cleaned.is_some() && offset >= first_cleaned;
+            if deleted || name.ends_with(segment::CLEANED) || (name.ends_with(segment::SWAP) && undone) {
+                found.remove.push(name);
+            } else if name.ends_with(segment::SWAP) {
+                found.swaps.push(name);
+            }
+        }
+        found
+    }
+}
+
+fn swap_base(name: &str) -> Option<Offset> {
+    let (offset, suffix) = parse_offset_name(name)?;
+    (suffix.strip_suffix(segment::SWAP) == Some(segment::LOG)).then_some(offset)
+}
+
+fn offset_file(entry: &DirEntry) -> Option<(&str, Offset, &str)> {
+    let (offset, suffix) = parse_offset_name(&entry.name)?;
+    (!entry.is_dir).then_some((entry.name.as_str(), offset, suffix))
+}
+
+fn note_epoch(epochs: &mut LeaderEpochs, header: &BatchHeader) {
+    if header.magic >= 2 && epochs.latest().is_none_or(|latest| latest.epoch < header.leader_epoch) {
+        epochs.assign(header.leader_epoch, header.base_offset);
+    }
+}
+
+fn check_batch(header: &BatchHeader, bytes: &[u8], next: Offset) -> Result<(), &'static str> {
+    if header.base_offset < next {
+        return Err("its offset does not follow");
+    }
+    if !header.checksum_is_right(bytes) {
+        return Err("its checksum is wrong");
+    }
+    Ok(())
+}

@@ -1,0 +1,311 @@
+//! Reading: from the batch that holds an offset, as many whole batches as are asked for.
+//!
+//! An index entry only says where to begin to look. It is believed if a batch is found there that does not begin past the
+//! offset; otherwise the segment is walked from its front. So a damaged index makes a read slow and never wrong.
+
+use barnabas_base::Offset;
+use bytes::Bytes;
+
+use super::{BatchesRead, Log, LogPosition, ReadHint};
+use crate::batch::{BatchHeader, NoBatch};
+use crate::error::StorageError;
+use crate::file_pool::{FileKind, FilePool};
+use crate::index_file::IndexEntries;
+use crate::offset_index::{ENTRY_BYTES, OffsetEntries, OffsetEntry};
+use crate::walker::{Step, Walker};
+
+/// Read on top of what was asked for, since the index names a place up to `index.interval.bytes` before the offset.
+const SLACK_BYTES: usize = 8 << 10;
+
+impl Log {
+    /// Batches from the one that holds `from` on, none with an offset at or past `upper`, up to `max_bytes`; with
+    /// `at_least_one`, the first batch whatever its size.
+    ///
+    /// # Errors
+    /// [`StorageError::OffsetOutOfRange`]: `from` is below the start or past the end.
+    ///
+    /// # Source
+    /// Kafka `LocalLog.read`, `LogSegment.read`. Kafka may end its answer within a batch, which clients drop; this does not.
+    pub fn read(
+        &mut self,
+        files: &mut FilePool,
+        from: Offset,
+        max_bytes: usize,
+        upper: Offset,
+        at_least_one: bool,
+    ) -> Result<BatchesRead, StorageError> {
+        if from < self.start || from > self.end {
+            return Err(StorageError::OffsetOutOfRange { requested: from, start: self.start, end: self.end });
+        }
+        let nothing = BatchesRead {
+            records: Bytes::new(),
+            next_offset: from,
+            position: None,
+            first_batch_too_large: false,
+        };
+        if from >= upper {
+            return Ok(nothing);
+        }
+        let Some(first) = self.segment_of(from) else { return Ok(nothing) };
+        for at in first..self.segments.len() {
+            let read = self.read_segment(files, at, from, max_bytes, upper, at_least_one)?;
+            if let Some(read) = read {
+                self.remember(&read);
+                return Ok(read);
+            }
+        }
+        Ok(nothing)
+    }
+
+    /// Shows `visit` every batch (whole, header and records) from the one that holds `from` up to `to`, for rebuilding state.
+    pub fn scan(
+        &mut self,
+        files: &mut FilePool,
+        from: Offset,
+        to: Offset,
+        visit: &mut dyn FnMut(Bytes),
+    ) -> Result<(), StorageError> {
+        let Some(first) = self.segment_of(from).or((!self.segments.is_empty()).then_some(0)) else {
+            return Ok(());
+        };
+        for at in first..self.segments.len() {
+            if self.segments[at].base >= to {
+                break;
+            }
+            let position = self.begin_looking(files, at, from)?;
+            let mut walker = self.walker(files, at, position, true)?;
+            while let Some((_, header, bytes)) = self.next_batch(&mut walker, at)? {
+                if header.base_offset >= to {
+                    return Ok(());
+                }
+                if header.last_offset >= from {
+                    visit(bytes);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Where in `segments` the segment is that `offset` falls into.
+    pub(super) fn segment_of(&self, offset: Offset) -> Option<usize> {
+        self.segments.partition_point(|segment| segment.base <= offset).checked_sub(1)
+    }
+
+    pub(super) fn walker(
+        &self,
+        files: &mut FilePool,
+        at: usize,
+        position: u32,
+        with_records: bool,
+    ) -> Result<Walker, StorageError> {
+        let segment = &self.segments[at];
+        let file = self.file(files, segment.base, FileKind::Log)?;
+        Ok(Walker::new(file, position.into(), segment.size.into(), with_records))
+    }
+
+    /// The walker's next batch; what is no batch is damage, since only whole batches were written or let in.
+    pub(super) fn next_batch(
+        &self,
+        walker: &mut Walker,
+        at: usize,
+    ) -> Result<Option<(u32, BatchHeader, Bytes)>, StorageError> {
+        match walker.step()? {
+            Step::Batch { position, header, bytes } => Ok(Some((position as u32, header, bytes))),
+            Step::End => Ok(None),
+            Step::Bad { position, why } => Err(self.damaged(at, position, self.segments[at].base, why)),
+        }
+    }
+
+    pub(super) fn damaged(
+        &self,
+        at: usize,
+        position: u64,
+        offset: Offset,
+        what: &'static str,
+    ) -> StorageError {
+        StorageError::Damaged {
+            file: self.path(self.segments[at].base, FileKind::Log),
+            position,
+            offset,
+            what,
+        }
+    }
+
+    /// A position at which a batch begins, at or before the first batch that holds `offset` or more.
+    pub(super) fn begin_looking(
+        &self,
+        files: &mut FilePool,
+        at: usize,
+        offset: Offset,
+    ) -> Result<u32, StorageError> {
+        let position = self.indexed_position(files, at, offset)?;
+        if position == 0 {
+            return Ok(0);
+        }
+        match self.walker(files, at, position, false)?.step()? {
+            Step::Batch { header, .. } if header.base_offset <= offset => Ok(position),
+            _ => Ok(0),
+        }
+    }
+
+    /// What the index says; 0 where it says nothing.
+    fn indexed_position(&self, files: &mut FilePool, at: usize, offset: Offset) -> Result<u32, StorageError> {
+        let segment = self.segments[at];
+        if offset <= segment.base {
+            return Ok(0);
+        }
+        let holds = |entry: &[u8; ENTRY_BYTES]| OffsetEntry::decode(*entry, segment.base).offset <= offset;
+        let file = self.existing_file(files, segment.base, FileKind::OffsetIndex)?;
+        let sealed: OffsetEntries;
+        let entries = if at + 1 == self.segments.len() {
+            &self.active.offsets
+        } else {
+            let bytes = file.as_ref().map_or(Ok(0), |file| file.len())?;
+            sealed = IndexEntries::in_file((bytes / ENTRY_BYTES as u64) as u32);
+            &sealed
+        };
+        let count = entries.count_while(file.as_deref(), holds)?;
+        let Some(last) = count.checked_sub(1) else { return Ok(0) };
+        let entry = entries.get(file.as_deref(), last)?.map(|entry| OffsetEntry::decode(entry, segment.base));
+        Ok(entry.map(|entry| entry.position).filter(|position| *position < segment.size).unwrap_or(0))
+    }
+
+    fn read_segment(
+        &self,
+        files: &mut FilePool,
+        at: usize,
+        from: Offset,
+        max_bytes: usize,
+        upper: Offset,
+        at_least_one: bool,
+    ) -> Result<Option<BatchesRead>, StorageError> {
+        let segment = self.segments[at];
+        let hint = self
+            .hints
+            .iter()
+            .flatten()
+            .find(|hint| hint.offset == from && hint.position.segment == segment.base);
+        let begin = match hint {
+            Some(hint) => hint.position.position,
+            None => self.indexed_position(files, at, from)?,
+        };
+        if begin >= segment.size {
+            return Ok(None);
+        }
+        let file = self.file(files, segment.base, FileKind::Log)?;
+        let left = (segment.size - begin) as usize;
+        let slack = if hint.is_some() { 0 } else { SLACK_BYTES };
+        let mut window = Window {
+            position: begin,
+            bytes: file
+                .read_bytes(begin.into(), left.min(max_bytes.saturating_add(slack).max(SLACK_BYTES)))?,
+        };
+        let first = match window.skip_to(from) {
+            Some(header) => header,
+            // Not in the window, or the index led astray: look batch by batch.
+            None => match self.find_batch(files, at, from)? {
+                Some((position, header)) => {
+                    window = Window { position, bytes: Bytes::new() };
+                    header
+                }
+                None => return Ok(None),
+            },
+        };
+        let position = Some(LogPosition { segment: segment.base, position: window.position });
+        let nothing = BatchesRead {
+            records: Bytes::new(),
+            next_offset: from,
+            position: None,
+            first_batch_too_large: false,
+        };
+        if first.last_offset >= upper {
+            return Ok(Some(nothing));
+        }
+        if first.size as usize > max_bytes && !at_least_one {
+            return Ok(Some(BatchesRead { first_batch_too_large: true, ..nothing }));
+        }
+        let left = (segment.size - window.position) as usize;
+        let wanted = max_bytes.max(first.size as usize).min(left);
+        if window.bytes.len() < wanted.min(first.size as usize) || window.bytes.len() < wanted / 2 {
+            window.bytes = file.read_bytes(window.position.into(), wanted)?;
+        }
+        window.bytes.truncate(wanted);
+        let (len, next_offset) = whole_batches(&window.bytes, upper);
+        if len == 0 {
+            return Err(self.damaged(at, window.position.into(), from, "the file is shorter than it was"));
+        }
+        window.bytes.truncate(len);
+        Ok(Some(BatchesRead { records: window.bytes, next_offset, position, ..nothing }))
+    }
+
+    /// The first batch of a segment that holds `offset` or more.
+    pub(super) fn find_batch(
+        &self,
+        files: &mut FilePool,
+        at: usize,
+        offset: Offset,
+    ) -> Result<Option<(u32, BatchHeader)>, StorageError> {
+        let position = self.begin_looking(files, at, offset)?;
+        let mut walker = self.walker(files, at, position, false)?;
+        while let Some((position, header, _)) = self.next_batch(&mut walker, at)? {
+            if header.last_offset >= offset {
+                return Ok(Some((position, header)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next read in sequence begins where this one ended.
+    fn remember(&mut self, read: &BatchesRead) {
+        let Some(position) = read.position else { return };
+        let next = LogPosition { position: position.position + read.records.len() as u32, ..position };
+        self.hints.rotate_right(1);
+        self.hints[0] = Some(ReadHint { offset: read.next_offset, position: next });
+    }
+}
+
+/// Bytes of a segment from a position on.
+struct Window {
+    position: u32,
+    bytes: Bytes,
+}
+
+impl Window {
+    /// Moves to the first batch that holds `offset` or more. `None`: it is not in here, or this does not begin with a batch
+    /// at or below `offset`.
+    fn skip_to(&mut self, offset: Offset) -> Option<BatchHeader> {
+        let mut header = BatchHeader::parse(&self.bytes).ok()?;
+        if header.base_offset > offset && self.position > 0 {
+            return None;
+        }
+        while header.last_offset < offset {
+            let size = header.size as usize;
+            if size >= self.bytes.len() {
+                return None;
+            }
+            self.bytes = self.bytes.slice(size..);
+            self.position += header.size;
+            header = BatchHeader::parse(&self.bytes).ok()?;
+        }
+        Some(header)
+    }
+}
+
+/// How many bytes at the front of `bytes` are whole batches below `upper`, and the offset after them.
+fn whole_batches(bytes: &[u8], upper: Offset) -> (usize, Offset) {
+    let (mut len, mut next) = (0, Offset::NONE);
+    loop {
+        match BatchHeader::parse(&bytes[len..]) {
+            // Offsets lie outside the checksum: one that does not rise is damage.
+            Ok(header)
+                if header.size as usize <= bytes.len() - len
+                    && header.last_offset < upper
+                    && header.base_offset >= next =>
+            {
+                len += header.size as usize;
+                next = header.next_offset();
+            }
+            Ok(_) | Err(NoBatch::Short(_) | NoBatch::Wrong(_)) => return (len, next),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The small files beside the segments: topic id, leader epochs, producer snapshots, aborted transactions.
+
+use barnabas_base::Offset;
+
+use super::Log;
+use crate::disk::{DirEntry, OpenMode};
+use crate::error::StorageError;
+use crate::file_pool::{FileKind, FilePool};
+use crate::producer_snapshot::{self, ProducerEntry};
+use crate::segment::{self, offset_path, parse_offset_name};
+use crate::transaction_index::{self, AbortedTransaction};
+use crate::{epoch_file, partition_metadata, small_file};
+
+impl Log {
+    /// Written once, in place, and synced with the first records: before them nothing is lost with it.
+    pub(super) fn write_partition_metadata(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+        if self.place.topic_id.is_zero() {
+            return Ok(());
+        }
+        let path = self.place.dir().join(partition_metadata::FILE_NAME);
+        let file = files.disk().open(&path, OpenMode::Truncate)?;
+        file.write_at(0, &[partition_metadata::render(self.place.topic_id).as_bytes()])?;
+        // No segment's file: kept apart from those by a base that no segment has.
+        self.mark_dirty(Offset::NONE, FileKind::Log, file);
+        Ok(())
+    }
+
+    pub(super) fn write_epochs(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+        let path = self.place.dir().join(epoch_file::FILE_NAME);
+        small_file::replace(&**files.disk(), &path, epoch_file::render(&self.epochs).as_bytes())?;
+        self.epochs_changed = false;
+        Ok(())
+    }
+
+    /// Writes `entries` as the state of producers when the log ended at `at`.
+    ///
+    /// Not waited for: a snapshot that a crash tears fails its checksum, and an older one and more of the log are read instead.
+    pub fn write_producer_snapshot(
+        &mut self,
+        files: &mut FilePool,
+        at: Offset,
+        entries: &[ProducerEntry],
+    ) -> Result<(), StorageError> {
+        if !self.is_on_disk() {
+            return Ok(());
+        }
+        let path = offset_path(&self.place.dir(), at, segment::SNAPSHOT);
+        self.change(|log| {
+            let file = files.disk().open(&path, OpenMode::Truncate)?;
+            file.write_at(0, &[&producer_snapshot::encode(entries)])?;
+            // One snapshot per offset: the key only keeps the handle apart from the segments' own.
+            log.mark_dirty(Offset(-2 - at.get()), FileKind::Log, file);
+            log.dirty.dir = true;
+            Ok(())
+        })
+    }
+
+    /// The newest readable snapshot at or below `at`: rebuild from it with [`Log::scan`]. Unreadable ones are removed.
+    pub fn read_producer_snapshot(
+        &mut self,
+        files: &mut FilePool,
+        at: Offset,
+    ) -> Result<Option<(Offset, Vec<ProducerEntry>)>, StorageError> {
+        if !self.is_on_disk() {
+            return Ok(None);
+        }
+        let mut offsets = self.snapshot_offsets(files)?;
+        offsets.retain(|offset| *offset <= at);
+        while let Some(offset) = offsets.pop() {
+            let path = offset_path(&self.place.dir(), offset, segment::SNAPSHOT);
+            let bytes = small_file::read(&**files.disk(), &path)?.unwrap_or_default();
+            if let Some(entries) = producer_snapshot::decode(&bytes) {
+                return Ok(Some((offset, entries)));
+            }
+            files.disk().remove_file(&path)?;
+        }
+        Ok(None)
+    }
+
+    fn snapshot_offsets(&self, files: &FilePool) -> Result<Vec<Offset>, StorageError> {
+        let names = files.disk().list(&self.place.dir())?;
+        let mut offsets: Vec<Offset> = names.iter().filter_map(snapshot_offset).collect();
+        offsets.sort_unstable();
+        Ok(offsets)
+    }
+
+    pub(super) fn newest_snapshot(
+        &self,
+        files: &FilePool,
+        at: Offset,
+    ) -> Result<Option<Offset>, StorageError> {
+        Ok(self.snapshot_offsets(files)?.into_iter().rfind(|offset| *offset <= at))
+    }
+
+    /// Removes the snapshots of offsets that `gone` names.
+    pub(super) fn remove_snapshots(
+        &mut self,
+        files: &mut FilePool,
+        gone: impl Fn(Offset) -> bool,
+    ) -> Result<(), StorageError> {
+        for offset in self.snapshot_offsets(files)? {
+            if gone(offset) {
+                let path = offset_path(&self.place.dir(), offset, segment::SNAPSHOT);
+                files.disk().remove_file(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes an aborted transaction whose marker has just been appended.
+    pub fn append_aborted(
+        &mut self,
+        files: &mut FilePool,
+        aborted: AbortedTransaction,
+    ) -> Result<(), StorageError> {
+        let marker = aborted.last_offset;
+        let Some(base) = self.segment_of(marker).map(|at| self.segments[at].base) else {
+            return Err(StorageError::OutOfOrder { found: marker, end: self.end });
+        };
+        self.change(|log| {
+            let file = log.file(files, base, FileKind::TransactionIndex)?;
+            let len = file.len()?;
+            let at = len - len % transaction_index::ENTRY_BYTES as u64;
+            file.write_at(at, &[&aborted.encode()])?;
+            log.mark_dirty(base, FileKind::TransactionIndex, file);
+            log.dirty.dir = true;
+            Ok(())
+        })
+    }
+
+    /// The aborted transactions that a reader of `[from, upper)` has to skip.
+    ///
+    /// # Source
+    /// Kafka `TransactionIndex.collectAbortedTxns`: an entry whose last stable offset is at or past `upper` ends the search.
+    pub fn aborted_transactions(
+        &mut self,
+        files: &mut FilePool,
+        from: Offset,
+        upper: Offset,
+    ) -> Result<Vec<AbortedTransaction>, StorageError> {
+        let mut found = Vec::new();
+        let Some(first) = self.segment_of(from) else { return Ok(found) };
+        for at in first..self.segments.len() {
+            let base = self.segments[at].base;
+            for aborted in self.read_transaction_index(files, base)? {
+                if aborted.last_offset >= from && aborted.first_offset < upper {
+                    found.push(aborted);
+                }
+                if aborted.last_stable_offset >= upper {
+                    return Ok(found);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    pub(super) fn read_transaction_index(
+        &self,
+        files: &mut FilePool,
+        base: Offset,
+    ) -> Result<Vec<AbortedTransaction>, StorageError> {
+        let Some(file) = self.existing_file(files, base, FileKind::TransactionIndex)? else {
+            return Ok(Vec::new());
+        };
+        let bytes = file.read_bytes(0, file.len()? as usize)?;
+        let (entries, whole) = transaction_index::decode_front(&bytes, base);
+        // Less than an entry at the end is one that was being written, as in Kafka.
+        if bytes.len() - whole >= transaction_index::ENTRY_BYTES {
+            return Err(StorageError::Damaged {
+                file: self.path(base, FileKind::TransactionIndex),
+                position: whole as u64,
+                offset: base,
+                what: "this is no aborted transaction",
+            });
+        }
+        Ok(entries)
+    }
+}
+
+pub(super) fn snapshot_offset(entry: &DirEntry) -> Option<Offset> {
+    let (offset, suffix) = parse_offset_name(&entry.name)?;
+    (suffix == segment::SNAPSHOT && !entry.is_dir).then_some(offset)
+}

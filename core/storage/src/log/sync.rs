@@ -1,0 +1,90 @@
+//! What has to be synced, and what a finished sync means.
+
+use std::sync::Arc;
+
+use barnabas_base::Offset;
+
+use super::{Dirty, Log, SyncTicket};
+use crate::disk::DiskFile;
+use crate::error::StorageError;
+use crate::file_pool::{FileKind, FilePool};
+
+impl Log {
+    /// What has to be synced so that everything appended so far is durable. `None`: everything is, or is on its way.
+    ///
+    /// Call it for every log that was appended to, once per round, with acks=0 and acks=1 too: the files stay open until then.
+    /// Tickets come back to [`Log::mark_synced`] in the order in which they were taken.
+    pub fn take_dirty(&mut self) -> Option<Dirty> {
+        let unsynced = std::mem::take(&mut self.dirty);
+        if unsynced.files.is_empty() && !unsynced.dir && !unsynced.root {
+            return None;
+        }
+        let mut dirs = Vec::new();
+        if unsynced.dir {
+            dirs.push(self.place.dir());
+        }
+        if unsynced.root {
+            dirs.push(self.place.root.to_path_buf());
+        }
+        Some(Dirty {
+            files: unsynced.files.into_iter().map(|(_, file)| file).collect(),
+            dirs,
+            ticket: SyncTicket { end: self.end, generation: self.generation },
+        })
+    }
+
+    /// The sync of what [`Log::take_dirty`] handed out has succeeded. Returns the new recovery point: everything below it is
+    /// durable.
+    ///
+    /// A ticket from before a truncation counts for nothing; the truncation left something to sync itself.
+    pub fn mark_synced(&mut self, ticket: SyncTicket) -> Offset {
+        if ticket.generation == self.generation {
+            self.recovery_point = self.recovery_point.max(ticket.end);
+        }
+        self.recovery_point
+    }
+
+    /// Writes what the recovery point rests on (the leader epochs), and returns the recovery point that
+    /// `recovery-point-offset-checkpoint` may now name.
+    ///
+    /// Blocks for a sync where the epochs have changed, which is rare.
+    pub fn checkpoint(&mut self, files: &mut FilePool) -> Result<Offset, StorageError> {
+        if self.epochs_changed && self.is_on_disk() {
+            self.change(|log| log.write_epochs(files))?;
+        }
+        Ok(self.recovery_point)
+    }
+
+    /// Writes indexes and small files out for a clean stop, and closes the log's files. The result must be synced like any
+    /// other before the directory is marked clean.
+    pub fn close(&mut self, files: &mut FilePool) -> Result<Option<Dirty>, StorageError> {
+        if self.is_on_disk() && !self.failed {
+            self.change(|log| {
+                log.seal_indexes(files)?;
+                if log.epochs_changed { log.write_epochs(files) } else { Ok(()) }
+            })?;
+        }
+        files.close_log(self.id);
+        Ok(self.take_dirty())
+    }
+
+    /// Closes the log's files without writing anything: before its directory is renamed or removed.
+    pub fn abandon(&mut self, files: &mut FilePool) {
+        files.close_log(self.id);
+        self.dirty = super::Unsynced::default();
+        self.failed = true;
+    }
+
+    /// Notes that `file` was written to.
+    pub(super) fn mark_dirty(&mut self, base: Offset, kind: FileKind, file: Arc<dyn DiskFile>) {
+        let key = self.key(base, kind);
+        if !self.dirty.files.iter().any(|(known, _)| *known == key) {
+            self.dirty.files.push((key, file));
+        }
+    }
+
+    /// A segment whose files were renamed away needs no sync any more.
+    pub(super) fn forget_dirty(&mut self, base: Offset) {
+        self.dirty.files.retain(|(key, _)| key.base != base);
+    }
+}

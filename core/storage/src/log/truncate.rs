@@ -1,0 +1,219 @@
+//! Giving up records: from the end (another leader's word), from the start (DeleteRecords), all of them.
+
+use std::path::{Path, PathBuf};
+
+use barnabas_base::{Offset, TimestampMs};
+
+use super::{Active, DelayedDelete, Log};
+use crate::error::StorageError;
+use crate::file_pool::{FileKind, FilePool};
+use crate::offset_index::OffsetEntry;
+use crate::segment::{self, LargestTimestamp, offset_path};
+
+impl Log {
+    /// Drops every record at or past `offset`. Returns whether anything was dropped, and the files that go later.
+    ///
+    /// Where this lies below [`Log::recovery_point`], the directory's recovery-point checkpoint must name `offset` or less
+    /// *before* the call: a checkpoint that names more than the log holds reads as lost data.
+    ///
+    /// # Source
+    /// Kafka `UnifiedLog.truncateTo`.
+    pub fn truncate_to(
+        &mut self,
+        files: &mut FilePool,
+        offset: Offset,
+        now: TimestampMs,
+    ) -> Result<(bool, Option<DelayedDelete>), StorageError> {
+        if offset >= self.end {
+            // A leader that fell before it wrote anything may have noted its epoch.
+            self.epochs_changed |= self.epochs.truncate_from_end(self.end);
+            return Ok((false, None));
+        }
+        if self.segments.first().is_none_or(|first| first.base > offset) {
+            return Ok((true, self.truncate_fully_and_start_at(files, offset, now)?));
+        }
+        let delete = self.change(|log| log.cut_at(files, offset, now))?;
+        Ok((true, delete))
+    }
+
+    fn cut_at(
+        &mut self,
+        files: &mut FilePool,
+        offset: Offset,
+        now: TimestampMs,
+    ) -> Result<Option<DelayedDelete>, StorageError> {
+        self.given_up_from(offset);
+        let keep = self.segment_of(offset).map_or(0, |at| at + 1);
+        let gone: Vec<Offset> = self.segments[keep..].iter().map(|segment| segment.base).collect();
+        let delete = self.set_aside(files, &gone, now)?;
+        let was_active = self.segments.len() == keep;
+        self.segments.truncate(keep);
+        let at = keep - 1;
+        if !was_active {
+            self.read_active(files, at)?;
+        }
+        if let Some((position, _)) = self.find_batch(files, at, offset)? {
+            self.cut_segment(files, offset, position, now)?;
+        }
+        self.remove_snapshots(files, |snapshot| snapshot > offset)?;
+        self.end = offset;
+        self.start = self.start.min(offset);
+        Ok(delete)
+    }
+
+    /// What every truncation does to what is remembered.
+    fn given_up_from(&mut self, offset: Offset) {
+        self.generation += 1;
+        self.hints = [None; 2];
+        self.recovery_point = self.recovery_point.min(offset);
+        self.epochs_changed |= self.epochs.truncate_from_end(offset);
+    }
+
+    /// Cuts the active segment, its indexes and what is remembered of it.
+    fn cut_segment(
+        &mut self,
+        files: &mut FilePool,
+        offset: Offset,
+        position: u32,
+        now: TimestampMs,
+    ) -> Result<(), StorageError> {
+        let at = self.segments.len() - 1;
+        let base = self.segments[at].base;
+        let file = self.file(files, base, FileKind::Log)?;
+        file.set_len(position.into())?;
+        self.mark_dirty(base, FileKind::Log, file);
+        self.cut_indexes(files, base, offset)?;
+        let segment = &mut self.segments[at];
+        segment.size = position;
+        if position == 0 {
+            segment.first_timestamp = None;
+            segment.created = now;
+        }
+        self.read_active(files, at)
+    }
+
+    fn cut_indexes(
+        &mut self,
+        files: &mut FilePool,
+        base: Offset,
+        offset: Offset,
+    ) -> Result<(), StorageError> {
+        let file = self.existing_file(files, base, FileKind::OffsetIndex)?;
+        let below = |entry: &[u8; 8]| OffsetEntry::decode(*entry, base).offset < offset;
+        let count = self.active.offsets.count_while(file.as_deref(), below)?;
+        self.active.offsets.cut_to(count);
+        let file = self.existing_file(files, base, FileKind::TimeIndex)?;
+        let below = |entry: &[u8; 12]| LargestTimestamp::decode(*entry, base).offset < offset;
+        let count = self.active.times.count_while(file.as_deref(), below)?;
+        self.active.times.cut_to(count);
+        // So that what is read back below is what counts.
+        self.seal_index_files(files)?;
+        let aborted = self.read_transaction_index(files, base)?;
+        if let Some(file) = self.existing_file(files, base, FileKind::TransactionIndex)? {
+            let kept = aborted.iter().take_while(|aborted| aborted.last_offset < offset).count();
+            file.set_len((kept * crate::transaction_index::ENTRY_BYTES) as u64)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the last segment, at `at`, the active one: reads what is remembered of it from its files.
+    pub(super) fn read_active(&mut self, files: &mut FilePool, at: usize) -> Result<(), StorageError> {
+        let base = self.segments[at].base;
+        let size = self.segments[at].size;
+        let offsets = self.sealed_entries::<8>(files, base, FileKind::OffsetIndex)?;
+        let times = self.sealed_entries::<12>(files, base, FileKind::TimeIndex)?;
+        let mut last_position = 0;
+        let mut last_time = TimestampMs::NONE;
+        if let (Some(file), Some(last)) =
+            (self.existing_file(files, base, FileKind::OffsetIndex)?, offsets.count().checked_sub(1))
+            && let Some(entry) = offsets.get(Some(&*file), last)?
+        {
+            last_position = OffsetEntry::decode(entry, base).position.min(size);
+        }
+        if let (Some(file), Some(last)) =
+            (self.existing_file(files, base, FileKind::TimeIndex)?, times.count().checked_sub(1))
+            && let Some(entry) = times.get(Some(&*file), last)?
+        {
+            last_time = LargestTimestamp::decode(entry, base).timestamp;
+        }
+        self.active = Active { offsets, times, last_time, since_entry: size - last_position };
+        self.segments[at].largest = None;
+        let largest = self.largest_timestamp(files, at)?;
+        self.segments[at].largest = Some(largest);
+        Ok(())
+    }
+
+    /// Drops everything; the log begins and ends at `offset`. The same holds of checkpoints as for [`Log::truncate_to`].
+    pub fn truncate_fully_and_start_at(
+        &mut self,
+        files: &mut FilePool,
+        offset: Offset,
+        now: TimestampMs,
+    ) -> Result<Option<DelayedDelete>, StorageError> {
+        self.check_writable()?;
+        self.given_up_from(offset);
+        self.epochs_changed |= !self.epochs.entries().is_empty();
+        self.epochs.clear();
+        self.start = offset;
+        self.end = offset;
+        self.recovery_point = offset;
+        if !self.is_on_disk() {
+            return Ok(None);
+        }
+        self.change(|log| {
+            let gone: Vec<Offset> = log.segments.drain(..).map(|segment| segment.base).collect();
+            let delete = log.set_aside(files, &gone, now)?;
+            log.remove_snapshots(files, |_| true)?;
+            log.begin_segment(files, offset, now)?;
+            Ok(delete)
+        })
+    }
+
+    /// Moves the start up to `offset` (DeleteRecords; at most the high watermark, which the caller has checked). Returns
+    /// whether it moved; the bytes go with the next [`Log::delete_old_segments`], and the directory's log-start checkpoint
+    /// has to name it.
+    pub fn advance_start(&mut self, offset: Offset) -> bool {
+        let offset = offset.min(self.end);
+        if offset <= self.start {
+            return false;
+        }
+        self.start = offset;
+        self.epochs_changed |= self.epochs.truncate_from_start(offset);
+        true
+    }
+
+    /// Renames the files of segments to `.deleted`, snapshots at their bases included.
+    pub(super) fn set_aside(
+        &mut self,
+        files: &mut FilePool,
+        bases: &[Offset],
+        now: TimestampMs,
+    ) -> Result<Option<DelayedDelete>, StorageError> {
+        let mut gone = Vec::new();
+        let dir = self.place.dir();
+        for &base in bases {
+            files.close_segment(self.id, base);
+            self.forget_dirty(base);
+            for kind in FileKind::ALL {
+                gone.extend(set_file_aside(files, &offset_path(&dir, base, kind.suffix()))?);
+            }
+            gone.extend(set_file_aside(files, &offset_path(&dir, base, segment::SNAPSHOT))?);
+        }
+        if gone.is_empty() {
+            return Ok(None);
+        }
+        self.dirty.dir = true;
+        Ok(Some(DelayedDelete { due: now.plus(self.config.file_delete_delay_ms), files: gone }))
+    }
+}
+
+fn set_file_aside(files: &FilePool, path: &Path) -> Result<Option<PathBuf>, StorageError> {
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(segment::DELETED);
+    let aside = PathBuf::from(aside);
+    match files.disk().rename(path, &aside) {
+        Ok(()) => Ok(Some(aside)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}

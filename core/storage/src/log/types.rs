@@ -1,0 +1,144 @@
+//! What goes into a log's calls and comes out of them: places, results, tickets.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use barnabas_base::{LeaderEpoch, Offset, TimestampMs, TopicId, TopicPartition};
+use bytes::Bytes;
+
+use crate::batch::HEADER_BYTES;
+use crate::disk::DiskFile;
+
+/// Where a log lies: `root/topic-partition`.
+#[derive(Debug, Clone)]
+pub struct LogPlace {
+    /// The log directory (an entry of `log.dirs`).
+    pub root: Arc<Path>,
+    pub topic_partition: TopicPartition,
+    /// Goes into `partition.metadata`; zero: no such file is written (`__cluster_metadata`).
+    pub topic_id: TopicId,
+}
+
+impl LogPlace {
+    /// The partition's directory.
+    pub fn dir(&self) -> PathBuf {
+        self.root.join(self.topic_partition.to_string())
+    }
+}
+
+/// What is known about a log from its directory's checkpoints.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenFrom {
+    /// The directory was shut down cleanly: nothing is checked batch by batch.
+    pub clean: bool,
+    /// From `recovery-point-offset-checkpoint`; 0 where it has no entry.
+    pub recovery_point: Offset,
+    /// From `log-start-offset-checkpoint`; 0 where it has no entry.
+    pub log_start: Offset,
+}
+
+/// What opening a log found and did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Opened {
+    /// The unsynced tail that was cut.
+    pub cut: Option<TailCut>,
+    /// Files whose contents were rebuilt from the segments.
+    pub rebuilt: Vec<PathBuf>,
+    /// Leftovers of interrupted work that were removed.
+    pub removed: Vec<PathBuf>,
+}
+
+/// A tail that was cut off, since it was never synced and is not whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TailCut {
+    pub file: PathBuf,
+    /// The first byte that was cut.
+    pub position: u64,
+    /// Bytes that went, later segments included.
+    pub bytes: u64,
+    /// The log's new end.
+    pub end: Offset,
+    pub why: &'static str,
+}
+
+/// Bytes to append, validated and numbered.
+#[derive(Debug, Clone)]
+pub enum AppendBytes {
+    /// One or more whole batches.
+    Whole(Bytes),
+    /// One batch whose header was written anew, apart from its records.
+    Split { header: [u8; HEADER_BYTES], body: Bytes },
+}
+
+impl From<Bytes> for AppendBytes {
+    fn from(batches: Bytes) -> Self {
+        Self::Whole(batches)
+    }
+}
+
+/// What an append did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Appended {
+    /// The log's new end: the offset after the last record.
+    pub end: Offset,
+    pub bytes: u64,
+    /// A new segment was begun here: a good time for [`crate::Log::write_producer_snapshot`].
+    pub rolled: Option<Offset>,
+}
+
+/// A place in the files: for `sendfile`, and as a hint for the next read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogPosition {
+    pub segment: Offset,
+    pub position: u32,
+}
+
+/// Whole batches, the first of which holds the offset that was asked for.
+#[derive(Debug, Clone)]
+pub struct BatchesRead {
+    pub records: Bytes,
+    /// The offset after the last batch in `records`; the requested offset where there is none.
+    pub next_offset: Offset,
+    /// Where `records` lies on disk.
+    pub position: Option<LogPosition>,
+    /// More bytes than were asked for are needed to return even the first batch, and `at_least_one` was not set.
+    pub first_batch_too_large: bool,
+}
+
+/// What must be synced before the log is durable up to `ticket.end()`.
+#[derive(Debug, Clone)]
+pub struct Dirty {
+    pub files: Vec<Arc<dyn DiskFile>>,
+    /// Synced after the files, with [`crate::Disk::sync_dir`].
+    pub dirs: Vec<PathBuf>,
+    pub ticket: SyncTicket,
+}
+
+/// Names a state of the log; handed back with [`crate::Log::mark_synced`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SyncTicket {
+    pub(super) end: Offset,
+    pub(super) generation: u32,
+}
+
+impl SyncTicket {
+    /// All records below this are durable once the sync has succeeded.
+    pub fn end(self) -> Offset {
+        self.end
+    }
+}
+
+/// Files that are out of use (renamed to `.deleted`) and to be removed `file.delete.delay.ms` later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DelayedDelete {
+    pub due: TimestampMs,
+    pub files: Vec<PathBuf>,
+}
+
+/// A record found by its timestamp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FoundTimestamp {
+    pub offset: Offset,
+    pub timestamp: TimestampMs,
+    pub leader_epoch: LeaderEpoch,
+}

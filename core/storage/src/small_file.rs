@@ -1,0 +1,34 @@
+//! Small files that are replaced as a whole, so that a reader finds the old or the new contents and nothing between.
+
+use std::path::Path;
+
+use crate::disk::{Disk, DiskError, OpenMode};
+
+/// More than any of these files holds; a larger one is no such file.
+const SMALL_BYTES_MAX: u64 = 1 << 30;
+
+/// The contents of `path`; `None` if it does not exist.
+pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Vec<u8>>, DiskError> {
+    let file = match disk.open(path, OpenMode::Read) {
+        Ok(file) => file,
+        Err(error) if error.is_not_found() => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let len = file.len()?.min(SMALL_BYTES_MAX) as usize;
+    Ok(Some(file.read_bytes(0, len)?.to_vec()))
+}
+
+/// Replaces `path` by `contents`: write beside it, sync, rename, sync the directory. Durable when it returns.
+///
+/// # Source
+/// Kafka `CheckpointFile.write`.
+pub(crate) fn replace(disk: &dyn Disk, path: &Path, contents: &[u8]) -> Result<(), DiskError> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".tmp");
+    let beside = Path::new(&beside);
+    let file = disk.open(beside, OpenMode::Truncate)?;
+    file.write_at(0, &[contents])?;
+    file.sync()?;
+    disk.rename(beside, path)?;
+    disk.sync_dir(path.parent().unwrap_or(Path::new("/")))
+}

@@ -1,0 +1,105 @@
+//! Walks the batches of a segment file from front to back, in reads of bounded size.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::batch::{BatchHeader, NoBatch};
+use crate::disk::{DiskError, DiskFile};
+
+/// Bytes per read: large enough that the calls do not matter, small enough for many logs to be opened at once.
+const CHUNK_BYTES: usize = 256 << 10;
+
+/// A position in a segment file, moving from batch to batch.
+#[derive(Debug)]
+pub(crate) struct Walker {
+    file: Arc<dyn DiskFile>,
+    position: u64,
+    end: u64,
+    with_records: bool,
+    chunk: Bytes,
+    chunk_at: u64,
+}
+
+/// What lies at the walker's position.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// `bytes` is the whole batch where the walker reads records, and empty where it does not.
+    Batch {
+        position: u64,
+        header: BatchHeader,
+        bytes: Bytes,
+    },
+    End,
+    /// No batch, up to the end of the file.
+    Bad {
+        position: u64,
+        why: &'static str,
+    },
+}
+
+impl Walker {
+    /// From `position`, where a batch begins, up to `end`. With `with_records`, each batch's bytes are read as well.
+    pub(crate) fn new(file: Arc<dyn DiskFile>, position: u64, end: u64, with_records: bool) -> Self {
+        Self { file, position, end, with_records, chunk: Bytes::new(), chunk_at: position }
+    }
+
+    pub(crate) fn step(&mut self) -> Result<Step, DiskError> {
+        let left = self.end.saturating_sub(self.position);
+        if left == 0 {
+            return Ok(Step::End);
+        }
+        let position = self.position;
+        let mut need = 1;
+        let header = loop {
+            self.load(need)?;
+            if self.loaded() < need {
+                return Ok(Step::Bad { position, why: "the file is shorter than it was" });
+            }
+            match BatchHeader::parse(&self.chunk[self.offset_in_chunk()..]) {
+                Ok(header) => break header,
+                Err(NoBatch::Short(more)) if more as u64 <= left => need = more,
+                Err(NoBatch::Short(_)) => {
+                    return Ok(Step::Bad { position, why: "the header is cut off" });
+                }
+                Err(NoBatch::Wrong(why)) => return Ok(Step::Bad { position, why }),
+            }
+        };
+        if u64::from(header.size) > left {
+            return Ok(Step::Bad { position, why: "the batch is cut off" });
+        }
+        let mut bytes = Bytes::new();
+        if self.with_records {
+            let size = header.size as usize;
+            self.load(size)?;
+            if self.loaded() < size {
+                return Ok(Step::Bad { position, why: "the file is shorter than it was" });
+            }
+            let from = self.offset_in_chunk();
+            bytes = self.chunk.slice(from..from + size);
+        }
+        self.position += u64::from(header.size);
+        Ok(Step::Batch { position, header, bytes })
+    }
+
+    fn offset_in_chunk(&self) -> usize {
+        (self.position - self.chunk_at) as usize
+    }
+
+    /// Bytes of the chunk from the position on.
+    fn loaded(&self) -> usize {
+        self.chunk.len().saturating_sub((self.position - self.chunk_at) as usize)
+    }
+
+    /// Makes at least `need` bytes from the position on available, where the file has them.
+    fn load(&mut self, need: usize) -> Result<(), DiskError> {
+        if self.position >= self.chunk_at && self.loaded() >= need {
+            return Ok(());
+        }
+        let left = self.end - self.position;
+        let len = (need.max(CHUNK_BYTES) as u64).min(left) as usize;
+        self.chunk = self.file.read_bytes(self.position, len)?;
+        self.chunk_at = self.position;
+        Ok(())
+    }
+}

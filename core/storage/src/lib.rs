@@ -28,6 +28,7 @@ mod index_file;
 mod log;
 mod log_config;
 mod log_dir;
+mod memory_disk;
 mod meta_properties;
 mod offset_checkpoint;
 mod offset_index;
@@ -50,6 +51,7 @@ pub use log::{
 };
 pub use log_config::{CleanupPolicy, LogConfig};
 pub use log_dir::{LogDir, remove_dir};
+pub use memory_disk::{Faults, MemoryDisk};
 pub use meta_properties::MetaProperties;
 pub use producer_snapshot::ProducerEntry;
 pub use transaction_index::AbortedTransaction;

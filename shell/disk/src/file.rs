@@ -1,0 +1,116 @@
+//! One open file: positioned reads and gathered writes.
+
+use std::io::IoSlice;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use barnabas_storage::{DiskError, DiskErrorKind, DiskFile};
+use bytes::Bytes;
+use rustix::buffer::spare_capacity;
+use rustix::fs::{self, FallocateFlags};
+use rustix::io::{self, Errno};
+
+use crate::errors::failed;
+
+/// What one `pwritev` takes at most (`IOV_MAX`).
+const PARTS_MAX: usize = 1024;
+
+#[derive(Debug)]
+pub(crate) struct LinuxFile {
+    fd: OwnedFd,
+    path: PathBuf,
+}
+
+impl LinuxFile {
+    pub(crate) fn new(fd: OwnedFd, path: &Path) -> Self {
+        Self { fd, path: path.to_path_buf() }
+    }
+
+    fn write_slices(&self, mut position: u64, slices: &mut [IoSlice<'_>]) -> Result<(), DiskError> {
+        let mut rest = slices;
+        // Empty parts at the front would make a write of nothing look like one that got nowhere.
+        IoSlice::advance_slices(&mut rest, 0);
+        while !rest.is_empty() {
+            match io::pwritev(&self.fd, &rest[..rest.len().min(PARTS_MAX)], position) {
+                Ok(0) => return Err(DiskError::new("write", &*self.path, DiskErrorKind::Device)),
+                Ok(written) => {
+                    position += written as u64;
+                    IoSlice::advance_slices(&mut rest, written);
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(failed("write", &self.path)(error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl DiskFile for LinuxFile {
+    fn read_at(&self, position: u64, buffer: &mut [u8]) -> Result<usize, DiskError> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match io::pread(&self.fd, &mut buffer[filled..], position + filled as u64) {
+                Ok(0) => break,
+                Ok(got) => filled += got,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(failed("read", &self.path)(error)),
+            }
+        }
+        Ok(filled)
+    }
+
+    /// Reads into memory that was not cleared first.
+    fn read_bytes(&self, position: u64, len: usize) -> Result<Bytes, DiskError> {
+        let mut buffer = Vec::with_capacity(len);
+        while buffer.len() < len {
+            let at = position + buffer.len() as u64;
+            match io::pread(&self.fd, spare_capacity(&mut buffer), at) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(failed("read", &self.path)(error)),
+            }
+        }
+        // A vector may have more room than was asked for, and then more is read.
+        buffer.truncate(len);
+        Ok(Bytes::from(buffer))
+    }
+
+    fn write_at(&self, position: u64, parts: &[&[u8]]) -> Result<(), DiskError> {
+        match parts {
+            [] => Ok(()),
+            [one] => self.write_slices(position, &mut [IoSlice::new(one)]),
+            [one, two] => self.write_slices(position, &mut [IoSlice::new(one), IoSlice::new(two)]),
+            many => {
+                let mut slices: Vec<IoSlice<'_>> = many.iter().map(|part| IoSlice::new(part)).collect();
+                self.write_slices(position, &mut slices)
+            }
+        }
+    }
+
+    fn sync(&self) -> Result<(), DiskError> {
+        // Not tried again, interrupted or not: a failed sync is final.
+        fs::fdatasync(&self.fd).map_err(failed("sync", &self.path))
+    }
+
+    fn set_len(&self, len: u64) -> Result<(), DiskError> {
+        fs::ftruncate(&self.fd, len).map_err(failed("resize", &self.path))
+    }
+
+    fn len(&self) -> Result<u64, DiskError> {
+        let stat = fs::fstat(&self.fd).map_err(failed("look at", &self.path))?;
+        Ok(stat.st_size as u64)
+    }
+
+    fn allocate(&self, len: u64) -> Result<(), DiskError> {
+        match fs::fallocate(&self.fd, FallocateFlags::KEEP_SIZE, 0, len) {
+            // A file system that cannot set room aside writes without.
+            Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
+            Err(error) => Err(failed("allocate", &self.path)(error)),
+        }
+    }
+
+    fn raw_fd(&self) -> Option<i32> {
+        Some(self.fd.as_raw_fd())
+    }
+}

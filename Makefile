@@ -8,7 +8,7 @@ help: ## this list
 
 run: ## build, start one node on loopback with data in ./barnabas-data
 	@$(CARGO) build --release --locked -p barnabas
-	@exec target/release/barnabas server --first-steps
+	@exec target/release/barnabas server
 
 test: ## everything that CI runs
 	@lab/test

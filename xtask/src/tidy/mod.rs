@@ -65,5 +65,7 @@ fn is_generated(path: &Path) -> bool {
 fn is_test(path: &Path) -> bool {
     path.components().any(|part| {
         part.as_os_str() == "tests" || part.as_os_str() == "benches" || part.as_os_str() == "fuzz"
-    }) || path.file_stem().is_some_and(|stem| stem == "tests" || stem.to_string_lossy().ends_with("_tests"))
+    }) || path.file_stem().is_some_and(|stem| {
+        stem == "tests" || stem == "testing" || stem.to_string_lossy().ends_with("_tests")
+    })
 }

@@ -6,10 +6,10 @@
 //!
 //! Always true: a batch that comes out lies wholly inside the input, as a slice of it; the input is not copied.
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 use super::header::{HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC_AT};
-use super::{BatchError, BatchHeader, Records, check_crc, compression};
+use super::{BatchError, BatchHeader, Records, compression};
 
 /// One v2 batch: its bytes and what its header says.
 #[derive(Debug, Clone)]
@@ -45,10 +45,16 @@ impl Batch {
         self.bytes.slice(HEADER_BYTES..)
     }
 
+    /// Header and records, taken apart.
+    pub fn into_parts(mut self) -> (BatchHeader, Bytes) {
+        self.bytes.advance(HEADER_BYTES);
+        (self.header, self.bytes)
+    }
+
     /// # Errors
     /// [`BatchError::Crc`] where the stored CRC is not that of the bytes.
     pub fn check_crc(&self) -> Result<(), BatchError> {
-        check_crc(&self.bytes)
+        self.header.check_crc(&self.bytes)
     }
 
     /// The records, inflated if need be: up to [`compression::inflated_limit`] bytes of memory. Uncompressed records

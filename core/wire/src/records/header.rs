@@ -212,9 +212,7 @@ impl BatchHeader {
 /// # Errors
 /// [`BatchError::Crc`] where they differ, or whatever [`BatchHeader::parse`] says.
 pub fn check_crc(batch: &[u8]) -> Result<(), BatchError> {
-    let header = BatchHeader::parse(batch)?;
-    let computed = crc::crc32c(&batch[ATTRIBUTES_AT..]);
-    if computed == header.crc { Ok(()) } else { Err(BatchError::Crc { stored: header.crc, computed }) }
+    BatchHeader::parse(batch)?.check_crc(batch)
 }
 
 /// Numbers a received batch where it lies: base offset and leader epoch, and with `append_time` the broker's timestamp,
@@ -249,6 +247,12 @@ pub(super) fn number(
 }
 
 impl BatchHeader {
+    /// Compares this header's CRC with that of `batch`, the bytes that it was read from.
+    pub(super) fn check_crc(&self, batch: &[u8]) -> Result<(), BatchError> {
+        let computed = crc::crc32c(&batch[ATTRIBUTES_AT..]);
+        if computed == self.crc { Ok(()) } else { Err(BatchError::Crc { stored: self.crc, computed }) }
+    }
+
     /// Sets who dates the records and the newest date, and makes the CRC right again without reading the records.
     pub(super) fn set_max_timestamp(
         &mut self,

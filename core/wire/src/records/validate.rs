@@ -25,9 +25,7 @@ use barnabas_base::{DurationMs, ErrorCode, LeaderEpoch, Offset, TimestampMs};
 use bytes::Bytes;
 
 use super::header::{HEADER_BYTES, MAGIC_AT, number};
-use super::{
-    Batch, BatchError, BatchHeader, Codec, Compression, Entry, Message, TimestampType, check_crc, entries,
-};
+use super::{Batch, BatchError, BatchHeader, Codec, Compression, Entry, Message, TimestampType, entries};
 
 mod convert;
 mod records;
@@ -200,18 +198,17 @@ pub struct Validated {
 /// # Errors
 /// [`Refusal`], with Kafka's code. The records are as they were.
 pub fn validate_produce(records: Bytes, rules: &Rules) -> Result<Option<Validated>, Refusal> {
-    if rules.origin == BatchOrigin::Client && rules.produce_version >= 3 {
-        check_shape(&records, rules.produce_version)?;
-    }
-    let Some(first) = check_entries(&records, rules)? else { return Ok(None) };
-    let validated = match first {
-        Entry::Batch(batch) => {
-            if entries(records).nth(1).is_some() {
-                return Err(Refusal::invalid("more than one batch for one partition"));
-            }
-            records::validate_batch(batch, rules)?
+    let validated = if rules.origin == BatchOrigin::Client && rules.produce_version >= 3 {
+        let batch = only_batch(records, rules.produce_version)?;
+        check_batch(&batch, rules)?;
+        records::validate_batch(batch, rules)?
+    } else {
+        match check_entries(&records, rules)? {
+            None => return Ok(None),
+            Some(Entry::Message(_)) => convert::convert(records, rules)?,
+            Some(Entry::Batch(_)) if entries(records.clone()).nth(1).is_some() => return Err(more_than_one()),
+            Some(Entry::Batch(batch)) => records::validate_batch(batch, rules)?,
         }
-        Entry::Message(_) => convert::convert(records, rules)?,
     };
     let size = validated.batch.size_bytes();
     if validated.rebuilt {
@@ -225,8 +222,8 @@ pub fn validate_produce(records: Bytes, rules: &Rules) -> Result<Option<Validate
 }
 
 /// From version 3 on: exactly one batch, of format 2, and zstd only from version 7 on.
-fn check_shape(records: &Bytes, version: i16) -> Result<(), Refusal> {
-    let mut walk = entries(records.clone());
+fn only_batch(records: Bytes, version: i16) -> Result<Batch, Refusal> {
+    let mut walk = entries(records);
     let Some(first) = walk.next() else {
         return Err(Refusal::invalid("no record batch for the partition"));
     };
@@ -240,10 +237,14 @@ fn check_shape(records: &Bytes, version: i16) -> Result<(), Refusal> {
         return Err(Refusal::new(ErrorCode::UnsupportedCompressionType, message));
     }
     match walk.next() {
-        None => Ok(()),
-        Some(Ok(_)) => Err(Refusal::invalid("more than one batch for one partition")),
+        None => Ok(batch),
+        Some(Ok(_)) => Err(more_than_one()),
         Some(Err(error)) => Err(Refusal::corrupt(&error)),
     }
+}
+
+fn more_than_one() -> Refusal {
+    Refusal::invalid("more than one batch for one partition")
 }
 
 /// Checks offset, size and CRC of every entry; the first one comes back. Bytes after the last whole entry are not looked
@@ -253,16 +254,7 @@ fn check_entries(records: &Bytes, rules: &Rules) -> Result<Option<Entry>, Refusa
     for entry in entries(records.clone()) {
         let entry = entry.map_err(|error| Refusal::corrupt(&error))?;
         match &entry {
-            Entry::Batch(batch) => {
-                let base = batch.header().base_offset;
-                if rules.origin == BatchOrigin::Client && base != Offset::ZERO {
-                    return Err(Refusal::invalid(format!(
-                        "base offset of a produced batch is {base}, not 0"
-                    )));
-                }
-                check_size(batch.bytes().len(), rules)?;
-                check_crc(batch.bytes()).map_err(|error| Refusal::corrupt(&error))?;
-            }
+            Entry::Batch(batch) => check_batch(batch, rules)?,
             Entry::Message(bytes) => {
                 check_size(bytes.len(), rules)?;
                 let message = Message::parse(bytes.clone()).map_err(|error| Refusal::corrupt(&error))?;
@@ -272,6 +264,16 @@ fn check_entries(records: &Bytes, rules: &Rules) -> Result<Option<Entry>, Refusa
         first.get_or_insert(entry);
     }
     Ok(first)
+}
+
+/// Base offset, size and CRC of one batch, in this order.
+fn check_batch(batch: &Batch, rules: &Rules) -> Result<(), Refusal> {
+    let base = batch.header().base_offset;
+    if rules.origin == BatchOrigin::Client && base != Offset::ZERO {
+        return Err(Refusal::invalid(format!("base offset of a produced batch is {base}, not 0")));
+    }
+    check_size(batch.bytes().len(), rules)?;
+    batch.check_crc().map_err(|error| Refusal::corrupt(&error))
 }
 
 fn check_size(size: usize, rules: &Rules) -> Result<(), Refusal> {

@@ -20,7 +20,8 @@ pub(super) fn validate_batch(batch: Batch, rules: &Rules) -> Result<Validated, R
     let source = header.attributes.codec().map_err(|error| Refusal::invalid(error.to_string()))?;
     let target = target_compression(source, header.attributes, rules);
     if target.codec == source && !must_see_records(&header, rules) {
-        let mut ready = ReadyBatch { header, body: batch.body() };
+        let (header, body) = batch.into_parts();
+        let mut ready = ReadyBatch { header, body };
         if rules.timestamp_type == TimestampType::LogAppendTime {
             ready.header.set_max_timestamp(TimestampType::LogAppendTime, rules.now, ready.body.len());
         }

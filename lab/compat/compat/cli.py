@@ -9,23 +9,25 @@ import tempfile
 import time
 from pathlib import Path
 
-from . import fetch, suite
+from . import fetch, node, suite, tools
 from .scenarios import SCENARIOS
 from .server import Apache, Barnabas
 from .table import explained, print_differences, print_failures, print_skips, print_table
 
-# Against Apache Kafka 3.9 only the clients that Kafka 4 no longer takes are of interest.
-OLD = ("java-0.9", "deb-kafka-py", "deb-rdkafka", "kcat")
+# Apache Kafka 4 refuses these clients (KIP-896): they are compared with the last Kafka that took them.
+REFUSED_BY_KAFKA_4 = ("java-0.9",)
 
 
 def arguments(words):
     parser = argparse.ArgumentParser(prog="lab/compat/run", description="Real Kafka clients against a fresh node, as one table.")
     parser.add_argument("--quick", action="store_true", help="the subset that `make test` runs (Barnabas alone)")
     parser.add_argument("--full", action="store_true", help="everything, with Apache Kafka beside it")
-    parser.add_argument("--peers", help="barnabas,kafka,kafka-3 (default: barnabas; with --full barnabas,kafka)")
+    parser.add_argument("--peers", help="barnabas,kafka,kafka-3 (default: barnabas; with --full all three)")
     parser.add_argument("--clients", help="rows, by name, separated by commas")
     parser.add_argument("--scenarios", help="columns, by name, separated by commas")
+    parser.add_argument("--tools", help="Apache's tools, by name (kafka-topics,…), separated by commas")
     parser.add_argument("--no-tools", action="store_true", help="leave Apache's command-line tools out")
+    parser.add_argument("--no-node", action="store_true", help="leave restart, kill -9 and the files out")
     parser.add_argument("--jobs", type=int, default=0, help="cells at a time (default: twice the cores)")
     parser.add_argument("--binary", help="the barnabas program (default: the newest of target/release and target/debug)")
     parser.add_argument("--keep", action="store_true", help="keep data and logs")
@@ -51,8 +53,8 @@ def make_server(peer, directory, options):
 
 def run_peer(peer, options, rows, names, workspace):
     server = make_server(peer, workspace / peer, options)
-    if peer == "kafka-3":
-        rows = [row for row in rows if row.name in OLD]
+    if options.full and peer.startswith("kafka"):
+        rows = [row for row in rows if (row.name in REFUSED_BY_KAFKA_4) == (peer == "kafka-3")]
     logs = fetch.LOGS / peer
     shutil.rmtree(logs, ignore_errors=True)
     logs.mkdir(parents=True)
@@ -66,7 +68,14 @@ def run_peer(peer, options, rows, names, workspace):
         server.start()
         print(f"{server.label} answers on {server.address} after {server.ready_after:.2f} s", flush=True)
         jobs = options.jobs or 2 * (os.cpu_count() or 2)
-        results = suite.run_all(rows, names, server, logs, jobs, progress=progress)
+        more, judges = [], None
+        if not options.no_tools and peer != "kafka-3":
+            more, judges = tools.cells(server, options.quick, logs, workspace, options.tools and options.tools.split(","))
+        results = suite.run_all(rows, names, server, logs, jobs, more, progress)
+        if judges:
+            judges.close()
+        if not options.no_node and peer != "kafka-3":
+            results |= node.run(server, peer, logs, progress)
         print(f"{server.label}: {len(results)} cells in {time.monotonic() - begun:.0f} s", flush=True)
         return server.label, results
     finally:
@@ -78,7 +87,7 @@ def main(words):
     options = arguments(words)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(130))
-    peers = (options.peers or ("barnabas,kafka" if options.full else "barnabas")).split(",")
+    peers = (options.peers or ("barnabas,kafka,kafka-3" if options.full else "barnabas")).split(",")
     rows = suite.clients()
     if options.clients:
         rows = [row for row in rows if row.name in options.clients.split(",")]
@@ -94,6 +103,9 @@ def main(words):
         columns = {}
         for peer in peers:
             label, columns[peer] = run_peer(peer, options, rows, names, workspace)
+        if "kafka" in columns and "kafka-3" in columns:
+            columns["kafka"] |= columns.pop("kafka-3")
+            peers = [peer for peer in peers if peer != "kafka-3"]
         return report(peers, columns, rows, names)
     except fetch.Missing as missing:
         print(f"compat: {missing}")

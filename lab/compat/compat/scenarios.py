@@ -11,6 +11,8 @@ import time
 from .driver import Failure, NotInClient, Refusal, until
 
 SCENARIOS = {}
+# Timestamps that scenarios give: an hour old, since retention deletes what is older than its limit.
+RECENT = int(time.time() - 3600) * 1000
 
 
 def scenario(name, quick=True):
@@ -254,7 +256,7 @@ def log_append(cell):
 def seek_time(cell):
     topic = cell.topic(2)
     client = cell.client()
-    base = 1700000000000
+    base = RECENT
     records = [{"p": n % 2, "k": None, "v": f"at {n}", "t": base + n * 1000} for n in range(100)]
     client.produce(topic, records)
     read = client.fetch(topic, [0, 1], 41, {"ts": base + 59500}, timeout_ms=2500)

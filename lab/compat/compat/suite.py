@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import fetch
-from .driver import Driver, Failure, NotInClient, Refusal
+from .driver import Driver, Failure, NotInClient, Refusal, until
 from .proxy import CuttingProxy
 from .scenarios import SCENARIOS
 
@@ -105,7 +105,15 @@ class Cell:
     def topic(self, partitions, config=None):
         name = self.name("t")
         self.judge.call("create_topic", name=name, partitions=partitions, config=config or {})
+        # The topic is made before every broker knows of it: some clients give up on a topic too new.
+        until(lambda: self.known(name, partitions), 10, f"topic {name} known to the broker")
         return name
+
+    def known(self, name, partitions):
+        try:
+            return [leader for leader in self.judge.call("describe_topic", name=name)["leaders"] if leader >= 0] == [1] * partitions
+        except Refusal:
+            return False
 
     def client(self, through_proxy=False):
         port = self.server.proxy_port if through_proxy else self.server.port

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from .suite import FAIL, PASS, SKIP
+from .tools import TOOLS
 
 NAMES = {"barnabas": "Barnabas", "kafka": "Apache Kafka", "kafka-3": "Apache Kafka 3.9"}
 
@@ -46,16 +47,23 @@ def print_table(rows, names, first, other, peers):
     cells = {(row.name, name): _mark(first.get((row.name, name)), other.get((row.name, name)) if other is not None else None)
              for row in rows for name in names}
     widths = [max(len(h), len(v), *(len(cells[h, name]) for name in names)) for h, v in zip(headings, versions)]
-    print("  ".join(["scenario".ljust(width), *(h.ljust(w) for h, w in zip(headings, widths))]))
-    print("  ".join(["".ljust(width), *(v.ljust(w) for v, w in zip(versions, widths))]))
-    for name in names:
+    if rows:
+        print("  ".join(["scenario".ljust(width), *(h.ljust(w) for h, w in zip(headings, widths))]))
+        print("  ".join(["".ljust(width), *(v.ljust(w) for v, w in zip(versions, widths))]))
+    for name in names if rows else ():
         print("  ".join([name.ljust(width), *(cells[h, name].ljust(w) for h, w in zip(headings, widths))]).rstrip())
     for tool in dict.fromkeys(tools):
         print()
         print(tool)
-        for (row, column), result in first.items():
+        for (row, column), result in sorted(first.items(), key=lambda entry: order(entry[0][1])):
             if row == tool:
-                print(f"  {column.ljust(34)} {_mark(result, other.get((row, column)) if other is not None else None)}")
+                mark = _mark(result, other.get((row, column)) if other is not None else None)
+                print(f"  {column.ljust(38)} {mark.ljust(8)} {result.reason if result.status == PASS else ''}".rstrip())
+
+
+def order(column):
+    names = list(TOOLS)
+    return names.index(column) if column in names else len(names)
 
 
 def print_failures(peers, columns):

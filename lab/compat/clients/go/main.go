@@ -5,10 +5,12 @@ import (
 	"bufio"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"os"
 	"sort"
 	"strconv"
@@ -47,6 +49,7 @@ type command struct {
 	Number    int               `json:"partitions"`
 	Set       map[string]string `json:"set"`
 	Delete    []string          `json:"delete"`
+	Ends      map[int32]int64   `json:"ends"`
 	Upto      map[string]int64  `json:"upto"`
 }
 
@@ -132,6 +135,8 @@ func run(c command) (any, error) {
 		return produce(c)
 	case "fetch":
 		return fetch(c)
+	case "digest":
+		return digest(c)
 	case "join":
 		return nil, join(c)
 	case "commit":
@@ -337,6 +342,61 @@ func fetch(c command) (any, error) {
 		})
 	}
 	return object{"recs": recs}, nil
+}
+
+type partitionDigest struct {
+	first, last, count, gaps int64
+	sum                      uint64
+	whole                    hash.Hash
+}
+
+func digest(c command) (any, error) {
+	assign, digests, left := map[int32]kgo.Offset{}, map[int32]*partitionDigest{}, map[int32]int64{}
+	for _, p := range c.Parts {
+		assign[p] = kgo.NewOffset().AtStart()
+		digests[p] = &partitionDigest{first: -1, last: -1, whole: sha256.New()}
+		if c.Ends[p] > 0 {
+			left[p] = c.Ends[p]
+		}
+	}
+	cl, err := kgo.NewClient(kgo.SeedBrokers(bootstrap), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{c.Topic: assign}),
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()), kgo.FetchMaxWait(200*time.Millisecond))
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	deadline, cancel := context.WithTimeout(ctx, time.Duration(c.TimeoutMs)*time.Millisecond)
+	defer cancel()
+	for len(left) > 0 && deadline.Err() == nil {
+		fetches := cl.PollFetches(deadline)
+		for _, e := range fetches.Errors() {
+			if !errors.Is(e.Err, context.DeadlineExceeded) {
+				return nil, e.Err
+			}
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			d := digests[r.Partition]
+			if d.count == 0 {
+				d.first = r.Offset
+			} else if r.Offset != d.last+1 {
+				d.gaps++
+			}
+			d.last = r.Offset
+			d.count++
+			d.whole.Write(r.Value)
+			d.whole.Write([]byte{'\n'})
+			one := sha256.Sum256(r.Value)
+			d.sum += binary.BigEndian.Uint64(one[:8])
+			if r.Offset+1 >= left[r.Partition] {
+				delete(left, r.Partition)
+			}
+		})
+	}
+	out := map[int32]object{}
+	for p, d := range digests {
+		out[p] = object{"first": d.first, "last": d.last, "count": d.count, "gaps": d.gaps, "sha": hex.EncodeToString(d.whole.Sum(nil)), "sum": strconv.FormatUint(d.sum, 10)}
+	}
+	return out, nil
 }
 
 func join(c command) error {

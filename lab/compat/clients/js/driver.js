@@ -138,6 +138,51 @@ const ops = {
     return { recs }
   },
 
+  async digest (c) {
+    const group = 'compat-digest-' + process.pid + '-' + Date.now()
+    const consumer = kafka.consumer({ groupId: group, maxBytesPerPartition: 4194304, maxWaitTimeInMs: 200 })
+    await consumer.connect()
+    const digests = {}
+    const left = {}
+    for (const p of c.parts) {
+      digests[p] = { first: -1, last: -1, count: 0, gaps: 0, sum: 0n, whole: createHash('sha256') }
+      if (c.ends[p] > 0) left[p] = c.ends[p]
+    }
+    try {
+      await consumer.subscribe({ topics: [c.topic], fromBeginning: true })
+      let enough
+      const full = new Promise(resolve => { enough = resolve })
+      await consumer.run({
+        autoCommit: false,
+        eachBatch: async ({ batch, heartbeat }) => {
+          const d = digests[batch.partition]
+          for (const m of batch.messages) {
+            const offset = Number(m.offset)
+            const value = m.value || Buffer.alloc(0)
+            if (d.count === 0) d.first = offset
+            else if (offset !== d.last + 1) d.gaps++
+            d.last = offset
+            d.count++
+            d.whole.update(value).update('\n')
+            d.sum = BigInt.asUintN(64, d.sum + createHash('sha256').update(value).digest().readBigUInt64BE(0))
+          }
+          await heartbeat()
+          if (d.last + 1 >= left[batch.partition]) delete left[batch.partition]
+          if (Object.keys(left).length === 0) enough()
+        }
+      })
+      let timer
+      const late = new Promise(resolve => { timer = setTimeout(resolve, c.timeout_ms) })
+      if (Object.keys(left).length > 0) await Promise.race([full, late])
+      clearTimeout(timer)
+    } finally {
+      await consumer.disconnect()
+    }
+    const out = {}
+    for (const [p, d] of Object.entries(digests)) out[p] = { ...d, sum: String(d.sum), whole: undefined, sha: d.whole.digest('hex') }
+    return out
+  },
+
   async offsets (c) {
     const a = await admin()
     const out = {}

@@ -5,7 +5,7 @@ import time
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition, OFFSET_BEGINNING, OFFSET_END
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
 
-from protocol import Client, Refused, Unsupported, payload, serve, shown
+from protocol import Client, Digest, Refused, Unsupported, payload, serve, shown
 
 ASSIGNORS = {"range": "range", "roundrobin": "roundrobin", "cooperative": "cooperative-sticky"}
 
@@ -103,6 +103,24 @@ class Confluent(Client):
                     records.append([message.partition(), message.offset(), message.timestamp()[1], shown(message.key()),
                                     shown(message.value()), headers])
             return {"recs": records}
+        finally:
+            consumer.close()
+
+    def op_digest(self, command):
+        consumer = self.reader(command)
+        try:
+            consumer.assign([TopicPartition(command["topic"], number, OFFSET_BEGINNING) for number in command["parts"]])
+            digests = {number: Digest() for number in command["parts"]}
+            left = {int(p): end for p, end in command["ends"].items() if end > 0}
+            deadline = time.monotonic() + command["timeout_ms"] / 1000
+            while left and time.monotonic() < deadline:
+                for message in consumer.consume(10000, timeout=0.2):
+                    if message.error():
+                        raise KafkaException(message.error())
+                    digests[message.partition()].add(message.offset(), message.value())
+                    if message.offset() + 1 >= left.get(message.partition(), 0):
+                        left.pop(message.partition(), None)
+            return {p: digest.told() for p, digest in digests.items()}
         finally:
             consumer.close()
 

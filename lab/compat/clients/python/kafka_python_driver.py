@@ -9,7 +9,7 @@ from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, Ne
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
-from protocol import Client, Refused, Unsupported, payload, serve, shown
+from protocol import Client, Digest, Refused, Unsupported, payload, serve, shown
 
 OLD = kafka.__version__.startswith("2.0")
 ASSIGNORS = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor}
@@ -122,6 +122,25 @@ class KafkaPython(Client):
                         headers = [[name, shown(value)] for name, value in m.headers or []]
                         records.append([m.partition, m.offset, m.timestamp, shown(m.key), shown(m.value), headers])
             return {"recs": records}
+        finally:
+            consumer.close()
+
+    def op_digest(self, command):
+        consumer = self.reader(command)
+        try:
+            partitions = [TopicPartition(command["topic"], number) for number in command["parts"]]
+            consumer.assign(partitions)
+            consumer.seek_to_beginning(*partitions)
+            digests = {number: Digest() for number in command["parts"]}
+            left = {int(p): end for p, end in command["ends"].items() if end > 0}
+            deadline = time.monotonic() + command["timeout_ms"] / 1000
+            while left and time.monotonic() < deadline:
+                for partition, batch in consumer.poll(timeout_ms=200, max_records=10000).items():
+                    for m in batch:
+                        digests[m.partition].add(m.offset, m.value)
+                    if batch[-1].offset + 1 >= left.get(partition.partition, 0):
+                        left.pop(partition.partition, None)
+            return {p: digest.told() for p, digest in digests.items()}
         finally:
             consumer.close()
 

@@ -44,6 +44,29 @@ def shown(data):
     return {"sha": hashlib.sha256(data).hexdigest()[:16], "len": len(data)}
 
 
+class Digest:
+    """What a partition holds, in few words: see `digest` in PROTOCOL.md."""
+
+    def __init__(self):
+        self.first = self.last = -1
+        self.count = self.gaps = self.sum = 0
+        self.whole = hashlib.sha256()
+
+    def add(self, offset, value):
+        if self.count == 0:
+            self.first = offset
+        elif offset != self.last + 1:
+            self.gaps += 1
+        self.last = offset
+        self.count += 1
+        self.whole.update(value or b"")
+        self.whole.update(b"\n")
+        self.sum = (self.sum + int.from_bytes(hashlib.sha256(value or b"").digest()[:8], "big")) % (1 << 64)
+
+    def told(self):
+        return {"first": self.first, "last": self.last, "count": self.count, "gaps": self.gaps, "sha": self.whole.hexdigest(), "sum": str(self.sum)}
+
+
 class Client:
     """Override the operations; `poll` is called over and over while `joined`."""
 

@@ -1,0 +1,320 @@
+"""Apache's command-line tools, as they come, each run as its own process against the node.
+
+A cell is one tool; it passes when everything that it was asked to do did it and said so, checked by
+what the tool printed and, where something changed, by asking another way.
+"""
+
+import re
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from . import fetch
+from .driver import Failure, NotInClient, Refusal
+from .scenarios import RECENT, expect, lines
+from .suite import FAIL, PASS, SKIP, Judges, Result
+
+TOOLS = {}
+PACKAGE = "org.apache.kafka.tools."
+# Where the name does not follow from the tool's.
+CLASSES = {
+    "topics": PACKAGE + "TopicCommand", "configs": "kafka.admin.ConfigCommand", "console-producer": PACKAGE + "ConsoleProducer",
+    "console-consumer": PACKAGE + "consumer.ConsoleConsumer", "consumer-groups": PACKAGE + "consumer.group.ConsumerGroupCommand",
+    "groups": PACKAGE + "GroupsCommand", "get-offsets": PACKAGE + "GetOffsetShell", "delete-records": PACKAGE + "DeleteRecordsCommand",
+    "log-dirs": PACKAGE + "LogDirsCommand", "producer-perf-test": PACKAGE + "ProducerPerformance",
+    "consumer-perf-test": PACKAGE + "ConsumerPerformance", "e2e-latency": PACKAGE + "EndToEndLatency",
+    "broker-api-versions": PACKAGE + "BrokerApiVersionsCommand", "metadata-quorum": PACKAGE + "MetadataQuorumCommand",
+    "features": PACKAGE + "FeatureCommand", "cluster": PACKAGE + "ClusterTool", "leader-election": PACKAGE + "LeaderElectionCommand",
+    "verifiable-producer": PACKAGE + "VerifiableProducer", "verifiable-consumer": PACKAGE + "VerifiableConsumer",
+    "dump-log": PACKAGE + "DumpLogSegments",
+}
+
+
+def tool(name, quick=True):
+    def add(function):
+        TOOLS["kafka-" + name] = function
+        function.quick = quick
+        return function
+    return add
+
+
+class Shell:
+    """Runs tools against one server, and knows an independent client."""
+
+    def __init__(self, server, judge, classpath, scratch):
+        self.server, self.judge, self.classpath, self.scratch = server, judge, classpath, scratch
+        self.bootstrap = ["--bootstrap-server", server.address]
+
+    def call(self, name, *words, given=None, timeout=60, code=0, connect=True):
+        """What the tool printed on both outputs; another exit code than `code` fails the cell."""
+        settings = fetch.HERE / "maven/log4j2.properties"
+        command = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Duser.timezone=UTC", f"-Dlog4j2.configurationFile={settings}",
+                   "-cp", self.classpath, CLASSES[name], *(self.bootstrap if connect else []), *words]
+        try:
+            done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=timeout, errors="replace")
+        except subprocess.TimeoutExpired:
+            raise Failure(f"kafka-{name} {' '.join(words)[:80]} did not end within {timeout} s") from None
+        said = done.stdout + done.stderr
+        if code is not None and done.returncode != code:
+            raise Failure(f"kafka-{name} {' '.join(words)[:80]}: exit {done.returncode}: {said.strip()[-220:]}")
+        return said
+
+    def file(self, text):
+        with tempfile.NamedTemporaryFile("w", dir=self.scratch, delete=False) as out:
+            out.write(text)
+        return out.name
+
+    def topic(self, name, partitions=1, **config):
+        self.judge.call("create_topic", name=name, partitions=partitions, config={key.replace("_", "."): value for key, value in config.items()})
+        return name
+
+
+def has(said, *patterns):
+    for pattern in patterns:
+        expect(re.search(pattern, said, re.M), f"expected /{pattern}/ in: {' | '.join(said.strip().splitlines())[-260:]}")
+
+
+@tool("topics")
+def topics(t):
+    has(t.call("topics", "--create", "--topic", "tool-topics", "--partitions", "3", "--replication-factor", "1", "--config", "retention.ms=777000"),
+        r"Created topic tool-topics\.")
+    expect("tool-topics" in t.call("topics", "--list").splitlines(), "not in --list")
+    has(t.call("topics", "--describe", "--topic", "tool-topics"),
+        r"^Topic: tool-topics\tTopicId: [\w-]{22}\tPartitionCount: 3\tReplicationFactor: 1\tConfigs: .*retention\.ms=777000",
+        r"Topic: tool-topics\tPartition: 2\tLeader: 1\tReplicas: 1\tIsr: 1")
+    t.call("topics", "--alter", "--topic", "tool-topics", "--partitions", "6")
+    has(t.call("topics", "--describe", "--topic", "tool-topics"), r"PartitionCount: 6")
+    has(t.call("topics", "--create", "--topic", "tool-topics", code=1), r"already exists")
+    has(t.call("topics", "--create", "--topic", "bad/name", code=1), r"(?i)illegal|invalid")
+    has(t.call("topics", "--create", "--topic", "tool-rf", "--replication-factor", "3", code=1), r"(?i)replication factor")
+    has(t.call("topics", "--create", "--topic", "tool-assigned", "--replica-assignment", "1,1"), r"Created topic")
+    expect(t.call("topics", "--describe", "--under-replicated-partitions").strip() == "", "under-replicated partitions on one node")
+    expect(t.call("topics", "--describe", "--unavailable-partitions").strip() == "", "unavailable partitions")
+    t.call("topics", "--delete", "--topic", "tool-topics")
+    time.sleep(0.3)
+    expect("tool-topics" not in t.call("topics", "--list").splitlines(), "still there after --delete")
+
+
+@tool("configs")
+def configs(t):
+    topic = t.topic("tool-configs")
+    entity = ["--entity-type", "topics", "--entity-name", topic]
+    has(t.call("configs", "--alter", *entity, "--add-config", "retention.ms=888000,cleanup.policy=[compact,delete]"), r"Completed updating config")
+    has(t.call("configs", "--describe", *entity), r"retention\.ms=888000 sensitive=false synonyms=\{DYNAMIC_TOPIC_CONFIG:retention\.ms=888000",
+        r"cleanup\.policy=compact,delete")
+    t.call("configs", "--alter", *entity, "--delete-config", "retention.ms")
+    expect("retention.ms=888000" not in t.call("configs", "--describe", *entity), "retention.ms is still set")
+    has(t.call("configs", "--describe", "--all", *entity), r"retention\.ms=604800000", r"max\.message\.bytes=1048588")
+    broker = ["--entity-type", "brokers", "--entity-name", "1"]
+    has(t.call("configs", "--describe", "--all", *broker), r"node\.id=1 ", r"log\.retention\.hours=168 ")
+    has(t.call("configs", "--alter", *broker, "--add-config", "log.cleaner.threads=2"), r"Completed updating config")
+    has(t.call("configs", "--describe", *broker), r"log\.cleaner\.threads=2 sensitive=false synonyms=\{DYNAMIC_BROKER_CONFIG:log\.cleaner\.threads=2")
+    t.call("configs", "--alter", *broker, "--delete-config", "log.cleaner.threads")
+    default = ["--entity-type", "brokers", "--entity-default"]
+    t.call("configs", "--alter", *default, "--add-config", "message.max.bytes=2000000")
+    has(t.call("configs", "--describe", *default), r"message\.max\.bytes=2000000")
+    t.call("configs", "--alter", *default, "--delete-config", "message.max.bytes")
+    has(t.call("configs", "--alter", *entity, "--add-config", "retention.ms=soon", code=1), r"(?i)invalid")
+
+
+@tool("configs (groups)", quick=False)
+def configs_groups(t):
+    group = ["--entity-type", "groups", "--entity-name", "tool-group-config"]
+    t.call("configs", "--alter", *group, "--add-config", "consumer.session.timeout.ms=50000")
+    has(t.call("configs", "--describe", *group), r"consumer\.session\.timeout\.ms=50000")
+
+
+@tool("console-producer")
+def console_producer(t):
+    topic = t.topic("tool-produce", 1)
+    text = "".join(f"line {n}\n" for n in range(1000))
+    t.call("console-producer", "--topic", topic, given=text)
+    read = t.judge.fetch(topic, [0], 1001, timeout_ms=3000)
+    expect([r.value for r in read] == [f"line {n}" for n in range(1000)], f"{len(read)} of 1000 lines, or another order")
+    topic = t.topic("tool-produce-keys", 1)
+    t.call("console-producer", "--topic", topic, "--compression-codec", "zstd", "--reader-property", "parse.key=true", "--reader-property", "parse.headers=true",
+           "--reader-property", "null.marker=NULL", given="h1:v1,h2:v2\tk1\tone\nh1:v1\tk2\tNULL\n")
+    read = t.judge.fetch(topic, [0], 2)
+    expect([(r.key, r.value, r.headers) for r in read] == [("k1", "one", [["h1", "v1"], ["h2", "v2"]]), ("k2", None, [["h1", "v1"]])], f"read {read}")
+
+
+@tool("console-consumer")
+def console_consumer(t):
+    topic = t.topic("tool-consume", 1)
+    t.judge.produce(topic, [{"p": 0, "k": f"k{n}", "v": f"v{n}", "t": RECENT + n, "h": [["a", str(n)]]} for n in range(50)])
+    said = t.call("console-consumer", "--topic", topic, "--from-beginning", "--max-messages", "50", "--group", "tool-console", *[word for name in (
+        "key", "offset", "partition", "timestamp", "headers") for word in ("--formatter-property", f"print.{name}=true")])
+    has(said, r"^CreateTime:%d\tPartition:0\tOffset:7\ta:7\tk7\tv7$" % (RECENT + 7), r"Processed a total of 50 messages")
+    said = t.call("console-consumer", "--topic", topic, "--partition", "0", "--offset", "45", "--max-messages", "5")
+    expect([line for line in said.splitlines() if re.fullmatch(r"v\d+", line)] == [f"v{n}" for n in range(45, 50)], f"from offset 45: {said[-200:]}")
+    said = t.call("console-consumer", "--include", "tool-consum.", "--from-beginning", "--max-messages", "1", "--isolation-level", "read_committed")
+    has(said, r"^v0$")
+    said = t.call("console-consumer", "--topic", "__consumer_offsets", "--from-beginning", "--timeout-ms", "4000", "--formatter",
+                  PACKAGE + "consumer.OffsetsMessageFormatter", code=None)
+    has(said, r'"group":"tool-console"')
+
+
+@tool("consumer-groups")
+def consumer_groups(t):
+    topic, group = t.topic("tool-groups", 2), "tool-group"
+    base = RECENT
+    t.judge.produce(topic, [{"p": n % 2, "k": None, "v": str(n), "t": base + 1000 * n} for n in range(100)])
+    t.call("console-consumer", "--topic", topic, "--group", group, "--from-beginning", "--max-messages", "100")
+    expect(group in t.call("consumer-groups", "--list").splitlines(), "not in --list")
+    has(t.call("consumer-groups", "--list", "--state"), rf"^{group} +Empty")
+    has(t.call("consumer-groups", "--describe", "--group", group), rf"^{group} +{topic} +1 +50 +50 +0 ")
+    has(t.call("consumer-groups", "--describe", "--group", group, "--state"), rf"^{group} .*Empty +0")
+    has(t.call("consumer-groups", "--describe", "--group", group, "--members"), r"has no active members")
+
+    def reset(*how):
+        t.call("consumer-groups", "--reset-offsets", "--group", group, "--topic", topic, *how, "--execute")
+        return t.judge.committed(group, topic, [0, 1])
+
+    has(t.call("consumer-groups", "--reset-offsets", "--group", group, "--topic", topic, "--to-earliest", "--dry-run"), rf"{group} +{topic} +0 +0")
+    expect(t.judge.committed(group, topic, [0, 1]) == {0: 50, 1: 50}, "--dry-run changed something")
+    for how, wanted in ((["--to-earliest"], {0: 0, 1: 0}), (["--shift-by", "7"], {0: 7, 1: 7}), (["--to-offset", "11"], {0: 11, 1: 11}),
+                        (["--to-datetime", time.strftime("%Y-%m-%dT%H:%M:%S.000", time.gmtime(base / 1000 + 20))], {0: 10, 1: 10}), (["--to-current"], {0: 10, 1: 10}),
+                        (["--by-duration", "PT1M"], {0: 50, 1: 50}), (["--to-latest"], {0: 50, 1: 50})):
+        got = reset(*how)
+        expect(got == wanted, f"reset {' '.join(how)}: {got}, expected {wanted}")
+    exported = t.call("consumer-groups", "--reset-offsets", "--group", group, "--topic", topic, "--to-offset", "33", "--export", "--dry-run")
+    plan = "".join(line.strip('"') + "\n" for line in exported.splitlines() if re.match(rf'"?{topic}"?,', line))
+    t.call("consumer-groups", "--reset-offsets", "--group", group, "--from-file", t.file(plan), "--execute")
+    expect(t.judge.committed(group, topic, [0, 1]) == {0: 33, 1: 33}, f"reset from a file: {t.judge.committed(group, topic, [0, 1])}")
+    has(t.call("consumer-groups", "--delete-offsets", "--group", group, "--topic", f"{topic}:1"), r"Successful")
+    expect(t.judge.committed(group, topic, [0, 1]) == {0: 33, 1: -1}, "the offset of partition 1 is still there")
+    has(t.call("consumer-groups", "--delete", "--group", group), r"successful")
+    expect(group not in t.call("consumer-groups", "--list").splitlines(), "still in --list after --delete")
+
+
+@tool("groups")
+def groups(t):
+    topic = t.topic("tool-groups-tool", 1)
+    t.judge.produce(topic, lines(3, 1))
+    t.call("console-consumer", "--topic", topic, "--group", "tool-listed", "--from-beginning", "--max-messages", "3")
+    has(t.call("groups", "--list"), r"^tool-listed +Classic +consumer")
+
+
+@tool("get-offsets")
+def get_offsets(t):
+    topic = t.topic("tool-offsets", 2)
+    base = RECENT
+    t.judge.produce(topic, [{"p": n % 2, "k": None, "v": str(n), "t": base + 1000 * n} for n in range(20)])
+    for at, wanted in (("latest", "10"), ("earliest", "0"), ("max-timestamp", "9"), (str(base + 5000), r"[23]"), ("earliest-local", "0")):
+        said = t.call("get-offsets", "--topic", topic, "--time", at)
+        has(said, rf"^{topic}:0:{wanted}$", rf"^{topic}:1:{wanted}$")
+
+
+@tool("delete-records")
+def delete_records(t):
+    topic = t.topic("tool-delete", 1)
+    t.judge.produce(topic, lines(30, 1))
+    plan = t.file(f'{{"version": 1, "partitions": [{{"topic": "{topic}", "partition": 0, "offset": 12}}]}}')
+    has(t.call("delete-records", "--offset-json-file", plan), rf"{topic}-0\s+low_watermark: 12")
+    expect(t.judge.offsets(topic, [0], "earliest") == {0: 12}, "the log does not start at 12")
+
+
+@tool("log-dirs")
+def log_dirs(t):
+    topic = t.topic("tool-dirs", 2)
+    t.judge.produce(topic, lines(100, 2))
+    said = t.call("log-dirs", "--describe", "--topic-list", topic)
+    has(said, rf'"partition":"{topic}-0","size":[1-9]\d*,"offsetLag":0,"isFuture":false', rf'"logDir":"{re.escape(str(t.server.data))}"', r'"error":null')
+
+
+@tool("producer-perf-test")
+def producer_perf(t):
+    topic = t.topic("tool-perf", 3)
+    said = t.call("producer-perf-test", "--topic", topic, "--num-records", "50000", "--record-size", "100", "--throughput", "-1", "--command-property",
+                  "acks=all", "compression.type=lz4")
+    has(said, r"50000 records sent, [\d.]+ records/sec")
+    ends = t.judge.offsets(topic, [0, 1, 2], "latest")
+    expect(sum(ends.values()) == 50000, f"the log holds {sum(ends.values())} records")
+
+
+@tool("consumer-perf-test")
+def consumer_perf(t):
+    topic = t.topic("tool-read-perf", 3)
+    t.judge.produce(topic, lines(20000, 3))
+    said = t.call("consumer-perf-test", "--topic", topic, "--num-records", "20000", "--hide-header", "--timeout", "10000")
+    fields = [line.split(", ") for line in said.splitlines() if line.count(", ") >= 8]
+    expect(fields and int(fields[-1][4]) >= 20000, f"said: {said[-200:]}")
+
+
+@tool("e2e-latency", quick=False)
+def e2e(t):
+    topic = t.topic("tool-e2e", 1)
+    said = t.call("e2e-latency", "--topic", topic, "--num-records", "200", "--producer-acks", "all", "--record-size", "100")
+    has(said, r"Avg latency: [\d.]+ ms", r"Percentiles: 50th = \d+, 99th = \d+")
+
+
+@tool("broker-api-versions")
+def api_versions(t):
+    said = t.call("broker-api-versions")
+    has(said, r"id: 1 ", r"Produce\(0\): \d+ to 1[3-9]", r"Fetch\(1\): \d+ to 1[7-9]", r"ApiVersions\(18\): 0 to [4-9]")
+    expect("UNSUPPORTED" not in re.findall(r"JoinGroup\(11\): .*", said)[0], "JoinGroup is not offered")
+
+
+@tool("metadata-quorum")
+def metadata_quorum(t):
+    has(t.call("metadata-quorum", "describe", "--status"), r"LeaderId: +1", r"CurrentVoters: +\[.*1", r"HighWatermark: +\d+")
+    has(t.call("metadata-quorum", "describe", "--replication"), r"^1\s.*Leader")
+
+
+@tool("features")
+def features(t):
+    has(t.call("features", "describe"), r"Feature: metadata\.version\s.*FinalizedVersionLevel: (\d|4)", r"Epoch: \d+")
+
+
+@tool("cluster")
+def cluster(t):
+    has(t.call("cluster", "cluster-id", *t.bootstrap, connect=False), r"Cluster ID: [\w-]{10,}")
+    has(t.call("cluster", "list-endpoints", *t.bootstrap, connect=False), rf"1 +127\.0\.0\.1 +{t.server.port}")
+
+
+@tool("leader-election", quick=False)
+def leader_election(t):
+    topic = t.topic("tool-election", 1)
+    has(t.call("leader-election", "--election-type", "preferred", "--topic", topic, "--partition", "0"), r"(?i)valid replica already elected|no election|not needed|Valid")
+
+
+@tool("verifiable-producer", quick=False)
+def verifiable(t):
+    topic = t.topic("tool-verifiable", 1)
+    said = t.call("verifiable-producer", "--topic", topic, "--max-messages", "200", "--acks", "-1")
+    has(said, r'"sent":200', r'"acked":200')
+    said = t.call("verifiable-consumer", "--topic", topic, "--group-id", "tool-verifiable", "--max-messages", "200", "--reset-policy", "earliest")
+    has(said, r'"name":"records_consumed"', r'"name":"offsets_committed"')
+
+
+def cells(server, quick, logs, scratch, names=None):
+    """(row, column, function) for every tool; skipped as one when Apache's tools are not to be had."""
+    try:
+        version, classpath = fetch.kafka()
+        row = f"Apache Kafka's tools {version}"
+    except fetch.Missing as missing:
+        version, classpath, row, why = None, None, "Apache Kafka's tools", str(missing)
+    judges = Judges(server, logs)
+    out = []
+    for name, function in TOOLS.items():
+        if names is not None and name not in names or names is None and quick and not function.quick:
+            continue
+        out.append((row, name, (lambda: Result(SKIP, why)) if version is None
+                    else lambda function=function: run(function, server, judges, classpath, scratch)))
+    return out, judges
+
+
+def run(function, server, judges, classpath, scratch):
+    begun = time.monotonic()
+    try:
+        function(Shell(server, judges.mine(), classpath, Path(scratch)))
+        result = Result(PASS)
+    except NotInClient as reason:
+        result = Result(SKIP, str(reason))
+    except (Failure, Refusal) as reason:
+        result = Result(FAIL, str(reason))
+    except Exception as error:
+        result = Result(FAIL, f"{type(error).__name__}: {error}")
+    result.seconds = time.monotonic() - begun
+    return result

@@ -33,10 +33,22 @@ files!(
     "k03_metadata",
     "k10_find_coordinator",
     "k18_api_versions",
+    "k19_create_topics",
+    "k20_delete_topics",
     "k21_delete_records",
     "k22_init_producer_id",
     "k23_offset_for_leader_epoch",
+    "k32_describe_configs",
+    "k33_alter_configs",
+    "k37_create_partitions",
+    "k43_elect_leaders",
+    "k44_incremental_alter_configs",
+    "k55_describe_quorum",
+    "k57_update_features",
+    "k60_describe_cluster",
     "k61_describe_producers",
+    "k74_list_config_resources",
+    "k75_describe_topic_partitions",
 );
 
 /// Every API's header, by key.

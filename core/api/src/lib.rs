@@ -13,8 +13,10 @@
 //!
 //! Produce path 2 of 5, fetch path 2 of 4. Before: shell/broker/src/connection.rs. After: partition_worker.rs.
 
+mod altered;
 mod auto_create;
 mod context;
+mod described;
 pub mod groups;
 pub mod headers;
 pub mod k00_produce;
@@ -23,10 +25,22 @@ pub mod k02_list_offsets;
 pub mod k03_metadata;
 pub mod k10_find_coordinator;
 pub mod k18_api_versions;
+pub mod k19_create_topics;
+pub mod k20_delete_topics;
 pub mod k21_delete_records;
 pub mod k22_init_producer_id;
 pub mod k23_offset_for_leader_epoch;
+pub mod k32_describe_configs;
+pub mod k33_alter_configs;
+pub mod k37_create_partitions;
+pub mod k43_elect_leaders;
+pub mod k44_incremental_alter_configs;
+pub mod k55_describe_quorum;
+pub mod k57_update_features;
+pub mod k60_describe_cluster;
 pub mod k61_describe_producers;
+pub mod k74_list_config_resources;
+pub mod k75_describe_topic_partitions;
 
 #[cfg(test)]
 mod testing;

@@ -169,12 +169,22 @@ impl BrokerConfig {
         self.value(name).map_or_else(Vec::new, |value| parse_list(value).collect())
     }
 
-    /// Every level at which `key` or one of `synonyms` has a value, the one in force first.
+    /// Every level at which `name`, or a key that says the same, has a value: the one in force first.
+    ///
+    /// Levels of other keys that come before the first of `name` itself are left out, and so everything is where
+    /// `name` is set nowhere and has no default.
     ///
     /// # Source
     /// Kafka `ConfigHelper.configSynonyms`.
-    pub fn levels<'a>(&'a self, synonyms: &[&'static str]) -> Vec<Level<'a>> {
-        let mut levels = Vec::new();
+    pub fn levels<'a>(&'a self, name: &'a str) -> Vec<Level<'a>> {
+        let mut names: Vec<&str> = broker_synonyms(name).iter().map(|synonym| synonym.0).collect();
+        if names.is_empty() {
+            names.push(name);
+        }
+        let base = base_name(name);
+        if base != name {
+            names.push(base);
+        }
         let sources: [(ConfigSource, &dyn Fn(&str) -> Option<&'a str>); 4] = [
             (ConfigSource::DynamicBroker, &|name| self.dynamic.broker.get(name).map(|value| &**value)),
             (ConfigSource::DynamicDefaultBroker, &|name| {
@@ -183,14 +193,14 @@ impl BrokerConfig {
             (ConfigSource::StaticBroker, &|name| self.given.get(name)),
             (ConfigSource::Default, &|name| Resource::Broker.key(name).and_then(ConfigKey::default_value)),
         ];
-        for name in synonyms {
-            for (source, get) in &sources {
-                if let Some(value) = get(name) {
-                    levels.push(Level { name, value, source: *source });
-                }
-            }
+        let mut levels = Vec::new();
+        for (source, get) in &sources {
+            let found =
+                names.iter().filter_map(|name| Some(Level { name, value: get(name)?, source: *source }));
+            levels.extend(found);
         }
-        levels
+        let own = levels.iter().position(|level| level.name == name).unwrap_or(levels.len());
+        levels.split_off(own)
     }
 
     fn given_or_default(&self, name: &str) -> Option<&str> {

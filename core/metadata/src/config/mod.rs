@@ -42,7 +42,7 @@ pub use synonyms::{Unit, broker_synonyms, group_synonym, topic_synonyms};
 pub use topic_config::{
     CleanupPolicy, Compression, TimestampType, TopicConfig, TopicConfigRefusal, validate_topic_configs,
 };
-pub use value::{ValueError, check};
+pub use value::{ValueError, canonical, check};
 
 /// Whose keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -87,5 +87,11 @@ impl Resource {
             let index = table.binary_search_by(|row| row.name.cmp(name)).ok()?;
             table.get(index)
         })
+    }
+
+    /// The key behind a listener's own setting: `listener.name.external.ssl.client.auth` → `ssl.client.auth`.
+    pub fn listener_key(self, name: &str) -> Option<&'static ConfigKey> {
+        let base = properties::base_name(name);
+        if base == name { None } else { self.key(base) }
     }
 }

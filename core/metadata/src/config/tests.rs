@@ -205,7 +205,7 @@ fn topic_values_come_from_five_levels() {
     assert_eq!(config.topic_defaults().max_message_bytes, 30);
     assert_eq!((topic.retention_bytes, topic.segment_bytes), (7, 2_000_000));
     assert_eq!(config.topic_config([]), *config.topic_defaults());
-    let levels = config.levels(&["message.max.bytes"]);
+    let levels = config.levels("message.max.bytes");
     let values: Vec<_> = levels.iter().map(|level| (level.value, level.source)).collect();
     assert_eq!(
         values,
@@ -255,4 +255,33 @@ fn topic_configs_are_checked_together() {
         "conflict in topic configs: min.compaction.lag.ms (9) is above max.compaction.lag.ms (8)"
     );
     assert!(check(&[("remote.storage.enable", "true")]).contains("tiered storage"));
+}
+
+#[test]
+fn levels_of_other_units_show_only_after_ones_own() {
+    let config = broker(&[("log.retention.ms", "1"), ("log.retention.hours", "2")]);
+    let of = |name| -> Vec<(String, String)> {
+        let levels = config.levels(name);
+        levels.iter().map(|level| (level.name.to_owned(), level.value.to_owned())).collect()
+    };
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(
+        of("log.retention.hours"),
+        [pair("log.retention.hours", "2"), pair("log.retention.hours", "168")]
+    );
+    assert_eq!(of("log.retention.ms")[0], pair("log.retention.ms", "1"));
+    assert_eq!(broker(&[]).levels("log.retention.ms"), []);
+}
+
+#[test]
+fn values_are_shown_as_java_prints_them() {
+    let shown = |resource: Resource, name, value| canonical(resource.key(name).expect("a key"), value);
+    assert_eq!(shown(Resource::Topic, "preallocate", "TRUE"), "true");
+    assert_eq!(shown(Resource::Topic, "retention.ms", " +5 "), "5");
+    assert_eq!(shown(Resource::Topic, "min.cleanable.dirty.ratio", "1"), "1.0");
+    assert_eq!(shown(Resource::Topic, "cleanup.policy", "compact , delete"), "compact,delete");
+    let key = "log.cleaner.io.max.bytes.per.second";
+    assert_eq!(shown(Resource::Broker, key, "1.7976931348623157e308"), "1.7976931348623157E308");
+    assert_eq!(shown(Resource::Broker, key, "1e-5"), "1.0E-5");
+    assert_eq!(shown(Resource::Broker, key, "12345678"), "1.2345678E7");
 }

@@ -85,6 +85,32 @@ fn check_text(key: &ConfigKey, value: &str) -> Result<(), ValueError> {
     if fits { Ok(()) } else { Err(ValueError::new(key, value, expected)) }
 }
 
+/// `value` as Kafka's `ConfigDef.convertToString` prints it once it was read; as it stands where it cannot be read.
+pub fn canonical(key: &ConfigKey, value: &str) -> String {
+    let value = value.trim();
+    let read = match key.kind {
+        Kind::Boolean => parse_bool(value).map(|value| value.to_string()),
+        Kind::Int | Kind::Short | Kind::Long => parse_whole(key.kind, value).map(|value| value.to_string()),
+        Kind::Double => value.parse().ok().map(java_double),
+        Kind::List => Some(parse_list(value).collect::<Vec<_>>().join(",")),
+        Kind::String | Kind::Class | Kind::Password => None,
+    };
+    read.unwrap_or_else(|| value.to_owned())
+}
+
+/// Java's `Double.toString`: at least one digit after the point, and powers of ten outside 10^-3 to 10^7.
+fn java_double(value: f64) -> String {
+    let size = value.abs();
+    if size == 0.0 || (1e-3..1e7).contains(&size) || !size.is_finite() {
+        return format!("{value:?}");
+    }
+    let scientific = format!("{value:E}");
+    match scientific.split_once('E') {
+        Some((digits, power)) if !digits.contains('.') => format!("{digits}.0E{power}"),
+        _ => scientific,
+    }
+}
+
 /// `true` and `false` in any case.
 pub(super) fn parse_bool(value: &str) -> Option<bool> {
     let value = value.trim();

@@ -1,0 +1,166 @@
+//! Checks of AlterConfigs and IncrementalAlterConfigs that a broker makes before the controller is asked.
+//!
+//! Source: Kafka 4.4 `ConfigAdminManager.preprocess`, `DynamicBrokerConfig.validate`.
+
+use std::collections::BTreeMap;
+
+use barnabas_base::{ErrorCode, Set};
+use barnabas_metadata::config::{Kind, Resource as Keys, Scope, check};
+use barnabas_metadata::{Resource, ResourceType};
+use barnabas_wire::Str;
+
+use crate::{Context, Refusal};
+
+/// What happens to one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Set,
+    Delete,
+    Append,
+    Subtract,
+}
+
+impl Operation {
+    /// The numbers of `AlterConfigOp.OpType`.
+    pub(crate) fn from_code(code: i8) -> Option<Self> {
+        Some(match code {
+            0 => Self::Set,
+            1 => Self::Delete,
+            2 => Self::Append,
+            3 => Self::Subtract,
+            _ => return None,
+        })
+    }
+}
+
+/// One key's change. `None`: the request names an operation that does not exist.
+#[derive(Debug, Clone)]
+pub(crate) struct Change<'a> {
+    pub name: &'a Str,
+    pub operation: Option<Operation>,
+    pub value: Option<&'a Str>,
+}
+
+/// One resource's changes. `replaces_all`: keys that are not named are unset (AlterConfigs).
+pub(crate) fn check_resource(
+    kind: i8,
+    name: &str,
+    changes: &[Change<'_>],
+    replaces_all: bool,
+    ctx: &Context<'_>,
+) -> Result<(), Refusal> {
+    let invalid = |message: String| Err(Refusal::new(ErrorCode::InvalidRequest, message));
+    let mut seen = Set::default();
+    if let Some(twice) = changes.iter().find(|change| !seen.insert(change.name.as_str())) {
+        return invalid(format!("The config {} is given more than once.", twice.name));
+    }
+    let null =
+        changes.iter().filter(|change| change.operation != Some(Operation::Delete) && change.value.is_none());
+    let null: Vec<&str> = null.map(|change| change.name.as_str()).collect();
+    if !null.is_empty() {
+        return invalid(format!("Null value not supported for : {}", null.join(", ")));
+    }
+    match ResourceType::from_code(kind) {
+        Some(ResourceType::Broker) => check_broker(name, changes, replaces_all, ctx),
+        Some(ResourceType::Topic | ResourceType::ClientMetrics | ResourceType::Group) => Ok(()),
+        Some(ResourceType::BrokerLogger) => {
+            invalid("Log levels cannot be changed by this request yet.".to_owned())
+        }
+        None => invalid(format!("There is no resource type {kind}.")),
+    }
+}
+
+fn check_broker(
+    name: &str,
+    changes: &[Change<'_>],
+    replaces_all: bool,
+    ctx: &Context<'_>,
+) -> Result<(), Refusal> {
+    let invalid = |message: String| Err(Refusal::new(ErrorCode::InvalidRequest, message));
+    if !name.is_empty() {
+        match name.parse::<i32>() {
+            Err(_) => return invalid(format!("Node id must be an integer, but it is: {name}")),
+            Ok(id) if id != ctx.node.get() => {
+                return invalid(format!(
+                    "Broker {} was asked to change broker {id}: ask that one.",
+                    ctx.node
+                ));
+            }
+            Ok(_) => {}
+        }
+    }
+    if changes.iter().any(|change| change.operation.is_none()) {
+        return invalid("There is no such operation on a config.".to_owned());
+    }
+    let resource = Resource::new(ResourceType::Broker, name);
+    let now = ctx.image.configs.of(&resource).filter(|_| !replaces_all);
+    let now = now.iter().flat_map(|values| values.iter());
+    let mut props: BTreeMap<String, String> =
+        now.map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    for change in changes {
+        apply(change, &mut props, ctx)?;
+    }
+    check_dynamic(&props, !name.is_empty())
+}
+
+/// Source: Kafka `ConfigAdminManager.prepareIncrementalConfigs`.
+fn apply(
+    change: &Change<'_>,
+    props: &mut BTreeMap<String, String>,
+    ctx: &Context<'_>,
+) -> Result<(), Refusal> {
+    let name = change.name.as_str();
+    let value = change.value.map_or("", Str::as_str);
+    let key = Keys::Broker.key(name).or_else(|| Keys::Broker.listener_key(name));
+    match change.operation {
+        Some(Operation::Delete) => {
+            props.remove(name);
+        }
+        Some(Operation::Append | Operation::Subtract) => {
+            if key.is_none_or(|key| key.kind != Kind::List) {
+                let message = format!("The config {name} is no list: nothing can be appended or subtracted.");
+                return Err(Refusal::new(ErrorCode::InvalidConfig, message));
+            }
+            let current =
+                props.get(name).map(String::as_str).or_else(|| ctx.config.value(name)).unwrap_or("");
+            let mut entries: Vec<&str> =
+                current.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect();
+            for entry in value.split(',').map(str::trim) {
+                let known = entries.contains(&entry);
+                if change.operation == Some(Operation::Append) && !known {
+                    entries.push(entry);
+                } else if change.operation == Some(Operation::Subtract) {
+                    entries.retain(|other| *other != entry);
+                }
+            }
+            let joined = entries.join(",");
+            props.insert(name.to_owned(), joined);
+        }
+        Some(Operation::Set) | None => {
+            props.insert(name.to_owned(), value.to_owned());
+        }
+    }
+    Ok(())
+}
+
+fn check_dynamic(props: &BTreeMap<String, String>, per_broker: bool) -> Result<(), Refusal> {
+    let known = |name: &str| Keys::Broker.key(name).or_else(|| Keys::Broker.listener_key(name));
+    let named = |fits: &dyn Fn(&str) -> bool| {
+        props.keys().map(String::as_str).filter(|name| fits(name)).collect::<Vec<_>>().join(", ")
+    };
+    let invalid = |message: String| Err(Refusal::new(ErrorCode::InvalidRequest, message));
+    let fixed = named(&|name| known(name).is_some_and(|key| key.scope == Scope::ReadOnly));
+    if !fixed.is_empty() {
+        return invalid(format!("These configs cannot be changed while the broker runs: {fixed}"));
+    }
+    let own = named(&|name| known(name).is_some_and(|key| key.scope == Scope::PerBroker));
+    if !per_broker && !own.is_empty() {
+        return invalid(format!("These configs can only be set for one broker, not for all: {own}"));
+    }
+    for (name, value) in props {
+        if let Some(key) = known(name) {
+            check(key, value).map_err(|error| Refusal::new(ErrorCode::InvalidRequest, error.to_string()))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! # DescribeConfigs, key 32, versions 0–4
+//!
+//! Shows the configuration of topics, brokers, groups and client-metrics subscriptions: what is in force, and why.
+//!
+//! | version | what it added |
+//! |---|---|
+//! | 0 | the request (KIP-133) |
+//! | 1 | where a value comes from, synonyms (KIP-226) |
+//! | 2 | throttling by the client (KIP-219) |
+//! | 3 | types and documentation (KIP-569) |
+//! | 4 | flexible (KIP-482) |
+//!
+//! ## Left out
+//! - Log levels (broker loggers): refused with INVALID_REQUEST.
+//! - Documentation is in our own words.
+//!
+//! Source: Kafka 4.4 `ConfigHelper.describeConfigs`.
+
+use barnabas_base::{ErrorCode, check_topic_name};
+use barnabas_metadata::config::ConfigSource;
+use barnabas_metadata::{Resource, ResourceType};
+use barnabas_wire::Str;
+use barnabas_wire::messages::describe_configs_request::{DescribeConfigsRequest, DescribeConfigsResource};
+use barnabas_wire::messages::describe_configs_response::{
+    DescribeConfigsResourceResult, DescribeConfigsResponse, DescribeConfigsResult, DescribeConfigsSynonym,
+};
+
+use crate::described::{
+    Entry, Synonym, broker_default_entries, broker_entries, client_metrics_entries, group_entries,
+    topic_entries,
+};
+use crate::{Context, Refusal};
+
+/// The answer.
+pub fn answer(request: &DescribeConfigsRequest, version: i16, ctx: &Context<'_>) -> DescribeConfigsResponse {
+    let shape = Shape {
+        version,
+        synonyms: version >= 1 && request.include_synonyms,
+        documentation: version >= 3 && request.include_documentation,
+    };
+    let results = request.resources.iter().map(|resource| describe(resource, shape, ctx));
+    DescribeConfigsResponse { results: results.collect(), ..DescribeConfigsResponse::default() }
+}
+
+/// What of an entry goes into the answer.
+#[derive(Debug, Clone, Copy)]
+struct Shape {
+    version: i16,
+    synonyms: bool,
+    documentation: bool,
+}
+
+fn describe(resource: &DescribeConfigsResource, shape: Shape, ctx: &Context<'_>) -> DescribeConfigsResult {
+    let mut result = DescribeConfigsResult {
+        resource_type: resource.resource_type,
+        resource_name: resource.resource_name.clone(),
+        ..DescribeConfigsResult::default()
+    };
+    match entries(resource, ctx) {
+        Ok(entries) => {
+            let wanted = |entry: &Entry| match &resource.configuration_keys {
+                Some(keys) if !keys.is_empty() => keys.iter().any(|key| *key == *entry.name),
+                _ => true,
+            };
+            result.configs = entries.into_iter().filter(wanted).map(|entry| shape.show(entry)).collect();
+        }
+        Err(refusal) => {
+            result.error_code = refusal.code.code();
+            result.error_message = refusal.text();
+        }
+    }
+    result
+}
+
+fn entries(resource: &DescribeConfigsResource, ctx: &Context<'_>) -> Result<Vec<Entry>, Refusal> {
+    let name = resource.resource_name.as_str();
+    let invalid = |message: &str| Err(Refusal::new(ErrorCode::InvalidRequest, message));
+    let kind = ResourceType::from_code(resource.resource_type);
+    let own = kind.and_then(|kind| ctx.image.configs.of(&Resource::new(kind, name)));
+    let own = |key: &str| own.and_then(|values| values.get(key)).map(|value| &**value);
+    match kind {
+        Some(ResourceType::Topic) => {
+            check_topic_name(name)
+                .map_err(|error| Refusal::new(ErrorCode::InvalidTopicException, error.to_string()))?;
+            if ctx.image.topics.by_name(name).is_none() {
+                return Err(ErrorCode::UnknownTopicOrPartition.into());
+            }
+            Ok(topic_entries(&own, ctx.config))
+        }
+        Some(ResourceType::Broker) if name.is_empty() => Ok(broker_default_entries(ctx.config)),
+        Some(ResourceType::Broker) => match name.parse::<i32>() {
+            Err(_) => invalid(&format!("Broker id must be an integer, but it is: {name}")),
+            Ok(id) if id != ctx.node.get() => invalid(&format!(
+                "Broker {} was asked for the configuration of broker {id}: ask that one.",
+                ctx.node
+            )),
+            Ok(_) => Ok(broker_entries(ctx.config)),
+        },
+        Some(ResourceType::ClientMetrics) if name.is_empty() => {
+            invalid("A client-metrics subscription has a name that is not empty.")
+        }
+        Some(ResourceType::ClientMetrics) => Ok(client_metrics_entries(&own)),
+        Some(ResourceType::Group) if name.is_empty() => invalid("A group has a name that is not empty."),
+        Some(ResourceType::Group) => Ok(group_entries(&own, ctx.config)),
+        Some(ResourceType::BrokerLogger) => invalid("Log levels cannot be seen by this request yet."),
+        None => invalid(&format!("There is no resource type {}.", resource.resource_type)),
+    }
+}
+
+impl Shape {
+    fn show(self, entry: Entry) -> DescribeConfigsResourceResult {
+        let bare = DescribeConfigsResourceResult::default();
+        DescribeConfigsResourceResult {
+            name: Str::from(entry.name),
+            value: entry.value.map(Str::from),
+            read_only: entry.read_only,
+            is_default: self.version == 0 && entry.source == ConfigSource::Default,
+            config_source: if self.version >= 1 { entry.source as i8 } else { bare.config_source },
+            is_sensitive: entry.is_sensitive,
+            synonyms: if self.synonyms {
+                entry.synonyms.into_iter().map(synonym).collect()
+            } else {
+                Vec::new()
+            },
+            config_type: if self.version >= 3 { entry.kind } else { bare.config_type },
+            documentation: if self.documentation { Some(Str::from_static(entry.doc)) } else { None },
+            ..bare
+        }
+    }
+}
+
+fn synonym(synonym: Synonym) -> DescribeConfigsSynonym {
+    DescribeConfigsSynonym {
+        name: Str::from(synonym.name),
+        value: synonym.value.map(Str::from),
+        source: synonym.source as i8,
+        ..DescribeConfigsSynonym::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,59 @@
 //! The binary: says which command runs, and nothing about how.
+
 mod args;
+mod clock;
+mod committer;
+mod connection;
+mod coordinator_worker;
+mod directories;
+mod dispatch;
+mod explain;
+mod fetch_wait;
+mod format;
+mod housekeeping;
+mod mailbox;
+mod meter;
+mod node;
 mod node_config;
+mod owners;
+mod partition_worker;
+mod producer_ids;
 mod properties;
+mod publisher;
+mod quorum_worker;
+mod replica;
+mod server;
 mod settings;
-fn main() {}
+mod shutdown;
+mod storage_tool;
+mod tickets;
+mod topic_settings;
+mod worker;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut words: Vec<String> = std::env::args().collect();
+    // Called by a link named as Kafka's tool: `kafka-topics`, `kafka-topics.sh`.
+    let called = words.first().and_then(|path| path.rsplit('/').next()).unwrap_or_default().to_owned();
+    let by_link =
+        called.starts_with("kafka-").then(|| called.trim_end_matches(".sh").replacen("kafka-", "", 1));
+    match by_link {
+        Some(tool) if !words.is_empty() => words.splice(..1, [called, tool]).for_each(drop),
+        _ => {}
+    }
+    if let Some(tool) = words.get(1).and_then(|word| barnabas_tools::find(word)) {
+        return barnabas_tools::run(tool, words.drain(2..));
+    }
+    let matches = args::command().get_matches_from(words);
+    let done = match matches.subcommand() {
+        Some(("server", matches)) => server::run(matches),
+        Some(("storage", matches)) => storage_tool::run(matches),
+        Some(("config", matches)) => explain::run(matches),
+        _ => return ExitCode::FAILURE,
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("barnabas: {error}");
+        ExitCode::FAILURE
+    })
+}

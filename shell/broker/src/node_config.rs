@@ -44,14 +44,6 @@ impl NodeConfig {
         if settings.get("log.dir").is_none() {
             settings.set_default("log.dirs", DEFAULT_DIRECTORY);
         }
-        // One node: internal topics cannot have Kafka's default of three replicas.
-        for key in [
-            "offsets.topic.replication.factor",
-            "transaction.state.log.replication.factor",
-            "transaction.state.log.min.isr",
-        ] {
-            settings.set_default(key, "1");
-        }
         let mut config = Self::read(settings)?;
         config.formats_itself = true;
         Ok(config)

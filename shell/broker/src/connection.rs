@@ -1,0 +1,316 @@
+//! One client connection: frames in, requests started in the order they arrive, answers out in the same order.
+//!
+//! A request is started as soon as its frame is there, whatever the ones before it wait for: waiting for a sync, for data
+//! or for a group holds up the answer, not the next request. Two halves run in one task: one reads and starts, the other
+//! polls what has been started and writes what is ready, several answers in one system call.
+//!
+//! Always true:
+//! 1. requests start in the order of their frames, and are answered in it
+//! 2. at most [`IN_FLIGHT_MAX`] requests wait for their answers; after that the socket is not read
+//! 3. nothing that a client sends ends more than its own connection
+//!
+//! Produce path 1 of 5. Before: shell/net's frame reader. After: core/api/src/k00_produce.rs, through dispatch.rs.
+
+use crate::dispatch::{self, Answer, Started};
+use crate::node::Node;
+use barnabas_api::Client;
+use barnabas_api::k01_fetch::FetchSessions;
+use barnabas_net::{Claim, ConnectionSlot, FrameReader, FrameWriter};
+use barnabas_wire::messages::RequestBody;
+use barnabas_wire::{ApiKey, RequestStart};
+use bytes::{BufMut, Bytes, BytesMut};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use tokio::net::TcpStream;
+
+/// Kafka's clients keep five requests in flight; librdkafka may keep many more.
+const IN_FLIGHT_MAX: usize = 128;
+/// Answers that are ready are gathered up to this size before they are written.
+const WRITE_BYTES: usize = 256 * 1024;
+
+/// An accepted socket on its way to the worker that will serve it.
+#[derive(Debug)]
+pub struct NewConnection {
+    pub stream: std::net::TcpStream,
+    pub peer: SocketAddr,
+    pub listener: usize,
+    pub slot: ConnectionSlot,
+}
+
+/// What a connection's requests know of it.
+#[derive(Debug)]
+pub struct Session {
+    pub node: Arc<Node>,
+    pub peer: SocketAddr,
+    /// The listener's place in the node's list.
+    pub listener: usize,
+    /// The worker that serves the connection.
+    pub worker: usize,
+    /// The fetch sessions of this worker's connections.
+    pub fetch_sessions: Rc<RefCell<FetchSessions>>,
+    /// When something last moved, in milliseconds of the process's clock.
+    pub active_ms: Cell<u64>,
+    closing: Cell<bool>,
+    /// The client as its last request named itself.
+    client: RefCell<Option<Arc<Client>>>,
+    wakers: RefCell<[Option<Waker>; 2]>,
+}
+
+impl Session {
+    pub fn new(
+        node: Arc<Node>,
+        new: &NewConnection,
+        worker: usize,
+        fetch_sessions: Rc<RefCell<FetchSessions>>,
+    ) -> Self {
+        let active_ms = Cell::new(node.clock.monotonic().0);
+        Self {
+            node,
+            peer: new.peer,
+            listener: new.listener,
+            worker,
+            fetch_sessions,
+            active_ms,
+            closing: Cell::new(false),
+            client: RefCell::new(None),
+            wakers: RefCell::default(),
+        }
+    }
+
+    /// The client behind a request. Made once, as long as it goes on naming itself the same.
+    pub fn client(&self, client_id: Option<&str>) -> Arc<Client> {
+        let mut known = self.client.borrow_mut();
+        match &*known {
+            Some(client) if client.client_id.as_deref() == client_id => client.clone(),
+            _ => known.insert(Arc::new(dispatch::client(self, client_id))).clone(),
+        }
+    }
+
+    /// Ends the connection at its next turn.
+    pub fn close(&self) {
+        self.closing.set(true);
+        self.wake(Half::End);
+    }
+
+    fn wake(&self, half: Half) {
+        if let Some(waker) = self.wakers.borrow_mut()[half as usize].take() {
+            waker.wake();
+        }
+    }
+
+    fn park(&self, half: Half, context: &Context<'_>) {
+        let mut wakers = self.wakers.borrow_mut();
+        let waker = &mut wakers[half as usize];
+        if !waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+            *waker = Some(context.waker().clone());
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Half {
+    Read = 0,
+    End = 1,
+}
+
+/// A request that was started and is not answered yet.
+struct Waiting {
+    correlation_id: i32,
+    api: ApiKey,
+    version: i16,
+    state: State,
+    /// The request's share of the memory budget, given back with its answer.
+    _claim: Claim,
+}
+
+enum State {
+    Running(std::pin::Pin<Box<dyn Future<Output = Answer>>>),
+    Done(Answer),
+}
+
+type Queue = RefCell<VecDeque<Waiting>>;
+
+/// Serves a connection until either side ends it.
+pub async fn serve(session: Rc<Session>, stream: TcpStream, _slot: ConnectionSlot) {
+    let queue = Queue::default();
+    let reading = read_half(&session, &stream, &queue);
+    let writing = write_half(&session, &stream, &queue);
+    // Either half ends the connection: the other is dropped with what it was waiting for.
+    tokio::select! {
+        // Every wake-up polls all of them, in this order: what was read is answered at the same turn if it can be.
+        biased;
+        () = reading => {}
+        () = writing => {}
+        () = closed(&session) => {}
+    }
+}
+
+async fn closed(session: &Session) {
+    poll_fn(|context| {
+        if session.closing.get() {
+            return Poll::Ready(());
+        }
+        session.park(Half::End, context);
+        Poll::Pending
+    })
+    .await;
+}
+
+async fn read_half(session: &Rc<Session>, stream: &TcpStream, queue: &Queue) {
+    let node = &session.node;
+    let mut reader = FrameReader::new(node.budget.claim(), node.request_bytes_max);
+    loop {
+        room(session, queue).await;
+        let (frame, claim) = match reader.next(stream).await {
+            Ok(Some(next)) => next,
+            Ok(None) => return,
+            Err(error) => {
+                if let barnabas_net::FrameError::Io(error) = &error {
+                    tracing::debug!(peer = %session.peer, %error, "connection lost");
+                } else {
+                    node.meter.bad_frames.one();
+                    tracing::info!(peer = %session.peer, "connection closed: {error}");
+                }
+                return;
+            }
+        };
+        node.meter.requests.one();
+        node.meter.bytes_in.add(frame.len() as u64 + 4);
+        session.active_ms.set(node.clock.monotonic().0);
+        let Some(waiting) = begin(session, frame, claim).await else { return };
+        queue.borrow_mut().push_back(waiting);
+    }
+}
+
+/// Waits until another request may be started.
+async fn room(session: &Session, queue: &Queue) {
+    poll_fn(|context| {
+        if queue.borrow().len() < IN_FLIGHT_MAX {
+            return Poll::Ready(());
+        }
+        session.park(Half::Read, context);
+        Poll::Pending
+    })
+    .await;
+}
+
+/// Reads a request and starts it. `None`: it cannot be read, and the connection is to be closed.
+async fn begin(session: &Rc<Session>, frame: Bytes, claim: Claim) -> Option<Waiting> {
+    let start = RequestStart::peek(&frame);
+    let known = start.as_ref().ok().and_then(|start| {
+        let api = ApiKey::from_number(start.api_key)?;
+        dispatch::is_served(session, api).then_some((api, *start))
+    });
+    let Some((api, start)) = known else {
+        bad_request(session, &format!("api {:?} is not served here", start.map(|start| start.api_key)));
+        return None;
+    };
+    let waiting =
+        |version, state| Waiting { correlation_id: start.correlation_id, api, version, state, _claim: claim };
+    if !dispatch::versions(api).contains(start.api_version) {
+        if api == ApiKey::ApiVersions {
+            // KIP-511: answered in version 0, from which the client learns what it may ask.
+            let answer = dispatch::unsupported_api_versions();
+            return Some(waiting(0, State::Done(answer)));
+        }
+        bad_request(session, &format!("version {} of {api} is not served here", start.api_version));
+        return None;
+    }
+    let decoded = RequestBody::decode_frame(frame, session.node.decode_bytes_max);
+    let (header, body) = match decoded {
+        Ok(request) => request,
+        Err(error) => {
+            bad_request(session, &format!("{api} version {}: {error}", start.api_version));
+            return None;
+        }
+    };
+    let state = match dispatch::start(session.clone(), header, body).await {
+        Started::Answer(answer) => State::Done(answer),
+        Started::Wait(future) => State::Running(future),
+    };
+    Some(waiting(start.api_version, state))
+}
+
+fn bad_request(session: &Session, what: &str) {
+    session.node.meter.bad_requests.one();
+    tracing::info!(peer = %session.peer, "connection closed: {what}");
+}
+
+async fn write_half(session: &Session, stream: &TcpStream, queue: &Queue) {
+    let mut writer = FrameWriter::default();
+    loop {
+        if !gather(session, queue, &mut writer).await {
+            // What was answered before still goes out.
+            let _ = writer.flush(stream).await;
+            return;
+        }
+        session.wake(Half::Read);
+        match writer.flush(stream).await {
+            Ok(bytes) => session.node.meter.bytes_out.add(bytes as u64),
+            Err(error) => {
+                tracing::debug!(peer = %session.peer, %error, "connection lost");
+                return;
+            }
+        }
+        session.active_ms.set(session.node.clock.monotonic().0);
+    }
+}
+
+/// Waits for the next answers and queues them for writing. `false`: the connection is to be closed.
+async fn gather(session: &Session, queue: &Queue, writer: &mut FrameWriter) -> bool {
+    poll_fn(|context| {
+        let mut queue = queue.borrow_mut();
+        for waiting in queue.iter_mut() {
+            if let State::Running(future) = &mut waiting.state
+                && let Poll::Ready(answer) = future.as_mut().poll(context)
+            {
+                waiting.state = State::Done(answer);
+            }
+        }
+        let mut progress = false;
+        while writer.queued_bytes() < WRITE_BYTES
+            && let Some(Waiting { state: State::Done(_), .. }) = queue.front()
+            && let Some(waiting) = queue.pop_front()
+        {
+            progress = true;
+            if !queue_answer(session, waiting, writer) {
+                return Poll::Ready(false);
+            }
+        }
+        if progress {
+            return Poll::Ready(true);
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// Encodes an answer. `false`: the connection is to be closed instead.
+fn queue_answer(session: &Session, waiting: Waiting, writer: &mut FrameWriter) -> bool {
+    let State::Done(answer) = waiting.state else { return true };
+    let body = match answer {
+        Answer::Nothing => return true,
+        Answer::Close => return false,
+        Answer::Reply(body) => body,
+    };
+    match barnabas_wire::encode_response(waiting.correlation_id, &body, waiting.version) {
+        Ok(frame) => {
+            let mut length = BytesMut::with_capacity(4);
+            length.put_u32(frame.len as u32);
+            writer.queue([length.freeze()]);
+            writer.queue(frame.segments);
+            true
+        }
+        Err(error) => {
+            // A bug of ours, but only this client need suffer from it.
+            let (api, version) = (waiting.api, waiting.version);
+            tracing::error!(peer = %session.peer, %api, version, %error, "answer cannot be written; connection closed");
+            false
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The node's log directories: which are online, which partition lies where, what their checkpoints say.
+//!
+//! A directory's files are written by workers (logs), by its committer (syncs) and by housekeeping (checkpoints); this file
+//! holds what they share. The lock around a [`LogDir`] is taken when a partition is opened, deleted or checkpointed, never
+//! for an append or a read.
+//!
+//! Always true: a directory that has failed is offline until the process ends.
+
+use crate::committer::Committer;
+use barnabas_base::{DirectoryId, MonotonicMs, Offset, TopicId, TopicPartition, Uuid};
+use barnabas_storage::{DirKind, Disk, LogDir, OpenFrom, PartitionDir, StorageError};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// One entry of `log.dirs` (or `metadata.log.dir`).
+#[derive(Debug)]
+pub struct Directory {
+    pub path: Arc<Path>,
+    pub id: DirectoryId,
+    pub disk: Arc<dyn Disk>,
+    pub committer: Committer,
+    /// Whether partitions may lie here; the metadata log's own directory may not be an entry of `log.dirs`.
+    pub holds_partitions: bool,
+    log_dir: Mutex<LogDir>,
+    online: AtomicBool,
+    /// Partitions placed here since the start: what placement is balanced by.
+    placed: AtomicUsize,
+    /// Until then the disk counts as full, in milliseconds of the process's clock.
+    full_until_ms: AtomicU64,
+}
+
+impl Directory {
+    pub fn new(log_dir: LogDir, id: DirectoryId, holds_partitions: bool) -> Self {
+        Self {
+            path: log_dir.path().clone(),
+            id,
+            disk: log_dir.disk().clone(),
+            committer: Committer::new(),
+            holds_partitions,
+            log_dir: Mutex::new(log_dir),
+            online: AtomicBool::new(true),
+            placed: AtomicUsize::new(0),
+            full_until_ms: AtomicU64::new(0),
+        }
+    }
+
+    pub fn is_online(&self) -> bool {
+        self.online.load(Ordering::Acquire)
+    }
+
+    /// Takes the directory out of service. Returns whether it was in service.
+    pub fn fail(&self) -> bool {
+        let was_online = self.online.swap(false, Ordering::AcqRel);
+        if was_online {
+            self.lock().fail();
+        }
+        was_online
+    }
+
+    /// A write found the disk full: not to be tried again before `until`.
+    pub fn full_until(&self, until: MonotonicMs) {
+        self.full_until_ms.store(until.0, Ordering::Relaxed);
+    }
+
+    pub fn is_full(&self, now: MonotonicMs) -> bool {
+        now.0 < self.full_until_ms.load(Ordering::Relaxed)
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, LogDir> {
+        self.log_dir.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// All directories of the node, by their place in the list.
+#[derive(Debug)]
+pub struct Directories {
+    list: Vec<Directory>,
+}
+
+impl std::ops::Deref for Directories {
+    type Target = [Directory];
+
+    fn deref(&self) -> &[Directory] {
+        &self.list
+    }
+}
+
+impl Directories {
+    pub fn new(list: Vec<Directory>) -> Self {
+        Self { list }
+    }
+
+    /// The directory that holds the partition, if one does. A directory of the same name that belongs to another topic id
+    /// (deleted and made again while this node was down) is put aside.
+    ///
+    /// # Errors
+    /// The file system cannot be asked.
+    pub fn find(&self, name: &TopicPartition, topic: TopicId) -> Result<Option<usize>, StorageError> {
+        for (index, directory) in self.list.iter().enumerate() {
+            if !directory.is_online() || !directory.holds_partitions {
+                continue;
+            }
+            let path = directory.path.join(name.to_string());
+            if directory.disk.stat(&path)?.is_none() {
+                continue;
+            }
+            let partition = current_dir(name);
+            let mut log_dir = directory.lock();
+            match log_dir.topic_id(&partition)? {
+                Some(found) if found != topic => {
+                    let stray = log_dir.rename_to_stray(name, random_uuid())?;
+                    tracing::warn!(
+                        "{} belongs to topic id {found}, which is not {topic}: put aside as {}",
+                        path.display(),
+                        stray.unwrap_or_default().display()
+                    );
+                }
+                _ => return Ok(Some(index)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// A directory for a new partition: the one the metadata log names, else the one with the fewest.
+    pub fn choose(&self, hint: Option<DirectoryId>) -> Option<usize> {
+        let online = || {
+            self.list
+                .iter()
+                .enumerate()
+                .filter(|(_, directory)| directory.is_online() && directory.holds_partitions)
+        };
+        let named = online().find(|(_, directory)| Some(directory.id) == hint);
+        let (index, directory) = named
+            .or_else(|| online().min_by_key(|(_, directory)| directory.placed.load(Ordering::Relaxed)))?;
+        directory.placed.fetch_add(1, Ordering::Relaxed);
+        Some(index)
+    }
+
+    /// What the checkpoints of a directory say of a partition that lies in it.
+    pub fn known(&self, directory: usize, name: &TopicPartition) -> (Option<OpenFrom>, Option<Offset>) {
+        let log_dir = self.list[directory].lock();
+        (Some(log_dir.open_from(name)), log_dir.high_watermark(name))
+    }
+
+    /// Renames the directory of a deleted partition, wherever it lies. Returns what is to be removed later.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn put_aside(
+        &self,
+        name: &TopicPartition,
+        topic: TopicId,
+    ) -> Result<Option<(usize, PathBuf)>, StorageError> {
+        let Some(index) = self.find(name, topic)? else { return Ok(None) };
+        let mut log_dir = self.list[index].lock();
+        let aside = log_dir.rename_to_delete(name, random_uuid())?;
+        Ok(aside.map(|aside| (index, aside)))
+    }
+}
+
+fn current_dir(name: &TopicPartition) -> PartitionDir {
+    PartitionDir { name: name.to_string(), topic_partition: name.clone(), kind: DirKind::Current }
+}
+
+/// A version-4 UUID.
+pub fn random_uuid() -> Uuid {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("invariant: Linux always has random bytes for a running process");
+    Uuid::from_random(bytes)
+}

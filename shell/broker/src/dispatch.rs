@@ -1,0 +1,164 @@
+//! From a decoded request to whoever works on it, and back to a response: one line for each API.
+//!
+//! core/api says what a request asks of this node; this file and its siblings send it there and hand back what came of it.
+//! The part up to the first wait runs before the connection's next request is looked at: it is where work is sent to its
+//! owners, so that what a client sent first is placed first.
+//!
+//! Produce path 1½ of 5. Before: connection.rs. After: core/api/src/k00_produce.rs, dispatch/produce.rs.
+
+mod admin;
+mod cluster;
+mod fetch;
+mod offsets;
+mod produce;
+
+use crate::connection::Session;
+use barnabas_api::k18_api_versions::{self, Listener};
+use barnabas_api::{Client, Context};
+use barnabas_base::Text;
+use barnabas_metadata::Image;
+use barnabas_metadata::config::BrokerConfig;
+use barnabas_wire::messages::{RequestBody, RequestHeader, ResponseBody};
+use barnabas_wire::{ApiKey, VersionRange};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What goes back to the client.
+#[derive(Debug)]
+pub enum Answer {
+    Reply(ResponseBody),
+    /// `acks=0`: the client expects nothing.
+    Nothing,
+    /// Closing the connection is the answer.
+    Close,
+}
+
+pub type Waiting = Pin<Box<dyn Future<Output = Answer>>>;
+
+/// A request whose work is under way.
+pub enum Started {
+    Answer(Answer),
+    Wait(Waiting),
+}
+
+impl Started {
+    pub fn reply(body: impl Into<ResponseBody>) -> Self {
+        Self::Answer(Answer::Reply(body.into()))
+    }
+
+    pub fn wait(future: impl Future<Output = Answer> + 'static) -> Self {
+        Self::Wait(Box::pin(future))
+    }
+}
+
+/// One request's surroundings: which connection, which client, which version.
+#[derive(Debug, Clone)]
+pub struct Call {
+    pub session: Rc<Session>,
+    pub client: Arc<Client>,
+    pub version: i16,
+}
+
+/// The cluster and the configuration at one moment.
+#[derive(Debug, Clone)]
+pub struct Moment {
+    pub image: Arc<Image>,
+    pub config: Arc<BrokerConfig>,
+}
+
+impl Call {
+    pub fn moment(&self) -> Moment {
+        let node = &self.session.node;
+        Moment { image: node.image.load_full(), config: node.config.load_full() }
+    }
+
+    pub fn context<'a>(&'a self, moment: &'a Moment) -> Context<'a> {
+        let node = &self.session.node;
+        Context {
+            image: &moment.image,
+            config: &moment.config,
+            cluster_id: &node.cluster_id,
+            node: node.broker_id,
+            client: &self.client,
+            now: node.clock.wall(),
+        }
+    }
+
+    pub fn listener(&self) -> Listener {
+        listener_of(&self.session)
+    }
+}
+
+fn listener_of(session: &Session) -> Listener {
+    let is_controller = session.node.listeners[session.listener].0.is_controller;
+    if is_controller { Listener::Controller } else { Listener::Broker }
+}
+
+/// Whether this node answers `api` on the connection's listener.
+pub fn is_served(session: &Session, api: ApiKey) -> bool {
+    k18_api_versions::is_answered(api, listener_of(session))
+}
+
+/// The versions that are served: those that are advertised.
+pub fn versions(api: ApiKey) -> VersionRange {
+    api.stable_versions()
+}
+
+/// What a client is told that asked for ApiVersions in a version that does not exist; written as version 0.
+pub fn unsupported_api_versions() -> Answer {
+    Answer::Reply(k18_api_versions::unsupported_version().into())
+}
+
+/// Starts a request. What has to happen in the order of the requests has happened when this future is done.
+pub fn start(
+    session: Rc<Session>,
+    header: RequestHeader,
+    body: RequestBody,
+) -> Pin<Box<dyn Future<Output = Started>>> {
+    let client = session.client(header.client_id.as_ref().map(|id| id.as_str()));
+    let call = Call { session, client, version: header.request_api_version };
+    match body {
+        RequestBody::Produce(request) => Box::pin(produce::produce(call, *request)),
+        RequestBody::Fetch(request) => Box::pin(fetch::fetch(call, *request)),
+        RequestBody::ListOffsets(request) => Box::pin(offsets::list_offsets(call, *request)),
+        RequestBody::OffsetForLeaderEpoch(request) => {
+            Box::pin(offsets::offset_for_leader_epoch(call, *request))
+        }
+        RequestBody::DeleteRecords(request) => Box::pin(offsets::delete_records(call, *request)),
+        RequestBody::DescribeProducers(request) => Box::pin(offsets::describe_producers(call, *request)),
+        RequestBody::ApiVersions(request) => Box::pin(async move { cluster::api_versions(&call, &request) }),
+        RequestBody::Metadata(request) => Box::pin(async move { cluster::metadata(&call, *request) }),
+        RequestBody::FindCoordinator(request) => {
+            Box::pin(async move { cluster::find_coordinator(&call, *request) })
+        }
+        RequestBody::InitProducerId(request) => {
+            Box::pin(async move { cluster::init_producer_id(call, &request) })
+        }
+        body @ (RequestBody::CreateTopics(_)
+        | RequestBody::DeleteTopics(_)
+        | RequestBody::CreatePartitions(_)
+        | RequestBody::AlterConfigs(_)
+        | RequestBody::IncrementalAlterConfigs(_)
+        | RequestBody::ElectLeaders(_)
+        | RequestBody::UpdateFeatures(_)
+        | RequestBody::DescribeQuorum(_)) => Box::pin(async move { admin::forward(call, body) }),
+        other => {
+            // `is_served` and this table name the same APIs; a test holds that.
+            tracing::error!(api = %other.key(), "an API is advertised that nobody works on");
+            Box::pin(async { Started::Answer(Answer::Close) })
+        }
+    }
+}
+
+/// A client as core/api sees it.
+pub fn client(session: &Session, client_id: Option<&str>) -> Client {
+    let listener = &session.node.listeners[session.listener].0;
+    Client {
+        listener: Text::from(listener.endpoint.listener.as_str()),
+        client_id: client_id.map(Text::from),
+        host: Text::from(format!("/{}", session.peer.ip().to_canonical())),
+        principal: Text::from("User:ANONYMOUS"),
+    }
+}

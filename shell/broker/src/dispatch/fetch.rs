@@ -1,0 +1,162 @@
+//! Fetch: read from the owners; while there is too little, wait for their word, without asking again.
+
+use super::{Answer, Call, Started};
+use crate::fetch_wait::Waiter;
+use crate::mailbox::{PartitionKey, ReadItem, ReadOutcome};
+use crate::owners;
+use barnabas_api::Plan;
+use barnabas_api::k01_fetch::{self, Budget, Outcome, Part, Pending, Read, Reader, Work};
+use barnabas_base::ErrorCode;
+use barnabas_partition::Isolation;
+use barnabas_wire::messages::FetchRequest;
+use bytes::Bytes;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Starts a Fetch request: when this is done, the partitions have been asked once.
+pub async fn fetch(call: Call, request: FetchRequest) -> Started {
+    let moment = call.moment();
+    let plan = {
+        let mut sessions = call.session.fetch_sessions.borrow_mut();
+        k01_fetch::plan(request, call.version, &mut sessions, &call.context(&moment))
+    };
+    drop(moment);
+    let Work { reader, wait, bytes_min, budget, parts, pending } = match plan {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let isolation = match reader {
+        Reader::Consumer { read_committed: false } => Isolation::ReadUncommitted,
+        Reader::Consumer { read_committed: true } => Isolation::ReadCommitted,
+        Reader::Follower { .. } => return Started::reply(refuse(&call, pending, &parts)),
+    };
+    let deadline = Instant::now() + Duration::from_millis(u64::try_from(wait.0).unwrap_or(0));
+    let waiter = (wait.0 > 0 && bytes_min > 0).then(|| Waiter::new(bytes_min as i64));
+    let mut fetching = Fetching { call, isolation, bytes_min, budget, parts, pending, waiter, deadline };
+    let first = fetching.ask(true).await;
+    Started::wait(async move {
+        let answer = fetching.answer(first).await;
+        if let Some(waiter) = &fetching.waiter {
+            waiter.finish();
+        }
+        match answer {
+            Ok(()) => fetching.respond(),
+            Err(Gone) => Answer::Close,
+        }
+    })
+}
+
+/// There is no other broker yet that could follow.
+fn refuse(call: &Call, mut pending: Pending, parts: &[Part]) -> barnabas_wire::messages::FetchResponse {
+    let moment = call.moment();
+    let context = call.context(&moment);
+    for part in parts {
+        pending.set(part.slot, Outcome::Refused(ErrorCode::NotLeaderOrFollower), &context);
+    }
+    let mut sessions = call.session.fetch_sessions.borrow_mut();
+    pending.respond(&mut sessions, draw(), context.now)
+}
+
+fn draw() -> u32 {
+    let bytes = crate::directories::random_uuid().0;
+    u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+}
+
+/// An owner has ended: the node is stopping.
+struct Gone;
+
+struct Fetching {
+    call: Call,
+    isolation: Isolation,
+    bytes_min: usize,
+    budget: Budget,
+    parts: Vec<Part>,
+    pending: Pending,
+    waiter: Option<Arc<Waiter>>,
+    deadline: Instant,
+}
+
+impl Fetching {
+    /// Sends the partitions to their owners.
+    async fn ask(&self, wait: bool) -> owners::Gathering<ReadOutcome> {
+        let items = self.parts.iter().enumerate().map(|(slot, part)| ReadItem {
+            slot: slot as u32,
+            partition: PartitionKey { topic: part.topic.id, partition: part.partition },
+            from: part.from,
+            max_bytes: part.bytes_max,
+            leader_epoch: part.leader_epoch,
+            last_fetched_epoch: part.last_fetched_epoch,
+        });
+        let whole = self.budget.allow(usize::MAX);
+        let waiter = self.waiter.clone().filter(|_| wait);
+        let node = &self.call.session.node;
+        owners::read(node, items.collect(), self.isolation, whole.bytes, whole.at_least_one, waiter).await
+    }
+
+    /// Reads until there is enough, or the time is over.
+    async fn answer(&mut self, first: owners::Gathering<ReadOutcome>) -> Result<(), Gone> {
+        let mut asked = first;
+        loop {
+            let found = self.take(asked.all().await)?;
+            let Some(waiter) = &self.waiter else { return Ok(()) };
+            if self.pending.is_enough(self.bytes_min) || Instant::now() >= self.deadline {
+                return Ok(());
+            }
+            // What was found counts towards what is wanted; its owners count what comes after it.
+            waiter.add(found as i64);
+            let timed_out = tokio::time::timeout_at(self.deadline, waiter.woken()).await.is_err();
+            if timed_out && !waiter.has_news(self.bytes_min as i64 - found as i64) {
+                return Ok(());
+            }
+            waiter.again(self.bytes_min as i64);
+            asked = self.ask(!timed_out).await;
+        }
+    }
+
+    /// Shares out the answer's bytes over what the owners gave. Returns the bytes taken.
+    fn take(&mut self, mut outcomes: Vec<ReadOutcome>) -> Result<usize, Gone> {
+        if outcomes.len() < self.parts.len() {
+            return Err(Gone);
+        }
+        outcomes.sort_unstable_by_key(|outcome| outcome.slot);
+        let moment = self.call.moment();
+        let context = self.call.context(&moment);
+        let mut budget = self.budget;
+        let mut taken = 0;
+        for (part, outcome) in self.parts.iter().zip(outcomes) {
+            let outcome = match (outcome.result, outcome.bounds) {
+                (Ok(read), Some(bounds)) => {
+                    let allowance = budget.allow(part.bytes_max);
+                    let fits = read.records.len() <= allowance.bytes || allowance.at_least_one;
+                    let records = if fits { read.records } else { Bytes::new() };
+                    budget.take(records.len());
+                    taken += records.len();
+                    let aborted = read.aborted.iter().map(|entry| (entry.producer_id, entry.first_offset));
+                    let aborted = (self.isolation == Isolation::ReadCommitted).then(|| aborted.collect());
+                    let shown = Read {
+                        records,
+                        high_watermark: bounds.high_watermark,
+                        last_stable: bounds.last_stable,
+                        log_start: bounds.log_start,
+                        aborted,
+                    };
+                    match read.diverging {
+                        Some((epoch, end)) => Outcome::Diverging { epoch, end, read: shown },
+                        None => Outcome::Read(shown),
+                    }
+                }
+                (Err(declined), _) => Outcome::Refused(declined.code()),
+                (Ok(_), None) => Outcome::Refused(ErrorCode::UnknownServerError),
+            };
+            self.pending.set(part.slot, outcome, &context);
+        }
+        Ok(taken)
+    }
+
+    fn respond(self) -> Answer {
+        let now = self.call.session.node.clock.wall();
+        let mut sessions = self.call.session.fetch_sessions.borrow_mut();
+        Answer::Reply(self.pending.respond(&mut sessions, draw(), now).into())
+    }
+}

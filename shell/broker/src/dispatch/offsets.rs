@@ -1,0 +1,178 @@
+//! Questions about partitions that their owners answer from what they know: ListOffsets, OffsetForLeaderEpoch,
+//! DeleteRecords, DescribeProducers.
+
+use super::{Answer, Call, Started};
+use crate::mailbox::{AskItem, AskOutcome, Declined, PartitionKey, Question, Said, Search};
+use crate::owners;
+use barnabas_api::k02_list_offsets::{self, Asker, Bounds, Found, Target};
+use barnabas_api::k61_describe_producers::{self, Producer};
+use barnabas_api::{Plan, k21_delete_records, k23_offset_for_leader_epoch};
+use barnabas_base::{ErrorCode, LeaderEpoch, PartitionIndex, TopicId};
+use barnabas_partition::Isolation;
+use barnabas_wire::messages::{
+    DeleteRecordsRequest, DescribeProducersRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest,
+};
+
+fn item(
+    slot: usize,
+    topic: TopicId,
+    partition: PartitionIndex,
+    leader_epoch: Option<LeaderEpoch>,
+    question: Question,
+) -> AskItem {
+    AskItem { slot: slot as u32, partition: PartitionKey { topic, partition }, leader_epoch, question }
+}
+
+/// Asks now, and answers when everybody has spoken. `each` puts one owner's word into the answer.
+async fn ask<P: 'static>(
+    call: &Call,
+    items: Vec<AskItem>,
+    mut pending: P,
+    mut each: impl FnMut(&mut P, AskOutcome) + 'static,
+    respond: impl FnOnce(P) -> Answer + 'static,
+) -> Started {
+    let asked = items.len();
+    let gathering = owners::ask(&call.session.node, items).await;
+    Started::wait(async move {
+        let outcomes = gathering.all().await;
+        // An owner that says nothing is gone: the node is stopping.
+        if outcomes.len() < asked {
+            return Answer::Close;
+        }
+        outcomes.into_iter().for_each(|outcome| each(&mut pending, outcome));
+        respond(pending)
+    })
+}
+
+pub async fn list_offsets(call: Call, request: ListOffsetsRequest) -> Started {
+    let moment = call.moment();
+    let plan = k02_list_offsets::plan(request, call.version, &call.context(&moment));
+    let work = match plan {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let asker = work.asker;
+    let isolation = match asker {
+        Asker::Consumer { read_committed: true } => Isolation::ReadCommitted,
+        Asker::Consumer { read_committed: false } => Isolation::ReadUncommitted,
+        Asker::Debugger | Asker::Follower(_) => Isolation::LogEnd,
+    };
+    let items = work.parts.iter().enumerate().map(|(slot, part)| {
+        let search = match part.target {
+            Target::At(time) => Search::ByTime(time),
+            Target::MaxTimestamp => Search::MaxTime,
+            _ => Search::Nothing,
+        };
+        let question = Question::List { isolation, search };
+        item(slot, part.topic.id, part.partition, part.leader_epoch, question)
+    });
+    let items = items.collect();
+    let parts = work.parts;
+    let each = move |pending: &mut k02_list_offsets::Pending, outcome: AskOutcome| {
+        let part = &parts[outcome.slot as usize];
+        let outcome = match outcome.result {
+            Ok(Said::Listed { bounds, found }) => listed(part, asker, &bounds, found),
+            Ok(_) => k02_list_offsets::Outcome::Refused(ErrorCode::UnknownServerError),
+            Err(declined) => k02_list_offsets::Outcome::Refused(declined.code()),
+        };
+        pending.set(part.slot, outcome);
+    };
+    ask(&call, items, work.pending, each, |pending| Answer::Reply(pending.respond().into())).await
+}
+
+fn listed(
+    part: &k02_list_offsets::Part,
+    asker: Asker,
+    bounds: &Bounds,
+    found: Option<barnabas_storage::FoundTimestamp>,
+) -> k02_list_offsets::Outcome {
+    let found = found.map(|found| Found {
+        timestamp: found.timestamp,
+        offset: found.offset,
+        epoch: (found.leader_epoch != LeaderEpoch::NONE).then_some(found.leader_epoch),
+    });
+    part.answer(asker, bounds).unwrap_or_else(|| part.answer_found(asker, found, bounds))
+}
+
+pub async fn offset_for_leader_epoch(call: Call, request: OffsetForLeaderEpochRequest) -> Started {
+    let moment = call.moment();
+    let work = match k23_offset_for_leader_epoch::plan(request, call.version, &call.context(&moment)) {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let items = work.parts.iter().enumerate().map(|(slot, part)| {
+        item(slot, part.topic.id, part.partition, part.current, Question::EpochEnd(part.epoch))
+    });
+    let items = items.collect();
+    let parts = work.parts;
+    let each = move |pending: &mut k23_offset_for_leader_epoch::Pending, outcome: AskOutcome| {
+        let said = match outcome.result {
+            Ok(Said::EpochEnd { leader_epoch: LeaderEpoch::NONE, .. }) => Ok(None),
+            Ok(Said::EpochEnd { leader_epoch, end }) => Ok(Some((leader_epoch, end))),
+            Ok(_) => Err(ErrorCode::UnknownServerError),
+            Err(declined) => Err(declined.code()),
+        };
+        pending.set(parts[outcome.slot as usize].slot, said);
+    };
+    ask(&call, items, work.pending, each, |pending| Answer::Reply(pending.respond().into())).await
+}
+
+pub async fn delete_records(call: Call, request: DeleteRecordsRequest) -> Started {
+    let moment = call.moment();
+    let work = match k21_delete_records::plan(request, &call.context(&moment)) {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let items = work.parts.iter().enumerate().map(|(slot, part)| {
+        item(slot, part.topic.id, part.partition, None, Question::DeleteRecords(part.below))
+    });
+    let items = items.collect();
+    let parts = work.parts;
+    let each = move |pending: &mut k21_delete_records::Pending, outcome: AskOutcome| {
+        let said = match outcome.result {
+            Ok(Said::LogStart(start)) => Ok(start),
+            Ok(_) => Err(ErrorCode::UnknownServerError),
+            Err(declined) => Err(declined.code()),
+        };
+        pending.set(parts[outcome.slot as usize].slot, said);
+    };
+    ask(&call, items, work.pending, each, |pending| Answer::Reply(pending.respond().into())).await
+}
+
+pub async fn describe_producers(call: Call, request: DescribeProducersRequest) -> Started {
+    let moment = call.moment();
+    let work = match k61_describe_producers::plan(request, &call.context(&moment)) {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let items = work
+        .parts
+        .iter()
+        .enumerate()
+        .map(|(slot, part)| item(slot, part.topic.id, part.partition, None, Question::Producers));
+    let items = items.collect();
+    let parts = work.parts;
+    let each = move |pending: &mut k61_describe_producers::Pending, outcome: AskOutcome| {
+        pending.set(parts[outcome.slot as usize].slot, producers(outcome.result));
+    };
+    ask(&call, items, work.pending, each, |pending| Answer::Reply(pending.respond().into())).await
+}
+
+fn producers(said: Result<Said, Declined>) -> k61_describe_producers::Outcome {
+    match said {
+        Ok(Said::Producers(entries)) => Ok(entries
+            .into_iter()
+            .map(|entry| Producer {
+                id: entry.producer_id,
+                epoch: entry.epoch,
+                last_sequence: entry.last_sequence,
+                last_timestamp: entry.timestamp,
+                coordinator_epoch: entry.coordinator_epoch,
+                transaction_start: (entry.current_txn_first_offset.get() >= 0)
+                    .then_some(entry.current_txn_first_offset),
+            })
+            .collect()),
+        Ok(_) => Err(ErrorCode::UnknownServerError),
+        Err(declined) => Err(declined.code()),
+    }
+}

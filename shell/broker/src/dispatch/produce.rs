@@ -1,0 +1,137 @@
+//! Produce: judge each partition's records here, on the connection's worker, then send them to their owners.
+
+use super::{Answer, Call, Started};
+use crate::mailbox::{AppendItem, AppendOutcome, PartitionKey};
+use crate::owners;
+use crate::topic_settings;
+use barnabas_api::k00_produce::{self, Acks as Wanted, Outcome, Part, Pending, Reply, Work};
+use barnabas_api::{Plan, Slot};
+use barnabas_base::{Offset, TimestampMs};
+use barnabas_partition::{Acks, Origin};
+use barnabas_wire::messages::ProduceRequest;
+use barnabas_wire::records::{TimestampType, validate_produce};
+
+/// Starts a Produce request: when this is done, its batches are on their way to their owners.
+pub async fn produce(call: Call, request: ProduceRequest) -> Started {
+    let moment = call.moment();
+    let plan = k00_produce::plan(request, call.version, &call.context(&moment));
+    let Work { acks, timeout, parts, mut pending } = match plan {
+        Plan::Answer(reply) => return Started::Answer(answer(reply)),
+        Plan::Work(work) => work,
+    };
+    let node = call.session.node.clone();
+    let now = node.clock.wall();
+    let mut judge = Judge { call: &call, moment: &moment, now, last: None };
+    let mut slots = Vec::with_capacity(parts.len());
+    let mut items = Vec::with_capacity(parts.len());
+    for part in parts {
+        let slot = part.slot;
+        if let Some((item, append_time)) = judge.judge(part, slots.len() as u32, &mut pending) {
+            items.push(item);
+            slots.push((slot, append_time));
+        }
+    }
+    drop(moment);
+    let acks = match acks {
+        Wanted::None => Acks::None,
+        Wanted::Leader => Acks::Leader,
+        Wanted::All => Acks::All,
+    };
+    if items.is_empty() {
+        return Started::Answer(answer(pending.respond()));
+    }
+    let deadline = node.clock.monotonic().plus(timeout);
+    let gathering = owners::append(&node, items, acks, deadline).await;
+    if acks == Acks::None {
+        return Started::Answer(answer(pending.respond()));
+    }
+    Started::wait(async move {
+        let outcomes = gathering.all().await;
+        // An owner that says nothing is gone: the node is stopping, and an answer would be a guess.
+        if outcomes.len() < slots.len() {
+            return Answer::Close;
+        }
+        set_outcomes(&call, &mut pending, &slots, outcomes);
+        answer(pending.respond())
+    })
+}
+
+fn answer(reply: Reply) -> Answer {
+    match reply {
+        Reply::Respond(response) => Answer::Reply(response.into()),
+        Reply::Nothing => Answer::Nothing,
+        Reply::Close => Answer::Close,
+    }
+}
+
+/// Judges batches, remembering the rules of the topic that was judged last.
+struct Judge<'a> {
+    call: &'a Call,
+    moment: &'a super::Moment,
+    now: TimestampMs,
+    last: Option<(barnabas_base::TopicId, barnabas_wire::records::Rules)>,
+}
+
+impl Judge<'_> {
+    /// A batch that may be appended, and the time it gets under LogAppendTime; refusals go into `pending`.
+    fn judge(
+        &mut self,
+        part: Part,
+        number: u32,
+        pending: &mut Pending,
+    ) -> Option<(AppendItem, Option<TimestampMs>)> {
+        let node = &self.call.session.node;
+        let rules = match &self.last {
+            Some((topic, rules)) if *topic == part.topic.id => *rules,
+            _ => {
+                let config = topic_settings::topic_config(node, &self.moment.image, &part.topic.name);
+                let rules = k00_produce::rules(&config, self.call.version, self.now);
+                self.last = Some((part.topic.id, rules));
+                rules
+            }
+        };
+        let context = self.call.context(self.moment);
+        match validate_produce(part.records, &rules) {
+            Ok(Some(validated)) => {
+                let is_append_time = rules.timestamp_type == TimestampType::LogAppendTime;
+                let append_time = is_append_time.then_some(self.now);
+                let partition = PartitionKey { topic: part.topic.id, partition: part.partition };
+                let item =
+                    AppendItem { slot: number, partition, origin: Origin::Client, batch: validated.batch };
+                Some((item, append_time))
+            }
+            Ok(None) => {
+                let nothing =
+                    Outcome::Appended { base: Offset::NONE, append_time: None, log_start: Offset::NONE };
+                pending.set(part.slot, nothing, &context);
+                None
+            }
+            Err(refusal) => {
+                node.meter.batches_refused.one();
+                pending.set(part.slot, Outcome::Refused { refusal, log_start: Offset::NONE }, &context);
+                None
+            }
+        }
+    }
+}
+
+fn set_outcomes(
+    call: &Call,
+    pending: &mut Pending,
+    slots: &[(Slot, Option<TimestampMs>)],
+    outcomes: Vec<AppendOutcome>,
+) {
+    let moment = call.moment();
+    let context = call.context(&moment);
+    for outcome in outcomes {
+        let (slot, append_time) = slots[outcome.slot as usize];
+        let outcome = match outcome.result {
+            Ok(acked) => {
+                let append_time = append_time.map(|time| acked.duplicate_timestamp.unwrap_or(time));
+                Outcome::Appended { base: acked.base, append_time, log_start: acked.log_start }
+            }
+            Err(declined) => Outcome::refused(declined.code()),
+        };
+        pending.set(slot, outcome, &context);
+    }
+}

@@ -1,0 +1,170 @@
+//! What is done now and then, on one thread of low priority: checkpoints, retention, files whose time to go has come.
+//!
+//! Workers do the part that concerns their partitions when they are asked (partition_worker/upkeep.rs); the checkpoint
+//! files, which belong to directories and not to partitions, are written here.
+
+use crate::mailbox::{Checkpointed, Command};
+use crate::node::Node;
+use barnabas_base::TimestampMs;
+use barnabas_storage::DelayedDelete;
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// How often due deletions are looked at.
+const TICK: Duration = Duration::from_secs(1);
+/// How often the recovery points of what was written are noted: what a start after a crash has to read again.
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(5);
+
+/// Files and directories that are out of use and go later.
+#[derive(Debug, Default)]
+pub struct Deletions {
+    waiting: Mutex<Vec<Deletion>>,
+    stopping: Mutex<bool>,
+    stopped: Condvar,
+}
+
+#[derive(Debug)]
+enum Deletion {
+    Files { directory: usize, delete: DelayedDelete },
+    Directory { directory: usize, path: PathBuf, due: TimestampMs },
+}
+
+impl Deletions {
+    /// Files of a log that goes on.
+    pub fn later(&self, directory: usize, delete: DelayedDelete) {
+        self.push(Deletion::Files { directory, delete });
+    }
+
+    /// The directory of a deleted partition.
+    pub fn directory_later(&self, directory: usize, path: PathBuf, due: TimestampMs) {
+        self.push(Deletion::Directory { directory, path, due });
+    }
+
+    fn push(&self, deletion: Deletion) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(deletion);
+    }
+
+    fn take_due(&self, now: TimestampMs) -> Vec<Deletion> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting
+            .extract_if(.., |deletion| match deletion {
+                Deletion::Files { delete, .. } => delete.due <= now,
+                Deletion::Directory { due, .. } => *due <= now,
+            })
+            .collect()
+    }
+
+    /// Ends the thread at its next turn.
+    pub fn stop(&self) {
+        *self.stopping.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.stopped.notify_all();
+    }
+
+    /// Sleeps one tick. Returns whether to go on.
+    fn sleep(&self) -> bool {
+        let stopping = self.stopping.lock().unwrap_or_else(PoisonError::into_inner);
+        let (stopping, _) = self
+            .stopped
+            .wait_timeout_while(stopping, TICK, |stopping| !*stopping)
+            .unwrap_or_else(PoisonError::into_inner);
+        !*stopping
+    }
+}
+
+/// # Errors
+/// The system gives no thread.
+pub fn start(node: Arc<Node>) -> std::io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name("housekeeping".to_owned()).spawn(move || run(&node))
+}
+
+fn run(node: &Node) {
+    if let Err(error) = rustix::process::setpriority_process(None, 10) {
+        tracing::debug!(%error, "housekeeping keeps its priority");
+    }
+    let mut checkpoint_at = Instant::now() + CHECKPOINT_EVERY;
+    let mut retain_at = Instant::now() + retention_interval(node);
+    while node.deletions.sleep() {
+        delete_due(node);
+        let now = Instant::now();
+        let retain = now >= retain_at;
+        if now < checkpoint_at && !retain {
+            continue;
+        }
+        checkpoint_at = now + CHECKPOINT_EVERY;
+        if retain {
+            retain_at = now + retention_interval(node);
+        }
+        let checkpoints = ask_workers(node, |reply| Command::Housekeep { retain, reply });
+        write_checkpoints(node, checkpoints);
+    }
+}
+
+fn retention_interval(node: &Node) -> Duration {
+    let interval_ms = node.config.load().long("log.retention.check.interval.ms");
+    Duration::from_millis(u64::try_from(interval_ms).unwrap_or(300_000).max(1))
+}
+
+/// Asks every worker and waits for all of them.
+pub fn ask_workers(
+    node: &Node,
+    command: impl Fn(oneshot::Sender<Vec<Checkpointed>>) -> Command,
+) -> Vec<Checkpointed> {
+    let mut answers = Vec::with_capacity(node.workers);
+    for mailbox in &node.mailboxes {
+        let (reply, answer) = oneshot::channel();
+        mailbox.send_blocking(command(reply));
+        answers.push(answer);
+    }
+    // A worker that has ended answers nothing: there is nothing of it to note.
+    answers.into_iter().flat_map(|answer| answer.blocking_recv().unwrap_or_default()).collect()
+}
+
+/// Notes how far each log is safe, and writes the files that have changed.
+pub fn write_checkpoints(node: &Node, checkpoints: Vec<Checkpointed>) {
+    let mut concerned: Vec<usize> = Vec::new();
+    for Checkpointed { directory, topic, partition, recovery_point, log_start, high_watermark } in checkpoints
+    {
+        // A topic that was deleted in the meantime must not come back into the files.
+        if node.image.load().topics.by_id(topic).is_none() {
+            continue;
+        }
+        let mut log_dir = node.directories[directory].lock();
+        log_dir.set_recovery_point(partition.clone(), recovery_point);
+        log_dir.set_log_start(partition.clone(), log_start);
+        log_dir.set_high_watermark(partition, high_watermark);
+        if !concerned.contains(&directory) {
+            concerned.push(directory);
+        }
+    }
+    for directory in concerned {
+        let written = node.directories[directory].lock().write_checkpoints();
+        if let Err(error) = written {
+            match error {
+                barnabas_storage::StorageError::Full(_) => node.full.report(&error),
+                error => node.directory_failed(directory, &error),
+            }
+        }
+    }
+}
+
+fn delete_due(node: &Node) {
+    for deletion in node.deletions.take_due(node.clock.wall()) {
+        let (directory, done) = match deletion {
+            Deletion::Files { directory, delete } => {
+                let disk = &node.directories[directory].disk;
+                let done = delete.files.iter().try_for_each(|file| disk.remove_file(file));
+                (directory, done.map_err(Into::into))
+            }
+            Deletion::Directory { directory, path, .. } => {
+                (directory, node.directories[directory].lock().remove(&path))
+            }
+        };
+        if let Err(error) = done {
+            let path = node.directories[directory].path.display();
+            tracing::warn!(%error, "files that are out of use stay behind in {path}");
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! What is sent to a worker: the commands, their answers, and the bounded queue they travel through.
+//!
+//! Data only. Connections, the committers, the quorum worker and housekeeping send; the worker that owns the partition
+//! receives (partition_worker.rs, coordinator_worker.rs). Answers come back through the `oneshot` in the command: a worker
+//! never waits for another one, so full queues cannot wait for each other in a circle.
+
+use crate::committer::Synced;
+use crate::connection::NewConnection;
+use crate::fetch_wait::Waiter;
+use crate::publisher::ImageChange;
+use barnabas_api::k02_list_offsets;
+use barnabas_base::{
+    ErrorCode, LeaderEpoch, MonotonicMs, Offset, PartitionIndex, Text, TimestampMs, TopicId,
+};
+use barnabas_partition::{Acked, Acks, Bounds, Isolation, Origin, Refusal};
+use barnabas_storage::{AbortedTransaction, FoundTimestamp, ProducerEntry};
+use barnabas_wire::records::ReadyBatch;
+use bytes::Bytes;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+
+/// How many commands wait for one worker before their senders do.
+const COMMANDS_MAX: usize = 1024;
+
+/// A partition by its topic's identity: one made again under the same name is another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PartitionKey {
+    pub topic: TopicId,
+    pub partition: PartitionIndex,
+}
+
+impl PartitionKey {
+    /// Which of `workers` owns it: neighbours in a topic go to different workers.
+    pub fn owner(&self, workers: usize) -> usize {
+        let spread =
+            self.topic.0.iter().fold(0usize, |sum, &byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+        spread.wrapping_add(self.partition.get() as usize) % workers
+    }
+}
+
+/// What a worker is asked to do.
+#[derive(Debug)]
+pub enum Command {
+    Connection(NewConnection),
+    Append(AppendCommand),
+    Read(ReadCommand),
+    Ask(AskCommand),
+    Group(GroupCommand),
+    ImageChanged(Arc<ImageChange>),
+    Synced(Synced),
+    DirectoryFailed(usize),
+    /// Retention, expiry and checkpoints of the partitions that are open.
+    Housekeep {
+        retain: bool,
+        reply: oneshot::Sender<Vec<Checkpointed>>,
+    },
+    /// Close every log for good; answered when nothing is dirty any more.
+    Close(oneshot::Sender<Vec<Checkpointed>>),
+    /// The worker's thread ends.
+    End,
+}
+
+/// Batches for partitions of one worker, from one request.
+#[derive(Debug)]
+pub struct AppendCommand {
+    pub acks: Acks,
+    pub deadline: MonotonicMs,
+    pub items: Vec<AppendItem>,
+    /// `None` for `acks=0`.
+    pub reply: Option<oneshot::Sender<Vec<AppendOutcome>>>,
+}
+
+/// One validated batch.
+#[derive(Debug)]
+pub struct AppendItem {
+    /// The caller's number for it.
+    pub slot: u32,
+    pub partition: PartitionKey,
+    pub origin: Origin,
+    pub batch: ReadyBatch,
+}
+
+#[derive(Debug)]
+pub struct AppendOutcome {
+    pub slot: u32,
+    pub result: Result<Acked, Declined>,
+}
+
+/// Why a partition did not do what it was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Declined {
+    /// The partition's own refusal.
+    Refused(Refusal),
+    /// The topic is not known (any more).
+    Unknown,
+    /// Storage failed, or the disk is full.
+    Storage,
+}
+
+impl Declined {
+    pub fn code(self) -> ErrorCode {
+        match self {
+            Self::Refused(refusal) => refusal.code(),
+            Self::Unknown => ErrorCode::UnknownTopicOrPartition,
+            Self::Storage => ErrorCode::KafkaStorageError,
+        }
+    }
+}
+
+impl From<Refusal> for Declined {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// Records wanted from partitions of one worker, by one request.
+#[derive(Debug)]
+pub struct ReadCommand {
+    pub isolation: Isolation,
+    pub items: Vec<ReadItem>,
+    /// For all of this command's items together; the first that has records may exceed it by one batch.
+    pub max_bytes: usize,
+    /// Whether the first item that has records gives a batch even if it is larger than the bounds.
+    pub at_least_one: bool,
+    /// Registered with every item if the items have fewer bytes than it wants.
+    pub waiter: Option<Arc<Waiter>>,
+    pub reply: oneshot::Sender<Vec<ReadOutcome>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct ReadItem {
+    pub slot: u32,
+    pub partition: PartitionKey,
+    pub from: Offset,
+    pub max_bytes: usize,
+    pub leader_epoch: Option<LeaderEpoch>,
+    pub last_fetched_epoch: Option<LeaderEpoch>,
+}
+
+#[derive(Debug)]
+pub struct ReadOutcome {
+    pub slot: u32,
+    pub result: Result<Read, Declined>,
+    /// The partition's bounds, where it is led here, also beside a refusal.
+    pub bounds: Option<Bounds>,
+}
+
+#[derive(Debug)]
+pub struct Read {
+    pub records: Bytes,
+    pub aborted: Vec<AbortedTransaction>,
+    /// The reader's log parted from this one: the largest common epoch and where it ends here (KIP-595).
+    pub diverging: Option<(LeaderEpoch, Offset)>,
+}
+
+/// Small questions about partitions of one worker.
+#[derive(Debug)]
+pub struct AskCommand {
+    pub items: Vec<AskItem>,
+    pub reply: oneshot::Sender<Vec<AskOutcome>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct AskItem {
+    pub slot: u32,
+    pub partition: PartitionKey,
+    pub leader_epoch: Option<LeaderEpoch>,
+    pub question: Question,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Question {
+    /// Where the log stands, and what a search finds.
+    List {
+        isolation: Isolation,
+        search: Search,
+    },
+    /// Where an epoch ends (KIP-101).
+    EpochEnd(LeaderEpoch),
+    /// `None`: up to the high watermark.
+    DeleteRecords(Option<Offset>),
+    Producers,
+    /// Bytes on disk, whether or not the partition is led here.
+    Size,
+}
+
+/// What is looked for in a log.
+#[derive(Debug, Clone, Copy)]
+pub enum Search {
+    Nothing,
+    /// The first record at or after this time.
+    ByTime(TimestampMs),
+    /// The record with the largest time.
+    MaxTime,
+}
+
+#[derive(Debug)]
+pub struct AskOutcome {
+    pub slot: u32,
+    pub result: Result<Said, Declined>,
+}
+
+#[derive(Debug)]
+pub enum Said {
+    Listed { bounds: k02_list_offsets::Bounds, found: Option<FoundTimestamp> },
+    EpochEnd { leader_epoch: LeaderEpoch, end: Offset },
+    LogStart(Offset),
+    Producers(Vec<ProducerEntry>),
+    Size { bytes: u64, offset_lag: i64, directory: usize },
+}
+
+/// A request for one shard of the group coordinator.
+#[derive(Debug)]
+pub struct GroupCommand {
+    /// The shard's partition of `__consumer_offsets`.
+    pub shard: PartitionKey,
+    pub request: barnabas_coordinator::Request,
+    pub version: i16,
+    pub client_id: Text,
+    /// As Java prints an address: `/127.0.0.1`.
+    pub client_host: Text,
+    pub reply: oneshot::Sender<barnabas_coordinator::Response>,
+}
+
+/// How far one partition may be called safe in its directory's checkpoint files.
+#[derive(Debug, Clone)]
+pub struct Checkpointed {
+    pub directory: usize,
+    pub topic: TopicId,
+    pub partition: barnabas_base::TopicPartition,
+    pub recovery_point: Offset,
+    pub log_start: Option<Offset>,
+    pub high_watermark: Offset,
+}
+
+/// Where commands for one worker go. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Mailbox {
+    sender: mpsc::Sender<Command>,
+}
+
+impl Mailbox {
+    pub fn new() -> (Self, mpsc::Receiver<Command>) {
+        let (sender, receiver) = mpsc::channel(COMMANDS_MAX);
+        (Self { sender }, receiver)
+    }
+
+    /// Waits while the queue is full. A worker that has ended takes nothing: the command, and with it its `reply`, is
+    /// dropped, which its sender notices.
+    pub async fn send(&self, command: Command) {
+        match self.sender.try_send(command) {
+            Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => {}
+            Err(mpsc::error::TrySendError::Full(command)) => {
+                let _ = self.sender.send(command).await;
+            }
+        }
+    }
+
+    /// Without waiting; `false` where the queue is full.
+    pub fn try_send(&self, command: Command) -> bool {
+        self.sender.try_send(command).is_ok()
+    }
+
+    /// As [`Mailbox::send`], for a thread without a runtime.
+    pub fn send_blocking(&self, command: Command) {
+        let _ = self.sender.blocking_send(command);
+    }
+}

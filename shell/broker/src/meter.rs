@@ -1,0 +1,71 @@
+//! Counters of what the node does and refuses. Plain atomics: counted where it happens, read by whoever shows them.
+//!
+//! Each counter only rises; gauges (connections, claimed bytes) are asked of their owners.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One counter.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    pub fn add(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub fn one(&self) {
+        self.add(1);
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Everything that is counted.
+#[derive(Debug, Default)]
+pub struct Meter {
+    pub connections_accepted: Counter,
+    pub connections_refused: Counter,
+    /// Closed since nothing came for `connections.max.idle.ms`.
+    pub connections_idle_closed: Counter,
+    pub requests: Counter,
+    /// Frames with a length that cannot be.
+    pub bad_frames: Counter,
+    /// Requests that could not be read, or whose API or version is not served here.
+    pub bad_requests: Counter,
+    pub bytes_in: Counter,
+    pub bytes_out: Counter,
+    pub batches_appended: Counter,
+    pub batches_refused: Counter,
+    pub append_rounds: Counter,
+    pub syncs: Counter,
+    pub files_synced: Counter,
+    pub partitions_opened: Counter,
+    pub partitions_failed: Counter,
+    pub metadata_records_applied: Counter,
+}
+
+impl Meter {
+    /// Names and values, for the log line at the end of the process.
+    pub fn snapshot(&self) -> [(&'static str, u64); 16] {
+        [
+            ("connections_accepted", self.connections_accepted.get()),
+            ("connections_refused", self.connections_refused.get()),
+            ("connections_idle_closed", self.connections_idle_closed.get()),
+            ("requests", self.requests.get()),
+            ("bad_frames", self.bad_frames.get()),
+            ("bad_requests", self.bad_requests.get()),
+            ("bytes_in", self.bytes_in.get()),
+            ("bytes_out", self.bytes_out.get()),
+            ("batches_appended", self.batches_appended.get()),
+            ("batches_refused", self.batches_refused.get()),
+            ("append_rounds", self.append_rounds.get()),
+            ("syncs", self.syncs.get()),
+            ("files_synced", self.files_synced.get()),
+            ("partitions_opened", self.partitions_opened.get()),
+            ("partitions_failed", self.partitions_failed.get()),
+            ("metadata_records_applied", self.metadata_records_applied.get()),
+        ]
+    }
+}

@@ -1,0 +1,163 @@
+//! What all threads of a node share. Data, and the few decisions that need several of its parts.
+//!
+//! Immutable but for what is made to be shared: the image and the configuration are swapped as a whole, the meter counts,
+//! the directories go offline. Whoever takes the image sees one moment of the cluster.
+
+use crate::clock::Clock;
+use crate::directories::Directories;
+use crate::housekeeping::Deletions;
+use crate::mailbox::{Mailbox, PartitionKey};
+use crate::meter::Meter;
+use crate::node_config::Listener;
+use crate::producer_ids::ProducerIds;
+use crate::quorum_worker::ControllerHandle;
+use crate::shutdown::Shutdown;
+use arc_swap::ArcSwap;
+use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, MonotonicMs, Text};
+use barnabas_metadata::Image;
+use barnabas_metadata::config::BrokerConfig;
+use barnabas_net::Budget;
+use barnabas_storage::StorageError;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+/// One node. See the file's header.
+#[derive(Debug)]
+pub struct Node {
+    pub broker_id: BrokerId,
+    pub cluster_id: Text,
+    pub clock: Clock,
+    pub workers: usize,
+    /// One for each worker.
+    pub mailboxes: Vec<Mailbox>,
+    pub listeners: Vec<(Listener, SocketAddr)>,
+    pub directories: Directories,
+    pub image: ArcSwap<Image>,
+    pub config: ArcSwap<BrokerConfig>,
+    pub controller: ControllerHandle,
+    pub meter: Arc<Meter>,
+    pub budget: Budget,
+    pub shutdown: Shutdown,
+    pub deletions: Deletions,
+    pub producer_ids: ProducerIds,
+    /// `log.ack.durability=synced`: an ack means on disk.
+    pub acks_are_synced: bool,
+    pub request_bytes_max: usize,
+    /// Memory that one request may take once it is decoded.
+    pub decode_bytes_max: usize,
+    pub open_files_max: usize,
+    pub producer_expiration: DurationMs,
+    pub full: FullReports,
+    broker_epoch: AtomicI64,
+}
+
+/// What a node is made of.
+#[derive(Debug)]
+pub struct NodeParts {
+    pub broker_id: BrokerId,
+    pub cluster_id: Text,
+    pub clock: Clock,
+    pub mailboxes: Vec<Mailbox>,
+    pub listeners: Vec<(Listener, SocketAddr)>,
+    pub directories: Directories,
+    pub config: BrokerConfig,
+    pub controller: ControllerHandle,
+    pub meter: Arc<Meter>,
+    pub open_files_max: usize,
+    /// Of the machine.
+    pub memory_bytes: u64,
+    pub shutdown: Shutdown,
+    pub deletions: Deletions,
+    pub full: FullReports,
+}
+
+impl Node {
+    pub fn new(parts: NodeParts) -> Self {
+        let config = parts.config;
+        // Kafka sets no limit by default; here requests in flight never take more than a quarter of the machine's memory.
+        let budget_bytes =
+            u64::try_from(config.long("queued.max.request.bytes")).ok().filter(|&bytes| bytes > 0);
+        let request_bytes_max = usize::try_from(config.long("socket.request.max.bytes")).unwrap_or(100 << 20);
+        Self {
+            broker_id: parts.broker_id,
+            cluster_id: parts.cluster_id,
+            clock: parts.clock,
+            workers: parts.mailboxes.len(),
+            mailboxes: parts.mailboxes,
+            listeners: parts.listeners,
+            directories: parts.directories,
+            image: ArcSwap::default(),
+            controller: parts.controller,
+            meter: parts.meter,
+            budget: Budget::new(budget_bytes.unwrap_or(parts.memory_bytes / 4)),
+            shutdown: parts.shutdown,
+            deletions: parts.deletions,
+            producer_ids: ProducerIds::default(),
+            acks_are_synced: config.value("log.ack.durability") != Some("written"),
+            request_bytes_max,
+            decode_bytes_max: barnabas_wire::MEMORY_BYTES_MAX,
+            open_files_max: parts.open_files_max,
+            producer_expiration: DurationMs(config.long("producer.id.expiration.ms")),
+            full: parts.full,
+            broker_epoch: AtomicI64::new(BrokerEpoch::NONE.get()),
+            config: ArcSwap::from_pointee(config),
+        }
+    }
+
+    pub fn broker_epoch(&self) -> BrokerEpoch {
+        BrokerEpoch(self.broker_epoch.load(Ordering::Acquire))
+    }
+
+    pub fn set_broker_epoch(&self, epoch: BrokerEpoch) {
+        self.broker_epoch.store(epoch.get(), Ordering::Release);
+    }
+
+    /// The mailbox of the worker that owns a partition.
+    pub fn owner(&self, key: PartitionKey) -> &Mailbox {
+        &self.mailboxes[key.owner(self.workers)]
+    }
+
+    /// A write, or a sync, failed: the directory is offline for good. With the last one the node has nothing to serve.
+    pub fn directory_failed(&self, directory: usize, error: &StorageError) {
+        let failed = &self.directories[directory];
+        if !failed.fail() {
+            return;
+        }
+        let path = failed.path.display();
+        tracing::error!(%error, "log directory {path} is offline until the next start");
+        self.controller.report_failed_directory(self);
+        let any_left = self.directories.iter().any(|dir| dir.holds_partitions && dir.is_online());
+        if !any_left || self.controller.lies_in(failed.id) {
+            self.shutdown.failed("no log directory is left, or the metadata log's own has failed");
+        }
+    }
+}
+
+/// Says that a disk is full, at most once a minute: producers that retry would fill the log with it.
+#[derive(Debug)]
+pub struct FullReports {
+    clock: Clock,
+    next_ms: AtomicU64,
+}
+
+impl FullReports {
+    const EVERY_MS: u64 = 60_000;
+
+    pub fn new(clock: Clock) -> Self {
+        Self { clock, next_ms: AtomicU64::new(0) }
+    }
+
+    pub fn report(&self, error: &StorageError) {
+        let MonotonicMs(now) = self.clock.monotonic();
+        let due = self.next_ms.load(Ordering::Relaxed);
+        if now >= due
+            && self
+                .next_ms
+                .compare_exchange(due, now + Self::EVERY_MS, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+        {
+            tracing::error!(%error, "producers are refused (said at most once a minute)");
+        }
+    }
+}

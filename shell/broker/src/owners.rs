@@ -1,0 +1,104 @@
+//! Work for partitions, sent to the workers that own them, and their answers gathered.
+//!
+//! One command for each worker that is concerned, whatever the number of partitions. Sending waits while a mailbox is full,
+//! which holds the connection's next request back; gathering happens when the answer is due.
+
+use crate::fetch_wait::Waiter;
+use crate::mailbox::{
+    AppendCommand, AppendItem, AppendOutcome, AskCommand, AskItem, AskOutcome, Command, PartitionKey,
+    ReadCommand, ReadItem, ReadOutcome,
+};
+use crate::node::Node;
+use barnabas_base::MonotonicMs;
+use barnabas_partition::{Acks, Isolation};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Answers that are on their way from several workers.
+#[derive(Debug)]
+pub struct Gathering<T> {
+    receivers: Vec<oneshot::Receiver<Vec<T>>>,
+}
+
+impl<T> Gathering<T> {
+    fn new() -> Self {
+        Self { receivers: Vec::new() }
+    }
+
+    fn expect(&mut self) -> oneshot::Sender<Vec<T>> {
+        let (sender, receiver) = oneshot::channel();
+        self.receivers.push(receiver);
+        sender
+    }
+
+    /// Everything that was said. A worker that ended in between says nothing: the node is stopping.
+    pub async fn all(self) -> Vec<T> {
+        let mut receivers = self.receivers.into_iter();
+        let mut said = match receivers.next() {
+            Some(receiver) => receiver.await.unwrap_or_default(),
+            None => return Vec::new(),
+        };
+        for receiver in receivers {
+            said.extend(receiver.await.unwrap_or_default());
+        }
+        said
+    }
+}
+
+/// Sorts items by the worker that owns their partition.
+fn by_owner<T>(node: &Node, items: Vec<T>, key: impl Fn(&T) -> PartitionKey) -> Vec<(usize, Vec<T>)> {
+    let mut parts: Vec<(usize, Vec<T>)> = Vec::with_capacity(items.len().min(node.workers));
+    for item in items {
+        let owner = key(&item).owner(node.workers);
+        match parts.iter_mut().find(|(known, _)| *known == owner) {
+            Some((_, part)) => part.push(item),
+            None => parts.push((owner, vec![item])),
+        }
+    }
+    parts
+}
+
+/// Sends batches to their partitions. With `acks=0` nothing is gathered.
+pub async fn append(
+    node: &Node,
+    items: Vec<AppendItem>,
+    acks: Acks,
+    deadline: MonotonicMs,
+) -> Gathering<AppendOutcome> {
+    let mut gathering = Gathering::new();
+    for (owner, items) in by_owner(node, items, |item| item.partition) {
+        let reply = (acks != Acks::None).then(|| gathering.expect());
+        let command = Command::Append(AppendCommand { acks, deadline, items, reply });
+        node.mailboxes[owner].send(command).await;
+    }
+    gathering
+}
+
+/// Asks for records.
+pub async fn read(
+    node: &Node,
+    items: Vec<ReadItem>,
+    isolation: Isolation,
+    max_bytes: usize,
+    at_least_one: bool,
+    waiter: Option<Arc<Waiter>>,
+) -> Gathering<ReadOutcome> {
+    let mut gathering = Gathering::new();
+    for (owner, items) in by_owner(node, items, |item| item.partition) {
+        let reply = gathering.expect();
+        let waiter = waiter.clone();
+        let command = Command::Read(ReadCommand { isolation, items, max_bytes, at_least_one, waiter, reply });
+        node.mailboxes[owner].send(command).await;
+    }
+    gathering
+}
+
+/// Asks small questions.
+pub async fn ask(node: &Node, items: Vec<AskItem>) -> Gathering<AskOutcome> {
+    let mut gathering = Gathering::new();
+    for (owner, items) in by_owner(node, items, |item| item.partition) {
+        let reply = gathering.expect();
+        node.mailboxes[owner].send(Command::Ask(AskCommand { items, reply })).await;
+    }
+    gathering
+}

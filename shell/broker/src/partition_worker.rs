@@ -1,0 +1,274 @@
+//! The single writer: everything that happens to the partitions of one worker, in the order it arrives.
+//!
+//! The mailbox is drained in rounds. In a round every batch gets its offset; then each touched partition's batches are
+//! written with one call, and what is unsynced goes to the directory's committer in one submission. `acks=1` is answered
+//! after the write, `acks=all` when the committer's ticket comes back.
+//!
+//! Partitions are opened when they are first asked for: after a start nothing is read before somebody wants it.
+//!
+//! Always true:
+//! 1. only this worker touches its partitions; it waits for nobody
+//! 2. a partition that failed stays failed until the process ends, and costs one line in the log
+//! 3. unsynced bytes that nobody waits for are handed to the committer within [`LAZY_SYNC`]
+//!
+//! Produce path 3 of 5. Before: core/api/src/k00_produce.rs, through connection.rs. After: core/partition/src/partition.rs,
+//! core/storage/src/log.rs, committer.rs.
+
+mod asks;
+mod changes;
+mod reads;
+mod rounds;
+mod upkeep;
+
+use crate::committer::SyncRequest;
+use crate::mailbox::{AppendCommand, AppendItem, AppendOutcome, Command, Declined, PartitionKey};
+use crate::node::Node;
+use crate::replica::{Effects, Opening, Replica, batch_info};
+use crate::tickets::{NOBODY, Opened, Tickets};
+use crate::topic_settings;
+use barnabas_base::{Map, MonotonicMs, Offset, Set, TopicPartition};
+use barnabas_partition::{Acks, Append, Origin, Placed, Refusal, Ticket};
+use barnabas_storage::{AppendBytes, FilePool, LogPlace};
+use bytes::Bytes;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// How long unsynced bytes wait for a reason to be synced, when no producer and no consumer waits for them.
+pub const LAZY_SYNC: Duration = Duration::from_millis(50);
+
+/// The partitions of one worker. See the file's header.
+#[derive(Debug)]
+pub struct PartitionWorker {
+    pub(crate) id: usize,
+    pub(crate) node: Arc<Node>,
+    replicas: Map<PartitionKey, Replica>,
+    failed: Set<PartitionKey>,
+    /// One pool of open files for each log directory.
+    files: Vec<FilePool>,
+    tickets: Tickets,
+    effects: Effects,
+    /// Partitions with batches in this round.
+    touched: Vec<PartitionKey>,
+    /// Partitions whose unsynced bytes nobody waits for.
+    lazy: Vec<PartitionKey>,
+    /// Partitions in which producers wait for `acks=all`.
+    awaited: Vec<PartitionKey>,
+    /// For each log directory: what the committer gets at the end of the round.
+    submissions: Vec<Vec<SyncRequest>>,
+}
+
+impl PartitionWorker {
+    pub fn new(id: usize, node: Arc<Node>) -> Self {
+        let share = node.open_files_max / (node.workers * node.directories.len()).max(1);
+        let files = node.directories.iter().map(|dir| FilePool::new(dir.disk.clone(), share)).collect();
+        let submissions = node.directories.iter().map(|_| Vec::new()).collect();
+        Self {
+            id,
+            node,
+            replicas: Map::default(),
+            failed: Set::default(),
+            files,
+            tickets: Tickets::default(),
+            effects: Vec::new(),
+            touched: Vec::new(),
+            lazy: Vec::new(),
+            awaited: Vec::new(),
+            submissions,
+        }
+    }
+
+    /// Carries out one command; appends are written by [`PartitionWorker::finish_round`].
+    pub fn take(&mut self, command: Command) {
+        match command {
+            Command::Append(append) => self.append(append),
+            Command::Read(read) => self.read(read),
+            Command::Ask(ask) => self.ask(ask),
+            Command::Synced(synced) => self.synced(synced),
+            Command::ImageChanged(change) => self.image_changed(&change),
+            Command::DirectoryFailed(directory) => self.directory_failed(directory),
+            Command::Housekeep { retain, reply } => {
+                let _ = reply.send(self.housekeep(retain));
+            }
+            Command::Close(reply) => {
+                let _ = reply.send(self.close());
+            }
+            Command::Connection(_) | Command::Group(_) | Command::End => {
+                unreachable!("the worker's loop keeps these for connections and coordinators")
+            }
+        }
+    }
+
+    /// Whether unsynced bytes wait for [`PartitionWorker::flush_lazy`].
+    pub fn has_lazy(&self) -> bool {
+        !self.lazy.is_empty()
+    }
+
+    /// Whether producers wait whose time may run out: [`PartitionWorker::expire`].
+    pub fn has_awaited(&self) -> bool {
+        !self.awaited.is_empty()
+    }
+
+    fn append(&mut self, command: AppendCommand) {
+        let opened = command.reply.map(|reply| self.tickets.open(command.items.len(), reply));
+        for item in command.items {
+            let ticket = opened.map_or(NOBODY, |opened| self.tickets.ticket(opened, item.slot));
+            if let Err(declined) = self.append_one(item, ticket, command.acks, command.deadline) {
+                self.node.meter.batches_refused.one();
+                self.tickets.answer(ticket, Err(declined));
+            }
+        }
+    }
+
+    fn append_one(
+        &mut self,
+        item: AppendItem,
+        ticket: Ticket,
+        acks: Acks,
+        deadline: MonotonicMs,
+    ) -> Result<(), Declined> {
+        let append =
+            Append { origin: item.origin, acks, ticket, deadline, leader_epoch: None, verified: true };
+        self.place(item, append)
+    }
+
+    /// Gives a batch its offsets and keeps it for the round's write.
+    pub(crate) fn place(&mut self, item: AppendItem, append: Append) -> Result<(), Declined> {
+        self.open(item.partition)?;
+        let replica = self.replicas.get(&item.partition).ok_or(Declined::Unknown)?;
+        let now = self.node.clock.monotonic();
+        if self.node.directories[replica.directory].is_full(now) {
+            return Err(Declined::Storage);
+        }
+        if replica.rolls_with(&item.batch, self.node.clock.wall()) {
+            self.close_segment(item.partition);
+        }
+        let Self { replicas, effects, .. } = self;
+        let replica = replicas.get_mut(&item.partition).ok_or(Declined::Storage)?;
+        let mut batch = item.batch;
+        let info = batch_info(batch.header(), || batch.to_bytes());
+        let placed = replica.partition.append(&info, &append, effects)?;
+        if let Placed::Write { base, leader_epoch } = placed {
+            batch.number(base, leader_epoch);
+            if replica.round.is_empty() {
+                self.touched.push(item.partition);
+            }
+            replica.round_bytes += batch.size_bytes();
+            replica.round.push(AppendBytes::Split { header: batch.raw_header(), body: batch.body().clone() });
+            replica.round_tickets.push(append.ticket);
+        }
+        if append.acks == Acks::All && !replica.is_awaited {
+            replica.is_awaited = true;
+            self.awaited.push(item.partition);
+        }
+        self.apply_effects(item.partition);
+        Ok(())
+    }
+
+    /// Opens a partition that this broker leads, unless it is open already.
+    fn open(&mut self, key: PartitionKey) -> Result<(), Declined> {
+        if self.replicas.contains_key(&key) {
+            return Ok(());
+        }
+        if self.failed.contains(&key) {
+            return Err(Declined::Storage);
+        }
+        let image = self.node.image.load_full();
+        let topic = image.topics.by_id(key.topic).ok_or(Declined::Unknown)?;
+        let state = topic.partition(key.partition).ok_or(Declined::Unknown)?;
+        if !state.has_replica(self.node.broker_id) {
+            return Err(Refusal::NotLeader.into());
+        }
+        let name = TopicPartition { topic: topic.name.clone(), partition: key.partition };
+        let hint = state.directory(self.node.broker_id);
+        let opening = self.opening(key, name.clone(), hint).inspect_err(|_| {
+            self.failed.insert(key);
+        })?;
+        let directory = opening.directory;
+        let now = self.node.clock.wall();
+        let (mut replica, opened) = match Replica::open(opening, &mut self.files[directory], now) {
+            Ok(done) => done,
+            Err(error) => {
+                tracing::error!(partition = %name, %error, "partition cannot be opened and stays offline");
+                self.node.meter.partitions_failed.one();
+                self.failed.insert(key);
+                return Err(Declined::Storage);
+            }
+        };
+        if let Some(cut) = opened.cut {
+            let (file, bytes, end) = (cut.file.display(), cut.bytes, cut.end);
+            tracing::info!(partition = %name, "cut {bytes} unsynced bytes off {file}, which ends at {end} now: {}", cut.why);
+        }
+        self.node.meter.partitions_opened.one();
+        let min_in_sync = topic_settings::min_in_sync(&self.node, &image, &name.topic);
+        changes::take_role(&mut replica, state, self.node.broker_id, min_in_sync, &mut self.effects);
+        self.replicas.insert(key, replica);
+        self.apply_effects(key);
+        Ok(())
+    }
+
+    /// Finds the directory of a partition, or chooses one, and what is known of the log there.
+    fn opening(
+        &self,
+        key: PartitionKey,
+        name: TopicPartition,
+        hint: Option<barnabas_base::DirectoryId>,
+    ) -> Result<Opening, Declined> {
+        let found = self.node.directories.find(&name, key.topic);
+        let found = found.map_err(|error| {
+            tracing::error!(partition = %name, %error, "partition cannot be opened and stays offline");
+            Declined::Storage
+        })?;
+        let directory = match found {
+            Some(directory) => directory,
+            None => self.node.directories.choose(hint).ok_or(Declined::Storage)?,
+        };
+        let (from, high_watermark) = match found {
+            Some(_) => self.node.directories.known(directory, &name),
+            None => (None, None),
+        };
+        let config = topic_settings::log_config(&self.node, &self.node.image.load(), &name.topic);
+        let place = LogPlace {
+            root: self.node.directories[directory].path.clone(),
+            topic_partition: name,
+            topic_id: key.topic,
+        };
+        Ok(Opening { key, directory, place, config, from, high_watermark })
+    }
+
+    /// A place for one batch of a coordinator of this worker.
+    pub(crate) fn open_ticket(&mut self, reply: oneshot::Sender<Vec<AppendOutcome>>) -> Opened {
+        self.tickets.open(1, reply)
+    }
+
+    pub(crate) fn ticket(&self, opened: Opened) -> Ticket {
+        self.tickets.ticket(opened, 0)
+    }
+
+    /// From where to where the log of a partition reaches that this broker leads.
+    pub(crate) fn log_range(&mut self, key: PartitionKey) -> Result<(Offset, Offset), Declined> {
+        self.open(key)?;
+        let replica = self.replicas.get(&key).ok_or(Declined::Unknown)?;
+        Ok((replica.log.start(), replica.log.end()))
+    }
+
+    /// Whole batches from the one that holds `from` on, durable or not: for a coordinator that loads.
+    pub(crate) fn read_log(
+        &mut self,
+        key: PartitionKey,
+        from: Offset,
+        max_bytes: usize,
+    ) -> Result<Bytes, Declined> {
+        let Self { replicas, files, .. } = self;
+        let replica = replicas.get_mut(&key).ok_or(Declined::Unknown)?;
+        let end = replica.log.end();
+        let read = replica.log.read(&mut files[replica.directory], from, max_bytes, end, true);
+        read.map(|read| read.records).map_err(|error| {
+            tracing::error!(%error, "read failed");
+            Declined::Storage
+        })
+    }
+}
+
+/// Origin of what clients send, for readers of [`AppendItem`].
+pub const CLIENT: Origin = Origin::Client;

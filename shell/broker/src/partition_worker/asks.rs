@@ -1,0 +1,88 @@
+//! Small questions: offsets by time, ends of epochs, deletion of records, producers, sizes.
+
+use super::PartitionWorker;
+use crate::mailbox::{AskCommand, AskItem, AskOutcome, Declined, Question, Said, Search};
+use crate::replica::{Replica, entry_of};
+use barnabas_api::k02_list_offsets::Bounds;
+use barnabas_base::LeaderEpoch;
+use barnabas_partition::{Isolation, Refusal};
+use barnabas_storage::{FilePool, FoundTimestamp, StorageError};
+
+impl PartitionWorker {
+    pub(super) fn ask(&mut self, command: AskCommand) {
+        let said =
+            command.items.iter().map(|item| AskOutcome { slot: item.slot, result: self.ask_one(item) });
+        let outcomes = said.collect();
+        // A connection that is gone does not hear its answer.
+        let _ = command.reply.send(outcomes);
+    }
+
+    fn ask_one(&mut self, item: &AskItem) -> Result<Said, Declined> {
+        self.open(item.partition)?;
+        let Self { replicas, files, effects, .. } = self;
+        let replica = replicas.get_mut(&item.partition).ok_or(Declined::Unknown)?;
+        let files = &mut files[replica.directory];
+        if matches!(item.question, Question::Size) {
+            let (bytes, directory) = (replica.log.size_bytes(), replica.directory);
+            return Ok(Said::Size { bytes, offset_lag: 0, directory });
+        }
+        let said = match item.question {
+            Question::List { isolation, search } => {
+                let bounds = list_bounds(replica, isolation, item.leader_epoch)?;
+                Said::Listed { bounds, found: find(replica, files, search)? }
+            }
+            Question::EpochEnd(epoch) => {
+                replica.partition.check_leader(item.leader_epoch)?;
+                let (leader_epoch, end) = replica.log.epochs().end_offset_for(epoch, replica.log.end());
+                Said::EpochEnd { leader_epoch, end }
+            }
+            Question::DeleteRecords(up_to) => {
+                let start = replica.partition.delete_records(up_to, effects)?;
+                replica.changed = true;
+                Said::LogStart(start)
+            }
+            Question::Producers => {
+                Said::Producers(replica.partition.producers().into_iter().map(entry_of).collect())
+            }
+            Question::Size => unreachable!("answered above"),
+        };
+        self.apply_effects(item.partition);
+        Ok(said)
+    }
+}
+
+fn list_bounds(
+    replica: &Replica,
+    isolation: Isolation,
+    leader_epoch: Option<LeaderEpoch>,
+) -> Result<Bounds, Declined> {
+    let bounds = replica.partition.bounds(isolation, leader_epoch)?;
+    let lags = replica.partition.list_bounds(isolation, leader_epoch) == Err(Refusal::OffsetNotAvailable);
+    let epochs = replica.log.epochs();
+    Ok(Bounds {
+        readable_end: bounds.end,
+        leader_epoch: epochs.latest().map_or(replica.partition.leader_epoch(), |entry| entry.epoch),
+        log_start: bounds.log_start,
+        log_start_epoch: epochs.epoch_at(bounds.log_start),
+        high_watermark_lags: lags,
+    })
+}
+
+fn find(
+    replica: &mut Replica,
+    files: &mut FilePool,
+    search: Search,
+) -> Result<Option<FoundTimestamp>, Declined> {
+    let start = replica.log.start();
+    let found = match search {
+        Search::Nothing => return Ok(None),
+        Search::ByTime(time) => replica.log.offset_for_timestamp(files, time, start),
+        Search::MaxTime => replica.log.offset_of_max_timestamp(files),
+    };
+    found.map_err(|error| failed(&error))
+}
+
+fn failed(error: &StorageError) -> Declined {
+    tracing::error!(%error, "read failed");
+    Declined::Storage
+}

@@ -1,0 +1,111 @@
+//! Fetches: what of a partition a reader may see, and who is noted to be woken when more comes.
+
+use super::PartitionWorker;
+use crate::mailbox::{Declined, Read, ReadCommand, ReadItem, ReadOutcome};
+use barnabas_base::{LeaderEpoch, Offset};
+use barnabas_partition::{Bounds, Isolation, Refusal};
+use barnabas_storage::{Log, StorageError};
+use bytes::Bytes;
+
+impl PartitionWorker {
+    pub(super) fn read(&mut self, command: ReadCommand) {
+        let ReadCommand { isolation, items, max_bytes, at_least_one, waiter, reply } = command;
+        let mut left = max_bytes;
+        let mut found = 0;
+        let mut outcomes = Vec::with_capacity(items.len());
+        for item in &items {
+            let outcome = self.read_one(item, isolation, left, at_least_one && found == 0);
+            if let Ok(read) = &outcome.result {
+                found += read.records.len();
+                left = left.saturating_sub(read.records.len());
+            }
+            outcomes.push(outcome);
+        }
+        if let Some(waiter) = waiter
+            && (found as i64) < waiter.missing_bytes()
+        {
+            for item in &items {
+                let Some(replica) = self.replicas.get_mut(&item.partition) else { continue };
+                replica.waiters.register(&waiter);
+                // What is written but not synced becomes readable with the next sync: somebody waits for it now.
+                if replica.is_lazy {
+                    self.want_sync(item.partition);
+                }
+            }
+        }
+        // A connection that is gone does not hear its answer.
+        let _ = reply.send(outcomes);
+    }
+
+    fn read_one(
+        &mut self,
+        item: &ReadItem,
+        isolation: Isolation,
+        left: usize,
+        is_first: bool,
+    ) -> ReadOutcome {
+        let mut bounds = None;
+        let result = self.read_within(item, isolation, left, is_first, &mut bounds);
+        ReadOutcome { slot: item.slot, result, bounds }
+    }
+
+    fn read_within(
+        &mut self,
+        item: &ReadItem,
+        isolation: Isolation,
+        left: usize,
+        is_first: bool,
+        known: &mut Option<Bounds>,
+    ) -> Result<Read, Declined> {
+        self.open(item.partition)?;
+        let Self { replicas, files, .. } = self;
+        let replica = replicas.get_mut(&item.partition).ok_or(Declined::Unknown)?;
+        let bounds = replica.partition.bounds(isolation, item.leader_epoch)?;
+        *known = Some(bounds);
+        if let Some(epoch) = item.last_fetched_epoch
+            && let Some(diverging) = diverging(&replica.log, epoch, item.from)
+        {
+            return Ok(Read { diverging: Some(diverging), ..Read::default() });
+        }
+        bounds.check(item.from)?;
+        let out_of_range =
+            Refusal::OutOfRange { asked: item.from, start: bounds.log_start, end: bounds.log_end };
+        let max_bytes = item.max_bytes.min(left);
+        if item.from >= bounds.end || (max_bytes == 0 && !is_first) {
+            return Ok(Read::default());
+        }
+        let files = &mut files[replica.directory];
+        let read = replica.log.read(files, item.from, max_bytes, bounds.end, is_first);
+        let read = read.map_err(|error| refused(&error, out_of_range))?;
+        let aborted = match isolation {
+            Isolation::ReadCommitted => {
+                let aborted = replica.log.aborted_transactions(files, item.from, read.next_offset);
+                aborted.map_err(|error| refused(&error, out_of_range))?
+            }
+            Isolation::LogEnd | Isolation::ReadUncommitted => Vec::new(),
+        };
+        Ok(Read { records: read.records, aborted, diverging: None })
+    }
+}
+
+/// Kafka `Partition.readRecords`: the reader's last epoch ended before the place it wants to read from.
+fn diverging(log: &Log, last_fetched: LeaderEpoch, from: Offset) -> Option<(LeaderEpoch, Offset)> {
+    let (epoch, end) = log.epochs().end_offset_for(last_fetched, log.end());
+    (epoch < last_fetched || end < from).then_some((epoch, end))
+}
+
+fn refused(error: &StorageError, out_of_range: Refusal) -> Declined {
+    match error {
+        StorageError::OffsetOutOfRange { .. } => out_of_range.into(),
+        error => {
+            tracing::error!(%error, "read failed");
+            Declined::Storage
+        }
+    }
+}
+
+impl Default for Read {
+    fn default() -> Self {
+        Self { records: Bytes::new(), aborted: Vec::new(), diverging: None }
+    }
+}

@@ -1,0 +1,48 @@
+//! Hands a new image to everybody who acts on it.
+//!
+//! Readers of [`Node::image`](crate::node::Node) see it at once; workers are told what changed, so that they touch only the
+//! partitions that are concerned. An answer to whoever caused the change is given after this.
+//!
+//! Metadata path 4 of 4. Before: quorum_worker.rs, core/metadata's delta. After: partition_worker/changes.rs.
+
+use crate::mailbox::Command;
+use crate::node::Node;
+use barnabas_metadata::config::{DynamicConfigs, Properties};
+use barnabas_metadata::{Changes, Image, Resource, ResourceType};
+use std::sync::Arc;
+
+/// One step from image to image.
+#[derive(Debug)]
+pub struct ImageChange {
+    pub before: Arc<Image>,
+    pub image: Arc<Image>,
+    pub changes: Box<Changes>,
+}
+
+/// Publishes `image`. Blocks while a worker's mailbox is full; never called by a worker.
+pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {
+    let before = node.image.swap(image.clone());
+    if changes.configs.iter().any(|resource| resource.kind == ResourceType::Broker) || changes.everything {
+        let dynamic = dynamic_configs(node, &image);
+        node.config.store(Arc::new(node.config.load().with_dynamic(dynamic)));
+    }
+    let concerns_workers = changes.everything || !changes.topics.is_empty() || !changes.configs.is_empty();
+    if !concerns_workers {
+        return;
+    }
+    let change = Arc::new(ImageChange { before, image, changes });
+    for mailbox in &node.mailboxes {
+        mailbox.send_blocking(Command::ImageChanged(change.clone()));
+    }
+}
+
+/// What the metadata log says of this broker and of all brokers.
+pub fn dynamic_configs(node: &Node, image: &Image) -> DynamicConfigs {
+    let of = |name: &str| -> Properties {
+        let values = image.configs.of(&Resource::new(ResourceType::Broker, name));
+        values
+            .map(|values| values.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
+            .unwrap_or_default()
+    };
+    DynamicConfigs { broker: of(&node.broker_id.to_string()), default: of("") }
+}

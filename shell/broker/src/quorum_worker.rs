@@ -1,0 +1,352 @@
+//! The metadata quorum's thread: drives core/quorum's node, writes its log, its state file and its snapshots.
+//!
+//! One thread that may block: it takes every request that waits, appends what the controller decided, syncs once for all of
+//! them, publishes the new image and answers. A failed write or sync ends the node: the quorum's promises rest on this log.
+//!
+//! Always true:
+//! 1. an answer goes out after the image that it speaks of is published
+//! 2. nothing is published that is not on disk
+//!
+//! Metadata path 1 of 4. Before: dispatch/admin.rs. After: core/quorum/src/node.rs, publisher.rs.
+
+mod files;
+
+pub use files::{MetadataFiles, make_dir, write_file};
+
+use crate::node::Node;
+use crate::publisher;
+use barnabas_base::{DirectoryId, MonotonicMs, Offset};
+use barnabas_quorum::controller::Asked;
+use barnabas_quorum::{Effect, Node as Quorum, Now, QuorumError, SnapshotTask};
+use barnabas_storage::StorageError;
+use barnabas_wire::messages::{BrokerHeartbeatRequest, CreateTopicsRequest};
+use barnabas_wire::{RequestBody, ResponseBody};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI16, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Requests that wait for the controller; more are told that it is busy.
+const REQUESTS_MAX: usize = 4096;
+/// Requests that are decided before one sync.
+const ROUND_MAX: usize = 512;
+
+/// What the thread is asked to do.
+enum Message {
+    Request { body: Box<RequestBody>, asked: Asked, reply: Option<oneshot::Sender<ResponseBody>> },
+    SnapshotWritten { id: barnabas_quorum::SnapshotId, written: bool },
+    Stop(oneshot::Sender<()>),
+}
+
+/// Why the metadata log cannot be gone on with.
+#[derive(Debug, thiserror::Error)]
+pub enum MetadataError {
+    #[error(transparent)]
+    Quorum(#[from] QuorumError),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// The controller did not take the request: it is stopping, or has too many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Busy;
+
+/// Where requests for the controller go. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct ControllerHandle {
+    sender: SyncSender<Message>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    kraft_version: AtomicI16,
+    directory: OnceLock<DirectoryId>,
+}
+
+/// The receiving end, until the thread is started with it.
+#[derive(Debug)]
+pub struct Requests {
+    receiver: Receiver<Message>,
+}
+
+impl std::fmt::Debug for Message {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Request { body, .. } => write!(f, "Request({})", body.key()),
+            Self::SnapshotWritten { id, .. } => write!(f, "SnapshotWritten({id})"),
+            Self::Stop(_) => f.write_str("Stop"),
+        }
+    }
+}
+
+impl ControllerHandle {
+    /// `directory`: where the metadata log lies.
+    pub fn new(directory: DirectoryId, kraft_version: i16) -> (Self, Requests) {
+        let (sender, receiver) = mpsc::sync_channel(REQUESTS_MAX);
+        let shared =
+            Shared { kraft_version: AtomicI16::new(kraft_version), directory: OnceLock::from(directory) };
+        (Self { sender, shared: Arc::new(shared) }, Requests { receiver })
+    }
+
+    /// The level of `kraft.version`, which stands in no record of the image.
+    pub fn kraft_version(&self) -> i16 {
+        self.shared.kraft_version.load(Ordering::Relaxed)
+    }
+
+    /// Whether the metadata log lies in this directory.
+    pub fn lies_in(&self, directory: DirectoryId) -> bool {
+        self.shared.directory.get() == Some(&directory)
+    }
+
+    /// Hands a request to the controller. Its answer comes when what it says is committed and published.
+    ///
+    /// # Errors
+    /// [`Busy`]: nothing was decided.
+    pub async fn ask(&self, body: impl Into<RequestBody>, asked: Asked) -> Result<ResponseBody, Busy> {
+        let (reply, answer) = oneshot::channel();
+        let message = Message::Request { body: Box::new(body.into()), asked, reply: Some(reply) };
+        self.send(message)?;
+        answer.await.map_err(|_| Busy)
+    }
+
+    fn send(&self, message: Message) -> Result<(), Busy> {
+        match self.sender.try_send(message) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => Err(Busy),
+        }
+    }
+
+    /// Asks for topics in the broker's own name. Nobody waits: whoever needs them asks again.
+    pub fn auto_create(&self, request: CreateTopicsRequest) {
+        let body = Box::new(RequestBody::from(request));
+        if self
+            .send(Message::Request { body, asked: Asked { version: 7, ..Asked::default() }, reply: None })
+            .is_err()
+        {
+            tracing::debug!("topics were not created: the controller is busy");
+        }
+    }
+
+    /// Tells the controller which directories have failed, so that it moves what can be moved (KIP-858).
+    pub fn report_failed_directory(&self, node: &Node) {
+        let offline_log_dirs: Vec<DirectoryId> =
+            node.directories.iter().filter(|dir| !dir.is_online()).map(|dir| dir.id).collect();
+        let heartbeat = BrokerHeartbeatRequest {
+            broker_id: node.broker_id.get(),
+            broker_epoch: node.broker_epoch().get(),
+            current_metadata_offset: node.image.load().provenance.end.get() - 1,
+            want_fence: false,
+            want_shut_down: false,
+            offline_log_dirs,
+            ..BrokerHeartbeatRequest::default()
+        };
+        let body = Box::new(RequestBody::from(heartbeat));
+        if self
+            .send(Message::Request { body, asked: Asked { version: 2, ..Asked::default() }, reply: None })
+            .is_err()
+        {
+            tracing::error!("the controller does not know of the failed log directory: it is busy");
+        }
+    }
+
+    /// Ends the thread after what it has taken; answered when its files are closed.
+    pub fn stop(&self) -> oneshot::Receiver<()> {
+        let (done, stopped) = oneshot::channel();
+        // Blocks only while the queue is full, and the thread empties it. Disconnected: it has ended already.
+        let _ = self.sender.send(Message::Stop(done));
+        stopped
+    }
+}
+
+/// Publishes the first image, of a quorum that has read its past, and starts the thread.
+///
+/// # Errors
+/// The first records cannot be written; the system gives no thread.
+pub fn start(
+    quorum: Quorum,
+    files: MetadataFiles,
+    requests: Requests,
+    node: Arc<Node>,
+) -> Result<JoinHandle<()>, Box<dyn std::error::Error>> {
+    let mut worker = QuorumWorker { quorum, files, node, replies: HashMap::new(), next_ticket: 0 };
+    worker.settle()?;
+    let thread = std::thread::Builder::new().name("quorum".to_owned());
+    Ok(thread.spawn(move || worker.run(&requests.receiver))?)
+}
+
+struct QuorumWorker {
+    quorum: Quorum,
+    files: MetadataFiles,
+    node: Arc<Node>,
+    replies: HashMap<u64, oneshot::Sender<ResponseBody>>,
+    next_ticket: u64,
+}
+
+impl QuorumWorker {
+    fn run(mut self, receiver: &Receiver<Message>) {
+        match self.work(receiver) {
+            Ok(done) => {
+                if let Err(error) = self.files.close() {
+                    tracing::error!(%error, "the metadata log was not closed cleanly");
+                }
+                // Whoever asked may have stopped waiting.
+                let _ = done.send(());
+            }
+            Err(error) => {
+                tracing::error!(%error, "the metadata quorum cannot go on");
+                self.node.shutdown.failed("the metadata log has failed");
+            }
+        }
+    }
+
+    fn work(&mut self, receiver: &Receiver<Message>) -> Result<oneshot::Sender<()>, MetadataError> {
+        loop {
+            let mut stopping = None;
+            let mut next = self.wait(receiver);
+            for _ in 0..ROUND_MAX {
+                match next {
+                    None => break,
+                    Some(Message::Stop(done)) => {
+                        stopping = Some(done);
+                        break;
+                    }
+                    Some(message) => self.take(message)?,
+                }
+                next = receiver.try_recv().ok();
+            }
+            let now = self.now();
+            if self.quorum.next_tick().is_some_and(|at| at <= now.monotonic) {
+                self.quorum.tick(now)?;
+            }
+            self.settle()?;
+            if let Some(done) = stopping {
+                return Ok(done);
+            }
+        }
+    }
+
+    /// The next message; `None` when the quorum's own time has come.
+    fn wait(&self, receiver: &Receiver<Message>) -> Option<Message> {
+        let MonotonicMs(now) = self.node.clock.monotonic();
+        let sleep = self.quorum.next_tick().map_or(60_000, |MonotonicMs(at)| at.saturating_sub(now));
+        match receiver.recv_timeout(Duration::from_millis(sleep.min(60_000))) {
+            Ok(message) => Some(message),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+        }
+    }
+
+    fn take(&mut self, message: Message) -> Result<(), MetadataError> {
+        match message {
+            Message::Request { body, asked, reply } => {
+                self.next_ticket += 1;
+                let ticket = self.next_ticket;
+                if let Some(reply) = reply {
+                    self.replies.insert(ticket, reply);
+                }
+                let now = self.now();
+                let mut random = || crate::directories::random_uuid().0;
+                if self.quorum.handle(ticket, *body, asked, now, &mut random)?.is_err() {
+                    // Dropping the reply tells the asker; dispatch sends only what the controller knows.
+                    self.replies.remove(&ticket);
+                }
+            }
+            Message::SnapshotWritten { id, written } => self.quorum.snapshot_written(id, written),
+            Message::Stop(_) => unreachable!("the loop keeps it"),
+        }
+        Ok(())
+    }
+
+    /// Carries out effects until there are none: one sync for all that was appended.
+    fn settle(&mut self) -> Result<(), MetadataError> {
+        loop {
+            let effects = self.quorum.take_effects();
+            if effects.is_empty() {
+                return Ok(());
+            }
+            let mut appended: Option<Offset> = None;
+            for effect in effects {
+                if let Effect::Append(batch) = effect {
+                    self.files.append(&batch, self.node.clock.wall())?;
+                    appended = Some(batch.end);
+                } else {
+                    self.carry_out(effect)?;
+                }
+            }
+            if let Some(end) = appended {
+                self.files.sync()?;
+                self.quorum.synced(end, self.now());
+            }
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect) -> Result<(), MetadataError> {
+        match effect {
+            Effect::WriteQuorumState(text) => self.files.write_state(&text)?,
+            Effect::Append(_) => unreachable!("appended by the caller"),
+            Effect::Publish { image, changes } => {
+                self.node
+                    .controller
+                    .shared
+                    .kraft_version
+                    .store(self.quorum.kraft_version(), Ordering::Relaxed);
+                if let Some(broker) = image.cluster.broker(self.node.broker_id) {
+                    self.node.set_broker_epoch(broker.epoch);
+                }
+                publisher::publish(&self.node, image, changes);
+            }
+            Effect::Respond { ticket, response } => match self.replies.remove(&ticket) {
+                // A connection that is gone does not hear its answer.
+                Some(reply) => drop(reply.send(response)),
+                None => log_unheard(&response),
+            },
+            Effect::WriteSnapshot(task) => self.write_snapshot(task),
+            Effect::DeleteBefore { log_start, snapshots } => {
+                self.files.delete_before(log_start, &snapshots, self.node.clock.wall())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// In the background: it takes a while for a large cluster, and nobody waits for it.
+    fn write_snapshot(&mut self, task: Box<SnapshotTask>) {
+        let writer = self.files.snapshot_writer();
+        let sender = self.node.controller.sender.clone();
+        let id = task.id;
+        let write = move || {
+            let written = writer.write(&task);
+            if let Err(error) = &written {
+                tracing::error!(snapshot = %id, %error, "metadata snapshot was not written");
+            }
+            // The quorum thread may have ended: then nobody needs to know.
+            let _ = sender.send(Message::SnapshotWritten { id, written: written.is_ok() });
+        };
+        if let Err(error) = std::thread::Builder::new().name("snapshot".to_owned()).spawn(write) {
+            tracing::error!(snapshot = %id, %error, "metadata snapshot was not written");
+            self.quorum.snapshot_written(id, false);
+        }
+    }
+
+    fn now(&self) -> Now {
+        Now { wall: self.node.clock.wall(), monotonic: self.node.clock.monotonic() }
+    }
+}
+
+/// What came of topics that the broker asked for in its own name.
+fn log_unheard(response: &ResponseBody) {
+    let ResponseBody::CreateTopics(response) = response else { return };
+    for topic in &response.topics {
+        match topic.error_code {
+            0 => tracing::info!(topic = %topic.name.as_str(), "topic created since a client named it"),
+            // TOPIC_ALREADY_EXISTS: several clients named it at once.
+            36 => {}
+            code => {
+                let why = topic.error_message.as_ref().map_or("", |text| text.as_str());
+                tracing::info!(topic = %topic.name.as_str(), code, "topic was not created: {why}");
+            }
+        }
+    }
+}

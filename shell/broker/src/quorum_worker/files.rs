@@ -1,0 +1,271 @@
+//! The files of `__cluster_metadata-0`: the log, `quorum-state`, snapshots.
+
+use super::MetadataError;
+use barnabas_base::{LeaderEpoch, Offset, PartitionIndex, TimestampMs, TopicPartition, Uuid, name};
+use barnabas_quorum::batches::EncodedBatch;
+use barnabas_quorum::bootstrap::LEGACY_FILE_NAME;
+use barnabas_quorum::raft::quorum_state::FILE_NAME;
+use barnabas_quorum::{SnapshotId, SnapshotTask, Starting, Stored};
+use barnabas_storage::{
+    Disk, DiskFile, FilePool, Log, LogConfig, LogPlace, OpenFrom, OpenMode, StorageError,
+};
+use bytes::Bytes;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Read at once at the start.
+const PIECE_BYTES: usize = 1 << 20;
+const FILES_OPEN_MAX: usize = 16;
+
+/// The directory of the metadata log, open. See the file's header.
+#[derive(Debug)]
+pub struct MetadataFiles {
+    disk: Arc<dyn Disk>,
+    dir: Arc<Path>,
+    pool: FilePool,
+    log: Log,
+}
+
+impl MetadataFiles {
+    /// The directory of the metadata log within a log directory.
+    pub fn dir_in(root: &Path) -> PathBuf {
+        root.join(partition().to_string())
+    }
+
+    /// Opens the log under `root`, recovering what an unclean stop left.
+    ///
+    /// # Errors
+    /// The log cannot be read as it must be.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        root: Arc<Path>,
+        from: OpenFrom,
+        config: LogConfig,
+        now: TimestampMs,
+    ) -> Result<Self, StorageError> {
+        let dir: Arc<Path> = Self::dir_in(&root).into();
+        let mut pool = FilePool::new(disk.clone(), FILES_OPEN_MAX);
+        let place = LogPlace { root, topic_partition: partition(), topic_id: Uuid::ZERO };
+        let config = Arc::new(config);
+        let has_segments =
+            disk.stat(&dir)?.is_some() && disk.list(&dir)?.iter().any(|entry| entry.name.ends_with(".log"));
+        let log = if has_segments {
+            let (log, opened) = Log::open(&mut pool, place, config, from, now)?;
+            if let Some(cut) = opened.cut {
+                tracing::info!(
+                    "cut {} unsynced bytes off the metadata log, which ends at {} now",
+                    cut.bytes,
+                    cut.end
+                );
+            }
+            log
+        } else {
+            Log::create(place, config, Offset::ZERO)
+        };
+        Ok(Self { disk, dir, pool, log })
+    }
+
+    /// What is there, for the quorum to begin with.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub fn stored(&self) -> Result<Stored, StorageError> {
+        let mut stored = Stored {
+            quorum_state: self.read_text(FILE_NAME)?,
+            log_start: self.log.start(),
+            log_end: self.log.end(),
+            snapshots: Vec::new(),
+            legacy_bootstrap: self.read_whole(&self.legacy_path())?,
+        };
+        if self.disk.stat(&self.dir)?.is_some() {
+            stored.snapshots = self
+                .disk
+                .list(&self.dir)?
+                .iter()
+                .filter_map(|entry| SnapshotId::parse(&entry.name))
+                .collect();
+        }
+        Ok(stored)
+    }
+
+    /// Kafka up to 4.3 wrote it beside the partition's directory.
+    fn legacy_path(&self) -> PathBuf {
+        self.log.place().root.join(LEGACY_FILE_NAME)
+    }
+
+    /// Feeds the quorum its snapshot and its log.
+    ///
+    /// # Errors
+    /// They cannot be read, or say what cannot be.
+    pub fn feed(&mut self, starting: &mut Starting) -> Result<(), MetadataError> {
+        if let Some(id) = starting.snapshot() {
+            let file =
+                self.disk.open(&self.dir.join(id.file_name()), OpenMode::Read).map_err(StorageError::from)?;
+            let mut position = 0;
+            loop {
+                let piece = file.read_bytes(position, PIECE_BYTES).map_err(StorageError::from)?;
+                if piece.is_empty() {
+                    break;
+                }
+                position += piece.len() as u64;
+                starting.feed_snapshot(&piece)?;
+            }
+            starting.finish_snapshot()?;
+        }
+        let end = self.log.end();
+        let mut next = starting.log_from().max(self.log.start());
+        while next < end {
+            let read = self.log.read(&mut self.pool, next, PIECE_BYTES, end, true)?;
+            if read.records.is_empty() {
+                break;
+            }
+            next = read.next_offset;
+            starting.feed_log(read.records)?;
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// The log takes no more writes.
+    pub fn append(&mut self, batch: &EncodedBatch, now: TimestampMs) -> Result<(), StorageError> {
+        if let Some(epoch) = barnabas_wire::records::BatchHeader::parse(&batch.bytes)
+            .ok()
+            .map(|header| header.partition_leader_epoch)
+        {
+            self.note_epoch(epoch, batch.base);
+        }
+        self.log.append(&mut self.pool, &[batch.bytes.clone().into()], now).map(|_| ())
+    }
+
+    fn note_epoch(&mut self, epoch: LeaderEpoch, at: Offset) {
+        if self.log.epochs().latest().is_none_or(|latest| latest.epoch < epoch) {
+            self.log.assign_epoch(epoch, at);
+        }
+    }
+
+    /// Makes everything that was appended durable.
+    ///
+    /// # Errors
+    /// The sync failed, which is final.
+    pub fn sync(&mut self) -> Result<(), StorageError> {
+        let Some(dirty) = self.log.take_dirty() else { return Ok(()) };
+        dirty.files.iter().try_for_each(|file| file.sync())?;
+        dirty.dirs.iter().try_for_each(|dir| self.disk.sync_dir(dir))?;
+        self.log.mark_synced(dirty.ticket);
+        Ok(())
+    }
+
+    /// Replaces `quorum-state`, atomically and durably.
+    ///
+    /// # Errors
+    /// As for any write.
+    pub fn write_state(&self, text: &str) -> Result<(), StorageError> {
+        make_dir(self.disk.as_ref(), &self.dir)?;
+        write_file(self.disk.as_ref(), &self.dir, FILE_NAME, |file| Ok(file.write_at(0, &[text.as_bytes()])?))
+    }
+
+    pub fn snapshot_writer(&self) -> SnapshotFiles {
+        SnapshotFiles { disk: self.disk.clone(), dir: self.dir.clone() }
+    }
+
+    /// Lets go of what a snapshot stands for.
+    ///
+    /// # Errors
+    /// As for any write.
+    pub fn delete_before(
+        &mut self,
+        log_start: Offset,
+        snapshots: &[SnapshotId],
+        now: TimestampMs,
+    ) -> Result<(), StorageError> {
+        self.log.advance_start(log_start);
+        if let Some(delete) = self.log.delete_old_segments(&mut self.pool, now, log_start)? {
+            for file in &delete.files {
+                self.disk.remove_file(file)?;
+            }
+        }
+        for id in snapshots {
+            self.disk.remove_file(&self.dir.join(id.file_name()))?;
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// As for any write.
+    pub fn close(&mut self) -> Result<(), StorageError> {
+        self.sync()?;
+        if let Some(dirty) = self.log.close(&mut self.pool)? {
+            dirty.files.iter().try_for_each(|file| file.sync())?;
+            dirty.dirs.iter().try_for_each(|dir| self.disk.sync_dir(dir))?;
+            self.log.mark_synced(dirty.ticket);
+        }
+        Ok(())
+    }
+
+    fn read_text(&self, name: &str) -> Result<Option<String>, StorageError> {
+        let bytes = self.read_whole(&self.dir.join(name))?;
+        Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
+    fn read_whole(&self, path: &Path) -> Result<Option<Bytes>, StorageError> {
+        let Some(stat) = self.disk.stat(path)? else { return Ok(None) };
+        let file = self.disk.open(path, OpenMode::Read)?;
+        Ok(Some(file.read_bytes(0, stat.len as usize)?))
+    }
+}
+
+fn partition() -> TopicPartition {
+    TopicPartition::new(name::CLUSTER_METADATA, PartitionIndex(0))
+}
+
+/// Writes snapshots, on whatever thread.
+#[derive(Debug)]
+pub struct SnapshotFiles {
+    disk: Arc<dyn Disk>,
+    dir: Arc<Path>,
+}
+
+impl SnapshotFiles {
+    /// Writes beside, syncs, renames.
+    ///
+    /// # Errors
+    /// As for any write; a record that cannot be written.
+    pub fn write(&self, task: &SnapshotTask) -> Result<(), MetadataError> {
+        write_file(self.disk.as_ref(), &self.dir, &task.id.file_name(), |file| {
+            let mut position = 0;
+            task.write(|piece| -> Result<(), MetadataError> {
+                file.write_at(position, &[&piece]).map_err(StorageError::from)?;
+                position += piece.len() as u64;
+                Ok(())
+            })
+        })
+    }
+}
+
+pub fn make_dir(disk: &dyn Disk, dir: &Path) -> Result<(), StorageError> {
+    if disk.stat(dir)?.is_none() {
+        disk.create_dir(dir)?;
+        if let Some(parent) = dir.parent() {
+            disk.sync_dir(parent)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes a file beside its name, syncs it, and gives it its name: after a crash there is the old one or the new one.
+///
+/// # Errors
+/// Whatever `write` says, or the disk. The old file, if there was one, is as it was.
+pub fn write_file<E: From<StorageError>>(
+    disk: &dyn Disk,
+    dir: &Path,
+    name: &str,
+    write: impl FnOnce(&dyn DiskFile) -> Result<(), E>,
+) -> Result<(), E> {
+    let part = dir.join(format!("{name}.part"));
+    let file = disk.open(&part, OpenMode::Truncate).map_err(StorageError::from)?;
+    write(file.as_ref())?;
+    let named =
+        file.sync().and_then(|()| disk.rename(&part, &dir.join(name))).and_then(|()| disk.sync_dir(dir));
+    Ok(named.map_err(StorageError::from)?)
+}

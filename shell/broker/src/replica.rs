@@ -1,0 +1,243 @@
+//! One partition that is open on this worker: the state machine and the log, introduced to each other.
+//!
+//! core/partition decides offsets and who may be told; core/storage writes. Neither knows the other: this file turns a
+//! batch's bytes into the words that the first understands, and opens a log with what both of them remember.
+//!
+//! Always true: between rounds, `log.end() == partition.log_end()`.
+
+use crate::committer::SyncRequest;
+use crate::fetch_wait::Waiters;
+use crate::mailbox::PartitionKey;
+use barnabas_base::{Offset, Sequence, TimestampMs};
+use barnabas_partition::{
+    BatchInfo, BatchKind, Effect, LastBatch, LogEnds, Marker, Outcome, Partition, ProducerState, Ticket,
+};
+use barnabas_storage::{
+    AppendBytes, FilePool, Log, LogConfig, LogPlace, OpenFrom, Opened, ProducerEntry, StorageError,
+};
+use barnabas_wire::records::{Batch, BatchHeader, ReadyBatch};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// An open partition. See the file's header.
+#[derive(Debug)]
+pub struct Replica {
+    pub key: PartitionKey,
+    /// Its log directory's place in the node's list.
+    pub directory: usize,
+    pub log: Log,
+    pub partition: Partition,
+    pub waiters: Waiters,
+    /// Batches that were given offsets in this round and are not yet written.
+    pub round: Vec<AppendBytes>,
+    pub round_bytes: usize,
+    pub round_tickets: Vec<Ticket>,
+    /// A ticket of this partition is with the committer.
+    pub sync_in_flight: bool,
+    /// Somebody waits for the sync: a producer with `acks=all`.
+    pub is_awaited: bool,
+    /// Stands in the list of those that are synced when nobody asks.
+    pub is_lazy: bool,
+    /// Bytes appended since waiting fetches were last told.
+    pub unannounced_bytes: i64,
+    /// Where the newest producer snapshot stands.
+    pub snapshot_at: Offset,
+    /// Appended since the last checkpoint.
+    pub changed: bool,
+}
+
+/// What is needed to open a partition's log.
+#[derive(Debug)]
+pub struct Opening {
+    pub key: PartitionKey,
+    pub directory: usize,
+    pub place: LogPlace,
+    pub config: Arc<LogConfig>,
+    /// `None`: nothing is on disk yet.
+    pub from: Option<OpenFrom>,
+    pub high_watermark: Option<Offset>,
+}
+
+impl Replica {
+    /// Opens the log, recovers it where the last stop was unclean, and rebuilds what is known of producers.
+    ///
+    /// # Errors
+    /// As [`Log::open`]: the partition cannot be served.
+    pub fn open(
+        opening: Opening,
+        files: &mut FilePool,
+        now: TimestampMs,
+    ) -> Result<(Self, Opened), StorageError> {
+        let Opening { key, directory, place, config, from, high_watermark } = opening;
+        let (mut log, opened) = match from {
+            None => (Log::create(place, config, Offset::ZERO), Opened::default()),
+            Some(from) => Log::open(files, place, config, from, now)?,
+        };
+        // What the crash left unsynced is made durable before anybody is told of it.
+        if let Some(dirty) = log.take_dirty() {
+            dirty.files.iter().try_for_each(|file| file.sync())?;
+            dirty.dirs.iter().try_for_each(|dir| files.disk().sync_dir(dir))?;
+            log.mark_synced(dirty.ticket);
+        }
+        let mut partition = Partition::new();
+        let snapshot_at = load(&mut log, &mut partition, files, high_watermark)?;
+        let replica = Self {
+            key,
+            directory,
+            log,
+            partition,
+            waiters: Waiters::default(),
+            round: Vec::new(),
+            round_bytes: 0,
+            round_tickets: Vec::new(),
+            sync_in_flight: false,
+            is_awaited: false,
+            is_lazy: false,
+            unannounced_bytes: 0,
+            snapshot_at,
+            changed: false,
+        };
+        Ok((replica, opened))
+    }
+
+    /// What the committer has to sync for this partition; `None` where nothing is unsynced or a ticket is out already.
+    pub fn take_sync(&mut self, worker: usize) -> Option<SyncRequest> {
+        if self.sync_in_flight {
+            return None;
+        }
+        let dirty = self.log.take_dirty()?;
+        self.sync_in_flight = true;
+        Some(SyncRequest { worker, partition: self.key, dirty })
+    }
+
+    /// Writes down what is known of producers, so that the next start need not read further back.
+    ///
+    /// # Errors
+    /// The directory has failed.
+    pub fn snapshot_producers(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+        let at = self.log.end();
+        if at == self.snapshot_at {
+            return Ok(());
+        }
+        let entries: Vec<ProducerEntry> = self.partition.producers().into_iter().map(entry_of).collect();
+        self.log.write_producer_snapshot(files, at, &entries)?;
+        self.snapshot_at = at;
+        Ok(())
+    }
+
+    /// Whether this batch, after what the round holds already, begins a new segment.
+    pub fn rolls_with(&self, batch: &ReadyBatch, now: TimestampMs) -> bool {
+        let bytes = u32::try_from(self.round_bytes + batch.size_bytes()).unwrap_or(u32::MAX);
+        let header = batch.header();
+        let last_offset = self.partition.log_end().plus(i64::from(header.last_offset_delta));
+        self.log.is_on_disk() && self.log.roll_is_due(bytes, last_offset, header.max_timestamp, now)
+    }
+
+    /// Passes on to waiting fetches that more can be read.
+    pub fn announce(&mut self) {
+        let bytes = std::mem::take(&mut self.unannounced_bytes);
+        if bytes > 0 && !self.waiters.is_empty() {
+            self.waiters.arrived(bytes);
+        }
+    }
+}
+
+/// Tells the state machine what the log holds; returns where the producer snapshot stood.
+fn load(
+    log: &mut Log,
+    partition: &mut Partition,
+    files: &mut FilePool,
+    high_watermark: Option<Offset>,
+) -> Result<Offset, StorageError> {
+    let end = log.end();
+    let (from, entries) = if log.is_on_disk() {
+        log.read_producer_snapshot(files, end)?.unwrap_or((log.start(), Vec::new()))
+    } else {
+        (end, Vec::new())
+    };
+    partition.restore(entries.into_iter().map(state_of));
+    if from < end {
+        let mut replay = |bytes: Bytes| {
+            if let Ok(header) = BatchHeader::parse(&bytes)
+                && header.has_producer_id()
+            {
+                partition.replay(header.base_offset, &batch_info(&header, || bytes.clone()));
+            }
+        };
+        log.scan(files, from, end, &mut replay)?;
+    }
+    let high_watermark = high_watermark.unwrap_or(log.start());
+    partition.open(LogEnds { log_start: log.start(), log_end: end, high_watermark });
+    Ok(from)
+}
+
+/// The words of a batch that the state machine understands.
+///
+/// `whole` gives the batch's bytes, asked for only where it is a control batch.
+pub fn batch_info(header: &BatchHeader, whole: impl FnOnce() -> Bytes) -> BatchInfo {
+    BatchInfo {
+        offsets: header.last_offset_delta.wrapping_add(1),
+        max_timestamp: header.max_timestamp,
+        producer_id: header.producer_id,
+        producer_epoch: header.producer_epoch,
+        base_sequence: header.base_sequence,
+        is_transactional: header.attributes.is_transactional(),
+        kind: if header.attributes.is_control() { control_kind(whole()) } else { BatchKind::Data },
+    }
+}
+
+/// Kafka `EndTransactionMarker`: key = version i16, type i16 (0 abort, 1 commit); value = version i16, coordinator epoch
+/// i32.
+fn control_kind(bytes: Bytes) -> BatchKind {
+    let marker = || {
+        let records = Batch::new(bytes).ok()?.records().ok()?;
+        let record = records.iter().next()?.ok()?;
+        let outcome = match record.key?.get(2..4)? {
+            [0, 0] => Outcome::Abort,
+            [0, 1] => Outcome::Commit,
+            _ => return None,
+        };
+        let epoch = record.value?.get(2..6)?.first_chunk::<4>().map(|word| i32::from_be_bytes(*word))?;
+        Some(Marker { outcome, coordinator_epoch: epoch.into(), transaction_version: 0 })
+    };
+    marker().map_or(BatchKind::OtherControl, BatchKind::Marker)
+}
+
+pub fn entry_of(state: ProducerState) -> ProducerEntry {
+    // Kafka's words for "no batch yet".
+    let last = state.last_batch.unwrap_or(LastBatch {
+        last_sequence: Sequence::NONE,
+        last_offset: Offset::NONE,
+        offset_delta: 0,
+    });
+    ProducerEntry {
+        producer_id: state.producer_id,
+        epoch: state.producer_epoch,
+        last_sequence: last.last_sequence,
+        last_offset: last.last_offset,
+        offset_delta: last.offset_delta,
+        timestamp: state.last_timestamp,
+        coordinator_epoch: state.coordinator_epoch,
+        current_txn_first_offset: state.txn_first.unwrap_or(Offset::NONE),
+    }
+}
+
+fn state_of(entry: ProducerEntry) -> ProducerState {
+    let last_batch = LastBatch {
+        last_sequence: entry.last_sequence,
+        last_offset: entry.last_offset,
+        offset_delta: entry.offset_delta,
+    };
+    let first = entry.current_txn_first_offset;
+    ProducerState {
+        producer_id: entry.producer_id,
+        producer_epoch: entry.epoch,
+        coordinator_epoch: entry.coordinator_epoch,
+        last_timestamp: entry.timestamp,
+        txn_first: (first != Offset::NONE).then_some(first),
+        last_batch: (entry.last_sequence != Sequence::NONE).then_some(last_batch),
+    }
+}
+
+/// A place for effects that is reused from call to call.
+pub type Effects = Vec<Effect>;

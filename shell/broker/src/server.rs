@@ -1,0 +1,140 @@
+//! `barnabas server`: from the command line to a node that serves, and from a signal to a clean end.
+//!
+//! The order is what this file is about: settings are judged before anything is touched; directories are locked before
+//! they are read; sockets are bound before the metadata log is written; the image stands before a client is accepted. At
+//! the end: no more clients, logs closed and synced, the metadata log closed, then the mark that all of it was.
+
+mod start;
+mod stop;
+
+use crate::meter::Meter;
+use crate::node::Node;
+use crate::node_config::NodeConfig;
+use crate::settings::Settings;
+use barnabas_base::{Text, seed_maps};
+use barnabas_metadata::config::{BrokerConfig, Properties, StaticConfig};
+use barnabas_net::Acceptor;
+use clap::ArgMatches;
+use std::error::Error;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+type Failure = Box<dyn Error>;
+
+/// A node whose threads run.
+struct Running {
+    node: Arc<Node>,
+    acceptors: Vec<Acceptor>,
+    workers: Vec<JoinHandle<std::io::Result<()>>>,
+    committers: Vec<JoinHandle<()>>,
+    quorum: JoinHandle<()>,
+    housekeeping: JoinHandle<()>,
+}
+
+/// Runs a node until it is told to stop.
+///
+/// # Errors
+/// Why the node cannot start; what the operator has to put right.
+pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let file = matches.get_one::<String>("file").map(Path::new);
+    let overrides = matches.get_many::<String>("override").into_iter().flatten().map(String::as_str);
+    let settings = Settings::load(file, overrides)?;
+    let config = match file {
+        Some(_) => NodeConfig::read(settings)?,
+        None => NodeConfig::without_file(settings)?,
+    };
+    log_to_stderr();
+    seed_maps(u64::from_le_bytes(random_bytes()));
+    let broker_config = check_values(&config)?;
+    let running = start::start(&config, broker_config, Arc::new(Meter::default()))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(serve(running))
+}
+
+fn random_bytes() -> [u8; 8] {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).expect("invariant: Linux always has random bytes for a running process");
+    bytes
+}
+
+/// Levels are a contract: ERROR wakes someone, WARN is looked at tomorrow, INFO is a change of state.
+fn log_to_stderr() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("BARNABAS_LOG");
+    let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .with_target(false)
+        .init();
+}
+
+/// Checks every value that was set against its key; warns of keys that nobody knows or that have no effect here.
+fn check_values(config: &NodeConfig) -> Result<BrokerConfig, Failure> {
+    let given: Properties =
+        config.settings.iter().map(|(key, value)| (Text::from(key), Text::from(value))).collect();
+    let (given, warnings) = StaticConfig::check(given).map_err(|refusals| {
+        let lines: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+        lines.join("\nbarnabas: ")
+    })?;
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    Ok(BrokerConfig::new(given))
+}
+
+async fn serve(running: Running) -> Result<ExitCode, Failure> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let Running { node, acceptors, workers, committers, quorum, housekeeping } = running;
+    let accepting: Vec<_> = acceptors
+        .into_iter()
+        .enumerate()
+        .map(|(listener, acceptor)| tokio::spawn(start::accept(node.clone(), listener, acceptor)))
+        .collect();
+    say_ready(&node);
+    tokio::select! {
+        () = node.shutdown.wanted() => {}
+        () = signalled(&mut terminate, &mut interrupt) => tracing::info!("stopping"),
+    }
+    for accept in accepting {
+        accept.abort();
+    }
+    let stopping = stop::Stopping { node: node.clone(), workers, committers, quorum, housekeeping };
+    let stopped = tokio::task::spawn_blocking(move || stopping.stop());
+    tokio::select! {
+        clean = stopped => {
+            let is_clean = clean.unwrap_or(false) && !node.shutdown.has_failed();
+            Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
+        () = signalled(&mut terminate, &mut interrupt) => {
+            tracing::warn!("stopped by a second signal before the logs were closed; the next start recovers them");
+            std::process::exit(130);
+        }
+    }
+}
+
+async fn signalled(terminate: &mut Signal, interrupt: &mut Signal) {
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}
+
+fn say_ready(node: &Node) {
+    let addresses: Vec<String> = node
+        .listeners
+        .iter()
+        .map(|(listener, address)| format!("{}://{address}", listener.endpoint.listener))
+        .collect();
+    let took = node.clock.monotonic().0;
+    tracing::info!(
+        "node {} of cluster {} serves on {} ({took} ms after the start)",
+        node.broker_id,
+        node.cluster_id,
+        addresses.join(", ")
+    );
+}

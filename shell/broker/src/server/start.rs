@@ -1,0 +1,356 @@
+//! The start of a node: directories, sockets, metadata, threads.
+
+use super::{Failure, Running};
+use crate::clock::Clock;
+use crate::committer::CommitterParts;
+use crate::connection::NewConnection;
+use crate::directories::{Directories, Directory, random_uuid};
+use crate::format::{Beginning, format, voter};
+use crate::housekeeping::{self, Deletions};
+use crate::mailbox::{Command, Mailbox};
+use crate::meter::Meter;
+use crate::node::{FullReports, Node, NodeParts};
+use crate::node_config::{Listener, NodeConfig};
+use crate::quorum_worker::{self, ControllerHandle, MetadataFiles};
+use crate::shutdown::Shutdown;
+use crate::worker;
+use barnabas_base::{BrokerEpoch, DurationMs, Text};
+use barnabas_disk::LinuxDisk;
+use barnabas_metadata::config::BrokerConfig;
+use barnabas_metadata::features::FEATURES;
+use barnabas_net::{Acceptor, ConnectionLimits, Gate, SocketOptions};
+use barnabas_quorum::controller::ControllerSettings;
+use barnabas_quorum::node::LocalBroker;
+use barnabas_quorum::{Node as Quorum, Now, Settings as QuorumSettings, Voters};
+use barnabas_storage::{Disk, LogConfig, LogDir, OpenFrom};
+use barnabas_wire::Str;
+use barnabas_wire::messages::BrokerRegistrationRequest;
+use barnabas_wire::messages::broker_registration_request::{Feature, Listener as RegisteredListener};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Brings a node up. When this returns, its image stands and its threads run; nobody is accepted yet.
+pub fn start(
+    config: &NodeConfig,
+    broker_config: BrokerConfig,
+    meter: Arc<Meter>,
+) -> Result<Running, Failure> {
+    let clock = Clock::start();
+    let disk: Arc<dyn Disk> = Arc::new(LinuxDisk);
+    let mut log_dirs = open_directories(config, &disk)?;
+    let cluster_id = identify(config, &mut log_dirs, clock)?;
+    let (acceptors, listeners) = bind(config, &broker_config)?;
+    let directories = Directories::new(
+        log_dirs
+            .into_iter()
+            .map(|(log_dir, holds_partitions)| {
+                let id = log_dir.meta().and_then(|meta| meta.directory_id).unwrap_or_default();
+                Directory::new(log_dir, id, holds_partitions)
+            })
+            .collect(),
+    );
+    let (quorum, files) = open_quorum(config, &broker_config, &cluster_id, &directories, &listeners, clock)?;
+    let (controller, requests) = ControllerHandle::new(quorum.directory(), quorum.kraft_version());
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let (mailboxes, receivers): (Vec<_>, Vec<_>) = (0..workers).map(|_| Mailbox::new()).unzip();
+    let node = Arc::new(Node::new(NodeParts {
+        broker_id: config.node_id,
+        cluster_id,
+        clock,
+        mailboxes,
+        listeners,
+        directories,
+        config: broker_config,
+        controller,
+        meter,
+        open_files_max: open_files_max(),
+        memory_bytes: memory_bytes(),
+        shutdown: Shutdown::default(),
+        deletions: Deletions::default(),
+        full: FullReports::new(clock),
+    }));
+    let worker_threads = receivers.into_iter().enumerate().map(|(id, receiver)| {
+        let node = node.clone();
+        std::thread::Builder::new()
+            .name(format!("worker-{id}"))
+            .spawn(move || worker::run(id, node, receiver))
+    });
+    let workers = worker_threads.collect::<Result<Vec<_>, _>>()?;
+    let committers = start_committers(&node)?;
+    let quorum = quorum_worker::start(quorum, files, requests, node.clone())?;
+    let housekeeping = housekeeping::start(node.clone())?;
+    Ok(Running { node, acceptors, workers, committers, quorum, housekeeping })
+}
+
+/// Locks and reads every directory; with each, whether partitions may lie in it.
+fn open_directories(config: &NodeConfig, disk: &Arc<dyn Disk>) -> Result<Vec<(LogDir, bool)>, Failure> {
+    let mut log_dirs = Vec::new();
+    for path in config.directories() {
+        let log_dir = LogDir::open(disk.clone(), path)?;
+        log_dirs.push((log_dir, config.log_dirs.iter().any(|dir| dir == path)));
+    }
+    Ok(log_dirs)
+}
+
+/// Which cluster and node the directories belong to; formats them where the node does that by itself.
+fn identify(config: &NodeConfig, log_dirs: &mut [(LogDir, bool)], clock: Clock) -> Result<Text, Failure> {
+    let known = log_dirs.iter().find_map(|(log_dir, _)| log_dir.meta()?.cluster_id.clone());
+    let cluster_id = match (&known, config.formats_itself) {
+        (Some(id), _) => id.clone(),
+        (None, true) => Text::from(random_uuid().to_string()),
+        (None, false) => return Err(not_formatted(config, &log_dirs[0].0).into()),
+    };
+    for (log_dir, _) in log_dirs {
+        let Some(meta) = log_dir.meta().cloned() else {
+            if !config.formats_itself {
+                return Err(not_formatted(config, log_dir).into());
+            }
+            format(log_dir, config, &Beginning::newest(cluster_id.clone()), clock.wall())?;
+            tracing::info!("formatted {} for cluster {cluster_id}", log_dir.path().display());
+            continue;
+        };
+        let path = log_dir.path().display();
+        if meta.cluster_id.as_ref().is_some_and(|found| *found != cluster_id) {
+            let found = meta.cluster_id.unwrap_or_default();
+            return Err(
+                format!("{path} belongs to cluster {found}, another directory to {cluster_id}").into()
+            );
+        }
+        if let Some(found) = meta.node_id
+            && found != config.node_id
+        {
+            let problem = format!("is {}, but {path} belongs to node {found}", config.node_id);
+            return Err(format!("node.id: {problem}. Example: node.id={found}").into());
+        }
+        if meta.directory_id.is_none() || meta.version == 0 {
+            // Written by a Kafka before 3.7: the directory gets its identity now (KIP-858).
+            let directory_id = meta.directory_id.or_else(|| Some(random_uuid()));
+            let (node_id, cluster_id) = (Some(config.node_id), Some(cluster_id.clone()));
+            log_dir.write_meta(barnabas_storage::MetaProperties {
+                version: 1,
+                cluster_id,
+                node_id,
+                directory_id,
+            })?;
+        }
+    }
+    Ok(cluster_id)
+}
+
+fn not_formatted(config: &NodeConfig, log_dir: &LogDir) -> String {
+    let standalone = if config.has_static_voters { "" } else { " --standalone" };
+    format!(
+        "log.dirs: {} is not formatted. Format it first: \
+         barnabas storage format -t $(barnabas storage random-uuid) -c FILE.properties{standalone}",
+        log_dir.path().display()
+    )
+}
+
+type Bound = (Vec<Acceptor>, Vec<(Listener, SocketAddr)>);
+
+fn bind(config: &NodeConfig, broker_config: &BrokerConfig) -> Result<Bound, Failure> {
+    let count = |key| usize::try_from(broker_config.long(key)).unwrap_or(usize::MAX);
+    let gate = Gate::new(ConnectionLimits {
+        connections_max: count("max.connections"),
+        connections_per_ip_max: count("max.connections.per.ip"),
+        connections_per_ip_overrides: per_ip_overrides(broker_config)?,
+        creation_rate_max: u32::try_from(broker_config.long("max.connection.creation.rate"))
+            .ok()
+            .filter(|&rate| rate < i32::MAX as u32)
+            .unwrap_or(u32::MAX),
+    });
+    let buffer = |key| usize::try_from(broker_config.long(key)).ok();
+    let options = SocketOptions {
+        backlog: broker_config.int("socket.listen.backlog.size").max(1),
+        send_buffer_bytes: buffer("socket.send.buffer.bytes")
+            .filter(|_| is_given(broker_config, "socket.send.buffer.bytes")),
+        receive_buffer_bytes: buffer("socket.receive.buffer.bytes")
+            .filter(|_| is_given(broker_config, "socket.receive.buffer.bytes")),
+    };
+    let mut acceptors = Vec::new();
+    let mut listeners = Vec::new();
+    for listener in &config.listeners.all {
+        let acceptor =
+            Acceptor::bind(&listener.endpoint.host, listener.endpoint.port, gate.clone(), options)?;
+        listeners.push((listener.clone(), acceptor.local_addr()));
+        acceptors.push(acceptor);
+    }
+    Ok((acceptors, listeners))
+}
+
+/// Kafka's default of 100 KiB would switch the kernel's own tuning off: it counts only where the operator set it.
+fn is_given(broker_config: &BrokerConfig, key: &str) -> bool {
+    broker_config.given().get(key).is_some()
+}
+
+fn per_ip_overrides(broker_config: &BrokerConfig) -> Result<Vec<(std::net::IpAddr, usize)>, Failure> {
+    const KEY: &str = "max.connections.per.ip.overrides";
+    let mut overrides = Vec::new();
+    for entry in broker_config.list(KEY) {
+        // An IPv6 address holds colons itself: the number stands after the last one.
+        let parsed = entry
+            .rsplit_once(':')
+            .and_then(|(address, count)| Some((address.trim().parse().ok()?, count.trim().parse().ok()?)));
+        overrides.push(parsed.ok_or_else(|| {
+            format!("{KEY}: '{entry}' is no address and number. Example: {KEY}=10.0.0.7:100")
+        })?);
+    }
+    Ok(overrides)
+}
+
+fn open_quorum(
+    config: &NodeConfig,
+    broker_config: &BrokerConfig,
+    cluster_id: &Text,
+    directories: &Directories,
+    listeners: &[(Listener, SocketAddr)],
+    clock: Clock,
+) -> Result<(Quorum, MetadataFiles), Failure> {
+    let directory = directories
+        .iter()
+        .find(|directory| *directory.path == *config.metadata_log_dir)
+        .ok_or("metadata.log.dir is not among the node's directories")?;
+    let from = OpenFrom {
+        clean: directory.lock().was_clean(),
+        recovery_point: barnabas_base::Offset::ZERO,
+        log_start: barnabas_base::Offset::ZERO,
+    };
+    let log_config = LogConfig {
+        segment_bytes: u32::try_from(broker_config.long("metadata.log.segment.bytes")).unwrap_or(1 << 30),
+        segment_ms: DurationMs(broker_config.long("metadata.log.segment.ms")),
+        retention_ms: DurationMs(-1),
+        retention_bytes: -1,
+        ..LogConfig::default()
+    };
+    let mut files =
+        MetadataFiles::open(directory.disk.clone(), directory.path.clone(), from, log_config, clock.wall())?;
+    let me = voter(config, directory.id);
+    let settings = QuorumSettings {
+        static_voters: Voters::new(config.has_static_voters.then(|| me.clone())),
+        me,
+        local_broker: Some(LocalBroker {
+            registration: registration(config, cluster_id, directories, listeners),
+            unfenced: true,
+        }),
+        controller: ControllerSettings { cluster_id: cluster_id.clone(), config: broker_config.clone() },
+        idle_interval: DurationMs(broker_config.long("metadata.max.idle.interval.ms")),
+        snapshot_bytes: u64::try_from(broker_config.long("metadata.log.max.record.bytes.between.snapshots"))
+            .unwrap_or(20 << 20),
+        snapshot_interval: DurationMs(broker_config.long("metadata.log.max.snapshot.interval.ms")),
+    };
+    let mut starting = Quorum::start(settings, files.stored()?)?;
+    files.feed(&mut starting)?;
+    let now = Now { wall: clock.wall(), monotonic: clock.monotonic() };
+    let quorum = starting.finish(now, &mut || random_uuid().0)?;
+    Ok((quorum, files))
+}
+
+/// What this broker tells the controller of itself.
+fn registration(
+    config: &NodeConfig,
+    cluster_id: &Text,
+    directories: &Directories,
+    listeners: &[(Listener, SocketAddr)],
+) -> BrokerRegistrationRequest {
+    let mut log_dirs: Vec<_> =
+        directories.iter().filter(|dir| dir.holds_partitions).map(|dir| dir.id).collect();
+    log_dirs.sort_unstable();
+    let previous = directories.iter().filter_map(|dir| dir.lock().clean_broker_epoch()).max();
+    let advertised = config.listeners.advertised.iter().map(|(endpoint, protocol)| {
+        let bound = listeners.iter().find(|(listener, _)| listener.endpoint.listener == endpoint.listener);
+        let port = match (endpoint.port, bound) {
+            (0, Some((_, address))) => address.port(),
+            (port, _) => port,
+        };
+        RegisteredListener {
+            name: Str::from(endpoint.listener.as_str()),
+            host: Str::from(advertised_host(&endpoint.host)),
+            port,
+            security_protocol: protocol.id(),
+            ..RegisteredListener::default()
+        }
+    });
+    BrokerRegistrationRequest {
+        broker_id: config.node_id.get(),
+        cluster_id: Str::from(cluster_id),
+        incarnation_id: random_uuid(),
+        listeners: advertised.collect(),
+        features: FEATURES
+            .iter()
+            .map(|feature| Feature {
+                name: Str::from_static(feature.name),
+                min_supported_version: feature.min,
+                max_supported_version: feature.max,
+                ..Feature::default()
+            })
+            .collect(),
+        rack: config.rack.as_ref().map(Str::from),
+        is_migrating_zk_broker: false,
+        log_dirs,
+        previous_broker_epoch: previous.unwrap_or(BrokerEpoch::NONE).get(),
+        ..BrokerRegistrationRequest::default()
+    }
+}
+
+/// A listener on every interface is reached by the machine's name.
+fn advertised_host(host: &str) -> String {
+    if !matches!(host, "" | "0.0.0.0" | "::") {
+        return host.to_owned();
+    }
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    if name.is_empty() { "localhost".to_owned() } else { name }
+}
+
+fn start_committers(node: &Arc<Node>) -> Result<Vec<std::thread::JoinHandle<()>>, Failure> {
+    let mut threads = Vec::new();
+    for (index, directory) in node.directories.iter().enumerate() {
+        let told = node.clone();
+        let parts = CommitterParts {
+            name: format!("committer-{index}"),
+            directory: index,
+            disk: directory.disk.clone(),
+            workers: node.mailboxes.clone(),
+            meter: node.meter.clone(),
+            failed: Box::new(move |error| told.directory_failed(index, &error.into())),
+        };
+        threads.push(directory.committer.start(parts)?);
+    }
+    Ok(threads)
+}
+
+/// Raises the limit of open files as far as it goes; half of it is for logs, the rest for connections.
+fn open_files_max() -> usize {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current < limit.maximum {
+        limit.current = limit.maximum;
+        if let Err(error) = setrlimit(Resource::Nofile, limit.clone()) {
+            tracing::debug!(%error, "the limit of open files stays as it is");
+        }
+    }
+    let current = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(current / 2).unwrap_or(usize::MAX).clamp(64, 1 << 20)
+}
+
+fn memory_bytes() -> u64 {
+    let info = rustix::system::sysinfo();
+    info.totalram.saturating_mul(u64::from(info.mem_unit))
+}
+
+/// Accepts connections and deals them out to the workers in turn.
+pub async fn accept(node: Arc<Node>, listener: usize, acceptor: Acceptor) {
+    let mut next = listener;
+    let taken = acceptor.run(|stream, peer, slot| {
+        next = (next + 1) % node.workers;
+        node.meter.connections_accepted.one();
+        let new = NewConnection { stream, peer, listener, slot };
+        if !node.mailboxes[next].try_send(Command::Connection(new)) {
+            node.meter.connections_refused.one();
+            tracing::info!(%peer, "connection refused: the worker has too much to do");
+        }
+    });
+    if let Err(error) = taken.await {
+        tracing::error!(%error, "a listener has stopped");
+        node.shutdown.failed("a listener has stopped");
+    }
+}

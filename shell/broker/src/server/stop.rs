@@ -1,0 +1,68 @@
+//! The clean end of a node.
+
+use crate::housekeeping::{ask_workers, write_checkpoints};
+use crate::mailbox::Command;
+use crate::node::Node;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// What has to end, in the order of [`Stopping::stop`].
+pub struct Stopping {
+    pub node: Arc<Node>,
+    pub workers: Vec<JoinHandle<std::io::Result<()>>>,
+    pub committers: Vec<JoinHandle<()>>,
+    pub quorum: JoinHandle<()>,
+    pub housekeeping: JoinHandle<()>,
+}
+
+impl Stopping {
+    /// Ends everything. Returns whether every log was closed and vouched for.
+    pub fn stop(self) -> bool {
+        let Self { node, workers, committers, quorum, housekeeping } = self;
+        node.deletions.stop();
+        join(housekeeping);
+        // Workers close their connections first, so that nothing is appended after its log is closed.
+        let checkpoints = ask_workers(&node, Command::Close);
+        write_checkpoints(&node, checkpoints);
+        for directory in node.directories.iter() {
+            directory.committer.stop();
+        }
+        committers.into_iter().for_each(join);
+        for mailbox in &node.mailboxes {
+            mailbox.send_blocking(Command::End);
+        }
+        workers.into_iter().for_each(|worker| drop(worker.join()));
+        let stopped = node.controller.stop();
+        // The quorum's thread has ended already where it failed: its end of the answer is gone then.
+        let metadata_is_clean = stopped.blocking_recv().is_ok();
+        join(quorum);
+        let clean = metadata_is_clean & mark_clean(&node);
+        for (name, value) in node.meter.snapshot() {
+            tracing::debug!("{name} {value}");
+        }
+        tracing::info!("stopped{}", if clean { "" } else { "; the next start recovers what was not closed" });
+        clean
+    }
+}
+
+fn join(thread: JoinHandle<()>) {
+    // A thread that panicked has said so; what it held is not clean, which its directory's state tells.
+    drop(thread.join());
+}
+
+fn mark_clean(node: &Node) -> bool {
+    let mut clean = true;
+    for directory in node.directories.iter() {
+        if !directory.is_online() {
+            clean = false;
+            continue;
+        }
+        let mut log_dir = directory.lock();
+        let marked = log_dir.write_checkpoints().and_then(|()| log_dir.mark_clean(node.broker_epoch()));
+        if let Err(error) = marked {
+            tracing::error!(%error, "log directory was not marked clean");
+            clean = false;
+        }
+    }
+    clean
+}

@@ -1,0 +1,197 @@
+//! `barnabas storage`: format, info, random-uuid, as Kafka's `kafka-storage` has them.
+//!
+//! What the tool prints is Kafka's, since scripts read it. Source: Kafka `StorageTool`, `Formatter`.
+
+use crate::clock::Clock;
+use crate::directories::random_uuid;
+use crate::format::{Beginning, format};
+use crate::node_config::NodeConfig;
+use crate::properties::{self, Property};
+use crate::settings::Settings;
+use barnabas_base::{Text, Uuid};
+use barnabas_disk::LinuxDisk;
+use barnabas_metadata::MetadataVersion;
+use barnabas_quorum::bootstrap;
+use barnabas_storage::{Disk, LogDir, MetaProperties};
+use clap::ArgMatches;
+use std::error::Error;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+type Failure = Box<dyn Error>;
+
+/// # Errors
+/// What the operator has to put right.
+pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    match matches.subcommand() {
+        Some(("random-uuid", _)) => {
+            println!("{}", random_uuid());
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(("format", matches)) => run_format(matches),
+        Some(("info", matches)) => run_info(matches),
+        _ => Ok(ExitCode::FAILURE),
+    }
+}
+
+fn node_config(matches: &ArgMatches) -> Result<NodeConfig, Failure> {
+    let file = matches.get_one::<String>("config").map(Path::new);
+    Ok(NodeConfig::read(Settings::load(file, [])?)?)
+}
+
+fn run_format(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    for (flag, what) in
+        [("initial-controllers", "quorums of several controllers"), ("add-scram", "SCRAM credentials")]
+    {
+        if matches.contains_id(flag) {
+            return Err(format!("--{flag} is not available yet: {what} come in a later version").into());
+        }
+    }
+    let config = node_config(matches)?;
+    let beginning = beginning(matches, &config)?;
+    let disk: Arc<dyn Disk> = Arc::new(LinuxDisk);
+    let mut log_dirs = Vec::new();
+    for directory in config.directories() {
+        log_dirs.push(LogDir::open(disk.clone(), directory)?);
+    }
+    let ignore_formatted = matches.get_flag("ignore-formatted");
+    for log_dir in &log_dirs {
+        let path = log_dir.path().display();
+        let Some(meta) = log_dir.meta() else { continue };
+        check_owner(meta, &config, &beginning, &path.to_string())?;
+        if !ignore_formatted {
+            return Err(format!(
+                "Log directory {path} is already formatted. Use --ignore-formatted to ignore this directory and format the others."
+            )
+            .into());
+        }
+    }
+    if log_dirs.iter().all(|log_dir| log_dir.meta().is_some()) {
+        println!("All of the log directories are already formatted.");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let now = Clock::start().wall();
+    for log_dir in log_dirs.iter_mut().filter(|log_dir| log_dir.meta().is_none()) {
+        let is_metadata = **log_dir.path() == *config.metadata_log_dir;
+        let kind = if is_metadata { "metadata" } else { "data" };
+        println!(
+            "Formatting {kind} directory {} with metadata.version {}.",
+            log_dir.path().display(),
+            beginning.metadata_version()
+        );
+        format(log_dir, &config, &beginning, now)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn beginning(matches: &ArgMatches, config: &NodeConfig) -> Result<Beginning, Failure> {
+    let cluster_id = matches.get_one::<String>("cluster-id").map_or("", String::as_str);
+    if Uuid::parse(cluster_id).is_none() {
+        return Err(format!(
+            "Cluster ID string {cluster_id} does not appear to be a valid UUID: make one with barnabas storage random-uuid"
+        )
+        .into());
+    }
+    let release = match matches.get_one::<String>("release-version") {
+        None => MetadataVersion::LATEST,
+        Some(text) => MetadataVersion::parse(text).ok_or_else(|| {
+            let (min, max) = (MetadataVersion::MIN, MetadataVersion::LATEST);
+            format!("Unknown metadata.version '{text}'. Supported metadata.version are: {min} to {max}")
+        })?,
+    };
+    let mut chosen = Vec::new();
+    for text in matches.get_many::<String>("feature").into_iter().flatten() {
+        let pair =
+            text.split_once('=').and_then(|(name, level)| Some((name.trim(), level.trim().parse().ok()?)));
+        let (name, level) =
+            pair.ok_or_else(|| format!("Can't parse feature=level string {text}: expected NAME=LEVEL"))?;
+        chosen.push((name.to_owned(), level));
+    }
+    let levels = bootstrap::feature_levels(release, &chosen)?;
+    let standalone = matches.get_flag("standalone");
+    let none = matches.get_flag("no-initial-controllers");
+    if standalone && none {
+        return Err("--standalone and --no-initial-controllers contradict each other".into());
+    }
+    if config.has_static_voters && standalone {
+        return Err("You cannot specify controller.quorum.voters and format the node with --standalone, \
+                    --initial-controllers or --no-initial-controllers."
+            .into());
+    }
+    if !config.has_static_voters && !standalone && !none {
+        return Err(
+            "Because controller.quorum.voters is not set on this controller, you must specify one of the \
+                    following: --standalone, --initial-controllers, or --no-initial-controllers."
+                .into(),
+        );
+    }
+    Ok(Beginning { cluster_id: Text::from(cluster_id), levels, standalone })
+}
+
+fn check_owner(
+    meta: &MetaProperties,
+    config: &NodeConfig,
+    beginning: &Beginning,
+    path: &str,
+) -> Result<(), Failure> {
+    if let Some(found) = &meta.cluster_id
+        && *found != beginning.cluster_id
+    {
+        let given = &beginning.cluster_id;
+        return Err(format!("Log directory {path} belongs to cluster {found}, not to {given}").into());
+    }
+    if let Some(found) = meta.node_id
+        && found != config.node_id
+    {
+        return Err(format!("Log directory {path} belongs to node {found}, not to {}", config.node_id).into());
+    }
+    Ok(())
+}
+
+fn run_info(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let config = node_config(matches)?;
+    let mut found = Vec::new();
+    let mut problems = Vec::new();
+    let mut metas = Vec::new();
+    let mut directories = config.directories();
+    directories.sort();
+    for directory in directories {
+        let shown = directory.display();
+        if !directory.exists() {
+            problems.push(format!("{shown} does not exist"));
+            continue;
+        }
+        if !directory.is_dir() {
+            problems.push(format!("{shown} is not a directory"));
+            continue;
+        }
+        found.push(shown.to_string());
+        match std::fs::read_to_string(directory.join("meta.properties")) {
+            Ok(text) => metas.push(properties::parse(&text)?),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                problems.push(format!("{shown} is not formatted."));
+            }
+            Err(error) => problems.push(format!("{shown} cannot be read: {error}")),
+        }
+    }
+    print_info(&found, &metas, &problems);
+    Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn print_info(found: &[String], metas: &[Vec<Property>], problems: &[String]) {
+    let list = |title: &str, entries: &[String]| {
+        if !entries.is_empty() {
+            println!("{title}:");
+            entries.iter().for_each(|entry| println!("  {entry}"));
+            println!();
+        }
+    };
+    list(if found.len() == 1 { "Found log directory" } else { "Found log directories" }, found);
+    if let Some(meta) = metas.first() {
+        let mut pairs: Vec<String> = meta.iter().map(|pair| format!("{}={}", pair.key, pair.value)).collect();
+        pairs.sort();
+        println!("Found metadata: {{{}}}\n", pairs.join(", "));
+    }
+    list(if problems.len() == 1 { "Found problem" } else { "Found problems" }, problems);
+}

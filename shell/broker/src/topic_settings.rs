@@ -1,0 +1,44 @@
+//! A topic's effective settings, in the words of whoever applies them.
+//!
+//! The values come from core/metadata (broker settings, then the topic's own); this file only turns them around.
+
+use crate::node::Node;
+use barnabas_base::DurationMs;
+use barnabas_metadata::config::TopicConfig;
+use barnabas_metadata::{Image, Resource};
+use barnabas_storage::{CleanupPolicy, LogConfig};
+use std::sync::Arc;
+
+/// Everything that is configured for a topic.
+pub fn topic_config(node: &Node, image: &Image, topic: &str) -> Arc<TopicConfig> {
+    let config = node.config.load();
+    match image.configs.of(&Resource::topic(topic)) {
+        None => Arc::clone(config.topic_defaults()),
+        Some(values) => config.topic_config(values.iter().map(|(key, value)| (&**key, &**value))),
+    }
+}
+
+/// What storage acts on.
+pub fn log_config(node: &Node, image: &Image, topic: &str) -> Arc<LogConfig> {
+    let config = topic_config(node, image, topic);
+    Arc::new(LogConfig {
+        segment_bytes: u32::try_from(config.segment_bytes).unwrap_or(u32::MAX >> 1),
+        segment_ms: DurationMs(config.segment_ms),
+        segment_jitter_ms: DurationMs(config.segment_jitter_ms),
+        segment_index_bytes: u32::try_from(config.segment_index_bytes).unwrap_or(10 << 20),
+        index_interval_bytes: u32::try_from(config.index_interval_bytes).unwrap_or(4096),
+        retention_ms: DurationMs(config.retention_ms),
+        retention_bytes: config.retention_bytes,
+        cleanup: CleanupPolicy {
+            delete: config.cleanup_policy.delete,
+            compact: config.cleanup_policy.compact,
+        },
+        file_delete_delay_ms: DurationMs(config.file_delete_delay_ms),
+        preallocate: config.preallocate,
+    })
+}
+
+/// How many in-sync replicas `acks=all` needs.
+pub fn min_in_sync(node: &Node, image: &Image, topic: &str) -> u16 {
+    u16::try_from(topic_config(node, image, topic).min_insync_replicas).unwrap_or(1)
+}

@@ -1,0 +1,182 @@
+//! One worker: a thread with its own runtime, its partitions, its coordinators and its connections.
+//!
+//! The loop takes everything that has arrived in its mailbox, lets the owners work through it, and closes the round: one
+//! write for each partition, one submission to each committer. Connections are tasks of the same thread; what they start
+//! for this worker's own partitions takes the same way, without leaving the thread.
+
+use crate::connection::{NewConnection, Session, serve};
+use crate::coordinator_worker::CoordinatorWorker;
+use crate::mailbox::Command;
+use crate::node::Node;
+use crate::partition_worker::{LAZY_SYNC, PartitionWorker};
+use barnabas_api::k01_fetch::FetchSessions;
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::task::LocalSet;
+
+/// Commands taken at once. More than a round ever gathers: it bounds the time until answers go out.
+const ROUND_COMMANDS_MAX: usize = 256;
+/// How often waits are looked at whose time may have run out.
+const EXPIRE_EVERY: Duration = Duration::from_millis(100);
+const IDLE_CHECK_EVERY: Duration = Duration::from_secs(5);
+
+/// Runs worker `id` until its mailbox closes or it is told to stop.
+///
+/// # Errors
+/// The system gives no event queue.
+pub fn run(id: usize, node: Arc<Node>, mailbox: mpsc::Receiver<Command>) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let local = LocalSet::new();
+    local.block_on(&runtime, async move {
+        let sessions_max = node.config.load().fetch_sessions_max.div_ceil(node.workers);
+        let sessions = FetchSessions::new(sessions_max, id as u16, node.workers as u16);
+        let worker = Worker {
+            fetch_sessions: Rc::new(RefCell::new(sessions)),
+            partitions: PartitionWorker::new(id, node.clone()),
+            coordinators: CoordinatorWorker::new(id, node.clone()),
+            sessions: Vec::new(),
+            node,
+            id,
+            lazy_since: None,
+            expire_at: None,
+            idle_check_at: Instant::now() + IDLE_CHECK_EVERY,
+        };
+        worker.run(mailbox).await;
+    });
+    Ok(())
+}
+
+struct Worker {
+    id: usize,
+    node: Arc<Node>,
+    partitions: PartitionWorker,
+    coordinators: CoordinatorWorker,
+    sessions: Vec<Weak<Session>>,
+    fetch_sessions: Rc<RefCell<FetchSessions>>,
+    lazy_since: Option<Instant>,
+    expire_at: Option<Instant>,
+    idle_check_at: Instant,
+}
+
+impl Worker {
+    async fn run(mut self, mut mailbox: mpsc::Receiver<Command>) {
+        let mut commands = Vec::with_capacity(ROUND_COMMANDS_MAX);
+        let sleep = tokio::time::sleep(IDLE_CHECK_EVERY);
+        tokio::pin!(sleep);
+        let mut sleeps_until = None;
+        loop {
+            let due = self.due();
+            if sleeps_until != Some(due) {
+                sleep.as_mut().reset(due.into());
+                sleeps_until = Some(due);
+            }
+            tokio::select! {
+                biased;
+                count = mailbox.recv_many(&mut commands, ROUND_COMMANDS_MAX) => {
+                    if count == 0 {
+                        return;
+                    }
+                    if commands.iter().any(|command| matches!(command, Command::End)) {
+                        return;
+                    }
+                    for command in commands.drain(..) {
+                        self.take(command);
+                    }
+                }
+                () = &mut sleep => {
+                    sleeps_until = None;
+                    self.tick();
+                }
+            }
+            self.coordinators.work(&mut self.partitions);
+            self.partitions.finish_round();
+            self.coordinators.work(&mut self.partitions);
+            self.watch_timers();
+        }
+    }
+
+    fn take(&mut self, command: Command) {
+        match command {
+            Command::Connection(new) => self.connect(new),
+            Command::Group(group) => self.coordinators.take(group, &mut self.partitions),
+            Command::ImageChanged(change) => {
+                self.partitions.take(Command::ImageChanged(change.clone()));
+                self.coordinators.image_changed(&change, &mut self.partitions);
+            }
+            Command::Close(reply) => {
+                for session in self.sessions.drain(..).filter_map(|session| session.upgrade()) {
+                    session.close();
+                }
+                self.partitions.take(Command::Close(reply));
+            }
+            command => self.partitions.take(command),
+        }
+    }
+
+    fn connect(&mut self, new: NewConnection) {
+        let session = Rc::new(Session::new(self.node.clone(), &new, self.id, self.fetch_sessions.clone()));
+        match TcpStream::from_std(new.stream) {
+            Ok(stream) => {
+                self.sessions.push(Rc::downgrade(&session));
+                tokio::task::spawn_local(serve(session, stream, new.slot));
+            }
+            Err(error) => tracing::warn!(peer = %new.peer, %error, "connection cannot be served"),
+        }
+    }
+
+    /// When the loop must wake up by itself.
+    fn due(&self) -> Instant {
+        let lazy = self.lazy_since.map(|since| since + LAZY_SYNC);
+        let coordinators = self.coordinators.next_deadline().map(|at| self.node.clock.instant(at));
+        [lazy, self.expire_at, coordinators].into_iter().flatten().fold(self.idle_check_at, Instant::min)
+    }
+
+    fn tick(&mut self) {
+        let now = Instant::now();
+        if self.lazy_since.is_some_and(|since| since + LAZY_SYNC <= now) {
+            self.lazy_since = None;
+            self.partitions.flush_lazy();
+        }
+        if self.expire_at.is_some_and(|at| at <= now) {
+            self.expire_at = None;
+            self.partitions.expire();
+        }
+        if self.idle_check_at <= now {
+            self.idle_check_at = now + IDLE_CHECK_EVERY;
+            self.close_idle();
+        }
+        self.coordinators.tick(&mut self.partitions);
+    }
+
+    fn watch_timers(&mut self) {
+        if self.partitions.has_lazy() && self.lazy_since.is_none() {
+            self.lazy_since = Some(Instant::now());
+        }
+        if self.partitions.has_awaited() && self.expire_at.is_none() {
+            self.expire_at = Some(Instant::now() + EXPIRE_EVERY);
+        }
+    }
+
+    /// Closes connections on which nothing has moved for `connections.max.idle.ms`.
+    fn close_idle(&mut self) {
+        let Ok(idle_max) = u64::try_from(self.node.config.load().long("connections.max.idle.ms")) else {
+            return;
+        };
+        let now = self.node.clock.monotonic().0;
+        let meter = &self.node.meter;
+        self.sessions.retain(|session| {
+            let Some(session) = session.upgrade() else { return false };
+            if now.saturating_sub(session.active_ms.get()) < idle_max {
+                return true;
+            }
+            meter.connections_idle_closed.one();
+            tracing::debug!(peer = %session.peer, "idle connection closed");
+            session.close();
+            false
+        });
+    }
+}

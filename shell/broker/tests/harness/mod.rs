@@ -1,0 +1,305 @@
+//! A node in a process of its own on ephemeral ports and a temporary directory, and a client that speaks raw frames.
+//!
+//! What a test did not expect fails it: a line of level WARN or ERROR in the node's log ([`TestNode::stop`]).
+
+#![allow(dead_code)] // Each test file uses its part.
+
+use barnabas_wire::messages::{
+    ApiVersionsRequest, CreateTopicsRequest, MetadataRequest, RequestBody, RequestHeader, ResponseBody,
+    create_topics_request::CreatableTopic,
+};
+use barnabas_wire::records::{BatchBuilder, BatchOptions};
+use barnabas_wire::{ApiKey, decode_response, encode_request};
+use bytes::Bytes;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A directory that goes with its owner.
+#[derive(Debug)]
+pub struct TempDir(PathBuf);
+
+impl TempDir {
+    pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("barnabas-test-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a temporary directory");
+        Self(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TempDir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A running node.
+#[derive(Debug)]
+pub struct TestNode {
+    pub dir: TempDir,
+    pub port: u16,
+    pub controller_port: u16,
+    overrides: Vec<String>,
+    child: Option<Child>,
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("bound").port()
+}
+
+pub fn binary() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_barnabas"))
+}
+
+impl TestNode {
+    pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    pub fn start_with(overrides: &[&str]) -> Self {
+        let mut node = Self {
+            dir: TempDir::new(),
+            port: free_port(),
+            controller_port: free_port(),
+            overrides: overrides.iter().map(|text| (*text).to_owned()).collect(),
+            child: None,
+        };
+        node.launch();
+        node
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.dir.path().join("stderr.log")
+    }
+
+    /// What the node has logged so far, over all its lives.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    pub fn command(&self) -> Command {
+        let mut command = binary();
+        let listeners = format!(
+            "listeners=PLAINTEXT://127.0.0.1:{},CONTROLLER://127.0.0.1:{}",
+            self.port, self.controller_port
+        );
+        let log_dirs = format!("log.dirs={}", self.data().display());
+        command.arg("server");
+        for text in [&listeners, &log_dirs].into_iter().chain(&self.overrides) {
+            command.args(["--override", text]);
+        }
+        command
+    }
+
+    /// Starts the process and waits until it answers.
+    pub fn launch(&mut self) {
+        let log = std::fs::File::options().create(true).append(true).open(self.log_path()).expect("a log");
+        let child = self.command().stderr(log).stdout(Stdio::null()).spawn().expect("the binary starts");
+        self.child = Some(child);
+        let started = Instant::now();
+        loop {
+            if let Ok(mut client) = Client::try_connect(self.port)
+                && client.try_call(ApiVersionsRequest::default(), 0).is_some()
+            {
+                return;
+            }
+            let exited = self.child.as_mut().expect("running").try_wait().expect("a child");
+            assert!(exited.is_none(), "the node ended at its start: {}", self.log());
+            assert!(started.elapsed() < PATIENCE, "the node does not answer: {}", self.log());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    pub fn client(&self) -> Client {
+        Client::try_connect(self.port).expect("connects")
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().expect("running").id()
+    }
+
+    /// Ends the process as a power cut of the process would.
+    pub fn kill(&mut self) {
+        let mut child = self.child.take().expect("running");
+        child.kill().expect("killed");
+        child.wait().expect("reaped");
+    }
+
+    /// SIGTERM, and the wait for its end. Panics if the log holds a WARN or ERROR.
+    pub fn stop(&mut self) -> ExitStatus {
+        let status = self.stop_expecting_trouble();
+        let log = self.log();
+        let trouble: Vec<&str> =
+            log.lines().filter(|line| line.contains(" WARN ") || line.contains(" ERROR ")).collect();
+        assert!(trouble.is_empty(), "{trouble:#?}");
+        status
+    }
+
+    pub fn stop_expecting_trouble(&mut self) -> ExitStatus {
+        let mut child = self.child.take().expect("running");
+        let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+        assert!(killed.expect("kill").success());
+        let asked = Instant::now();
+        loop {
+            if let Some(status) = child.try_wait().expect("a child") {
+                return status;
+            }
+            assert!(asked.elapsed() < PATIENCE, "the node does not stop: {}", self.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// The node's resident memory.
+    pub fn rss_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("proc");
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("VmRSS");
+        line.split_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok()).expect("kB") * 1024
+    }
+}
+
+impl Drop for TestNode {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+            if std::thread::panicking() {
+                eprintln!("the node's log:\n{}", self.log());
+            }
+        }
+    }
+}
+
+/// One connection that sends and receives frames.
+#[derive(Debug)]
+pub struct Client {
+    stream: TcpStream,
+    correlation_id: i32,
+}
+
+impl Client {
+    pub fn try_connect(port: u16) -> std::io::Result<Self> {
+        let stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, correlation_id: 0 })
+    }
+
+    /// Sends a request without waiting; returns its correlation id.
+    pub fn send(&mut self, body: impl Into<RequestBody>, version: i16) -> i32 {
+        let body = body.into();
+        self.correlation_id += 1;
+        let header = RequestHeader {
+            request_api_key: body.key().number(),
+            request_api_version: version,
+            correlation_id: self.correlation_id,
+            client_id: Some("test".into()),
+            ..RequestHeader::default()
+        };
+        let frame =
+            encode_request(&header, &body).expect("a request that its version can carry").into_bytes();
+        self.send_raw(&[&(frame.len() as i32).to_be_bytes()[..], &frame].concat());
+        self.correlation_id
+    }
+
+    pub fn send_raw(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).expect("sends");
+    }
+
+    pub fn receive(&mut self, key: ApiKey, version: i16) -> (i32, ResponseBody) {
+        self.try_receive(key, version).expect("an answer")
+    }
+
+    /// `None`: the connection was closed instead.
+    pub fn try_receive(&mut self, key: ApiKey, version: i16) -> Option<(i32, ResponseBody)> {
+        let frame = self.receive_frame()?;
+        let (header, body) = decode_response(frame, key, version).expect("a response");
+        Some((header.correlation_id, body))
+    }
+
+    pub fn receive_frame(&mut self) -> Option<Bytes> {
+        let mut length = [0; 4];
+        self.stream.read_exact(&mut length).ok()?;
+        let mut frame = vec![0; u32::from_be_bytes(length) as usize];
+        self.stream.read_exact(&mut frame).ok()?;
+        Some(Bytes::from(frame))
+    }
+
+    pub fn call(&mut self, body: impl Into<RequestBody>, version: i16) -> ResponseBody {
+        self.try_call(body, version).expect("an answer")
+    }
+
+    pub fn try_call(&mut self, body: impl Into<RequestBody>, version: i16) -> Option<ResponseBody> {
+        let body = body.into();
+        let key = body.key();
+        let sent = self.send(body, version);
+        let (correlation_id, response) = self.try_receive(key, version)?;
+        assert_eq!(correlation_id, sent);
+        Some(response)
+    }
+
+    /// Whether the node has closed the connection, which it is to do soon.
+    pub fn is_closed(&mut self) -> bool {
+        matches!(self.stream.read(&mut [0; 1]), Ok(0) | Err(_))
+    }
+
+    /// Makes a topic and waits until it has leaders.
+    pub fn create_topic(&mut self, name: &str, partitions: i32, configs: &[(&str, &str)]) {
+        use barnabas_wire::messages::create_topics_request::CreatableTopicConfig;
+        let topic = CreatableTopic {
+            name: name.into(),
+            num_partitions: partitions,
+            replication_factor: 1,
+            configs: configs
+                .iter()
+                .map(|&(key, value)| CreatableTopicConfig {
+                    name: key.into(),
+                    value: Some(value.into()),
+                    ..Default::default()
+                })
+                .collect(),
+            ..Default::default()
+        };
+        let request = CreateTopicsRequest { topics: vec![topic], timeout_ms: 10_000, ..Default::default() };
+        let ResponseBody::CreateTopics(response) = self.call(request, 7) else { panic!("another response") };
+        assert_eq!(response.topics[0].error_code, 0, "{response:?}");
+    }
+
+    pub fn topic_id(&mut self, name: &str) -> barnabas_base::TopicId {
+        use barnabas_wire::messages::metadata_request::MetadataRequestTopic;
+        let topic = MetadataRequestTopic { name: Some(name.into()), ..Default::default() };
+        let request = MetadataRequest { topics: Some(vec![topic]), ..Default::default() };
+        let ResponseBody::Metadata(response) = self.call(request, 12) else { panic!("another response") };
+        assert_eq!(response.topics[0].error_code, 0, "{response:?}");
+        response.topics[0].topic_id
+    }
+}
+
+/// A batch with these values.
+pub fn batch(values: &[&str]) -> Bytes {
+    let mut builder = BatchBuilder::new(BatchOptions::default());
+    for value in values {
+        let now = barnabas_base::TimestampMs(now_ms());
+        builder.push(now, None, Some(value.as_bytes()), &[]);
+    }
+    builder.build().expect("a batch")
+}
+
+pub fn now_ms() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+    since.as_millis() as i64
+}

@@ -1,0 +1,223 @@
+//! Records in and out: acks, pipelining, waiting fetches, restarts clean and not.
+
+mod harness;
+
+use barnabas_wire::ApiKey;
+use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
+use barnabas_wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
+use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use barnabas_wire::messages::{
+    FetchRequest, FetchResponse, ListOffsetsRequest, ProduceRequest, ProduceResponse, ResponseBody,
+};
+use barnabas_wire::records::batches;
+use bytes::Bytes;
+use harness::{Client, TestNode, batch};
+use std::time::{Duration, Instant};
+
+fn produce(topic: &str, partition: i32, acks: i16, records: Bytes) -> ProduceRequest {
+    let data = PartitionProduceData { index: partition, records: Some(records), ..Default::default() };
+    let topic = TopicProduceData { name: topic.into(), partition_data: vec![data], ..Default::default() };
+    ProduceRequest { acks, timeout_ms: 10_000, topic_data: vec![topic], ..Default::default() }
+}
+
+fn produced(response: ResponseBody) -> Box<ProduceResponse> {
+    let ResponseBody::Produce(response) = response else { panic!("another response") };
+    response
+}
+
+fn base_offset(response: ResponseBody) -> i64 {
+    let response = produced(response);
+    let partition = &response.responses[0].partition_responses[0];
+    assert_eq!(partition.error_code, 0, "{partition:?}");
+    partition.base_offset
+}
+
+fn fetch(topic: &str, from: i64, wait_ms: i32, min_bytes: i32) -> FetchRequest {
+    let partition = FetchPartition {
+        partition: 0,
+        fetch_offset: from,
+        partition_max_bytes: 1 << 20,
+        ..Default::default()
+    };
+    let topic = FetchTopic { topic: topic.into(), partitions: vec![partition], ..Default::default() };
+    FetchRequest {
+        replica_id: -1,
+        max_wait_ms: wait_ms,
+        min_bytes,
+        max_bytes: 50 << 20,
+        topics: vec![topic],
+        session_epoch: -1,
+        ..Default::default()
+    }
+}
+
+fn fetched(response: ResponseBody) -> Box<FetchResponse> {
+    let ResponseBody::Fetch(response) = response else { panic!("another response") };
+    assert_eq!(response.error_code, 0);
+    response
+}
+
+fn values(response: &FetchResponse) -> Vec<String> {
+    let partition = &response.responses[0].partitions[0];
+    assert_eq!(partition.error_code, 0, "{partition:?}");
+    let records = partition.records.clone().unwrap_or_default();
+    let mut values = Vec::new();
+    for batch in batches(records) {
+        let records = batch.expect("a batch").records().expect("records");
+        for record in &records {
+            let value = record.expect("a record").value.expect("a value");
+            values.push(String::from_utf8(value.to_vec()).expect("text"));
+        }
+    }
+    values
+}
+
+/// Everything in partition 0, from `from` on.
+fn read_all(client: &mut Client, topic: &str, from: i64) -> Vec<String> {
+    let mut all = Vec::new();
+    loop {
+        let response = fetched(client.call(fetch(topic, from + all.len() as i64, 0, 1), 11));
+        let found = values(&response);
+        if found.is_empty() {
+            return all;
+        }
+        all.extend(found);
+    }
+}
+
+fn end_offset(client: &mut Client, topic: &str) -> i64 {
+    let partition = ListOffsetsPartition { partition_index: 0, timestamp: -1, ..Default::default() };
+    let topic = ListOffsetsTopic { name: topic.into(), partitions: vec![partition], ..Default::default() };
+    let request = ListOffsetsRequest { replica_id: -1, topics: vec![topic], ..Default::default() };
+    let ResponseBody::ListOffsets(response) = client.call(request, 5) else { panic!("another response") };
+    response.topics[0].partitions[0].offset
+}
+
+#[test]
+fn what_is_produced_is_fetched() {
+    let mut node = TestNode::start();
+    let mut client = node.client();
+    client.create_topic("t", 3, &[]);
+    for (acks, expected) in [(1, 0), (-1, 2)] {
+        assert_eq!(base_offset(client.call(produce("t", 0, acks, batch(&["a", "b"])), 9)), expected);
+    }
+    // acks=0 is not answered; the next request's answer comes next.
+    client.send(produce("t", 0, 0, batch(&["c"])), 9);
+    assert_eq!(base_offset(client.call(produce("t", 0, -1, batch(&["d"])), 9)), 5);
+    assert_eq!(read_all(&mut client, "t", 0), ["a", "b", "a", "b", "c", "d"]);
+    assert_eq!(end_offset(&mut client, "t"), 6);
+    assert!(node.stop().success());
+}
+
+#[test]
+fn requests_of_a_connection_are_answered_in_order() {
+    let mut node = TestNode::start();
+    let mut client = node.client();
+    client.create_topic("t", 4, &[]);
+    let mut sent = Vec::new();
+    for number in 0..100 {
+        let acks = if number % 3 == 0 { -1 } else { 1 };
+        sent.push(client.send(produce("t", number % 4, acks, batch(&["x"])), 9));
+    }
+    for (number, expected) in sent.into_iter().enumerate() {
+        let (correlation_id, response) = client.receive(ApiKey::Produce, 9);
+        assert_eq!(correlation_id, expected);
+        assert_eq!(base_offset(response), number as i64 / 4);
+    }
+    assert!(node.stop().success());
+}
+
+#[test]
+fn a_fetch_waits_for_data_and_no_longer_than_it_said() {
+    let mut node = TestNode::start();
+    let (mut reader, mut writer) = (node.client(), node.client());
+    writer.create_topic("t", 1, &[]);
+    let asked = Instant::now();
+    let response = fetched(reader.call(fetch("t", 0, 200, 1), 11));
+    assert!(values(&response).is_empty());
+    assert!(asked.elapsed() >= Duration::from_millis(200), "{:?}", asked.elapsed());
+
+    let asked = Instant::now();
+    reader.send(fetch("t", 0, 10_000, 1), 11);
+    std::thread::sleep(Duration::from_millis(50));
+    for acks in [1, -1] {
+        base_offset(writer.call(produce("t", 0, acks, batch(&["late"])), 9));
+        let (_, response) = reader.receive(ApiKey::Fetch, 11);
+        assert_eq!(values(&fetched(response)), ["late"]);
+        assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+        let next = if acks == 1 { 1 } else { 2 };
+        reader.send(fetch("t", next, 10_000, 1), 11);
+    }
+    // The fetch that still waits does not hold up the end.
+    assert!(node.stop().success());
+}
+
+#[test]
+fn a_fetch_waits_for_as_many_bytes_as_it_asked_for() {
+    let mut node = TestNode::start();
+    let (mut reader, mut writer) = (node.client(), node.client());
+    writer.create_topic("t", 1, &[]);
+    reader.send(fetch("t", 0, 10_000, 300), 11);
+    let asked = Instant::now();
+    for _ in 0..5 {
+        std::thread::sleep(Duration::from_millis(20));
+        base_offset(writer.call(produce("t", 0, -1, batch(&["sixty-odd bytes of header and a value"])), 9));
+    }
+    let (_, response) = reader.receive(ApiKey::Fetch, 11);
+    let found = values(&fetched(response)).len();
+    assert!((3..=5).contains(&found), "{found} records");
+    assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+    assert!(node.stop().success());
+}
+
+#[test]
+fn acknowledged_records_survive_kill_and_clean_stop() {
+    let mut node = TestNode::start();
+    node.client().create_topic("t", 1, &[]);
+    let mut expected: Vec<String> = Vec::new();
+    for round in 0..4 {
+        let mut client = node.client();
+        assert_eq!(read_all(&mut client, "t", 0), expected, "round {round}");
+        for number in 0..20 {
+            let value = format!("{round}-{number}");
+            let base = base_offset(client.call(produce("t", 0, -1, batch(&[&value])), 9));
+            assert_eq!(base, expected.len() as i64);
+            expected.push(value);
+        }
+        if round % 2 == 0 {
+            node.kill()
+        } else {
+            assert!(node.stop().success())
+        }
+        node.launch();
+    }
+    let mut client = node.client();
+    assert_eq!(read_all(&mut client, "t", 0), expected);
+    assert_eq!(end_offset(&mut client, "t"), expected.len() as i64);
+    assert!(node.stop().success());
+}
+
+#[test]
+fn a_topic_comes_to_be_when_it_is_named() {
+    use barnabas_wire::messages::MetadataRequest;
+    use barnabas_wire::messages::metadata_request::MetadataRequestTopic;
+    let mut node = TestNode::start_with(&["num.partitions=2"]);
+    let mut client = node.client();
+    let asked = Instant::now();
+    loop {
+        let topic = MetadataRequestTopic { name: Some("new".into()), ..Default::default() };
+        let request = MetadataRequest {
+            topics: Some(vec![topic]),
+            allow_auto_topic_creation: true,
+            ..Default::default()
+        };
+        let ResponseBody::Metadata(response) = client.call(request, 9) else { panic!("another response") };
+        if response.topics[0].error_code == 0 {
+            assert_eq!(response.topics[0].partitions.len(), 2);
+            break;
+        }
+        assert!(asked.elapsed() < Duration::from_secs(5), "{response:?}");
+    }
+    assert_eq!(base_offset(client.call(produce("new", 1, -1, batch(&["a"])), 9)), 0);
+    assert!(node.stop().success());
+}

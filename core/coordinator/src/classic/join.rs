@@ -94,17 +94,22 @@ fn refused(member_id: &str, error: ErrorCode) -> Option<JoinGroupResponse> {
 
 /// Whether there is room for this member.
 ///
-/// While the group gathers, those who wait are counted: if the limit was lowered, the last to come again stay outside.
+/// While the group gathers, those who will be in the next generation are counted: if the limit was lowered, the last to
+/// come again stay outside.
 ///
 /// # Source
-/// Kafka `GroupMetadataManager.acceptJoiningMember`.
+/// Kafka `GroupMetadataManager.acceptJoiningMember`, which forgets to count static members that are away and keep their
+/// place.
 fn accepts(group: &ClassicGroup, member_id: &str, out: &Outbox) -> bool {
     let max = out.config.group_size_max;
     let member = group.members.get(member_id);
     let has_room = match group.state {
         State::Empty => true,
+        State::PreparingRebalance if group.members.len() < max => true,
         State::PreparingRebalance => {
-            member.is_some_and(|known| known.join.is_some()) || group.awaiting_join < max
+            let stays = |known: &Member| known.join.is_some() || known.is_static();
+            let others = group.members.iter().filter(|(id, known)| *id != member_id && stays(known));
+            member.is_some_and(|known| known.join.is_some()) || others.count() < max
         }
         State::CompletingRebalance | State::Stable => member.is_some() || group.members.len() < max,
     };

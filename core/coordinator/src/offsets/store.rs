@@ -198,6 +198,12 @@ impl Offsets {
         }
     }
 
+    /// A change that ends without the entry being dropped.
+    #[cfg(test)]
+    pub fn plant_hollow(&mut self, batch: BatchId, key: &OffsetKey) {
+        self.slot(key).revert(batch);
+    }
+
     fn slot(&mut self, key: &OffsetKey) -> &mut Committed<OffsetEntry> {
         let topics = self.by_group.entry(key.group.clone()).or_default();
         topics.entry(key.topic.clone()).or_default().entry(key.partition).or_default()

@@ -1,0 +1,404 @@
+//! Whatever happens, what is on disk says what the shard says: after any sequence of requests, timers and lost batches, a
+//! shard loaded from the log has the same offsets and the same stable groups as the one that lived through it all.
+//!
+//! The sequence follows from the seed. `REPLAY_SEEDS=10000 cargo test -p barnabas-coordinator --test replay` looks longer.
+
+mod rig;
+
+use std::collections::BTreeMap;
+
+use barnabas_base::{DurationMs, ErrorCode, Text, Uuid};
+use barnabas_coordinator::{BatchId, Effect, GroupConfig, GroupShard, Request, Response, Ticket};
+use barnabas_wire::Str;
+use barnabas_wire::messages::join_group_request::JoinGroupRequestProtocol;
+use barnabas_wire::messages::leave_group_request::MemberIdentity;
+use barnabas_wire::messages::offset_commit_request::{
+    OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+};
+use barnabas_wire::messages::offset_delete_request::{
+    OffsetDeleteRequestPartition, OffsetDeleteRequestTopic,
+};
+use barnabas_wire::messages::offset_fetch_request::OffsetFetchRequestGroup;
+use barnabas_wire::messages::sync_group_request::SyncGroupRequestAssignment;
+use barnabas_wire::messages::{
+    DeleteGroupsRequest, DescribeGroupsRequest, HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest,
+    ListGroupsRequest, OffsetCommitRequest, OffsetDeleteRequest, SyncGroupRequest,
+};
+use bytes::Bytes;
+use rig::Rig;
+
+/// xorshift64*: enough to be arbitrary.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % end
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+}
+
+const GROUPS: [&str; 3] = ["g", "h", "i"];
+const TOPICS: [&str; 3] = ["t", "u", "v"];
+const CLIENTS: u64 = 6;
+
+/// What a client knows of itself.
+#[derive(Debug, Clone, Default)]
+struct Client {
+    group: usize,
+    instance: Option<Str>,
+    member_id: Str,
+    generation: i32,
+    leads: Vec<Str>,
+    /// What it was last told to do.
+    next: Next,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+enum Next {
+    #[default]
+    Join,
+    Sync,
+    Anything,
+}
+
+struct World {
+    rig: Rig,
+    random: Random,
+    clients: Vec<Client>,
+    asked: BTreeMap<Ticket, usize>,
+    /// A group's record was lost, so an empty group may come back with the members it last had.
+    lost_groups: bool,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let config = GroupConfig {
+            initial_rebalance_delay: DurationMs(100),
+            offsets_retention: DurationMs(60_000),
+            offsets_retention_check_interval: DurationMs(7_000),
+            group_size_max: 4,
+            ..GroupConfig::default()
+        };
+        let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        let clients = (0..CLIENTS).map(|number| Client {
+            group: random.below(GROUPS.len() as u64) as usize,
+            instance: random.chance(30).then(|| format!("i{}", number % 4).into()),
+            ..Client::default()
+        });
+        let clients = clients.collect();
+        let mut rig = Rig::new(config);
+        rig.disk_is_quick = false;
+        Self { rig, random, clients, asked: BTreeMap::new(), lost_groups: false }
+    }
+
+    fn step(&mut self) {
+        match self.random.below(100) {
+            0..20 => self.settle(),
+            20..30 => {
+                // No batch is left waiting for longer than it may: that is another test.
+                while !self.rig.pending.is_empty() {
+                    self.settle();
+                }
+                let long = self.random.chance(8);
+                let time = if long { 20_000 } else { [10, 100, 1_000][self.random.below(3) as usize] };
+                let mut seen = Vec::new();
+                self.rig.disk_is_quick = true;
+                self.rig.wait(DurationMs(time), |_, effects| seen.extend(effects));
+                self.rig.disk_is_quick = false;
+                self.learn(&seen);
+            }
+            30..32 => {
+                let topic = self.topic();
+                let now = self.rig.now();
+                let id = self.topic_id();
+                let effects = self.rig.shard.topics_deleted(&[(Text::from(topic), id)], now);
+                let effects = self.rig.carry_out(effects);
+                self.learn(&effects);
+            }
+            32..33 => {
+                let effects = self.rig.restart();
+                self.learn(&effects);
+            }
+            _ => {
+                let who = self.random.below(CLIENTS) as usize;
+                let (version, request) = self.request(who);
+                let (ticket, effects) = self.rig.send(&format!("c{who}"), version, request);
+                self.asked.insert(ticket, who);
+                self.learn(&effects);
+            }
+        }
+    }
+
+    /// One batch, or all of them, gets to disk; or one does not.
+    fn settle(&mut self) {
+        let Some(oldest) = self.rig.pending.keys().next().copied() else { return };
+        let effects = match self.random.below(10) {
+            0 => {
+                let index = self.random.below(self.rig.pending.len() as u64) as usize;
+                let batch = *self.rig.pending.keys().nth(index).expect("one of them");
+                let is_group = |key: &Bytes| key.starts_with(&[0, 2]);
+                self.lost_groups |= self.rig.pending[&batch].iter().any(|record| is_group(&record.key));
+                self.rig.fail(batch, ErrorCode::NotEnoughReplicas)
+            }
+            1..4 => self.rig.durable(oldest),
+            _ => self.rig.durable(BatchId(u64::MAX - 1)),
+        };
+        self.learn(&effects);
+    }
+
+    fn topic(&mut self) -> &'static str {
+        TOPICS[self.random.below(TOPICS.len() as u64) as usize]
+    }
+
+    fn topic_id(&mut self) -> Uuid {
+        let mut id = [0; 16];
+        id[0] = self.random.below(3) as u8;
+        Uuid(id)
+    }
+
+    fn request(&mut self, who: usize) -> (i16, Request) {
+        let client = self.clients[who].clone();
+        let group_id = Str::from(GROUPS[client.group]);
+        let whim = match client.next {
+            Next::Join if self.random.chance(60) => 0,
+            Next::Sync if self.random.chance(80) => 50,
+            _ => self.random.below(100),
+        };
+        match whim {
+            0..35 => (if self.random.chance(50) { 9 } else { 3 }, self.join(&client, group_id)),
+            35..55 => (5, self.sync(&client, group_id)),
+            55..63 => (
+                4,
+                Request::Heartbeat(HeartbeatRequest {
+                    group_id,
+                    generation_id: client.generation,
+                    member_id: client.member_id,
+                    group_instance_id: client.instance,
+                    ..Default::default()
+                }),
+            ),
+            63..68 => {
+                let who = MemberIdentity {
+                    member_id: if self.random.chance(50) { client.member_id } else { Str::default() },
+                    group_instance_id: client.instance,
+                    ..Default::default()
+                };
+                let members = vec![who];
+                (5, Request::LeaveGroup(LeaveGroupRequest { group_id, members, ..Default::default() }))
+            }
+            68..88 => (self.random.below(8) as i16 + 2, self.commit(&client, group_id)),
+            88..92 => {
+                let partitions = (0..2).map(|partition_index| OffsetDeleteRequestPartition {
+                    partition_index,
+                    ..Default::default()
+                });
+                let topics = vec![OffsetDeleteRequestTopic {
+                    name: self.topic().into(),
+                    partitions: partitions.collect(),
+                    ..Default::default()
+                }];
+                (0, Request::OffsetDelete(OffsetDeleteRequest { group_id, topics, ..Default::default() }))
+            }
+            92..94 => {
+                let groups_names = vec![group_id];
+                (2, Request::DeleteGroups(DeleteGroupsRequest { groups_names, ..Default::default() }))
+            }
+            94..97 => {
+                let group = OffsetFetchRequestGroup { group_id, ..Default::default() };
+                (9, Request::OffsetFetch { group, require_stable: self.random.chance(50) })
+            }
+            97..98 => (5, Request::ListGroups(ListGroupsRequest::default())),
+            _ => {
+                let groups = vec![group_id];
+                (6, Request::DescribeGroups(DescribeGroupsRequest { groups, ..Default::default() }))
+            }
+        }
+    }
+
+    fn join(&mut self, client: &Client, group_id: Str) -> Request {
+        let names: &[&str] =
+            [&["range", "sticky"][..], &["sticky", "range"], &["range"]][self.random.below(3) as usize];
+        let said = if self.random.chance(80) { "always" } else { "anew" };
+        let protocols = names.iter().map(|name| JoinGroupRequestProtocol {
+            name: (*name).into(),
+            metadata: Bytes::from_static(said.as_bytes()),
+            ..Default::default()
+        });
+        Request::JoinGroup(JoinGroupRequest {
+            group_id,
+            session_timeout_ms: 10_000,
+            rebalance_timeout_ms: [0, 1_000, 6_000][self.random.below(3) as usize],
+            member_id: if self.random.chance(90) { client.member_id.clone() } else { Str::default() },
+            group_instance_id: client.instance.clone(),
+            protocol_type: if self.random.chance(95) { "consumer" } else { "connect" }.into(),
+            protocols: protocols.collect(),
+            ..Default::default()
+        })
+    }
+
+    fn sync(&mut self, client: &Client, group_id: Str) -> Request {
+        let assigned: Vec<u64> = client.leads.iter().map(|_| self.random.below(1_000)).collect();
+        let assignments =
+            client.leads.iter().zip(assigned).map(|(member, assigned)| SyncGroupRequestAssignment {
+                member_id: member.clone(),
+                assignment: Bytes::from(assigned.to_string()),
+                ..Default::default()
+            });
+        Request::SyncGroup(SyncGroupRequest {
+            group_id,
+            generation_id: client.generation,
+            member_id: client.member_id.clone(),
+            group_instance_id: client.instance.clone(),
+            protocol_type: Some("consumer".into()),
+            protocol_name: Some(if self.random.chance(50) { "range" } else { "sticky" }.into()),
+            assignments: assignments.collect(),
+            ..Default::default()
+        })
+    }
+
+    fn commit(&mut self, client: &Client, group_id: Str) -> Request {
+        let is_member = self.random.chance(50);
+        let mut topics = Vec::new();
+        for _ in 0..self.random.below(3) {
+            let partition = OffsetCommitRequestPartition {
+                partition_index: self.random.below(2) as i32,
+                committed_offset: self.random.below(1_000_000) as i64,
+                committed_leader_epoch: self.random.below(5) as i32 - 1,
+                committed_metadata: self.random.chance(20).then(|| "note".into()),
+                ..Default::default()
+            };
+            topics.push(OffsetCommitRequestTopic {
+                name: self.topic().into(),
+                topic_id: self.topic_id(),
+                partitions: vec![partition],
+                ..Default::default()
+            });
+        }
+        Request::OffsetCommit(OffsetCommitRequest {
+            group_id,
+            generation_id_or_member_epoch: if is_member { client.generation } else { -1 },
+            member_id: if is_member { client.member_id.clone() } else { Str::default() },
+            retention_time_ms: if self.random.chance(10) { 30_000 } else { -1 },
+            topics,
+            ..Default::default()
+        })
+    }
+
+    /// Clients take in what they are told.
+    fn learn(&mut self, effects: &[Effect]) {
+        for effect in effects {
+            let Effect::Answer { ticket, response } = effect else { continue };
+            let Some(who) = self.asked.remove(ticket) else { continue };
+            let client = &mut self.clients[who];
+            let code = match response {
+                Response::JoinGroup(joined) => {
+                    client.next = if joined.error_code == 0 { Next::Sync } else { Next::Join };
+                    if matches!(joined.error_code, 0 | 79) {
+                        client.member_id = joined.member_id.clone();
+                        client.generation = joined.generation_id;
+                        client.leads = joined.members.iter().map(|member| member.member_id.clone()).collect();
+                    }
+                    joined.error_code
+                }
+                Response::SyncGroup(synced) => {
+                    client.next = if synced.error_code == 0 { Next::Anything } else { Next::Join };
+                    synced.error_code
+                }
+                Response::Heartbeat(heartbeat) => heartbeat.error_code,
+                _ => 0,
+            };
+            match ErrorCode::from_code(code) {
+                ErrorCode::UnknownMemberId | ErrorCode::FencedInstanceId => {
+                    client.member_id = Str::default();
+                    client.next = Next::Join;
+                }
+                ErrorCode::RebalanceInProgress => client.next = Next::Join,
+                _ => {}
+            }
+        }
+    }
+
+    /// Everything gets to disk; then a shard is loaded and compared.
+    fn compare(&mut self, seed: u64) {
+        while !self.rig.pending.is_empty() {
+            let effects = self.rig.durable(BatchId(u64::MAX - 1));
+            self.learn(&effects);
+        }
+        let mut loaded = self.rig.reloaded();
+        let now = self.rig.now();
+        loaded.activate(now);
+        assert_eq!(loaded.violations(), Vec::<String>::new(), "seed {seed}");
+        for group in GROUPS {
+            let (live, stored) = (offsets(&mut self.rig.shard, group, now), offsets(&mut loaded, group, now));
+            assert_eq!(live, stored, "seed {seed}: offsets of {group}");
+            let (live, stored) =
+                (describe(&mut self.rig.shard, group, now), describe(&mut loaded, group, now));
+            let state = state_of(&live);
+            if state == "Stable" || (state == "Empty" && !self.lost_groups && !is_bare(&live)) {
+                assert_eq!(live, stored, "seed {seed}: group {group}");
+            }
+        }
+    }
+}
+
+fn ask(shard: &mut GroupShard, request: Request, now: barnabas_coordinator::Now) -> Response {
+    let caller = barnabas_coordinator::Caller { client_id: "", client_host: "", version: 6, random: [0; 16] };
+    let mut effects = shard.handle(&caller, request, Ticket(u64::MAX), now);
+    match effects.pop() {
+        Some(Effect::Answer { response, .. }) => response,
+        other => panic!("no answer at once: {other:?}"),
+    }
+}
+
+fn offsets(shard: &mut GroupShard, group: &str, now: barnabas_coordinator::Now) -> Response {
+    let group = OffsetFetchRequestGroup { group_id: group.into(), ..Default::default() };
+    ask(shard, Request::OffsetFetch { group, require_stable: false }, now)
+}
+
+fn describe(shard: &mut GroupShard, group: &str, now: barnabas_coordinator::Now) -> Response {
+    let groups = vec![group.into()];
+    ask(shard, Request::DescribeGroups(DescribeGroupsRequest { groups, ..Default::default() }), now)
+}
+
+fn state_of(response: &Response) -> String {
+    match response {
+        Response::DescribeGroups(response) => response.groups[0].group_state.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A group that never had members. Without offsets, no record need speak of it.
+fn is_bare(response: &Response) -> bool {
+    matches!(response, Response::DescribeGroups(response) if response.groups[0].protocol_type.is_empty())
+}
+
+#[test]
+fn what_is_on_disk_says_what_the_shard_says() {
+    let seeds = std::env::var("REPLAY_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(300);
+    let mut stable = 0;
+    for seed in 1..=seeds {
+        let mut world = World::new(seed);
+        for step in 1..=400 {
+            world.step();
+            if step % 100 == 0 {
+                world.compare(seed);
+                let now = world.rig.now();
+                for group in GROUPS {
+                    let described = describe(&mut world.rig.shard, group, now);
+                    stable += usize::from(state_of(&described) == "Stable");
+                }
+            }
+        }
+        world.rig.pending.clear();
+        world.rig.restart();
+    }
+    println!("{stable} stable groups compared");
+    // The clients are clever enough to get anywhere.
+    assert!(stable as u64 > seeds / 4, "only {stable} stable groups in {seeds} seeds");
+}

@@ -15,7 +15,7 @@ from .server import Apache, Barnabas
 from .table import explained, print_differences, print_failures, print_skips, print_table
 
 # Apache Kafka 4 refuses these clients (KIP-896): they are compared with the last Kafka that took them.
-REFUSED_BY_KAFKA_4 = ("java-0.9",)
+REFUSED_BY_KAFKA_4 = ("java-0.9", "py-as-0.10")
 
 
 def arguments(words):

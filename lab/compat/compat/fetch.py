@@ -173,9 +173,10 @@ def _debian():
     return root, env
 
 
-def debian_python(script, egg):
+def debian_python(script, egg, **more):
     def get():
         root, env = debian()
+        env |= more
         found = list((root / "usr/lib/python3/dist-packages").glob(f"{egg}-*.egg-info"))
         if not found:
             raise Missing(f"Debian's {egg} was not unpacked")

@@ -59,6 +59,9 @@ def clients():
         Client("deb-rdkafka", fetch.debian_python("confluent_driver.py", "confluent_kafka")),
         Client("deb-kafka-py", fetch.debian_python("kafka_python_driver.py", "kafka_python"),
                lacks={"sticky": "its sticky assignor fails in itself on Python 3 (len() of an iterator)"}),
+        Client("py-as-0.10", fetch.debian_python("kafka_python_driver.py", "kafka_python", COMPAT_AS_OF="0.10.2"), lacks={
+            "zstd": "younger than message format 1", "headers": "message format 1 has none", "sticky": "as deb-kafka-py",
+            **{f"admin {what}": "as deb-kafka-py" for what in ("topics", "configs", "records", "groups")}}),
         Client("java-0.9", fetch.old_java, lacks={
             "zstd": "younger than this client", "small-fetch": "its Fetch (version 1) is older than KIP-74",
             "headers": "message format 0 has none", "seek time": "message format 0 has no timestamps",

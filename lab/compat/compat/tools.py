@@ -27,6 +27,7 @@ CLASSES = {
     "broker-api-versions": PACKAGE + "BrokerApiVersionsCommand", "metadata-quorum": PACKAGE + "MetadataQuorumCommand",
     "features": PACKAGE + "FeatureCommand", "cluster": PACKAGE + "ClusterTool", "leader-election": PACKAGE + "LeaderElectionCommand",
     "verifiable-producer": PACKAGE + "VerifiableProducer", "verifiable-consumer": PACKAGE + "VerifiableConsumer",
+    "transactions": PACKAGE + "TransactionsCommand",
     "dump-log": PACKAGE + "DumpLogSegments",
 }
 
@@ -123,6 +124,7 @@ def configs_groups(t):
     group = ["--entity-type", "groups", "--entity-name", "tool-group-config"]
     t.call("configs", "--alter", *group, "--add-config", "consumer.session.timeout.ms=50000")
     has(t.call("configs", "--describe", *group), r"consumer\.session\.timeout\.ms=50000")
+    has(t.call("configs", "--describe", "--entity-type", "groups"), r"for group tool-group-config")
 
 
 @tool("console-producer")
@@ -265,6 +267,29 @@ def metadata_quorum(t):
 @tool("features")
 def features(t):
     has(t.call("features", "describe"), r"Feature: metadata\.version\s.*FinalizedVersionLevel: (\d|4)", r"Epoch: \d+")
+
+
+@tool("features (update)", quick=False)
+def features_update(t):
+    """One level down and up again; what is not supported is refused."""
+    def level():
+        found = re.search(r"Feature: transaction\.version\s.*FinalizedVersionLevel: (\d+)", t.call("features", "describe"))
+        return int(found.group(1)) if found else None
+    before = level()
+    expect(before is not None, "transaction.version is not listed")
+    t.call("features", "downgrade" if before == 2 else "upgrade", "--feature", "transaction.version=1")
+    expect(level() == 1, f"transaction.version is {level()} after setting it to 1")
+    t.call("features", "upgrade", "--feature", "transaction.version=2")
+    expect(level() == 2, f"transaction.version is {level()} after setting it to 2")
+    has(t.call("features", "upgrade", "--feature", "transaction.version=90", code=1), r"(?i)could not|invalid|not support")
+
+
+@tool("transactions")
+def transactions(t):
+    """DescribeProducers: who has written to a partition, and with which sequence."""
+    topic = t.topic("tool-producers", 1)
+    t.judge.produce(topic, lines(10, 1), idempotent=True)
+    has(t.call("transactions", "describe-producers", "--topic", topic, "--partition", "0"), r"^\d+\s+0\s+-1\s+9\s+\d{13}\s+None")
 
 
 @tool("cluster")

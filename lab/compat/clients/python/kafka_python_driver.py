@@ -1,6 +1,7 @@
 """kafka-python behind the runner's protocol; runs with today's (3.0) and with Debian 12's (2.0)."""
 
 import logging
+import os
 import time
 
 import kafka
@@ -12,6 +13,8 @@ from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from protocol import Client, Digest, Refused, Unsupported, payload, serve, shown
 
 OLD = kafka.__version__.startswith("2.0")
+# The broker's version that the client is told to believe in, for what it sent in that broker's days.
+AS_OF = {"api_version": tuple(map(int, os.environ["COMPAT_AS_OF"].split(".")))} if "COMPAT_AS_OF" in os.environ else {}
 ASSIGNORS = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor}
 try:
     from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
@@ -39,7 +42,7 @@ class KafkaPython(Client):
 
     def admin(self):
         if self._admin is None:
-            self._admin = KafkaAdminClient(bootstrap_servers=self.bootstrap)
+            self._admin = KafkaAdminClient(bootstrap_servers=self.bootstrap, **AS_OF)
         return self._admin
 
     def error_name(self, error):
@@ -64,7 +67,7 @@ class KafkaPython(Client):
             settings["enable_idempotence"] = config.get("idempotent", False)
             settings["delivery_timeout_ms"] = config.get("delivery_ms", 30000)
             settings["request_timeout_ms"] = min(10000, settings["delivery_timeout_ms"] - 1000)
-        producer = KafkaProducer(bootstrap_servers=self.bootstrap, **settings)
+        producer = KafkaProducer(bootstrap_servers=self.bootstrap, **settings, **AS_OF)
         futures = []
         for record in command["records"]:
             if any(value is None for _, value in record.get("h", [])):
@@ -94,10 +97,7 @@ class KafkaPython(Client):
         limit = command.get("max_bytes", 1048576)
         settings = {"group_id": None, "enable_auto_commit": False, "auto_offset_reset": command.get("reset", "none"),
                     "max_partition_fetch_bytes": limit, **more}
-        if OLD:
-            # kafka-python 2.0 asks the broker's version by trial; 2.4 is the newest it knows of.
-            settings["api_version"] = (2, 4, 0)
-        return KafkaConsumer(bootstrap_servers=self.bootstrap, **settings)
+        return KafkaConsumer(bootstrap_servers=self.bootstrap, **settings, **AS_OF)
 
     def op_fetch(self, command):
         consumer = self.reader(command)

@@ -409,8 +409,8 @@ pub(super) fn effective_topic_configs<'a>(
             return Effective { name, value: Some(value.to_string()), source: ConfigSource::Topic };
         }
         let of_broker = topic_synonyms(name).iter().find_map(|&(synonym, unit)| {
-            let levels = config.levels(&[synonym]);
-            let level = levels.first().filter(|level| level.source != ConfigSource::Default)?;
+            let mut levels = config.levels(synonym).into_iter().filter(|level| level.name == synonym);
+            let level = levels.next().filter(|level| level.source != ConfigSource::Default)?;
             let in_ms = |value: &str| value.trim().parse::<i64>().map(|value| unit.to_ms(value).to_string());
             let value = if unit == Unit::Same { Ok(level.value.to_owned()) } else { in_ms(level.value) };
             Some(Effective { name, value: value.ok(), source: level.source })

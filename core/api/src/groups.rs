@@ -16,6 +16,13 @@ pub struct Shard {
     pub leader: Leader,
 }
 
+/// A request for one shard of the group coordinator.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToShard<Request> {
+    pub shard: PartitionIndex,
+    pub request: Request,
+}
+
 /// `None` where `__consumer_offsets`, or its partition's leader, is not known yet.
 pub fn shard_of(group: &str, ctx: &Context<'_>) -> Option<Shard> {
     let topic = ctx.image.topics.by_name(name::CONSUMER_OFFSETS)?;

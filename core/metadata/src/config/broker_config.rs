@@ -185,7 +185,8 @@ impl BrokerConfig {
         if base != name {
             names.push(base);
         }
-        let sources: [(ConfigSource, &dyn Fn(&str) -> Option<&'a str>); 4] = [
+        type Get<'a, 'b> = &'b dyn Fn(&str) -> Option<&'a str>;
+        let sources: [(ConfigSource, Get<'a, '_>); 4] = [
             (ConfigSource::DynamicBroker, &|name| self.dynamic.broker.get(name).map(|value| &**value)),
             (ConfigSource::DynamicDefaultBroker, &|name| {
                 self.dynamic.default.get(name).map(|value| &**value)

@@ -1,0 +1,81 @@
+//! # ListGroups, key 16, versions 0–5
+//!
+//! Lists the groups that this broker looks after.
+//!
+//! | version | what it added |
+//! |---|---|
+//! | 0 | the request |
+//! | 1 | throttle time in the answer |
+//! | 2 | throttling by the client (KIP-219) |
+//! | 3 | flexible (KIP-482) |
+//! | 4 | states, and a filter by them (KIP-518) |
+//! | 5 | types, and a filter by them (KIP-848) |
+//!
+//! ## Left out
+//! - Nothing.
+//!
+//! Source: Kafka 4.4 `KafkaApis.handleListGroupsRequest`, `GroupCoordinatorService.listGroups`.
+
+use barnabas_base::{ErrorCode, PartitionIndex};
+use barnabas_wire::Str;
+use barnabas_wire::messages::list_groups_request::ListGroupsRequest;
+use barnabas_wire::messages::list_groups_response::ListGroupsResponse;
+
+use crate::groups::shards_here;
+use crate::{Context, Plan};
+
+#[derive(Debug)]
+pub struct Work {
+    /// The same request for each of them.
+    pub shards: Vec<PartitionIndex>,
+    pub request: ListGroupsRequest,
+    pub pending: Pending,
+}
+
+/// The answer as far as it is known.
+#[derive(Debug)]
+pub struct Pending {
+    version: i16,
+    response: ListGroupsResponse,
+}
+
+/// Asks every shard that is here.
+pub fn plan(request: ListGroupsRequest, version: i16, ctx: &Context<'_>) -> Plan<Work, ListGroupsResponse> {
+    let shards = shards_here(ctx);
+    let pending = Pending { version, response: ListGroupsResponse::default() };
+    if shards.is_empty() {
+        Plan::Answer(pending.respond())
+    } else {
+        Plan::Work(Work { shards, request, pending })
+    }
+}
+
+impl Pending {
+    /// Takes over one shard's answer. A shard that has gone elsewhere meanwhile has nothing to say.
+    pub fn add(&mut self, response: ListGroupsResponse) {
+        match ErrorCode::from_code(response.error_code) {
+            ErrorCode::None => self.response.groups.extend(response.groups),
+            ErrorCode::NotCoordinator => {}
+            code => self.response.error_code = code.code(),
+        }
+    }
+
+    /// The answer, once every shard's is in.
+    pub fn respond(mut self) -> ListGroupsResponse {
+        if self.response.error_code != 0 {
+            self.response.groups.clear();
+        }
+        for group in &mut self.response.groups {
+            if self.version < 4 {
+                group.group_state = Str::default();
+            }
+            if self.version < 5 {
+                group.group_type = Str::default();
+            }
+        }
+        self.response
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -429,6 +429,13 @@ fn directories(
     let version = case.image.metadata_version();
     let online: Vec<_> =
         broker.log_dirs.iter().filter(|dir| !request.offline_log_dirs.contains(dir)).copied().collect();
+    if online.is_empty() && !broker.log_dirs.is_empty() {
+        // A registration without directories would read as one that says nothing of them (KIP-858).
+        if !broker.fenced && records.is_empty() {
+            fence(case.image, case.config, broker, records);
+        }
+        return;
+    }
     if version.has_directories() && online.len() != broker.log_dirs.len() {
         let record = BrokerRegistrationChangeRecord {
             broker_id: broker.id.get(),

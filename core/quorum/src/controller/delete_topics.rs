@@ -19,15 +19,34 @@ enum Named {
     Id(TopicId),
 }
 
+impl Named {
+    fn id(&self) -> Option<TopicId> {
+        match self {
+            Self::Name(_) => None,
+            Self::Id(id) => Some(*id),
+        }
+    }
+}
+
 pub(super) fn delete(case: &Case<'_>, request: &DeleteTopicsRequest) -> Outcome {
     let mut responses = Vec::new();
     let named = names(request, &mut responses);
     let enabled = case.config.boolean("delete.topic.enable");
     let mut records: Vec<MetadataRecord> = Vec::new();
-    let mut taken = Set::default();
+    let by_id: Set<TopicId> = named.iter().filter_map(Named::id).collect();
+    // Named by its name and by its id: it is not deleted, and only the name is answered.
+    let both: Set<TopicId> = named
+        .iter()
+        .filter_map(|topic| match topic {
+            Named::Name(name) => case.image.topics.id_of(name).filter(|id| by_id.contains(id)),
+            Named::Id(_) => None,
+        })
+        .collect();
     for topic in named {
-        let decided =
-            if enabled { find(case, &topic, &mut taken) } else { Err(disabled(case.asked.version)) };
+        if topic.id().is_some_and(|id| both.contains(&id)) {
+            continue;
+        }
+        let decided = if enabled { find(case, &topic, &both) } else { Err(disabled(case.asked.version)) };
         match decided {
             Ok((name, topic_id)) => {
                 records.push(RemoveTopicRecord { topic_id, ..RemoveTopicRecord::default() }.into());
@@ -95,7 +114,7 @@ fn names(request: &DeleteTopicsRequest, responses: &mut Vec<DeletableTopicResult
     all
 }
 
-fn find(case: &Case<'_>, topic: &Named, taken: &mut Set<TopicId>) -> Result<(Str, TopicId), Refusal> {
+fn find(case: &Case<'_>, topic: &Named, both: &Set<TopicId>) -> Result<(Str, TopicId), Refusal> {
     let found = match topic {
         Named::Name(name) => case.image.topics.by_name(name),
         Named::Id(id) => case.image.topics.by_id(*id),
@@ -107,7 +126,7 @@ fn find(case: &Case<'_>, topic: &Named, taken: &mut Set<TopicId>) -> Result<(Str
         };
         return Err(Refusal::new(code, "there is no such topic"));
     };
-    if !taken.insert(found.id) {
+    if both.contains(&found.id) {
         let message = "The provided topic name maps to an ID that was already supplied.";
         return Err(Refusal::new(ErrorCode::InvalidRequest, message));
     }

@@ -193,6 +193,11 @@ impl Starting {
         Ok(())
     }
 
+    /// What was read so far: for tools that look at a directory without starting a node on it.
+    pub fn image(&self) -> &Image {
+        self.delta.image()
+    }
+
     /// After the last piece of the snapshot.
     ///
     /// # Errors

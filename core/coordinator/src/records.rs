@@ -9,6 +9,7 @@ use barnabas_wire::messages::{
     GroupMetadataKey, GroupMetadataValue, GroupRecordKey, GroupRecordValue, OffsetCommitKey,
     OffsetCommitValue,
 };
+use barnabas_wire::records::BatchError;
 use bytes::Bytes;
 
 use crate::framework::Record;
@@ -20,6 +21,8 @@ const OFFSET_COMMIT_VERSION_WITH_EXPIRY: i16 = 1;
 /// A record that cannot be read: the partition cannot be served by this build.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
+    #[error("the batch at {offset} cannot be read: {source}")]
+    Batch { offset: i64, source: BatchError },
     #[error("record {offset} has a key that cannot be read: {source}")]
     Key { offset: i64, source: DecodeError },
     #[error("record {offset} (type {type_number}) has a value that cannot be read: {source}")]

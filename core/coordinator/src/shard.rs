@@ -51,7 +51,7 @@ pub(crate) enum Group {
 
 /// The coordinator of the groups of one partition.
 ///
-/// Life: [`GroupShard::new`], [`GroupShard::replay`] for every record of the partition from its start,
+/// Life: [`GroupShard::new`], [`GroupShard::replay_batches`] for all that the partition holds, from its start,
 /// [`GroupShard::activate`]; then whatever comes; in the end [`GroupShard::unload`]. Until `activate`, every request is told
 /// that loading is in progress.
 #[derive(Debug)]

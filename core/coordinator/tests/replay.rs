@@ -3,6 +3,9 @@
 //!
 //! The sequence follows from the seed. `REPLAY_SEEDS=10000 cargo test -p barnabas-coordinator --test replay` looks longer.
 
+// A test may read its environment.
+#![allow(clippy::disallowed_methods)]
+
 mod rig;
 
 use std::collections::BTreeMap;
@@ -210,7 +213,7 @@ impl World {
                 (2, Request::DeleteGroups(DeleteGroupsRequest { groups_names, ..Default::default() }))
             }
             94..97 => {
-                let group = OffsetFetchRequestGroup { group_id, ..Default::default() };
+                let group = OffsetFetchRequestGroup { group_id, topics: None, ..Default::default() };
                 (9, Request::OffsetFetch { group, require_stable: self.random.chance(50) })
             }
             97..98 => (5, Request::ListGroups(ListGroupsRequest::default())),
@@ -357,7 +360,7 @@ fn ask(shard: &mut GroupShard, request: Request, now: barnabas_coordinator::Now)
 }
 
 fn offsets(shard: &mut GroupShard, group: &str, now: barnabas_coordinator::Now) -> Response {
-    let group = OffsetFetchRequestGroup { group_id: group.into(), ..Default::default() };
+    let group = OffsetFetchRequestGroup { group_id: group.into(), topics: None, ..Default::default() };
     ask(shard, Request::OffsetFetch { group, require_stable: false }, now)
 }
 

@@ -9,12 +9,15 @@
 
 use super::BatchId;
 
+/// Changes under way, oldest first.
+type Changes<V> = Vec<(BatchId, Option<V>)>;
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct Committed<V> {
     committed: Option<V>,
     // Boxed: nearly every value has none, and there are millions of values.
     #[allow(clippy::box_collection)]
-    changes: Option<Box<Vec<(BatchId, Option<V>)>>>,
+    changes: Option<Box<Changes<V>>>,
 }
 
 impl<V> Default for Committed<V> {

@@ -3,7 +3,7 @@
 //! # Source
 //! Kafka 4.4 `OffsetMetadataManager.commitOffset`, `ClassicGroup.validateOffsetCommit`.
 
-use barnabas_base::{ErrorCode, PartitionIndex, TimestampMs};
+use barnabas_base::{ErrorCode, PartitionIndex, TimestampMs, TopicId};
 use barnabas_wire::messages::offset_commit_request::OffsetCommitRequestPartition;
 use barnabas_wire::messages::offset_commit_response::{
     OffsetCommitResponsePartition, OffsetCommitResponseTopic,
@@ -119,18 +119,21 @@ fn is_too_long(partition: &OffsetCommitRequestPartition, config: &GroupConfig) -
 
 fn entry(
     partition: &OffsetCommitRequestPartition,
-    topic_id: barnabas_base::TopicId,
+    topic_id: TopicId,
     now: TimestampMs,
     expire_timestamp: i64,
 ) -> OffsetEntry {
     let metadata = partition.committed_metadata.as_ref();
+    // The one record version that can say when an offset expires can say neither of these, so neither may count now and
+    // be gone after the next load. No request version has both.
+    let is_short = expire_timestamp != -1;
     OffsetEntry {
         offset: partition.committed_offset,
-        leader_epoch: partition.committed_leader_epoch.max(-1),
+        leader_epoch: if is_short { -1 } else { partition.committed_leader_epoch.max(-1) },
         metadata: metadata.filter(|text| !text.is_empty()).map(|text| text.text()),
         commit_timestamp: if partition.commit_timestamp == -1 { now.0 } else { partition.commit_timestamp },
         expire_timestamp,
-        topic_id,
+        topic_id: if is_short { TopicId::ZERO } else { topic_id },
         written: 0,
     }
 }

@@ -126,7 +126,8 @@ impl GroupShard {
         }
         keys.sort();
         ended.sort();
-        let groups = ended.iter().filter_map(|id| self.take_group(id)).collect();
+        let mut groups = Vec::with_capacity(ended.len());
+        ended.iter().for_each(|id| groups.extend(self.take_group(id)));
         self.append_tombstones(keys, groups);
     }
 }

@@ -99,7 +99,7 @@ impl GroupShard {
     pub(super) fn append_tombstones(
         &mut self,
         keys: Vec<OffsetKey>,
-        groups: Vec<Box<ClassicGroup>>,
+        groups: impl IntoIterator<Item = Box<ClassicGroup>>,
     ) -> Option<BatchId> {
         let (mut records, mut then, mut bytes, mut last) = (Vec::new(), Then::default(), 0, None);
         let ends = keys.into_iter().map(End::Offset).chain(groups.into_iter().map(End::Group));

@@ -8,6 +8,7 @@
 
 use barnabas_base::{Offset, PartitionIndex, ProducerId, Text};
 use barnabas_wire::messages::{GroupRecordKey, GroupRecordValue, OffsetCommitValue};
+use barnabas_wire::records::{self, Batch, BatchError, EndTxnMarker};
 use bytes::Bytes;
 
 use super::{Group, GroupShard, OtherKind};
@@ -17,6 +18,46 @@ use crate::offsets::{OffsetEntry, OffsetKey};
 use crate::records::LoadError;
 
 impl GroupShard {
+    /// Takes in whole batches as the log holds them, while loading. Gives the offset after the last one.
+    ///
+    /// # Errors
+    /// What cannot be read; stop loading and report it.
+    pub fn replay_batches(&mut self, bytes: Bytes) -> Result<Offset, LoadError> {
+        let mut next = Offset(self.written);
+        for batch in records::batches(bytes) {
+            let batch = batch.map_err(|source| LoadError::Batch { offset: next.0, source })?;
+            let at = batch.header().base_offset;
+            self.replay_batch(&batch).map_err(|error| match error {
+                Replay::Batch(source) => LoadError::Batch { offset: at.0, source },
+                Replay::Load(error) => error,
+            })?;
+            next = batch.header().next_offset();
+            self.written = self.written.max(next.0);
+        }
+        Ok(next)
+    }
+
+    fn replay_batch(&mut self, batch: &Batch) -> Result<(), Replay> {
+        let header = batch.header();
+        if header.attributes.is_control() {
+            if let Some(marker) = EndTxnMarker::of_batch(batch)? {
+                self.replay_marker(header.producer_id, marker.commit);
+            }
+            return Ok(());
+        }
+        let is_transactional = header.attributes.is_transactional();
+        let producer = if is_transactional { header.producer_id } else { ProducerId::NONE };
+        let records = batch.records()?;
+        for record in &records {
+            let record = record?;
+            // No coordinator writes a record without a key; none of its answers depends on one.
+            let Some(key) = record.key.map(|key| records.share(key)) else { continue };
+            let value = record.value.map(|value| records.share(value));
+            self.replay(record.offset, producer, &key, value.as_ref()).map_err(Replay::Load)?;
+        }
+        Ok(())
+    }
+
     /// Takes in one record while loading. `producer`: [`ProducerId::NONE`] unless the batch is transactional.
     ///
     /// A record of a type that Kafka 4.4 does not know is passed over, as Kafka does.
@@ -166,6 +207,18 @@ impl GroupShard {
         }
         self.out.set_expiry();
         self.out.take_effects()
+    }
+}
+
+/// Why a batch could not be taken in.
+enum Replay {
+    Batch(BatchError),
+    Load(LoadError),
+}
+
+impl From<BatchError> for Replay {
+    fn from(source: BatchError) -> Self {
+        Self::Batch(source)
     }
 }
 

@@ -1,17 +1,111 @@
-//! What the controller decides: passed on to it, answered when it is committed and published.
+//! What the controller decides: checked by core/api, passed on to the controller, answered when it is committed and
+//! published.
 
 use super::{Answer, Call, Started};
+use barnabas_api::{
+    Plan, Refusal, k19_create_topics, k20_delete_topics, k33_alter_configs, k37_create_partitions,
+    k43_elect_leaders, k44_incremental_alter_configs, k55_describe_quorum, k57_update_features,
+};
+use barnabas_base::ErrorCode;
 use barnabas_quorum::controller::Asked;
-use barnabas_wire::RequestBody;
+use barnabas_wire::messages::{
+    AlterConfigsRequest, CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest,
+    DescribeQuorumRequest, ElectLeadersRequest, IncrementalAlterConfigsRequest, UpdateFeaturesRequest,
+};
+use barnabas_wire::{RequestBody, ResponseBody};
 
-/// Hands a request to the controller as it is.
-pub fn forward(call: Call, body: RequestBody) -> Started {
-    Started::wait(async move {
-        let asked = Asked { version: call.version, ..Asked::default() };
-        match call.session.node.controller.ask(body, asked).await {
-            Ok(response) => Answer::Reply(response),
-            // Nothing was decided: the client connects again and asks again.
-            Err(_) => Answer::Close,
+/// The controller's answer, or why there is none.
+async fn ask(call: &Call, body: impl Into<RequestBody>) -> Result<ResponseBody, Refusal> {
+    let asked = Asked { version: call.version, ..Asked::default() };
+    let busy = |_| Refusal::new(ErrorCode::RequestTimedOut, "The controller has too much to do; try again.");
+    call.session.node.controller.ask(body, asked).await.map_err(busy)
+}
+
+/// Takes the response of one API out of the controller's answer.
+macro_rules! expect {
+    ($answer:expr, $api:ident) => {
+        match $answer {
+            Ok(ResponseBody::$api(response)) => Ok(*response),
+            Ok(_) => Err(Refusal::from(ErrorCode::UnknownServerError)),
+            Err(refusal) => Err(refusal),
         }
+    };
+}
+
+pub fn create_topics(call: Call, request: CreateTopicsRequest) -> Started {
+    match k19_create_topics::plan(request, call.version) {
+        Plan::Answer(response) => Started::reply(response),
+        Plan::Work(work) => Started::wait(async move {
+            let answer = expect!(ask(&call, work.request).await, CreateTopics);
+            // The moment after the creation: the answer shows the topics as they are configured now.
+            let moment = call.moment();
+            Answer::Reply(work.pending.respond(answer, &call.context(&moment)).into())
+        }),
+    }
+}
+
+pub fn delete_topics(call: Call, request: DeleteTopicsRequest) -> Started {
+    let moment = call.moment();
+    match k20_delete_topics::plan(request, call.version, &call.context(&moment)) {
+        Plan::Answer(response) => Started::reply(response),
+        Plan::Work(work) => Started::wait(async move {
+            let answer = expect!(ask(&call, work.request).await, DeleteTopics);
+            Answer::Reply(work.pending.respond(answer).into())
+        }),
+    }
+}
+
+pub fn create_partitions(call: Call, request: CreatePartitionsRequest) -> Started {
+    match k37_create_partitions::plan(request) {
+        Plan::Answer(response) => Started::reply(response),
+        Plan::Work(work) => Started::wait(async move {
+            let answer = expect!(ask(&call, work.request).await, CreatePartitions);
+            Answer::Reply(work.pending.respond(answer).into())
+        }),
+    }
+}
+
+pub fn alter_configs(call: Call, request: AlterConfigsRequest) -> Started {
+    let moment = call.moment();
+    match k33_alter_configs::plan(request, &call.context(&moment)) {
+        Plan::Answer(response) => Started::reply(response),
+        Plan::Work(work) => Started::wait(async move {
+            let answer = expect!(ask(&call, work.request).await, AlterConfigs);
+            Answer::Reply(work.pending.respond(answer).into())
+        }),
+    }
+}
+
+pub fn incremental_alter_configs(call: Call, request: IncrementalAlterConfigsRequest) -> Started {
+    let moment = call.moment();
+    match k44_incremental_alter_configs::plan(request, &call.context(&moment)) {
+        Plan::Answer(response) => Started::reply(response),
+        Plan::Work(work) => Started::wait(async move {
+            let answer = expect!(ask(&call, work.request).await, IncrementalAlterConfigs);
+            Answer::Reply(work.pending.respond(answer).into())
+        }),
+    }
+}
+
+pub fn elect_leaders(call: Call, request: ElectLeadersRequest) -> Started {
+    let work = k43_elect_leaders::plan(request, call.version);
+    Started::wait(async move {
+        let answer = expect!(ask(&call, work.request).await, ElectLeaders);
+        Answer::Reply(work.pending.respond(answer).into())
+    })
+}
+
+pub fn update_features(call: Call, request: UpdateFeaturesRequest) -> Started {
+    let work = k57_update_features::plan(request, call.version);
+    Started::wait(async move {
+        let answer = expect!(ask(&call, work.request).await, UpdateFeatures);
+        Answer::Reply(work.pending.respond(answer).into())
+    })
+}
+
+pub fn describe_quorum(call: Call, request: DescribeQuorumRequest) -> Started {
+    Started::wait(async move {
+        let answer = expect!(ask(&call, request).await, DescribeQuorum);
+        Answer::Reply(k55_describe_quorum::respond(answer, call.version).into())
     })
 }

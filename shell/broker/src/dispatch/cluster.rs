@@ -1,10 +1,14 @@
 //! What is answered from the image alone, and what comes to be because a client named it: ApiVersions, Metadata,
-//! FindCoordinator, InitProducerId.
+//! FindCoordinator, InitProducerId, and the descriptions of cluster, topics and configurations.
 
 use super::{Answer, Call, Started};
-use barnabas_api::{Plan, k03_metadata, k10_find_coordinator, k18_api_versions, k22_init_producer_id};
+use barnabas_api::{
+    Plan, k03_metadata, k10_find_coordinator, k18_api_versions, k22_init_producer_id, k32_describe_configs,
+    k60_describe_cluster, k74_list_config_resources, k75_describe_topic_partitions,
+};
 use barnabas_wire::messages::{
-    ApiVersionsRequest, FindCoordinatorRequest, InitProducerIdRequest, MetadataRequest,
+    ApiVersionsRequest, DescribeClusterRequest, DescribeConfigsRequest, DescribeTopicPartitionsRequest,
+    FindCoordinatorRequest, InitProducerIdRequest, ListConfigResourcesRequest, MetadataRequest,
 };
 
 pub fn api_versions(call: &Call, request: &ApiVersionsRequest) -> Started {
@@ -47,4 +51,27 @@ pub fn init_producer_id(call: Call, request: &InitProducerIdRequest) -> Started 
             Answer::Reply(k22_init_producer_id::respond(id).into())
         }),
     }
+}
+
+pub fn describe_configs(call: &Call, request: &DescribeConfigsRequest) -> Started {
+    let moment = call.moment();
+    Started::reply(k32_describe_configs::answer(request, call.version, &call.context(&moment)))
+}
+
+pub fn describe_cluster(call: &Call, request: &DescribeClusterRequest) -> Started {
+    let moment = call.moment();
+    // The quorum of one is led by this node.
+    let leader = call.session.node.broker_id;
+    let context = call.context(&moment);
+    Started::reply(k60_describe_cluster::answer(request, call.version, call.listener(), leader, &context))
+}
+
+pub fn describe_topic_partitions(call: &Call, request: &DescribeTopicPartitionsRequest) -> Started {
+    let moment = call.moment();
+    Started::reply(k75_describe_topic_partitions::answer(request, &call.context(&moment)))
+}
+
+pub fn list_config_resources(call: &Call, request: &ListConfigResourcesRequest) -> Started {
+    let moment = call.moment();
+    Started::reply(k74_list_config_resources::answer(request, call.version, &call.context(&moment)))
 }

@@ -49,8 +49,6 @@ pub struct Session {
     pub peer: SocketAddr,
     /// The listener's place in the node's list.
     pub listener: usize,
-    /// The worker that serves the connection.
-    pub worker: usize,
     /// The fetch sessions of this worker's connections.
     pub fetch_sessions: Rc<RefCell<FetchSessions>>,
     /// When something last moved, in milliseconds of the process's clock.
@@ -62,18 +60,12 @@ pub struct Session {
 }
 
 impl Session {
-    pub fn new(
-        node: Arc<Node>,
-        new: &NewConnection,
-        worker: usize,
-        fetch_sessions: Rc<RefCell<FetchSessions>>,
-    ) -> Self {
+    pub fn new(node: Arc<Node>, new: &NewConnection, fetch_sessions: Rc<RefCell<FetchSessions>>) -> Self {
         let active_ms = Cell::new(node.clock.monotonic().0);
         Self {
             node,
             peer: new.peer,
             listener: new.listener,
-            worker,
             fetch_sessions,
             active_ms,
             closing: Cell::new(false),

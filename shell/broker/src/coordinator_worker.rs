@@ -17,7 +17,7 @@ use crate::node::Node;
 use crate::partition_worker::PartitionWorker;
 use crate::publisher::ImageChange;
 use crate::tickets::Opened;
-use barnabas_base::{DurationMs, ErrorCode, Map, MonotonicMs, PartitionIndex, Text, TopicId, name};
+use barnabas_base::{DurationMs, ErrorCode, Map, MonotonicMs, Text, TopicId};
 use barnabas_coordinator::{BatchId, Caller, Effect, GroupConfig, GroupShard, Now, Record, Response, Ticket};
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_partition::{Acks, Append, Origin};
@@ -33,7 +33,6 @@ const WAITING_MAX: usize = 10_000;
 /// The coordinators of one worker. See the file's header.
 #[derive(Debug)]
 pub struct CoordinatorWorker {
-    id: usize,
     node: Arc<Node>,
     shards: Map<PartitionKey, Shard>,
     /// Who waits for which answer.
@@ -56,8 +55,8 @@ struct Active {
 }
 
 impl CoordinatorWorker {
-    pub fn new(id: usize, node: Arc<Node>) -> Self {
-        Self { id, node, shards: Map::default(), replies: Map::default(), tickets: 0, loading: false }
+    pub fn new(node: Arc<Node>) -> Self {
+        Self { node, shards: Map::default(), replies: Map::default(), tickets: 0, loading: false }
     }
 
     /// Takes one request; whatever it appends is placed by [`CoordinatorWorker::work`].
@@ -267,22 +266,6 @@ fn leads(node: &Node, key: PartitionKey) -> bool {
     let image = node.image.load();
     let partition = image.topics.by_id(key.topic).and_then(|topic| topic.partition(key.partition));
     partition.is_some_and(|partition| partition.leader == node.broker_id)
-}
-
-/// The partition of the offsets topic that a group belongs to, as the image has it now.
-pub fn shard_of(node: &Node, group: &str) -> Option<PartitionKey> {
-    let image = node.image.load();
-    let topic = image.topics.by_name(name::CONSUMER_OFFSETS)?;
-    let partitions = i32::try_from(topic.partition_count()).ok().filter(|&count| count > 0)?;
-    Some(PartitionKey { topic: topic.id, partition: barnabas_coordinator::partition_for(group, partitions) })
-}
-
-/// Every shard that this broker leads.
-pub fn shards(node: &Node) -> Vec<PartitionKey> {
-    let image = node.image.load();
-    let Some(topic) = image.topics.by_name(name::CONSUMER_OFFSETS) else { return Vec::new() };
-    let led = topic.partitions().filter(|(_, partition)| partition.leader == node.broker_id);
-    led.map(|(partition, _): (PartitionIndex, _)| PartitionKey { topic: topic.id, partition }).collect()
 }
 
 fn now(node: &Node) -> Now {

@@ -9,6 +9,8 @@
 mod admin;
 mod cluster;
 mod fetch;
+mod groups;
+mod log_dirs;
 mod offsets;
 mod produce;
 
@@ -148,6 +150,17 @@ pub fn start(
         RequestBody::ElectLeaders(request) => now(admin::elect_leaders(call, *request)),
         RequestBody::UpdateFeatures(request) => now(admin::update_features(call, *request)),
         RequestBody::DescribeQuorum(request) => now(admin::describe_quorum(call, *request)),
+        RequestBody::DescribeLogDirs(request) => now(log_dirs::describe_log_dirs(call, *request)),
+        RequestBody::JoinGroup(request) => Box::pin(groups::join_group(call, *request)),
+        RequestBody::SyncGroup(request) => Box::pin(groups::sync_group(call, *request)),
+        RequestBody::Heartbeat(request) => Box::pin(groups::heartbeat(call, *request)),
+        RequestBody::LeaveGroup(request) => Box::pin(groups::leave_group(call, *request)),
+        RequestBody::OffsetCommit(request) => Box::pin(groups::offset_commit(call, *request)),
+        RequestBody::OffsetFetch(request) => Box::pin(groups::offset_fetch(call, *request)),
+        RequestBody::OffsetDelete(request) => Box::pin(groups::offset_delete(call, *request)),
+        RequestBody::ListGroups(request) => Box::pin(groups::list_groups(call, *request)),
+        RequestBody::DescribeGroups(request) => Box::pin(groups::describe_groups(call, *request)),
+        RequestBody::DeleteGroups(request) => Box::pin(groups::delete_groups(call, *request)),
         other => {
             // `is_served` and this table name the same APIs; a test holds that.
             tracing::error!(api = %other.key(), "an API is advertised that nobody works on");

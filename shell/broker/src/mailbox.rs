@@ -180,8 +180,6 @@ pub enum Question {
     /// `None`: up to the high watermark.
     DeleteRecords(Option<Offset>),
     Producers,
-    /// Bytes on disk, whether or not the partition is led here.
-    Size,
 }
 
 /// What is looked for in a log.
@@ -206,7 +204,6 @@ pub enum Said {
     EpochEnd { leader_epoch: LeaderEpoch, end: Offset },
     LogStart(Offset),
     Producers(Vec<ProducerEntry>),
-    Size { bytes: u64, offset_lag: i64, directory: usize },
 }
 
 /// A request for one shard of the group coordinator.

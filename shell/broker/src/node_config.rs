@@ -19,8 +19,6 @@ const DEFAULT_DIRECTORY: &str = "./barnabas-data";
 pub struct NodeConfig {
     pub node_id: BrokerId,
     pub rack: Option<Text>,
-    pub is_broker: bool,
-    pub is_controller: bool,
     pub listeners: Listeners,
     pub log_dirs: Vec<PathBuf>,
     pub metadata_log_dir: PathBuf,
@@ -63,8 +61,6 @@ impl NodeConfig {
         Ok(Self {
             node_id,
             rack,
-            is_broker,
-            is_controller,
             listeners,
             log_dirs,
             metadata_log_dir,
@@ -205,7 +201,7 @@ mod tests {
     #[test]
     fn a_node_without_a_file_is_one_combined_node_on_loopback() {
         let config = NodeConfig::without_file(Settings::default()).expect("sound");
-        assert!(config.is_broker && config.is_controller && config.formats_itself);
+        assert!(config.formats_itself);
         assert_eq!(config.log_dirs, [PathBuf::from(DEFAULT_DIRECTORY)]);
         let shown: Vec<_> =
             config.listeners.all.iter().map(|listener| listener.endpoint.to_string()).collect();

@@ -27,7 +27,7 @@ use crate::replica::{Effects, Opening, Replica, batch_info};
 use crate::tickets::{NOBODY, Opened, Tickets};
 use crate::topic_settings;
 use barnabas_base::{Map, MonotonicMs, Offset, Set, TopicPartition};
-use barnabas_partition::{Acks, Append, Origin, Placed, Refusal, Ticket};
+use barnabas_partition::{Acks, Append, Placed, Refusal, Ticket};
 use barnabas_storage::{AppendBytes, FilePool, LogPlace};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -269,6 +269,3 @@ impl PartitionWorker {
         })
     }
 }
-
-/// Origin of what clients send, for readers of [`AppendItem`].
-pub const CLIENT: Origin = Origin::Client;

@@ -64,6 +64,7 @@ impl Settings {
         }
     }
 
+    #[cfg(test)]
     pub fn set(&mut self, key: &str, value: &str) {
         self.values.insert(key.to_owned(), value.to_owned());
     }
@@ -82,31 +83,6 @@ impl Settings {
     }
 }
 
-/// The name among `known` that `name` was most likely meant to be; `None` when nothing is near.
-pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = (name.len() / 3).clamp(1, 6);
-    known
-        .into_iter()
-        .map(|candidate| (edit_distance(name, candidate), candidate))
-        .filter(|&(distance, _)| distance <= limit)
-        .min_by_key(|&(distance, _)| distance)
-        .map(|(_, candidate)| candidate)
-}
-
-/// Levenshtein's distance, by bytes: keys are ASCII.
-fn edit_distance(left: &str, right: &str) -> usize {
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, a) in left.bytes().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, b) in right.bytes().enumerate() {
-            let replace = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = replace.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[right.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,13 +96,5 @@ mod tests {
         let listed: Vec<_> = settings.iter().collect();
         assert_eq!(listed, [("a", "3"), ("b", "9"), ("c", "4")]);
         assert!(Settings::load(None, ["nothing"]).is_err());
-    }
-
-    #[test]
-    fn the_nearest_key_is_found() {
-        let known = ["log.dirs", "log.dir", "listeners", "log.retention.hours"];
-        assert_eq!(nearest("log.drs", known), Some("log.dirs"));
-        assert_eq!(nearest("log.retention.hour", known), Some("log.retention.hours"));
-        assert_eq!(nearest("something.else.entirely", known), None);
     }
 }

@@ -37,10 +37,9 @@ pub fn run(id: usize, node: Arc<Node>, mailbox: mpsc::Receiver<Command>) -> std:
         let worker = Worker {
             fetch_sessions: Rc::new(RefCell::new(sessions)),
             partitions: PartitionWorker::new(id, node.clone()),
-            coordinators: CoordinatorWorker::new(id, node.clone()),
+            coordinators: CoordinatorWorker::new(node.clone()),
             sessions: Vec::new(),
             node,
-            id,
             lazy_since: None,
             expire_at: None,
             idle_check_at: Instant::now() + IDLE_CHECK_EVERY,
@@ -51,7 +50,6 @@ pub fn run(id: usize, node: Arc<Node>, mailbox: mpsc::Receiver<Command>) -> std:
 }
 
 struct Worker {
-    id: usize,
     node: Arc<Node>,
     partitions: PartitionWorker,
     coordinators: CoordinatorWorker,
@@ -118,7 +116,7 @@ impl Worker {
     }
 
     fn connect(&mut self, new: NewConnection) {
-        let session = Rc::new(Session::new(self.node.clone(), &new, self.id, self.fetch_sessions.clone()));
+        let session = Rc::new(Session::new(self.node.clone(), &new, self.fetch_sessions.clone()));
         match TcpStream::from_std(new.stream) {
             Ok(stream) => {
                 self.sessions.push(Rc::downgrade(&session));

@@ -22,10 +22,6 @@ impl PartitionWorker {
         let Self { replicas, files, effects, .. } = self;
         let replica = replicas.get_mut(&item.partition).ok_or(Declined::Unknown)?;
         let files = &mut files[replica.directory];
-        if matches!(item.question, Question::Size) {
-            let (bytes, directory) = (replica.log.size_bytes(), replica.directory);
-            return Ok(Said::Size { bytes, offset_lag: 0, directory });
-        }
         let said = match item.question {
             Question::List { isolation, search } => {
                 let bounds = list_bounds(replica, isolation, item.leader_epoch)?;
@@ -44,7 +40,6 @@ impl PartitionWorker {
             Question::Producers => {
                 Said::Producers(replica.partition.producers().into_iter().map(entry_of).collect())
             }
-            Question::Size => unreachable!("answered above"),
         };
         self.apply_effects(item.partition);
         Ok(said)

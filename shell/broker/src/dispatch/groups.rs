@@ -1,0 +1,228 @@
+//! Group requests: each to the shard that looks after its group, on the worker that owns the shard's partition.
+
+use super::{Answer, Call, Started};
+use crate::mailbox::{Command, GroupCommand, PartitionKey};
+use barnabas_api::groups::ToShard;
+use barnabas_api::{
+    Plan, k08_offset_commit, k09_offset_fetch, k11_join_group, k12_heartbeat, k13_leave_group,
+    k14_sync_group, k15_describe_groups, k16_list_groups, k42_delete_groups, k47_offset_delete,
+};
+use barnabas_base::{ErrorCode, PartitionIndex, Text, name};
+use barnabas_coordinator::{Request, Response};
+use barnabas_wire::ResponseBody;
+use barnabas_wire::messages::{
+    DeleteGroupsRequest, DescribeGroupsRequest, HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest,
+    ListGroupsRequest, OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest, SyncGroupRequest,
+};
+use tokio::sync::oneshot;
+
+/// A shard's answer on its way.
+struct Asked {
+    answer: oneshot::Receiver<Response>,
+}
+
+/// The shard, or its worker, has ended: the client looks for another coordinator.
+struct Gone;
+
+impl Asked {
+    async fn wait(self) -> Result<Response, Gone> {
+        self.answer.await.map_err(|_| Gone)
+    }
+}
+
+/// Sends a request to a shard, now.
+async fn send(call: &Call, shard: PartitionIndex, request: Request) -> Asked {
+    let (reply, answer) = oneshot::channel();
+    let node = &call.session.node;
+    let topic = node.image.load().topics.id_of(name::CONSUMER_OFFSETS);
+    match topic {
+        Some(topic) => {
+            let shard = PartitionKey { topic, partition: shard };
+            let command = GroupCommand {
+                shard,
+                request,
+                version: call.version,
+                client_id: call.client.client_id.clone().unwrap_or_else(|| Text::from("")),
+                client_host: call.client.host.clone(),
+                reply,
+            };
+            node.owner(shard).send(Command::Group(command)).await;
+        }
+        // Deleted since the plan was made.
+        None => drop(reply.send(request.refuse(ErrorCode::NotCoordinator))),
+    }
+    Asked { answer }
+}
+
+/// One request, one shard, one answer.
+async fn ask<R>(
+    call: Call,
+    plan: Plan<ToShard<R>, ResponseBody>,
+    wrap: impl FnOnce(R) -> Request,
+    respond: impl FnOnce(Response) -> Option<ResponseBody> + 'static,
+) -> Started {
+    let work = match plan {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let asked = send(&call, work.shard, wrap(work.request)).await;
+    Started::wait(async move {
+        match asked.wait().await {
+            Ok(response) => respond(response).map_or(Answer::Close, Answer::Reply),
+            Err(Gone) => Answer::Close,
+        }
+    })
+}
+
+fn in_body<R, A: Into<ResponseBody>>(plan: Plan<R, A>) -> Plan<R, ResponseBody> {
+    match plan {
+        Plan::Answer(response) => Plan::Answer(response.into()),
+        Plan::Work(work) => Plan::Work(work),
+    }
+}
+
+/// The response of one kind; a shard answers a request with its own kind only.
+macro_rules! expect {
+    ($response:expr, $kind:ident) => {
+        match $response {
+            Response::$kind(response) => Some(response),
+            _ => None,
+        }
+    };
+}
+
+pub async fn join_group(call: Call, request: JoinGroupRequest) -> Started {
+    let moment = call.moment();
+    let version = call.version;
+    let plan = in_body(k11_join_group::plan(request, version, &call.context(&moment)));
+    let respond = move |response| {
+        expect!(response, JoinGroup).map(|response| k11_join_group::respond(response, version).into())
+    };
+    ask(call, plan, Request::JoinGroup, respond).await
+}
+
+pub async fn sync_group(call: Call, request: SyncGroupRequest) -> Started {
+    let moment = call.moment();
+    let plan = in_body(k14_sync_group::plan(request, call.version, &call.context(&moment)));
+    ask(call, plan, Request::SyncGroup, |response| expect!(response, SyncGroup).map(Into::into)).await
+}
+
+pub async fn heartbeat(call: Call, request: HeartbeatRequest) -> Started {
+    let moment = call.moment();
+    let plan = in_body(k12_heartbeat::plan(request, &call.context(&moment)));
+    ask(call, plan, Request::Heartbeat, |response| expect!(response, Heartbeat).map(Into::into)).await
+}
+
+pub async fn leave_group(call: Call, request: LeaveGroupRequest) -> Started {
+    let moment = call.moment();
+    let version = call.version;
+    let plan = in_body(k13_leave_group::plan(request, &call.context(&moment)));
+    let respond = move |response| {
+        expect!(response, LeaveGroup).map(|response| k13_leave_group::respond(response, version).into())
+    };
+    ask(call, plan, Request::LeaveGroup, respond).await
+}
+
+pub async fn offset_commit(call: Call, request: OffsetCommitRequest) -> Started {
+    let moment = call.moment();
+    let (plan, pending) = match k08_offset_commit::plan(request, call.version, &call.context(&moment)) {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => (Plan::Work(work.commit), work.pending),
+    };
+    let respond =
+        move |response| expect!(response, OffsetCommit).map(|response| pending.respond(response).into());
+    ask(call, plan, Request::OffsetCommit, respond).await
+}
+
+pub async fn offset_delete(call: Call, request: OffsetDeleteRequest) -> Started {
+    let moment = call.moment();
+    let (plan, pending) = match k47_offset_delete::plan(request, &call.context(&moment)) {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => (Plan::Work(work.delete), work.pending),
+    };
+    let respond =
+        move |response| expect!(response, OffsetDelete).map(|response| pending.respond(response).into());
+    ask(call, plan, Request::OffsetDelete, respond).await
+}
+
+pub async fn offset_fetch(call: Call, request: OffsetFetchRequest) -> Started {
+    let moment = call.moment();
+    let work = match k09_offset_fetch::plan(request, call.version, &call.context(&moment)) {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let mut pending = work.pending;
+    let mut asked = Vec::with_capacity(work.parts.len());
+    for part in work.parts {
+        let request = Request::OffsetFetch { group: part.group, require_stable: work.require_stable };
+        asked.push((part.slot, send(&call, part.shard, request).await));
+    }
+    Started::wait(async move {
+        for (slot, asked) in asked {
+            let Ok(Response::OffsetFetch(response)) = asked.wait().await else { return Answer::Close };
+            pending.set(slot, response);
+        }
+        let moment = call.moment();
+        Answer::Reply(pending.respond(&call.context(&moment)).into())
+    })
+}
+
+pub async fn describe_groups(call: Call, request: DescribeGroupsRequest) -> Started {
+    let moment = call.moment();
+    let work = match k15_describe_groups::plan(request, call.version, &call.context(&moment)) {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let mut pending = work.pending;
+    let mut asked = Vec::with_capacity(work.parts.len());
+    for part in work.parts {
+        asked.push(send(&call, part.shard, Request::DescribeGroups(part.request)).await);
+    }
+    Started::wait(async move {
+        for asked in asked {
+            let Ok(Response::DescribeGroups(response)) = asked.wait().await else { return Answer::Close };
+            pending.add(response);
+        }
+        Answer::Reply(pending.respond().into())
+    })
+}
+
+pub async fn delete_groups(call: Call, request: DeleteGroupsRequest) -> Started {
+    let moment = call.moment();
+    let work = match k42_delete_groups::plan(request, call.version, &call.context(&moment)) {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let mut pending = work.pending;
+    let mut asked = Vec::with_capacity(work.parts.len());
+    for part in work.parts {
+        asked.push(send(&call, part.shard, Request::DeleteGroups(part.request)).await);
+    }
+    Started::wait(async move {
+        for asked in asked {
+            let Ok(Response::DeleteGroups(response)) = asked.wait().await else { return Answer::Close };
+            pending.add(response);
+        }
+        Answer::Reply(pending.respond().into())
+    })
+}
+
+pub async fn list_groups(call: Call, request: ListGroupsRequest) -> Started {
+    let moment = call.moment();
+    let work = match k16_list_groups::plan(request, call.version, &call.context(&moment)) {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let mut pending = work.pending;
+    let mut asked = Vec::with_capacity(work.shards.len());
+    for shard in work.shards {
+        asked.push(send(&call, shard, Request::ListGroups(work.request.clone())).await);
+    }
+    Started::wait(async move {
+        for asked in asked {
+            let Ok(Response::ListGroups(response)) = asked.wait().await else { return Answer::Close };
+            pending.add(response);
+        }
+        Answer::Reply(pending.respond().into())
+    })
+}

@@ -75,7 +75,7 @@ fn fetched(rig: &mut Rig, require_stable: bool) -> Vec<(String, i64, i16)> {
 fn offsets_of_a_transaction_count_from_its_end_on() {
     let (key, value) = offset("t", 5);
     let inside = batch(0, 7, &[(key.clone(), Some(value.clone()))]);
-    let mut rig = load(&[inside.clone()]);
+    let mut rig = load(std::slice::from_ref(&inside));
     assert_eq!(fetched(&mut rig, false), []);
 
     let (_, before) = offset("t", 1);

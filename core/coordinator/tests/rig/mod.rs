@@ -4,12 +4,14 @@
 
 #![allow(dead_code)]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use barnabas_base::{DurationMs, ErrorCode, MonotonicMs, Offset, ProducerId, TimestampMs};
 use barnabas_coordinator::{
     BatchId, Caller, Effect, GroupConfig, GroupShard, Now, Record, Request, Response, Ticket,
 };
+use barnabas_wire::messages::OffsetFetchResponse;
+use barnabas_wire::{EncodeError, Message, Writer};
 
 /// Wall time at the start of every test.
 pub const EPOCH_MS: i64 = 1_700_000_000_000;
@@ -20,7 +22,8 @@ pub struct Rig {
     pub elapsed_ms: u64,
     /// Batches are on disk as soon as they are handed out.
     pub disk_is_quick: bool,
-    pub waiting: BTreeSet<Ticket>,
+    /// Who waits, and in which version.
+    pub waiting: BTreeMap<Ticket, i16>,
     pub pending: BTreeMap<BatchId, Vec<Record>>,
     /// What is on disk, in order.
     pub log: Vec<Record>,
@@ -35,7 +38,7 @@ impl Rig {
             config,
             elapsed_ms: 0,
             disk_is_quick: true,
-            waiting: BTreeSet::new(),
+            waiting: BTreeMap::new(),
             pending: BTreeMap::new(),
             log: Vec::new(),
             next_ticket: 1,
@@ -61,7 +64,7 @@ impl Rig {
         random[8..].copy_from_slice(&self.next_random.to_be_bytes());
         self.next_random += 1;
         let caller = Caller { client_id, client_host: "/127.0.0.1", version, random };
-        self.waiting.insert(ticket);
+        self.waiting.insert(ticket, version);
         let now = self.now();
         let effects = self.shard.handle(&caller, request, ticket, now);
         (ticket, self.carry_out(effects))
@@ -78,8 +81,9 @@ impl Rig {
                     self.pending.insert(*batch, records.clone());
                     newest = Some(*batch);
                 }
-                Effect::Answer { ticket, .. } => {
-                    assert!(self.waiting.remove(ticket), "ticket {} answered twice", ticket.0);
+                Effect::Answer { ticket, response } => {
+                    let version = self.waiting.remove(ticket);
+                    encode(response, version.unwrap_or_else(|| panic!("ticket {} answered twice", ticket.0)));
                 }
             }
             all.push(effect);
@@ -145,7 +149,7 @@ impl Rig {
         let now = self.now();
         effects.extend(self.shard.activate(now));
         let effects = self.carry_out(effects);
-        assert_eq!(self.waiting, BTreeSet::new(), "somebody was left waiting");
+        assert_eq!(self.waiting, BTreeMap::new(), "somebody was left waiting");
         effects
     }
 
@@ -158,4 +162,25 @@ impl Rig {
         });
         answer.expect("an answer at once")
     }
+}
+
+/// Every answer can be written in the version that it was asked for in.
+fn encode(response: &Response, version: i16) {
+    let mut writer = Writer::new();
+    let written: Result<(), EncodeError> = match response {
+        Response::JoinGroup(response) => response.encode(&mut writer, version),
+        Response::SyncGroup(response) => response.encode(&mut writer, version),
+        Response::Heartbeat(response) => response.encode(&mut writer, version),
+        Response::LeaveGroup(response) => response.encode(&mut writer, version),
+        Response::OffsetCommit(response) => response.encode(&mut writer, version),
+        Response::OffsetFetch(group) => {
+            let response = OffsetFetchResponse { groups: vec![group.clone()], ..Default::default() };
+            response.encode(&mut writer, version.max(8))
+        }
+        Response::OffsetDelete(response) => response.encode(&mut writer, version),
+        Response::ListGroups(response) => response.encode(&mut writer, version),
+        Response::DescribeGroups(response) => response.encode(&mut writer, version),
+        Response::DeleteGroups(response) => response.encode(&mut writer, version),
+    };
+    written.unwrap_or_else(|error| panic!("version {version} of {response:?}: {error}"));
 }

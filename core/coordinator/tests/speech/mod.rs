@@ -20,7 +20,7 @@ pub struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    fn of(command: &'a str) -> Self {
+    pub fn of(command: &'a str) -> Self {
         let mut words = command.split_whitespace();
         let verb = words.next().unwrap_or_default();
         let named = words.map(|word| word.split_once('=').unwrap_or((word, "true"))).collect();
@@ -81,7 +81,7 @@ fn config(words: &Words<'_>) -> GroupConfig {
     }
 }
 
-fn tell(rig: &mut Rig, words: &Words<'_>) -> Vec<String> {
+pub fn tell(rig: &mut Rig, words: &Words<'_>) -> Vec<String> {
     match words.verb {
         "slow-disk" => {
             rig.disk_is_quick = false;
@@ -128,7 +128,7 @@ fn tell(rig: &mut Rig, words: &Words<'_>) -> Vec<String> {
             let (client, version, request) = requests::request(words);
             let (ticket, effects) = rig.send(client, version, request);
             let mut lines = heard(effects);
-            if rig.waiting.contains(&ticket) {
+            if rig.waiting.contains_key(&ticket) {
                 lines.push(format!("#{} waits", ticket.0));
             }
             lines

@@ -2,10 +2,11 @@
 //!
 //! Every file has its contents as programs see them and as they are on the medium; every directory likewise. [`DiskFile::sync`]
 //! and [`Disk::sync_dir`] carry the one over to the other. [`MemoryDisk::crash`] ends the process and cuts the power: each
-//! unsynced write is kept, lost or torn, and each unsynced name kept or lost, as a seed decides.
+//! unsynced write is kept, lost or torn, and of the unsynced changes of a directory's names as many are kept as a seed decides.
 //!
 //! Harsher than Linux where Linux may be harsh: unsynced writes survive independently of each other, in pieces of 512 bytes,
-//! and a file that grew may come back long and zeroed (ext4 does that). A file that is not reachable by a durable name is gone.
+//! and a file that grew may come back long and zeroed (ext4 does that). Names are as on a journaled file system: changes
+//! within a directory survive in their order, a rename as a whole; directories know nothing of each other.
 //!
 //! It stands in for the machine, so it may hold a lock although nothing else in core does.
 
@@ -76,7 +77,12 @@ struct FileNode {
 struct DirNode {
     now: BTreeMap<String, usize>,
     durable: BTreeMap<String, usize>,
+    /// What was done since the last sync; each change is kept as a whole.
+    unsynced: Vec<Change>,
 }
+
+/// Names and what they came to stand for.
+type Change = Vec<(String, Option<usize>)>;
 
 #[derive(Debug)]
 struct MemoryFile {
@@ -228,18 +234,27 @@ impl FileNode {
 
 impl DirNode {
     fn crash(&mut self, random: &mut u64) {
-        // A change of a name is kept or lost by itself, as long as one name is concerned.
-        let names: Vec<String> = self.now.keys().chain(self.durable.keys()).cloned().collect();
-        for name in names {
-            let (now, durable) = (self.now.get(&name).copied(), self.durable.get(&name).copied());
-            if now != durable && draw(random, 2) == 0 {
-                match now {
-                    Some(node) => self.durable.insert(name, node),
-                    None => self.durable.remove(&name),
-                };
-            }
+        let kept = draw(random, self.unsynced.len() as u64 + 1) as usize;
+        for change in std::mem::take(&mut self.unsynced).into_iter().take(kept) {
+            apply(&mut self.durable, &change);
         }
         self.now = self.durable.clone();
+    }
+}
+
+fn apply(names: &mut BTreeMap<String, usize>, change: &Change) {
+    for (name, node) in change {
+        match node {
+            Some(node) => names.insert(name.clone(), *node),
+            None => names.remove(name),
+        };
+    }
+}
+
+impl DirNode {
+    fn change(&mut self, change: Change) {
+        apply(&mut self.now, &change);
+        self.unsynced.push(change);
     }
 }
 
@@ -269,7 +284,7 @@ impl State {
     fn add(&mut self, action: &'static str, path: &Path, node: Node) -> Result<usize, DiskError> {
         let at = self.nodes.len();
         let (dir, name) = self.parent(action, path)?;
-        dir.now.insert(name, at);
+        dir.change(vec![(name, Some(at))]);
         self.nodes.push(node);
         Ok(at)
     }
@@ -366,10 +381,19 @@ impl Disk for MemoryDisk {
         let Some(node) = state.find(from) else {
             return Err(DiskError::new("rename", from, DiskErrorKind::NotFound));
         };
+        let same_dir = from.parent() == to.parent();
+        let (_, old_name) = state.parent("rename", from)?;
         let (dir, name) = state.parent("rename", to)?;
-        let replaced = dir.now.insert(name, node);
-        let (dir, name) = state.parent("rename", from)?;
-        dir.now.remove(&name);
+        let replaced = dir.now.get(&name).copied();
+        let mut change = vec![(name, Some(node))];
+        if same_dir {
+            change.push((old_name, None));
+            dir.change(change);
+        } else {
+            dir.change(change);
+            let (dir, name) = state.parent("rename", from)?;
+            dir.change(vec![(name, None)]);
+        }
         state.note_names(replaced.as_slice());
         Ok(())
     }
@@ -378,7 +402,7 @@ impl Disk for MemoryDisk {
         let mut state = self.state();
         if let Some(node) = state.find(path) {
             let (dir, name) = state.parent("remove", path)?;
-            dir.now.remove(&name);
+            dir.change(vec![(name, None)]);
             state.note_names(&[node]);
         }
         Ok(())
@@ -393,7 +417,7 @@ impl Disk for MemoryDisk {
             return Err(DiskError::new("remove", dir, DiskErrorKind::NotEmpty));
         }
         let (parent, name) = state.parent("remove", dir)?;
-        parent.now.remove(&name);
+        parent.change(vec![(name, None)]);
         Ok(())
     }
 
@@ -405,6 +429,7 @@ impl Disk for MemoryDisk {
             Some(Node::Dir(_)) if fails => Err(DiskError::new("sync", dir, DiskErrorKind::Device)),
             Some(Node::Dir(found)) => {
                 found.durable = found.now.clone();
+                found.unsynced.clear();
                 Ok(())
             }
             _ => Err(DiskError::new("sync", dir, DiskErrorKind::NotFound)),

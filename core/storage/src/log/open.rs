@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use barnabas_base::{LeaderEpochs, Offset, TimestampMs};
 
+use super::read::OUT_OF_REACH;
 use super::{Active, Log, LogPlace, OpenFrom, Opened, TailCut};
 use crate::batch::BatchHeader;
 use crate::disk::DirEntry;
@@ -20,6 +21,8 @@ use crate::log_config::LogConfig;
 use crate::segment::{self, Segment, offset_path, parse_offset_name};
 use crate::walker::{Step, Walker};
 use crate::{epoch_file, small_file};
+
+const NOT_NEXT: &str = "its offset does not follow";
 
 impl Log {
     /// Opens what an earlier process left in `place`; after an unclean stop, checks what lies past the recovery point, cuts
@@ -235,7 +238,8 @@ impl Log {
                 self.rebuild_indexes(files, at, opened)?;
             }
         }
-        self.end = self.segments[last].base;
+        // Not known yet: nothing is out of its reach.
+        self.end = Offset(i64::MAX);
         self.read_active(files, last)?;
         self.end = self.end_of_last_segment(files)?;
         if self.end < from.recovery_point {
@@ -264,7 +268,7 @@ impl Log {
         let mut walker = self.walker(files, last, position, false)?;
         while let Some((position, header, _)) = self.next_batch(&mut walker, last)? {
             if header.base_offset < end {
-                return Err(self.damaged(last, position.into(), end, "its offset does not follow"));
+                return Err(self.damaged(last, position.into(), end, NOT_NEXT));
             }
             end = header.next_offset();
         }
@@ -290,20 +294,28 @@ impl Log {
         let tail: Vec<Segment> = self.segments.split_off(first);
         self.end = tail[0].base;
         for (at, found) in tail.iter().enumerate() {
-            let bad = self.take_in(files, *found, true)?;
-            let end_of_tail = bad.is_some() || at + 1 == tail.len();
-            if end_of_tail && self.end < from.recovery_point {
+            // Where compaction is off, a hole means that the end of the segment before was lost unsynced.
+            let hole = found.base > self.end && !self.config.cleanup.compact;
+            let reach = tail.get(at + 1).map_or(Offset(i64::MAX), |next| next.base);
+            let bad = if hole {
+                Some((0, "the offsets before it are missing"))
+            } else {
+                self.take_in(files, *found, reach, true)?
+            };
+            let last = bad.is_some() || at + 1 == tail.len();
+            if last && self.end < from.recovery_point {
                 let (position, why) =
                     bad.unwrap_or((found.size.into(), "the segment is shorter than what was synced"));
-                let last = self.segments.len() - 1;
-                return Err(self.damaged(last, position, self.end, why));
+                let file = self.path(found.base, FileKind::Log);
+                return Err(StorageError::Damaged { file, position, offset: self.end, what: why });
             }
-            if let Some((position, why)) = bad {
-                opened.cut = Some(self.cut_tail(files, position, why, &tail[at..], now)?);
-                break;
-            }
-            if at + 1 < tail.len() {
-                self.seal_indexes(files)?;
+            match bad {
+                Some((position, why)) => {
+                    opened.cut = Some(self.cut_tail(files, position, why, &tail[at..], now)?);
+                    break;
+                }
+                None if !last => self.seal_indexes(files)?,
+                None => {}
             }
         }
         self.seal_indexes(files)?;
@@ -323,36 +335,55 @@ impl Log {
 
     /// Takes a segment's batches in as if they were appended again: indexes, epochs and times follow from them. Returns where
     /// and why that ended before the file did.
+    ///
+    /// Offsets lie outside the checksum. A batch counts once the one behind it (or the next segment, at `reach`) shows that its
+    /// offset was right: of two that do not follow, the one that left a gap before it is the wrong one.
     fn take_in(
         &mut self,
         files: &mut FilePool,
         found: Segment,
+        reach: Offset,
         check: bool,
     ) -> Result<Option<(u64, &'static str)>, StorageError> {
         self.segments.push(Segment::empty(found.base, found.created));
         self.active = Active { last_time: TimestampMs::NONE, ..Active::default() };
+        // An empty segment still says where the log ends.
+        self.end = self.end.max(found.base);
         let file = self.file(files, found.base, FileKind::Log)?;
         let mut walker = Walker::new(file, 0, found.size.into(), check);
-        let mut next = found.base;
+        let mut held: Option<(u64, BatchHeader)> = None;
         loop {
-            let (header, bytes, position) = match walker.step()? {
-                Step::Batch { header, bytes, position } => (header, bytes, position),
-                Step::End => break,
-                Step::Bad { position, why } => return Ok(Some((position, why))),
+            let next = held.map_or(self.end, |(_, header)| header.next_offset());
+            let (position, header, why) = match walker.step()? {
+                Step::Batch { position, header, bytes } => {
+                    let fits = header.last_offset < reach && found.can_index(header.last_offset);
+                    let checksum = !check || header.checksum_is_right(&bytes);
+                    let why = match (checksum, fits, header.base_offset >= next) {
+                        (false, ..) => Some("its checksum is wrong"),
+                        (_, false, _) => Some(OUT_OF_REACH),
+                        (.., false) => Some(NOT_NEXT),
+                        _ => None,
+                    };
+                    (position, Some(header), why)
+                }
+                Step::End => (0, None, None),
+                Step::Bad { position, why } => (position, None, Some(why)),
             };
-            let fits = self.segments.last().is_some_and(|segment| segment.can_index(header.last_offset));
-            if !fits {
-                return Ok(Some((position, "its offset is out of the segment's reach")));
+            if let (Some((held_at, held)), Some(header), Some(NOT_NEXT)) = (held, header, why)
+                && held.base_offset > self.end
+                && header.base_offset > self.end
+            {
+                return Ok(Some((held_at, NOT_NEXT)));
             }
-            if let (true, Err(why)) = (check, check_batch(&header, &bytes, next)) {
-                return Ok(Some((position, why)));
+            if let Some((_, held)) = held.take() {
+                self.account(&held);
             }
-            next = header.next_offset();
-            self.account(&header);
+            match (header, why) {
+                (_, Some(why)) => return Ok(Some((position, why))),
+                (Some(header), None) => held = Some((position, header)),
+                (None, None) => return Ok(None),
+            }
         }
-        // An empty segment still says where the log ends.
-        self.end = self.end.max(next);
-        Ok(None)
     }
 
     /// Writes a sealed segment's indexes anew from its batches.
@@ -365,7 +396,9 @@ impl Log {
         // Worked on as if it were the active segment.
         let later = self.segments.split_off(at);
         let (end, epochs) = (self.end, self.epochs.clone());
-        let bad = self.take_in(files, later[0], false)?;
+        self.end = later[0].base;
+        let reach = later.get(1).map_or(Offset(i64::MAX), |next| next.base);
+        let bad = self.take_in(files, later[0], reach, false)?;
         if let Some((position, why)) = bad {
             let offset = self.end;
             return Err(self.damaged(at, position, offset, why));
@@ -387,9 +420,12 @@ impl Log {
         now: TimestampMs,
     ) -> Result<TailCut, StorageError> {
         let base = tail[0].base;
-        let file = self.file(files, base, FileKind::Log)?;
-        file.set_len(position)?;
-        let later: Vec<Offset> = tail[1..].iter().map(|segment| segment.base).collect();
+        let is_taken_in = self.segments.last().is_some_and(|segment| segment.base == base);
+        if is_taken_in {
+            self.file(files, base, FileKind::Log)?.set_len(position)?;
+        }
+        let later = &tail[usize::from(is_taken_in)..];
+        let later: Vec<Offset> = later.iter().rev().map(|segment| segment.base).collect();
         let bytes: u64 = tail.iter().map(|segment| u64::from(segment.size)).sum();
         if let Some(delete) = self.set_aside(files, &later, now)? {
             for path in delete.files {
@@ -476,7 +512,7 @@ fn note_epoch(epochs: &mut LeaderEpochs, header: &BatchHeader) {
 
 fn check_batch(header: &BatchHeader, bytes: &[u8], next: Offset) -> Result<(), &'static str> {
     if header.base_offset < next {
-        return Err("its offset does not follow");
+        return Err(NOT_NEXT);
     }
     if !header.checksum_is_right(bytes) {
         return Err("its checksum is wrong");

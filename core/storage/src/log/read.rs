@@ -17,6 +17,9 @@ use crate::walker::{Step, Walker};
 /// Read on top of what was asked for, since the index names a place up to `index.interval.bytes` before the offset.
 const SLACK_BYTES: usize = 8 << 10;
 
+/// Offsets lie outside a batch's checksum.
+pub(super) const OUT_OF_REACH: &str = "its offset is out of the segment's reach";
+
 impl Log {
     /// Batches from the one that holds `from` on, none with an offset at or past `upper`, up to `max_bytes`; with
     /// `at_least_one`, the first batch whatever its size.
@@ -110,10 +113,18 @@ impl Log {
         at: usize,
     ) -> Result<Option<(u32, BatchHeader, Bytes)>, StorageError> {
         match walker.step()? {
+            Step::Batch { position, header, .. } if header.last_offset >= self.reach(at) => {
+                Err(self.damaged(at, position, header.base_offset, OUT_OF_REACH))
+            }
             Step::Batch { position, header, bytes } => Ok(Some((position as u32, header, bytes))),
             Step::End => Ok(None),
             Step::Bad { position, why } => Err(self.damaged(at, position, self.segments[at].base, why)),
         }
+    }
+
+    /// All offsets of a segment lie below this.
+    pub(super) fn reach(&self, at: usize) -> Offset {
+        self.segments.get(at + 1).map_or(self.end, |next| next.base)
     }
 
     pub(super) fn damaged(
@@ -218,6 +229,10 @@ impl Log {
             position: None,
             first_batch_too_large: false,
         };
+        let reach = self.reach(at);
+        if first.last_offset >= reach {
+            return Err(self.damaged(at, window.position.into(), from, OUT_OF_REACH));
+        }
         if first.last_offset >= upper {
             return Ok(Some(nothing));
         }
@@ -230,7 +245,7 @@ impl Log {
             window.bytes = file.read_bytes(window.position.into(), wanted)?;
         }
         window.bytes.truncate(wanted);
-        let (len, next_offset) = whole_batches(&window.bytes, upper);
+        let (len, next_offset) = whole_batches(&window.bytes, upper.min(reach));
         if len == 0 {
             return Err(self.damaged(at, window.position.into(), from, "the file is shorter than it was"));
         }

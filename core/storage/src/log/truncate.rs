@@ -13,8 +13,11 @@ use crate::segment::{self, LargestTimestamp, offset_path};
 impl Log {
     /// Drops every record at or past `offset`. Returns whether anything was dropped, and the files that go later.
     ///
-    /// Where this lies below [`Log::recovery_point`], the directory's recovery-point checkpoint must name `offset` or less
-    /// *before* the call: a checkpoint that names more than the log holds reads as lost data.
+    /// Batches go as a whole: where `offset` lies within one, the log ends where that batch began ([`Log::end`] says), so that
+    /// no hole is left.
+    ///
+    /// Where [`Log::truncation_end`] lies below [`Log::recovery_point`], the directory's recovery-point checkpoint must name that
+    /// or less *before* the call: a checkpoint that names more than the log holds reads as lost data.
     ///
     /// # Source
     /// Kafka `UnifiedLog.truncateTo`.
@@ -36,6 +39,17 @@ impl Log {
         Ok((true, delete))
     }
 
+    /// Where the log would end after [`Log::truncate_to`] `offset`: there, or where the batch begins that holds it.
+    pub fn truncation_end(&self, files: &mut FilePool, offset: Offset) -> Result<Offset, StorageError> {
+        match self.segment_of(offset) {
+            Some(at) if offset < self.end => {
+                let found = self.find_batch(files, at, offset)?;
+                Ok(found.map_or(offset, |(_, header)| header.base_offset.min(offset)))
+            }
+            _ => Ok(offset),
+        }
+    }
+
     fn cut_at(
         &mut self,
         files: &mut FilePool,
@@ -44,7 +58,8 @@ impl Log {
     ) -> Result<Option<DelayedDelete>, StorageError> {
         self.given_up_from(offset);
         let keep = self.segment_of(offset).map_or(0, |at| at + 1);
-        let gone: Vec<Offset> = self.segments[keep..].iter().map(|segment| segment.base).collect();
+        // From the end, so that a crash in between leaves no hole.
+        let gone: Vec<Offset> = self.segments[keep..].iter().rev().map(|segment| segment.base).collect();
         let delete = self.set_aside(files, &gone, now)?;
         let was_active = self.segments.len() == keep;
         self.segments.truncate(keep);
@@ -52,12 +67,17 @@ impl Log {
         if !was_active {
             self.read_active(files, at)?;
         }
-        if let Some((position, _)) = self.find_batch(files, at, offset)? {
-            self.cut_segment(files, offset, position, now)?;
+        let mut end = offset;
+        if let Some((position, header)) = self.find_batch(files, at, offset)? {
+            if header.base_offset < offset {
+                end = header.base_offset;
+                self.given_up_from(end);
+            }
+            self.cut_segment(files, end, position, now)?;
         }
-        self.remove_snapshots(files, |snapshot| snapshot > offset)?;
-        self.end = offset;
-        self.start = self.start.min(offset);
+        self.remove_snapshots(files, |snapshot| snapshot > end)?;
+        self.end = end;
+        self.start = self.start.min(end);
         Ok(delete)
     }
 
@@ -161,7 +181,7 @@ impl Log {
             return Ok(None);
         }
         self.change(|log| {
-            let gone: Vec<Offset> = log.segments.drain(..).map(|segment| segment.base).collect();
+            let gone: Vec<Offset> = log.segments.drain(..).rev().map(|segment| segment.base).collect();
             let delete = log.set_aside(files, &gone, now)?;
             log.remove_snapshots(files, |_| true)?;
             log.begin_segment(files, offset, now)?;

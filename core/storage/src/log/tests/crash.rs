@@ -1,0 +1,160 @@
+//! The power goes at any moment: what was synced is there, in order, and nothing that was not written.
+
+use super::*;
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+}
+
+/// What must be true of the log, kept apart from it.
+struct Model {
+    batches: Vec<Bytes>,
+    /// Everything below was acknowledged as durable.
+    acknowledged: Offset,
+    start: Offset,
+}
+
+impl Model {
+    fn end_of(bytes: &Bytes) -> Offset {
+        BatchHeader::parse(bytes).unwrap().next_offset()
+    }
+
+    fn check(&mut self, bench: &mut Bench, seed: u64) {
+        let end = bench.log.end();
+        assert!(end >= self.acknowledged, "seed {seed}: {end} is below {}", self.acknowledged);
+        self.batches.retain(|bytes| Self::end_of(bytes) <= end);
+        let read = bench.read_all(700).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let start = bench.log.start();
+        let visible: Vec<Bytes> =
+            self.batches.iter().filter(|bytes| Self::end_of(bytes) > start).cloned().collect();
+        let ends =
+            |batches: &[Bytes]| batches.iter().map(|bytes| Self::end_of(bytes).get()).collect::<Vec<_>>();
+        assert_eq!(ends(&visible), ends(&read), "seed {seed}: from {start} to {end}");
+        assert!(visible == read, "seed {seed}: other bytes than were written");
+        if let Some(last) = self.batches.last() {
+            assert_eq!(end, Self::end_of(last), "seed {seed}");
+        }
+        assert!(bench.log.start() <= self.start.max(end), "seed {seed}");
+        self.start = bench.log.start();
+    }
+}
+
+fn step(bench: &mut Bench, model: &mut Model, random: &mut Random) -> Result<(), StorageError> {
+    match random.below(20) {
+        0..=9 => {
+            let pieces = 1 + random.below(3);
+            let mut end = bench.log.end().get();
+            let mut bytes = Vec::new();
+            for _ in 0..pieces {
+                let records = 1 + random.below(4) as i32;
+                let epoch = (end / 40) as i32;
+                bytes.push(batch(end, records, random.below(150) as usize, 1000 + end, epoch));
+                end += i64::from(records);
+            }
+            let parts: Vec<AppendBytes> = bytes.iter().cloned().map(AppendBytes::from).collect();
+            bench.log.append(&mut bench.files, &parts, NOW)?;
+            model.batches.extend(bytes);
+        }
+        10..=14 => model.acknowledged = bench.sync()?,
+        15 | 16 => bench.checkpoint()?,
+        17 => {
+            bench.log.roll(&mut bench.files, NOW)?;
+        }
+        18 if random.below(3) == 0 => {
+            let to = Offset(bench.log.end().get() - random.below(6) as i64).max(bench.log.start());
+            let to = model.batches.iter().map(Model::end_of).filter(|end| *end <= to).max();
+            let to = to.unwrap_or(bench.log.start());
+            let to = bench.log.truncation_end(&mut bench.files, to)?;
+            if to < bench.log.recovery_point() {
+                let partition = bench.log.place().topic_partition.clone();
+                bench.dir.set_recovery_point(partition, to);
+                bench.dir.write_checkpoints()?;
+            }
+            bench.log.truncate_to(&mut bench.files, to, NOW)?;
+            model.batches.retain(|bytes| Model::end_of(bytes) <= to);
+            // Until this sync, a crash may bring the records back that were given up.
+            model.acknowledged = bench.sync()?;
+        }
+        18 => {
+            bench.log.write_producer_snapshot(&mut bench.files, bench.log.end(), &[])?;
+        }
+        _ => {
+            bench.log.advance_start(Offset(model.acknowledged.get() / 2));
+            let delete = bench.log.delete_old_segments(&mut bench.files, NOW, model.acknowledged)?;
+            model.start = bench.log.start();
+            for path in delete.into_iter().flat_map(|delete| delete.files) {
+                bench.files.disk().remove_file(&path)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn life(seed: u64) {
+    let mut random = Random(seed);
+    let retention_ms = barnabas_base::DurationMs(-1);
+    let mut bench = Bench::new(LogConfig { retention_ms, ..small_segments() });
+    let mut model = Model { batches: Vec::new(), acknowledged: Offset(0), start: Offset(0) };
+    for _ in 0..4 {
+        for _ in 0..random.below(40) {
+            step(&mut bench, &mut model, &mut random).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        }
+        match random.below(4) {
+            0 => bench.stop().unwrap_or_else(|error| panic!("seed {seed}: {error}")),
+            1 => {}
+            _ => bench.disk.crash(random.below(u64::MAX)),
+        }
+        bench.reopen().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        model.check(&mut bench, seed);
+        // What was read counts as committed from here on, so it is synced before anybody is told.
+        model.acknowledged = bench.sync().unwrap();
+    }
+}
+
+#[test]
+fn what_was_synced_is_there_after_every_crash() {
+    for seed in 0..2_000 {
+        life(seed);
+    }
+}
+
+#[test]
+#[ignore = "a minute: run with --release and --ignored"]
+fn what_was_synced_is_there_after_very_many_crashes() {
+    for seed in 0..200_000 {
+        life(seed);
+    }
+}
+
+#[test]
+fn a_failed_sync_is_not_taken_for_a_success() {
+    for at in 0..12 {
+        let mut bench = Bench::new(small_segments());
+        bench.fill(10, 60);
+        bench.disk.set_faults(crate::Faults { syncs_until_error: Some(at), ..Default::default() });
+        let dirty = bench.log.take_dirty().unwrap();
+        let synced = dirty.files.iter().try_for_each(|file| file.sync());
+        let synced =
+            synced.and_then(|()| dirty.dirs.iter().try_for_each(|dir| bench.files.disk().sync_dir(dir)));
+        if synced.is_ok() {
+            continue;
+        }
+        bench.log.fail();
+        bench.dir.fail();
+        assert_eq!(bench.log.recovery_point(), Offset(0));
+        assert!(matches!(bench.append(batch(10, 1, 1, 0, 0)), Err(StorageError::Failed(_))));
+        assert!(matches!(bench.dir.write_checkpoints(), Err(StorageError::Failed(_))));
+        assert!(matches!(bench.dir.mark_clean(barnabas_base::BrokerEpoch(1)), Err(StorageError::Failed(_))));
+        // Reads go on.
+        assert_eq!(bench.read_all(500).unwrap().len(), 10);
+    }
+}

@@ -1,0 +1,246 @@
+//! Files that are not what was written: flipped, zeroed, truncated, missing.
+
+use super::*;
+
+#[derive(Debug, Clone, Copy)]
+enum Damage {
+    Flip(usize),
+    Zero,
+    Truncate(usize),
+    Missing,
+}
+
+fn damage(bench: &Bench, name: &str, damage: Damage) {
+    let path = bench.path(name);
+    match damage {
+        Damage::Missing => bench.files.disk().remove_file(&path).unwrap(),
+        Damage::Flip(at) => bench.disk.corrupt(&path, |bytes| {
+            let len = bytes.len();
+            bytes[at % len] ^= 1 << (at % 8);
+        }),
+        Damage::Zero => bench.disk.corrupt(&path, |bytes| bytes.fill(0)),
+        Damage::Truncate(by) => {
+            bench.disk.corrupt(&path, |bytes| bytes.truncate(bytes.len().saturating_sub(by)))
+        }
+    }
+}
+
+fn all_damage() -> impl Iterator<Item = Damage> {
+    let truncated = [1, 5, 8, 12, 50].map(Damage::Truncate);
+    let flipped = (0..120).map(|at| Damage::Flip(at * 7));
+    [Damage::Zero, Damage::Missing].into_iter().chain(truncated).chain(flipped)
+}
+
+/// Sixty batches in several segments, stopped or killed.
+fn written(clean: bool) -> (Bench, Vec<Bytes>) {
+    let mut bench = Bench::new(small_segments());
+    bench.fill(60, 40);
+    let batches = bench.read_all(1000).unwrap();
+    bench.sync().unwrap();
+    bench.checkpoint().unwrap();
+    if clean {
+        bench.stop().unwrap();
+    }
+    (bench, batches)
+}
+
+#[test]
+fn damaged_indexes_never_change_what_is_read() {
+    let (bench, _) = written(true);
+    let indexes: Vec<String> = bench.names().into_iter().filter(|name| name.ends_with("index")).collect();
+    for name in &indexes {
+        for how in all_damage() {
+            for clean in [true, false] {
+                let (mut bench, batches) = written(clean);
+                if !clean && bench.disk.contents(&bench.path(name)).is_none_or(|bytes| bytes.is_empty()) {
+                    continue;
+                }
+                if bench.disk.contents(&bench.path(name)).is_some_and(|bytes| !bytes.is_empty()) {
+                    damage(&bench, name, how);
+                }
+                bench.reopen().unwrap_or_else(|error| panic!("{name} {how:?}: {error}"));
+                assert_eq!(bench.log.end(), Offset(60));
+                assert_eq!(bench.read_all(200).unwrap(), batches, "{name} {how:?}");
+                for at in 0..60 {
+                    let found = bench
+                        .log
+                        .offset_for_timestamp(&mut bench.files, TimestampMs(1000 + at), Offset(0))
+                        .unwrap();
+                    assert_eq!(found.map(|found| found.offset), Some(Offset(at)), "{name} {how:?}");
+                    let read = bench.log.read(&mut bench.files, Offset(at), 1, Offset(60), true).unwrap();
+                    assert_eq!(read.records, batches[at as usize], "{name} {how:?}");
+                }
+            }
+        }
+    }
+}
+
+/// Damage to the last segment, where an unclean start looks.
+#[test]
+fn damage_below_the_recovery_point_stops_the_log_and_names_the_place() {
+    for how in all_damage() {
+        let (mut bench, batches) = written(false);
+        let name = format!("{:020}.log", bench.log.active_segment_base().get());
+        let before = bench.disk.contents(&bench.path(&name)).unwrap();
+        damage(&bench, &name, how);
+        let damaged = bench.disk.contents(&bench.path(&name));
+        match bench.reopen() {
+            Err(StorageError::Damaged { file, .. }) => {
+                assert!(file.starts_with(place().dir()), "{file:?}");
+                // Nothing was cut.
+                assert_eq!(bench.disk.contents(&bench.path(&name)), damaged, "{how:?}");
+            }
+            Err(other) => panic!("{how:?}: {other}"),
+            // The leader epoch of a batch lies outside its checksum, and so does its offset, which the batch behind it
+            // vouches for: the last batch has none behind it.
+            Ok(opened) => {
+                assert_eq!(opened.cut, None, "{how:?}");
+                let read = bench.read_all(100).unwrap();
+                let last = batches.len() - 1;
+                let same = read.iter().zip(&batches).enumerate().all(|(at, (read, written))| {
+                    (at == last || read[..12] == written[..12]) && read[16..] == written[16..]
+                });
+                assert!(read.len() == batches.len() && same, "{how:?}");
+                assert_eq!(damaged.map(|bytes| bytes.len()), Some(before.len()));
+            }
+        }
+    }
+}
+
+#[test]
+fn damage_past_the_recovery_point_is_cut_there() {
+    for how in all_damage() {
+        let mut bench = Bench::new(small_segments());
+        bench.fill(20, 40);
+        bench.sync().unwrap();
+        bench.checkpoint().unwrap();
+        bench.fill(20, 40);
+        let batches = bench.read_all(1000).unwrap();
+        let name = format!("{:020}.log", bench.log.active_segment_base().get());
+        damage(&bench, &name, how);
+        let opened = bench.reopen().unwrap_or_else(|error| panic!("{how:?}: {error}"));
+        let read = bench.read_all(100).unwrap();
+        assert!(read.len() >= 20, "{how:?}");
+        if !matches!(how, Damage::Flip(_)) {
+            assert_eq!(read, batches[..read.len()], "{how:?}");
+        }
+        if read.len() < 40 && !matches!(how, Damage::Missing | Damage::Truncate(_)) {
+            let cut = opened.cut.unwrap();
+            assert_eq!(cut.end, Offset(read.len() as i64), "{how:?}");
+            assert!(cut.file.ends_with(&name));
+        }
+        // And it goes on.
+        bench.fill(5, 40);
+        bench.sync().unwrap();
+        bench.checkpoint().unwrap();
+        bench.reopen().unwrap();
+        assert_eq!(bench.read_all(100).unwrap().len(), read.len() + 5);
+    }
+}
+
+#[test]
+fn a_clean_log_that_is_shorter_than_its_checkpoint_stops() {
+    for how in [Damage::Missing, Damage::Truncate(1), Damage::Truncate(50)] {
+        let (mut bench, _) = written(true);
+        let name = format!("{:020}.log", bench.log.active_segment_base().get());
+        damage(&bench, &name, how);
+        let error = bench.reopen().unwrap_err();
+        assert!(matches!(error, StorageError::Damaged { .. }), "{how:?}: {error}");
+    }
+}
+
+#[test]
+fn a_damaged_batch_in_a_sealed_segment_is_not_served() {
+    let (mut bench, batches) = written(true);
+    bench.reopen().unwrap();
+    let path = bench.path("00000000000000000000.log");
+    let size = batches[0].len();
+    for (at, byte) in [(2 * size + 3, 0), (2 * size + 8, 0xff), (2 * size + 16, 9)] {
+        let before = bench.disk.contents(&path).unwrap();
+        bench.disk.corrupt(&path, |bytes| bytes[at] ^= byte | 0x40);
+        let error = bench.read_all(1000).unwrap_err();
+        assert!(matches!(error, StorageError::Damaged { .. }), "{at}: {error}");
+        bench.disk.corrupt(&path, |bytes| *bytes = before);
+    }
+    assert_eq!(bench.read_all(1000).unwrap(), batches);
+}
+
+#[test]
+fn a_tail_of_zeros_is_cut() {
+    for zeros in [1, 11, 12, 60, 61, 800, 5000] {
+        let (mut bench, batches) = written(false);
+        let path = bench.path(&format!("{:020}.log", bench.log.active_segment_base().get()));
+        bench.disk.corrupt(&path, |bytes| bytes.resize(bytes.len() + zeros, 0));
+        let opened = bench.reopen().unwrap();
+        assert_eq!(opened.cut.map(|cut| cut.bytes), Some(zeros as u64));
+        assert_eq!(bench.read_all(100).unwrap(), batches);
+    }
+}
+
+#[test]
+fn epochs_are_found_again_in_the_batches() {
+    for how in [Damage::Zero, Damage::Missing, Damage::Truncate(3), Damage::Flip(0), Damage::Flip(2)] {
+        let mut bench = Bench::new(small_segments());
+        for at in 0..30 {
+            bench.append(batch(at, 1, 40, 1000, (at / 7) as i32)).unwrap();
+        }
+        let epochs = bench.log.epochs().clone();
+        bench.stop().unwrap();
+        damage(&bench, "leader-epoch-checkpoint", how);
+        bench.reopen().unwrap();
+        assert_eq!(bench.log.epochs(), &epochs, "{how:?}");
+    }
+}
+
+#[test]
+fn leftovers_of_interrupted_work_go_in_kafkas_order() {
+    let (mut bench, batches) = written(true);
+    let disk = bench.files.disk().clone();
+    let copy = |from: &str, to: &str| {
+        let bytes = bench.disk.contents(&bench.path(from)).unwrap();
+        disk.open(&bench.path(to), crate::OpenMode::Truncate).unwrap().write_at(0, &[&bytes]).unwrap();
+    };
+    let bases: Vec<i64> = bench
+        .names()
+        .iter()
+        .filter_map(|name| name.strip_suffix(".log").map(|base| base.parse().unwrap()))
+        .collect();
+    let name = |base: i64, suffix: &str| format!("{base:020}{suffix}");
+    // Half deleted, an unfinished compaction with a swap file that came of it, an index without a segment.
+    copy(&name(bases[0], ".log"), &name(5, ".log.deleted"));
+    copy(&name(bases[2], ".log"), &name(bases[2], ".log.cleaned"));
+    copy(&name(bases[3], ".log"), &name(bases[3], ".log.swap"));
+    copy(&name(bases[0], ".index"), &name(7, ".index"));
+    // A finished compaction that was about to take the first segment's place.
+    copy(&name(bases[0], ".log"), &name(bases[0], ".log.swap"));
+    copy(&name(bases[0], ".index"), &name(bases[0], ".index.swap"));
+    let opened = bench.reopen().unwrap();
+    assert!(opened.removed.len() >= 4, "{opened:?}");
+    assert_eq!(bench.read_all(300).unwrap(), batches);
+    for name in bench.names() {
+        assert!(![".deleted", ".cleaned", ".swap"].iter().any(|end| name.ends_with(end)), "{name}");
+    }
+    assert!(!bench.names().contains(&name(7, ".index")));
+}
+
+#[test]
+fn nothing_gives_way_to_a_damaged_swap_file() {
+    let (mut bench, _) = written(true);
+    let log = bench.path("00000000000000000000.log");
+    let swap = bench.path("00000000000000000000.log.swap");
+    let mut bytes = bench.disk.contents(&log).unwrap();
+    bytes[80] ^= 1;
+    let file = bench.files.disk().open(&swap, crate::OpenMode::Truncate).unwrap();
+    file.write_at(0, &[&bytes]).unwrap();
+    let error = bench.reopen().unwrap_err();
+    assert!(matches!(&error, StorageError::Damaged { file, .. } if *file == swap), "{error}");
+    assert!(bench.disk.contents(&log).is_some());
+}
+
+#[test]
+fn a_partition_that_vanished_is_missed() {
+    let (mut bench, _) = written(true);
+    crate::remove_dir(&**bench.files.disk(), &place().dir()).unwrap();
+    let error = bench.reopen().unwrap_err();
+    assert!(matches!(error, StorageError::Damaged { .. }), "{error}");
+}

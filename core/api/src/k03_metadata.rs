@@ -55,9 +55,9 @@ pub fn plan(request: MetadataRequest, version: i16, ctx: &Context<'_>) -> Plan<W
         && (version < 4 || request.allow_auto_topic_creation)
         && !wanted.is_all();
     let mut response = MetadataResponse {
-        brokers: brokers(ctx),
-        cluster_id: Some(Str::from(ctx.cluster_id)),
-        controller_id: ctx.controller_id(),
+        brokers: brokers(version, ctx),
+        cluster_id: (version >= 2).then(|| Str::from(ctx.cluster_id)),
+        controller_id: if version >= 1 { ctx.controller_id() } else { BrokerId::NONE.get() },
         cluster_authorized_operations: authorized_operations::NOT_ASKED,
         ..MetadataResponse::default()
     };
@@ -126,12 +126,12 @@ fn invalid(request: MetadataRequest) -> MetadataResponse {
     }
 }
 
-fn brokers(ctx: &Context<'_>) -> Vec<MetadataResponseBroker> {
+fn brokers(version: i16, ctx: &Context<'_>) -> Vec<MetadataResponseBroker> {
     let of = |node: crate::Node| MetadataResponseBroker {
         node_id: node.id.get(),
         host: node.host,
         port: node.port,
-        rack: node.rack,
+        rack: node.rack.filter(|_| version >= 1),
         ..MetadataResponseBroker::default()
     };
     ctx.alive_nodes().map(of).collect()
@@ -164,7 +164,7 @@ fn add_topics(
                 if let Some(topic) = topics.by_name(name) {
                     response.topics.push(describe(topic, version, ctx));
                 } else {
-                    response.topics.push(unknown(name));
+                    response.topics.push(unknown(name, version));
                     missing.push((*name).clone());
                 }
             }
@@ -173,7 +173,7 @@ fn add_topics(
     missing
 }
 
-fn unknown(name: &Str) -> MetadataResponseTopic {
+fn unknown(name: &Str, version: i16) -> MetadataResponseTopic {
     let code = match check_topic_name(name) {
         Ok(()) => ErrorCode::UnknownTopicOrPartition,
         Err(_) => ErrorCode::InvalidTopicException,
@@ -181,7 +181,7 @@ fn unknown(name: &Str) -> MetadataResponseTopic {
     MetadataResponseTopic {
         error_code: code.code(),
         name: Some(name.clone()),
-        is_internal: is_internal_topic(name),
+        is_internal: version >= 1 && is_internal_topic(name),
         ..MetadataResponseTopic::default()
     }
 }
@@ -191,7 +191,7 @@ fn describe(topic: &Arc<Topic>, version: i16, ctx: &Context<'_>) -> MetadataResp
     MetadataResponseTopic {
         name: Some(Str::from(&topic.name)),
         topic_id: if version >= 10 { topic.id } else { TopicId::ZERO },
-        is_internal: is_internal_topic(&topic.name),
+        is_internal: version >= 1 && is_internal_topic(&topic.name),
         partitions: partitions.collect(),
         ..MetadataResponseTopic::default()
     }

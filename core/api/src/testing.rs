@@ -1,1 +1,158 @@
+//! A small cluster for the tests of this crate, and the check that an answer fits its version.
+//!
+//! Nodes: 1 is this one; 2 is alive; 3 is fenced; 4 is alive and knows only the listener OTHER.
+//! `orders`: partition 0 led here, 1 by node 2, 2 by nobody that is known. `compacted`: one partition, led here.
+//! `__consumer_offsets`: partition 0 led here, 1 by node 2.
 
+use barnabas_base::{BrokerId, LeaderEpoch, Offset, Text, TimestampMs, TopicId, Uuid};
+use barnabas_metadata::config::{BrokerConfig, Properties, StaticConfig};
+use barnabas_metadata::{Delta, Image, Provenance};
+use barnabas_wire::messages::partition_record::PartitionRecord;
+use barnabas_wire::messages::register_broker_record::{BrokerEndpoint, RegisterBrokerRecord};
+use barnabas_wire::messages::{ConfigRecord, FeatureLevelRecord, MetadataRecord, TopicRecord};
+use barnabas_wire::{Message, Reader, Writer};
+
+use crate::{Client, Context};
+
+pub(crate) const ORDERS: TopicId = Uuid([0xa; 16]);
+pub(crate) const COMPACTED: TopicId = Uuid([0xb; 16]);
+pub(crate) const OFFSETS: TopicId = Uuid([0xc; 16]);
+pub(crate) const UNKNOWN: TopicId = Uuid([0xf; 16]);
+pub(crate) const CLUSTER: &str = "the-cluster";
+
+/// What a [`Context`] borrows.
+pub(crate) struct Fixture {
+    pub image: Image,
+    pub config: BrokerConfig,
+    pub client: Client,
+}
+
+impl Fixture {
+    pub(crate) fn new() -> Self {
+        let mut records = vec![feature("metadata.version", 33), feature("group.version", 1)];
+        records.extend([broker(1, false, "PLAINTEXT"), broker(2, false, "PLAINTEXT")]);
+        records.extend([broker(3, true, "PLAINTEXT"), broker(4, false, "OTHER")]);
+        records.extend([topic("orders", ORDERS), topic("compacted", COMPACTED)]);
+        records.extend([partition(ORDERS, 0, 1), partition(ORDERS, 1, 2), partition(ORDERS, 2, -1)]);
+        records.extend([partition(COMPACTED, 0, 1), config(2, "compacted", "cleanup.policy", "compact")]);
+        let mut fixture = Self {
+            image: Image::default(),
+            config: broker_config(&[]),
+            client: Client {
+                listener: Text::from("PLAINTEXT"),
+                client_id: Some(Text::from("a-client")),
+                host: Text::from("/127.0.0.1"),
+                principal: Text::from("User:ANONYMOUS"),
+            },
+        };
+        fixture.add(&records);
+        fixture
+    }
+
+    /// With `__consumer_offsets`.
+    pub(crate) fn with_groups() -> Self {
+        let mut fixture = Self::new();
+        let offsets = topic("__consumer_offsets", OFFSETS);
+        fixture.add(&[offsets, partition(OFFSETS, 0, 1), partition(OFFSETS, 1, 2)]);
+        fixture
+    }
+
+    pub(crate) fn add(&mut self, records: &[MetadataRecord]) {
+        let mut delta = Delta::new(self.image.clone());
+        for record in records {
+            delta.replay(record).unwrap();
+        }
+        delta.advance(Provenance {
+            end: Offset(100),
+            last_epoch: LeaderEpoch(1),
+            last_timestamp: TimestampMs(0),
+        });
+        self.image = delta.apply().0;
+    }
+
+    pub(crate) fn ctx(&self) -> Context<'_> {
+        Context {
+            image: &self.image,
+            config: &self.config,
+            cluster_id: CLUSTER,
+            node: BrokerId(1),
+            client: &self.client,
+            now: TimestampMs(1_000_000),
+        }
+    }
+}
+
+pub(crate) fn broker_config(given: &[(&str, &str)]) -> BrokerConfig {
+    let given: Properties = given.iter().map(|(key, value)| (Text::from(*key), Text::from(*value))).collect();
+    BrokerConfig::new(StaticConfig::check(given).unwrap().0)
+}
+
+pub(crate) fn broker(id: i32, fenced: bool, listener: &str) -> MetadataRecord {
+    let endpoint = BrokerEndpoint {
+        name: listener.into(),
+        host: format!("host-{id}").into(),
+        port: 9092,
+        ..BrokerEndpoint::default()
+    };
+    MetadataRecord::RegisterBroker(RegisterBrokerRecord {
+        broker_id: id,
+        incarnation_id: Uuid([id as u8; 16]),
+        broker_epoch: 10 + i64::from(id),
+        end_points: vec![endpoint],
+        rack: Some("r".into()),
+        fenced,
+        log_dirs: vec![Uuid([0x40 + id as u8; 16])],
+        ..RegisterBrokerRecord::default()
+    })
+}
+
+pub(crate) fn topic(name: &str, topic_id: TopicId) -> MetadataRecord {
+    MetadataRecord::Topic(TopicRecord { name: name.into(), topic_id, ..TopicRecord::default() })
+}
+
+/// Replicas are the leader and node 3; the leader alone is in sync.
+pub(crate) fn partition(topic_id: TopicId, partition_id: i32, leader: i32) -> MetadataRecord {
+    let first = if leader < 0 { 9 } else { leader };
+    MetadataRecord::Partition(PartitionRecord {
+        partition_id,
+        topic_id,
+        replicas: vec![first, 3],
+        isr: vec![first],
+        leader,
+        leader_epoch: 5,
+        partition_epoch: 6,
+        directories: vec![Uuid([0x40 + first as u8; 16]), Uuid([0x43; 16])],
+        ..PartitionRecord::default()
+    })
+}
+
+pub(crate) fn config(kind: i8, resource: &str, name: &str, value: &str) -> MetadataRecord {
+    MetadataRecord::Config(ConfigRecord {
+        resource_type: kind,
+        resource_name: resource.into(),
+        name: name.into(),
+        value: Some(value.into()),
+        ..ConfigRecord::default()
+    })
+}
+
+fn feature(name: &str, feature_level: i16) -> MetadataRecord {
+    let record = FeatureLevelRecord { name: name.into(), feature_level, ..FeatureLevelRecord::default() };
+    MetadataRecord::FeatureLevel(record)
+}
+
+/// The message after a trip over the wire in `version`: it must arrive as it was sent.
+pub(crate) fn carried<M: Message + PartialEq + std::fmt::Debug>(message: M, version: i16) -> M {
+    let mut writer = Writer::new();
+    message.encode(&mut writer, version).unwrap_or_else(|error| panic!("version {version}: {error}"));
+    let mut reader = Reader::new(writer.into_bytes());
+    let read = M::decode(&mut reader, version).unwrap();
+    reader.finish().unwrap();
+    assert_eq!(read, message, "version {version} does not carry all of it");
+    read
+}
+
+/// Every version of a message, from the lowest on.
+pub(crate) fn versions<M: Message>() -> std::ops::RangeInclusive<i16> {
+    M::VERSIONS.min..=M::VERSIONS.max
+}

@@ -1,1 +1,397 @@
+use super::*;
+use crate::testing::{Fixture, ORDERS, UNKNOWN, carried, versions};
+use barnabas_base::{TopicId, Uuid};
+use barnabas_wire::messages::fetch_request::{ForgottenTopic, ReplicaState};
+use barnabas_wire::records::{BatchBuilder, BatchOptions, Compression};
 
+fn topic(name: &str, topic_id: TopicId, partitions: &[i32]) -> FetchTopic {
+    let of = |partition: &i32| FetchPartition {
+        partition: *partition,
+        current_leader_epoch: -1,
+        fetch_offset: 10,
+        last_fetched_epoch: -1,
+        log_start_offset: -1,
+        partition_max_bytes: 1000,
+        ..FetchPartition::default()
+    };
+    FetchTopic {
+        topic: name.into(),
+        topic_id,
+        partitions: partitions.iter().map(of).collect(),
+        ..FetchTopic::default()
+    }
+}
+
+/// Without a session.
+fn request(topics: Vec<FetchTopic>) -> FetchRequest {
+    FetchRequest {
+        replica_id: -1,
+        max_wait_ms: 500,
+        min_bytes: 1,
+        max_bytes: 5000,
+        session_epoch: -1,
+        topics,
+        ..FetchRequest::default()
+    }
+}
+
+fn orders(version: i16, partitions: &[i32]) -> Vec<FetchTopic> {
+    vec![if version >= 13 {
+        topic("", ORDERS, partitions)
+    } else {
+        topic("orders", TopicId::ZERO, partitions)
+    }]
+}
+
+fn in_session(id: i32, epoch: i32, topics: Vec<FetchTopic>) -> FetchRequest {
+    FetchRequest { session_id: id, session_epoch: epoch, ..request(topics) }
+}
+
+fn sessions() -> FetchSessions {
+    FetchSessions::new(10, 0, 1)
+}
+
+fn work(plan: Plan<Work, FetchResponse>) -> Work {
+    match plan {
+        Plan::Work(work) => work,
+        Plan::Answer(response) => panic!("no work: {response:?}"),
+    }
+}
+
+fn read(records: &Bytes, high_watermark: i64) -> Outcome {
+    Outcome::Read(Read {
+        records: records.clone(),
+        high_watermark: Offset(high_watermark),
+        last_stable: Offset(high_watermark),
+        log_start: Offset(3),
+        aborted: None,
+    })
+}
+
+fn batch(codec: Codec) -> Bytes {
+    let options = BatchOptions {
+        base_offset: Offset(10),
+        compression: Compression::of(codec),
+        ..BatchOptions::default()
+    };
+    let mut builder = BatchBuilder::new(options);
+    builder.push(TimestampMs(1), Some(b"k"), Some(b"v"), &[]);
+    builder.build().unwrap()
+}
+
+/// Sends a request through, with every partition giving `outcome`.
+fn fetch(
+    fixture: &Fixture,
+    sessions: &mut FetchSessions,
+    request: FetchRequest,
+    version: i16,
+    outcome: &Outcome,
+) -> FetchResponse {
+    match plan(request, version, sessions, &fixture.ctx()) {
+        Plan::Answer(response) => carried(response, version),
+        Plan::Work(mut work) => {
+            for part in &work.parts {
+                work.pending.set(part.slot, outcome.clone(), &fixture.ctx());
+            }
+            carried(work.pending.respond(sessions, 77, TimestampMs(0)), version)
+        }
+    }
+}
+
+/// Partition and error code of everything in an answer.
+fn said(response: &FetchResponse) -> Vec<(i32, i16)> {
+    let partitions = response.responses.iter().flat_map(|topic| &topic.partitions);
+    partitions.map(|partition| (partition.partition_index, partition.error_code)).collect()
+}
+
+#[test]
+fn every_version_carries_records() {
+    let fixture = Fixture::new();
+    for version in versions::<FetchResponse>() {
+        let outcome = read(&batch(Codec::None), 20);
+        let response = fetch(&fixture, &mut sessions(), request(orders(version, &[0])), version, &outcome);
+        let partition = &response.responses[0].partitions[0];
+        assert_eq!((partition.error_code, partition.high_watermark), (0, 20), "version {version}");
+        assert_eq!(partition.last_stable_offset, if version >= 4 { 20 } else { -1 });
+        assert_eq!(partition.log_start_offset, if version >= 5 { 3 } else { -1 });
+        let magic = match version {
+            0..=1 => 0,
+            2..=3 => 1,
+            _ => 2,
+        };
+        assert_eq!(partition.records.as_ref().unwrap()[16], magic, "version {version}");
+    }
+}
+
+#[test]
+fn the_request_is_read_in_the_words_of_its_version() {
+    let fixture = Fixture::new();
+    let plan_of =
+        |version| work(plan(request(orders(version, &[0])), version, &mut sessions(), &fixture.ctx()));
+    let old = plan_of(2);
+    assert_eq!(old.budget.allow(1000), Allowance { bytes: 1000, at_least_one: false });
+    assert_eq!(old.budget.allow(usize::MAX).bytes, i32::MAX as usize);
+    let new = plan_of(3);
+    assert_eq!(new.budget.allow(usize::MAX), Allowance { bytes: 5000, at_least_one: true });
+    assert_eq!((new.wait, new.bytes_min), (DurationMs(500), 1));
+    assert_eq!(new.reader, Reader::Consumer { read_committed: false });
+    let part = &new.parts[0];
+    assert_eq!((part.from, part.bytes_max, part.leader_epoch), (Offset(10), 1000, None));
+}
+
+#[test]
+fn the_brokers_bound_holds_for_the_whole_answer() {
+    let fixture =
+        Fixture { config: crate::testing::broker_config(&[("fetch.max.bytes", "2000")]), ..Fixture::new() };
+    let greedy = FetchRequest { max_bytes: i32::MAX, min_bytes: i32::MAX, ..request(orders(12, &[0])) };
+    let work = work(plan(greedy, 12, &mut sessions(), &fixture.ctx()));
+    assert_eq!((work.budget.allow(usize::MAX).bytes, work.bytes_min), (2000, 2000));
+}
+
+#[test]
+fn a_budget_is_shared_out_in_order() {
+    let mut budget = Budget::new(100, true);
+    assert_eq!(budget.allow(60), Allowance { bytes: 60, at_least_one: true });
+    budget.take(0);
+    assert_eq!(budget.allow(60), Allowance { bytes: 60, at_least_one: true }, "nothing was taken yet");
+    budget.take(70);
+    assert_eq!(budget.allow(60), Allowance { bytes: 30, at_least_one: false });
+    budget.take(500);
+    assert!(budget.is_spent());
+}
+
+#[test]
+fn followers_say_who_they_are_in_two_ways() {
+    let fixture = Fixture::new();
+    let reader = |request, version| work(plan(request, version, &mut sessions(), &fixture.ctx())).reader;
+    let old = FetchRequest { replica_id: 2, ..request(orders(14, &[0])) };
+    assert_eq!(reader(old, 14), Reader::Follower { id: BrokerId(2), epoch: BrokerEpoch(-1) });
+    let state = ReplicaState { replica_id: 2, replica_epoch: 12, ..ReplicaState::default() };
+    let new = FetchRequest { replica_state: state, ..request(orders(15, &[0])) };
+    assert_eq!(reader(new, 15), Reader::Follower { id: BrokerId(2), epoch: BrokerEpoch(12) });
+    let committed = FetchRequest { isolation_level: 1, ..request(orders(4, &[0])) };
+    assert_eq!(reader(committed, 4), Reader::Consumer { read_committed: true });
+}
+
+#[test]
+fn what_does_not_exist_is_refused_and_waits_for_nothing() {
+    let fixture = Fixture::new();
+    let code = |topics, version| {
+        let work = work(plan(request(topics), version, &mut sessions(), &fixture.ctx()));
+        assert_eq!((work.parts.len(), work.wait), (0, DurationMs(0)));
+        let response = carried(work.pending.respond(&mut sessions(), 1, TimestampMs(0)), version);
+        assert_eq!(response.responses[0].partitions[0].high_watermark, -1);
+        response.responses[0].partitions[0].error_code
+    };
+    assert_eq!(code(vec![topic("nobody", TopicId::ZERO, &[0])], 12), 3);
+    assert_eq!(code(vec![topic("orders", TopicId::ZERO, &[3])], 12), 3);
+    assert_eq!(code(vec![topic("", UNKNOWN, &[0])], 13), 100);
+    assert_eq!(code(vec![topic("", ORDERS, &[3])], 13), 3);
+}
+
+#[test]
+fn a_failed_disk_is_another_leader_to_clients_up_to_version_5() {
+    let fixture = Fixture::new();
+    let code = |version| {
+        let outcome = Outcome::Refused(ErrorCode::KafkaStorageError);
+        said(&fetch(&fixture, &mut sessions(), request(orders(version, &[0])), version, &outcome))[0].1
+    };
+    assert_eq!((code(5), code(6)), (6, 56));
+}
+
+#[test]
+fn the_leader_is_named_from_version_16() {
+    let fixture = Fixture::new();
+    for (version, code) in [
+        (15, ErrorCode::NotLeaderOrFollower),
+        (16, ErrorCode::NotLeaderOrFollower),
+        (16, ErrorCode::FencedLeaderEpoch),
+    ] {
+        let outcome = Outcome::Refused(code);
+        let response = fetch(&fixture, &mut sessions(), request(orders(version, &[1])), version, &outcome);
+        let leader = &response.responses[0].partitions[0].current_leader;
+        let named = version >= 16;
+        assert_eq!((leader.leader_id, leader.leader_epoch), if named { (2, 5) } else { (-1, -1) });
+        assert_eq!(response.node_endpoints.len(), usize::from(named));
+    }
+}
+
+#[test]
+fn zstd_is_for_version_10() {
+    let fixture = Fixture::new();
+    let code = |version| {
+        let outcome = read(&batch(Codec::Zstd), 20);
+        said(&fetch(&fixture, &mut sessions(), request(orders(version, &[0])), version, &outcome))[0].1
+    };
+    assert_eq!([code(0), code(3), code(9), code(10)], [76, 76, 76, 0]);
+}
+
+#[test]
+fn a_diverging_log_and_aborted_transactions_are_told() {
+    let fixture = Fixture::new();
+    let Outcome::Read(mut part) = read(&Bytes::new(), 20) else { unreachable!() };
+    part.aborted = Some(vec![(ProducerId(4), Offset(8))]);
+    let outcome = Outcome::Diverging { epoch: LeaderEpoch(2), end: Offset(6), read: part };
+    let response = fetch(&fixture, &mut sessions(), request(orders(12, &[0])), 12, &outcome);
+    let partition = &response.responses[0].partitions[0];
+    assert_eq!((partition.diverging_epoch.epoch, partition.diverging_epoch.end_offset), (2, 6));
+    assert_eq!(partition.aborted_transactions.as_ref().unwrap()[0].producer_id, 4);
+}
+
+#[test]
+fn an_answer_waits_for_bytes_or_for_something_to_say() {
+    let fixture = Fixture::new();
+    let mut work = work(plan(request(orders(12, &[0, 1])), 12, &mut sessions(), &fixture.ctx()));
+    assert!(!work.pending.is_enough(1) && work.pending.is_enough(0));
+    work.pending.set(work.parts[0].slot, read(&Bytes::from_static(b"abc"), 1), &fixture.ctx());
+    assert!(work.pending.is_enough(3) && !work.pending.is_enough(4));
+    work.pending.set(work.parts[0].slot, read(&Bytes::new(), 1), &fixture.ctx());
+    assert!(!work.pending.is_enough(1), "read anew, and nothing came of it");
+    work.pending.set(work.parts[1].slot, Outcome::Refused(ErrorCode::OffsetOutOfRange), &fixture.ctx());
+    assert!(work.pending.is_enough(1000));
+}
+
+#[test]
+fn a_session_answers_only_what_is_new() {
+    let fixture = Fixture::new();
+    let mut sessions = sessions();
+    let quiet = read(&Bytes::new(), 20);
+    let first = fetch(&fixture, &mut sessions, in_session(0, 0, orders(12, &[0, 1])), 12, &quiet);
+    assert_eq!(said(&first), [(0, 0), (1, 0)]);
+    let id = first.session_id;
+    assert!(id > 0);
+    let second = fetch(&fixture, &mut sessions, in_session(id, 1, vec![]), 12, &quiet);
+    assert_eq!((second.session_id, said(&second)), (id, vec![]));
+    let third = fetch(&fixture, &mut sessions, in_session(id, 2, vec![]), 12, &read(&Bytes::new(), 21));
+    assert_eq!(said(&third), [(0, 0), (1, 0)], "the high watermark has moved");
+    let failed = Outcome::Refused(ErrorCode::OffsetOutOfRange);
+    let fourth = fetch(&fixture, &mut sessions, in_session(id, 3, vec![]), 12, &failed);
+    assert_eq!(said(&fourth), [(0, 1), (1, 1)]);
+    let fifth = fetch(&fixture, &mut sessions, in_session(id, 4, vec![]), 12, &read(&Bytes::new(), 21));
+    assert_eq!(said(&fifth), [(0, 0), (1, 0)], "after an error everything is news");
+}
+
+#[test]
+fn partitions_take_turns() {
+    let fixture = Fixture::new();
+    let mut sessions = sessions();
+    let quiet = read(&Bytes::new(), 20);
+    let id = fetch(&fixture, &mut sessions, in_session(0, 0, orders(12, &[0, 1, 2])), 12, &quiet).session_id;
+    let mut second = work(plan(in_session(id, 1, vec![]), 12, &mut sessions, &fixture.ctx()));
+    let slots: Vec<Slot> = second.parts.iter().map(|part| part.slot).collect();
+    second.pending.set(slots[0], read(&batch(Codec::None), 20), &fixture.ctx());
+    second.pending.set(slots[1], quiet.clone(), &fixture.ctx());
+    second.pending.set(slots[2], quiet.clone(), &fixture.ctx());
+    assert_eq!(said(&second.pending.respond(&mut sessions, 0, TimestampMs(0))), [(0, 0)]);
+    let third = work(plan(in_session(id, 2, vec![]), 12, &mut sessions, &fixture.ctx()));
+    let order: Vec<i32> = third.parts.iter().map(|part| part.partition.get()).collect();
+    assert_eq!(order, [1, 2, 0], "who got data comes last");
+}
+
+#[test]
+fn a_session_can_be_changed_and_emptied() {
+    let fixture = Fixture::new();
+    let mut sessions = sessions();
+    let quiet = read(&Bytes::new(), 20);
+    let id = fetch(&fixture, &mut sessions, in_session(0, 0, orders(12, &[0])), 12, &quiet).session_id;
+    let added = fetch(&fixture, &mut sessions, in_session(id, 1, orders(12, &[1])), 12, &quiet);
+    assert_eq!(said(&added), [(1, 0)], "what is new to the session is news");
+    assert_eq!(sessions.partition_count(), 2);
+    let forgotten = |partitions: &[i32]| ForgottenTopic {
+        topic: "orders".into(),
+        partitions: partitions.to_vec(),
+        ..ForgottenTopic::default()
+    };
+    let less = FetchRequest { forgotten_topics_data: vec![forgotten(&[0])], ..in_session(id, 2, vec![]) };
+    fetch(&fixture, &mut sessions, less, 12, &quiet);
+    assert_eq!((sessions.len(), sessions.partition_count()), (1, 1));
+    let empty = FetchRequest { forgotten_topics_data: vec![forgotten(&[1])], ..in_session(id, 3, vec![]) };
+    let response = fetch(&fixture, &mut sessions, empty, 12, &quiet);
+    assert_eq!((response.session_id, sessions.len(), sessions.partition_count()), (0, 0, 0));
+}
+
+#[test]
+fn a_session_that_is_not_there_or_elsewhere_is_refused() {
+    let fixture = Fixture::new();
+    let mut sessions = sessions();
+    let quiet = read(&Bytes::new(), 20);
+    let id = fetch(&fixture, &mut sessions, in_session(0, 0, orders(12, &[0])), 12, &quiet).session_id;
+    let mut code = |request, version| fetch(&fixture, &mut sessions, request, version, &quiet).error_code;
+    assert_eq!(code(in_session(id + 1, 1, vec![]), 12), 70);
+    assert_eq!(code(in_session(id, 2, vec![]), 12), 71);
+    assert_eq!(code(in_session(id, 1, vec![]), 13), 106, "by name and by id do not mix");
+    assert_eq!(code(in_session(id, 1, vec![]), 12), 0);
+    assert_eq!(code(in_session(id, -1, orders(12, &[0])), 12), 0, "ends the session");
+    assert_eq!(code(in_session(id, 2, vec![]), 12), 70);
+}
+
+#[test]
+fn an_answer_that_was_overtaken_is_refused() {
+    let fixture = Fixture::new();
+    let mut sessions = sessions();
+    let quiet = read(&Bytes::new(), 20);
+    let id = fetch(&fixture, &mut sessions, in_session(0, 0, orders(12, &[0])), 12, &quiet).session_id;
+    let slow = work(plan(in_session(id, 1, vec![]), 12, &mut sessions, &fixture.ctx()));
+    let _fast = work(plan(in_session(id, 2, vec![]), 12, &mut sessions, &fixture.ctx()));
+    let response = slow.pending.respond(&mut sessions, 0, TimestampMs(0));
+    assert_eq!((response.error_code, response.responses.len()), (71, 0));
+}
+
+#[test]
+fn epochs_run_on_past_the_largest() {
+    use sessions::next_epoch;
+    assert_eq!([next_epoch(0), next_epoch(5), next_epoch(i32::MAX), next_epoch(-1)], [1, 6, 1, -1]);
+}
+
+/// Makes a session at `now` and says whether there was room.
+fn make(
+    sessions: &mut FetchSessions,
+    is_follower: bool,
+    partitions: i32,
+    draw: u32,
+    now: i64,
+) -> Option<i32> {
+    let wanted: Vec<_> = (0..partitions)
+        .map(|partition| {
+            let key = TopicKey { name: "t".into(), id: Uuid::ZERO };
+            (Wanted { topic: key, data: FetchPartition { partition, ..FetchPartition::default() } }, 0, 0)
+        })
+        .collect();
+    let id = sessions.create(wanted.into_iter(), is_follower, false, draw, TimestampMs(now));
+    (id > 0).then_some(id)
+}
+
+#[test]
+fn who_may_take_whose_place() {
+    let mut sessions = FetchSessions::new(2, 0, 1);
+    assert!(make(&mut sessions, false, 5, 1, 0).is_some());
+    assert!(make(&mut sessions, false, 9, 2, 0).is_some());
+    assert_eq!(make(&mut sessions, false, 100, 3, 1_000), None, "both are young");
+    assert!(make(&mut sessions, true, 1, 4, 1_000).is_some(), "a follower takes a consumer's place");
+    assert_eq!((sessions.len(), sessions.partition_count(), sessions.evictions()), (2, 10, 1));
+    assert!(
+        make(&mut sessions, false, 1, 5, 200_000).is_some(),
+        "nobody has used the others for two minutes"
+    );
+    assert_eq!(FetchSessions::new(0, 0, 1).len(), 0);
+    assert_eq!(make(&mut FetchSessions::new(0, 0, 1), false, 1, 1, 0), None);
+}
+
+#[test]
+fn partitions_in_sessions_are_bounded() {
+    let mut sessions = FetchSessions::new(2, 0, 1);
+    assert!(make(&mut sessions, false, 2 * PARTITIONS_PER_SLOT as i32, 1, 0).is_some());
+    assert_eq!(make(&mut sessions, false, 1, 2, 0), None);
+}
+
+#[test]
+fn ids_say_whose_session_it_is() {
+    for owner in 0..4 {
+        let mut sessions = FetchSessions::new(100, owner, 4);
+        for draw in [0, 1, u32::MAX, 7, 7, 7] {
+            let id = make(&mut sessions, false, 1, draw, 0).unwrap();
+            assert_eq!(id % 4, i32::from(owner));
+        }
+        assert_eq!(sessions.len(), 6);
+    }
+}

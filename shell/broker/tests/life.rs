@@ -1,0 +1,151 @@
+//! How a node begins and ends: refusals at the start, one process per directory, formatting, signals.
+
+mod harness;
+
+use harness::{TempDir, TestNode, binary};
+use std::process::Output;
+
+fn run(arguments: &[&str]) -> Output {
+    binary().args(arguments).output().expect("runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_second_instance_on_the_same_directory_is_refused() {
+    let mut node = TestNode::start();
+    let second = binary()
+        .args(["server", "--override", "listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"])
+        .args(["--override", &format!("log.dirs={}", node.data().display())])
+        .output()
+        .expect("runs");
+    assert!(!second.status.success());
+    let said = text(&second.stderr);
+    assert!(said.contains("in use by another process") && said.contains("log.dirs"), "{said}");
+    assert!(node.stop().success());
+}
+
+#[test]
+fn a_port_in_use_is_refused_by_name() {
+    let mut node = TestNode::start();
+    let other = TempDir::new();
+    let second = binary()
+        .args(["server", "--override"])
+        .arg(format!("listeners=PLAINTEXT://127.0.0.1:{},CONTROLLER://127.0.0.1:0", node.port))
+        .args(["--override", &format!("log.dirs={}", other.path().join("data").display())])
+        .output()
+        .expect("runs");
+    assert!(!second.status.success());
+    assert!(text(&second.stderr).contains("listeners"), "{}", text(&second.stderr));
+    assert!(node.stop().success());
+}
+
+#[test]
+fn settings_that_cannot_be_stop_the_start_with_key_and_example() {
+    for (setting, expected) in [
+        ("node.id=x", "node.id: 'x'"),
+        ("process.roles=broker", "process.roles: "),
+        ("listeners=SSL://:1,CONTROLLER://:2", "listeners: SSL asks for SSL"),
+        ("num.partitions=0", "num.partitions"),
+        ("log.ack.durability=maybe", "log.ack.durability"),
+    ] {
+        let directory = TempDir::new();
+        let data = format!("log.dirs={}", directory.path().join("data").display());
+        let output = run(&["server", "--override", &data, "--override", setting]);
+        let said = text(&output.stderr);
+        assert!(!output.status.success() && said.contains(expected), "{setting}: {said}");
+        assert!(!directory.path().join("data").exists(), "nothing was touched");
+    }
+}
+
+#[test]
+fn an_unknown_key_is_warned_of_with_the_nearest_known_one() {
+    let mut node = TestNode::start_with(&["log.retention.hour=1"]);
+    assert!(node.stop_expecting_trouble().success());
+    let log = node.log();
+    assert!(log.contains("WARN") && log.contains("log.retention.hours"), "{log}");
+}
+
+#[test]
+fn a_formatted_directory_is_served_and_an_unformatted_one_is_not() {
+    let directory = TempDir::new();
+    let file = directory.path().join("server.properties");
+    let data = directory.path().join("data");
+    let port = std::net::TcpListener::bind("127.0.0.1:0").expect("binds").local_addr().expect("bound").port();
+    let properties = format!(
+        "process.roles=broker,controller\nnode.id=7\ncontroller.listener.names=CONTROLLER\n\
+         listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:0\nlog.dirs={}\n",
+        data.display()
+    );
+    std::fs::write(&file, properties).expect("writes");
+    let file = file.to_str().expect("text");
+    let refused = run(&["server", file]);
+    assert!(!refused.status.success());
+    assert!(text(&refused.stderr).contains("storage format"), "{}", text(&refused.stderr));
+
+    let id = text(&run(&["storage", "random-uuid"]).stdout);
+    let id = id.trim();
+    assert_eq!(id.len(), 22);
+    let none = run(&["storage", "format", "-t", id, "-c", file]);
+    assert!(!none.status.success(), "the quorum's voters must be said");
+    let formatted = run(&["storage", "format", "-t", id, "-c", file, "--standalone"]);
+    assert!(formatted.status.success(), "{}", text(&formatted.stderr));
+    assert!(text(&formatted.stdout).contains("metadata.version 4.4-IV2"), "{}", text(&formatted.stdout));
+    let again = run(&["storage", "format", "-t", id, "-c", file, "--standalone"]);
+    assert!(!again.status.success());
+    let ignored = run(&["storage", "format", "-t", id, "-c", file, "--standalone", "--ignore-formatted"]);
+    assert!(ignored.status.success(), "{}", text(&ignored.stderr));
+    let info = text(&run(&["storage", "info", "-c", file]).stdout);
+    assert!(info.contains(&format!("cluster.id={id}")) && info.contains("node.id=7"), "{info}");
+
+    let mut child =
+        binary().args(["server", file]).stderr(std::process::Stdio::null()).spawn().expect("starts");
+    let started = std::time::Instant::now();
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(started.elapsed() < std::time::Duration::from_secs(10));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    child.kill().expect("killed");
+    child.wait().expect("reaped");
+}
+
+#[test]
+fn flags_of_later_versions_are_refused_by_name() {
+    let directory = TempDir::new();
+    let file = directory.path().join("server.properties");
+    std::fs::write(&file, "process.roles=broker,controller\nnode.id=1\ncontroller.listener.names=C\nlisteners=PLAINTEXT://:1,C://:2\n")
+        .expect("writes");
+    let file = file.to_str().expect("text");
+    let id = "AAAAAAAAAAAAAAAAAAAAZg";
+    for flag in ["--add-scram", "--initial-controllers"] {
+        let output = run(&["storage", "format", "-t", id, "-c", file, flag, "x"]);
+        assert!(!output.status.success());
+        assert!(
+            text(&output.stderr).contains(&format!("{flag} is not available yet")),
+            "{}",
+            text(&output.stderr)
+        );
+    }
+}
+
+#[test]
+fn every_key_is_explained() {
+    let output = run(&["config", "explain", "--all"]);
+    assert!(output.status.success());
+    let table = text(&output.stdout);
+    assert!(table.lines().count() > 300, "{}", table.lines().count());
+    for word in ["applied", "emulated", "ignored", "not available"] {
+        assert!(table.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn an_idle_node_is_small_and_a_signal_ends_it() {
+    let mut node = TestNode::start();
+    let bytes = node.rss_bytes();
+    assert!(bytes < 60 << 20, "{bytes} bytes in a debug build");
+    assert!(node.stop().success());
+    assert!(node.data().join(".kafka_cleanshutdown").exists());
+}

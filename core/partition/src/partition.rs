@@ -213,9 +213,10 @@ impl Partition {
         }
     }
 
-    /// Takes a batch that lies in the log since the snapshot into account: its header, and its marker if it is one.
-    pub fn replay(&mut self, base: Offset, batch: &BatchInfo) {
-        self.note(base, batch);
+    /// Takes a batch that lies in the log since the snapshot into account: its header, and its marker if it is one. An aborted
+    /// transaction comes back, for a transaction index that is made anew.
+    pub fn replay(&mut self, base: Offset, batch: &BatchInfo) -> Option<AbortedTxn> {
+        self.note(base, batch)
     }
 
     /// Sets where the log stands; all of it is on disk. Role and epoch stay: a new partition follows nobody until it is told.

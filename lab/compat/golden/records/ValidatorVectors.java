@@ -1,7 +1,7 @@
 // What Apache Kafka's LogValidator makes of random batches and old message sets: taken (and as what), or refused (with which
 // code, naming which records).
 //
-//   java -cp <kafka-clients, kafka-storage, kafka-server-common 4.4.0 and the compression jars> ValidatorVectors.java > verdicts.txt
+//   java -cp <kafka-clients, kafka-storage, kafka-server-common 4.4.0 and the compression jars> ValidatorVectors.java [SEED] > verdicts.txt
 //
 // Each case is a line `case <rules as key=value> <hex>`, then `refused <code> <indexes>` or `taken <header>` and a line per record
 // as in RecordVectors.java. Rules: `type` and `target` are the topic's timestamp type and compression, `before` and `after`
@@ -39,13 +39,14 @@ import org.apache.kafka.storage.internals.log.RecordValidationException;
 
 public class ValidatorVectors {
     static final long NOW = 1_700_000_000_000L;
-    static final Random random = new Random(44);
+    static Random random = new Random(44);
     // Coordinators do not lie about what they built; clients may.
     static AppendOrigin origin;
     static final Time TIME = (Time) Proxy.newProxyInstance(Time.class.getClassLoader(), new Class<?>[] {Time.class},
         (self, method, args) -> method.getName().equals("milliseconds") ? NOW : 0L);
 
     public static void main(String[] args) throws Exception {
+        if (args.length > 0) random = new Random(Long.parseLong(args[0]));
         for (int i = 0; i < 600; i++) one();
     }
 

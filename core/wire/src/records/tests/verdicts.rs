@@ -108,7 +108,7 @@ fn by_the_header_alone_we_judge_the_same_where_it_tells_the_truth() {
             continue;
         }
         // What differs: a count or a newest timestamp that was believed.
-        let header = BatchHeader::parse(&case.bytes).unwrap();
+        let header = BatchHeader::parse(&case.bytes).expect(case.said);
         let Ok(records) = Batch::new(case.bytes.clone()).and_then(|batch| batch.records()) else { continue };
         let read: Vec<_> = records.iter().collect();
         let newest = read.iter().flatten().map(|record| record.timestamp).max();

@@ -16,9 +16,14 @@ pub(super) fn convert(records: Bytes, rules: &Rules) -> Result<Validated, Refusa
     let compression = rules.compression.unwrap_or(Compression::of(source));
     let options = BatchOptions { compression, append_time: append_time(rules), ..BatchOptions::default() };
     let mut builder = BatchBuilder::new(options);
+    let mut first_magic = None;
     for entry in entries(records) {
-        let Entry::Message(bytes) = entry.map_err(|error| Refusal::corrupt(&error))? else {
-            return Err(Refusal::invalid("a batch of another magic follows"));
+        let entry = entry.map_err(|error| Refusal::corrupt(&error))?;
+        if *first_magic.get_or_insert(magic_of(&entry)) != magic_of(&entry) {
+            return Err(Refusal::invalid("messages of different magic for one partition"));
+        }
+        let Entry::Message(bytes) = entry else {
+            return Err(Refusal::invalid("a batch among messages of an older format"));
         };
         let message = Message::parse(bytes).map_err(|error| Refusal::corrupt(&error))?;
         convert_one(&message, &mut builder, rules)?;
@@ -26,15 +31,12 @@ pub(super) fn convert(records: Bytes, rules: &Rules) -> Result<Validated, Refusa
     finish(builder)
 }
 
-/// All of one magic, and a compressed set alone. The codec that came last comes back.
+/// A compressed set comes alone. The codec that came last comes back.
 fn check_wrappers(records: &Bytes) -> Result<Codec, Refusal> {
     let mut source = Codec::None;
     let mut count = 0;
-    let mut first_magic = None;
-    let mut one_magic = true;
     for entry in entries(records.clone()) {
         let entry = entry.map_err(|error| Refusal::corrupt(&error))?;
-        one_magic &= *first_magic.get_or_insert(magic_of(&entry)) == magic_of(&entry);
         count += 1;
         let codec = match &entry {
             Entry::Batch(batch) => batch.header().attributes.codec(),
@@ -48,11 +50,7 @@ fn check_wrappers(records: &Bytes) -> Result<Codec, Refusal> {
     if source != Codec::None && count > 1 {
         return Err(Refusal::invalid("a compressed message set must come alone"));
     }
-    if one_magic {
-        Ok(source)
-    } else {
-        Err(Refusal::invalid("messages of different magic for one partition"))
-    }
+    Ok(source)
 }
 
 /// Adds the messages of one wrapper, or one plain message. Record errors count from the wrapper's first message.

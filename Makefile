@@ -26,6 +26,7 @@ fuzz: ## ten minutes of hostile bytes (SECONDS_EACH=… to change)
 
 golden: ## compare the codec with Apache's own classes, both ways
 	@lab/compat/golden/run
+	@lab/compat/golden/records/run
 
 bench-node: ## size, start and cost of one node beside Apache Kafka
 	@$(CARGO) build --release --locked -p barnabas

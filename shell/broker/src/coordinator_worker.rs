@@ -30,6 +30,10 @@ use tokio::sync::oneshot;
 /// Requests that wait for one shard to be loaded; more are told to come back.
 const WAITING_MAX: usize = 10_000;
 
+/// How long the partition may take to say what became of a batch. The shard itself answers its clients in time
+/// (`offsets.commit.timeout.ms`); to call a batch lost that is in the log would set the shard apart from its log.
+const UNTIL_DECIDED: DurationMs = DurationMs(365 * 24 * 3_600_000);
+
 /// The coordinators of one worker. See the file's header.
 #[derive(Debug)]
 pub struct CoordinatorWorker {
@@ -175,12 +179,11 @@ impl CoordinatorWorker {
         let (reply, answer) = oneshot::channel();
         let opened: Opened = partitions.open_ticket(reply);
         let item = AppendItem { slot: 0, partition: key, origin: Origin::Coordinator, batch: ready };
-        let timeout = DurationMs(self.node.config.load().long("offsets.commit.timeout.ms"));
         let append = Append {
             origin: Origin::Coordinator,
             acks: Acks::All,
             ticket: partitions.ticket(opened),
-            deadline: self.node.clock.monotonic().plus(timeout),
+            deadline: self.node.clock.monotonic().plus(UNTIL_DECIDED),
             leader_epoch: None,
             verified: true,
         };

@@ -86,7 +86,7 @@ impl Disk for LinuxDisk {
             Ok(stat) => Ok(Some(FileStat {
                 is_dir: FileType::from_raw_mode(stat.st_mode) == FileType::Directory,
                 len: stat.st_size as u64,
-                modified: TimestampMs(stat.st_mtime as i64 * 1000 + stat.st_mtime_nsec as i64 / 1_000_000),
+                modified: TimestampMs(stat.st_mtime * 1000 + stat.st_mtime_nsec as i64 / 1_000_000),
             })),
             Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(failed("look at", path)(error)),

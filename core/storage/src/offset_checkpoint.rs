@@ -20,7 +20,11 @@ pub(crate) fn render(offsets: &Map<TopicPartition, Offset>) -> String {
     )
 }
 
+/// Kafka makes these files empty before it first writes them.
 pub(crate) fn parse(text: &[u8]) -> Result<Map<TopicPartition, Offset>, String> {
+    if text.is_empty() {
+        return Ok(Map::default());
+    }
     let entries = checkpoint_text::parse(text, |line| {
         let mut fields = line.split_whitespace();
         let (topic, partition, offset) = (fields.next()?, fields.next()?, fields.next()?);

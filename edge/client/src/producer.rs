@@ -203,7 +203,11 @@ impl<'a> Producer<'a> {
 }
 
 async fn new_identity(cluster: &mut Cluster) -> Result<Identity, ClientError> {
-    let request = InitProducerIdRequest { transaction_timeout_ms: i32::MAX, ..Default::default() };
+    let request = InitProducerIdRequest {
+        transactional_id: None,
+        transaction_timeout_ms: i32::MAX,
+        ..Default::default()
+    };
     let tries = cluster.tries("getting a producer id");
     loop {
         let asked = cluster.ask_any(&request).await;

@@ -72,7 +72,7 @@ impl<'a> Admin<'a> {
         let request = CreateTopicsRequest { topics: vec![wanted], timeout_ms: 30_000, ..Default::default() };
         let tries = self.cluster.tries(format!("creating topic {}", topic.name));
         loop {
-            let asked = self.cluster.ask_controller(&request).await;
+            let asked = self.cluster.ask_controller(|_| request.clone()).await;
             let done = asked.and_then(|answer| match answer.topics.first() {
                 Some(told) => {
                     check(format!("topic {}", topic.name), told.error_code, told.error_message.as_deref())
@@ -90,13 +90,13 @@ impl<'a> Admin<'a> {
     /// The cluster's refusal, `UNKNOWN_TOPIC_OR_PARTITION` for instance.
     pub async fn delete_topic(&mut self, name: &str) -> Result<(), ClientError> {
         let state = DeleteTopicState { name: Some(name.into()), ..Default::default() };
-        let request = DeleteTopicsRequest {
-            topics: vec![state],
+        let request = |version: i16| DeleteTopicsRequest {
+            topics: if version >= 6 { vec![state.clone()] } else { Vec::new() },
             topic_names: vec![name.into()],
             timeout_ms: 30_000,
             ..Default::default()
         };
-        let answer = self.cluster.ask_controller(&request).await?;
+        let answer = self.cluster.ask_controller(request).await?;
         let told = answer.responses.first();
         let told = told.ok_or_else(|| ClientError::Invalid("the answer names no topic".to_owned()))?;
         self.cluster.forget(name);
@@ -112,7 +112,7 @@ impl<'a> Admin<'a> {
             CreatePartitionsTopic { name: name.into(), count, assignments: None, ..Default::default() };
         let request =
             CreatePartitionsRequest { topics: vec![topic], timeout_ms: 30_000, ..Default::default() };
-        let answer = self.cluster.ask_controller(&request).await?;
+        let answer = self.cluster.ask_controller(|_| request.clone()).await?;
         let told = answer.results.first();
         let told = told.ok_or_else(|| ClientError::Invalid("the answer names no topic".to_owned()))?;
         self.cluster.forget(name);

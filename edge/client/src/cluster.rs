@@ -123,14 +123,25 @@ impl Cluster {
     ///
     /// # Errors
     /// What the last node that was tried ended with.
-    pub async fn ask_any<R: Request>(&mut self, request: &R) -> Result<R::Response, ClientError> {
+    pub async fn ask_any<R: Request + Clone>(&mut self, request: &R) -> Result<R::Response, ClientError> {
+        self.ask_any_with(|_| request.clone()).await
+    }
+
+    /// [`Self::ask_any`] for a request that looks different from version to version.
+    ///
+    /// # Errors
+    /// As [`Self::ask_any`].
+    pub async fn ask_any_with<R: Request>(
+        &mut self,
+        make: impl Fn(i16) -> R,
+    ) -> Result<R::Response, ClientError> {
         let bootstrap = self.config.bootstrap.split(',').map(|address| address.trim().to_owned());
         let mut candidates: Vec<String> = self.connections.keys().cloned().collect();
         candidates.extend(self.addresses.values().cloned());
         candidates.extend(bootstrap.filter(|address| !address.is_empty()));
         let mut last = ClientError::Invalid("--bootstrap-server names no address".to_owned());
         for address in candidates {
-            match self.call(&address, request).await {
+            match self.call(&address, &make).await {
                 Ok(answer) => return Ok(answer),
                 Err(error @ (ClientError::Unreachable { .. } | ClientError::Lost { .. })) => last = error,
                 Err(error) => return Err(error),
@@ -140,8 +151,12 @@ impl Cluster {
     }
 
     /// Sends `request` to the node at `address`, over the connection that is there or a new one.
-    async fn call<R: Request>(&mut self, address: &str, request: &R) -> Result<R::Response, ClientError> {
-        let answer = self.connection(address).await?.call(request).await;
+    async fn call<R: Request>(
+        &mut self,
+        address: &str,
+        make: impl Fn(i16) -> R,
+    ) -> Result<R::Response, ClientError> {
+        let answer = self.connection(address).await?.call_with(make).await;
         if matches!(answer, Err(ClientError::Lost { .. } | ClientError::Garbled { .. })) {
             self.connections.remove(address);
         }
@@ -161,9 +176,25 @@ impl Cluster {
     ///
     /// # Errors
     /// The node is unknown, or what the call ended with.
-    pub async fn ask<R: Request>(&mut self, node: BrokerId, request: &R) -> Result<R::Response, ClientError> {
+    pub async fn ask<R: Request + Clone>(
+        &mut self,
+        node: BrokerId,
+        request: &R,
+    ) -> Result<R::Response, ClientError> {
+        self.ask_with(node, |_| request.clone()).await
+    }
+
+    /// [`Self::ask`] for a request that looks different from version to version.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub async fn ask_with<R: Request>(
+        &mut self,
+        node: BrokerId,
+        make: impl Fn(i16) -> R,
+    ) -> Result<R::Response, ClientError> {
         let address = self.address_of(node)?.to_owned();
-        self.call(&address, request).await
+        self.call(&address, make).await
     }
 
     /// Sends a request that nobody answers.
@@ -201,11 +232,14 @@ impl Cluster {
     ///
     /// # Errors
     /// As [`Self::ask`].
-    pub async fn ask_controller<R: Request>(&mut self, request: &R) -> Result<R::Response, ClientError> {
+    pub async fn ask_controller<R: Request>(
+        &mut self,
+        make: impl Fn(i16) -> R,
+    ) -> Result<R::Response, ClientError> {
         if self.controller == BrokerId::NONE {
             self.refresh(Some(&[]), false).await?;
         }
-        self.ask(self.controller, request).await
+        self.ask_with(self.controller, make).await
     }
 
     fn address_of(&self, node: BrokerId) -> Result<&str, ClientError> {
@@ -265,14 +299,12 @@ impl Cluster {
     /// # Errors
     /// `COORDINATOR_NOT_AVAILABLE` while there is none.
     pub async fn group_coordinator(&mut self, group: &str) -> Result<BrokerId, ClientError> {
-        let request = FindCoordinatorRequest {
-            key: group.into(),
-            key_type: 0,
-            coordinator_keys: vec![group.into()],
-            ..Default::default()
+        // Up to version 3 one key is asked for and the answer is in the message itself, from 4 on there are lists.
+        let request = |version: i16| match version {
+            ..=3 => FindCoordinatorRequest { key: group.into(), ..Default::default() },
+            _ => FindCoordinatorRequest { coordinator_keys: vec![group.into()], ..Default::default() },
         };
-        let answer = self.ask_any(&request).await?;
-        // Up to version 3 the answer is in the message itself, from 4 on in a list.
+        let answer = self.ask_any_with(request).await?;
         let (code, node, host, port) = match answer.coordinators.first() {
             Some(found) => (found.error_code, found.node_id, &found.host, found.port),
             None => (answer.error_code, answer.node_id, &answer.host, answer.port),

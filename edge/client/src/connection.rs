@@ -86,6 +86,18 @@ impl Connection {
         self.call_at(request, version).await
     }
 
+    /// The same for a request that looks different from version to version.
+    ///
+    /// # Errors
+    /// As [`Self::call`].
+    pub async fn call_with<R: Request>(
+        &mut self,
+        make: impl Fn(i16) -> R,
+    ) -> Result<R::Response, ClientError> {
+        let version = self.version_for::<R>()?;
+        self.call_at(&make(version), version).await
+    }
+
     /// The version that [`Self::call`] would use.
     ///
     /// # Errors

@@ -214,19 +214,25 @@ impl Group {
             ..Default::default()
         };
         let group = self.config.group.as_str();
-        let request = OffsetFetchRequest {
-            group_id: group.into(),
-            topics: Some(vec![single]),
-            groups: vec![OffsetFetchRequestGroup {
+        // Up to version 7 one group is asked about, from 8 on there is a list.
+        let request = |version: i16| match version {
+            ..=7 => OffsetFetchRequest {
                 group_id: group.into(),
-                topics: Some(vec![topic]),
+                topics: Some(vec![single.clone()]),
                 ..Default::default()
-            }],
-            ..Default::default()
+            },
+            _ => OffsetFetchRequest {
+                groups: vec![OffsetFetchRequestGroup {
+                    group_id: group.into(),
+                    topics: Some(vec![topic.clone()]),
+                    ..Default::default()
+                }],
+                ..Default::default()
+            },
         };
         let tries = cluster.tries(self.what("reading offsets"));
         let answer = loop {
-            let asked = cluster.ask(self.coordinator, &request).await;
+            let asked = cluster.ask_with(self.coordinator, request).await;
             let code = |answer: &barnabas_wire::messages::OffsetFetchResponse| {
                 answer.groups.first().map_or(answer.error_code, |group| group.error_code)
             };
@@ -321,13 +327,21 @@ impl Group {
     /// # Errors
     /// The coordinator does not answer; the session's end removes the member all the same.
     pub async fn leave(&mut self, cluster: &mut Cluster) -> Result<(), ClientError> {
-        let request = LeaveGroupRequest {
-            group_id: self.config.group.as_str().into(),
-            member_id: self.member.clone(),
-            members: vec![MemberIdentity { member_id: self.member.clone(), ..Default::default() }],
-            ..Default::default()
+        let member = MemberIdentity { member_id: self.member.clone(), ..Default::default() };
+        let group_id: Str = self.config.group.as_str().into();
+        let request = |version: i16| match version {
+            ..=2 => LeaveGroupRequest {
+                group_id: group_id.clone(),
+                member_id: self.member.clone(),
+                ..Default::default()
+            },
+            _ => LeaveGroupRequest {
+                group_id: group_id.clone(),
+                members: vec![member.clone()],
+                ..Default::default()
+            },
         };
-        let answer = cluster.ask(self.coordinator, &request).await?;
+        let answer = cluster.ask_with(self.coordinator, request).await?;
         check(self.what("leaving"), answer.error_code, None)
     }
 

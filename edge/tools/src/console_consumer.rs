@@ -156,10 +156,11 @@ impl Job {
         };
         let mut group = Group::new(GroupConfig::new(group), &self.topic);
         let ended = self.print_all(&mut cluster, &mut consumer, Some(&mut group), printer, printed).await;
+        // What went wrong first is what is told; a group that was never joined has nothing to commit.
+        ended?;
         let positions: Vec<_> = consumer.positions().collect();
         group.commit(&mut cluster, positions).await?;
-        group.leave(&mut cluster).await?;
-        ended
+        Ok(group.leave(&mut cluster).await?)
     }
 
     async fn own_partitions(

@@ -33,7 +33,8 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     fn remove_file(&self, path: &Path) -> Result<(), DiskError>;
     /// Removes an empty directory; one that is not there counts as removed.
     fn remove_dir(&self, dir: &Path) -> Result<(), DiskError>;
-    /// Makes the names in `dir` durable.
+    /// Makes the names in `dir` durable. A directory that is gone has none: a sync that is under way while its partition is
+    /// deleted is no failure (Kafka `Utils.flushDirIfExists`).
     fn sync_dir(&self, dir: &Path) -> Result<(), DiskError>;
     /// Room on the file system that holds `dir`.
     fn space(&self, dir: &Path) -> Result<DiskSpace, DiskError>;

@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use barnabas_base::{BrokerEpoch, Map, Offset, TopicId, TopicPartition, Uuid};
+use barnabas_base::{BrokerEpoch, Map, Offset, Set, TopicId, TopicPartition, Uuid};
 
 use crate::dir_name::{DirKind, PartitionDir};
 use crate::disk::{Disk, DiskLock, DiskSpace};
@@ -36,6 +36,8 @@ pub struct LogDir {
     log_starts: OffsetCheckpoint,
     high_watermarks: OffsetCheckpoint,
     cleaner_points: OffsetCheckpoint,
+    /// After a clean stop: the logs that were opened since, for which that stop vouches no more.
+    opened: Set<TopicPartition>,
     damaged: Vec<StorageError>,
 }
 
@@ -125,6 +127,7 @@ impl LogDir {
             clean: clean_file.is_some(),
             clean_broker_epoch: clean_file.as_deref().and_then(clean_shutdown::parse),
             online: true,
+            opened: Set::default(),
             path: Arc::from(path),
             disk,
             _lock: lock,
@@ -195,9 +198,11 @@ impl LogDir {
     }
 
     /// What the checkpoints say of a partition, for [`crate::Log::open`].
-    pub fn open_from(&self, partition: &TopicPartition) -> OpenFrom {
+    ///
+    /// A clean stop vouches for a log once: a log that was dropped and is opened again may hold bytes that were never synced.
+    pub fn open_from(&mut self, partition: &TopicPartition) -> OpenFrom {
         OpenFrom {
-            clean: self.clean,
+            clean: self.clean && self.opened.insert(partition.clone()),
             recovery_point: self.recovery_points.get(partition).unwrap_or(Offset::ZERO),
             log_start: self.log_starts.get(partition).unwrap_or(Offset::ZERO),
         }

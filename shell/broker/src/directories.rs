@@ -139,7 +139,7 @@ impl Directories {
 
     /// What the checkpoints of a directory say of a partition that lies in it.
     pub fn known(&self, directory: usize, name: &TopicPartition) -> (Option<OpenFrom>, Option<Offset>) {
-        let log_dir = self.list[directory].lock();
+        let mut log_dir = self.list[directory].lock();
         (Some(log_dir.open_from(name)), log_dir.high_watermark(name))
     }
 

@@ -119,8 +119,10 @@ impl Disk for LinuxDisk {
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<(), DiskError> {
-        let fd = open_dir("sync", dir)?;
-        fs::fsync(&fd).map_err(failed("sync", dir))
+        match open_dir("sync", dir) {
+            Err(error) if error.is_not_found() => Ok(()),
+            fd => fs::fsync(fd?).map_err(failed("sync", dir)),
+        }
     }
 
     fn space(&self, dir: &Path) -> Result<DiskSpace, DiskError> {

@@ -77,6 +77,7 @@ fn names_come_and_go() {
     }
     disk.remove_dir(&dir).unwrap();
     disk.remove_dir(&dir).unwrap();
+    disk.sync_dir(&dir).unwrap();
     assert!(disk.list(&dir).unwrap_err().is_not_found());
     assert_eq!(disk.stat(&dir).unwrap(), None);
     let space = disk.space(&scratch.0).unwrap();

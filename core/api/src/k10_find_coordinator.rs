@@ -107,23 +107,23 @@ fn coordinator(key_type: i8, key: Str, ctx: &Context<'_>) -> Coordinator {
 }
 
 fn single(found: Result<Node, Refusal>, version: i16) -> FindCoordinatorResponse {
-    match found {
-        Ok(node) => FindCoordinatorResponse {
+    let mut response =
+        FindCoordinatorResponse { node_id: -1, port: -1, ..FindCoordinatorResponse::default() };
+    let message = match found {
+        Ok(node) => {
+            (response.node_id, response.host, response.port) = (node.id.get(), node.host, node.port);
             // Kafka says so in words too.
-            error_message: (version >= 1).then(|| Str::from_static("NONE")),
-            node_id: node.id.get(),
-            host: node.host,
-            port: node.port,
-            ..FindCoordinatorResponse::default()
-        },
-        Err(refusal) => FindCoordinatorResponse {
-            error_code: refusal.code.code(),
-            error_message: if version >= 1 { refusal.text() } else { None },
-            node_id: -1,
-            port: -1,
-            ..FindCoordinatorResponse::default()
-        },
+            Some(Str::from_static("NONE"))
+        }
+        Err(refusal) => {
+            response.error_code = refusal.code.code();
+            refusal.text()
+        }
+    };
+    if version >= 1 {
+        response.error_message = message;
     }
+    response
 }
 
 #[cfg(test)]

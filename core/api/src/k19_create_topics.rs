@@ -134,7 +134,7 @@ fn result(name: Str, refusal: &Refusal) -> CreatableTopicResult {
 fn trim(topic: &mut CreatableTopicResult, version: i16) {
     let bare = CreatableTopicResult::default();
     if version < 1 {
-        topic.error_message = None;
+        topic.error_message = bare.error_message;
     }
     if version < 5 {
         topic.topic_config_error_code = bare.topic_config_error_code;

@@ -123,7 +123,11 @@ impl Shape {
                 Vec::new()
             },
             config_type: if self.version >= 3 { entry.kind } else { bare.config_type },
-            documentation: if self.documentation { Some(Str::from_static(entry.doc)) } else { None },
+            documentation: match self {
+                Self { documentation: true, .. } => Some(Str::from_static(entry.doc)),
+                Self { version: 3.., .. } => None,
+                _ => bare.documentation.clone(),
+            },
             ..bare
         }
     }

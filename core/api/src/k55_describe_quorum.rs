@@ -31,14 +31,14 @@ pub fn respond(outcome: Result<DescribeQuorumResponse, Refusal>, version: i16) -
     let partitions = response.topics.iter_mut().flat_map(|topic| &mut topic.partitions);
     for partition in partitions {
         if version < 2 {
-            partition.error_message = None;
+            partition.error_message = PartitionData::default().error_message;
         }
         for replica in partition.current_voters.iter_mut().chain(&mut partition.observers) {
             trim(replica, version);
         }
     }
     if version < 2 {
-        response.error_message = None;
+        response.error_message = DescribeQuorumResponse::default().error_message;
         response.nodes.clear();
     }
     response

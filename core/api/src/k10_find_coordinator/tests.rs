@@ -1,1 +1,72 @@
+use super::*;
+use crate::testing::{Fixture, carried, versions};
 
+/// Group names and the partition of two that they fall on: "a" is 97, "b" is 98 in Java's hash.
+const LED_HERE: &str = "b";
+const LED_BY_NODE_2: &str = "a";
+
+fn request(key_type: i8, key: &str, version: i16) -> FindCoordinatorRequest {
+    let (single, several) = if version >= 4 { ("", vec![key.into()]) } else { (key, vec![]) };
+    FindCoordinatorRequest {
+        key: single.into(),
+        key_type,
+        coordinator_keys: several,
+        ..FindCoordinatorRequest::default()
+    }
+}
+
+/// Error code and node, whichever way the version says it; and whether the topic is to be created.
+fn ask(fixture: &Fixture, key_type: i8, key: &str, version: i16) -> (i16, i32, bool) {
+    let (response, creates) = match plan(request(key_type, key, version), version, &fixture.ctx()) {
+        Plan::Answer(response) => (response, false),
+        Plan::Work(work) => {
+            assert_eq!(&*work.create.topics[0].name, "__consumer_offsets");
+            (work.response, true)
+        }
+    };
+    let response = carried(response, version);
+    match response.coordinators.first() {
+        Some(coordinator) => {
+            assert_eq!(&*coordinator.key, key);
+            (coordinator.error_code, coordinator.node_id, creates)
+        }
+        None => (response.error_code, response.node_id, creates),
+    }
+}
+
+#[test]
+fn every_version_names_the_coordinator() {
+    let fixture = Fixture::with_groups();
+    for version in versions::<FindCoordinatorResponse>() {
+        assert_eq!(ask(&fixture, GROUP, LED_HERE, version), (0, 1, false));
+        assert_eq!(ask(&fixture, GROUP, LED_BY_NODE_2, version), (0, 2, false));
+    }
+}
+
+#[test]
+fn the_first_question_creates_the_topic() {
+    let fixture = Fixture::new();
+    for version in versions::<FindCoordinatorResponse>() {
+        assert_eq!(ask(&fixture, GROUP, LED_HERE, version), (15, -1, true));
+    }
+}
+
+#[test]
+fn transactions_are_refused_for_good() {
+    let fixture = Fixture::new();
+    for version in 1..=6 {
+        assert_eq!(ask(&fixture, TRANSACTION, "payments", version), (53, -1, false));
+    }
+}
+
+#[test]
+fn share_groups_are_refused() {
+    assert_eq!(ask(&Fixture::with_groups(), 2, "g:t:0", 6), (42, -1, false));
+}
+
+#[test]
+fn version_0_knows_groups_only() {
+    let asked = FindCoordinatorRequest { key_type: TRANSACTION, ..request(GROUP, LED_HERE, 0) };
+    let fixture = Fixture::with_groups();
+    assert!(matches!(plan(asked, 0, &fixture.ctx()), Plan::Answer(response) if response.node_id == 1));
+}

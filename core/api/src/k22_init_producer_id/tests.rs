@@ -1,1 +1,51 @@
+use super::*;
+use crate::testing::{carried, versions};
 
+fn request(transactional_id: Option<&str>, producer_id: i64, producer_epoch: i16) -> InitProducerIdRequest {
+    InitProducerIdRequest {
+        transactional_id: transactional_id.map(Into::into),
+        producer_id,
+        producer_epoch,
+        ..InitProducerIdRequest::default()
+    }
+}
+
+/// The code of the refusal; 0 where an id is needed.
+fn refused(request: &InitProducerIdRequest) -> i16 {
+    match plan(request) {
+        Plan::Work(Work) => 0,
+        Plan::Answer(response) => {
+            assert_eq!((response.producer_id, response.producer_epoch), (-1, -1));
+            response.error_code
+        }
+    }
+}
+
+#[test]
+fn a_producer_always_gets_a_new_id() {
+    assert_eq!(refused(&request(None, -1, -1)), 0);
+    assert_eq!(refused(&request(None, 7, 3)), 0);
+}
+
+#[test]
+fn half_an_old_identity_is_refused() {
+    assert_eq!(refused(&request(None, 7, -1)), 42);
+    assert_eq!(refused(&request(None, -1, 3)), 42);
+}
+
+#[test]
+fn a_transactional_id_is_refused_for_good() {
+    let code = refused(&request(Some("payments"), -1, -1));
+    assert_eq!(code, 53);
+    assert!(!ErrorCode::from_code(code).is_retriable());
+}
+
+#[test]
+fn every_version_carries_both_outcomes() {
+    for version in versions::<InitProducerIdResponse>() {
+        let given = carried(respond(Ok(ProducerId(1000))), version);
+        assert_eq!((given.error_code, given.producer_id, given.producer_epoch), (0, 1000, 0));
+        let refused = carried(respond(Err(ErrorCode::CoordinatorLoadInProgress)), version);
+        assert_eq!((refused.error_code, refused.producer_id), (14, -1));
+    }
+}

@@ -1,1 +1,48 @@
+use super::*;
+use crate::testing::{carried, versions};
+use barnabas_wire::messages::describe_log_dirs_request::DescribableLogDirTopic;
 
+fn directories() -> Vec<Directory> {
+    let replica = |topic: &str, partition, is_future| Replica {
+        topic: topic.into(),
+        partition: PartitionIndex(partition),
+        size_bytes: 100,
+        offset_lag: 0,
+        is_future,
+    };
+    let good = Directory {
+        path: "/d1".into(),
+        is_offline: false,
+        is_cordoned: true,
+        total_bytes: Some(1000),
+        usable_bytes: None,
+        partitions: vec![replica("b", 0, false), replica("a", 1, false), replica("a", 0, true)],
+    };
+    let failed = Directory { path: "/d2".into(), is_offline: true, ..good.clone() };
+    vec![good, failed]
+}
+
+#[test]
+fn every_version_shows_the_directories() {
+    for version in versions::<DescribeLogDirsResponse>() {
+        let wanted = plan(DescribeLogDirsRequest { topics: None, ..DescribeLogDirsRequest::default() });
+        let response = carried(respond(&wanted, directories(), version), version);
+        let [good, failed] = &response.results[..] else { panic!("two directories") };
+        let topics: Vec<_> = good.topics.iter().map(|topic| (&*topic.name, topic.partitions.len())).collect();
+        assert_eq!(topics, [("a", 2), ("b", 1)]);
+        assert_eq!((good.total_bytes, good.usable_bytes), (if version >= 4 { 1000 } else { -1 }, -1));
+        assert_eq!(good.is_cordoned, version >= 5);
+        assert_eq!((failed.error_code, failed.topics.len(), &*failed.log_dir), (56, 0, "/d2"));
+    }
+}
+
+#[test]
+fn only_what_is_asked_for_is_shown() {
+    let topic = DescribableLogDirTopic { topic: "a".into(), partitions: vec![1, 7], ..Default::default() };
+    let wanted = plan(DescribeLogDirsRequest { topics: Some(vec![topic]), ..Default::default() });
+    let response = respond(&wanted, directories(), 5);
+    assert_eq!(response.results[0].topics.len(), 1);
+    assert_eq!(response.results[0].topics[0].partitions.len(), 1);
+    let nothing = plan(DescribeLogDirsRequest { topics: Some(vec![]), ..Default::default() });
+    assert_eq!(respond(&nothing, directories(), 5).results[0].topics, []);
+}

@@ -1,1 +1,72 @@
+use super::*;
+use crate::testing::{Fixture, carried, config, versions};
+use barnabas_wire::messages::incremental_alter_configs_request::AlterableConfig;
 
+const SET: i8 = 0;
+const DELETE: i8 = 1;
+const APPEND: i8 = 2;
+const SUBTRACT: i8 = 3;
+
+/// The code with which a change of this broker is refused before the controller is asked; 0 if it is not.
+fn refused(name: &str, operation: i8, value: Option<&str>) -> i16 {
+    refused_of(4, "1", &[(name, operation, value)])
+}
+
+fn refused_of(kind: i8, resource: &str, changes: &[(&str, i8, Option<&str>)]) -> i16 {
+    let mut fixture = Fixture::new();
+    fixture.add(&[config(4, "1", "log.cleanup.policy", "compact")]);
+    let of = |(name, config_operation, value): &(&str, i8, Option<&str>)| AlterableConfig {
+        name: (*name).into(),
+        config_operation: *config_operation,
+        value: value.map(Str::from),
+        ..AlterableConfig::default()
+    };
+    let resource = AlterConfigsResource {
+        resource_type: kind,
+        resource_name: resource.into(),
+        configs: changes.iter().map(of).collect(),
+        ..AlterConfigsResource::default()
+    };
+    let request = IncrementalAlterConfigsRequest { resources: vec![resource], ..Default::default() };
+    match plan(request, &fixture.ctx()) {
+        Plan::Work(_) => 0,
+        Plan::Answer(response) => {
+            for version in versions::<IncrementalAlterConfigsResponse>() {
+                carried(response.clone(), version);
+            }
+            response.responses[0].error_code
+        }
+    }
+}
+
+#[test]
+fn a_value_is_set_or_unset() {
+    assert_eq!(refused("message.max.bytes", SET, Some("5")), 0);
+    assert_eq!(refused("message.max.bytes", SET, Some("-5")), 42);
+    assert_eq!(refused("message.max.bytes", SET, None), 42);
+    assert_eq!(refused("message.max.bytes", DELETE, None), 0);
+    assert_eq!(refused("message.max.bytes", 9, Some("5")), 42);
+}
+
+#[test]
+fn lists_grow_and_shrink() {
+    assert_eq!(refused("log.cleanup.policy", APPEND, Some("delete")), 0);
+    assert_eq!(refused("log.cleanup.policy", APPEND, Some("shred")), 42);
+    assert_eq!(refused("log.cleanup.policy", SUBTRACT, Some("compact")), 0);
+    assert_eq!(refused("message.max.bytes", APPEND, Some("5")), 40, "no list");
+}
+
+#[test]
+fn what_is_fixed_stays_fixed() {
+    assert_eq!(refused("log.dirs", SET, Some("/d")), 42);
+    assert_eq!(refused("log.dirs", DELETE, None), 0, "unsetting what is not set");
+    assert_eq!(refused("listener.name.external.ssl.keystore.location", SET, Some("/k")), 0);
+    assert_eq!(refused_of(4, "", &[("listener.name.external.ssl.keystore.location", SET, Some("/k"))]), 42);
+}
+
+#[test]
+fn other_resources_are_the_controllers() {
+    assert_eq!(refused_of(2, "orders", &[("retention.ms", SET, Some("x"))]), 0);
+    assert_eq!(refused_of(32, "a-group", &[]), 0);
+    assert_eq!(refused_of(8, "1", &[("root", SET, Some("DEBUG"))]), 42);
+}

@@ -110,12 +110,18 @@ fn members_are_watched(shard: &GroupShard, group: &ClassicGroup) -> Option<Strin
     unwatched.map(|id| format!("nobody watches pending member {id}"))
 }
 
-/// No phase of a rebalance lasts for ever.
+/// No phase of a rebalance lasts for ever, and none is watched for longer than it lasts.
 fn phases_are_watched(shard: &GroupShard, group: &ClassicGroup) -> Option<String> {
     let join = shard.out.timers.is_set(&TimerKey::Join(group.id.clone()));
     let sync = shard.out.timers.is_set(&TimerKey::Sync(group.id.clone()));
     match group.state {
         State::PreparingRebalance if !join => Some("nobody watches the join phase".to_owned()),
+        State::Empty | State::CompletingRebalance | State::Stable if join => {
+            Some("a join phase that is over is watched".to_owned())
+        }
+        State::Empty | State::PreparingRebalance if sync => {
+            Some("a sync phase that is over is watched".to_owned())
+        }
         State::CompletingRebalance if !sync && !group.pending_sync.is_empty() => {
             Some("nobody watches the sync phase".to_owned())
         }

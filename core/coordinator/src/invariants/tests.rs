@@ -152,6 +152,14 @@ fn members_are_watched() {
 #[test]
 fn phases_are_watched() {
     check("nobody watches the join phase", |shard| group(shard).state = State::PreparingRebalance);
+    check("a join phase that is over", |shard| {
+        shard.out.set_timer(TimerKey::Join("g".into()), DurationMs(1));
+    });
+    check("a sync phase that is over", |shard| {
+        shard.out.set_timer(TimerKey::Join("g".into()), DurationMs(1));
+        shard.out.set_timer(TimerKey::Sync("g".into()), DurationMs(1));
+        group(shard).state = State::PreparingRebalance;
+    });
     check("nobody watches the sync phase", |shard| {
         shard.out.timers.cancel(&TimerKey::Sync("g".into()));
         group(shard).state = State::CompletingRebalance;

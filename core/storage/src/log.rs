@@ -25,6 +25,7 @@ mod retention;
 mod small_files;
 mod sync;
 mod time_search;
+mod transactions;
 mod truncate;
 mod types;
 

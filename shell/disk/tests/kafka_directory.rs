@@ -174,6 +174,8 @@ fn an_unclean_directory_of_kafkas_is_recovered() {
         let file = std::fs::File::options().write(true).open(copied.0.join("golden-0").join(name)).unwrap();
         file.set_len(10 << 20).unwrap();
     }
+    let aborted = copied.bytes("00000000000000000047.txnindex");
+    std::fs::remove_file(copied.0.join("golden-0/00000000000000000047.txnindex")).unwrap();
     let log_file = copied.0.join("golden-0/00000000000000000047.log");
     let mut bytes = std::fs::read(&log_file).unwrap();
     bytes.extend_from_slice(&[0; 40]);
@@ -185,4 +187,20 @@ fn an_unclean_directory_of_kafkas_is_recovered() {
     log.close(&mut files).unwrap();
     let after: Vec<_> = names.iter().map(|name| copied.bytes(name)).collect();
     assert_eq!(before, after);
+    assert_eq!(copied.bytes("00000000000000000047.txnindex"), aborted);
+}
+
+#[test]
+fn a_damaged_index_of_aborted_transactions_is_written_anew() {
+    let copied = Copied::new("aborted");
+    let path = copied.0.join("golden-0/00000000000000000047.txnindex");
+    let aborted = std::fs::read(&path).unwrap();
+    for at in [0, 1, 35] {
+        let mut bytes = aborted.clone();
+        bytes[at] ^= 0x40;
+        std::fs::write(&path, bytes).unwrap();
+        let (_dir, mut files, mut log, _) = open(&copied.0);
+        check(&mut files, &mut log);
+        assert_eq!(std::fs::read(&path).unwrap(), aborted);
+    }
 }

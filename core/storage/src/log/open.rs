@@ -10,8 +10,10 @@
 use std::sync::Arc;
 
 use barnabas_base::{LeaderEpochs, Offset, TimestampMs};
+use bytes::Bytes;
 
 use super::read::OUT_OF_REACH;
+use super::transactions::Transactions;
 use super::{Active, Log, LogPlace, OpenFrom, Opened, TailCut};
 use crate::batch::BatchHeader;
 use crate::disk::DirEntry;
@@ -293,6 +295,7 @@ impl Log {
         }
         let tail: Vec<Segment> = self.segments.split_off(first);
         self.end = tail[0].base;
+        let mut transactions = Transactions::from(self.end);
         for (at, found) in tail.iter().enumerate() {
             // Where compaction is off, a hole means that the end of the segment before was lost unsynced.
             let hole = found.base > self.end && !self.config.cleanup.compact;
@@ -300,7 +303,7 @@ impl Log {
             let bad = if hole {
                 Some((0, "the offsets before it are missing"))
             } else {
-                self.take_in(files, *found, reach, true)?
+                self.take_in(files, *found, reach, Some(&mut transactions))?
             };
             let last = bad.is_some() || at + 1 == tail.len();
             if last && self.end < from.recovery_point {
@@ -308,6 +311,9 @@ impl Log {
                     bad.unwrap_or((found.size.into(), "the segment is shorter than what was synced"));
                 let file = self.path(found.base, FileKind::Log);
                 return Err(StorageError::Damaged { file, position, offset: self.end, what: why });
+            }
+            if !hole {
+                self.write_transaction_index(files, found.base, &transactions.take_aborted())?;
             }
             match bad {
                 Some((position, why)) => {
@@ -319,7 +325,6 @@ impl Log {
             }
         }
         self.seal_indexes(files)?;
-        self.cut_transaction_index(files)?;
         self.recovery_point = from.recovery_point.min(self.end);
         // What is past the recovery point was read, and need not be on disk: it is synced before anything rests on it.
         let last = self.segments.len() - 1;
@@ -343,18 +348,19 @@ impl Log {
         files: &mut FilePool,
         found: Segment,
         reach: Offset,
-        check: bool,
+        mut checked: Option<&mut Transactions>,
     ) -> Result<Option<(u64, &'static str)>, StorageError> {
+        let check = checked.is_some();
         self.segments.push(Segment::empty(found.base, found.created));
         self.active = Active { last_time: TimestampMs::NONE, ..Active::default() };
         // An empty segment still says where the log ends.
         self.end = self.end.max(found.base);
         let file = self.file(files, found.base, FileKind::Log)?;
         let mut walker = Walker::new(file, 0, found.size.into(), check);
-        let mut held: Option<(u64, BatchHeader)> = None;
+        let mut held: Option<(u64, BatchHeader, Bytes)> = None;
         loop {
-            let next = held.map_or(self.end, |(_, header)| header.next_offset());
-            let (position, header, why) = match walker.step()? {
+            let next = held.as_ref().map_or(self.end, |(_, header, _)| header.next_offset());
+            let (position, found_batch, why) = match walker.step()? {
                 Step::Batch { position, header, bytes } => {
                     let fits = header.last_offset < reach && found.can_index(header.last_offset);
                     let checksum = !check || header.checksum_is_right(&bytes);
@@ -364,23 +370,26 @@ impl Log {
                         (.., false) => Some(NOT_NEXT),
                         _ => None,
                     };
-                    (position, Some(header), why)
+                    (position, Some((header, bytes)), why)
                 }
                 Step::End => (0, None, None),
                 Step::Bad { position, why } => (position, None, Some(why)),
             };
-            if let (Some((held_at, held)), Some(header), Some(NOT_NEXT)) = (held, header, why)
+            if let (Some((held_at, held, _)), Some((header, _)), Some(NOT_NEXT)) = (&held, &found_batch, why)
                 && held.base_offset > self.end
                 && header.base_offset > self.end
             {
-                return Ok(Some((held_at, NOT_NEXT)));
+                return Ok(Some((*held_at, NOT_NEXT)));
             }
-            if let Some((_, held)) = held.take() {
-                self.account(&held);
+            if let Some((_, header, bytes)) = held.take() {
+                self.account(&header);
+                if let Some(transactions) = &mut checked {
+                    transactions.observe(self, files, &header, bytes)?;
+                }
             }
-            match (header, why) {
+            match (found_batch, why) {
                 (_, Some(why)) => return Ok(Some((position, why))),
-                (Some(header), None) => held = Some((position, header)),
+                (Some((header, bytes)), None) => held = Some((position, header, bytes)),
                 (None, None) => return Ok(None),
             }
         }
@@ -398,7 +407,7 @@ impl Log {
         let (end, epochs) = (self.end, self.epochs.clone());
         self.end = later[0].base;
         let reach = later.get(1).map_or(Offset(i64::MAX), |next| next.base);
-        let bad = self.take_in(files, later[0], reach, false)?;
+        let bad = self.take_in(files, later[0], reach, None)?;
         if let Some((position, why)) = bad {
             let offset = self.end;
             return Err(self.damaged(at, position, offset, why));
@@ -434,21 +443,6 @@ impl Log {
         }
         let file = self.path(base, FileKind::Log);
         Ok(TailCut { file, position, bytes: bytes - position, end: self.end, why })
-    }
-
-    /// Aborted transactions whose markers were cut are none, and a torn entry is none either.
-    fn cut_transaction_index(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
-        let last = self.segments.len() - 1;
-        let base = self.segments[last].base;
-        let Some(file) = self.existing_file(files, base, FileKind::TransactionIndex)? else { return Ok(()) };
-        let bytes = file.read_bytes(0, file.len()? as usize)?;
-        let (entries, whole) = crate::transaction_index::decode_front(&bytes, base);
-        let kept = entries.iter().take_while(|entry| entry.last_offset < self.end).count();
-        if kept < entries.len() || whole < bytes.len() {
-            file.set_len((kept * crate::transaction_index::ENTRY_BYTES) as u64)?;
-            self.mark_dirty(base, FileKind::TransactionIndex, file);
-        }
-        Ok(())
     }
 
     /// Snapshots count where they lie at a segment's base or are the newest; later than the log's end they are wrong.

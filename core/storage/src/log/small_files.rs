@@ -128,7 +128,7 @@ impl Log {
         })
     }
 
-    /// The aborted transactions that a reader of `[from, upper)` has to skip.
+    /// The aborted transactions that a reader of `[from, upper)` has to skip. A damaged index is written anew from the batches.
     ///
     /// # Source
     /// Kafka `TransactionIndex.collectAbortedTxns`: an entry whose last stable offset is at or past `upper` ends the search.
@@ -142,7 +142,11 @@ impl Log {
         let Some(first) = self.segment_of(from) else { return Ok(found) };
         for at in first..self.segments.len() {
             let base = self.segments[at].base;
-            for aborted in self.read_transaction_index(files, base)? {
+            let index = match self.read_transaction_index(files, base) {
+                Err(StorageError::Damaged { .. }) => self.rebuild_transaction_index(files, at)?,
+                index => index?,
+            };
+            for aborted in index {
                 if aborted.last_offset >= from && aborted.first_offset < upper {
                     found.push(aborted);
                 }

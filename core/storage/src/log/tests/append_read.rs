@@ -277,3 +277,59 @@ fn producers_and_aborted_transactions_are_found_again() {
     assert_eq!(bench.log.read_producer_snapshot(&mut bench.files, Offset(20)).unwrap(), None);
     assert!(!bench.names().contains(&"00000000000000000020.snapshot".to_owned()));
 }
+
+#[test]
+fn aborted_transactions_are_found_again_in_the_batches() {
+    use barnabas_base::{CoordinatorEpoch, ProducerEpoch, ProducerId, Sequence};
+    use barnabas_wire::records::{ControlType, EndTxnMarker, control_batch};
+    let options = |bench: &Bench, producer| BatchOptions {
+        base_offset: bench.log.end(),
+        producer_id: ProducerId(producer),
+        producer_epoch: ProducerEpoch(0),
+        transactional: true,
+        ..BatchOptions::default()
+    };
+    for with_snapshot in [true, false] {
+        let mut bench = Bench::new(LogConfig::default());
+        for producer in [1, 2] {
+            let mut builder = BatchBuilder::new(options(&bench, producer));
+            builder.push(NOW, None, Some(b"in doubt"), &[]);
+            builder.push(NOW, None, Some(b"as well"), &[]);
+            bench.append(builder.build().unwrap()).unwrap();
+        }
+        bench.log.roll(&mut bench.files, NOW).unwrap();
+        if with_snapshot {
+            let entry = |id, first| crate::ProducerEntry {
+                producer_id: ProducerId(id),
+                epoch: ProducerEpoch(0),
+                last_sequence: Sequence(1),
+                last_offset: Offset(first + 1),
+                offset_delta: 1,
+                timestamp: NOW,
+                coordinator_epoch: CoordinatorEpoch(-1),
+                current_txn_first_offset: Offset(first),
+            };
+            bench
+                .log
+                .write_producer_snapshot(&mut bench.files, Offset(4), &[entry(1, 0), entry(2, 2)])
+                .unwrap();
+        }
+        bench.sync().unwrap();
+        bench.checkpoint().unwrap();
+        for (producer, commit) in [(1, false), (2, true)] {
+            let marker = EndTxnMarker { commit, coordinator_epoch: CoordinatorEpoch(0) };
+            let kind = if commit { ControlType::Commit } else { ControlType::Abort };
+            let bytes = control_batch(options(&bench, producer), NOW, kind, &marker.value()).unwrap();
+            bench.append(bytes).unwrap();
+        }
+        bench.reopen().unwrap();
+        let found = bench.log.aborted_transactions(&mut bench.files, Offset(0), Offset(6)).unwrap();
+        let expected = crate::AbortedTransaction {
+            producer_id: ProducerId(1),
+            first_offset: Offset(0),
+            last_offset: Offset(4),
+            last_stable_offset: Offset(2),
+        };
+        assert_eq!(found, [expected], "{with_snapshot}");
+    }
+}

@@ -1,0 +1,143 @@
+//! Finding aborted transactions again in the batches, after a stop that may have lost the index of them.
+//!
+//! What is open at a place follows from the newest producer snapshot before it and the batches in between. That is looked up
+//! only once a marker shows that somebody uses transactions.
+//!
+//! Source: Kafka `ProducerStateManager.lastStableOffset`, `LogSegment.updateTxnIndex`.
+
+use barnabas_base::{Map, Offset, ProducerId};
+use barnabas_wire::records::{Batch, EndTxnMarker};
+use bytes::Bytes;
+
+use super::Log;
+use crate::batch::BatchHeader;
+use crate::error::StorageError;
+use crate::file_pool::{FileKind, FilePool};
+use crate::transaction_index::AbortedTransaction;
+
+/// Transactions as the batches from an offset on show them.
+#[derive(Debug)]
+pub(super) struct Transactions {
+    from: Offset,
+    /// Whether `open` knows what was open at `from`.
+    knows_before: bool,
+    open: Map<ProducerId, Offset>,
+    aborted: Vec<AbortedTransaction>,
+}
+
+impl Transactions {
+    pub(super) fn from(from: Offset) -> Self {
+        Self { from, knows_before: false, open: Map::default(), aborted: Vec::new() }
+    }
+
+    /// Those that ended since this was last asked.
+    pub(super) fn take_aborted(&mut self) -> Vec<AbortedTransaction> {
+        std::mem::take(&mut self.aborted)
+    }
+
+    /// The next batch of `log`.
+    pub(super) fn observe(
+        &mut self,
+        log: &mut Log,
+        files: &mut FilePool,
+        header: &BatchHeader,
+        bytes: Bytes,
+    ) -> Result<(), StorageError> {
+        if !header.is_transactional() {
+            return Ok(());
+        }
+        if header.is_control() && !self.knows_before {
+            self.knows_before = true;
+            // No marker came yet, so what was open before is open still.
+            self.open.extend(log.open_transactions_at(files, self.from)?);
+        }
+        if let Some(aborted) = step(&mut self.open, header, bytes) {
+            self.aborted.push(aborted);
+        }
+        Ok(())
+    }
+}
+
+/// Follows one transactional batch. Returns the transaction that it aborts.
+fn step(
+    open: &mut Map<ProducerId, Offset>,
+    header: &BatchHeader,
+    bytes: Bytes,
+) -> Option<AbortedTransaction> {
+    if !header.is_control() {
+        open.entry(header.producer_id).or_insert(header.base_offset);
+        return None;
+    }
+    let marker = Batch::new(bytes).ok().and_then(|batch| EndTxnMarker::of_batch(&batch).ok().flatten())?;
+    let first_offset = open.remove(&header.producer_id)?;
+    let last_stable_offset = open.values().copied().min().unwrap_or(header.next_offset());
+    (!marker.commit).then_some(AbortedTransaction {
+        producer_id: header.producer_id,
+        first_offset,
+        last_offset: header.last_offset,
+        last_stable_offset,
+    })
+}
+
+impl Log {
+    /// The transactions that were open when the log ended at `at`.
+    fn open_transactions_at(
+        &mut self,
+        files: &mut FilePool,
+        at: Offset,
+    ) -> Result<Map<ProducerId, Offset>, StorageError> {
+        let (from, producers) =
+            self.read_producer_snapshot(files, at)?.unwrap_or((self.first_segment_base(), Vec::new()));
+        let open = producers.iter().filter(|entry| entry.current_txn_first_offset.get() >= 0);
+        let mut open: Map<ProducerId, Offset> =
+            open.map(|entry| (entry.producer_id, entry.current_txn_first_offset)).collect();
+        self.scan(files, from, at, &mut |bytes| {
+            if let Ok(header) = BatchHeader::parse(&bytes)
+                && header.is_transactional()
+            {
+                step(&mut open, &header, bytes);
+            }
+        })?;
+        Ok(open)
+    }
+
+    /// Writes a segment's index anew from its batches. Returns what is in it.
+    pub(super) fn rebuild_transaction_index(
+        &mut self,
+        files: &mut FilePool,
+        at: usize,
+    ) -> Result<Vec<AbortedTransaction>, StorageError> {
+        let base = self.segments[at].base;
+        let mut transactions = Transactions::from(base);
+        let mut walker = self.walker(files, at, 0, true)?;
+        while let Some((_, header, bytes)) = self.next_batch(&mut walker, at)? {
+            transactions.observe(self, files, &header, bytes)?;
+        }
+        self.write_transaction_index(files, base, &transactions.aborted)?;
+        Ok(transactions.aborted)
+    }
+
+    /// Makes `aborted` the contents of a segment's index, unless they are that already.
+    pub(super) fn write_transaction_index(
+        &mut self,
+        files: &mut FilePool,
+        base: Offset,
+        aborted: &[AbortedTransaction],
+    ) -> Result<(), StorageError> {
+        let contents: Vec<u8> = aborted.iter().flat_map(AbortedTransaction::encode).collect();
+        let file = match self.existing_file(files, base, FileKind::TransactionIndex)? {
+            None if contents.is_empty() => return Ok(()),
+            None => {
+                self.dirty.dir = true;
+                self.file(files, base, FileKind::TransactionIndex)?
+            }
+            Some(file) => file,
+        };
+        if file.read_bytes(0, file.len()? as usize)? != contents {
+            file.set_len(0)?;
+            file.write_at(0, &[&contents])?;
+        }
+        self.mark_dirty(base, FileKind::TransactionIndex, file);
+        Ok(())
+    }
+}

@@ -32,6 +32,7 @@ pub struct Broker {
     /// Drawn anew by each broker process.
     pub incarnation: Uuid,
     pub endpoints: Vec<Endpoint>,
+    /// By name.
     pub features: Vec<FeatureRange>,
     pub rack: Option<Text>,
     pub fenced: bool,

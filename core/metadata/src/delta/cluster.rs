@@ -37,7 +37,7 @@ impl Delta {
             epoch: BrokerEpoch(record.broker_epoch),
             incarnation: record.incarnation_id,
             endpoints: endpoints.collect(),
-            features: features.collect(),
+            features: by_name(features.collect()),
             rack: record.rack.as_ref().map(barnabas_wire::Str::text),
             fenced: record.fenced,
             in_controlled_shutdown: record.in_controlled_shutdown,
@@ -114,7 +114,7 @@ impl Delta {
             incarnation: record.incarnation_id,
             zk_migration_ready: record.zk_migration_ready,
             endpoints: endpoints.collect(),
-            features: features.collect(),
+            features: by_name(features.collect()),
         };
         self.changes.controllers.insert(controller.id);
         self.image.cluster.controllers.insert(controller.id, Arc::new(controller));
@@ -142,4 +142,10 @@ impl Delta {
         self.changes.brokers.insert(id);
         Ok(Arc::make_mut(broker))
     }
+}
+
+/// In the order of names, whatever the order in the record: Kafka's comes out of a hash map.
+fn by_name(mut features: Vec<FeatureRange>) -> Vec<FeatureRange> {
+    features.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    features
 }

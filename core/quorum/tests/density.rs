@@ -1,0 +1,74 @@
+//! What a million partitions cost the controller. `cargo test --release -p barnabas-quorum --test density -- --ignored --nocapture`
+//!
+//! Question: memory per partition, and the time to create, snapshot and read a million of them: as 1,000,000 topics and as ten
+//! topics of 100,000. One broker, one directory. Left out on purpose: disk (files are kept in memory, and counted apart).
+
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
+
+mod world;
+
+use std::time::Instant;
+
+use barnabas_wire::Str;
+use barnabas_wire::messages::CreateTopicsRequest;
+use barnabas_wire::messages::create_topics_request::CreatableTopic;
+use world::World;
+
+fn rss_mb() -> f64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').nth(1).unwrap().parse::<f64>().unwrap() * 4096.0 / 1e6
+}
+
+fn measure(what: &str, topics: usize, partitions: i32, per_request: usize) {
+    let mut world = World::started(1);
+    let before = rss_mb();
+    let started = Instant::now();
+    for first in (0..topics).step_by(per_request) {
+        let topic = |at: usize| CreatableTopic {
+            name: Str::from(format!("topic-{at:07}")),
+            num_partitions: partitions,
+            replication_factor: 1,
+            ..CreatableTopic::default()
+        };
+        let topics = (first..topics.min(first + per_request)).map(topic).collect();
+        world.answer(CreateTopicsRequest { topics, ..CreateTopicsRequest::default() }, 4);
+        world.events.clear();
+    }
+    let created = started.elapsed();
+    let log: usize = world.files.log.iter().map(|batch| batch.bytes.len()).sum();
+    let image_mb = rss_mb() - before - log as f64 / 1e6;
+    let now = world.time();
+    let started = Instant::now();
+    assert!(world.node().snapshot(now));
+    world.carry_out();
+    let snapshot = started.elapsed();
+    let size = world.files.snapshots.values().next_back().unwrap().len();
+    world.events.clear();
+    world.crash(0);
+    let started = Instant::now();
+    world.start().unwrap();
+    world.sync();
+    let restarted = started.elapsed();
+    assert_eq!(world.image.topics.partition_count(), topics * partitions as usize);
+    println!(
+        r#"{{"what":"{what}","created_ms":{},"log_mb":{:.1},"image_mb":{image_mb:.0},"snapshot_ms":{},"snapshot_mb":{:.1},"restart_ms":{}}}"#,
+        created.as_millis(),
+        log as f64 / 1e6,
+        snapshot.as_millis(),
+        size as f64 / 1e6,
+        restarted.as_millis()
+    );
+}
+
+#[test]
+#[ignore = "a measurement, for release builds"]
+fn a_million_partitions() {
+    measure("one topic of 100,000 partitions", 1, 100_000, 1);
+    measure("10 topics of 100,000 partitions", 10, 100_000, 1);
+    measure("1,000,000 topics, 1,000 per request", 1_000_000, 1, 1000);
+}
+
+#[test]
+fn a_small_one_runs() {
+    measure("small", 100, 3, 7);
+}

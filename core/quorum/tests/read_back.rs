@@ -1,0 +1,274 @@
+//! Directories for Apache's classes to read, and Apache's snapshots of them to be read here: see `tests/kafka/run`.
+//!
+//! Without `QUORUM_WRITE` and `QUORUM_READ` the same directories are written into memory and read by ourselves.
+
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types, reason = "a test")]
+
+mod world;
+
+use std::path::{Path, PathBuf};
+
+use barnabas_base::{TimestampMs, Uuid};
+use barnabas_metadata::{Delta, Image, MetadataVersion};
+use barnabas_quorum::snapshot::SnapshotReader;
+use barnabas_quorum::{QuorumError, SnapshotId, SnapshotTask};
+use barnabas_wire::messages::client_quota_record::EntityData;
+use barnabas_wire::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
+use barnabas_wire::messages::register_controller_record::{ControllerEndpoint, ControllerFeature};
+use barnabas_wire::messages::*;
+use barnabas_wire::{MetadataRecord, Str};
+use bytes::Bytes;
+use world::{World, registration};
+
+/// Files of one metadata directory, and what they say.
+struct Directory {
+    name: &'static str,
+    files: Vec<(String, Bytes)>,
+    newest: SnapshotId,
+    image: Image,
+}
+
+/// A directory as a node leaves it: a log from 0 on, the bootstrap snapshot, a snapshot of the end.
+fn of_a_node(name: &'static str, release: &str, static_voters: bool) -> Directory {
+    let mut world = World::new(1);
+    world.static_voters = static_voters;
+    world.format(MetadataVersion::parse(release).unwrap());
+    world.start().unwrap();
+    world.sync();
+    world.answer(registration(2, 1, &[2, 3], Some("rack")), 4);
+    let epoch = world.image.cluster.broker(2.into()).unwrap().epoch.get();
+    let heartbeat = BrokerHeartbeatRequest {
+        broker_id: 2,
+        broker_epoch: epoch,
+        current_metadata_offset: i64::MAX,
+        want_fence: false,
+        ..BrokerHeartbeatRequest::default()
+    };
+    world.answer(heartbeat.clone(), 1);
+    for (name, num_partitions, replication_factor) in
+        [("a", 3, 1), ("b.c", 2, 2), ("large", 12_000, 1), ("gone", 1, 1)]
+    {
+        let config = CreatableTopicConfig {
+            name: Str::from("retention.ms"),
+            value: Some(Str::from("1000")),
+            ..CreatableTopicConfig::default()
+        };
+        let topic = CreatableTopic {
+            name: Str::from(name),
+            num_partitions,
+            replication_factor,
+            configs: vec![config],
+            ..CreatableTopic::default()
+        };
+        world.answer(CreateTopicsRequest { topics: vec![topic], ..CreateTopicsRequest::default() }, 7);
+    }
+    let topics = vec![delete_topics_request::DeleteTopicState {
+        name: Some(Str::from("gone")),
+        ..delete_topics_request::DeleteTopicState::default()
+    }];
+    world.answer(DeleteTopicsRequest { topics, ..DeleteTopicsRequest::default() }, 6);
+    world.answer(BrokerHeartbeatRequest { want_fence: true, ..heartbeat }, 1);
+    let broker_epoch = world.image.cluster.broker(1.into()).unwrap().epoch.get();
+    let ids =
+        AllocateProducerIdsRequest { broker_id: 1, broker_epoch, ..AllocateProducerIdsRequest::default() };
+    world.answer(ids, 0);
+    let now = world.time();
+    assert!(world.node().snapshot(now));
+    world.carry_out();
+    let log: Vec<u8> = world.files.log.iter().flat_map(|batch| batch.bytes.to_vec()).collect();
+    let mut files = vec![("00000000000000000000.log".to_owned(), Bytes::from(log))];
+    files.extend(world.files.snapshots.iter().map(|(id, file)| (id.file_name(), file.clone())));
+    let newest = *world.files.snapshots.keys().next_back().unwrap();
+    Directory { name, files, newest, image: (*world.image).clone() }
+}
+
+/// A snapshot alone, with a record of every kind that a snapshot can hold.
+fn of_everything() -> Directory {
+    let mut delta = Delta::new(Image::default());
+    for record in everything() {
+        delta.replay(&record).unwrap();
+    }
+    let (image, _) = delta.take();
+    let newest = SnapshotId { end: 500.into(), epoch: 7.into() };
+    let task = SnapshotTask { id: newest, image: image.clone(), voters: None, now: TimestampMs(77) };
+    let mut file = Vec::new();
+    task.write(|piece| -> Result<(), QuorumError> {
+        file.extend_from_slice(&piece);
+        Ok(())
+    })
+    .unwrap();
+    Directory { name: "everything", files: vec![(newest.file_name(), file.into())], newest, image }
+}
+
+fn everything() -> Vec<MetadataRecord> {
+    let feature = |name: &str, level| FeatureLevelRecord {
+        name: Str::from(name),
+        feature_level: level,
+        ..FeatureLevelRecord::default()
+    };
+    let id = |of: u8| Uuid([of; 16]);
+    let quota = |entity: &[(&str, Option<&str>)], key: &str, value| ClientQuotaRecord {
+        entity: entity
+            .iter()
+            .map(|(kind, name)| EntityData {
+                entity_type: Str::from(*kind),
+                entity_name: name.map(Str::from),
+                ..EntityData::default()
+            })
+            .collect(),
+        key: Str::from(key),
+        value,
+        ..ClientQuotaRecord::default()
+    };
+    let scram = |name: &str, mechanism| UserScramCredentialRecord {
+        name: Str::from(name),
+        mechanism,
+        salt: Bytes::from_static(b"salt"),
+        stored_key: Bytes::from_static(b"stored"),
+        server_key: Bytes::from_static(b"server"),
+        iterations: 4096,
+        ..UserScramCredentialRecord::default()
+    };
+    let config = |resource_type, name: &str, key: &str| ConfigRecord {
+        resource_type,
+        resource_name: Str::from(name),
+        name: Str::from(key),
+        value: Some(Str::from("5")),
+        ..ConfigRecord::default()
+    };
+    let controller = RegisterControllerRecord {
+        controller_id: 3,
+        incarnation_id: id(33),
+        end_points: vec![ControllerEndpoint {
+            name: Str::from("CONTROLLER"),
+            host: Str::from("h"),
+            port: 9093,
+            ..ControllerEndpoint::default()
+        }],
+        features: vec![ControllerFeature {
+            name: Str::from("metadata.version"),
+            min_supported_version: 7,
+            max_supported_version: 33,
+            ..ControllerFeature::default()
+        }],
+        ..RegisterControllerRecord::default()
+    };
+    let partition = PartitionRecord {
+        partition_id: 0,
+        topic_id: id(5),
+        replicas: vec![1, 2, 3],
+        isr: vec![1],
+        removing_replicas: vec![2],
+        adding_replicas: vec![3],
+        leader: 1,
+        leader_recovery_state: 1,
+        leader_epoch: 8,
+        partition_epoch: 9,
+        directories: vec![id(1), Uuid::DIRECTORY_LOST, Uuid::DIRECTORY_UNASSIGNED],
+        eligible_leader_replicas: Some(vec![2]),
+        last_known_elr: Some(vec![3]),
+        ..PartitionRecord::default()
+    };
+    let acl = AccessControlEntryRecord {
+        id: id(44),
+        resource_type: 2,
+        resource_name: Str::from("t"),
+        pattern_type: 3,
+        principal: Str::from("User:u"),
+        host: Str::from("*"),
+        operation: 3,
+        permission_type: 3,
+        ..AccessControlEntryRecord::default()
+    };
+    let token = DelegationTokenRecord {
+        owner: Str::from("User:o"),
+        requester: Str::from("User:r"),
+        renewers: vec![Str::from("User:n")],
+        issue_timestamp: 1,
+        max_timestamp: 9,
+        expiration_timestamp: 5,
+        token_id: Str::from("token"),
+        ..DelegationTokenRecord::default()
+    };
+    let broker = RegisterBrokerRecord {
+        broker_id: 1,
+        incarnation_id: id(11),
+        broker_epoch: 12,
+        rack: Some(Str::from("rack")),
+        fenced: false,
+        in_controlled_shutdown: true,
+        log_dirs: vec![id(1), id(2)],
+        cordoned_log_dirs: Some(vec![id(2)]),
+        ..RegisterBrokerRecord::default()
+    };
+    vec![
+        feature("metadata.version", 33).into(),
+        feature("eligible.leader.replicas.version", 1).into(),
+        feature("transaction.version", 2).into(),
+        broker.into(),
+        controller.into(),
+        TopicRecord { name: Str::from("t"), topic_id: id(5), ..TopicRecord::default() }.into(),
+        partition.into(),
+        config(2, "t", "retention.ms").into(),
+        config(4, "", "min.insync.replicas").into(),
+        config(4, "1", "log.cleaner.threads").into(),
+        config(16, "metrics", "interval.ms").into(),
+        config(32, "group", "consumer.session.timeout.ms").into(),
+        quota(&[("user", Some("u")), ("client-id", None)], "producer_byte_rate", 1.5).into(),
+        quota(&[("ip", Some("127.0.0.1"))], "connection_creation_rate", 10.0).into(),
+        ProducerIdsRecord {
+            broker_id: 1,
+            broker_epoch: 12,
+            next_producer_id: 3000,
+            ..ProducerIdsRecord::default()
+        }
+        .into(),
+        acl.into(),
+        scram("alice", 1).into(),
+        scram("alice", 2).into(),
+        token.into(),
+    ]
+}
+
+fn directories() -> Vec<Directory> {
+    vec![
+        of_a_node("newest", "4.4", false),
+        of_a_node("release-3.9", "3.9", true),
+        of_a_node("release-3.6", "3.6", true),
+        of_everything(),
+    ]
+}
+
+fn read(id: SnapshotId, file: &[u8]) -> Image {
+    let mut delta = Delta::new(Image::default());
+    let mut reader = SnapshotReader::new(id);
+    reader
+        .feed(file, |record| {
+            delta.replay(&record).unwrap();
+            Ok(())
+        })
+        .unwrap();
+    reader.finish().unwrap();
+    delta.take().0
+}
+
+#[test]
+fn what_is_written_reads_back() {
+    for directory in directories() {
+        let (_, file) =
+            directory.files.iter().find(|(name, _)| *name == directory.newest.file_name()).unwrap();
+        assert!(read(directory.newest, file) == directory.image, "{}", directory.name);
+        if let Ok(to) = std::env::var("QUORUM_WRITE") {
+            let to = Path::new(&to).join(directory.name);
+            std::fs::create_dir_all(&to).unwrap();
+            for (name, bytes) in &directory.files {
+                std::fs::write(to.join(name), bytes).unwrap();
+            }
+        }
+        if let Ok(from) = std::env::var("QUORUM_READ") {
+            let theirs = PathBuf::from(from).join("theirs").join(directory.name);
+            let theirs = std::fs::read(theirs.join(directory.newest.file_name())).unwrap();
+            assert!(read(directory.newest, &theirs) == directory.image, "Apache's {}", directory.name);
+        }
+    }
+}

@@ -2,7 +2,8 @@
 //!
 //! A partition is 24 bytes: leader, its epoch, the partition's epoch, and a pointer to its *placement* (who holds it,
 //! where, who is in sync), which partitions that are placed alike share. Partitions lie in chunks of
-//! [`CHUNK_PARTITIONS`]; a change copies one chunk and the topic's list of chunks, whatever the number of partitions.
+//! [`CHUNK_PARTITIONS`]; a change copies one chunk and the topic's list of chunks, whatever the number of partitions. The
+//! partition of a topic that has only one lies in the topic.
 //!
 //! Always true:
 //! 1. `Topics::by_name` and `Topics::by_id` hold the same topics
@@ -104,18 +105,26 @@ impl Partition {
 
 type Chunk = Vec<Option<Partition>>;
 
+/// A topic's partitions. Most topics of a large cluster have one: it lies in the topic itself.
+#[derive(Debug, Clone)]
+enum Rows {
+    One(Partition),
+    /// Empty for a topic without partitions.
+    Many(Vec<Arc<Chunk>>),
+}
+
 /// One topic.
 #[derive(Debug, Clone)]
 pub struct Topic {
     pub name: Text,
     pub id: TopicId,
     partitions: u32,
-    chunks: Vec<Arc<Chunk>>,
+    rows: Rows,
 }
 
 impl Topic {
     pub(crate) fn new(name: Text, id: TopicId) -> Self {
-        Self { name, id, partitions: 0, chunks: Vec::new() }
+        Self { name, id, partitions: 0, rows: Rows::Many(Vec::new()) }
     }
 
     pub fn partition_count(&self) -> usize {
@@ -124,35 +133,65 @@ impl Topic {
 
     pub fn partition(&self, index: PartitionIndex) -> Option<&Partition> {
         let index = usize::try_from(index.get()).ok()?;
-        self.chunks.get(index / CHUNK_PARTITIONS)?.get(index % CHUNK_PARTITIONS)?.as_ref()
+        match &self.rows {
+            Rows::One(partition) => (index == 0).then_some(partition),
+            Rows::Many(chunks) => {
+                chunks.get(index / CHUNK_PARTITIONS)?.get(index % CHUNK_PARTITIONS)?.as_ref()
+            }
+        }
     }
 
     /// In the order of their numbers.
     pub fn partitions(&self) -> impl Iterator<Item = (PartitionIndex, &Partition)> {
-        self.chunks.iter().enumerate().flat_map(|(at, chunk)| {
+        let (one, chunks) = match &self.rows {
+            Rows::One(partition) => (Some((PartitionIndex(0), partition)), [].as_slice()),
+            Rows::Many(chunks) => (None, chunks.as_slice()),
+        };
+        let many = chunks.iter().enumerate().flat_map(|(at, chunk)| {
             chunk.iter().enumerate().filter_map(move |(offset, partition)| {
                 let index = PartitionIndex((at * CHUNK_PARTITIONS + offset) as i32);
                 partition.as_ref().map(|partition| (index, partition))
             })
-        })
+        });
+        one.into_iter().chain(many)
     }
 
     /// `index` is not negative: the caller has checked the record.
     pub(crate) fn set(&mut self, index: PartitionIndex, partition: Partition) {
         let index = index.get() as usize;
-        let at = index / CHUNK_PARTITIONS;
-        while self.chunks.len() <= at {
-            self.chunks.push(Arc::new(Vec::new()));
+        if index == 0
+            && self.partitions <= 1
+            && self.partition(PartitionIndex(0)).is_some() == (self.partitions == 1)
+        {
+            self.partitions = 1;
+            self.rows = Rows::One(partition);
+            return;
         }
-        let chunk = Arc::make_mut(&mut self.chunks[at]);
+        let chunks = self.chunks();
+        let at = index / CHUNK_PARTITIONS;
+        while chunks.len() <= at {
+            chunks.push(Arc::new(Vec::new()));
+        }
+        let chunk = Arc::make_mut(&mut chunks[at]);
         let offset = index % CHUNK_PARTITIONS;
         if chunk.len() <= offset {
-            // Exact for the first partition (most topics have one), by doubling after that.
+            // Exact for the first partition of a chunk, by doubling after that.
             chunk.reserve_exact((offset + 1 - chunk.len()).max(chunk.len()));
             chunk.resize(offset + 1, None);
         }
         if chunk[offset].replace(partition).is_none() {
             self.partitions += 1;
+        }
+    }
+
+    /// The chunks; the one partition that lay in the topic moves into the first of them.
+    fn chunks(&mut self) -> &mut Vec<Arc<Chunk>> {
+        if let Rows::One(partition) = &self.rows {
+            self.rows = Rows::Many(vec![Arc::new(vec![Some(partition.clone())])]);
+        }
+        match &mut self.rows {
+            Rows::Many(chunks) => chunks,
+            Rows::One(_) => unreachable!("invariant: it was just made many"),
         }
     }
 }
@@ -299,3 +338,6 @@ impl PartialEq for Topics {
         self.by_name == other.by_name && self.by_id == other.by_id
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,7 @@ use barnabas_base::{LeaderEpoch, Offset, TimestampMs};
 use barnabas_metadata::{Image, MetadataVersion, snapshot};
 use barnabas_wire::MetadataRecord;
 use barnabas_wire::messages::{KRaftVersionRecord, SnapshotFooterRecord, SnapshotHeaderRecord};
-use barnabas_wire::records::batches;
+use barnabas_wire::records::{Batch, LOG_OVERHEAD_BYTES};
 use bytes::{Bytes, BytesMut};
 
 use crate::QuorumError;
@@ -200,10 +200,7 @@ impl SnapshotReader {
         mut each: impl FnMut(MetadataRecord) -> Result<(), QuorumError>,
     ) -> Result<(), QuorumError> {
         self.rest.extend_from_slice(piece);
-        let input = self.rest.split().freeze();
-        let mut walk = batches(input.clone());
-        for batch in walk.by_ref() {
-            let batch = batch.map_err(|source| QuorumError::Batch { offset: self.id.end, source })?;
+        while let Some(batch) = self.next_batch()? {
             match read_batch(&batch)? {
                 Content::Control(controls) => self.controls(controls)?,
                 Content::Records(records) => {
@@ -214,8 +211,22 @@ impl SnapshotReader {
                 }
             }
         }
-        self.rest = BytesMut::from(&input[walk.position()..]);
         Ok(())
+    }
+
+    /// The next batch, if all of it is here.
+    fn next_batch(&mut self) -> Result<Option<Batch>, QuorumError> {
+        let Some(start) = self.rest.first_chunk::<LOG_OVERHEAD_BYTES>() else { return Ok(None) };
+        let length = i32::from_be_bytes([start[8], start[9], start[10], start[11]]);
+        let Some(size) = usize::try_from(length).ok().map(|length| LOG_OVERHEAD_BYTES + length) else {
+            return Err(self.damaged("a batch has a length below zero"));
+        };
+        if self.rest.len() < size {
+            return Ok(None);
+        }
+        let bytes = self.rest.split_to(size).freeze();
+        let damaged = |source| QuorumError::Batch { offset: self.id.end, source };
+        Batch::new(bytes).map(Some).map_err(damaged)
     }
 
     fn controls(&mut self, controls: Vec<Control>) -> Result<(), QuorumError> {

@@ -22,6 +22,9 @@ use super::configs::{self, config_record};
 use super::placement::{Placer, candidates, directory_for, takes_replicas};
 use super::{Case, Outcome, Refusal, error_fields};
 
+/// From this version on the answer tells partitions, replicas and configs.
+const CONFIGS_SINCE: i16 = 5;
+
 /// Partitions that one request may create: more would not fit a node, and the records must be held in memory once.
 pub const PARTITIONS_PER_REQUEST_MAX: i64 = 2_000_000;
 
@@ -114,6 +117,9 @@ fn create_one(
         error_message: None,
         ..CreatableTopicResult::default()
     };
+    if case.asked.version < CONFIGS_SINCE {
+        return Ok(result);
+    }
     let describable = case.asked.describable.as_ref();
     if describable.is_none_or(|names| names.iter().any(|name| topic.name == *name)) {
         result.num_partitions = partitions as i32;

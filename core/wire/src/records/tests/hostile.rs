@@ -149,7 +149,56 @@ fn a_bomb_stops_at_the_limit() {
     }
     // A snappy block that claims 4 GiB is refused on the word of its length.
     let claim = [0xff, 0xff, 0xff, 0xff, 0x0f, 0x00, b'x'];
-    assert!(inflate(Codec::Snappy, Bytes::copy_from_slice(&claim)).is_err());
+    let refused =
+        inflate_for_magic(Codec::Snappy, Bytes::copy_from_slice(&claim), 2, usize::MAX).unwrap_err();
+    assert!(refused.to_string().contains("claims more"), "{refused}");
+}
+
+#[test]
+fn lz4_blocks_keep_to_the_frames_word() {
+    let mut frame = Vec::new();
+    Compression::of(Codec::Lz4).deflate(&[b'x'; 10], &mut frame).unwrap();
+    let refused = |frame: &[u8]| inflate(Codec::Lz4, Bytes::copy_from_slice(frame)).unwrap_err().to_string();
+    // Larger than the 64 KiB of the descriptor.
+    let mut large = frame.clone();
+    large[7..11].copy_from_slice(&(65537u32 | 1 << 31).to_le_bytes());
+    large.resize(80_000, 0);
+    assert!(refused(&large).contains("larger than the frame allows"));
+    // With block checksums: the flag, the header's checksum (the one of 256 that is right), and then none that fits.
+    let mut checked = frame.clone();
+    checked[4] |= 0x10;
+    checked.extend_from_slice(&[0; 8]);
+    let says: Vec<String> = (0..=255)
+        .map(|checksum| {
+            checked[6] = checksum;
+            refused(&checked)
+        })
+        .collect();
+    let blocks = says.iter().filter(|what| what.contains("block checksum does not match")).count();
+    let headers = says.iter().filter(|what| what.contains("header checksum does not match")).count();
+    assert_eq!((blocks, headers), (1, 255));
+}
+
+#[test]
+fn a_record_fills_its_length() {
+    let batch = batch_of(Codec::None, &[b"one", b"two"]);
+    // The first record one byte longer than its fields: it takes the next one's length as its own.
+    let longer = patched(&batch, HEADER_BYTES, &[batch[HEADER_BYTES] + 2]);
+    let records = Batch::new(longer).unwrap().records().unwrap();
+    let first = records.iter().next().unwrap();
+    assert_eq!(first, Err(BatchError::Record { index: 0, what: "length does not match its fields" }));
+}
+
+#[test]
+fn a_negative_delta_has_no_last_sequence() {
+    let batch = batch_with(
+        BatchOptions { base_sequence: barnabas_base::Sequence(5), ..BatchOptions::default() },
+        &[b"x"],
+    );
+    let lying = patched(&batch, 23, &i32::MIN.to_be_bytes());
+    let header = BatchHeader::parse(&lying).unwrap();
+    assert_eq!(header.last_sequence(), barnabas_base::Sequence::NONE);
+    assert_eq!(header.last_offset(), Offset(i64::from(i32::MIN)));
 }
 
 #[test]

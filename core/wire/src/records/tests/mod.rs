@@ -1,8 +1,10 @@
 //! What the files of `records` promise, tried from outside: against Apache Kafka's own bytes (`golden`), round and round
-//! (`round_trip`), with what nobody should send (`hostile`), rule by rule (`rules`), and against Apache Kafka's own verdicts (`verdicts`).
+//! (`round_trip`), with what nobody should send (`hostile`) or only old
+//! clients did (`old_formats`), rule by rule (`rules`), and against Apache Kafka's own verdicts (`verdicts`).
 
 mod golden;
 mod hostile;
+mod old_formats;
 mod round_trip;
 mod rules;
 mod verdicts;

@@ -4,7 +4,7 @@ use barnabas_base::{DurationMs, ErrorCode, TimestampMs};
 
 use super::{
     BatchOrigin, RECORD_BYTES_UNLIMITED, ReadyBatch, RecordFaults, RecordValidation, Refusal, Rules,
-    Validated, check_record,
+    Validated, check_record, check_size,
 };
 use crate::records::{
     Attributes, Batch, BatchBuilder, BatchHeader, BatchOptions, Codec, Compression, HeaderRef, Records,
@@ -143,6 +143,10 @@ fn rebuild(
         headers.clear();
         headers.extend(record.headers());
         builder.push(record.timestamp, record.key, record.value, &headers);
+        // Nothing will make it smaller again, so a bomb is not written out in full first.
+        if target.codec == Codec::None {
+            check_size(builder.size_bytes(), rules)?;
+        }
     }
     finish(builder)
 }

@@ -161,14 +161,16 @@ impl Connection {
         let mut length = BytesMut::with_capacity(4);
         length.put_i32(frame.len as i32);
         self.writer.queue(std::iter::once(length.freeze()).chain(frame.segments));
-        match tokio::time::timeout(self.timeout, self.writer.flush(&self.stream)).await {
+        let (_, stream) = self.stream.split();
+        match tokio::time::timeout(self.timeout, self.writer.flush(&stream)).await {
             Ok(sent) => sent.map(drop).map_err(|error| self.lost(error)),
             Err(_) => Err(self.lost("it takes no more bytes")),
         }
     }
 
     async fn receive(&mut self, patience: Duration) -> Result<Bytes, ClientError> {
-        match tokio::time::timeout(self.timeout + patience, self.reader.next(&self.stream)).await {
+        let (mut stream, _) = self.stream.split();
+        match tokio::time::timeout(self.timeout + patience, self.reader.next(&mut stream)).await {
             Ok(Ok(Some((frame, _claim)))) => Ok(frame),
             Ok(Ok(None)) => Err(self.lost("the node closed it")),
             Ok(Err(error)) => Err(self.lost(error)),

@@ -1,7 +1,10 @@
 //! What is done now and then, on one thread of low priority: checkpoints, retention, files whose time to go has come.
 //!
 //! Workers do the part that concerns their partitions when they are asked (partition_worker/upkeep.rs); the checkpoint
-//! files, which belong to directories and not to partitions, are written here.
+//! files, which belong to directories and not to partitions, are written here, and here the directories are looked through
+//! for what nobody has opened (housekeeping/sweep.rs).
+
+mod sweep;
 
 use crate::mailbox::{Checkpointed, Command};
 use crate::node::Node;
@@ -84,6 +87,7 @@ fn run(node: &Node) {
     if let Err(error) = rustix::process::setpriority_process(None, 10) {
         tracing::debug!(%error, "housekeeping keeps its priority");
     }
+    sweep::put_strays_aside(node);
     let mut checkpoint_at = Instant::now() + CHECKPOINT_EVERY;
     let mut retain_at = Instant::now() + retention_interval(node);
     while node.deletions.sleep() {
@@ -96,6 +100,7 @@ fn run(node: &Node) {
         checkpoint_at = now + CHECKPOINT_EVERY;
         if retain {
             retain_at = now + retention_interval(node);
+            sweep::retain_unopened(node);
         }
         let checkpoints = ask_workers(node, |reply| Command::Housekeep { retain, reply });
         write_checkpoints(node, checkpoints);

@@ -54,6 +54,8 @@ pub enum Command {
         retain: bool,
         reply: oneshot::Sender<Vec<Checkpointed>>,
     },
+    /// Retention of partitions that may not be open.
+    Retain(Vec<PartitionKey>),
     /// Close every log for good; answered when nothing is dirty any more.
     Close(oneshot::Sender<Vec<Checkpointed>>),
     /// The worker's thread ends.

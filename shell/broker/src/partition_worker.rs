@@ -44,6 +44,8 @@ pub struct PartitionWorker {
     pub(crate) node: Arc<Node>,
     replicas: Map<PartitionKey, Replica>,
     failed: Set<PartitionKey>,
+    /// The node is stopping: every log is closed, and none is opened any more.
+    closed: bool,
     /// One pool of open files for each log directory.
     files: Vec<FilePool>,
     tickets: Tickets,
@@ -68,6 +70,7 @@ impl PartitionWorker {
             node,
             replicas: Map::default(),
             failed: Set::default(),
+            closed: false,
             files,
             tickets: Tickets::default(),
             effects: Vec::new(),
@@ -90,6 +93,7 @@ impl PartitionWorker {
             Command::Housekeep { retain, reply } => {
                 let _ = reply.send(self.housekeep(retain));
             }
+            Command::Retain(keys) => self.retain_unopened(&keys),
             Command::Close(reply) => {
                 let _ = reply.send(self.close());
             }
@@ -169,6 +173,9 @@ impl PartitionWorker {
     fn open(&mut self, key: PartitionKey) -> Result<(), Declined> {
         if self.replicas.contains_key(&key) {
             return Ok(());
+        }
+        if self.closed {
+            return Err(Refusal::NotLeader.into());
         }
         if self.failed.contains(&key) {
             return Err(Declined::Storage);

@@ -23,7 +23,7 @@ use barnabas_wire::messages::{BrokerHeartbeatRequest, CreateTopicsRequest};
 use barnabas_wire::{RequestBody, ResponseBody};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI16, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
+use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -233,10 +233,7 @@ impl QuorumWorker {
     fn wait(&self, receiver: &Receiver<Message>) -> Option<Message> {
         let MonotonicMs(now) = self.node.clock.monotonic();
         let sleep = self.quorum.next_tick().map_or(60_000, |MonotonicMs(at)| at.saturating_sub(now));
-        match receiver.recv_timeout(Duration::from_millis(sleep.min(60_000))) {
-            Ok(message) => Some(message),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        receiver.recv_timeout(Duration::from_millis(sleep.min(60_000))).ok()
     }
 
     fn take(&mut self, message: Message) -> Result<(), MetadataError> {

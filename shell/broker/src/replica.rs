@@ -34,7 +34,7 @@ pub struct Replica {
     pub round_tickets: Vec<Ticket>,
     /// A ticket of this partition is with the committer.
     pub sync_in_flight: bool,
-    /// Somebody waits for the sync: a producer with `acks=all`.
+    /// Stands in the list of those in which producers wait for `acks=all`.
     pub is_awaited: bool,
     /// Stands in the list of those that are synced when nobody asks.
     pub is_lazy: bool,

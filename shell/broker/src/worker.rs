@@ -4,12 +4,13 @@
 //! write for each partition, one submission to each committer. Connections are tasks of the same thread; what they start
 //! for this worker's own partitions takes the same way, without leaving the thread.
 
-use crate::connection::{NewConnection, Session, serve};
+use crate::connection::{Handover, NewConnection, Session, serve};
 use crate::coordinator_worker::CoordinatorWorker;
 use crate::mailbox::Command;
 use crate::node::Node;
 use crate::partition_worker::{LAZY_SYNC, PartitionWorker};
 use barnabas_api::k01_fetch::FetchSessions;
+use barnabas_net::FrameReader;
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -35,6 +36,7 @@ pub fn run(id: usize, node: Arc<Node>, mailbox: mpsc::Receiver<Command>) -> std:
         let sessions_max = node.config.load().fetch_sessions_max.div_ceil(node.workers);
         let sessions = FetchSessions::new(sessions_max, id as u16, node.workers as u16);
         let worker = Worker {
+            id,
             fetch_sessions: Rc::new(RefCell::new(sessions)),
             partitions: PartitionWorker::new(id, node.clone()),
             coordinators: CoordinatorWorker::new(node.clone()),
@@ -50,6 +52,7 @@ pub fn run(id: usize, node: Arc<Node>, mailbox: mpsc::Receiver<Command>) -> std:
 }
 
 struct Worker {
+    id: usize,
     node: Arc<Node>,
     partitions: PartitionWorker,
     coordinators: CoordinatorWorker,
@@ -116,11 +119,15 @@ impl Worker {
     }
 
     fn connect(&mut self, new: NewConnection) {
-        let session = Rc::new(Session::new(self.node.clone(), &new, self.fetch_sessions.clone()));
+        let session = Rc::new(Session::new(self.node.clone(), &new, self.id, self.fetch_sessions.clone()));
         match TcpStream::from_std(new.stream) {
             Ok(stream) => {
                 self.sessions.push(Rc::downgrade(&session));
-                tokio::task::spawn_local(serve(session, stream, new.slot));
+                let node = &self.node;
+                let reader = new
+                    .reader
+                    .unwrap_or_else(|| FrameReader::new(node.budget.claim(), node.request_bytes_max));
+                tokio::task::spawn_local(serve(session, stream, Handover { slot: new.slot, reader }));
             }
             Err(error) => tracing::warn!(peer = %new.peer, %error, "connection cannot be served"),
         }

@@ -221,3 +221,23 @@ fn a_topic_comes_to_be_when_it_is_named() {
     assert_eq!(base_offset(client.call(produce("new", 1, -1, batch(&["a"])), 9)), 0);
     assert!(node.stop().success());
 }
+
+#[test]
+fn a_producer_is_served_without_a_gap_while_its_connection_moves_to_the_owner() {
+    let mut node = TestNode::start();
+    node.client().create_topic("t", 1, &[]);
+    // Several connections, so that some begin away from the partition's owner.
+    let mut clients: Vec<Client> = (0..8).map(|_| node.client()).collect();
+    let mut bases = Vec::new();
+    for client in &mut clients {
+        for _ in 0..200 {
+            client.send(produce("t", 0, -1, batch(&["x"])), 9);
+        }
+        let own: Vec<i64> = (0..200).map(|_| base_offset(client.receive(ApiKey::Produce, 9).1)).collect();
+        assert!(own.is_sorted(), "{own:?}");
+        bases.extend(own);
+    }
+    bases.sort_unstable();
+    assert_eq!(bases, (0..1600).collect::<Vec<i64>>());
+    assert!(node.stop().success());
+}

@@ -10,8 +10,12 @@
 
 use crate::Claim;
 use bytes::{Buf, Bytes, BytesMut};
+use std::future::{Future, poll_fn};
 use std::io;
-use tokio::net::TcpStream;
+use std::pin::pin;
+use std::task::Poll;
+use tokio::io::AsyncReadExt;
+use tokio::net::tcp::ReadHalf;
 
 const READ_BYTES_MIN: usize = 4 * 1024;
 const READ_BYTES_MAX: usize = 256 * 1024;
@@ -49,7 +53,7 @@ impl FrameReader {
     ///
     /// # Errors
     /// See [`FrameError`]; after one, the connection cannot go on.
-    pub async fn next(&mut self, stream: &TcpStream) -> Result<Option<(Bytes, Claim)>, FrameError> {
+    pub async fn next(&mut self, stream: &mut ReadHalf<'_>) -> Result<Option<(Bytes, Claim)>, FrameError> {
         loop {
             if let Some(frame) = self.take_frame()? {
                 return Ok(Some(frame));
@@ -61,13 +65,13 @@ impl FrameReader {
             }
             stream.readable().await?;
             self.make_room().await?;
-            match stream.try_read_buf(&mut self.buffer) {
-                Ok(0) if self.buffer.is_empty() => return Ok(None),
-                Ok(0) => return Err(self.truncated()),
-                Ok(count) => self.adapt(count),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.into()),
+            match read_once(stream, &mut self.buffer).await {
+                None => {}
+                Some(Ok(0)) if self.buffer.is_empty() => return Ok(None),
+                Some(Ok(0)) => return Err(self.truncated()),
+                Some(Ok(count)) => self.adapt(count),
+                Some(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                Some(Err(error)) => return Err(error.into()),
             }
         }
     }
@@ -82,6 +86,11 @@ impl FrameReader {
         let frame = self.buffer.split_to(length).freeze();
         let claim = self.claim.split(4 + length as u64);
         Ok(Some((frame, claim)))
+    }
+
+    /// Whether nothing is half-read: the connection may be handed to somebody else.
+    pub fn is_empty(&self) -> bool {
+        self.buffer.is_empty()
     }
 
     fn announced(&self) -> Result<Option<usize>, FrameError> {
@@ -119,6 +128,17 @@ impl FrameReader {
         let announced = self.announced().ok().flatten().unwrap_or(0);
         FrameError::Truncated { got: self.buffer.len(), expected: announced + 4 }
     }
+}
+
+/// Reads once; `None` where nothing has come. Through `poll_read` and not `try_read`: it alone takes a read that did not fill
+/// the buffer for the end of what is there, which saves the second read that would find nothing.
+async fn read_once(stream: &mut ReadHalf<'_>, buffer: &mut BytesMut) -> Option<io::Result<usize>> {
+    let mut reading = pin!(stream.read_buf(buffer));
+    poll_fn(|context| match reading.as_mut().poll(context) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
 }
 
 #[cfg(test)]

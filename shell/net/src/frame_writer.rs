@@ -5,7 +5,7 @@
 use bytes::{Buf, Bytes};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
-use tokio::net::TcpStream;
+use tokio::net::tcp::WriteHalf;
 
 /// How many segments one system call is given. Linux takes up to 1024 (`UIO_MAXIOV`).
 const SEGMENTS_PER_CALL: usize = 64;
@@ -40,7 +40,7 @@ impl FrameWriter {
     ///
     /// # Errors
     /// Whatever the socket says; the connection is lost then.
-    pub async fn flush(&mut self, stream: &TcpStream) -> io::Result<usize> {
+    pub async fn flush(&mut self, stream: &WriteHalf<'_>) -> io::Result<usize> {
         let mut written = 0;
         while !self.segments.is_empty() {
             match self.write_some(stream) {
@@ -57,7 +57,7 @@ impl FrameWriter {
         Ok(written)
     }
 
-    fn write_some(&mut self, stream: &TcpStream) -> io::Result<usize> {
+    fn write_some(&mut self, stream: &WriteHalf<'_>) -> io::Result<usize> {
         let count = if self.segments.len() == 1 {
             stream.try_write(&self.segments[0])?
         } else {
@@ -90,11 +90,12 @@ impl FrameWriter {
 mod tests {
     use super::*;
     use tokio::io::AsyncReadExt;
+    use tokio::net::TcpStream;
 
     #[tokio::test]
     async fn many_segments_arrive_in_order() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("binds");
-        let client = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("connects");
+        let mut client = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("connects");
         let (mut server, _) = listener.accept().await.expect("accepts");
         let mut writer = FrameWriter::default();
         let mut expected = Vec::new();
@@ -109,7 +110,8 @@ mod tests {
             server.read_exact(&mut got).await.expect("reads");
             got
         };
-        let (got, written) = tokio::join!(read, writer.flush(&client));
+        let (_, half) = client.split();
+        let (got, written) = tokio::join!(read, writer.flush(&half));
         assert_eq!(got, expected);
         assert_eq!(written.expect("written"), expected.len());
         assert!(writer.is_empty() && writer.queued_bytes() == 0);

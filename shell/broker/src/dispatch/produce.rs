@@ -41,6 +41,9 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
         return Started::Answer(answer(pending.respond()));
     }
     let deadline = node.clock.monotonic().plus(timeout);
+    let mut owners = items.iter().map(|item| item.partition.owner(node.workers));
+    let first = owners.next();
+    call.session.produced_for(first.filter(|&first| owners.all(|owner| owner == first)));
     let gathering = owners::append(&node, items, acks, deadline).await;
     if acks == Acks::None {
         return Started::Answer(answer(pending.respond()));

@@ -68,7 +68,8 @@ impl PartitionWorker {
 
     pub(super) fn want_sync(&mut self, key: PartitionKey) {
         let Some(replica) = self.replicas.get_mut(&key) else { return };
-        let is_urgent = self.node.acks_are_synced && (replica.is_awaited || !replica.waiters.is_empty());
+        let is_awaited = replica.partition.waiting() > 0 || !replica.waiters.is_empty();
+        let is_urgent = self.node.acks_are_synced && is_awaited;
         if !is_urgent {
             if !replica.is_lazy {
                 replica.is_lazy = true;
@@ -200,7 +201,7 @@ impl PartitionWorker {
             let Self { replicas, effects, .. } = self;
             let Some(replica) = replicas.get_mut(&key) else { continue };
             replica.partition.expire(now, effects);
-            replica.is_awaited = replica.partition.next_deadline().is_some();
+            replica.is_awaited = replica.partition.waiting() > 0;
             if replica.is_awaited {
                 self.awaited.push(key);
             }

@@ -28,6 +28,16 @@ impl PartitionWorker {
         checkpoints
     }
 
+    /// Partitions that nobody has asked for yet, and in which something has become too old or too much.
+    pub(super) fn retain_unopened(&mut self, keys: &[PartitionKey]) {
+        for &key in keys {
+            // Refusals are about leadership and damage: nothing is retained then.
+            if self.open(key).is_ok() {
+                self.retain(key);
+            }
+        }
+    }
+
     fn retain(&mut self, key: PartitionKey) {
         let Self { replicas, files, effects, node, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
@@ -62,6 +72,7 @@ impl PartitionWorker {
     /// Closes every log. What is dirty is synced here: nobody else is served any more.
     pub(super) fn close(&mut self) -> Vec<Checkpointed> {
         self.finish_round();
+        self.closed = true;
         let mut checkpoints = Vec::new();
         for (key, mut replica) in std::mem::take(&mut self.replicas) {
             let files = &mut self.files[replica.directory];

@@ -3,7 +3,7 @@
 use super::{Failure, Running};
 use crate::clock::Clock;
 use crate::committer::CommitterParts;
-use crate::connection::NewConnection;
+use crate::connection::{MOVE_PATIENCE, NewConnection};
 use crate::directories::{Directories, Directory, random_uuid};
 use crate::format::{Beginning, format, voter};
 use crate::housekeeping::{self, Deletions};
@@ -324,7 +324,7 @@ fn open_files_max() -> usize {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current < limit.maximum {
         limit.current = limit.maximum;
-        if let Err(error) = setrlimit(Resource::Nofile, limit.clone()) {
+        if let Err(error) = setrlimit(Resource::Nofile, limit) {
             tracing::debug!(%error, "the limit of open files stays as it is");
         }
     }
@@ -343,7 +343,7 @@ pub async fn accept(node: Arc<Node>, listener: usize, acceptor: Acceptor) {
     let taken = acceptor.run(|stream, peer, slot| {
         next = (next + 1) % node.workers;
         node.meter.connections_accepted.one();
-        let new = NewConnection { stream, peer, listener, slot };
+        let new = NewConnection { stream, peer, listener, slot, reader: None, patience: MOVE_PATIENCE };
         if !node.mailboxes[next].try_send(Command::Connection(new)) {
             node.meter.connections_refused.one();
             tracing::info!(%peer, "connection refused: the worker has too much to do");

@@ -1,6 +1,7 @@
 use super::*;
 use crate::Budget;
 use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 
 async fn pair() -> (TcpStream, TcpStream) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("binds");
@@ -16,7 +17,7 @@ fn frame(body: &[u8]) -> Vec<u8> {
 
 #[tokio::test]
 async fn frames_come_out_as_they_went_in() {
-    let (mut client, server) = pair().await;
+    let (mut client, mut server) = pair().await;
     let budget = Budget::new(u64::MAX);
     let mut reader = FrameReader::new(budget.claim(), 10_000_000);
     let bodies: Vec<Vec<u8>> =
@@ -29,7 +30,7 @@ async fn frames_come_out_as_they_went_in() {
     };
     let read = async {
         let mut got = Vec::new();
-        while let Some((body, _claim)) = reader.next(&server).await.expect("frames") {
+        while let Some((body, _claim)) = reader.next(&mut server.split().0).await.expect("frames") {
             got.push(body.to_vec());
         }
         got
@@ -42,24 +43,25 @@ async fn frames_come_out_as_they_went_in() {
 
 #[tokio::test]
 async fn a_length_is_not_believed() {
-    let (mut client, server) = pair().await;
+    let (mut client, mut server) = pair().await;
     let mut reader = FrameReader::new(Budget::new(u64::MAX).claim(), 100 << 20);
     client.write_all(&(99i32 << 20).to_be_bytes()).await.expect("writes");
     client.write_all(&[7; 100]).await.expect("writes");
-    let read = tokio::time::timeout(std::time::Duration::from_millis(50), reader.next(&server)).await;
+    let read =
+        tokio::time::timeout(std::time::Duration::from_millis(50), reader.next(&mut server.split().0)).await;
     assert!(read.is_err(), "waits for the rest");
     assert!(reader.buffer.capacity() < 64 * 1024, "{}", reader.buffer.capacity());
     drop(client);
-    assert!(matches!(reader.next(&server).await, Err(FrameError::Truncated { got: 104, .. })));
+    assert!(matches!(reader.next(&mut server.split().0).await, Err(FrameError::Truncated { got: 104, .. })));
 }
 
 #[tokio::test]
 async fn lengths_that_cannot_be_end_the_connection() {
     for (word, negative) in [(-1i32, true), (i32::MIN, true), (101, false), (i32::MAX, false)] {
-        let (mut client, server) = pair().await;
+        let (mut client, mut server) = pair().await;
         let mut reader = FrameReader::new(Budget::new(u64::MAX).claim(), 100);
         client.write_all(&word.to_be_bytes()).await.expect("writes");
-        match reader.next(&server).await {
+        match reader.next(&mut server.split().0).await {
             Err(FrameError::Negative { length }) => assert!(negative && length == word),
             Err(FrameError::TooLarge { length, max: 100 }) => assert!(!negative && length == word),
             other => panic!("{word}: {other:?}"),
@@ -69,14 +71,15 @@ async fn lengths_that_cannot_be_end_the_connection() {
 
 #[tokio::test]
 async fn a_connection_that_waits_holds_nothing() {
-    let (mut client, server) = pair().await;
+    let (mut client, mut server) = pair().await;
     let budget = Budget::new(u64::MAX);
     let mut reader = FrameReader::new(budget.claim(), 1000);
     client.write_all(&frame(b"hello")).await.expect("writes");
-    let first = reader.next(&server).await.expect("a frame").expect("not closed");
+    let first = reader.next(&mut server.split().0).await.expect("a frame").expect("not closed");
     assert_eq!(&first.0[..], b"hello");
     drop(first);
-    let wait = tokio::time::timeout(std::time::Duration::from_millis(20), reader.next(&server)).await;
+    let wait =
+        tokio::time::timeout(std::time::Duration::from_millis(20), reader.next(&mut server.split().0)).await;
     assert!(wait.is_err());
     assert_eq!((reader.buffer.capacity(), budget.claimed_bytes()), (0, 0));
 }

@@ -1,0 +1,101 @@
+//! Looks through the log directories for partitions that nobody has opened: those that belong to nobody, and those in which
+//! retention has something to do.
+//!
+//! Names, sizes and times of files are all that is read, so that a million idle partitions stay closed.
+
+use crate::directories::{Directory, random_uuid};
+use crate::mailbox::{Command, PartitionKey};
+use crate::node::Node;
+use crate::topic_settings;
+use barnabas_base::{TimestampMs, TopicPartition, name};
+use barnabas_storage::{DirKind, LogConfig, PartitionDir, StorageError};
+
+/// Partitions sent to a worker at once.
+const KEYS_MAX: usize = 64;
+
+/// Puts aside what the metadata log does not know (a topic that was deleted while this node was down), and finishes the
+/// deletions that the last stop interrupted.
+///
+/// # Source
+/// Kafka `LogManager.isStrayReplica`.
+pub fn put_strays_aside(node: &Node) {
+    for directory in node.directories.iter().filter(|directory| directory.holds_partitions) {
+        let listed = directory.lock().partitions();
+        for entry in listed.unwrap_or_default() {
+            if let Err(error) = settle(node, directory, &entry) {
+                tracing::warn!(directory = %directory.path.display(), %error, "{} stays as it is", entry.name);
+            }
+        }
+    }
+}
+
+fn settle(node: &Node, directory: &Directory, entry: &PartitionDir) -> Result<(), StorageError> {
+    let TopicPartition { topic, partition } = &entry.topic_partition;
+    match entry.kind {
+        DirKind::Delete => directory.lock().remove(&directory.path.join(&entry.name)),
+        DirKind::Current if **topic != *name::CLUSTER_METADATA => {
+            if node.image.load().topics.partition(topic, *partition).is_some() {
+                return Ok(());
+            }
+            let aside = directory.lock().rename_to_stray(&entry.topic_partition, random_uuid())?;
+            if let Some(aside) = aside {
+                let aside = aside.display();
+                tracing::warn!("{} belongs to no topic that is known: put aside as {aside}", entry.name);
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Sends the owners those partitions whose oldest segment is too old, or that are too large.
+pub fn retain_unopened(node: &Node) {
+    let now = node.clock.wall();
+    let mut due: Vec<Vec<PartitionKey>> = vec![Vec::new(); node.workers];
+    for directory in node.directories.iter().filter(|directory| directory.holds_partitions) {
+        let listed = if directory.is_online() { directory.lock().partitions() } else { continue };
+        for entry in listed.unwrap_or_default().iter().filter(|entry| entry.kind == DirKind::Current) {
+            let image = node.image.load();
+            let Some(topic) = image.topics.id_of(&entry.topic_partition.topic) else { continue };
+            let config = topic_settings::log_config(node, &image, &entry.topic_partition.topic);
+            // A directory that cannot be read is the next opener's to complain of.
+            if is_due(directory, entry, &config, now).unwrap_or(false) {
+                let key = PartitionKey { topic, partition: entry.topic_partition.partition };
+                let owner = key.owner(node.workers);
+                due[owner].push(key);
+                if due[owner].len() >= KEYS_MAX {
+                    let keys = std::mem::take(&mut due[owner]);
+                    node.mailboxes[owner].send_blocking(Command::Retain(keys));
+                }
+            }
+        }
+    }
+    for (mailbox, keys) in node.mailboxes.iter().zip(due) {
+        if !keys.is_empty() {
+            mailbox.send_blocking(Command::Retain(keys));
+        }
+    }
+}
+
+fn is_due(
+    directory: &Directory,
+    entry: &PartitionDir,
+    config: &LogConfig,
+    now: TimestampMs,
+) -> Result<bool, StorageError> {
+    let (limit_ms, limit_bytes) = (config.retention_ms.0, config.retention_bytes);
+    if !config.cleanup.delete || (limit_ms < 0 && limit_bytes < 0) {
+        return Ok(false);
+    }
+    let dir = directory.path.join(&entry.name);
+    let mut bytes = 0u64;
+    let mut oldest: Option<TimestampMs> = None;
+    // Names sort by base offset: the first segment is the oldest.
+    for file in directory.disk.list(&dir)?.iter().filter(|file| file.name.ends_with(".log")) {
+        let Some(stat) = directory.disk.stat(&dir.join(&file.name))? else { continue };
+        bytes += stat.len;
+        oldest = oldest.or((stat.len > 0).then_some(stat.modified));
+    }
+    let too_old = limit_ms >= 0 && oldest.is_some_and(|at| now.0.saturating_sub(at.0) > limit_ms);
+    Ok(too_old || (limit_bytes >= 0 && bytes > limit_bytes as u64))
+}

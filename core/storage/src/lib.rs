@@ -25,6 +25,7 @@ mod epoch_file;
 mod error;
 mod file_pool;
 mod index_file;
+pub mod journal;
 mod log;
 mod log_config;
 mod log_dir;

@@ -1,0 +1,57 @@
+//! A round's bytes, put together where O_DIRECT can take them from.
+//!
+//! O_DIRECT wants address, length and position to be multiples of the device's block. Records come in wherever a frame put
+//! them, so they are copied once, into this; that copy is the price of going past the page cache, which would copy as well.
+
+/// Rounds begin and end at multiples of this, in memory and in the file.
+pub const BLOCK_BYTES: usize = 4096;
+
+/// Grows up to the capacity it was made with and never moves.
+#[derive(Debug)]
+pub struct RoundBuffer {
+    /// Bytes in front of `start` are there for the alignment alone.
+    store: Vec<u8>,
+    start: usize,
+    capacity: usize,
+}
+
+impl RoundBuffer {
+    pub(super) fn new(capacity: usize) -> Self {
+        let capacity = capacity.next_multiple_of(BLOCK_BYTES);
+        let mut store: Vec<u8> = Vec::with_capacity(capacity + BLOCK_BYTES);
+        let start = store.as_ptr().align_offset(BLOCK_BYTES);
+        assert!(start < BLOCK_BYTES, "a byte's address can be aligned");
+        store.resize(start, 0);
+        Self { store, start, capacity }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.store.len() - self.start
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        // More would move the bytes and lose the alignment.
+        assert!(self.len() + bytes.len() <= self.capacity, "a round never grows past what it was made for");
+        self.store.extend_from_slice(bytes);
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.store[self.start..]
+    }
+
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.store[self.start..]
+    }
+
+    /// Zeros up to the next block; returns how many.
+    pub(super) fn pad(&mut self) -> usize {
+        let padding = self.len().next_multiple_of(BLOCK_BYTES) - self.len();
+        assert!(self.len() + padding <= self.capacity, "the capacity is a multiple of the block");
+        self.store.resize(self.store.len() + padding, 0);
+        padding
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.store.truncate(self.start);
+    }
+}

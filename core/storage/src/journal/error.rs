@@ -1,0 +1,38 @@
+//! What goes wrong with a journal, for the operator.
+
+use std::path::PathBuf;
+
+use barnabas_base::{DirectoryId, Offset, TopicPartition};
+
+use crate::disk::DiskError;
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JournalError {
+    /// The machine refused. A journal that cannot be read is not guessed at, and one that cannot be written is at its end.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// A round that was durable is not what was written, as a later one proves. Nothing was replayed.
+    #[error(
+        "the journal {} is damaged at byte {position}: {what}. What follows it was acknowledged; nothing was replayed and \
+         nothing cut. Restore the log directory from a copy; or remove the journal's files to give up what is in them alone",
+        file.display()
+    )]
+    Damaged { file: PathBuf, position: u64, what: &'static str },
+    /// Files of another log directory.
+    #[error(
+        "the journal {} belongs to log directory {found}, not to {expected}: put it back where it was taken from, or remove it",
+        file.display()
+    )]
+    Foreign { file: PathBuf, found: DirectoryId, expected: DirectoryId },
+    /// The partition's segments end before what was synced there.
+    #[error(
+        "partition {partition} ends at offset {found}, but {expected} was synced: its segments are damaged. Nothing was \
+         replayed into it. Restore its directory from a copy, or remove it to give up its data"
+    )]
+    Missing { partition: TopicPartition, found: Offset, expected: Offset },
+    /// Every file still holds something: cannot be after a crash of ours, as one file is always kept back.
+    #[error(
+        "no file of the journal is free: fewer files than before? Raise log.journal.bytes to what it was"
+    )]
+    NoRoom,
+}

@@ -1,0 +1,384 @@
+//! [`Journal`]: what the committer of a log directory asks what to write, and tells what has become of it.
+//!
+//! The committer's day: [`Journal::submit`] all that has arrived; [`Journal::take_round`]; write the round; hand it back to
+//! [`Journal::round_durable`] and tell the partitions; ask [`Journal::next_lay`], lay, sync, [`Journal::laid`]. While a
+//! round is on its way the next one is filled, so rounds grow by themselves as the load does.
+
+use std::sync::Arc;
+
+use barnabas_base::DirectoryId;
+
+use super::buffer::{BLOCK_BYTES, RoundBuffer};
+use super::error::JournalError;
+use super::format::{ROUND_HEADER_BYTES, RoundHeader, entry_bytes, push_entry};
+use super::ring::Ring;
+use super::scan::Recovered;
+use super::tails::Tails;
+use super::types::{
+    DurableEnd, Entry, EntryKind, Figures, JournalConfig, JournalPartition, Lay, LayTicket, Micros, Place,
+    Refused, Round, RoundDone, Take,
+};
+
+/// The journal of one log directory. See the header of the folder.
+#[derive(Debug)]
+pub struct Journal {
+    config: JournalConfig,
+    directory: DirectoryId,
+    opening: u64,
+    ring: Ring,
+    tails: Tails,
+    open: OpenRound,
+    /// For the next open round, unless it is on its way.
+    spare: Option<RoundBuffer>,
+    in_flight: Option<u64>,
+    durable_round: u64,
+    durable_at: Option<Micros>,
+    previous_checksum: u32,
+    state: State,
+    figures: Figures,
+}
+
+/// The round that is being filled.
+#[derive(Debug)]
+struct OpenRound {
+    number: u64,
+    buffer: RoundBuffer,
+    entries: u32,
+    holds: u32,
+    record_bytes: u64,
+    ends: Vec<DurableEnd>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The first round of this opening is not durable yet; it is written even if it is empty.
+    Opening,
+    Open,
+    /// Takes nothing more; everything is laid, then a last round says so.
+    Closing,
+    Closed,
+    /// A write or sync failed.
+    Failed,
+}
+
+impl Journal {
+    /// Goes on in the files that `recovered` was read from, everything in them being laid and synced. The first round is due at
+    /// once; until it is durable, nothing that cannot be replayed over may be done to the directory's logs: no truncation,
+    /// no retention, no large append.
+    ///
+    /// `opening`: a fresh random number, so that nothing an earlier process left half-written can pass for a round of this one.
+    ///
+    /// # Errors
+    /// [`JournalError::NoRoom`]: there are fewer files than before.
+    pub fn open(config: JournalConfig, recovered: &Recovered, opening: u64) -> Result<Self, JournalError> {
+        assert!(config.files >= 3, "one file is written, one is laid, one is kept back");
+        assert!(
+            config.file_bytes as usize % BLOCK_BYTES == 0 && config.file_bytes >= config.round_bytes_max,
+            "a file holds whole blocks, and the largest round"
+        );
+        let mut slots = recovered.lives.clone();
+        slots.resize(config.files, None);
+        let ring = Ring::new(config.file_bytes, slots, recovered.replay_from, recovered.next_life);
+        if ring.free() == 0 {
+            return Err(JournalError::NoRoom);
+        }
+        let capacity = config.round_bytes_max as usize;
+        Ok(Self {
+            open: OpenRound::new(recovered.next_round, RoundBuffer::new(capacity)),
+            spare: Some(RoundBuffer::new(capacity)),
+            config,
+            directory: recovered.directory,
+            opening,
+            ring,
+            tails: Tails::default(),
+            in_flight: None,
+            durable_round: recovered.next_round.saturating_sub(1),
+            durable_at: None,
+            previous_checksum: 0,
+            state: State::Opening,
+            figures: Figures::default(),
+        })
+    }
+
+    /// Whether an append of so many bytes belongs here; a larger one goes straight into its segment, behind everything that
+    /// [`Journal::take_lay`] hands out for its partition, is synced there, and leaves an [`EntryKind::Range`].
+    pub fn takes(&self, bytes: u64) -> bool {
+        bytes <= u64::from(self.config.append_bytes_max)
+    }
+
+    /// Puts `entry` into the round that is being filled; returns that round's number. Copies the records into the round, and
+    /// keeps them until they are laid.
+    ///
+    /// Entries of one partition are submitted in the order of its log.
+    ///
+    /// # Errors
+    /// Nothing has changed after any; [`Refused`] says what helps.
+    pub fn submit(&mut self, entry: Entry) -> Result<u64, Refused> {
+        let bytes = entry_bytes(&entry);
+        self.check_room(bytes, matches!(entry.kind, EntryKind::Records { .. }))?;
+        let is_range = matches!(entry.kind, EntryKind::Range { .. });
+        // Replay trusts a range: what it covers is not replayed.
+        assert!(!is_range || !self.tails.has(&entry.partition), "a range follows when all before it is laid");
+        let open = &mut self.open;
+        push_entry(&mut open.buffer, &entry);
+        open.entries += 1;
+        let end = match entry.kind {
+            EntryKind::Records { from: _, end, ref records } => {
+                open.record_bytes += super::format::records_len(records) as u64;
+                Some(end)
+            }
+            EntryKind::Truncate { end } => Some(end),
+            EntryKind::Restart { at } => Some(at),
+            EntryKind::Range { .. } | EntryKind::Remove => None,
+        };
+        match open.ends.last_mut() {
+            Some(last) if last.partition == entry.partition => last.end = end.unwrap_or(last.end),
+            _ => open.ends.extend(end.map(|end| DurableEnd { partition: Arc::clone(&entry.partition), end })),
+        }
+        open.holds += u32::from(self.tails.push(entry, open.number));
+        Ok(open.number)
+    }
+
+    fn check_room(&self, bytes: usize, is_records: bool) -> Result<(), Refused> {
+        if !matches!(self.state, State::Opening | State::Open) {
+            return Err(Refused::Closed);
+        }
+        if ROUND_HEADER_BYTES + bytes > self.config.round_bytes_max as usize {
+            return Err(Refused::TooLarge);
+        }
+        let len = self.open.buffer.len() + bytes;
+        if len > self.config.round_bytes_max as usize {
+            return Err(Refused::RoundFull);
+        }
+        // What is not records frees: it is never refused for the sake of memory.
+        if is_records && self.tails.unlaid_bytes + bytes as u64 > self.config.unlaid_bytes_max {
+            return Err(Refused::UnlaidFull);
+        }
+        if !self.ring.fits(len) {
+            return Err(Refused::RingFull);
+        }
+        Ok(())
+    }
+
+    /// The round to write now, if one is due.
+    pub fn take_round(&mut self, now: Micros) -> Take {
+        if self.in_flight.is_some() || matches!(self.state, State::Closed | State::Failed) {
+            return Take::Nothing;
+        }
+        if self.open.entries == 0 && !self.empty_round_is_due() {
+            return Take::Nothing;
+        }
+        if let Some(due) = self.due_at().filter(|due| now < *due) {
+            return Take::Wait(due);
+        }
+        self.seal()
+    }
+
+    /// `None`: at once.
+    fn due_at(&self) -> Option<Micros> {
+        let is_enough = self.open.buffer.len() >= self.config.round_bytes_enough as usize;
+        if self.config.linger_us == 0 || is_enough || self.state != State::Open {
+            return None;
+        }
+        self.durable_at.map(|at| at.plus(self.config.linger_us))
+    }
+
+    /// Whether a round without entries has something to say: that this opening has begun, that everything is laid, or, where
+    /// room is short, that files are free.
+    fn empty_round_is_due(&self) -> bool {
+        match self.state {
+            State::Opening => true,
+            State::Open => self.ring.free() <= 1 && self.ring.next_round_frees_a_file(),
+            State::Closing => self.tails.len() == 0,
+            State::Closed | State::Failed => false,
+        }
+    }
+
+    fn seal(&mut self) -> Take {
+        let number = self.open.number;
+        let Some((slot, place, replay_from)) =
+            self.ring.place(number, self.open.buffer.len(), self.open.holds)
+        else {
+            return Take::Nothing;
+        };
+        let Some(spare) = self.spare.take() else { return Take::Nothing };
+        let mut sealed = std::mem::replace(&mut self.open, OpenRound::new(number + 1, spare));
+        let len = sealed.buffer.len() as u32;
+        let header = RoundHeader {
+            checksum: 0,
+            len,
+            directory: self.directory,
+            opening: self.opening,
+            number,
+            place,
+            replay_from,
+            previous_checksum: self.previous_checksum,
+            entries: sealed.entries,
+        };
+        let checksum = header.seal(&mut sealed.buffer);
+        let padding = sealed.buffer.pad();
+        self.figures.rounds += 1;
+        self.figures.entries += u64::from(sealed.entries);
+        self.figures.bytes += u64::from(len) + padding as u64;
+        self.figures.padding_bytes += padding as u64;
+        self.figures.record_bytes += sealed.record_bytes;
+        self.in_flight = Some(number);
+        Take::Write(Round {
+            number,
+            slot,
+            position: u64::from(place.position),
+            place,
+            replay_from,
+            checksum,
+            ends: sealed.ends,
+            buffer: sealed.buffer,
+        })
+    }
+
+    /// `round` is written and synced. Says whom that makes durable up to where.
+    pub fn round_durable(&mut self, round: Round, now: Micros) -> RoundDone {
+        assert_eq!(self.in_flight.take(), Some(round.number), "one round at a time, handed back once");
+        assert!(self.state != State::Failed, "a failed write makes nothing durable");
+        self.durable_round = round.number;
+        self.durable_at = Some(now);
+        self.previous_checksum = round.checksum;
+        self.ring.durable(round.replay_from);
+        let is_last =
+            self.state == State::Closing && round.replay_from == round.place && self.tails.len() == 0;
+        if is_last && self.open.entries == 0 {
+            self.state = State::Closed;
+        } else if self.state == State::Opening {
+            self.state = State::Open;
+        }
+        let mut buffer = round.buffer;
+        buffer.clear();
+        self.spare = Some(buffer);
+        let ends = last_of_each(round.ends);
+        for end in &ends {
+            self.tails.durable(&end.partition, round.place.life, self.config.lay_bytes);
+        }
+        RoundDone { number: round.number, ends }
+    }
+
+    /// A write or a sync in this directory failed. That is final: nothing more is taken, called durable, or laid.
+    pub fn fail(&mut self) {
+        self.state = State::Failed;
+    }
+
+    pub fn is_failed(&self) -> bool {
+        self.state == State::Failed
+    }
+
+    /// What to lay next, if anything is due: where room is short the partitions that hold the oldest file, else those that
+    /// have a large piece. Many may be under way at a time, one per partition.
+    pub fn next_lay(&mut self) -> Option<Lay> {
+        if self.state == State::Failed {
+            return None;
+        }
+        if self.is_pressed()
+            && let Some(oldest) = self.ring.oldest_held()
+        {
+            let ring = &self.ring;
+            while let Some(partition) = self.tails.next_holding(oldest, |round| ring.life_of(round)) {
+                let lay = self.tails.take(&partition, self.durable_round, self.config.lay_bytes_max);
+                if lay.is_some() {
+                    return lay;
+                }
+            }
+        }
+        while let Some(partition) = self.tails.next_ready() {
+            let lay = self.tails.take(&partition, self.durable_round, self.config.lay_bytes_max);
+            if lay.is_some() {
+                return lay;
+            }
+        }
+        None
+    }
+
+    /// All that `partition` has and may be laid: before a large append, or before its log is closed or moved. `None`: nothing,
+    /// or a piece is being laid already.
+    pub fn take_lay(&mut self, partition: &Arc<JournalPartition>) -> Option<Lay> {
+        if self.state == State::Failed {
+            return None;
+        }
+        self.tails.take(partition, self.durable_round, u64::MAX)
+    }
+
+    /// What `ticket` names is in the segments **and synced there**, directories included. A [`super::LayOp::Remove`]: the
+    /// partition's directory is gone, durably.
+    pub fn laid(&mut self, ticket: &LayTicket) {
+        // Lives first: releasing forgets rounds.
+        let mut released = Vec::with_capacity(ticket.entries);
+        let ring = &self.ring;
+        self.tails.laid(
+            ticket,
+            self.config.lay_bytes,
+            |round| released.push(round),
+            |round| ring.life_of(round),
+        );
+        for round in released {
+            self.ring.release(round);
+        }
+    }
+
+    /// Whether files or memory run short, so that what is oldest is laid whatever its size.
+    pub fn is_pressed(&self) -> bool {
+        self.state == State::Closing
+            || self.ring.free() <= (self.ring.slots() / 2).max(1)
+            || self.tails.unlaid_bytes > self.config.unlaid_bytes_max / 2
+    }
+
+    /// Partitions that keep the oldest file from being written anew, at most `count`: for the operator and for metrics.
+    pub fn holding_oldest(&self, count: usize) -> Vec<Arc<JournalPartition>> {
+        let Some(oldest) = self.ring.oldest_held() else { return Vec::new() };
+        self.tails.holding(oldest, |round| self.ring.life_of(round), count)
+    }
+
+    /// Takes nothing more. Once everything is written and laid a last round says that nothing is to be replayed, and
+    /// [`Journal::is_closed`].
+    pub fn close(&mut self) {
+        if matches!(self.state, State::Opening | State::Open) {
+            self.state = State::Closing;
+        }
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.state == State::Closed
+    }
+
+    pub fn figures(&self) -> Figures {
+        Figures {
+            unlaid_bytes: self.tails.unlaid_bytes,
+            files_free: self.ring.free(),
+            partitions: self.tails.len(),
+            ..self.figures
+        }
+    }
+
+    /// Where replay would begin after a crash right now, as far as the open round knows.
+    pub fn replay_from(&self) -> Option<Place> {
+        self.ring.oldest_held().map(|_| self.ring.replay_from(Place::default()))
+    }
+
+    #[cfg(test)]
+    pub(super) fn plant_recycle_early(&mut self) {
+        self.ring.recycle_early = true;
+    }
+}
+
+impl OpenRound {
+    fn new(number: u64, mut buffer: RoundBuffer) -> Self {
+        buffer.clear();
+        buffer.push(&[0; ROUND_HEADER_BYTES]);
+        Self { number, buffer, entries: 0, holds: 0, record_bytes: 0, ends: Vec::new() }
+    }
+}
+
+/// Each partition once, with what was said of it last.
+fn last_of_each(mut ends: Vec<DurableEnd>) -> Vec<DurableEnd> {
+    let mut seen = barnabas_base::Set::default();
+    ends.reverse();
+    ends.retain(|end| seen.insert(Arc::clone(&end.partition)));
+    ends.reverse();
+    ends
+}

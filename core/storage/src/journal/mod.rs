@@ -1,0 +1,51 @@
+//! The journal of one log directory: small appends of all its partitions become durable with one write, and are laid into
+//! their segments later, in large pieces.
+//!
+//! | file | answers |
+//! |---|---|
+//! | `types.rs` | what is said to a journal, and what it answers |
+//! | `format.rs` | rounds and entries ↔ bytes; drawn in docs/format/journal.md |
+//! | `buffer.rs` | a round's bytes, aligned as O_DIRECT wants them |
+//! | `ring.rs` | which file a round goes to, and which file may be written anew |
+//! | `tails.rs` | what each partition has in the journal and not yet in its segments; what to lay next |
+//! | `machine.rs` | [`Journal`]: ties these together |
+//! | `scan.rs` | after a crash: which rounds count |
+//! | `replay.rs` | after a crash: what each partition's log lacks |
+//!
+//! Pure but for `scan.rs`, which reads through [`crate::Disk`]. No clock, thread or lock: the committer of the directory owns
+//! the only [`Journal`], hands it what partition workers submit and carries out what it answers.
+//!
+//! Always true (tried by crashes at random in `tests/crashes.rs`, and each shown to matter by a planted bug):
+//! 1. at most one round is on its way to the disk, and a round is never written over a block that another one counts on
+//! 2. an entry is called durable only after the write of its round has returned
+//! 3. a file is written anew only after a *durable* round says that replay begins behind it; and one file is always kept
+//!    back, so that a crash in the middle of that leaves the older files as they were
+//! 4. replay never begins behind an entry that is not yet laid into its segment **and** synced there
+//! 5. bytes are taken for a round only where directory, opening, life of the file, position, number, checksum and the
+//!    checksum of the round before are all what they must be
+//!
+//! Produce path, behind core/storage/src/log.rs. Before: shell/broker/src/partition_worker.rs. After:
+//! shell/disk/src/journal_file.rs.
+
+mod buffer;
+mod error;
+mod format;
+mod machine;
+mod replay;
+mod ring;
+mod scan;
+mod tails;
+mod types;
+
+#[cfg(test)]
+mod tests;
+
+pub use buffer::BLOCK_BYTES;
+pub use error::JournalError;
+pub use machine::Journal;
+pub use replay::{PartitionReplay, ReplayItem};
+pub use scan::{Recovered, recover, slot_file_name};
+pub use types::{
+    DurableEnd, Entry, EntryKind, Figures, JournalConfig, JournalPartition, Lay, LayOp, LayTicket, Micros,
+    Place, Refused, Round, RoundDone, Take,
+};

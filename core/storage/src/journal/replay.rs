@@ -1,0 +1,167 @@
+//! What each partition's log lacks after a crash: the journal's tail, folded per partition, and turned into steps once the log
+//! is open and its end is known.
+//!
+//! Laying may have got anywhere before the crash, so the steps are the same whatever was laid: what the log holds already is
+//! skipped, unless it may be something else that was cut off (then the log is cut first), and a log that ends before what
+//! was synced into it is reported, never papered over.
+
+use std::sync::Arc;
+
+use barnabas_base::{LeaderEpoch, Offset};
+use bytes::Bytes;
+
+use super::error::JournalError;
+use super::types::{Entry, EntryKind, JournalPartition, LayOp};
+use crate::batch::BatchHeader;
+use crate::log::AppendBytes;
+
+/// The journal's tail of one partition.
+#[derive(Debug, Clone)]
+pub struct PartitionReplay {
+    pub partition: Arc<JournalPartition>,
+    /// The partition left this directory; what the journal says after that is of a new beginning.
+    pub removed: bool,
+    /// The log was given up and goes on here.
+    pub restart: Option<Offset>,
+    /// The log was cut here, and may hold other records from here on than `items`.
+    pub cut: Option<Offset>,
+    /// The log was synced up to here.
+    pub synced_end: Option<Offset>,
+    pub items: Vec<ReplayItem>,
+}
+
+/// One append, as it was submitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplayItem {
+    pub from: Offset,
+    pub end: Offset,
+    pub leader_epoch: LeaderEpoch,
+    pub records: Bytes,
+}
+
+impl PartitionReplay {
+    pub(super) fn new(partition: Arc<JournalPartition>) -> Self {
+        Self { partition, removed: false, restart: None, cut: None, synced_end: None, items: Vec::new() }
+    }
+
+    /// Folds the next entry in.
+    pub(super) fn apply(&mut self, entry: Entry) {
+        match entry.kind {
+            EntryKind::Records { from, end, records: AppendBytes::Whole(records) } => {
+                // A truncation is always an entry of its own; should one be missing, the later records count.
+                if self.items.last().is_some_and(|last| last.end > from) {
+                    self.truncate(from);
+                }
+                self.items.push(ReplayItem { from, end, leader_epoch: entry.leader_epoch, records });
+            }
+            EntryKind::Records { records: AppendBytes::Split { .. }, .. } => {
+                unreachable!("what is read from the journal is in one piece")
+            }
+            EntryKind::Range { end, .. } => {
+                // Everything before it was laid and synced, truncations included.
+                *self = Self { synced_end: Some(end), ..Self::new(Arc::clone(&self.partition)) };
+            }
+            EntryKind::Truncate { end } => self.truncate(end),
+            EntryKind::Restart { at } => {
+                let fresh = Self::new(Arc::clone(&self.partition));
+                *self = Self { removed: self.removed, restart: Some(at), ..fresh };
+            }
+            EntryKind::Remove => {
+                *self = Self { removed: true, ..Self::new(Arc::clone(&self.partition)) };
+            }
+        }
+    }
+
+    fn truncate(&mut self, end: Offset) {
+        self.cut = Some(self.cut.map_or(end, |cut| cut.min(end)));
+        self.synced_end = self.synced_end.map(|synced| synced.min(end));
+        self.items.retain(|item| item.from < end);
+        if let Some(last) = self.items.last_mut().filter(|last| last.end > end) {
+            last.keep_below(end);
+        }
+        if self.items.last().is_some_and(|last| last.records.is_empty()) {
+            self.items.pop();
+        }
+    }
+
+    /// Whether the log is to be emptied before anything else, whatever it holds.
+    pub fn starts_afresh(&self) -> bool {
+        self.removed || self.restart.is_some()
+    }
+
+    /// The steps that bring a log which ends at `log_end` to where the journal says it ended. Doing them again, or after only
+    /// some of them were done before the next crash, changes nothing.
+    ///
+    /// # Errors
+    /// [`JournalError::Missing`]: the log lacks what was synced; nothing is to be replayed into it.
+    pub fn steps(&self, log_end: Offset) -> Result<Vec<LayOp>, JournalError> {
+        let mut steps = Vec::new();
+        let mut end = log_end;
+        if self.removed {
+            steps.push(LayOp::Remove);
+            end = self.items.first().map_or(Offset::ZERO, |item| item.from);
+        }
+        if let Some(at) = self.restart {
+            steps.push(LayOp::Restart { at });
+            end = at;
+        }
+        let synced = if self.starts_afresh() { None } else { self.synced_end };
+        if let Some(expected) = synced.filter(|synced| *synced > end) {
+            return Err(self.missing(end, expected));
+        }
+        if let Some(cut) = self.cut.filter(|cut| *cut < end && !self.starts_afresh()) {
+            steps.push(LayOp::Truncate { end: cut });
+            end = cut;
+        }
+        for item in &self.items {
+            if item.end <= end {
+                continue;
+            }
+            if item.from > end {
+                return Err(self.missing(end, item.from));
+            }
+            let mut lacking = item.clone();
+            lacking.drop_below(end);
+            end = item.end;
+            steps.push(LayOp::Append {
+                from: lacking.from,
+                end: lacking.end,
+                leader_epoch: lacking.leader_epoch,
+                records: AppendBytes::Whole(lacking.records),
+            });
+        }
+        Ok(steps)
+    }
+
+    fn missing(&self, found: Offset, expected: Offset) -> JournalError {
+        JournalError::Missing { partition: self.partition.topic_partition.clone(), found, expected }
+    }
+}
+
+impl ReplayItem {
+    /// Keeps the whole batches that lie below `end`.
+    fn keep_below(&mut self, end: Offset) {
+        let kept = self.batches_while(|header| header.next_offset() <= end);
+        self.records.truncate(kept);
+        self.end = end;
+    }
+
+    /// Drops the whole batches that lie below `end`, where the log holds them already.
+    fn drop_below(&mut self, end: Offset) {
+        let dropped = self.batches_while(|header| header.next_offset() <= end);
+        self.records = self.records.slice(dropped..);
+        self.from = self.from.max(end);
+    }
+
+    /// Bytes of the batches at the front that satisfy `is_wanted`.
+    fn batches_while(&self, is_wanted: impl Fn(&BatchHeader) -> bool) -> usize {
+        let mut at = 0;
+        while let Ok(header) = BatchHeader::parse(&self.records[at..]) {
+            if !is_wanted(&header) || at + header.size as usize > self.records.len() {
+                break;
+            }
+            at += header.size as usize;
+        }
+        at
+    }
+}

@@ -1,0 +1,305 @@
+//! After a crash: which rounds count, and what they say.
+//!
+//! The newest file with a valid first round says, in its last valid round, where replay begins; from there rounds are
+//! followed one by one until the first that is not valid. Only reads. Time depends on what is not laid yet, and on the
+//! size of the journal, never on the size of the logs.
+//!
+//! A round that is not valid at the end was never durable, as rounds are written one after another: nobody was told that it
+//! is. Should a valid *later* round of the same opening lie anywhere, then it was, and the journal is damaged.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use barnabas_base::{DirectoryId, Map};
+use bytes::Bytes;
+
+use super::buffer::BLOCK_BYTES;
+use super::error::JournalError;
+use super::format::{ROUND_HEADER_BYTES, RoundHeader, parse_entries};
+use super::replay::PartitionReplay;
+use super::types::{JournalPartition, Place};
+use crate::disk::{Disk, DiskFile, OpenMode};
+
+/// A piece of a file that is read at once while looking for rounds that should not be there.
+const SEARCH_BYTES: usize = 1 << 20;
+
+/// The name of a file of the ring, in the log directory itself: Kafka takes every *folder* there for a partition, and leaves
+/// files alone.
+pub fn slot_file_name(slot: usize) -> String {
+    format!("barnabas-journal-{slot:02}")
+}
+
+/// What a journal holds.
+#[derive(Debug, Clone)]
+pub struct Recovered {
+    pub directory: DirectoryId,
+    /// Partitions with something to replay, in the order in which the journal first names them.
+    pub partitions: Vec<PartitionReplay>,
+    /// Rounds from the replay point on, and their bytes.
+    pub rounds: u64,
+    pub bytes: u64,
+    pub(super) lives: Vec<Option<u64>>,
+    pub(super) replay_from: Place,
+    pub(super) next_life: u64,
+    pub(super) next_round: u64,
+}
+
+/// What the scan does not do, to show that it has to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Planted {
+    pub skip_checksum: bool,
+    pub skip_identity: bool,
+    pub skip_damage_search: bool,
+}
+
+struct Scan {
+    files: Vec<SlotFile>,
+    directory: DirectoryId,
+    planted: Planted,
+}
+
+struct SlotFile {
+    path: PathBuf,
+    file: Option<Arc<dyn DiskFile>>,
+    len: u64,
+    /// The valid round at its front.
+    first: Option<RoundHeader>,
+}
+
+/// A valid round.
+struct Found {
+    header: RoundHeader,
+    bytes: Bytes,
+}
+
+/// Reads the journal of the log directory `dir`: `files` of it, some or all of which may be missing. Changes nothing.
+///
+/// The caller opens every partition named, does its [`PartitionReplay::steps`], syncs all of it, and only then opens a
+/// [`super::Journal`]. A crash in between starts over.
+///
+/// # Errors
+/// [`JournalError::Damaged`]: what was acknowledged is not readable. [`JournalError::Foreign`]: the files were copied here from
+/// elsewhere. [`JournalError::Disk`]: a read failed, which is never taken for the end.
+pub fn recover(
+    disk: &dyn Disk,
+    dir: &Path,
+    files: usize,
+    directory: DirectoryId,
+) -> Result<Recovered, JournalError> {
+    recover_with(disk, dir, files, directory, Planted::default())
+}
+
+pub(super) fn recover_with(
+    disk: &dyn Disk,
+    dir: &Path,
+    files: usize,
+    directory: DirectoryId,
+    planted: Planted,
+) -> Result<Recovered, JournalError> {
+    let mut scan = Scan { files: Vec::new(), directory, planted };
+    for slot in 0..files {
+        scan.open(disk, dir.join(slot_file_name(slot)))?;
+    }
+    scan.run()
+}
+
+impl Scan {
+    fn open(&mut self, disk: &dyn Disk, path: PathBuf) -> Result<(), JournalError> {
+        let file = match disk.open(&path, OpenMode::Read) {
+            Ok(file) => Some(file),
+            Err(error) if error.is_not_found() => None,
+            Err(error) => return Err(error.into()),
+        };
+        let len = file.as_ref().map_or(Ok(0), |file| file.len())?;
+        self.files.push(SlotFile { path, file, len, first: None });
+        let slot = self.files.len() - 1;
+        let first = self.round_at(slot, 0)?;
+        let slot_file = &mut self.files[slot];
+        let Some(found) = first.filter(|found| found.header.place.position == 0) else { return Ok(()) };
+        if found.header.directory != self.directory {
+            return Err(JournalError::Foreign {
+                file: slot_file.path.clone(),
+                found: found.header.directory,
+                expected: self.directory,
+            });
+        }
+        slot_file.first = Some(found.header);
+        Ok(())
+    }
+
+    fn run(&self) -> Result<Recovered, JournalError> {
+        let lives = self.files.iter().map(|file| file.first.map(|first| first.place.life)).collect();
+        let mut recovered = Recovered {
+            directory: self.directory,
+            partitions: Vec::new(),
+            rounds: 0,
+            bytes: 0,
+            lives,
+            replay_from: Place { life: 1, position: 0 },
+            next_life: 1,
+            next_round: 1,
+        };
+        let firsts = self.files.iter().filter_map(|file| file.first);
+        let Some(newest) = firsts.max_by_key(|first| first.place.life) else {
+            // Nothing was ever durable, unless a round in the middle of a file says otherwise.
+            self.refuse_later_rounds(None, 0)?;
+            return Ok(recovered);
+        };
+        let last = self.last_of_life(newest)?;
+        recovered.replay_from = last.replay_from;
+        recovered.next_life = newest.place.life + 1;
+        recovered.next_round = last.number + 1;
+        self.replay(last, &mut recovered)?;
+        self.refuse_later_rounds(Some(last.opening), last.number)?;
+        Ok(recovered)
+    }
+
+    /// The last valid round of the life that begins with `first`.
+    fn last_of_life(&self, first: RoundHeader) -> Result<RoundHeader, JournalError> {
+        let mut last = first;
+        while let Some(found) = self.round_after(&last, next_in_file(&last))? {
+            last = found.header;
+        }
+        Ok(last)
+    }
+
+    /// Folds every round from the replay point up to `last`.
+    fn replay(&self, last: RoundHeader, recovered: &mut Recovered) -> Result<(), JournalError> {
+        let mut index: Map<Arc<JournalPartition>, usize> = Map::default();
+        let Some(mut found) = self.valid_at(recovered.replay_from, last.opening)? else {
+            return Err(self.damaged(recovered.replay_from, "the round that replay begins with is not there"));
+        };
+        loop {
+            recovered.rounds += 1;
+            recovered.bytes += found.bytes.len() as u64;
+            let Some(entries) = parse_entries(&found.bytes, &found.header) else {
+                return Err(self.damaged(found.header.place, "a round holds something else than entries"));
+            };
+            for entry in entries {
+                let at = *index.entry(Arc::clone(&entry.partition)).or_insert_with(|| {
+                    recovered.partitions.push(PartitionReplay::new(Arc::clone(&entry.partition)));
+                    recovered.partitions.len() - 1
+                });
+                recovered.partitions[at].apply(entry);
+            }
+            if found.header.number == last.number {
+                return Ok(());
+            }
+            let next = next_in_file(&found.header);
+            let next_life = Place { life: found.header.place.life + 1, position: 0 };
+            found = match self.round_after(&found.header, next)? {
+                Some(found) => found,
+                None => match self.round_after(&found.header, next_life)? {
+                    Some(found) => found,
+                    None => return Err(self.damaged(next, "a round is not there, but later ones are")),
+                },
+            };
+        }
+    }
+
+    /// The round that follows `before`, if it stands at `place`.
+    fn round_after(&self, before: &RoundHeader, place: Place) -> Result<Option<Found>, JournalError> {
+        let found = self.valid_at(place, before.opening)?;
+        Ok(found.filter(|found| {
+            self.planted.skip_identity
+                || (found.header.number == before.number + 1
+                    && found.header.previous_checksum == before.checksum
+                    && found.header.replay_from >= before.replay_from)
+        }))
+    }
+
+    /// The valid round of this opening at `place`.
+    fn valid_at(&self, place: Place, opening: u64) -> Result<Option<Found>, JournalError> {
+        let is_life = |file: &SlotFile| file.first.is_some_and(|first| first.place.life == place.life);
+        let Some(slot) = self.files.iter().position(is_life) else { return Ok(None) };
+        let found = self.round_at(slot, place.position.into())?;
+        Ok(found.filter(|found| {
+            self.planted.skip_identity
+                || (found.header.opening == opening
+                    && found.header.place == place
+                    && found.header.directory == self.directory)
+        }))
+    }
+
+    /// What stands at `position`, if its checksum is right.
+    fn round_at(&self, slot: usize, position: u64) -> Result<Option<Found>, JournalError> {
+        let slot_file = &self.files[slot];
+        let Some(file) = &slot_file.file else { return Ok(None) };
+        if position + ROUND_HEADER_BYTES as u64 > slot_file.len {
+            return Ok(None);
+        }
+        let head = file.read_bytes(position, BLOCK_BYTES)?;
+        let Some(header) = RoundHeader::parse(&head) else { return Ok(None) };
+        // No length is trusted beyond the bytes that there are.
+        if u64::from(header.len) > slot_file.len - position {
+            return Ok(None);
+        }
+        let bytes = file.read_bytes(position, header.len as usize)?;
+        if bytes.len() < header.len as usize {
+            return Ok(None);
+        }
+        let is_right = self.planted.skip_checksum || header.checksum_is_right(&bytes);
+        Ok(is_right.then_some(Found { header, bytes }))
+    }
+
+    /// Looks at every block for a round of this opening that was written after `number`. A file whose first round is valid and
+    /// that lies before the newest one was left for good: it holds none.
+    fn refuse_later_rounds(&self, opening: Option<u64>, number: u64) -> Result<(), JournalError> {
+        if self.planted.skip_damage_search {
+            return Ok(());
+        }
+        let newest = self.files.iter().filter_map(|file| file.first).map(|first| first.place.life).max();
+        for (slot, slot_file) in self.files.iter().enumerate() {
+            let Some(file) = &slot_file.file else { continue };
+            if slot_file.first.is_some_and(|first| Some(first.place.life) != newest) {
+                continue;
+            }
+            let mut position = 0;
+            while position < slot_file.len {
+                let piece = file.read_bytes(position, SEARCH_BYTES)?;
+                for (block, bytes) in piece.chunks(BLOCK_BYTES).enumerate() {
+                    let at = position + (block * BLOCK_BYTES) as u64;
+                    self.refuse_later_round(slot, at, bytes, opening, number)?;
+                }
+                position += SEARCH_BYTES as u64;
+            }
+        }
+        Ok(())
+    }
+
+    fn refuse_later_round(
+        &self,
+        slot: usize,
+        at: u64,
+        block: &[u8],
+        opening: Option<u64>,
+        number: u64,
+    ) -> Result<(), JournalError> {
+        let Some(header) = RoundHeader::parse(block) else { return Ok(()) };
+        let is_later = header.number > number
+            && header.directory == self.directory
+            && opening.is_none_or(|opening| opening == header.opening)
+            && u64::from(header.place.position) == at;
+        if !is_later || self.round_at(slot, at)?.is_none() {
+            return Ok(());
+        }
+        Err(JournalError::Damaged {
+            file: self.files[slot].path.clone(),
+            position: at,
+            what: "a round here was written after one that is not readable",
+        })
+    }
+
+    fn damaged(&self, place: Place, what: &'static str) -> JournalError {
+        let is_life = |file: &&SlotFile| file.first.is_some_and(|first| first.place.life == place.life);
+        // Without a file of that life, the first round of some file is what is damaged: name the first such.
+        let file = self.files.iter().find(is_life).or(self.files.iter().find(|file| file.first.is_none()));
+        let path = file.or(self.files.first()).map(|file| file.path.clone()).unwrap_or_default();
+        JournalError::Damaged { file: path, position: place.position.into(), what }
+    }
+}
+
+fn next_in_file(header: &RoundHeader) -> Place {
+    let position = header.place.position + header.len.next_multiple_of(BLOCK_BYTES as u32);
+    Place { life: header.place.life, position }
+}

@@ -1,0 +1,224 @@
+//! What each partition has in the journal and not yet in its segments, and which partition to lay next.
+//!
+//! A partition without such a tail costs nothing here. A partition's entries are laid in the order in which they were
+//! submitted, a stretch at a time, so that its segments are always a replay of a prefix of the journal.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use barnabas_base::{Map, Offset};
+
+use super::format::records_len;
+use super::types::{Entry, EntryKind, JournalPartition, Lay, LayOp, LayTicket};
+
+#[derive(Debug, Default)]
+pub(super) struct Tails {
+    tails: Map<Arc<JournalPartition>, Tail>,
+    /// Partitions whose tail is worth laying by itself.
+    ready: VecDeque<Arc<JournalPartition>>,
+    /// For each life that is held, oldest first: partitions that had something in it when they were noted.
+    lives: VecDeque<(u64, VecDeque<Arc<JournalPartition>>)>,
+    /// Record bytes that are not handed out.
+    pub unlaid_bytes: u64,
+}
+
+#[derive(Debug, Default)]
+struct Tail {
+    entries: VecDeque<Pending>,
+    /// So many at the front are handed out.
+    taken: usize,
+    untaken_bytes: u64,
+    is_ready: bool,
+}
+
+#[derive(Debug)]
+struct Pending {
+    round: u64,
+    /// `None`: handed out, or cut off before it was.
+    op: Option<LayOp>,
+    bytes: u64,
+}
+
+impl Tails {
+    pub(super) fn len(&self) -> usize {
+        self.tails.len()
+    }
+
+    pub(super) fn has(&self, partition: &Arc<JournalPartition>) -> bool {
+        self.tails.contains_key(partition)
+    }
+
+    /// Notes an entry of round `number`. Returns whether it holds the journal's file until it is laid.
+    pub(super) fn push(&mut self, entry: Entry, number: u64) -> bool {
+        let leader_epoch = entry.leader_epoch;
+        let (op, bytes) = match entry.kind {
+            // It is laid already.
+            EntryKind::Range { .. } => return false,
+            EntryKind::Records { from, end, records } => {
+                let bytes = records_len(&records) as u64;
+                (LayOp::Append { from, end, leader_epoch, records }, bytes)
+            }
+            EntryKind::Truncate { end } => (LayOp::Truncate { end }, 0),
+            EntryKind::Restart { at } => (LayOp::Restart { at }, 0),
+            EntryKind::Remove => (LayOp::Remove, 0),
+        };
+        let tail = self.tails.entry(entry.partition).or_default();
+        self.unlaid_bytes -= tail.cut_off(&op);
+        self.unlaid_bytes += bytes;
+        tail.untaken_bytes += bytes;
+        tail.entries.push_back(Pending { round: number, op: Some(op), bytes });
+        true
+    }
+
+    /// `partition` has entries in a durable round of this life. `enough`: from so many bytes on it is laid unpressed.
+    pub(super) fn durable(&mut self, partition: &Arc<JournalPartition>, life: u64, enough: u64) {
+        let Some(tail) = self.tails.get_mut(partition) else { return };
+        if tail.untaken_bytes >= enough && !tail.is_ready {
+            tail.is_ready = true;
+            self.ready.push_back(Arc::clone(partition));
+        }
+        self.note_life(partition, life);
+    }
+
+    fn note_life(&mut self, partition: &Arc<JournalPartition>, life: u64) {
+        let at = self.lives.partition_point(|(known, _)| *known < life);
+        if self.lives.get(at).is_none_or(|(known, _)| *known != life) {
+            self.lives.insert(at, (life, VecDeque::new()));
+        }
+        let partitions = &mut self.lives[at].1;
+        if partitions.back().is_none_or(|last| last != partition) {
+            partitions.push_back(Arc::clone(partition));
+        }
+    }
+
+    /// A partition that is ready and not being laid.
+    pub(super) fn next_ready(&mut self) -> Option<Arc<JournalPartition>> {
+        while let Some(partition) = self.ready.pop_front() {
+            let Some(tail) = self.tails.get_mut(&partition) else { continue };
+            tail.is_ready = false;
+            // One that is being laid is looked at again when that is done.
+            if tail.taken == 0 {
+                return Some(partition);
+            }
+        }
+        None
+    }
+
+    /// A partition that holds the file of life `oldest` and is not being laid.
+    pub(super) fn next_holding(
+        &mut self,
+        oldest: u64,
+        life_of: impl Fn(u64) -> Option<u64>,
+    ) -> Option<Arc<JournalPartition>> {
+        while self.lives.front().is_some_and(|(life, _)| *life < oldest) {
+            self.lives.pop_front();
+        }
+        let (_, partitions) = self.lives.front_mut().filter(|(life, _)| *life == oldest)?;
+        while let Some(partition) = partitions.pop_front() {
+            let Some(tail) = self.tails.get(&partition) else { continue };
+            let front = tail.entries.front().expect("an empty tail is dropped");
+            // One that is being laid is noted again when that is done.
+            if tail.taken == 0 && life_of(front.round) == Some(oldest) {
+                return Some(partition);
+            }
+        }
+        None
+    }
+
+    /// Partitions that hold the file of life `oldest`, at most `count` of them, whether being laid or not.
+    pub(super) fn holding(
+        &self,
+        oldest: u64,
+        life_of: impl Fn(u64) -> Option<u64>,
+        count: usize,
+    ) -> Vec<Arc<JournalPartition>> {
+        let holds = |tail: &Tail| life_of(tail.entries[0].round) == Some(oldest);
+        let named = self.tails.iter().filter(|(_, tail)| holds(tail));
+        named.take(count).map(|(partition, _)| Arc::clone(partition)).collect()
+    }
+
+    /// Hands out what `partition` has in rounds up to `durable_round`.
+    pub(super) fn take(
+        &mut self,
+        partition: &Arc<JournalPartition>,
+        durable_round: u64,
+        bytes_max: u64,
+    ) -> Option<Lay> {
+        let tail = self.tails.get_mut(partition)?;
+        if tail.taken > 0 {
+            return None;
+        }
+        let (mut ops, mut bytes) = (Vec::new(), 0);
+        for pending in &mut tail.entries {
+            if pending.round > durable_round || (tail.taken > 0 && bytes + pending.bytes > bytes_max) {
+                break;
+            }
+            tail.taken += 1;
+            if let Some(op) = pending.op.take() {
+                bytes += pending.bytes;
+                ops.push(op);
+            }
+        }
+        tail.untaken_bytes -= bytes;
+        self.unlaid_bytes -= bytes;
+        let ticket = LayTicket { partition: Arc::clone(partition), entries: tail.taken };
+        (tail.taken > 0).then(|| Lay { partition: Arc::clone(partition), ops, bytes, ticket })
+    }
+
+    /// What was handed out is laid and synced: calls `release` for the round of each entry.
+    pub(super) fn laid(
+        &mut self,
+        ticket: &LayTicket,
+        enough: u64,
+        mut release: impl FnMut(u64),
+        life_of: impl Fn(u64) -> Option<u64>,
+    ) {
+        let tail = self.tails.get_mut(&ticket.partition).expect("what is being laid is remembered");
+        assert!(tail.taken == ticket.entries && tail.taken > 0, "each ticket comes back once");
+        // Lives are asked for before rounds are released, since a released round is forgotten.
+        let next = tail.entries.get(tail.taken).and_then(|next| life_of(next.round));
+        for done in tail.entries.drain(..tail.taken) {
+            release(done.round);
+        }
+        tail.taken = 0;
+        if tail.entries.is_empty() {
+            self.tails.remove(&ticket.partition);
+            return;
+        }
+        if tail.untaken_bytes >= enough && !tail.is_ready {
+            tail.is_ready = true;
+            self.ready.push_back(Arc::clone(&ticket.partition));
+        }
+        if let Some(life) = next {
+            self.note_life(&ticket.partition, life);
+        }
+    }
+}
+
+impl Tail {
+    /// Forgets what `op` makes worthless before it was handed out: it need not be laid to be cut again. The entries keep their
+    /// places, as their file must not be written anew before `op` itself is durable and laid. Returns the bytes forgotten.
+    fn cut_off(&mut self, op: &LayOp) -> u64 {
+        let cut_from = match op {
+            LayOp::Append { .. } => return 0,
+            LayOp::Truncate { end } => *end,
+            LayOp::Restart { .. } | LayOp::Remove => Offset(i64::MIN),
+        };
+        let mut forgotten = 0;
+        for pending in self.entries.iter_mut().skip(self.taken) {
+            let is_cut = match &pending.op {
+                Some(LayOp::Append { from, .. }) => *from >= cut_from,
+                Some(LayOp::Truncate { .. } | LayOp::Restart { .. } | LayOp::Remove) => {
+                    cut_from == Offset(i64::MIN)
+                }
+                None => false,
+            };
+            if is_cut {
+                pending.op = None;
+                forgotten += std::mem::take(&mut pending.bytes);
+            }
+        }
+        self.untaken_bytes -= forgotten;
+        forgotten
+    }
+}

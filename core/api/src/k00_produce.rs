@@ -182,7 +182,11 @@ pub fn rules(topic: &TopicConfig, version: i16, now: TimestampMs) -> Rules {
             CompressionType::Zstd => of(Codec::Zstd, Some(topic.zstd_level)),
         },
         is_compacted: topic.cleanup_policy.compact,
-        validation: RecordValidation::Header,
+        validation: if topic.validate_records_fully {
+            RecordValidation::Full
+        } else {
+            RecordValidation::Header
+        },
     }
 }
 

@@ -352,12 +352,8 @@ impl Pending {
     }
 
     fn create_session(&self, sessions: &mut FetchSessions, draw: u32, now: TimestampMs) -> i32 {
-        let answered = self.entries.iter().map(|entry| {
-            let mut wanted = entry.wanted.clone();
-            // The cache outlives the frame that the name is a slice of.
-            wanted.topic.name = wanted.topic.name.as_str().into();
-            (wanted, entry.data.high_watermark, entry.data.log_start_offset)
-        });
+        let known = |data: &PartitionData| (data.high_watermark, data.log_start_offset);
+        let answered = self.entries.iter().map(|entry| (entry.wanted.detached(), known(&entry.data)));
         sessions.create(answered, self.is_follower, self.version >= 13, draw, now)
     }
 }

@@ -13,9 +13,9 @@
 use std::collections::BTreeMap;
 
 use barnabas_base::{DurationMs, ErrorCode, Map, TimestampMs, TopicId};
-use barnabas_wire::Str;
 use barnabas_wire::messages::fetch_request::{FetchPartition, ForgottenTopic};
 use barnabas_wire::messages::fetch_response::PartitionData;
+use barnabas_wire::{Str, TaggedFields};
 
 /// On average, so many partitions per session are remembered; Kafka has no such bound.
 pub const PARTITIONS_PER_SLOT: usize = 1000;
@@ -34,6 +34,17 @@ pub(super) struct TopicKey {
 pub(super) struct Wanted {
     pub topic: TopicKey,
     pub data: FetchPartition,
+}
+
+impl Wanted {
+    /// A copy that keeps no frame alive: a session outlives the requests that it was made of.
+    pub fn detached(&self) -> Self {
+        let topic = TopicKey { name: Str::from(self.topic.name.as_str()), id: self.topic.id };
+        Self {
+            topic,
+            data: FetchPartition { unknown_tagged_fields: TaggedFields::default(), ..self.data.clone() },
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -146,7 +157,7 @@ impl FetchSessions {
         }
         let before = session.partitions.len();
         for partition in &wanted {
-            session.want(partition.clone());
+            session.want(partition.detached());
         }
         session.forget(forgotten);
         self.partitions = self.partitions + session.partitions.len() - before;
@@ -160,10 +171,11 @@ impl FetchSessions {
         Opened::Incremental { id, epoch: session.epoch, wanted }
     }
 
-    /// Makes a session of what was just answered in full. Returns its id; 0 where there is no room.
+    /// Makes a session of what was just answered in full: each partition with the high watermark and the log start that
+    /// the client was told. Returns its id; 0 where there is no room.
     pub(super) fn create(
         &mut self,
-        answered: impl ExactSizeIterator<Item = (Wanted, i64, i64)>,
+        answered: impl ExactSizeIterator<Item = (Wanted, (i64, i64))>,
         is_follower: bool,
         uses_topic_ids: bool,
         draw: u32,
@@ -187,7 +199,7 @@ impl FetchSessions {
             places: Map::default(),
             next_place: 0,
         };
-        for (wanted, high_watermark, log_start) in answered {
+        for (wanted, (high_watermark, log_start)) in answered {
             session.add(Cached { wanted, high_watermark, log_start });
         }
         self.partitions += session.partitions.len();
@@ -248,9 +260,7 @@ impl Session {
         self.partitions.insert(place, cached);
     }
 
-    fn want(&mut self, mut wanted: Wanted) {
-        // The cache outlives the frame that the name is a slice of.
-        wanted.topic.name = Str::from(wanted.topic.name.as_str());
+    fn want(&mut self, wanted: Wanted) {
         let key = (wanted.topic.clone(), wanted.data.partition);
         match self.places.get(&key).and_then(|place| self.partitions.get_mut(place)) {
             Some(cached) => cached.wanted.data = wanted.data,

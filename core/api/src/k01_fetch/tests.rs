@@ -354,7 +354,7 @@ fn make(
     let wanted: Vec<_> = (0..partitions)
         .map(|partition| {
             let key = TopicKey { name: "t".into(), id: Uuid::ZERO };
-            (Wanted { topic: key, data: FetchPartition { partition, ..FetchPartition::default() } }, 0, 0)
+            (Wanted { topic: key, data: FetchPartition { partition, ..FetchPartition::default() } }, (0, 0))
         })
         .collect();
     let id = sessions.create(wanted.into_iter(), is_follower, false, draw, TimestampMs(now));

@@ -103,6 +103,7 @@ impl BrokerConfig {
                 }
             }
         }
+        topics.validate_records_fully = self.value("record.validation") == Some("full");
         self.topic_defaults = Arc::new(topics);
     }
 

@@ -9,6 +9,8 @@ use barnabas_base::Text;
 
 use super::{Resource, Status, ValueError, check, nearest, status};
 
+const AUTHORIZER: &str = "authorizer.class.name";
+
 /// Names and values.
 pub type Properties = BTreeMap<Text, Text>;
 
@@ -38,6 +40,9 @@ pub enum ConfigRefusal {
     Value(#[from] ValueError),
     #[error("broker.id is {broker_id} and node.id is {node_id}: they mean the same; leave broker.id out")]
     NodeIds { broker_id: String, node_id: String },
+    /// Ignoring an authorizer would open the cluster to everybody behind the operator's back.
+    #[error("{name} is set to {value}, but {reason}; leave the key out to say that this is meant")]
+    Unprotected { name: &'static str, value: String, reason: &'static str },
 }
 
 impl StaticConfig {
@@ -58,6 +63,11 @@ impl StaticConfig {
                 }
                 Some(key) => match check(key, value) {
                     Err(refusal) => refusals.push(refusal.into()),
+                    Ok(()) if key.name == AUTHORIZER && !value.trim().is_empty() => {
+                        let (value, reason) =
+                            (value.trim().to_owned(), status(Resource::Broker, key).reason());
+                        refusals.push(ConfigRefusal::Unprotected { name: AUTHORIZER, value, reason });
+                    }
                     Ok(()) if key.default_value() == Some(value.trim()) => {}
                     Ok(()) => {
                         if let Status::NotAvailable(reason) = status(Resource::Broker, key) {
@@ -74,7 +84,10 @@ impl StaticConfig {
             let (broker_id, node_id) = (broker_id.to_string(), node_id.to_string());
             refusals.push(ConfigRefusal::NodeIds { broker_id, node_id });
         }
-        if refusals.is_empty() { Ok((Self { values: Arc::new(given) }, warnings)) } else { Err(refusals) }
+        if !refusals.is_empty() {
+            return Err(refusals);
+        }
+        Ok((Self { values: Arc::new(with_both_ids(given)) }, warnings))
     }
 
     /// What the file or the command line says, blanks around it taken off.
@@ -86,6 +99,16 @@ impl StaticConfig {
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.values.iter().map(|(name, value)| (&**name, &**value))
     }
+}
+
+/// `broker.id` and `node.id` say the same: whoever asks for either finds it (Kafka `populateSynonyms`).
+fn with_both_ids(mut given: Properties) -> Properties {
+    for (from, to) in [("broker.id", "node.id"), ("node.id", "broker.id")] {
+        if let Some(id) = given.get(from).cloned() {
+            given.entry(Text::from(to)).or_insert(id);
+        }
+    }
+    given
 }
 
 /// The key behind a listener's own setting: `listener.name.external.ssl.client.auth` → `ssl.client.auth`; with a

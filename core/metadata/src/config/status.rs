@@ -158,6 +158,7 @@ const BROKER: &[(&str, Status)] = &[
         ),
     ),
     ("quota.*", QUOTAS),
+    ("record.validation", Applied),
     ("remote.*", TIERED),
     ("replica.*", ONE_NODE),
     ("replica.high.watermark.checkpoint.interval.ms", Applied),

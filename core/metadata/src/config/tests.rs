@@ -32,8 +32,8 @@ fn tables_are_sorted_and_names_are_unique() {
 #[test]
 fn every_key_of_kafka_4_4_is_there() {
     let counts = Resource::ALL.map(|resource| resource.keys().count());
-    // Ours is one of the broker's: log.ack.durability.
-    assert_eq!(counts, [379 + 1, 38, 27, 3]);
+    // Two of the broker's are ours.
+    assert_eq!(counts, [379 + 2, 38, 27, 3]);
 }
 
 #[test]
@@ -174,6 +174,15 @@ fn a_value_that_cannot_be_refuses_the_start() {
 }
 
 #[test]
+fn an_authorizer_that_would_be_ignored_refuses_the_start() {
+    let given =
+        properties(&[("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer")]);
+    let refusals = StaticConfig::check(given).unwrap_err();
+    assert!(refusals[0].to_string().contains("every client may do everything"), "{}", refusals[0]);
+    assert!(StaticConfig::check(properties(&[("authorizer.class.name", "")])).is_ok());
+}
+
+#[test]
 fn a_key_that_cannot_work_here_is_warned_of() {
     let (_, warnings) = StaticConfig::check(properties(&[("replica.selector.class", "org.example.Near")]))
         .expect("no refusal");
@@ -284,4 +293,16 @@ fn values_are_shown_as_java_prints_them() {
     assert_eq!(shown(Resource::Broker, key, "1.7976931348623157e308"), "1.7976931348623157E308");
     assert_eq!(shown(Resource::Broker, key, "1e-5"), "1.0E-5");
     assert_eq!(shown(Resource::Broker, key, "12345678"), "1.2345678E7");
+}
+
+#[test]
+fn how_much_of_a_record_is_looked_at_is_the_brokers_choice() {
+    assert!(!broker(&[]).topic_defaults().validate_records_fully);
+    assert!(broker(&[("record.validation", "full")]).topic_config([]).validate_records_fully);
+}
+
+#[test]
+fn one_id_stands_for_both() {
+    assert_eq!(broker(&[("node.id", "7")]).int("broker.id"), 7);
+    assert_eq!(broker(&[("broker.id", "7")]).int("node.id"), 7);
 }

@@ -70,6 +70,8 @@ pub struct TopicConfig {
     pub segment_jitter_ms: i64,
     pub segment_ms: i64,
     pub unclean_leader_election_enable: bool,
+    /// The broker's `record.validation=full`: no topic key of Kafka's.
+    pub validate_records_fully: bool,
 }
 
 impl Default for TopicConfig {
@@ -135,6 +137,7 @@ impl TopicConfig {
             segment_jitter_ms: 0,
             segment_ms: 0,
             unclean_leader_election_enable: false,
+            validate_records_fully: false,
         }
     }
 

@@ -28,6 +28,11 @@ impl<const N: usize> IndexEntries<N> {
         self.in_file + (self.pending.len() / N) as u32
     }
 
+    /// Whether none has been written out yet, so that there may be no file.
+    pub(crate) fn is_file_empty(&self) -> bool {
+        self.in_file == 0
+    }
+
     /// The length of a file that holds all of them.
     pub(crate) fn bytes(&self) -> u64 {
         u64::from(self.count()) * N as u64

@@ -20,6 +20,9 @@ use crate::log::OpenFrom;
 use crate::meta_properties::{self, MetaProperties};
 use crate::{clean_shutdown, offset_checkpoint, partition_metadata, small_file};
 
+#[cfg(test)]
+mod tests;
+
 const LOCK: &str = ".lock";
 
 /// A log directory that this process holds the lock of.

@@ -166,9 +166,14 @@ impl Log {
             return Ok(0);
         }
         let holds = |entry: &[u8; ENTRY_BYTES]| OffsetEntry::decode(*entry, segment.base).offset <= offset;
-        let file = self.existing_file(files, segment.base, FileKind::OffsetIndex)?;
+        let is_active = at + 1 == self.segments.len();
+        let file = if is_active && self.active.offsets.is_file_empty() {
+            None
+        } else {
+            self.existing_file(files, segment.base, FileKind::OffsetIndex)?
+        };
         let sealed: OffsetEntries;
-        let entries = if at + 1 == self.segments.len() {
+        let entries = if is_active {
             &self.active.offsets
         } else {
             let bytes = file.as_ref().map_or(Ok(0), |file| file.len())?;

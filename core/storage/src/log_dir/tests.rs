@@ -1,0 +1,246 @@
+//! A log directory on a disk in memory, and the small files in it.
+
+use barnabas_base::{BrokerId, PartitionIndex, Text};
+
+use super::*;
+use crate::disk::OpenMode;
+use crate::epoch_file;
+use crate::memory_disk::MemoryDisk;
+
+const ROOT: &str = "/data";
+
+fn open(disk: &MemoryDisk) -> Result<LogDir, StorageError> {
+    LogDir::open(Arc::new(disk.clone()), Path::new(ROOT))
+}
+
+fn write(disk: &MemoryDisk, name: &str, contents: &[u8]) {
+    let file = disk.open(&Path::new(ROOT).join(name), OpenMode::Truncate).unwrap();
+    file.write_at(0, &[contents]).unwrap();
+}
+
+fn text(disk: &MemoryDisk, name: &str) -> String {
+    String::from_utf8(disk.contents(&Path::new(ROOT).join(name)).unwrap()).unwrap()
+}
+
+fn partition(topic: &str, partition: i32) -> TopicPartition {
+    TopicPartition::new(topic, PartitionIndex(partition))
+}
+
+#[test]
+fn one_process_at_a_time() {
+    let disk = MemoryDisk::new();
+    let dir = open(&disk).unwrap();
+    let error = open(&disk).unwrap_err();
+    assert_eq!(error, StorageError::Locked(PathBuf::from(ROOT)));
+    assert!(error.to_string().contains("/data is in use"), "{error}");
+    drop(dir);
+    open(&disk).unwrap();
+}
+
+#[test]
+fn checkpoints_are_kafkas_text_and_come_back() {
+    let disk = MemoryDisk::new();
+    let mut dir = open(&disk).unwrap();
+    dir.set_recovery_point(partition("b", 2), Offset(7));
+    dir.set_recovery_point(partition("a-1", 0), Offset(900));
+    dir.set_log_start(partition("b", 2), Some(Offset(3)));
+    dir.set_high_watermark(partition("b", 2), Offset(6));
+    dir.write_checkpoints().unwrap();
+    assert_eq!(text(&disk, "recovery-point-offset-checkpoint"), "0\n2\na-1 0 900\nb 2 7\n");
+    assert_eq!(text(&disk, "log-start-offset-checkpoint"), "0\n1\nb 2 3\n");
+    assert_eq!(text(&disk, "replication-offset-checkpoint"), "0\n1\nb 2 6\n");
+    let syncs = disk.syncs();
+    dir.set_recovery_point(partition("b", 2), Offset(7));
+    dir.write_checkpoints().unwrap();
+    assert_eq!(disk.syncs(), syncs, "nothing changed, nothing written");
+    // What is written is durable.
+    disk.crash(1);
+    let mut dir = open(&disk).unwrap();
+    let from = dir.open_from(&partition("b", 2));
+    assert_eq!((from.recovery_point, from.log_start, from.clean), (Offset(7), Offset(3), false));
+    assert_eq!(dir.high_watermark(&partition("b", 2)), Some(Offset(6)));
+    assert_eq!(dir.open_from(&partition("c", 0)).recovery_point, Offset(0));
+    dir.forget(&partition("b", 2));
+    dir.write_checkpoints().unwrap();
+    assert_eq!(text(&disk, "recovery-point-offset-checkpoint"), "0\n1\na-1 0 900\n");
+}
+
+#[test]
+fn a_checkpoint_is_the_old_or_the_new_one_whenever_the_power_goes() {
+    for seed in 0..300 {
+        let disk = MemoryDisk::new();
+        let mut dir = open(&disk).unwrap();
+        dir.set_recovery_point(partition("a", 0), Offset(1));
+        dir.write_checkpoints().unwrap();
+        dir.set_recovery_point(partition("a", 0), Offset(2));
+        let fault = crate::Faults { syncs_until_error: Some(seed % 3), ..Default::default() };
+        disk.set_faults(fault);
+        let written = dir.write_checkpoints().is_ok();
+        assert_eq!(dir.is_online(), written);
+        disk.crash(seed);
+        let mut dir = open(&disk).unwrap();
+        assert!(dir.damaged().is_empty(), "seed {seed}: {:?}", dir.damaged());
+        let found = dir.open_from(&partition("a", 0)).recovery_point;
+        assert!(found == Offset(2) || (found == Offset(1) && !written), "seed {seed}: {found}");
+    }
+}
+
+#[test]
+fn damaged_checkpoints_count_as_empty_and_are_named() {
+    let bad =
+        ["0\n2\na 0 1\n", "0\n1\na 0\n", "1\n0\n", "0\nx\n", "0\n1\na 0 -4\n", "0\n1\na 0 4 9\n", "\0\0\0\0"];
+    for bad in bad {
+        let disk = MemoryDisk::new();
+        disk.create_dir(Path::new(ROOT)).unwrap();
+        write(&disk, "recovery-point-offset-checkpoint", bad.as_bytes());
+        let mut dir = open(&disk).unwrap();
+        assert_eq!(dir.damaged().len(), 1, "{bad:?}");
+        assert!(dir.damaged()[0].to_string().contains("recovery-point-offset-checkpoint"), "{bad:?}");
+        assert_eq!(dir.open_from(&partition("a", 0)).recovery_point, Offset(0));
+    }
+    let disk = MemoryDisk::new();
+    disk.create_dir(Path::new(ROOT)).unwrap();
+    // Kafka makes them empty at first.
+    write(&disk, "cleaner-offset-checkpoint", b"");
+    assert!(open(&disk).unwrap().damaged().is_empty());
+}
+
+#[test]
+fn a_clean_stop_vouches_once() {
+    let disk = MemoryDisk::new();
+    let mut dir = open(&disk).unwrap();
+    assert!(!dir.was_clean());
+    dir.set_recovery_point(partition("a", 0), Offset(5));
+    dir.mark_clean(BrokerEpoch(42)).unwrap();
+    assert_eq!(text(&disk, ".kafka_cleanshutdown"), "{\"version\":0,\"brokerEpoch\":42}");
+    disk.crash(3);
+    let mut dir = open(&disk).unwrap();
+    assert!(dir.was_clean());
+    assert_eq!(dir.clean_broker_epoch(), Some(BrokerEpoch(42)));
+    dir.begin().unwrap();
+    assert!(dir.open_from(&partition("a", 0)).clean);
+    assert!(!dir.open_from(&partition("a", 0)).clean);
+    disk.crash(4);
+    assert!(!open(&disk).unwrap().was_clean());
+    // Written by Kafka before KIP-966: empty.
+    write(&disk, ".kafka_cleanshutdown", b"");
+    disk.kill();
+    let dir = open(&disk).unwrap();
+    assert_eq!((dir.was_clean(), dir.clean_broker_epoch()), (true, None));
+}
+
+#[test]
+fn partitions_are_known_by_their_names() {
+    let disk = MemoryDisk::new();
+    let mut dir = open(&disk).unwrap();
+    let unique = "0123456789abcdef0123456789abcdef";
+    let names = [
+        "a-0".to_owned(),
+        "a-b.c-12".to_owned(),
+        "x-delete-3".to_owned(),
+        format!("gone-1.{unique}-delete"),
+        format!("moving-2.{unique}-future"),
+        format!("lost-3.{unique}-stray"),
+        "no-number-x".to_owned(),
+        "nothing".to_owned(),
+        "-5".to_owned(),
+        "x-delete".to_owned(),
+    ];
+    for name in &names {
+        disk.create_dir(&Path::new(ROOT).join(name)).unwrap();
+    }
+    let found = dir.partitions().unwrap();
+    let found: Vec<_> = found.iter().map(|dir| (dir.topic_partition.to_string(), dir.kind)).collect();
+    let expected = [
+        ("a-0", DirKind::Current),
+        ("a-b.c-12", DirKind::Current),
+        ("gone-1", DirKind::Delete),
+        ("lost-3", DirKind::Stray),
+        ("moving-2", DirKind::Future),
+        ("x-delete-3", DirKind::Current),
+    ];
+    assert_eq!(found, expected.map(|(name, kind)| (name.to_owned(), kind)));
+    // Deleted: renamed at once, gone later.
+    write(&disk, "a-0/00000000000000000000.log", b"");
+    dir.set_recovery_point(partition("a", 0), Offset(9));
+    let aside = dir.rename_to_delete(&partition("a", 0), Uuid([0xab; 16])).unwrap().unwrap();
+    assert!(aside.ends_with(format!("a-0.{}-delete", "ab".repeat(16))), "{aside:?}");
+    disk.crash(5);
+    let mut dir = open(&disk).unwrap();
+    assert_eq!(dir.open_from(&partition("a", 0)).recovery_point, Offset(0));
+    dir.remove(&aside).unwrap();
+    assert_eq!(disk.stat(&aside).unwrap(), None);
+    assert_eq!(dir.rename_to_delete(&partition("never", 0), Uuid([1; 16])).unwrap(), None);
+    // The longest topic's name is cut short.
+    let long = partition(&"t".repeat(249), 7);
+    disk.create_dir(&Path::new(ROOT).join(long.to_string())).unwrap();
+    let aside = dir.rename_to_stray(&long, Uuid([1; 16])).unwrap().unwrap();
+    let name = aside.file_name().unwrap().to_str().unwrap();
+    assert_eq!(name.len(), 255);
+    assert_eq!(PartitionDir::parse(name).unwrap().kind, DirKind::Stray);
+}
+
+#[test]
+fn meta_properties_of_both_versions_are_read() {
+    let parse = |text: &str| MetaProperties::parse(text.as_bytes());
+    let directory_id = Uuid::parse("3O6UbcWACabjYU9DoyuftA");
+    let current = MetaProperties {
+        version: 1,
+        cluster_id: Some(Text::from("AAAAAAAAAAAAAAAAAAAAZw")),
+        node_id: Some(BrokerId(1)),
+        directory_id,
+    };
+    let kafkas = "#\n#Sat Nov 21 03:24:43 UTC 2026\nnode.id=1\ndirectory.id=3O6UbcWACabjYU9DoyuftA\nversion=1\n\
+                  cluster.id=AAAAAAAAAAAAAAAAAAAAZw\n";
+    assert_eq!(parse(kafkas), Ok(current.clone()));
+    assert_eq!(parse(&current.render()), Ok(current));
+    let old = parse("version=0\nbroker.id = 3\ncluster.id: we\\=us\n").unwrap();
+    assert_eq!((old.version, old.node_id, old.cluster_id.as_deref()), (0, Some(BrokerId(3)), Some("we=us")));
+    assert_eq!(parse(&old.render()), Ok(old));
+    for (bad, word) in [
+        ("", "version"),
+        ("version=2\n", "version"),
+        ("version=x\n", "number"),
+        ("version=1\nnode.id=1\n", "cluster.id"),
+        ("version=1\nnode.id=1\ncluster.id=a\ndirectory.id=b\n", "directory.id"),
+        ("version=1\nnode.id=-1\ncluster.id=a\n", "negative"),
+    ] {
+        let error = parse(bad).unwrap_err();
+        assert!(error.contains(word), "{bad:?}: {error}");
+    }
+    let disk = MemoryDisk::new();
+    disk.create_dir(Path::new(ROOT)).unwrap();
+    write(&disk, "meta.properties", b"version=1\nnode.id=1\n");
+    let error = open(&disk).unwrap_err();
+    assert!(error.to_string().starts_with("/data/meta.properties is not readable"), "{error}");
+}
+
+#[test]
+fn topic_ids_are_read_from_partitions() {
+    let disk = MemoryDisk::new();
+    let dir = open(&disk).unwrap();
+    disk.create_dir(Path::new("/data/a-0")).unwrap();
+    let found = dir.partitions().unwrap();
+    assert_eq!(dir.topic_id(&found[0]).unwrap(), None);
+    for torn in [
+        "",
+        "version: 0\n",
+        "version: 0\ntopic_id: l07J",
+        "\0\0\0",
+        "version: 1\ntopic_id: l07JCeLTQti_aQBGf8CtLA",
+    ] {
+        write(&disk, "a-0/partition.metadata", torn.as_bytes());
+        assert_eq!(dir.topic_id(&found[0]).unwrap(), None, "{torn:?}");
+    }
+    let id = Uuid::parse("l07JCeLTQti_aQBGf8CtLA").unwrap();
+    write(&disk, "a-0/partition.metadata", partition_metadata::render(id).as_bytes());
+    assert_eq!(dir.topic_id(&found[0]).unwrap(), Some(id));
+}
+
+#[test]
+fn epoch_files_that_do_not_rise_are_refused() {
+    assert!(epoch_file::parse(b"0\n2\n0 0\n3 15\n").is_ok());
+    for bad in ["0\n2\n3 0\n0 15\n", "0\n2\n0 9\n1 9\n", "0\n1\n-1 0\n", "", "0\n1\n5\n"] {
+        assert!(epoch_file::parse(bad.as_bytes()).is_err(), "{bad:?}");
+    }
+}

@@ -40,24 +40,18 @@ impl Log {
         if from < self.start || from > self.end {
             return Err(StorageError::OffsetOutOfRange { requested: from, start: self.start, end: self.end });
         }
-        let nothing = BatchesRead {
-            records: Bytes::new(),
-            next_offset: from,
-            position: None,
-            first_batch_too_large: false,
+        let wish = Wish { max_bytes, upper, at_least_one };
+        let segments = match self.segment_of(from) {
+            Some(first) if from < upper => first..self.segments.len(),
+            _ => 0..0,
         };
-        if from >= upper {
-            return Ok(nothing);
-        }
-        let Some(first) = self.segment_of(from) else { return Ok(nothing) };
-        for at in first..self.segments.len() {
-            let read = self.read_segment(files, at, from, max_bytes, upper, at_least_one)?;
-            if let Some(read) = read {
+        for at in segments {
+            if let Some(read) = self.read_segment(files, at, from, wish)? {
                 self.remember(&read);
                 return Ok(read);
             }
         }
-        Ok(nothing)
+        Ok(BatchesRead::nothing(from))
     }
 
     /// Shows `visit` every batch (whole, header and records) from the one that holds `from` up to `to`, for rebuilding state.
@@ -191,16 +185,53 @@ impl Log {
         files: &mut FilePool,
         at: usize,
         from: Offset,
-        max_bytes: usize,
-        upper: Offset,
-        at_least_one: bool,
+        wish: Wish,
     ) -> Result<Option<BatchesRead>, StorageError> {
+        let Some((mut window, first)) = self.open_window(files, at, from, wish.max_bytes)? else {
+            return Ok(None);
+        };
         let segment = self.segments[at];
-        let hint = self
-            .hints
-            .iter()
-            .flatten()
-            .find(|hint| hint.offset == from && hint.position.segment == segment.base);
+        let reach = self.reach(at);
+        if first.last_offset >= reach {
+            return Err(self.damaged(at, window.position.into(), from, OUT_OF_REACH));
+        }
+        let too_large = first.size as usize > wish.max_bytes && !wish.at_least_one;
+        if first.last_offset >= wish.upper || too_large {
+            return Ok(Some(BatchesRead { first_batch_too_large: too_large, ..BatchesRead::nothing(from) }));
+        }
+        let left = (segment.size - window.position) as usize;
+        let wanted = wish.max_bytes.max(first.size as usize).min(left);
+        if window.bytes.len() < wanted.min(first.size as usize) || window.bytes.len() < wanted / 2 {
+            let file = self.file(files, segment.base, FileKind::Log)?;
+            window.bytes = file.read_bytes(window.position.into(), wanted)?;
+        }
+        window.bytes.truncate(wanted);
+        let (len, next_offset) = whole_batches(&window.bytes, wish.upper.min(reach));
+        if len == 0 {
+            return Err(self.damaged(at, window.position.into(), from, "the file is shorter than it was"));
+        }
+        window.bytes.truncate(len);
+        let position = LogPosition { segment: segment.base, position: window.position };
+        Ok(Some(BatchesRead {
+            records: window.bytes,
+            next_offset,
+            position: Some(position),
+            first_batch_too_large: false,
+        }))
+    }
+
+    /// Bytes of a segment from the first batch on that holds `from` or more, as many as one read gave; and its header. `None`:
+    /// the segment holds no such batch.
+    fn open_window(
+        &self,
+        files: &mut FilePool,
+        at: usize,
+        from: Offset,
+        max_bytes: usize,
+    ) -> Result<Option<(Window, BatchHeader)>, StorageError> {
+        let segment = self.segments[at];
+        let is_next = |hint: &&ReadHint| hint.offset == from && hint.position.segment == segment.base;
+        let hint = self.hints.iter().flatten().find(is_next);
         let begin = match hint {
             Some(hint) => hint.position.position,
             None => self.indexed_position(files, at, from)?,
@@ -211,51 +242,14 @@ impl Log {
         let file = self.file(files, segment.base, FileKind::Log)?;
         let left = (segment.size - begin) as usize;
         let slack = if hint.is_some() { 0 } else { SLACK_BYTES };
-        let mut window = Window {
-            position: begin,
-            bytes: file
-                .read_bytes(begin.into(), left.min(max_bytes.saturating_add(slack).max(SLACK_BYTES)))?,
-        };
-        let first = match window.skip_to(from) {
-            Some(header) => header,
-            // Not in the window, or the index led astray: look batch by batch.
-            None => match self.find_batch(files, at, from)? {
-                Some((position, header)) => {
-                    window = Window { position, bytes: Bytes::new() };
-                    header
-                }
-                None => return Ok(None),
-            },
-        };
-        let position = Some(LogPosition { segment: segment.base, position: window.position });
-        let nothing = BatchesRead {
-            records: Bytes::new(),
-            next_offset: from,
-            position: None,
-            first_batch_too_large: false,
-        };
-        let reach = self.reach(at);
-        if first.last_offset >= reach {
-            return Err(self.damaged(at, window.position.into(), from, OUT_OF_REACH));
+        let len = left.min(max_bytes.saturating_add(slack).max(SLACK_BYTES));
+        let mut window = Window { position: begin, bytes: file.read_bytes(begin.into(), len)? };
+        if let Some(first) = window.skip_to(from) {
+            return Ok(Some((window, first)));
         }
-        if first.last_offset >= upper {
-            return Ok(Some(nothing));
-        }
-        if first.size as usize > max_bytes && !at_least_one {
-            return Ok(Some(BatchesRead { first_batch_too_large: true, ..nothing }));
-        }
-        let left = (segment.size - window.position) as usize;
-        let wanted = max_bytes.max(first.size as usize).min(left);
-        if window.bytes.len() < wanted.min(first.size as usize) || window.bytes.len() < wanted / 2 {
-            window.bytes = file.read_bytes(window.position.into(), wanted)?;
-        }
-        window.bytes.truncate(wanted);
-        let (len, next_offset) = whole_batches(&window.bytes, upper.min(reach));
-        if len == 0 {
-            return Err(self.damaged(at, window.position.into(), from, "the file is shorter than it was"));
-        }
-        window.bytes.truncate(len);
-        Ok(Some(BatchesRead { records: window.bytes, next_offset, position, ..nothing }))
+        // Not in the window, or the index led astray: look batch by batch.
+        let found = self.find_batch(files, at, from)?;
+        Ok(found.map(|(position, first)| (Window { position, bytes: Bytes::new() }, first)))
     }
 
     /// The first batch of a segment that holds `offset` or more.
@@ -282,6 +276,14 @@ impl Log {
         self.hints.rotate_right(1);
         self.hints[0] = Some(ReadHint { offset: read.next_offset, position: next });
     }
+}
+
+/// How much a read may return.
+#[derive(Clone, Copy)]
+struct Wish {
+    max_bytes: usize,
+    upper: Offset,
+    at_least_one: bool,
 }
 
 /// Bytes of a segment from a position on.

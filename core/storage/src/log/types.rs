@@ -105,6 +105,13 @@ pub struct BatchesRead {
     pub first_batch_too_large: bool,
 }
 
+impl BatchesRead {
+    /// No batch at or past `from` may be read yet.
+    pub(super) fn nothing(from: Offset) -> Self {
+        Self { records: Bytes::new(), next_offset: from, position: None, first_batch_too_large: false }
+    }
+}
+
 /// What must be synced before the log is durable up to `ticket.end()`.
 #[derive(Debug, Clone)]
 pub struct Dirty {

@@ -333,3 +333,39 @@ fn aborted_transactions_are_found_again_in_the_batches() {
         assert_eq!(found, [expected], "{with_snapshot}");
     }
 }
+
+#[test]
+fn formats_0_and_1_are_read_where_they_lie() {
+    use barnabas_wire::records::down_convert;
+    for magic in [0, 1] {
+        let mut bench = Bench::new(small_segments());
+        let mut old = Vec::new();
+        for at in 0..20 {
+            let bytes = batch(at * 2, 2, 30, 1000 + at * 10, 0);
+            old.push(down_convert(bytes, magic, Offset(at * 2)).unwrap());
+        }
+        for bytes in &old {
+            bench.append(bytes.clone()).unwrap();
+        }
+        let all = Bytes::from(old.concat());
+        for clean in [false, true, false] {
+            assert_eq!(Bytes::from(bench.read_all(100).unwrap().concat()), all);
+            for from in 0..40 {
+                let read = bench.log.read(&mut bench.files, Offset(from), 1, Offset(40), true).unwrap();
+                assert_eq!(read.next_offset, Offset(from + 1), "each message stands for itself");
+            }
+            let found =
+                bench.log.offset_for_timestamp(&mut bench.files, TimestampMs(1100), Offset(0)).unwrap();
+            let expected = if magic == 0 { None } else { Some(Offset(20)) };
+            // Without timestamps the file's age counts, which says nothing of any record.
+            assert_eq!(found.map(|found| found.offset), expected);
+            if clean {
+                bench.stop().unwrap();
+            } else {
+                bench.sync().unwrap();
+            }
+            bench.reopen().unwrap();
+        }
+        assert!(bench.log.epochs().entries().is_empty());
+    }
+}

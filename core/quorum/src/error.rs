@@ -26,6 +26,11 @@ pub enum QuorumError {
     Snapshot { id: SnapshotId, what: &'static str },
     #[error("the metadata log begins at offset {log_start} and no snapshot reaches up to there")]
     Gap { log_start: Offset },
+    #[error(
+        "the metadata log ends at offset {log_end}, and the newest snapshot reaches to {snapshot}: what the log lost is in \
+         the snapshot; move the log's segments out of the way to go on from it"
+    )]
+    LogEndsEarly { log_end: Offset, snapshot: Offset },
     #[error("the metadata log has offset {found} where {expected} should follow")]
     Order { expected: Offset, found: Offset },
     #[error("the quorum-state file cannot be read: {what}")]

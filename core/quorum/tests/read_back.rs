@@ -77,6 +77,7 @@ fn of_a_node(name: &'static str, release: &str, static_voters: bool) -> Director
     world.carry_out();
     let log: Vec<u8> = world.files.log.iter().flat_map(|batch| batch.bytes.to_vec()).collect();
     let mut files = vec![("00000000000000000000.log".to_owned(), Bytes::from(log))];
+    files.push(("quorum-state".to_owned(), Bytes::from(world.files.quorum_state.clone().unwrap())));
     files.extend(world.files.snapshots.iter().map(|(id, file)| (id.file_name(), file.clone())));
     let newest = *world.files.snapshots.keys().next_back().unwrap();
     Directory { name, files, newest, image: (*world.image).clone() }
@@ -233,6 +234,7 @@ fn everything() -> Vec<MetadataRecord> {
 fn directories() -> Vec<Directory> {
     vec![
         of_a_node("newest", "4.4", false),
+        of_a_node("release-4.3", "4.3", false),
         of_a_node("release-3.9", "3.9", true),
         of_a_node("release-3.6", "3.6", true),
         of_everything(),

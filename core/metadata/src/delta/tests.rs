@@ -168,7 +168,7 @@ fn a_broker_is_changed_only_in_the_life_that_the_record_means() {
     let fence = |epoch| MetadataRecord::from(FenceBrokerRecord { id: 1, epoch, ..Default::default() });
     let alive =
         |records: &[MetadataRecord]| replayed(records).map(|delta| delta.image().cluster.is_alive(1.into()));
-    assert_eq!(alive(&[register.clone()]), Ok(false));
+    assert_eq!(alive(std::slice::from_ref(&register)), Ok(false));
     assert_eq!(alive(&[register.clone(), unfence(7)]), Ok(true));
     assert_eq!(alive(&[register.clone(), unfence(7), fence(7)]), Ok(false));
     assert!(matches!(alive(&[register.clone(), unfence(8)]), Err(ReplayError::BrokerEpoch { .. })));

@@ -23,8 +23,10 @@ impl Delta {
         if self.image.topics.id_of(&name).is_some() || self.image.topics.by_id(record.topic_id).is_some() {
             return Err(ReplayError::TopicExists { name });
         }
-        let change = TopicChange { name: name.clone(), created: true, ..TopicChange::default() };
-        self.changes.topics.insert(record.topic_id, change);
+        if !self.changes.everything {
+            let change = TopicChange { name: name.clone(), created: true, ..TopicChange::default() };
+            self.changes.topics.insert(record.topic_id, change);
+        }
         self.image.topics.insert(Topic::new(name, record.topic_id));
         Ok(())
     }
@@ -36,6 +38,9 @@ impl Delta {
         let resource = Resource::topic(topic.name.clone());
         if self.image.configs.remove(&resource) {
             self.changes.configs.insert(resource);
+        }
+        if self.changes.everything {
+            return Ok(());
         }
         let change = self.changes.topics.entry(id).or_default();
         change.name = topic.name.clone();
@@ -132,6 +137,9 @@ impl Delta {
     ) -> Result<(), ReplayError> {
         if !self.image.topics.set_partition(id, index, partition) {
             return Err(ReplayError::UnknownTopic { record, id });
+        }
+        if self.changes.everything {
+            return Ok(());
         }
         let change = self.changes.topics.entry(id).or_default();
         if change.name.is_empty()

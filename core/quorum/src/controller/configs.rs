@@ -364,6 +364,24 @@ fn clear_elr(image: &Image, records: &mut Vec<MetadataRecord>) {
     records.extend(clears);
 }
 
+/// What must be so before ELR is switched on: one minimum for the whole cluster, in the log, and none for single brokers
+/// (KIP-966).
+pub(super) fn for_elr(case: &Case<'_>) -> Vec<MetadataRecord> {
+    let key = Text::from(MIN_ISR);
+    let of_brokers = case.image.configs.of_kind(ResourceType::Broker);
+    let with_minimum = of_brokers.filter(|(_, values)| values.contains_key(MIN_ISR));
+    let named: Vec<&Resource> = with_minimum.map(|(resource, _)| resource).collect();
+    let mut records = Vec::new();
+    if !named.iter().any(|resource| resource.name.is_empty()) {
+        let given = case.config.given().get(MIN_ISR).unwrap_or("1");
+        records.push(config_record(ResourceType::Broker, &Str::default(), &key, Some(&Text::from(given))));
+    }
+    for resource in named.iter().filter(|resource| !resource.name.is_empty()) {
+        records.push(config_record(ResourceType::Broker, &Str::from(&resource.name), &key, None));
+    }
+    records
+}
+
 pub(super) fn config_record(
     kind: ResourceType,
     resource: &Str,

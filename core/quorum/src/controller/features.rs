@@ -10,7 +10,7 @@ use barnabas_wire::messages::update_features_request::FeatureUpdateKey;
 use barnabas_wire::messages::update_features_response::UpdatableFeatureResult;
 use barnabas_wire::messages::{UpdateFeaturesRequest, UpdateFeaturesResponse};
 
-use super::{Case, Outcome, Refusal, error_fields};
+use super::{Case, Outcome, Refusal, configs, error_fields};
 
 /// From this version on a request fails or succeeds as a whole, and names no feature in its answer.
 const ONE_RESULT_SINCE: i16 = 2;
@@ -31,13 +31,16 @@ pub(super) fn update(case: &Case<'_>, request: &UpdateFeaturesRequest) -> Outcom
     for update in &request.feature_updates {
         proposed.insert(&update.feature, update.max_version_level);
     }
-    let mut records = Vec::new();
+    let turns_elr_on = !case.image.features.elr_enabled()
+        && proposed.get(name::ELIGIBLE_LEADER_REPLICAS).is_some_and(|&level| level > 0);
+    let mut records = if turns_elr_on { configs::for_elr(case) } else { Vec::new() };
     let mut failure = None;
     for update in &request.feature_updates {
         match update_one(case, update, &proposed) {
             Ok(record) => records.extend(record),
             Err(refusal) => {
-                failure = Some(refusal);
+                let first = "The update failed for all features since the following feature had an error";
+                failure = Some(Refusal::new(refusal.code, format!("{first}: {}", refusal.message)));
                 break;
             }
         }
@@ -45,7 +48,10 @@ pub(super) fn update(case: &Case<'_>, request: &UpdateFeaturesRequest) -> Outcom
     if failure.is_some() || request.validate_only {
         records.clear();
     }
-    Outcome::new(records, response(case, request, failure.as_ref()))
+    let response = response(case, request, failure.as_ref());
+    let refused = response.clone();
+    // A handful of records: they fit one batch at any level.
+    Outcome::atomic(records, response, move |_| refused.into())
 }
 
 fn response(

@@ -228,6 +228,9 @@ impl Starting {
         if self.next < self.stored.log_end {
             return Err(QuorumError::Order { expected: self.stored.log_end, found: self.next });
         }
+        if self.next > self.stored.log_end && self.stored.log_end > self.stored.log_start {
+            return Err(QuorumError::LogEndsEarly { log_end: self.stored.log_end, snapshot: self.next });
+        }
         self.past.log_end = self.next;
         let mut raft = Raft::new(&self.settings.me, &self.past)?;
         self.delta.advance(self.provenance);

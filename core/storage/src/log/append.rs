@@ -266,7 +266,13 @@ impl Log {
                 self.remove_segment_files(files, active.base)?;
                 self.segments.pop();
             }
-            Some(_) => self.seal_indexes(files)?,
+            Some(&active) => {
+                self.seal_indexes(files)?;
+                if self.config.preallocate {
+                    // Gives back the room that was set aside and not used.
+                    self.file(files, active.base, FileKind::Log)?.set_len(active.size.into())?;
+                }
+            }
         }
         let path = self.path(base, FileKind::Log);
         files.close_segment(self.id, base);

@@ -61,7 +61,7 @@ impl Log {
         opened: &mut Opened,
     ) -> Result<(), StorageError> {
         self.clear_leftovers(files, opened)?;
-        self.load_segments(files, now, opened)?;
+        let unindexed = self.load_segments(files, now, opened)?;
         if self.segments.is_empty() {
             if from.recovery_point > from.log_start {
                 return Err(self.missing(from));
@@ -73,9 +73,9 @@ impl Log {
         }
         self.read_epochs(files, opened)?;
         if from.clean {
-            self.load_clean(files, from, opened)?;
+            self.load_clean(files, from, &unindexed, opened)?;
         } else {
-            self.recover(files, from, now, opened)?;
+            self.recover(files, from, &unindexed, now, opened)?;
         }
         if self.end < from.log_start {
             // What was left lies below what was deleted.
@@ -158,12 +158,13 @@ impl Log {
         }
     }
 
+    /// Finds the segments. Returns the bases of those that lack an index.
     fn load_segments(
         &mut self,
         files: &mut FilePool,
         now: TimestampMs,
         opened: &mut Opened,
-    ) -> Result<(), StorageError> {
+    ) -> Result<Vec<Offset>, StorageError> {
         let dir = self.place.dir();
         let names = files.disk().list(&dir)?;
         for (name, offset, suffix) in names.iter().filter_map(offset_file) {
@@ -190,7 +191,13 @@ impl Log {
                 opened.removed.push(dir.join(name));
             }
         }
-        Ok(())
+        let bases = self.segments.iter().map(|segment| segment.base);
+        let has = |base: Offset, suffix: &str| {
+            let wanted = format!("{:020}{suffix}", base.get());
+            names.binary_search_by(|entry| entry.name.as_str().cmp(&wanted)).is_ok()
+        };
+        let lacks = |base: &Offset| !has(*base, segment::OFFSET_INDEX) || !has(*base, segment::TIME_INDEX);
+        Ok(bases.filter(lacks).collect())
     }
 
     fn read_epochs(&mut self, files: &mut FilePool, opened: &mut Opened) -> Result<(), StorageError> {
@@ -230,13 +237,12 @@ impl Log {
         &mut self,
         files: &mut FilePool,
         from: OpenFrom,
+        unindexed: &[Offset],
         opened: &mut Opened,
     ) -> Result<(), StorageError> {
         let last = self.segments.len() - 1;
         for at in 0..=last {
-            let base = self.segments[at].base;
-            let missing = self.existing_file(files, base, FileKind::OffsetIndex)?.is_none();
-            if missing || !self.index_sizes_are_right(files, base)? {
+            if unindexed.contains(&self.segments[at].base) {
                 self.rebuild_indexes(files, at, opened)?;
             }
         }
@@ -250,17 +256,6 @@ impl Log {
         }
         self.recovery_point = self.end;
         Ok(())
-    }
-
-    fn index_sizes_are_right(&self, files: &mut FilePool, base: Offset) -> Result<bool, StorageError> {
-        for (kind, entry) in [(FileKind::OffsetIndex, 8), (FileKind::TimeIndex, 12)] {
-            if let Some(file) = self.existing_file(files, base, kind)?
-                && file.len()? % entry != 0
-            {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     fn end_of_last_segment(&self, files: &mut FilePool) -> Result<Offset, StorageError> {
@@ -282,14 +277,13 @@ impl Log {
         &mut self,
         files: &mut FilePool,
         from: OpenFrom,
+        unindexed: &[Offset],
         now: TimestampMs,
         opened: &mut Opened,
     ) -> Result<(), StorageError> {
         let first = self.segment_of(from.recovery_point).unwrap_or(0);
         for at in 0..first {
-            let base = self.segments[at].base;
-            let missing = self.existing_file(files, base, FileKind::OffsetIndex)?.is_none();
-            if missing || !self.index_sizes_are_right(files, base)? {
+            if unindexed.contains(&self.segments[at].base) {
                 self.rebuild_indexes(files, at, opened)?;
             }
         }

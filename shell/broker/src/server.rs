@@ -51,7 +51,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let broker_config = check_values(&config)?;
     let running = start::start(&config, broker_config, Arc::new(Meter::default()))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(serve(running))
+    runtime.block_on(serve(running, file.is_none()))
 }
 
 fn random_bytes() -> [u8; 8] {
@@ -86,7 +86,7 @@ fn check_values(config: &NodeConfig) -> Result<BrokerConfig, Failure> {
     Ok(BrokerConfig::new(given))
 }
 
-async fn serve(running: Running) -> Result<ExitCode, Failure> {
+async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let Running { node, acceptors, workers, committers, quorum, housekeeping } = running;
@@ -96,6 +96,9 @@ async fn serve(running: Running) -> Result<ExitCode, Failure> {
         .map(|(listener, acceptor)| tokio::spawn(start::accept(node.clone(), listener, acceptor)))
         .collect();
     say_ready(&node);
+    if is_first_try {
+        show_first_steps(&node);
+    }
     tokio::select! {
         () = node.shutdown.wanted() => {}
         () = signalled(&mut terminate, &mut interrupt) => tracing::info!("stopping"),
@@ -122,6 +125,20 @@ async fn signalled(terminate: &mut Signal, interrupt: &mut Signal) {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
     }
+}
+
+/// What to try on a node that was started without a file: the address, and three commands that work as they stand.
+fn show_first_steps(node: &Node) {
+    let Some((_, address)) = node.listeners.first() else { return };
+    let binary = std::env::args().next().unwrap_or_else(|| "barnabas".to_owned());
+    println!(
+        "\nBarnabas listens on {address} (data in ./barnabas-data; Ctrl-C stops it). In a second shell, try:\n"
+    );
+    println!("  {binary} topics --bootstrap-server {address} --create --topic hello --partitions 3");
+    println!("  echo 'hello, world' | {binary} console-producer --bootstrap-server {address} --topic hello");
+    println!(
+        "  {binary} console-consumer --bootstrap-server {address} --topic hello --from-beginning --max-messages 1\n"
+    );
 }
 
 fn say_ready(node: &Node) {

@@ -20,6 +20,7 @@ mod broker_quorum;
 mod broker_security;
 mod broker_tiered;
 mod client_metrics_keys;
+mod group_config;
 mod group_keys;
 mod key;
 mod properties;
@@ -34,6 +35,7 @@ mod value;
 mod tests;
 
 pub use broker_config::{BrokerConfig, ConfigSource, DynamicConfigs, Level};
+pub use group_config::{GroupConfigRefusal, validate_client_metrics_configs, validate_group_configs};
 pub use key::{ConfigKey, DefaultValue, Importance, Kind, Scope, Status, Valid};
 pub use properties::{ConfigRefusal, Properties, StaticConfig, Warning};
 pub use status::status;

@@ -306,3 +306,61 @@ fn one_id_stands_for_both() {
     assert_eq!(broker(&[("node.id", "7")]).int("broker.id"), 7);
     assert_eq!(broker(&[("broker.id", "7")]).int("node.id"), 7);
 }
+
+#[test]
+fn a_groups_configs_stay_within_the_brokers_bounds() {
+    let says = |pairs: &[(&str, &str)], given: &[(&str, &str)]| {
+        let checked = validate_group_configs(&properties(pairs), &broker(given));
+        checked.map_or_else(|refusal| refusal.to_string(), |()| "ok".to_owned())
+    };
+    let session = "consumer.session.timeout.ms";
+    assert_eq!(says(&[(session, "50000")], &[]), "ok");
+    assert_eq!(
+        says(&[(session, "5")], &[]),
+        "consumer.session.timeout.ms must be in the range 45000 to 60000 inclusive."
+    );
+    assert_eq!(
+        says(&[(session, "50")], &[("group.consumer.min.session.timeout.ms", "10")]),
+        "consumer.session.timeout.ms must be greater than consumer.heartbeat.interval.ms"
+    );
+    assert_eq!(
+        says(&[("share.session.timout.ms", "5")], &[]),
+        "Unknown group config name: share.session.timout.ms; did you mean share.session.timeout.ms?"
+    );
+    assert!(says(&[("streams.assignor.name", "mine")], &[]).contains("none of this cluster's: sticky"));
+    assert_eq!(says(&[("streams.assignor.name", "sticky")], &[]), "ok");
+    assert!(says(&[("errors.deadletterqueue.topic.name", "__dlq")], &[]).contains("must not start with"));
+    assert!(says(&[("streams.rack.aware.assignment.tags", "a, b,a")], &[]).contains("duplicate"));
+    assert!(says(&[("streams.num.standby.replicas", "3")], &[]).contains("range"));
+}
+
+#[test]
+fn bounds_of_groups_are_keys() {
+    // An unknown key would read as -1 and refuse everything.
+    for key in Resource::Group.keys().filter(|key| key.kind == Kind::Int || key.kind == Kind::Long) {
+        let value = key.default_value().expect("a default");
+        assert_eq!(
+            validate_group_configs(&properties(&[(key.name, value)]), &broker(&[])),
+            Ok(()),
+            "{}",
+            key.name
+        );
+    }
+}
+
+#[test]
+fn a_subscription_is_checked() {
+    let says = |key: &str, value: &str| {
+        let checked = validate_client_metrics_configs(&properties(&[(key, value)]));
+        checked.map_or_else(|refusal| refusal.to_string(), |()| "ok".to_owned())
+    };
+    assert_eq!(says("interval.ms", "100"), "ok");
+    assert_eq!(says("interval.ms", "99"), "interval.ms must be in the range 100 to 3600000 inclusive.");
+    assert_eq!(says("match", "client_id=a.*, client_source_port=1"), "ok");
+    assert_eq!(says("match", "client=a"), "Illegal client matching pattern: client=a");
+    assert_eq!(says("match", "client_id"), "Illegal client matching pattern: client_id");
+    assert_eq!(
+        says("intervall.ms", "1"),
+        "Unknown client metrics config name: intervall.ms; did you mean interval.ms?"
+    );
+}

@@ -289,22 +289,15 @@ fn check_resource(
                 let message = format!("Default {kind} resources are not allowed.");
                 return Err(Refusal::new(ErrorCode::InvalidRequest, message));
             }
-            check_values(target.kind, all)
+            let of_config =
+                |error: config::GroupConfigRefusal| Refusal::new(ErrorCode::InvalidConfig, error.to_string());
+            if target.kind == ResourceType::Group {
+                return config::validate_group_configs(all, case.config).map_err(of_config);
+            }
+            config::validate_client_metrics_configs(all).map_err(of_config)
         }
         ResourceType::BrokerLogger => Ok(()),
     }
-}
-
-fn check_values(kind: ResourceType, all: &Properties) -> Result<(), Refusal> {
-    for (key, value) in all {
-        let Some(known) = config_key(kind, key) else {
-            let message = format!("Unknown {} config name: {key}", kind.name().to_lowercase());
-            return Err(Refusal::new(ErrorCode::InvalidConfig, message));
-        };
-        config::check(known, value)
-            .map_err(|error| Refusal::new(ErrorCode::InvalidConfig, error.to_string()))?;
-    }
-    Ok(())
 }
 
 fn check_broker(image: &Image, broker: &str, changes: &KeyChanges) -> Result<(), Refusal> {

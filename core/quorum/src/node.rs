@@ -163,8 +163,11 @@ impl Node {
         } else {
             match self.append(&records, atomic, now) {
                 Ok(()) => response,
-                // Nothing was written: the request asks for more than the cluster's level can do at once.
-                Err(error @ QuorumError::TooLarge { .. }) => refused(&error.to_string()),
+                // Nothing was written: the request asks for more than the cluster's level can do at once, or for a
+                // name that no record can carry.
+                Err(error @ (QuorumError::TooLarge { .. } | QuorumError::Encode(_))) => {
+                    refused(&error.to_string())
+                }
                 Err(error) => return Err(error),
             }
         };
@@ -330,6 +333,3 @@ impl Node {
 
 /// How much more rarely than `metadata.max.idle.interval.ms` a quorum of one writes a NoOpRecord: 30 s at Kafka's 500 ms.
 pub const IDLE_FACTOR_ALONE: i64 = 60;
-
-#[cfg(test)]
-mod tests;

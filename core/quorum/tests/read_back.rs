@@ -274,3 +274,47 @@ fn what_is_written_reads_back() {
         }
     }
 }
+
+/// `QUORUM_OPEN` names the `__cluster_metadata-0` of an Apache node that was stopped: it is gone on from, as node 1.
+#[test]
+fn what_apache_left_is_gone_on_from() {
+    let Ok(dir) = std::env::var("QUORUM_OPEN") else { return };
+    let dir = PathBuf::from(dir);
+    let mut world = World::new(1);
+    world.local_dirs = vec![9];
+    world.files.quorum_state = Some(std::fs::read_to_string(dir.join("quorum-state")).unwrap());
+    let mut logs = Vec::new();
+    for entry in std::fs::read_dir(&dir).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if let Some(id) = SnapshotId::parse(&name) {
+            world.files.snapshots.insert(id, std::fs::read(dir.join(&name)).unwrap().into());
+        } else if name.ends_with(".log") {
+            logs.push(name);
+        }
+    }
+    logs.sort();
+    for name in logs {
+        let bytes = Bytes::from(std::fs::read(dir.join(name)).unwrap());
+        for batch in barnabas_wire::records::batches(bytes) {
+            let batch = batch.unwrap();
+            let (base, end) = (batch.header().base_offset, batch.header().next_offset());
+            let bytes = batch.bytes().clone();
+            world.files.log.push(barnabas_quorum::batches::EncodedBatch { base, end, bytes });
+        }
+    }
+    world.files.log_start = world.files.log[0].base;
+    world.files.synced = world.files.log.len();
+    world.start().unwrap();
+    world.sync();
+    for event in std::mem::take(&mut world.events) {
+        print!("{}", world::show::event(&event));
+    }
+    println!("topics {:?}, partitions {}", world.topic_names(), world.image.topics.partition_count());
+    let without_leader = world.image.topics.iter().flat_map(|topic| {
+        topic
+            .partitions()
+            .filter(|(_, partition)| partition.leader.get() < 0)
+            .map(|(index, _)| (topic.name.clone(), index))
+    });
+    println!("partitions without a leader: {}", without_leader.count());
+}

@@ -18,7 +18,7 @@ use barnabas_wire::messages::delete_topics_request::DeleteTopicState;
 use barnabas_wire::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
 use barnabas_wire::messages::*;
 use barnabas_wire::records::batches;
-use barnabas_wire::{MetadataRecord, Str};
+use barnabas_wire::{MetadataRecord, ResponseBody, Str};
 use world::{Event, World, draw, registration};
 
 /// What of an image does not hold together.
@@ -487,4 +487,40 @@ fn a_log_whose_beginning_no_snapshot_covers_is_refused() {
     world.files.log.remove(0);
     world.files.log_start = world.files.log[0].base;
     assert!(matches!(world.start(), Err(QuorumError::Gap { .. })));
+}
+
+#[test]
+fn a_name_that_no_record_can_carry_is_refused_and_stops_nobody() {
+    let mut world = World::started(5);
+    // What is not UTF-8 grows when it is made so: longer than a string may be.
+    let name = Str::from("\u{fffd}".repeat(30_000));
+    for (resource_type, resource_name, key) in
+        [(4, Str::from("1"), name.clone()), (32, name.clone(), "a.b".into())]
+    {
+        let config = AlterableConfig {
+            name: key,
+            config_operation: 0,
+            value: Some(Str::from("1")),
+            ..AlterableConfig::default()
+        };
+        let resource = AlterConfigsResource {
+            resource_type,
+            resource_name,
+            configs: vec![config],
+            ..AlterConfigsResource::default()
+        };
+        let resources = vec![resource];
+        let end = world.files.log_end();
+        let request =
+            IncrementalAlterConfigsRequest { resources, ..IncrementalAlterConfigsRequest::default() };
+        let ResponseBody::IncrementalAlterConfigs(response) = world.answer(request, 1) else {
+            panic!("that answer")
+        };
+        assert_ne!(response.responses[0].error_code, 0);
+        assert_eq!(world.files.log_end(), end);
+    }
+    let mut request = registration(2, 1, &[2], None);
+    request.rack = Some(name);
+    let ResponseBody::BrokerRegistration(response) = world.answer(request, 4) else { panic!("that answer") };
+    assert_eq!(response.error_code, barnabas_base::ErrorCode::InvalidRegistration.code());
 }

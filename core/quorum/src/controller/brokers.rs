@@ -116,7 +116,11 @@ pub(super) fn register(
                 broker_epoch: broker.epoch.get(),
                 ..BrokerRegistrationResponse::default()
             };
-            Outcome::new(records, response)
+            let refused = |_: &str| {
+                let error_code = ErrorCode::InvalidRegistration.code();
+                BrokerRegistrationResponse { error_code, ..BrokerRegistrationResponse::default() }.into()
+            };
+            Outcome { records, atomic: false, response: response.into(), refused: Box::new(refused) }
         }
     }
 }

@@ -57,7 +57,7 @@ pub struct Outcome {
     /// Whether the records must appear together.
     pub atomic: bool,
     pub response: ResponseBody,
-    /// The answer if the records turn out to be too many for the cluster's level.
+    /// The answer if the records turn out to be too many for the cluster's level, or cannot be written.
     pub refused: Box<dyn FnOnce(&str) -> ResponseBody>,
 }
 
@@ -72,7 +72,8 @@ impl std::fmt::Debug for Outcome {
 }
 
 impl Outcome {
-    /// An answer that changes nothing, or whose records may appear one by one.
+    /// An answer that changes nothing, or whose records may appear one by one and hold only numbers, which can always be
+    /// written.
     fn new(records: Vec<MetadataRecord>, response: impl Into<ResponseBody>) -> Self {
         let response = response.into();
         let same = response.clone();

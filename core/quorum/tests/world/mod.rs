@@ -63,6 +63,8 @@ pub struct World {
     pub properties: Properties,
     pub local_unfenced: bool,
     pub static_voters: bool,
+    /// Log directories of the broker in this process.
+    pub local_dirs: Vec<u8>,
 }
 
 pub fn directory(of: u8) -> Uuid {
@@ -116,6 +118,7 @@ impl World {
             properties: Properties::new(),
             local_unfenced: true,
             static_voters: false,
+            local_dirs: vec![1],
         }
     }
 
@@ -159,7 +162,7 @@ impl World {
             false => Self::me(),
             true => Voter { directory: Uuid::ZERO, ..Self::me() },
         };
-        let local = registration(1, self.incarnation, &[1], None);
+        let local = registration(1, self.incarnation, &self.local_dirs, None);
         Settings {
             static_voters: if self.static_voters { Voters::new([me.clone()]) } else { Voters::default() },
             me,

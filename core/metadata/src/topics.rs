@@ -19,6 +19,9 @@ use imbl::OrdMap;
 
 const CHUNK_PARTITIONS: usize = 256;
 
+/// Partitions of one topic. A higher number in a record is damage, not a topic: it would cost memory for all below it.
+pub const PARTITIONS_PER_TOPIC_MAX: i32 = 10_000_000;
+
 /// Whether the leader was elected cleanly (KIP-704).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum LeaderRecoveryState {

@@ -8,15 +8,13 @@ use barnabas_wire::messages::{
 };
 
 use super::{Delta, ReplayError};
+use crate::topics::PARTITIONS_PER_TOPIC_MAX;
 use crate::{LeaderRecoveryState, Partition, Placement, Resource, Topic, TopicChange};
 
 /// The leader in a PartitionChangeRecord that leaves the leader as it is.
 const NO_LEADER_CHANGE: i32 = -2;
 /// The recovery state in a PartitionChangeRecord that leaves it as it is.
 const NO_RECOVERY_CHANGE: i8 = -1;
-/// A partition number above this is damage, not a topic: it would cost memory for all numbers below it.
-const PARTITION_INDEX_MAX: i32 = 10_000_000;
-
 impl Delta {
     pub(super) fn topic(&mut self, record: &TopicRecord) -> Result<(), ReplayError> {
         let name = record.name.text();
@@ -54,7 +52,7 @@ impl Delta {
         let index = PartitionIndex(record.partition_id);
         let id = record.topic_id;
         let field = |field| ReplayError::Field { record: NAME, id, partition: index, field };
-        if !(0..=PARTITION_INDEX_MAX).contains(&index.get()) {
+        if !(0..PARTITIONS_PER_TOPIC_MAX).contains(&index.get()) {
             return Err(field("partition id"));
         }
         let recovery = LeaderRecoveryState::from_code(record.leader_recovery_state)

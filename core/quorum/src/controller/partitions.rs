@@ -3,6 +3,7 @@
 //! Source: KIP-195; Kafka `ReplicationControlManager.createPartitions`, `ControllerApis.createPartitions`.
 
 use barnabas_base::{ErrorCode, Map, PartitionIndex, Set};
+use barnabas_metadata::topics::PARTITIONS_PER_TOPIC_MAX;
 use barnabas_wire::MetadataRecord;
 use barnabas_wire::messages::create_partitions_request::CreatePartitionsTopic;
 use barnabas_wire::messages::create_partitions_response::CreatePartitionsTopicResult;
@@ -81,6 +82,10 @@ fn create_for(
             "{more} partitions in one request; at most {PARTITIONS_PER_REQUEST_MAX} are made at once"
         );
         return Err(Refusal::new(ErrorCode::PolicyViolation, message));
+    }
+    if wanted.count > PARTITIONS_PER_TOPIC_MAX {
+        let message = format!("a topic has at most {PARTITIONS_PER_TOPIC_MAX} partitions");
+        return Err(Refusal::new(ErrorCode::InvalidPartitions, message));
     }
     let first = topic.partition(PartitionIndex(0));
     let replicas = first.map_or(1, |partition| partition.replicas().len());

@@ -209,32 +209,40 @@ impl Log {
         Ok(())
     }
 
-    /// Writes the active segment's pending index entries into their files, making them if they are missing.
+    /// Writes the active segment's pending index entries into their files, making them if they are missing. Nothing rests on
+    /// them before the segment is sealed, so nothing is synced.
     fn write_entries(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
         let Some(base) = self.segments.last().map(|segment| segment.base) else { return Ok(()) };
-        let file = self.file(files, base, FileKind::OffsetIndex)?;
-        self.active.offsets.write_out(&*file)?;
-        self.mark_dirty(base, FileKind::OffsetIndex, file);
-        let file = self.file(files, base, FileKind::TimeIndex)?;
-        self.active.times.write_out(&*file)?;
-        self.mark_dirty(base, FileKind::TimeIndex, file);
+        self.active.offsets.write_out(&*self.file(files, base, FileKind::OffsetIndex)?)?;
+        self.active.times.write_out(&*self.file(files, base, FileKind::TimeIndex)?)?;
+        Ok(())
+    }
+
+    /// Completes the active segment's indexes, to be synced: after that they count as they are.
+    pub(super) fn seal_indexes(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+        self.complete_indexes(files)?;
+        let Some(base) = self.segments.last().map(|segment| segment.base) else { return Ok(()) };
+        for kind in [FileKind::OffsetIndex, FileKind::TimeIndex] {
+            let file = self.file(files, base, kind)?;
+            self.mark_dirty(base, kind, file);
+        }
         self.dirty.dir = true;
         Ok(())
     }
 
     /// Completes the active segment's indexes as Kafka does when a segment is closed: the time index ends with the
     /// segment's largest timestamp.
-    pub(super) fn seal_indexes(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+    pub(super) fn complete_indexes(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
         if let Some(&Segment { base, largest: Some(largest), .. }) = self.segments.last() {
             self.push_time_entry(base, largest);
         }
-        self.seal_index_files(files)
+        self.trim_indexes(files)
     }
 
-    /// Writes pending entries out and cuts the index files to the entries that count.
-    pub(super) fn seal_index_files(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+    /// Writes pending entries out and cuts the index files to the entries that count: after a truncation they may reach
+    /// beyond.
+    pub(super) fn trim_indexes(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
         self.write_entries(files)?;
-        // After a truncation the files may reach beyond the entries that count.
         let Some(base) = self.segments.last().map(|segment| segment.base) else { return Ok(()) };
         self.file(files, base, FileKind::OffsetIndex)?.set_len(self.active.offsets.bytes())?;
         self.file(files, base, FileKind::TimeIndex)?.set_len(self.active.times.bytes())?;

@@ -127,7 +127,7 @@ impl Log {
         let count = self.active.times.count_while(file.as_deref(), below)?;
         self.active.times.cut_to(count);
         // So that what is read back below is what counts.
-        self.seal_index_files(files)?;
+        self.trim_indexes(files)?;
         let aborted = self.read_transaction_index(files, base)?;
         if let Some(file) = self.existing_file(files, base, FileKind::TransactionIndex)? {
             let kept = aborted.iter().take_while(|aborted| aborted.last_offset < offset).count();

@@ -121,3 +121,45 @@ pub fn metadata_version_of(records: &[MetadataRecord]) -> Option<MetadataVersion
     };
     records.iter().rev().find_map(level).and_then(MetadataVersion::from_level)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::voters::Voters;
+
+    #[test]
+    fn levels_are_the_releases_but_for_those_that_are_chosen() {
+        let levels = |release: &str, chosen: &[(&str, i16)]| {
+            let chosen: Vec<_> = chosen.iter().map(|(name, level)| ((*name).to_owned(), *level)).collect();
+            feature_levels(MetadataVersion::parse(release).unwrap(), &chosen)
+        };
+        let names = |found: Vec<(&'static str, i16)>| found.into_iter().filter(|row| row.1 > 0).count();
+        assert_eq!(levels("4.4", &[]).map(names), Ok(6));
+        assert_eq!(levels("4.4", &[("share.version", 0)]).map(names), Ok(5));
+        assert_eq!(levels("3.9", &[]).map(names), Ok(1));
+        assert!(matches!(levels("4.4", &[("nonsense", 1)]), Err(FeatureChoiceError::Unknown { .. })));
+        assert!(matches!(levels("4.4", &[("share.version", 3)]), Err(FeatureChoiceError::Level { .. })));
+        let elr = [("eligible.leader.replicas.version", 1)];
+        assert!(matches!(levels("3.9", &elr), Err(FeatureChoiceError::Dependency { needed: 23, .. })));
+        assert_eq!(levels("4.4", &[("metadata.version", 30)]), Err(FeatureChoiceError::MetadataVersion));
+    }
+
+    #[test]
+    fn the_file_says_what_was_asked_for_metadata_version_first() {
+        let levels = feature_levels(MetadataVersion::LATEST, &[]).unwrap();
+        let records = records(&levels, Vec::new());
+        let name = |record: &MetadataRecord| match record {
+            MetadataRecord::FeatureLevel(record) => record.name.to_string(),
+            other => panic!("{other:?}"),
+        };
+        let names: Vec<String> = records.iter().map(name).collect();
+        let mut sorted = names[1..].to_vec();
+        sorted.sort();
+        assert_eq!((&*names[0], &names[1..]), (name::METADATA, &*sorted));
+        assert_eq!(metadata_version_of(&records), Some(MetadataVersion::LATEST));
+        for voters in [None, Some(SnapshotVoters { kraft_version: 1, voters: Some(Voters::default()) })] {
+            let file = checkpoint(&records, voters.as_ref(), TimestampMs(1)).unwrap();
+            assert_eq!(records_of(file).unwrap(), records);
+        }
+    }
+}

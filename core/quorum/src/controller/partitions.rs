@@ -28,12 +28,9 @@ pub(super) fn create(case: &mut Case<'_>, request: &CreatePartitionsRequest) -> 
         let created = if twice {
             Err(Refusal::new(ErrorCode::InvalidRequest, "Duplicate topic name."))
         } else {
-            create_for(case, topic, &mut records)
+            create_for(case, topic, request.validate_only, &mut records)
         };
         results.push(result(topic, created.err().as_ref()));
-    }
-    if request.validate_only {
-        records.clear();
     }
     let topics = request.topics.clone();
     let response = CreatePartitionsResponse { results, ..CreatePartitionsResponse::default() };
@@ -57,6 +54,7 @@ fn result(topic: &CreatePartitionsTopic, refusal: Option<&Refusal>) -> CreatePar
 fn create_for(
     case: &mut Case<'_>,
     wanted: &CreatePartitionsTopic,
+    validate_only: bool,
     records: &mut Vec<MetadataRecord>,
 ) -> Result<(), Refusal> {
     let image = case.image;
@@ -109,6 +107,9 @@ fn create_for(
             Spread::Manual(given.iter().enumerate().map(check).collect::<Result<_, _>>()?)
         }
     };
+    if validate_only {
+        return Ok(());
+    }
     spread.write(image, topic.id, PartitionIndex(have as i32), records);
     Ok(())
 }

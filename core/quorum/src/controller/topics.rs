@@ -26,7 +26,7 @@ use super::{Case, Outcome, Refusal, error_fields};
 const CONFIGS_SINCE: i16 = 5;
 
 /// Partitions that one request may create: more would not fit a node, and the records must be held in memory once.
-pub const PARTITIONS_PER_REQUEST_MAX: i64 = 2_000_000;
+pub const PARTITIONS_PER_REQUEST_MAX: i64 = 1_000_000;
 
 pub(super) fn create(case: &mut Case<'_>, request: &CreateTopicsRequest) -> Outcome {
     let mut count: Map<&str, u32> = Map::default();
@@ -46,7 +46,8 @@ pub(super) fn create(case: &mut Case<'_>, request: &CreateTopicsRequest) -> Outc
             last.push(refused(&topic.name, &Refusal::new(ErrorCode::InvalidRequest, message)));
             continue;
         }
-        let created = within_bounds.clone().and_then(|()| create_one(case, topic, &mut records));
+        let created =
+            within_bounds.clone().and_then(|()| create_one(case, topic, request.validate_only, &mut records));
         results.push(created.unwrap_or_else(|refusal| refused(&topic.name, &refusal)));
     }
     let mut told = Set::default();
@@ -58,9 +59,6 @@ pub(super) fn create(case: &mut Case<'_>, request: &CreateTopicsRequest) -> Outc
         }
     }
     results.extend(last);
-    if request.validate_only {
-        records.clear();
-    }
     let names: Vec<Str> = results.iter().map(|result| result.name.clone()).collect();
     let response = CreateTopicsResponse { topics: results, ..CreateTopicsResponse::default() };
     Outcome::atomic(records, response, move |why| {
@@ -97,6 +95,7 @@ fn refused(name: &Str, refusal: &Refusal) -> CreatableTopicResult {
 fn create_one(
     case: &mut Case<'_>,
     topic: &CreatableTopic,
+    validate_only: bool,
     records: &mut Vec<MetadataRecord>,
 ) -> Result<CreatableTopicResult, Refusal> {
     check_name(case.image, &topic.name)?;
@@ -105,12 +104,14 @@ fn create_one(
     let topic_id = Uuid::from_random((case.random)());
     let partitions = spread.count();
     let replicas = spread.replication_factor();
-    let record = TopicRecord { name: topic.name.clone(), topic_id, ..TopicRecord::default() };
-    records.push(record.into());
-    for (key, value) in &values {
-        records.push(config_record(ResourceType::Topic, &topic.name, key, Some(value)));
+    if !validate_only {
+        let record = TopicRecord { name: topic.name.clone(), topic_id, ..TopicRecord::default() };
+        records.push(record.into());
+        for (key, value) in &values {
+            records.push(config_record(ResourceType::Topic, &topic.name, key, Some(value)));
+        }
+        spread.write(case.image, topic_id, PartitionIndex(0), records);
     }
-    spread.write(case.image, topic_id, PartitionIndex(0), records);
     let mut result = CreatableTopicResult {
         name: topic.name.clone(),
         topic_id,

@@ -209,6 +209,17 @@ impl Log {
         done
     }
 
+    /// As [`Log::change`], for work that leaves the log as it was where it finds the disk full.
+    fn attempt<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, StorageError>,
+    ) -> Result<T, StorageError> {
+        self.check_writable()?;
+        let done = work(self);
+        self.failed |= done.as_ref().is_err_and(|error| !matches!(error, StorageError::Full(_)));
+        done
+    }
+
     fn path(&self, base: Offset, kind: FileKind) -> PathBuf {
         offset_path(&self.place.dir(), base, kind.suffix())
     }

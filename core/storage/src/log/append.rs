@@ -254,7 +254,7 @@ impl Log {
         match self.segments.last() {
             None => Ok(None),
             Some(active) if active.base == self.end => Ok(None),
-            Some(_) => self.change(|log| {
+            Some(_) => self.attempt(|log| {
                 log.begin_segment(files, log.end, now)?;
                 Ok(Some(log.end))
             }),

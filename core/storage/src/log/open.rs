@@ -317,11 +317,11 @@ impl Log {
                     opened.cut = Some(self.cut_tail(files, position, why, &tail[at..], now)?);
                     break;
                 }
-                None if !last => self.seal_indexes(files)?,
+                None if !last => unless_full(self.seal_indexes(files))?,
                 None => {}
             }
         }
-        self.complete_indexes(files)?;
+        unless_full(self.complete_indexes(files))?;
         self.recovery_point = from.recovery_point.min(self.end);
         if self.recovery_point < self.end || opened.cut.is_some() {
             self.unsynced_from(files, first)?;
@@ -485,6 +485,14 @@ impl Log {
         self.remove_snapshots(files, |offset| {
             offset > end || offset < start || (!is_base(offset) && Some(offset) != newest)
         })
+    }
+}
+
+/// A full disk keeps no log from being served: entries stay in memory, or readers begin at the front of the segment.
+fn unless_full(done: Result<(), StorageError>) -> Result<(), StorageError> {
+    match done {
+        Err(StorageError::Full(_)) => Ok(()),
+        done => done,
     }
 }
 

@@ -33,6 +33,9 @@ impl Log {
         if count == 0 {
             return Ok(None);
         }
+        if count == self.segments.len() {
+            self.attempt(|log| log.begin_segment(files, log.end, now))?;
+        }
         self.change(|log| log.delete_first(files, count, now))
     }
 
@@ -114,9 +117,6 @@ impl Log {
         count: usize,
         now: TimestampMs,
     ) -> Result<Option<DelayedDelete>, StorageError> {
-        if count == self.segments.len() {
-            self.begin_segment(files, self.end, now)?;
-        }
         let gone: Vec<Offset> = self.segments.drain(..count).map(|segment| segment.base).collect();
         self.hints = [None; 2];
         let first = self.segments[0].base;

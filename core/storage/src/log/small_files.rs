@@ -45,7 +45,7 @@ impl Log {
             return Ok(());
         }
         let path = offset_path(&self.place.dir(), at, segment::SNAPSHOT);
-        self.change(|log| {
+        self.attempt(|log| {
             let file = files.disk().open(&path, OpenMode::Truncate)?;
             file.write_at(0, &[&producer_snapshot::encode(entries)])?;
             // One snapshot per offset: the key only keeps the handle apart from the segments' own.

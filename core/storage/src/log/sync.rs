@@ -50,7 +50,7 @@ impl Log {
     /// Blocks for a sync where the epochs have changed, which is rare.
     pub fn checkpoint(&mut self, files: &mut FilePool) -> Result<Offset, StorageError> {
         if self.epochs_changed && self.is_on_disk() {
-            self.change(|log| log.write_epochs(files))?;
+            self.attempt(|log| log.write_epochs(files))?;
         }
         Ok(self.recovery_point)
     }

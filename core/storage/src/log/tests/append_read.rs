@@ -221,6 +221,42 @@ fn a_full_disk_refuses_and_forgets_nothing() {
 }
 
 #[test]
+fn a_log_opens_on_a_full_disk_and_goes_on_when_there_is_room() {
+    let mut bench = Bench::new(small_segments());
+    bench.disk.set_capacity(0);
+    let bytes = batch(0, 1, 50, 1000, 0);
+    assert!(matches!(bench.append(bytes), Err(StorageError::Full(_))));
+    bench.disk.set_capacity(1 << 30);
+    bench.fill(60, 50);
+    bench.sync().unwrap();
+    bench.checkpoint().unwrap();
+    bench.fill(20, 50);
+    let before = bench.read_all(500).unwrap();
+    for name in bench.names().iter().filter(|name| name.ends_with("index")) {
+        bench.files.disk().remove_file(&bench.path(name)).unwrap();
+    }
+    bench.disk.set_capacity(0);
+    let opened = bench.reopen();
+    // Indexes below the recovery point are needed; the others can wait.
+    if let Ok(opened) = &opened {
+        assert_eq!(opened.cut, None);
+        assert_eq!(bench.read_all(500).unwrap(), before);
+        assert!(matches!(bench.log.checkpoint(&mut bench.files), Ok(_) | Err(StorageError::Full(_))));
+        let snapshot = bench.log.write_producer_snapshot(&mut bench.files, Offset(80), &[]);
+        assert!(matches!(snapshot, Err(StorageError::Full(_))));
+    }
+    bench.disk.set_capacity(1 << 30);
+    if opened.is_err() {
+        bench.reopen().unwrap();
+    }
+    bench.fill(5, 50);
+    assert_eq!(bench.read_all(500).unwrap().len(), 85);
+    bench.stop().unwrap();
+    bench.reopen().unwrap();
+    assert_eq!(bench.read_all(500).unwrap().len(), 85);
+}
+
+#[test]
 fn a_failed_write_is_final() {
     let mut bench = Bench::new(small_segments());
     bench.fill(3, 50);

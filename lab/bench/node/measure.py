@@ -83,8 +83,8 @@ def produce(server, classpath, topic, records, batch, linger):
                f"-Dlog4j2.configurationFile={ROOT / 'lab/compat/maven/log4j2.properties'}", "-cp", classpath,
                "org.apache.kafka.tools.ProducerPerformance", "--bootstrap-server", server.address, "--topic", topic,
                "--num-records", str(records), "--record-size", "100", "--throughput", "-1",
-               "--command-property", "acks=all", "--command-property", f"batch.size={batch}",
-               "--command-property", f"linger.ms={linger}"]
+               # One flag for all: the tool forgets all but the last one.
+               "--command-property", "acks=all", f"batch.size={batch}", f"linger.ms={linger}"]
     before, client_before, busy_before, begun = (cpu_seconds(server.process.pid), resource.getrusage(resource.RUSAGE_CHILDREN),
                                                  machine_busy(), time.monotonic())
     done = subprocess.run(command, capture_output=True, text=True)

@@ -326,8 +326,10 @@ fn bad_request(session: &Session, what: &str) {
 
 async fn write_half(session: &Session, stream: &WriteHalf<'_>, queue: &Queue) {
     let mut writer = FrameWriter::default();
+    // Shares of the memory budget that answers on their way to the socket hold.
+    let mut held = Vec::new();
     loop {
-        if !gather(session, queue, &mut writer).await {
+        if !gather(session, queue, &mut writer, &mut held).await {
             // What was answered before still goes out.
             let _ = writer.flush(stream).await;
             return;
@@ -341,6 +343,7 @@ async fn write_half(session: &Session, stream: &WriteHalf<'_>, queue: &Queue) {
                 return;
             }
         }
+        held.clear();
         session.active_ms.set(session.node.clock.monotonic().0);
         session.writing.set(false);
         session.wake(Half::Read);
@@ -348,7 +351,7 @@ async fn write_half(session: &Session, stream: &WriteHalf<'_>, queue: &Queue) {
 }
 
 /// Waits for the next answers and queues them for writing. `false`: the connection is to be closed.
-async fn gather(session: &Session, queue: &Queue, writer: &mut FrameWriter) -> bool {
+async fn gather(session: &Session, queue: &Queue, writer: &mut FrameWriter, held: &mut Vec<Claim>) -> bool {
     poll_fn(|context| {
         let mut queue = queue.borrow_mut();
         for waiting in queue.iter_mut() {
@@ -364,7 +367,7 @@ async fn gather(session: &Session, queue: &Queue, writer: &mut FrameWriter) -> b
             && let Some(waiting) = queue.pop_front()
         {
             progress = true;
-            if !queue_answer(session, waiting, writer) {
+            if !queue_answer(session, waiting, writer, held) {
                 return Poll::Ready(false);
             }
         }
@@ -377,12 +380,21 @@ async fn gather(session: &Session, queue: &Queue, writer: &mut FrameWriter) -> b
 }
 
 /// Encodes an answer. `false`: the connection is to be closed instead.
-fn queue_answer(session: &Session, waiting: Waiting, writer: &mut FrameWriter) -> bool {
+fn queue_answer(
+    session: &Session,
+    waiting: Waiting,
+    writer: &mut FrameWriter,
+    held: &mut Vec<Claim>,
+) -> bool {
     let State::Done(answer) = waiting.state else { return true };
     let body = match answer {
         Answer::Nothing => return true,
         Answer::Close => return false,
         Answer::Reply(body) => body,
+        Answer::Held(body, claim) => {
+            held.push(claim);
+            body
+        }
     };
     match barnabas_wire::encode_response(waiting.correlation_id, &body, waiting.version) {
         Ok(frame) => {

@@ -20,6 +20,7 @@ use barnabas_api::{Client, Context};
 use barnabas_base::Text;
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
+use barnabas_net::Claim;
 use barnabas_wire::messages::{RequestBody, RequestHeader, ResponseBody};
 use barnabas_wire::{ApiKey, VersionRange};
 use std::future::Future;
@@ -31,6 +32,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub enum Answer {
     Reply(ResponseBody),
+    /// A large one, with its share of the memory budget, which is given back once it is written.
+    Held(ResponseBody, Claim),
     /// `acks=0`: the client expects nothing.
     Nothing,
     /// Closing the connection is the answer.

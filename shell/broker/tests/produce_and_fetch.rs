@@ -241,3 +241,28 @@ fn a_producer_is_served_without_a_gap_while_its_connection_moves_to_the_owner() 
     assert_eq!(bases, (0..1600).collect::<Vec<i64>>());
     assert!(node.stop().success());
 }
+
+#[test]
+fn partitions_are_spread_over_several_directories_and_found_again() {
+    let directories = harness::TempDir::new();
+    let (one, two) = (directories.path().join("one"), directories.path().join("two"));
+    let log_dirs = format!("log.dirs={},{}", one.display(), two.display());
+    let mut node = TestNode::start_with(&[&log_dirs]);
+    node.client().create_topic("t", 8, &[]);
+    for partition in 0..8 {
+        base_offset(node.client().call(produce("t", partition, -1, batch(&["here"])), 9));
+    }
+    let held = |directory: &std::path::Path| {
+        let entries = std::fs::read_dir(directory).expect("a directory");
+        let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text"));
+        names.filter(|name| name.starts_with("t-")).count()
+    };
+    assert_eq!((held(&one), held(&two)), (4, 4));
+    node.kill();
+    node.launch();
+    for partition in 0..8 {
+        assert_eq!(base_offset(node.client().call(produce("t", partition, -1, batch(&["again"])), 9)), 1);
+    }
+    assert_eq!((held(&one), held(&two)), (4, 4));
+    assert!(node.stop().success());
+}

@@ -7,12 +7,16 @@ use crate::owners;
 use barnabas_api::Plan;
 use barnabas_api::k01_fetch::{self, Budget, Outcome, Part, Pending, Read, Reader, Work};
 use barnabas_base::ErrorCode;
+use barnabas_net::Claim;
 use barnabas_partition::Isolation;
 use barnabas_wire::messages::FetchRequest;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
+
+/// What one answer may hold while the memory budget is spent.
+const SCARCE_BYTES: usize = 64 * 1024;
 
 /// Starts a Fetch request: when this is done, the partitions have been asked once.
 pub async fn fetch(call: Call, request: FetchRequest) -> Started {
@@ -33,7 +37,9 @@ pub async fn fetch(call: Call, request: FetchRequest) -> Started {
     };
     let deadline = Instant::now() + Duration::from_millis(u64::try_from(wait.0).unwrap_or(0));
     let waiter = (wait.0 > 0 && bytes_min > 0).then(|| Waiter::new(bytes_min as i64));
-    let mut fetching = Fetching { call, isolation, bytes_min, budget, parts, pending, waiter, deadline };
+    let claim = call.session.node.budget.claim();
+    let mut fetching =
+        Fetching { call, isolation, bytes_min, budget, parts, pending, waiter, deadline, claim };
     let first = fetching.ask(true).await;
     Started::wait(async move {
         let answer = fetching.answer(first).await;
@@ -75,11 +81,13 @@ struct Fetching {
     pending: Pending,
     waiter: Option<Arc<Waiter>>,
     deadline: Instant,
+    /// The answer's share of the memory budget: what may be read while it is read, what was read after that.
+    claim: Claim,
 }
 
 impl Fetching {
     /// Sends the partitions to their owners.
-    async fn ask(&self, wait: bool) -> owners::Gathering<ReadOutcome> {
+    async fn ask(&mut self, wait: bool) -> owners::Gathering<ReadOutcome> {
         let items = self.parts.iter().enumerate().map(|(slot, part)| ReadItem {
             slot: slot as u32,
             partition: PartitionKey { topic: part.topic.id, partition: part.partition },
@@ -89,9 +97,13 @@ impl Fetching {
             last_fetched_epoch: part.last_fetched_epoch,
         });
         let whole = self.budget.allow(usize::MAX);
+        let wanted: usize = self.parts.iter().map(|part| part.bytes_max).sum();
+        let wanted = wanted.min(whole.bytes);
+        // Never waits: clients that do not read their answers would hold everybody else's up.
+        let max_bytes = if self.claim.try_grow_to(wanted as u64) { wanted } else { wanted.min(SCARCE_BYTES) };
         let waiter = self.waiter.clone().filter(|_| wait);
         let node = &self.call.session.node;
-        owners::read(node, items.collect(), self.isolation, whole.bytes, whole.at_least_one, waiter).await
+        owners::read(node, items.collect(), self.isolation, max_bytes, whole.at_least_one, waiter).await
     }
 
     /// Reads until there is enough, or the time is over.
@@ -151,12 +163,15 @@ impl Fetching {
             };
             self.pending.set(part.slot, outcome, &context);
         }
+        // What no record came for is given back.
+        let held = self.claim.split(taken as u64);
+        self.claim = held;
         Ok(taken)
     }
 
     fn respond(self) -> Answer {
         let now = self.call.session.node.clock.wall();
         let mut sessions = self.call.session.fetch_sessions.borrow_mut();
-        Answer::Reply(self.pending.respond(&mut sessions, draw(), now).into())
+        Answer::Held(self.pending.respond(&mut sessions, draw(), now).into(), self.claim)
     }
 }

@@ -161,7 +161,7 @@ fn bind(config: &NodeConfig, broker_config: &BrokerConfig) -> Result<Bound, Fail
     });
     let buffer = |key| usize::try_from(broker_config.long(key)).ok();
     let options = SocketOptions {
-        backlog: broker_config.int("socket.listen.backlog.size").max(1),
+        backlog: backlog(broker_config),
         send_buffer_bytes: buffer("socket.send.buffer.bytes")
             .filter(|_| is_given(broker_config, "socket.send.buffer.bytes")),
         receive_buffer_bytes: buffer("socket.receive.buffer.bytes")
@@ -176,6 +176,12 @@ fn bind(config: &NodeConfig, broker_config: &BrokerConfig) -> Result<Bound, Fail
         acceptors.push(acceptor);
     }
     Ok((acceptors, listeners))
+}
+
+/// Kafka's default of 50 makes thousands of clients that come at once wait seconds for their retransmitted SYN.
+fn backlog(broker_config: &BrokerConfig) -> i32 {
+    const KEY: &str = "socket.listen.backlog.size";
+    if is_given(broker_config, KEY) { broker_config.int(KEY).max(1) } else { 1024 }
 }
 
 /// Kafka's default of 100 KiB would switch the kernel's own tuning off: it counts only where the operator set it.

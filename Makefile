@@ -7,8 +7,7 @@ help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## build, start one node on loopback with data in ./barnabas-data
-	@$(CARGO) build --release --locked -p barnabas
-	@exec target/release/barnabas server
+	@exec $(CARGO) run --release --locked -p barnabas -- server
 
 test: ## everything that CI runs
 	@lab/test
@@ -27,6 +26,7 @@ fuzz: ## ten minutes of hostile bytes (SECONDS_EACH=… to change)
 golden: ## compare the codec with Apache's own classes, both ways
 	@lab/compat/golden/run
 	@lab/compat/golden/records/run
+	@core/quorum/tests/kafka/run
 
 bench-node: ## size, start and cost of one node beside Apache Kafka
 	@$(CARGO) build --release --locked -p barnabas

@@ -1,6 +1,7 @@
 //! `topics`, as Kafka's `kafka-topics`: create, list, describe, enlarge, delete.
 
 use crate::{ToolError, block_on, bootstrap_server, number, pairs, switch, text, value};
+use barnabas_base::ErrorCode;
 use barnabas_client::{Admin, Cluster, ClusterConfig, NewTopic, TopicDescription};
 use clap::{Arg, ArgMatches};
 
@@ -101,7 +102,13 @@ async fn describe(admin: &mut Admin<'_>, matches: &ArgMatches) -> Result<(), Too
         }
     };
     for name in names {
-        print_description(&admin.describe_topic(&name).await?);
+        let described = admin.describe_topic(&name).await;
+        if described.as_ref().is_err_and(|error| error.code() == Some(ErrorCode::UnknownTopicOrPartition)) {
+            return Err(ToolError::Usage(format!(
+                "topic '{name}' does not exist; --list shows those that do"
+            )));
+        }
+        print_description(&described?);
     }
     Ok(())
 }

@@ -12,9 +12,10 @@ pub fn command() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .after_help(
-            "Kafka's tools are commands too, by their names without .sh, for example: barnabas topics --help",
-        )
+        .after_help(format!(
+            "Of Kafka's tools these are commands here, by their names without .sh: {}. Apache Kafka's own tools work too.",
+            barnabas_tools::TOOLS.iter().map(|tool| tool.name).collect::<Vec<_>>().join(", ")
+        ))
         .subcommand(server())
         .subcommand(storage())
         .subcommand(config())

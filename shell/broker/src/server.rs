@@ -20,9 +20,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 type Failure = Box<dyn Error>;
+
+/// Signals within so long of each other are one.
+const SAME_WISH: Duration = Duration::from_secs(2);
 
 /// A node whose threads run.
 struct Running {
@@ -113,7 +117,7 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
             let is_clean = clean.unwrap_or(false) && !node.shutdown.has_failed();
             Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
-        () = signalled(&mut terminate, &mut interrupt) => {
+        () = insisted(&mut terminate, &mut interrupt) => {
             tracing::warn!("stopped by a second signal before the logs were closed; the next start recovers them");
             std::process::exit(130);
         }
@@ -124,6 +128,18 @@ async fn signalled(terminate: &mut Signal, interrupt: &mut Signal) {
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
+    }
+}
+
+/// A signal that comes a good while after the first: somebody does not want to wait. One that comes at once is the same wish
+/// told twice, by a terminal to a whole group or by a supervisor that goes on.
+async fn insisted(terminate: &mut Signal, interrupt: &mut Signal) {
+    let asked = Instant::now();
+    loop {
+        signalled(terminate, interrupt).await;
+        if asked.elapsed() >= SAME_WISH {
+            return;
+        }
     }
 }
 

@@ -240,7 +240,7 @@ def read_back(server, name, command, options, wanted, logs):
     try:
         parts = list(range(options.partitions))
         ends = patient(lambda: client.offsets(TOPIC, parts, "latest"))
-        found = client.call("digest", timeout=400, topic=TOPIC, parts=parts, ends=ends, timeout_ms=300000)
+        found = client.call("digest", timeout=200, topic=TOPIC, parts=parts, ends=ends, timeout_ms=120000)
     finally:
         client.close()
     count = sum(d["count"] for d in found.values())

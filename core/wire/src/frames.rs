@@ -41,7 +41,8 @@ impl RequestHeader {
 }
 
 impl RequestBody {
-    /// The whole of a request's frame: header and body, nothing after it.
+    /// A request's frame: header and body. What stands after the body is not looked at, as with Kafka: librdkafka 2.16
+    /// sends Metadata for all topics with three bytes too many.
     ///
     /// # Errors
     /// An unknown key or version is [`DecodeErrorKind::Type`] or [`DecodeErrorKind::Version`]; for ApiVersions the caller
@@ -59,7 +60,6 @@ impl RequestBody {
         }
         let header = RequestHeader::decode_for(&mut r, key, start.api_version)?;
         let body = Self::decode(&mut r, key, start.api_version)?;
-        r.finish()?;
         Ok((header, body))
     }
 }

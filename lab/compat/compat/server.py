@@ -170,13 +170,16 @@ class Server:
 class Barnabas(Server):
     label = "Barnabas"
 
-    def __init__(self, directory, binary, overrides=None):
+    def __init__(self, directory, binary, overrides=None, release="4.3"):
         super().__init__(directory, overrides)
+        self.release = release
         self.binary = str(binary)
 
     def format(self, properties):
         cluster = subprocess.run([self.binary, "storage", "random-uuid"], capture_output=True, text=True, check=True).stdout.strip()
-        made = subprocess.run([self.binary, "storage", "format", "-t", cluster, "-c", str(properties)], capture_output=True, text=True)
+        # The release of the Apache Kafka that is given the directory afterwards (node.py): younger metadata it would refuse.
+        made = subprocess.run([self.binary, "storage", "format", "-t", cluster, "-c", str(properties), "--release-version", self.release],
+                              capture_output=True, text=True)
         if made.returncode != 0:
             raise RuntimeError(f"storage format: {(made.stdout + made.stderr).strip()[-400:]}")
 

@@ -16,6 +16,7 @@
 
 mod asks;
 mod changes;
+mod patience;
 mod reads;
 mod rounds;
 mod upkeep;
@@ -30,6 +31,7 @@ use barnabas_base::{Map, MonotonicMs, Offset, Set, TopicPartition};
 use barnabas_partition::{Acks, Append, Placed, Refusal, Ticket};
 use barnabas_storage::{AppendBytes, FilePool, LogPlace};
 use bytes::Bytes;
+use patience::Patient;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -56,6 +58,8 @@ pub struct PartitionWorker {
     lazy: Vec<PartitionKey>,
     /// Partitions in which producers wait for `acks=all`.
     awaited: Vec<PartitionKey>,
+    /// Readers that wait until what producers count as written is durable.
+    patient: Vec<Patient>,
     /// For each log directory: what the committer gets at the end of the round.
     submissions: Vec<Vec<SyncRequest>>,
 }
@@ -77,6 +81,7 @@ impl PartitionWorker {
             touched: Vec::new(),
             lazy: Vec::new(),
             awaited: Vec::new(),
+            patient: Vec::new(),
             submissions,
         }
     }
@@ -85,8 +90,8 @@ impl PartitionWorker {
     pub fn take(&mut self, command: Command) {
         match command {
             Command::Append(append) => self.append(append),
-            Command::Read(read) => self.read(read),
-            Command::Ask(ask) => self.ask(ask),
+            Command::Read(read) => self.read_when_durable(read),
+            Command::Ask(ask) => self.ask_when_durable(ask),
             Command::Synced(synced) => self.synced(synced),
             Command::ImageChanged(change) => self.image_changed(&change),
             Command::DirectoryFailed(directory) => self.directory_failed(directory),
@@ -160,6 +165,9 @@ impl PartitionWorker {
             replica.round_bytes += batch.size_bytes();
             replica.round.push(AppendBytes::Split { header: batch.raw_header(), body: batch.body().clone() });
             replica.round_tickets.push(append.ticket);
+            if append.acks != Acks::All {
+                replica.promised_end = replica.partition.log_end();
+            }
         }
         if append.acks == Acks::All && !replica.is_awaited {
             replica.is_awaited = true;

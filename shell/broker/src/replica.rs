@@ -38,6 +38,10 @@ pub struct Replica {
     pub is_awaited: bool,
     /// Stands in the list of those that are synced when nobody asks.
     pub is_lazy: bool,
+    /// Producers with `acks=1` and `acks=0` count everything below as written: a reader that asks after that must see it.
+    pub promised_end: Offset,
+    /// A reader waits until everything below is durable.
+    pub reader_waits_for: Offset,
     /// Bytes appended since waiting fetches were last told.
     pub unannounced_bytes: i64,
     /// Where the newest producer snapshot stands.
@@ -93,6 +97,8 @@ impl Replica {
             sync_in_flight: false,
             is_awaited: false,
             is_lazy: false,
+            promised_end: Offset::ZERO,
+            reader_waits_for: Offset::ZERO,
             unannounced_bytes: 0,
             snapshot_at,
             changed: false,

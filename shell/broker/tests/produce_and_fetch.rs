@@ -266,3 +266,16 @@ fn partitions_are_spread_over_several_directories_and_found_again() {
     assert_eq!((held(&one), held(&two)), (4, 4));
     assert!(node.stop().success());
 }
+
+#[test]
+fn what_was_acknowledged_by_the_leader_alone_is_seen_at_once() {
+    let mut node = TestNode::start();
+    let (mut writer, mut reader) = (node.client(), node.client());
+    writer.create_topic("t", 1, &[]);
+    for number in 0..50 {
+        assert_eq!(base_offset(writer.call(produce("t", 0, 1, batch(&["x"])), 9)), number);
+        assert_eq!(end_offset(&mut reader, "t"), number + 1);
+        assert_eq!(values(&fetched(reader.call(fetch("t", number, 0, 1), 11))), ["x"]);
+    }
+    assert!(node.stop().success());
+}

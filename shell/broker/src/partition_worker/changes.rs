@@ -149,5 +149,6 @@ impl PartitionWorker {
             replica.waiters.wake_all();
             self.apply_effects(key);
         }
+        self.resume_readers();
     }
 }

@@ -22,6 +22,7 @@ impl PartitionWorker {
             }
             self.touched = touched;
         }
+        self.resume_readers();
         self.submit();
     }
 
@@ -68,7 +69,9 @@ impl PartitionWorker {
 
     pub(super) fn want_sync(&mut self, key: PartitionKey) {
         let Some(replica) = self.replicas.get_mut(&key) else { return };
-        let is_awaited = replica.partition.waiting() > 0 || !replica.waiters.is_empty();
+        let is_awaited = replica.partition.waiting() > 0
+            || !replica.waiters.is_empty()
+            || replica.reader_waits_for > replica.partition.durable_end();
         let is_urgent = self.node.acks_are_synced && is_awaited;
         if !is_urgent {
             if !replica.is_lazy {
@@ -151,6 +154,7 @@ impl PartitionWorker {
                 self.want_sync(key);
             }
         }
+        self.resume_readers();
     }
 
     /// Carries out what a partition decided.

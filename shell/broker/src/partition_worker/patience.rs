@@ -1,0 +1,87 @@
+//! Readers see what was acknowledged before they asked, with `acks=1` and `acks=0` too.
+//!
+//! Only what is durable is shown to readers, and bytes that no producer waits for are synced lazily. A producer that was
+//! answered with `acks=1` and then reads, or tells somebody to, would look in vain for 50 ms. So a read (or a question about
+//! the end) waits here until everything that was promised when it arrived is durable, and asks for the sync.
+//!
+//! Always true: a reader waits for one end, taken when it arrived, so that a steady producer cannot keep it waiting.
+
+use super::PartitionWorker;
+use crate::mailbox::{AskCommand, PartitionKey, Question, ReadCommand};
+use barnabas_base::Offset;
+
+/// A command that waits, and how far each of its partitions must be durable.
+#[derive(Debug)]
+pub(super) struct Patient {
+    until: Vec<(PartitionKey, Offset)>,
+    command: Postponed,
+}
+
+#[derive(Debug)]
+enum Postponed {
+    Read(ReadCommand),
+    Ask(AskCommand),
+}
+
+impl PartitionWorker {
+    pub(super) fn read_when_durable(&mut self, command: ReadCommand) {
+        let until = self.promises(command.items.iter().map(|item| item.partition));
+        if until.is_empty() {
+            self.read(command);
+        } else {
+            self.postpone(until, Postponed::Read(command));
+        }
+    }
+
+    pub(super) fn ask_when_durable(&mut self, command: AskCommand) {
+        let about_ends = command.items.iter().filter(|item| matches!(item.question, Question::List { .. }));
+        let until = self.promises(about_ends.map(|item| item.partition));
+        if until.is_empty() {
+            self.ask(command);
+        } else {
+            self.postpone(until, Postponed::Ask(command));
+        }
+    }
+
+    /// Which of these partitions owe their readers something.
+    fn promises(&self, keys: impl Iterator<Item = PartitionKey>) -> Vec<(PartitionKey, Offset)> {
+        let owing = keys.filter_map(|key| {
+            let replica = self.replicas.get(&key)?;
+            let owes =
+                replica.promised_end > replica.partition.durable_end() && !replica.partition.is_failed();
+            owes.then_some((key, replica.promised_end))
+        });
+        owing.collect()
+    }
+
+    fn postpone(&mut self, until: Vec<(PartitionKey, Offset)>, command: Postponed) {
+        for &(key, end) in &until {
+            if let Some(replica) = self.replicas.get_mut(&key) {
+                replica.reader_waits_for = replica.reader_waits_for.max(end);
+            }
+            self.want_sync(key);
+        }
+        self.patient.push(Patient { until, command });
+    }
+
+    /// Goes on with those whose partitions have kept their promises, failed, or gone.
+    pub(super) fn resume_readers(&mut self) {
+        if self.patient.is_empty() {
+            return;
+        }
+        let replicas = &self.replicas;
+        let is_kept = |&(key, end): &(PartitionKey, Offset)| {
+            replicas
+                .get(&key)
+                .is_none_or(|replica| replica.partition.durable_end() >= end || replica.partition.is_failed())
+        };
+        let ready: Vec<Patient> =
+            self.patient.extract_if(.., |patient| patient.until.iter().all(is_kept)).collect();
+        for patient in ready {
+            match patient.command {
+                Postponed::Read(command) => self.read(command),
+                Postponed::Ask(command) => self.ask(command),
+            }
+        }
+    }
+}

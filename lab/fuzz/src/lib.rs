@@ -4,6 +4,7 @@
 //! after a round trip. `lab/fuzz/runner` lets libFuzzer search for bytes that break this; `replay` runs what it once
 //! found (and a few seeds) in the ordinary tests.
 
+mod files;
 pub mod limit;
 mod messages;
 mod records;
@@ -28,6 +29,8 @@ pub const TARGETS: &[Target] = &[
     ("lz4", records::lz4),
     ("zstd", records::zstd),
     ("config_value", settings::config_value),
+    ("log_file", files::log_file),
+    ("directory_file", files::directory_file),
 ];
 
 /// The target of this name.

@@ -20,8 +20,7 @@ use crate::node::Node;
 use barnabas_api::Client;
 use barnabas_api::k01_fetch::FetchSessions;
 use barnabas_net::{Claim, ConnectionSlot, FrameError, FrameReader, FrameWriter};
-use barnabas_wire::messages::{RequestBody, RequestHeader};
-use barnabas_wire::{ApiKey, DecodeError, Reader, RequestStart};
+use barnabas_wire::{ApiKey, RequestBody, RequestStart};
 use bytes::{BufMut, Bytes, BytesMut};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -304,7 +303,7 @@ async fn begin(session: &Rc<Session>, frame: Bytes, claim: Claim) -> Option<Wait
         bad_request(session, &format!("version {} of {api} is not served here", start.api_version));
         return None;
     }
-    let (header, body) = match decode(frame, api, start.api_version, session.node.decode_bytes_max) {
+    let (header, body) = match RequestBody::decode_frame(frame, session.node.decode_bytes_max) {
         Ok(request) => request,
         Err(error) => {
             bad_request(session, &format!("{api} version {}: {error}", start.api_version));
@@ -316,19 +315,6 @@ async fn begin(session: &Rc<Session>, frame: Bytes, claim: Claim) -> Option<Wait
         Started::Wait(future) => State::Running(future),
     };
     Some(waiting(start.api_version, state))
-}
-
-/// Bytes behind the request are passed over, as Kafka does: librdkafka 2 leaves three behind Metadata 13 for all topics.
-fn decode(
-    frame: Bytes,
-    api: ApiKey,
-    version: i16,
-    memory_max: usize,
-) -> Result<(RequestHeader, RequestBody), DecodeError> {
-    let mut reader = Reader::with_memory_max(frame, memory_max);
-    let header = RequestHeader::decode_for(&mut reader, api, version)?;
-    let body = RequestBody::decode(&mut reader, api, version)?;
-    Ok((header, body))
 }
 
 fn bad_request(session: &Session, what: &str) {

@@ -52,17 +52,6 @@ fn garbage_costs_one_connection_and_one_line() {
 }
 
 #[test]
-fn bytes_after_a_request_are_not_looked_at() {
-    let mut node = TestNode::start();
-    let mut client = node.client();
-    // As librdkafka 2.16 asks for all topics.
-    client.send_raw(&frame(ApiKey::Metadata.number(), 1, &[0, 0, 0, 0, 0, 0, 1, 2, 3]));
-    let answer = client.receive_frame().expect("an answer");
-    assert!(decode_response(answer, ApiKey::Metadata, 1).is_ok());
-    assert!(node.stop().success());
-}
-
-#[test]
 fn an_unknown_version_of_api_versions_is_answered_in_version_0() {
     let mut node = TestNode::start();
     let mut client = node.client();

@@ -27,7 +27,7 @@
 
 use std::sync::Arc;
 
-use barnabas_base::{BrokerId, DurationMs, ErrorCode, LeaderEpoch, Offset, PartitionIndex, Set, TimestampMs};
+use barnabas_base::{BrokerId, DurationMs, ErrorCode, LeaderEpoch, Map, Offset, PartitionIndex, TimestampMs};
 use barnabas_metadata::Topic;
 use barnabas_wire::Str;
 use barnabas_wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsRequest};
@@ -156,23 +156,22 @@ pub fn plan(request: ListOffsetsRequest, version: i16, ctx: &Context<'_>) -> Pla
         id if id >= 0 => Asker::Follower(BrokerId(id)),
         _ => Asker::Consumer { read_committed: request.isolation_level == 1 },
     };
-    let mut seen = Set::default();
-    let mut twice = Set::default();
+    let mut times: Map<(Str, i32), u32> = Map::default();
     for topic in &request.topics {
         for partition in &topic.partitions {
-            let key = (topic.name.clone(), partition.partition_index);
-            if !seen.insert(key.clone()) {
-                twice.insert(key);
-            }
+            *times.entry((topic.name.clone(), partition.partition_index)).or_default() += 1;
         }
     }
     let mut topics = Vec::with_capacity(request.topics.len());
     let mut parts = Vec::new();
     for (at, topic) in request.topics.into_iter().enumerate() {
         let mut answers = Vec::with_capacity(topic.partitions.len());
-        for (place, partition) in topic.partitions.iter().enumerate() {
+        for partition in &topic.partitions {
             let mut answer = nothing(partition.partition_index);
-            let is_twice = twice.contains(&(topic.name.clone(), partition.partition_index));
+            let count = times.remove(&(topic.name.clone(), partition.partition_index));
+            // What is asked twice is answered once, and in vain.
+            let Some(count) = count else { continue };
+            let (is_twice, place) = (count > 1, answers.len());
             match check(&topic.name, partition, is_twice, asker, version, ctx) {
                 Err(code) => answer.error_code = code.code(),
                 Ok((known, target)) => parts.push(Part {

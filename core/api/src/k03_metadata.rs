@@ -117,6 +117,7 @@ fn invalid(request: MetadataRequest) -> MetadataResponse {
     let refused = |topic: MetadataRequestTopic| MetadataResponseTopic {
         error_code: ErrorCode::InvalidRequest.code(),
         name: Some(topic.name.unwrap_or_default()),
+        topic_id: topic.topic_id,
         ..MetadataResponseTopic::default()
     };
     MetadataResponse {

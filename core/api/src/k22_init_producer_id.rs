@@ -33,6 +33,9 @@ pub struct Work;
 pub fn plan(request: &InitProducerIdRequest) -> Plan<Work, InitProducerIdResponse> {
     let has_id = ProducerId(request.producer_id) != ProducerId::NONE;
     let has_epoch = ProducerEpoch(request.producer_epoch) != ProducerEpoch::NONE;
+    if request.transactional_id.as_ref().is_some_and(|id| id.is_empty()) {
+        return Plan::Answer(refuse(ErrorCode::InvalidRequest));
+    }
     if request.transactional_id.is_some() {
         return Plan::Answer(refuse(ErrorCode::TransactionalIdAuthorizationFailed));
     }

@@ -37,6 +37,11 @@ pub fn respond(outcome: Result<DescribeQuorumResponse, Refusal>, version: i16) -
             trim(replica, version);
         }
     }
+    // Who asked about something else is not told of nodes.
+    let partitions = response.topics.iter().flat_map(|topic| &topic.partitions);
+    if !partitions.clone().any(|partition| partition.error_code == 0) {
+        response.nodes.clear();
+    }
     if version < 2 {
         response.error_message = DescribeQuorumResponse::default().error_message;
         response.nodes.clear();

@@ -2,7 +2,7 @@ use super::*;
 use crate::testing::{Fixture, ORDERS, UNKNOWN, carried, versions};
 use barnabas_base::{TopicId, Uuid};
 use barnabas_wire::messages::fetch_request::{ForgottenTopic, ReplicaState};
-use barnabas_wire::records::{BatchBuilder, BatchOptions, Compression};
+use barnabas_wire::records::{BatchBuilder, BatchOptions, Codec, Compression};
 
 fn topic(name: &str, topic_id: TopicId, partitions: &[i32]) -> FetchTopic {
     let of = |partition: &i32| FetchPartition {
@@ -217,13 +217,13 @@ fn the_leader_is_named_from_version_16() {
 }
 
 #[test]
-fn zstd_is_for_version_10() {
+fn zstd_cannot_be_said_in_the_old_message_formats() {
     let fixture = Fixture::new();
     let code = |version| {
         let outcome = read(&batch(Codec::Zstd), 20);
         said(&fetch(&fixture, &mut sessions(), request(orders(version, &[0])), version, &outcome))[0].1
     };
-    assert_eq!([code(0), code(3), code(9), code(10)], [76, 76, 76, 0]);
+    assert_eq!([code(0), code(3), code(4), code(10)], [76, 76, 0, 0]);
 }
 
 #[test]

@@ -31,6 +31,7 @@ fn a_producer_always_gets_a_new_id() {
 fn half_an_old_identity_is_refused() {
     assert_eq!(refused(&request(None, 7, -1)), 42);
     assert_eq!(refused(&request(None, -1, 3)), 42);
+    assert_eq!(refused(&request(Some(""), -1, -1)), 42, "an id that is none");
 }
 
 #[test]

@@ -65,6 +65,11 @@ impl PartitionWorker {
         if let Some(epoch) = item.last_fetched_epoch
             && let Some(diverging) = diverging(&replica.log, epoch, item.from)
         {
+            // An epoch that no record here is of, nor any older one: there is nothing to fall back to.
+            if diverging.1 == Offset::NONE {
+                let (start, end) = (bounds.log_start, bounds.log_end);
+                return Err(Refusal::OutOfRange { asked: item.from, start, end }.into());
+            }
             return Ok(Read { diverging: Some(diverging), ..Read::default() });
         }
         bounds.check(item.from)?;

@@ -5,6 +5,7 @@
 
 mod errors;
 mod file;
+mod journal_file;
 
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ use rustix::io::Errno;
 
 use crate::errors::failed;
 use crate::file::LinuxFile;
+pub use crate::journal_file::{JournalFile, JournalFiles, JournalWay};
 
 /// The machine's file system.
 #[derive(Debug, Clone, Copy, Default)]

@@ -73,7 +73,8 @@ impl Journal {
     pub fn open(config: JournalConfig, recovered: &Recovered, opening: u64) -> Result<Self, JournalError> {
         assert!(config.files >= 3, "one file is written, one is laid, one is kept back");
         assert!(
-            config.file_bytes as usize % BLOCK_BYTES == 0 && config.file_bytes >= config.round_bytes_max,
+            (config.file_bytes as usize).is_multiple_of(BLOCK_BYTES)
+                && config.file_bytes >= config.round_bytes_max,
             "a file holds whole blocks, and the largest round"
         );
         let mut slots = recovered.lives.clone();

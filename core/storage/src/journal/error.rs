@@ -26,7 +26,7 @@ pub enum JournalError {
     Foreign { file: PathBuf, found: DirectoryId, expected: DirectoryId },
     /// The partition's segments end before what was synced there.
     #[error(
-        "partition {partition} ends at offset {found}, but {expected} was synced: its segments are damaged. Nothing was \
+        "partition {partition} ends at offset {found}, but was synced up to {expected}: its segments are damaged. Nothing was \
          replayed into it. Restore its directory from a copy, or remove it to give up its data"
     )]
     Missing { partition: TopicPartition, found: Offset, expected: Offset },

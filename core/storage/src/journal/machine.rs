@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use barnabas_base::DirectoryId;
+use barnabas_base::{DirectoryId, Offset};
 
 use super::buffer::{BLOCK_BYTES, RoundBuffer};
 use super::error::JournalError;
-use super::format::{ROUND_HEADER_BYTES, RoundHeader, entry_bytes, push_entry};
+use super::format::{ROUND_HEADER_BYTES, RoundHeader, entry_bytes, push_entry, records_len};
 use super::ring::Ring;
 use super::scan::Recovered;
 use super::tails::Tails;
@@ -101,8 +101,11 @@ impl Journal {
         })
     }
 
-    /// Whether an append of so many bytes belongs here; a larger one goes straight into its segment, behind everything that
-    /// [`Journal::take_lay`] hands out for its partition, is synced there, and leaves an [`EntryKind::Range`].
+    /// Whether an append of so many bytes belongs here.
+    ///
+    /// A larger one goes straight into its segment, behind everything that [`Journal::take_lay`] hands out for its partition,
+    /// is synced there, and leaves an [`EntryKind::Range`]; it is acknowledged when that is durable. Not before: the journal may
+    /// still hold a truncation of that partition, laid long ago, which replay would repeat.
     pub fn takes(&self, bytes: u64) -> bool {
         bytes <= u64::from(self.config.append_bytes_max)
     }
@@ -123,18 +126,18 @@ impl Journal {
         let open = &mut self.open;
         push_entry(&mut open.buffer, &entry);
         open.entries += 1;
-        let end = match entry.kind {
-            EntryKind::Records { from: _, end, ref records } => {
-                open.record_bytes += super::format::records_len(records) as u64;
-                Some(end)
+        let end = match &entry.kind {
+            EntryKind::Records { end, records, .. } => {
+                open.record_bytes += records_len(records) as u64;
+                *end
             }
-            EntryKind::Truncate { end } => Some(end),
-            EntryKind::Restart { at } => Some(at),
-            EntryKind::Range { .. } | EntryKind::Remove => None,
+            EntryKind::Truncate { end } | EntryKind::Range { end, .. } => *end,
+            EntryKind::Restart { at } => *at,
+            EntryKind::Remove => Offset::NONE,
         };
         match open.ends.last_mut() {
-            Some(last) if last.partition == entry.partition => last.end = end.unwrap_or(last.end),
-            _ => open.ends.extend(end.map(|end| DurableEnd { partition: Arc::clone(&entry.partition), end })),
+            Some(last) if last.partition == entry.partition => last.end = end,
+            _ => open.ends.push(DurableEnd { partition: Arc::clone(&entry.partition), end }),
         }
         open.holds += u32::from(self.tails.push(entry, open.number));
         Ok(open.number)
@@ -264,6 +267,11 @@ impl Journal {
     /// A write or a sync in this directory failed. That is final: nothing more is taken, called durable, or laid.
     pub fn fail(&mut self) {
         self.state = State::Failed;
+    }
+
+    /// Whether the opening round is durable, so that anything may be done to the directory's logs.
+    pub fn is_open(&self) -> bool {
+        self.state == State::Open
     }
 
     pub fn is_failed(&self) -> bool {

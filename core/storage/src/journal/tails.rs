@@ -205,18 +205,19 @@ impl Tail {
             LayOp::Restart { .. } | LayOp::Remove => Offset(i64::MIN),
         };
         let mut forgotten = 0;
-        for pending in self.entries.iter_mut().skip(self.taken) {
+        // Backwards, up to the first that has to stay: what stays may rest on everything before it.
+        for pending in self.entries.iter_mut().skip(self.taken).rev() {
             let is_cut = match &pending.op {
+                None => true,
                 Some(LayOp::Append { from, .. }) => *from >= cut_from,
-                Some(LayOp::Truncate { .. } | LayOp::Restart { .. } | LayOp::Remove) => {
-                    cut_from == Offset(i64::MIN)
-                }
-                None => false,
+                Some(LayOp::Truncate { end }) => *end >= cut_from,
+                Some(LayOp::Restart { .. } | LayOp::Remove) => cut_from == Offset(i64::MIN),
             };
-            if is_cut {
-                pending.op = None;
-                forgotten += std::mem::take(&mut pending.bytes);
+            if !is_cut {
+                break;
             }
+            pending.op = None;
+            forgotten += std::mem::take(&mut pending.bytes);
         }
         self.untaken_bytes -= forgotten;
         forgotten

@@ -78,7 +78,8 @@ pub struct Entry {
 pub enum EntryKind {
     /// Whole batches, validated and numbered. The log ended at `from` before them and ends at `end` after them.
     Records { from: Offset, end: Offset, records: AppendBytes },
-    /// A large append went straight into the segment. All of the partition's bytes below `end` are laid **and synced**.
+    /// A large append went straight into the segment. All of the partition's bytes below `end` are laid **and synced**. The
+    /// append is acknowledged when this is durable, not before.
     Range { from: Offset, end: Offset },
     /// The log was cut and now ends at `end`.
     Truncate { end: Offset },
@@ -148,7 +149,8 @@ impl Round {
     }
 }
 
-/// All that was submitted for `partition` in this round is durable; its log ends there, as far as the journal was told.
+/// All that was submitted for `partition` in this round is durable; its log ends there, as far as the journal was told
+/// ([`Offset::NONE`]: it left the directory).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DurableEnd {
     pub partition: Arc<JournalPartition>,

@@ -1,1 +1,6 @@
-//! Tests.
+//! Tests of the journal: conversations with it, and crashes at random.
+
+mod crashes;
+mod formats;
+mod rig;
+mod talks;

@@ -1,0 +1,64 @@
+//! Nothing acknowledged is lost, whenever the power goes; and the test notices each mistake that is planted.
+
+use super::rig::{Bug, Rig};
+
+/// One directory's story: a few lives with a crash after each.
+fn story(seed: u64, bug: Option<Bug>) -> Result<(), String> {
+    let mut rig = Rig::new(seed, bug);
+    for life in 0..4 {
+        for _ in 0..120 {
+            if rig.step().is_err() {
+                break;
+            }
+        }
+        rig.crash_and_recover().map_err(|why| format!("seed {seed}, life {life}: {why}"))?;
+    }
+    Ok(())
+}
+
+/// `JOURNAL_SEEDS=n` for more.
+fn seeds() -> u64 {
+    #[expect(clippy::disallowed_methods, reason = "a test may be told how long to search")]
+    let told = std::env::var("JOURNAL_SEEDS").ok();
+    told.map_or(1500, |text| text.parse().unwrap())
+}
+
+#[test]
+fn nothing_acknowledged_is_lost() {
+    for seed in 0..seeds() {
+        if let Err(why) = story(seed, None) {
+            panic!("{why}");
+        }
+    }
+}
+
+/// The first seed that trips over `bug`, and what is said: a finding or an assertion.
+fn caught(bug: Bug) -> Option<(u64, String)> {
+    (0..3000).find_map(|seed| match std::panic::catch_unwind(|| story(seed, Some(bug))) {
+        Ok(Ok(())) => None,
+        Ok(Err(why)) => Some((seed, why)),
+        Err(panic) => Some((seed, panic.downcast_ref::<String>().cloned().unwrap_or_default())),
+    })
+}
+
+#[test]
+fn each_planted_mistake_is_caught() {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let bugs = [
+        Bug::SkipChecksum,
+        Bug::SkipIdentity,
+        Bug::RecycleEarly,
+        Bug::AckBeforeSync,
+        Bug::LaidBeforeSync,
+        Bug::ForgetCut,
+        Bug::AckRangeEarly,
+        Bug::OpenBeforeSync,
+    ];
+    let found = bugs.map(|bug| (bug, caught(bug)));
+    std::panic::set_hook(hook);
+    for (bug, caught) in found {
+        println!("{bug:?}: {caught:?}");
+        assert!(caught.is_some(), "{bug:?}");
+    }
+}

@@ -1,0 +1,494 @@
+//! A log directory in miniature: a journal and three real logs over a disk that tears, driven at random, and a model that says
+//! what may be there after a crash.
+//!
+//! The model is the list of what was done to each partition. What is acknowledged is a prefix of it; after a crash the
+//! partition must hold what some prefix left, at least as long as the acknowledged one.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use barnabas_base::{LeaderEpoch, Offset, PartitionIndex, TimestampMs, TopicId, TopicPartition, Uuid};
+use barnabas_wire::records::{BatchBuilder, BatchOptions};
+use bytes::Bytes;
+
+use crate::journal::scan::{Planted, recover_with};
+use crate::journal::*;
+use crate::{
+    AppendBytes, Disk, DiskFile, FilePool, Log, LogConfig, LogPlace, MemoryDisk, OpenFrom, OpenMode,
+};
+
+pub const DIRECTORY: Uuid = Uuid([3; 16]);
+pub const ROOT: &str = "/data";
+pub const PARTITIONS: usize = 3;
+
+/// A mistake that somebody could make, here or in the code that calls the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bug {
+    SkipChecksum,
+    SkipIdentity,
+    RecycleEarly,
+    /// Durable is said when the write has returned, before its sync.
+    AckBeforeSync,
+    /// `laid` is said before the segments are synced.
+    LaidBeforeSync,
+    /// Replay keeps what lies behind a truncation.
+    ForgetCut,
+    /// A large append is acknowledged before its range is durable.
+    AckRangeEarly,
+    /// The journal goes on before what was replayed is synced.
+    OpenBeforeSync,
+    /// The next opening draws the same number.
+    SameOpening,
+}
+
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+}
+
+/// The power went, in the middle of something.
+pub struct Crash;
+
+#[derive(Debug, Clone)]
+enum Op {
+    Append { from: Offset, end: Offset, records: Bytes },
+    Truncate { end: Offset },
+    Restart { at: Offset },
+    Remove,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Contents {
+    end: Offset,
+    batches: Vec<Bytes>,
+}
+
+struct Part {
+    name: Arc<JournalPartition>,
+    log: Log,
+    /// What the directory's `log-start-offset-checkpoint` says; durable at once.
+    log_start: Offset,
+    ops: Vec<Op>,
+    /// So many of `ops` are acknowledged.
+    acknowledged: usize,
+    /// For each round that is not durable: how many of `ops` are done once it is.
+    rounds: Vec<(u64, usize)>,
+}
+
+pub struct Rig {
+    pub disk: MemoryDisk,
+    pub random: Random,
+    bug: Option<Bug>,
+    config: JournalConfig,
+    journal: Journal,
+    slots: Vec<Arc<dyn DiskFile>>,
+    files: FilePool,
+    parts: Vec<Part>,
+    log_config: Arc<LogConfig>,
+}
+
+fn name(index: usize) -> Arc<JournalPartition> {
+    let topic_partition = TopicPartition::new("t", PartitionIndex(index as i32));
+    Arc::new(JournalPartition { topic_id: TopicId::default(), topic_partition })
+}
+
+fn place(name: &JournalPartition) -> LogPlace {
+    LogPlace {
+        root: Arc::from(Path::new(ROOT)),
+        topic_partition: name.topic_partition.clone(),
+        topic_id: name.topic_id,
+    }
+}
+
+pub fn batch(from: Offset, records: i64, fill: u8, value_bytes: usize) -> Bytes {
+    let options = BatchOptions { base_offset: from, leader_epoch: LeaderEpoch(1), ..BatchOptions::default() };
+    let mut builder = BatchBuilder::new(options);
+    for _ in 0..records {
+        builder.push(TimestampMs(1000), None, Some(&vec![fill; value_bytes]), &[]);
+    }
+    builder.build().unwrap()
+}
+
+impl Rig {
+    pub fn new(seed: u64, bug: Option<Bug>) -> Self {
+        let mut random = Random(seed);
+        let config = JournalConfig {
+            files: 3 + random.below(2) as usize,
+            file_bytes: 8192 << random.below(2),
+            round_bytes_max: 8192,
+            round_bytes_enough: 8192,
+            linger_us: 0,
+            append_bytes_max: 2000,
+            lay_bytes: 600,
+            lay_bytes_max: 1500,
+            unlaid_bytes_max: 1 << 20,
+        };
+        let disk = MemoryDisk::new();
+        disk.create_dir(Path::new(ROOT)).unwrap();
+        disk.sync_dir(Path::new("/")).unwrap();
+        for slot in 0..config.files {
+            let file = disk.open(&slot_path(slot), OpenMode::Create).unwrap();
+            file.set_len(config.file_bytes.into()).unwrap();
+            file.sync().unwrap();
+        }
+        disk.sync_dir(Path::new(ROOT)).unwrap();
+        let log_config = Arc::new(LogConfig { segment_bytes: 4000, ..LogConfig::default() });
+        let empty = recover(&disk, Path::new(ROOT), config.files, DIRECTORY).unwrap();
+        let mut rig = Self {
+            journal: Journal::open(config.clone(), &empty, random.below(u64::MAX)).unwrap(),
+            slots: Vec::new(),
+            files: FilePool::new(Arc::new(disk.clone()), 100),
+            parts: Vec::new(),
+            disk,
+            random,
+            bug,
+            config,
+            log_config,
+        };
+        for index in 0..PARTITIONS {
+            let log = Log::create(place(&name(index)), Arc::clone(&rig.log_config), Offset::ZERO);
+            rig.parts.push(Part {
+                name: name(index),
+                log,
+                log_start: Offset::ZERO,
+                ops: Vec::new(),
+                acknowledged: 0,
+                rounds: Vec::new(),
+            });
+        }
+        rig.begin();
+        rig
+    }
+
+    fn has(&self, bug: Bug) -> bool {
+        self.bug == Some(bug)
+    }
+
+    /// Opens the journal's files for writing, in a process that has just started.
+    fn begin(&mut self) {
+        let open = |slot| self.disk.open(&slot_path(slot), OpenMode::Write).unwrap();
+        self.slots = (0..self.config.files).map(open).collect();
+        if self.has(Bug::RecycleEarly) {
+            self.journal.plant_recycle_early();
+        }
+    }
+
+    /// Somebody does something; now and then the power goes.
+    pub fn step(&mut self) -> Result<(), Crash> {
+        match self.random.below(20) {
+            0..8 => self.append(),
+            8 => self.cut(),
+            9 => self.large()?,
+            10..15 => self.write_round()?,
+            15..19 => {
+                if let Some(lay) = self.journal.next_lay() {
+                    self.lay(lay)?;
+                }
+            }
+            _ => {
+                let index = self.any();
+                if let Some(lay) = self.journal.take_lay(&name(index)) {
+                    self.lay(lay)?;
+                }
+            }
+        }
+        self.may_crash(150)
+    }
+
+    fn may_crash(&mut self, one_in: u64) -> Result<(), Crash> {
+        if self.random.one_in(one_in) { Err(Crash) } else { Ok(()) }
+    }
+
+    fn any(&mut self) -> usize {
+        self.random.below(PARTITIONS as u64) as usize
+    }
+
+    fn end(&self, index: usize) -> Offset {
+        contents(&self.parts[index].ops).end
+    }
+
+    fn submit(&mut self, index: usize, kind: EntryKind, op: Op) {
+        let part = &mut self.parts[index];
+        let entry = Entry { partition: Arc::clone(&part.name), leader_epoch: LeaderEpoch(1), kind };
+        if let Ok(round) = self.journal.submit(entry) {
+            part.ops.push(op);
+            part.rounds.push((round, part.ops.len()));
+        }
+    }
+
+    fn append(&mut self) {
+        let index = self.any();
+        let from = self.end(index);
+        let (mut at, mut bytes) = (from, Vec::new());
+        for _ in 0..1 + self.random.below(3) {
+            let records = 1 + self.random.below(3) as i64;
+            let (fill, len) = (self.random.below(256) as u8, 1 + self.random.below(200) as usize);
+            bytes.extend_from_slice(&batch(at, records, fill, len));
+            at = at.plus(records);
+        }
+        let records = Bytes::from(bytes);
+        let kind = EntryKind::Records { from, end: at, records: AppendBytes::Whole(records.clone()) };
+        self.submit(index, kind, Op::Append { from, end: at, records });
+    }
+
+    fn cut(&mut self) {
+        let index = self.any();
+        let now = contents(&self.parts[index].ops);
+        match self.random.below(6) {
+            0 => {
+                let at = now.end.plus(self.random.below(50) as i64);
+                self.submit(index, EntryKind::Restart { at }, Op::Restart { at });
+            }
+            1 => self.submit(index, EntryKind::Remove, Op::Remove),
+            _ if !now.batches.is_empty() => {
+                let keep = self.random.below(now.batches.len() as u64) as usize;
+                let end = Offset(i64::from_be_bytes(now.batches[keep][..8].try_into().unwrap()));
+                self.submit(index, EntryKind::Truncate { end }, Op::Truncate { end });
+            }
+            _ => {}
+        }
+    }
+
+    /// A large append: what the journal has of the partition goes first.
+    fn large(&mut self) -> Result<(), Crash> {
+        let index = self.any();
+        self.write_round()?;
+        while let Some(lay) = self.journal.take_lay(&name(index)) {
+            self.lay(lay)?;
+        }
+        if !self.journal.is_open() || !self.parts[index].rounds.is_empty() {
+            return Ok(());
+        }
+        let from = self.end(index);
+        let records = batch(from, 2, self.random.below(256) as u8, 1500);
+        let op = Op::Append { from, end: from.plus(2), records: records.clone() };
+        let part = &mut self.parts[index];
+        part.ops.push(op);
+        part.log.append(&mut self.files, &[AppendBytes::Whole(records)], TimestampMs(0)).unwrap();
+        self.may_crash(30)?;
+        self.sync_log(index);
+        if self.has(Bug::AckRangeEarly) {
+            self.parts[index].acknowledged = self.parts[index].ops.len();
+        }
+        self.may_crash(10)?;
+        // A refusal leaves it unacknowledged, and the next round may carry it.
+        let kind = EntryKind::Range { from, end: from.plus(2) };
+        let entry = Entry { partition: name(index), leader_epoch: LeaderEpoch(1), kind };
+        for _ in 0..100 {
+            match self.journal.submit(entry.clone()) {
+                Ok(round) => {
+                    let part = &mut self.parts[index];
+                    part.rounds.push((round, part.ops.len()));
+                    return Ok(());
+                }
+                Err(_) => {
+                    self.write_round()?;
+                    if let Some(lay) = self.journal.next_lay() {
+                        self.lay(lay)?;
+                    }
+                }
+            }
+        }
+        panic!("writing and laying frees the journal: {:#?}", self.journal);
+    }
+
+    fn write_round(&mut self) -> Result<(), Crash> {
+        let Take::Write(round) = self.journal.take_round(Micros(0)) else { return Ok(()) };
+        let file = Arc::clone(&self.slots[round.slot]);
+        file.write_at(round.position, &[round.bytes()]).unwrap();
+        if self.has(Bug::AckBeforeSync) {
+            self.acknowledge(round.number);
+        }
+        self.may_crash(12)?;
+        file.sync().unwrap();
+        self.acknowledge(round.number);
+        self.may_crash(40)?;
+        self.journal.round_durable(round, Micros(0));
+        Ok(())
+    }
+
+    fn acknowledge(&mut self, round: u64) {
+        for part in &mut self.parts {
+            while part.rounds.first().is_some_and(|(number, _)| *number <= round) {
+                part.acknowledged = part.rounds.remove(0).1;
+            }
+        }
+    }
+
+    fn lay(&mut self, lay: Lay) -> Result<(), Crash> {
+        let index = lay.partition.topic_partition.partition.get() as usize;
+        for op in lay.ops {
+            self.carry_out(index, op);
+            self.may_crash(40)?;
+        }
+        if !self.has(Bug::LaidBeforeSync) {
+            self.sync_log(index);
+        }
+        self.may_crash(40)?;
+        self.journal.laid(&lay.ticket);
+        Ok(())
+    }
+
+    fn carry_out(&mut self, index: usize, op: LayOp) {
+        let (part, now) = (&mut self.parts[index], TimestampMs(0));
+        match op {
+            LayOp::Append { from, end, records, .. } => {
+                assert_eq!(part.log.end(), from);
+                part.log.append(&mut self.files, &[records], now).unwrap();
+                assert_eq!(part.log.end(), end);
+            }
+            LayOp::Truncate { end } => {
+                part.log.truncate_to(&mut self.files, end, now).unwrap();
+                assert_eq!(part.log.end(), end);
+            }
+            LayOp::Restart { at } => {
+                part.log.truncate_fully_and_start_at(&mut self.files, at, now).unwrap();
+                part.log_start = at;
+            }
+            LayOp::Remove => {
+                part.log.abandon(&mut self.files);
+                part.log_start = Offset::ZERO;
+                let place = place(&part.name);
+                if self.disk.stat(&place.dir()).unwrap().is_some() {
+                    crate::remove_dir(&self.disk, &place.dir()).unwrap();
+                }
+                self.disk.sync_dir(Path::new(ROOT)).unwrap();
+                part.log = Log::create(place, Arc::clone(&self.log_config), Offset::ZERO);
+            }
+        }
+    }
+
+    fn sync_log(&mut self, index: usize) {
+        let log = &mut self.parts[index].log;
+        if let Some(dirty) = log.take_dirty() {
+            dirty.files.iter().for_each(|file| file.sync().unwrap());
+            dirty.dirs.iter().for_each(|dir| self.disk.sync_dir(dir).unwrap());
+            log.mark_synced(dirty.ticket);
+        }
+    }
+
+    /// The power goes and comes back, perhaps several times; what is there then is compared with the model.
+    pub fn crash_and_recover(&mut self) -> Result<(), String> {
+        loop {
+            self.disk.crash(self.random.below(u64::MAX));
+            self.files = FilePool::new(Arc::new(self.disk.clone()), 100);
+            let planted = Planted {
+                skip_checksum: self.has(Bug::SkipChecksum),
+                skip_identity: self.has(Bug::SkipIdentity),
+                ..Planted::default()
+            };
+            let recovered =
+                recover_with(&self.disk, Path::new(ROOT), self.config.files, DIRECTORY, planted)
+                    .map_err(|error| error.to_string())?;
+            match self.replay(&recovered) {
+                Ok(()) => {}
+                Err(None) => continue,
+                Err(Some(why)) => return Err(why),
+            }
+            for index in 0..PARTITIONS {
+                if !self.has(Bug::OpenBeforeSync) {
+                    self.sync_log(index);
+                }
+                self.compare(index)?;
+            }
+            let opening = if self.has(Bug::SameOpening) { 1 } else { self.random.below(u64::MAX) };
+            self.journal = Journal::open(self.config.clone(), &recovered, opening).map_err(|e| e.to_string())?;
+            self.begin();
+            return Ok(());
+        }
+    }
+
+    /// `Err(None)`: the power went again.
+    fn replay(&mut self, recovered: &Recovered) -> Result<(), Option<String>> {
+        for index in 0..PARTITIONS {
+            let from = OpenFrom { clean: false, recovery_point: Offset::ZERO, log_start: self.parts[index].log_start };
+            let config = Arc::clone(&self.log_config);
+            let (log, _) = Log::open(&mut self.files, place(&name(index)), config, from, TimestampMs(0))
+                .map_err(|error| Some(error.to_string()))?;
+            self.parts[index].log = log;
+            let Some(replay) = recovered.partitions.iter().find(|replay| replay.partition == name(index))
+            else {
+                continue;
+            };
+            let mut replay = replay.clone();
+            if self.has(Bug::ForgetCut) {
+                replay.cut = None;
+            }
+            let end = self.parts[index].log.end();
+            for step in replay.steps(end).map_err(|error| Some(error.to_string()))? {
+                self.carry_out(index, step);
+                if self.random.one_in(60) {
+                    return Err(None);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn compare(&mut self, index: usize) -> Result<(), String> {
+        let part = &mut self.parts[index];
+        let mut found = Contents { end: part.log.end(), batches: Vec::new() };
+        let (mut at, end) = (part.log.start(), part.log.end());
+        while at < end {
+            let read = part.log.read(&mut self.files, at, 1, end, true).map_err(|error| error.to_string())?;
+            found.batches.push(read.records);
+            at = read.next_offset;
+        }
+        let fits = (part.acknowledged..=part.ops.len())
+            .find(|done| contents(&part.ops[..*done]) == found);
+        let Some(done) = fits else {
+            let wanted = contents(&part.ops[..part.acknowledged]);
+            return Err(format!(
+                "partition {index}: {} batches up to {}, but {} up to {} are acknowledged",
+                found.batches.len(),
+                found.end,
+                wanted.batches.len(),
+                wanted.end
+            ));
+        };
+        part.ops.truncate(done);
+        part.acknowledged = done;
+        part.rounds.clear();
+        Ok(())
+    }
+}
+
+pub fn slot_path(slot: usize) -> PathBuf {
+    Path::new(ROOT).join(slot_file_name(slot))
+}
+
+/// What a log holds after `ops`.
+fn contents(ops: &[Op]) -> Contents {
+    let mut now = Contents { end: Offset::ZERO, batches: Vec::new() };
+    for op in ops {
+        match op {
+            Op::Append { from, end, records } => {
+                assert_eq!(now.end, *from);
+                let mut rest = records.clone();
+                while !rest.is_empty() {
+                    let len = 12 + u32::from_be_bytes(rest[8..12].try_into().unwrap()) as usize;
+                    now.batches.push(rest.split_to(len));
+                }
+                now.end = *end;
+            }
+            Op::Truncate { end } => {
+                now.batches.retain(|batch| i64::from_be_bytes(batch[..8].try_into().unwrap()) < end.get());
+                now.end = *end;
+            }
+            Op::Restart { at } => now = Contents { end: *at, batches: Vec::new() },
+            Op::Remove => now = Contents { end: Offset::ZERO, batches: Vec::new() },
+        }
+    }
+    now
+}

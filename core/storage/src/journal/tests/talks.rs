@@ -1,0 +1,202 @@
+//! Conversations with a journal: `talks/*.txt`. What stands after `> ` is said, the rest is the answer, `# ` explains.
+//!
+//! `TALKS=write cargo test -p barnabas-storage journal::tests::talks` writes the answers anew; the diff is the review.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use barnabas_base::{LeaderEpoch, Map, Offset, PartitionIndex, TopicId, TopicPartition, Uuid};
+use bytes::Bytes;
+
+use crate::journal::*;
+use crate::{AppendBytes, MemoryDisk};
+
+struct Said<'a> {
+    words: Vec<&'a str>,
+}
+
+impl<'a> Said<'a> {
+    fn word(&self, key: &str) -> Option<&'a str> {
+        self.words.iter().find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
+    }
+
+    fn or(&self, key: &str, default: i64) -> i64 {
+        self.word(key).map_or(default, |word| word.parse().unwrap_or_else(|_| panic!("{key}={word}")))
+    }
+
+    fn partition(&self) -> Arc<JournalPartition> {
+        let (topic, index) = self.words[1].split_once('-').unwrap_or_else(|| panic!("{:?}", self.words));
+        let topic_partition = TopicPartition::new(topic, PartitionIndex(index.parse().unwrap()));
+        Arc::new(JournalPartition { topic_id: TopicId::default(), topic_partition })
+    }
+}
+
+#[derive(Default)]
+struct Talk {
+    journal: Option<Journal>,
+    round: Option<Round>,
+    lays: Vec<Lay>,
+    ends: Map<Arc<JournalPartition>, Offset>,
+    answer: String,
+}
+
+impl Talk {
+    fn say(&mut self, line: &str) -> String {
+        let said = Said { words: line.split_whitespace().collect() };
+        self.answer.clear();
+        match said.words[0] {
+            "open" => self.open(&said),
+            "put" | "range" | "truncate" | "restart" | "remove" => self.submit(&said),
+            "round" => self.take(&said),
+            "durable" => self.durable(&said),
+            "lay" => {
+                let lay = self.journal().next_lay();
+                self.show_lay(lay);
+            }
+            "lay-all-of" => {
+                let lay = self.journal().take_lay(&said.partition());
+                self.show_lay(lay);
+            }
+            "laid" => {
+                let lay = self.lays.remove(0);
+                self.journal().laid(&lay.ticket);
+            }
+            "holding" => {
+                for partition in self.journal().holding_oldest(10) {
+                    writeln!(self.answer, "{}", partition.topic_partition).unwrap();
+                }
+            }
+            "free" => {
+                let figures = self.journal().figures();
+                writeln!(self.answer, "{} files, {} B unlaid", figures.files_free, figures.unlaid_bytes).unwrap();
+            }
+            "fail" => self.journal().fail(),
+            "close" => self.journal().close(),
+            "closed?" => {
+                let closed = self.journal().is_closed();
+                writeln!(self.answer, "{closed}").unwrap();
+            }
+            other => panic!("nobody says {other}"),
+        }
+        if self.answer.is_empty() {
+            self.answer.push_str("ok\n");
+        }
+        self.answer.clone()
+    }
+
+    fn journal(&mut self) -> &mut Journal {
+        self.journal.as_mut().expect("a talk begins with open")
+    }
+
+    fn open(&mut self, said: &Said<'_>) {
+        let config = JournalConfig {
+            files: said.or("files", 3) as usize,
+            file_bytes: said.or("file", 16_384) as u32,
+            round_bytes_max: said.or("round", 8192) as u32,
+            round_bytes_enough: said.or("enough", 8192) as u32,
+            linger_us: said.or("linger", 0) as u64,
+            append_bytes_max: 4096,
+            lay_bytes: said.or("lay", 1000) as u64,
+            lay_bytes_max: said.or("lay-max", 1 << 20) as u64,
+            unlaid_bytes_max: said.or("unlaid", 1 << 20) as u64,
+        };
+        let empty = recover(&MemoryDisk::new(), Path::new("/"), config.files, Uuid([1; 16])).unwrap();
+        self.journal = Some(Journal::open(config, &empty, 1).unwrap());
+    }
+
+    fn submit(&mut self, said: &Said<'_>) {
+        let partition = said.partition();
+        let from = self.ends.get(&partition).copied().unwrap_or(Offset::ZERO);
+        let end = Offset(said.or("end", from.get() + 10));
+        let records = AppendBytes::Whole(Bytes::from(vec![0; said.or("bytes", 100) as usize]));
+        let (kind, end) = match said.words[0] {
+            "put" => (EntryKind::Records { from, end, records }, end),
+            "range" => (EntryKind::Range { from, end }, end),
+            "truncate" => (EntryKind::Truncate { end }, end),
+            "restart" => (EntryKind::Restart { at: end }, end),
+            _ => (EntryKind::Remove, Offset::ZERO),
+        };
+        let entry = Entry { partition: Arc::clone(&partition), leader_epoch: LeaderEpoch(0), kind };
+        match self.journal().submit(entry) {
+            Ok(round) => {
+                self.ends.insert(partition, end);
+                writeln!(self.answer, "in round {round}").unwrap();
+            }
+            Err(refused) => writeln!(self.answer, "refused: {refused}").unwrap(),
+        }
+    }
+
+    fn take(&mut self, said: &Said<'_>) {
+        match self.journal().take_round(Micros(said.or("now", 0) as u64)) {
+            Take::Write(round) => {
+                writeln!(
+                    self.answer,
+                    "write round {}: file {} at {}, {} B, life {}, replay from {}:{}",
+                    round.number,
+                    round.slot,
+                    round.position,
+                    round.bytes().len(),
+                    round.place.life,
+                    round.replay_from.life,
+                    round.replay_from.position
+                )
+                .unwrap();
+                self.round = Some(round);
+            }
+            Take::Wait(until) => writeln!(self.answer, "wait until {}", until.0).unwrap(),
+            Take::Nothing => self.answer.push_str("nothing\n"),
+        }
+    }
+
+    fn durable(&mut self, said: &Said<'_>) {
+        let round = self.round.take().expect("a round is under way");
+        let done = self.journal().round_durable(round, Micros(said.or("now", 0) as u64));
+        for end in done.ends {
+            writeln!(self.answer, "{} to {}", end.partition.topic_partition, end.end).unwrap();
+        }
+    }
+
+    fn show_lay(&mut self, lay: Option<Lay>) {
+        let Some(lay) = lay else { return self.answer.push_str("nothing\n") };
+        write!(self.answer, "{}:", lay.partition.topic_partition).unwrap();
+        for op in &lay.ops {
+            match op {
+                LayOp::Append { from, end, .. } => write!(self.answer, " [{from}, {end})"),
+                LayOp::Truncate { end } => write!(self.answer, " cut at {end}"),
+                LayOp::Restart { at } => write!(self.answer, " restart at {at}"),
+                LayOp::Remove => write!(self.answer, " remove"),
+            }
+            .unwrap();
+        }
+        writeln!(self.answer, " ({} B)", lay.bytes).unwrap();
+        self.lays.push(lay);
+    }
+}
+
+#[test]
+fn talks() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/journal/tests/talks");
+    let mut paths: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    assert!(!paths.is_empty());
+    for path in paths {
+        #[expect(clippy::disallowed_methods, reason = "a test reads its own files")]
+        let expected = std::fs::read_to_string(&path).unwrap();
+        let (mut talk, mut told) = (Talk::default(), String::new());
+        for line in expected.lines() {
+            if let Some(said) = line.strip_prefix("> ") {
+                writeln!(told, "{line}").unwrap();
+                told.push_str(&talk.say(said));
+            } else if line.is_empty() || line.starts_with('#') {
+                writeln!(told, "{line}").unwrap();
+            }
+        }
+        #[expect(clippy::disallowed_methods, reason = "a test writes its own files")]
+        if std::env::var_os("TALKS").is_some() {
+            std::fs::write(&path, &told).unwrap();
+        } else {
+            assert_eq!(told, expected, "{}", path.display());
+        }
+    }
+}

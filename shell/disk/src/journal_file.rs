@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use barnabas_storage::journal::{BLOCK_BYTES, slot_file_name};
 use barnabas_storage::{Disk, DiskError, DiskErrorKind};
-use rustix::fs::{self, FallocateFlags, Mode, OFlags};
+use rustix::fs::{self, Advice, FallocateFlags, Mode, OFlags};
 use rustix::io::{self, Errno};
 
 use crate::LinuxDisk;
@@ -91,6 +91,9 @@ impl JournalFile {
         };
         let mut file = Self { fd, path: path.to_path_buf(), way, failed: false };
         file.complete(file_bytes)?;
+        // Recovery has read the file through the page cache: every direct write over a cached page would first have to throw it
+        // out, at several times the cost of the write.
+        fs::fadvise(&file.fd, 0, None, Advice::DontNeed).map_err(failed("uncache", path))?;
         Ok(file)
     }
 

@@ -370,8 +370,8 @@ impl Journal {
     }
 
     #[cfg(test)]
-    pub(super) fn plant_recycle_early(&mut self) {
-        self.ring.recycle_early = true;
+    pub(super) fn plant(&mut self, mistakes: super::ring::Planted) {
+        self.ring.planted = mistakes;
     }
 }
 

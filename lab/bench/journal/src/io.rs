@@ -27,12 +27,21 @@ struct Way {
 enum Before {
     Nothing,
     Allocated,
-    /// Every byte was written and synced.
+    /// Every byte was written and synced, and is not in the page cache where it is written directly.
     Written,
+    /// The same, but still in the page cache: what a file is that was read, or written otherwise, before.
+    Cached,
 }
 
-const WAYS: [Way; 8] = [
+const WAYS: [Way; 9] = [
     Way { name: "direct+dsync recycled", direct: true, dsync: true, sync: false, before: Before::Written },
+    Way {
+        name: "direct+dsync recycled, cached",
+        direct: true,
+        dsync: true,
+        sync: false,
+        before: Before::Cached,
+    },
     Way {
         name: "direct+fdatasync recycled",
         direct: true,
@@ -119,10 +128,10 @@ fn measure(path: &Path, way: &Way, round_bytes: usize, bytes: u64) -> Result<Rou
 fn prepare(path: &Path, way: &Way, bytes: u64) -> Result<(), rustix::io::Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
     let file = fs::open(path, flags, Mode::from_raw_mode(0o600))?;
-    if way.before == Before::Allocated {
+    if way.before != Before::Nothing {
         fs::fallocate(&file, FallocateFlags::empty(), 0, bytes)?;
     }
-    if way.before == Before::Written {
+    if matches!(way.before, Before::Written | Before::Cached) {
         let piece = noise(1 << 20);
         let mut position = 0;
         while position < bytes {
@@ -130,5 +139,9 @@ fn prepare(path: &Path, way: &Way, bytes: u64) -> Result<(), rustix::io::Errno> 
             position += io::pwrite(&file, &piece[..len], position)? as u64;
         }
     }
-    fs::fsync(&file)
+    fs::fsync(&file)?;
+    if way.before == Before::Written && way.direct {
+        fs::fadvise(&file, 0, None, fs::Advice::DontNeed)?;
+    }
+    Ok(())
 }

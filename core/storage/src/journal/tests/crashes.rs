@@ -49,6 +49,7 @@ fn each_planted_mistake_is_caught() {
         Bug::SkipChecksum,
         Bug::SkipIdentity,
         Bug::RecycleEarly,
+        Bug::KeepNothingBack,
         Bug::AckBeforeSync,
         Bug::LaidBeforeSync,
         Bug::ForgetCut,

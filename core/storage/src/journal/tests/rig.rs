@@ -27,6 +27,7 @@ pub enum Bug {
     SkipChecksum,
     SkipIdentity,
     RecycleEarly,
+    KeepNothingBack,
     /// Durable is said when the write has returned, before its sync.
     AckBeforeSync,
     /// `laid` is said before the segments are synced.
@@ -37,8 +38,6 @@ pub enum Bug {
     AckRangeEarly,
     /// The journal goes on before what was replayed is synced.
     OpenBeforeSync,
-    /// The next opening draws the same number.
-    SameOpening,
 }
 
 pub struct Random(pub u64);
@@ -179,9 +178,10 @@ impl Rig {
     fn begin(&mut self) {
         let open = |slot| self.disk.open(&slot_path(slot), OpenMode::Write).unwrap();
         self.slots = (0..self.config.files).map(open).collect();
-        if self.has(Bug::RecycleEarly) {
-            self.journal.plant_recycle_early();
-        }
+        self.journal.plant(ring::Planted {
+            recycle_early: self.has(Bug::RecycleEarly),
+            keep_nothing_back: self.has(Bug::KeepNothingBack),
+        });
     }
 
     /// Somebody does something; now and then the power goes.
@@ -388,9 +388,8 @@ impl Rig {
                 skip_identity: self.has(Bug::SkipIdentity),
                 ..Planted::default()
             };
-            let recovered =
-                recover_with(&self.disk, Path::new(ROOT), self.config.files, DIRECTORY, planted)
-                    .map_err(|error| error.to_string())?;
+            let recovered = recover_with(&self.disk, Path::new(ROOT), self.config.files, DIRECTORY, planted)
+                .map_err(|error| error.to_string())?;
             match self.replay(&recovered) {
                 Ok(()) => {}
                 Err(None) => continue,
@@ -402,8 +401,9 @@ impl Rig {
                 }
                 self.compare(index)?;
             }
-            let opening = if self.has(Bug::SameOpening) { 1 } else { self.random.below(u64::MAX) };
-            self.journal = Journal::open(self.config.clone(), &recovered, opening).map_err(|e| e.to_string())?;
+            let opening = self.random.below(u64::MAX);
+            self.journal =
+                Journal::open(self.config.clone(), &recovered, opening).map_err(|e| e.to_string())?;
             self.begin();
             return Ok(());
         }
@@ -412,7 +412,11 @@ impl Rig {
     /// `Err(None)`: the power went again.
     fn replay(&mut self, recovered: &Recovered) -> Result<(), Option<String>> {
         for index in 0..PARTITIONS {
-            let from = OpenFrom { clean: false, recovery_point: Offset::ZERO, log_start: self.parts[index].log_start };
+            let from = OpenFrom {
+                clean: false,
+                recovery_point: Offset::ZERO,
+                log_start: self.parts[index].log_start,
+            };
             let config = Arc::clone(&self.log_config);
             let (log, _) = Log::open(&mut self.files, place(&name(index)), config, from, TimestampMs(0))
                 .map_err(|error| Some(error.to_string()))?;
@@ -445,8 +449,7 @@ impl Rig {
             found.batches.push(read.records);
             at = read.next_offset;
         }
-        let fits = (part.acknowledged..=part.ops.len())
-            .find(|done| contents(&part.ops[..*done]) == found);
+        let fits = (part.acknowledged..=part.ops.len()).find(|done| contents(&part.ops[..*done]) == found);
         let Some(done) = fits else {
             let wanted = contents(&part.ops[..part.acknowledged]);
             return Err(format!(

@@ -45,7 +45,8 @@ pub enum BatchOrigin {
     Coordinator,
 }
 
-/// `record.validation`: how much of a batch is looked at when no rule asks for more.
+/// `record.validation`: how much of a batch is looked at when no rule asks for more. By its header a batch is also held to the
+/// number of records that lie open in it; what is inside a record, or compressed, is seen in full only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RecordValidation {
     #[default]

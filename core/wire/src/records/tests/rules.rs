@@ -230,8 +230,9 @@ fn log_append_time_is_the_brokers_alone() {
 fn full_validation_sees_what_the_header_hides() {
     let full = Rules { validation: RecordValidation::Full, ..rules() };
     taken(&plain(), &full);
-    // Three records, said to be two by count and last offset alike.
-    let lying = patched(&plain(), COUNT, &2i32.to_be_bytes());
+    // Three compressed records, said to be two by count and last offset alike.
+    let three = batch_of(Codec::Lz4, &[b"one", b"two", b"three"]);
+    let lying = patched(&three, COUNT, &2i32.to_be_bytes());
     let lying = patched(&lying, LAST_OFFSET_DELTA, &1i32.to_be_bytes());
     taken(&lying, &rules());
     assert_eq!(code(&lying, &full), ErrorCode::InvalidRecord);
@@ -307,4 +308,36 @@ fn a_refusal_names_a_bounded_number_of_records() {
     let refusal = refusal(&builder.build().unwrap(), &Rules { is_compacted: true, ..rules() });
     assert_eq!(refusal.record_errors.len(), RECORD_ERRORS_MAX);
     assert!(refusal.message.starts_with("5000 "), "{}", refusal.message);
+}
+
+/// A batch whose header and checksum say `count` records over these bytes.
+fn lying(codec: Codec, count: i32, body: &[u8]) -> Bytes {
+    let mut batch = batch_of(codec, &[b"one"]).slice(..61).to_vec();
+    batch.extend_from_slice(body);
+    let length = (batch.len() - 12) as i32;
+    batch[8..12].copy_from_slice(&length.to_be_bytes());
+    batch[LAST_OFFSET_DELTA..LAST_OFFSET_DELTA + 4].copy_from_slice(&(count - 1).to_be_bytes());
+    batch[COUNT..COUNT + 4].copy_from_slice(&count.to_be_bytes());
+    let crc = crc32c(&batch[21..]);
+    batch[17..21].copy_from_slice(&crc.to_be_bytes());
+    Bytes::from(batch)
+}
+
+#[test]
+fn records_that_are_not_what_the_header_counts_are_refused() {
+    let one = batch_of(Codec::None, &[b"one"]).slice(61..).to_vec();
+    assert!(validate_produce(lying(Codec::None, 1, &one), &rules()).is_ok());
+    let two = [one.clone(), one.clone()].concat();
+    let past_the_end = [&[one[0] + 2], &one[1..]].concat();
+    let lies = [(2, &one), (1, &two), (1, &past_the_end), (1, &vec![2, 0]), (1, &vec![1]), (i32::MAX, &one)];
+    for (count, body) in lies {
+        assert_eq!(code(&lying(Codec::None, count, body), &rules()), ErrorCode::InvalidRecord, "{count}");
+    }
+}
+
+#[test]
+fn compressed_bytes_do_not_hold_more_records_than_could_come_out() {
+    for codec in [Codec::Gzip, Codec::Snappy, Codec::Lz4, Codec::Zstd] {
+        assert_eq!(code(&lying(codec, i32::MAX, &[7; 50]), &rules()), ErrorCode::InvalidRecord);
+    }
 }

@@ -6,6 +6,8 @@ use super::{
     BatchOrigin, RECORD_BYTES_UNLIMITED, ReadyBatch, RecordFaults, RecordValidation, Refusal, Rules,
     Validated, check_record, check_size,
 };
+use crate::records::compression::inflated_limit;
+use crate::records::record::{RECORD_BYTES_MIN, check_framing};
 use crate::records::{
     Attributes, Batch, BatchBuilder, BatchHeader, BatchOptions, Codec, Compression, HeaderRef, Records,
     TimestampType,
@@ -21,6 +23,9 @@ pub(super) fn validate_batch(batch: Batch, rules: &Rules) -> Result<Validated, R
     let target = target_compression(source, header.attributes, rules);
     if target.codec == source && !must_see_records(&header, rules) {
         let (header, body) = batch.into_parts();
+        if rules.origin == BatchOrigin::Client {
+            check_count(&header, source, &body)?;
+        }
         let mut ready = ReadyBatch { header, body };
         if rules.timestamp_type == TimestampType::LogAppendTime {
             ready.header.set_max_timestamp(TimestampType::LogAppendTime, rules.now, ready.body.len());
@@ -49,6 +54,20 @@ fn check_header(header: &BatchHeader) -> Result<(), Refusal> {
     if header.has_producer_id() && header.base_sequence.get() < 0 {
         let (producer, sequence) = (header.producer_id, header.base_sequence);
         return Err(Refusal::invalid(format!("producer {producer} sent the sequence {sequence}")));
+    }
+    Ok(())
+}
+
+/// Whether the records can be as many as the header says: counted by their lengths where they lie open; where they are
+/// compressed, no more than could ever come out.
+fn check_count(header: &BatchHeader, source: Codec, body: &[u8]) -> Result<(), Refusal> {
+    if source == Codec::None {
+        return check_framing(body, header.record_count).map_err(|error| Refusal::invalid(error.to_string()));
+    }
+    let possible = inflated_limit(body.len()) / RECORD_BYTES_MIN;
+    if header.record_count as usize > possible {
+        let (count, size) = (header.record_count, body.len());
+        return Err(Refusal::invalid(format!("{count} records cannot be in {size} compressed bytes")));
     }
     Ok(())
 }

@@ -25,6 +25,7 @@ const PURGATORY: Status =
     Ignored("a waiting request is forgotten the moment it is answered, so nothing needs tidying");
 const WORKERS: Status = Emulated("work is done by one worker per core, not by pools of threads");
 const COORDINATORS: Status = Emulated("coordinators run on the workers, one per core");
+const CHECKPOINTS: Status = Emulated("checkpoints are written every 5 seconds");
 const METRICS: Status = Ignored("metrics are not sampled in windows: counters count from the start");
 
 const BROKER: &[(&str, Status)] = &[
@@ -54,6 +55,7 @@ const BROKER: &[(&str, Status)] = &[
         "controller.quorum.append.linger.ms",
         Ignored("metadata records are written as they come: one sync takes all that wait"),
     ),
+    ("controller.quorum.voters", Applied),
     ("controller.quota.*", QUOTAS),
     ("controller.socket.timeout.ms", ONE_PROCESS),
     ("cordoned.log.dirs", NotAvailable("directories cannot be cordoned yet")),
@@ -103,19 +105,19 @@ const BROKER: &[(&str, Status)] = &[
     ("log.dir.failure.timeout.ms", ONE_PROCESS),
     ("log.dirs", Applied),
     ("log.flush.*", Ignored("what is acknowledged is already synced; the rest is synced with it")),
-    ("log.flush.offset.checkpoint.interval.ms", Applied),
-    ("log.flush.start.offset.checkpoint.interval.ms", Applied),
+    ("log.flush.offset.checkpoint.interval.ms", CHECKPOINTS),
+    ("log.flush.start.offset.checkpoint.interval.ms", CHECKPOINTS),
     ("log.index.interval.bytes", Applied),
     ("log.index.size.max.bytes", Applied),
-    ("log.initial.task.delay.ms", Applied),
+    ("log.initial.task.delay.ms", Ignored("housekeeping begins with the start")),
     ("log.local.retention.*", TIERED),
     ("log.message.timestamp.*", Applied),
-    ("log.preallocate", Ignored("segments grow as they are written")),
+    ("log.preallocate", Applied),
     ("log.remote.*", TIERED),
     ("log.retention.*", Applied),
     ("log.roll.*", Applied),
     ("log.segment.*", Applied),
-    ("max.connection.creation.rate", NotAvailable("the rate of new connections is not bounded yet")),
+    ("max.connection.creation.rate", Applied),
     ("max.connections", Applied),
     ("max.connections.per.ip", Applied),
     ("max.connections.per.ip.overrides", Applied),
@@ -126,8 +128,16 @@ const BROKER: &[(&str, Status)] = &[
     ("metadata.log.dir", Applied),
     ("metadata.log.max.*", Applied),
     ("metadata.log.segment.*", Applied),
-    ("metadata.max.idle.interval.ms", Ignored("nobody waits for the metadata log of a single node to move")),
-    ("metadata.max.retention.*", Applied),
+    (
+        "metadata.max.idle.interval.ms",
+        Emulated(
+            "nobody waits for the metadata log of a single node to move: an empty record is written sixty times more rarely",
+        ),
+    ),
+    (
+        "metadata.max.retention.*",
+        Emulated("two snapshots and the log behind them are kept, whatever their age and size"),
+    ),
     ("metric.reporters", NO_JVM),
     ("metrics.*", METRICS),
     ("min.insync.replicas", Applied),
@@ -140,15 +150,20 @@ const BROKER: &[(&str, Status)] = &[
     ("offset.metadata.max.bytes", Applied),
     ("offsets.*", Applied),
     ("offsets.load.buffer.size", Ignored("loading reads whole batches under a fixed bound")),
+    ("offsets.topic.compression.codec", Ignored("what the coordinator writes is not compressed")),
     ("offsets.topic.replication.factor", Emulated("never more replicas than there are brokers")),
     ("principal.builder.class", NO_JVM),
     ("process.roles", Applied),
     ("producer.id.expiration.*", Applied),
+    (
+        "producer.id.expiration.check.interval.ms",
+        Emulated("producers are checked together with the retention of logs"),
+    ),
     ("producer.purgatory.*", PURGATORY),
     (
         "queued.max.request.bytes",
         Emulated(
-            "each connection may have a bounded number of requests in work, and reading stops at the bound",
+            "bounds the bytes of all requests in work; where Kafka has no bound, a quarter of the machine's memory is one",
         ),
     ),
     (
@@ -161,7 +176,7 @@ const BROKER: &[(&str, Status)] = &[
     ("record.validation", Applied),
     ("remote.*", TIERED),
     ("replica.*", ONE_NODE),
-    ("replica.high.watermark.checkpoint.interval.ms", Applied),
+    ("replica.high.watermark.checkpoint.interval.ms", CHECKPOINTS),
     ("replica.selector.class", NO_JVM),
     ("replication.quota.*", QUOTAS),
     ("request.timeout.ms", ONE_PROCESS),
@@ -202,7 +217,7 @@ const TOPIC: &[(&str, Status)] = &[
     ("min.cleanable.dirty.ratio", COMPACTION),
     ("min.compaction.lag.ms", COMPACTION),
     ("min.insync.replicas", Applied),
-    ("preallocate", Ignored("segments grow as they are written")),
+    ("preallocate", Applied),
     ("remote.*", TIERED),
     ("retention.*", Applied),
     ("segment.*", Applied),

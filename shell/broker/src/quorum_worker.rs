@@ -16,6 +16,7 @@ pub use files::{MetadataFiles, make_dir, write_file};
 use crate::node::Node;
 use crate::publisher;
 use barnabas_base::{DirectoryId, MonotonicMs, Offset};
+use barnabas_quorum::batches::EncodedBatch;
 use barnabas_quorum::controller::Asked;
 use barnabas_quorum::{Effect, Node as Quorum, Now, QuorumError, SnapshotTask};
 use barnabas_storage::StorageError;
@@ -31,6 +32,8 @@ use tokio::sync::oneshot;
 
 /// Requests that wait for the controller; more are told that it is busy.
 const REQUESTS_MAX: usize = 4096;
+/// How long a full disk is left alone before it is tried again.
+const FULL_PAUSE: Duration = Duration::from_millis(500);
 /// Requests that are decided before one sync.
 const ROUND_MAX: usize = 512;
 
@@ -267,7 +270,7 @@ impl QuorumWorker {
             let mut appended: Option<Offset> = None;
             for effect in effects {
                 if let Effect::Append(batch) = effect {
-                    self.files.append(&batch, self.node.clock.wall())?;
+                    self.append(&batch)?;
                     appended = Some(batch.end);
                 } else {
                     self.carry_out(effect)?;
@@ -276,6 +279,20 @@ impl QuorumWorker {
             if let Some(end) = appended {
                 self.files.sync()?;
                 self.quorum.synced(end, self.now());
+            }
+        }
+    }
+
+    /// On a full disk, waits for room: brokers go on serving what they have, and whoever asked the controller waits.
+    fn append(&mut self, batch: &EncodedBatch) -> Result<(), MetadataError> {
+        loop {
+            match self.files.append(batch, self.node.clock.wall()) {
+                Ok(()) => return Ok(()),
+                Err(error @ StorageError::Full(_)) if !self.node.shutdown.is_wanted() => {
+                    self.node.full.report(&error);
+                    std::thread::sleep(FULL_PAUSE);
+                }
+                Err(error) => return Err(error.into()),
             }
         }
     }

@@ -105,7 +105,10 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
     }
     tokio::select! {
         () = node.shutdown.wanted() => {}
-        () = signalled(&mut terminate, &mut interrupt) => tracing::info!("stopping"),
+        () = signalled(&mut terminate, &mut interrupt) => {
+            tracing::info!("stopping");
+            node.shutdown.ask();
+        }
     }
     for accept in accepting {
         accept.abort();

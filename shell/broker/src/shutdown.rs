@@ -36,6 +36,10 @@ impl Shutdown {
         self.shared.failed.load(Ordering::Acquire)
     }
 
+    pub fn is_wanted(&self) -> bool {
+        self.shared.wanted.load(Ordering::Acquire)
+    }
+
     pub async fn wanted(&self) {
         while !self.shared.wanted.load(Ordering::Acquire) {
             self.shared.notify.notified().await;

@@ -279,3 +279,48 @@ fn what_was_acknowledged_by_the_leader_alone_is_seen_at_once() {
     }
     assert!(node.stop().success());
 }
+
+/// Sends until the connection ends; returns how many were acknowledged.
+fn produce_until_cut(mut client: Client) -> usize {
+    let mut acknowledged = 0;
+    let mut sent = 0;
+    loop {
+        while sent < acknowledged + 20 {
+            if !client.try_send(produce("t", 0, -1, batch(&[&sent.to_string()])), 9) {
+                return acknowledged;
+            }
+            sent += 1;
+        }
+        let Some((_, response)) = client.try_receive(ApiKey::Produce, 9) else { return acknowledged };
+        let response = produced(response);
+        let partition = &response.responses[0].partition_responses[0];
+        if partition.error_code != 0 {
+            return acknowledged;
+        }
+        assert_eq!(partition.base_offset, acknowledged as i64);
+        acknowledged += 1;
+    }
+}
+
+#[test]
+fn an_end_in_the_middle_of_producing_loses_nothing_acknowledged() {
+    for clean in [true, false] {
+        let mut node = TestNode::start();
+        node.client().create_topic("t", 1, &[]);
+        let client = node.client();
+        let producer = std::thread::spawn(move || produce_until_cut(client));
+        std::thread::sleep(Duration::from_millis(150));
+        if clean {
+            assert!(node.stop().success())
+        } else {
+            node.kill()
+        }
+        let acknowledged = producer.join().expect("the producer");
+        assert!(acknowledged > 0);
+        node.launch();
+        let found = read_all(&mut node.client(), "t", 0);
+        assert!(found.len() >= acknowledged, "{} of {acknowledged}", found.len());
+        assert!(found.iter().enumerate().all(|(number, value)| *value == number.to_string()));
+        assert!(node.stop().success());
+    }
+}

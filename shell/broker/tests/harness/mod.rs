@@ -201,6 +201,12 @@ impl Client {
 
     /// Sends a request without waiting; returns its correlation id.
     pub fn send(&mut self, body: impl Into<RequestBody>, version: i16) -> i32 {
+        assert!(self.try_send(body, version), "the connection was closed");
+        self.correlation_id
+    }
+
+    /// `false`: the connection was closed.
+    pub fn try_send(&mut self, body: impl Into<RequestBody>, version: i16) -> bool {
         let body = body.into();
         self.correlation_id += 1;
         let header = RequestHeader {
@@ -212,8 +218,7 @@ impl Client {
         };
         let frame =
             encode_request(&header, &body).expect("a request that its version can carry").into_bytes();
-        self.send_raw(&[&(frame.len() as i32).to_be_bytes()[..], &frame].concat());
-        self.correlation_id
+        self.stream.write_all(&[&(frame.len() as i32).to_be_bytes()[..], &frame].concat()).is_ok()
     }
 
     pub fn send_raw(&mut self, bytes: &[u8]) {

@@ -9,11 +9,12 @@ import json
 import re
 import shutil
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from . import fetch
 from .driver import Driver, Failure, Refusal
 from .scenarios import expect
-from .server import Apache, free_port
+from .server import Apache
 from .suite import FAIL, PASS, SKIP, Result
 from .tools import Shell
 
@@ -51,20 +52,25 @@ class Memory:
                 step = max(1, len(names) // TOPICS_MOST)
                 self.topics = sorted(names)[::step]
                 self.groups = [name for name in client.call("list_groups") if "range" in name or "resume" in name][:6]
-            seen = {topic: self.contents(client, topic) for topic in self.topics}
+            with ThreadPoolExecutor(4) as pool:
+                seen = dict(pool.map(self.contents, self.topics))
             seen["groups"] = {group: self.committed(client, group) for group in self.groups}
             return seen
         finally:
             client.close()
 
-    def contents(self, client, topic):
-        parts = list(range(client.call("describe_topic", name=topic)["partitions"]))
-        first, last = client.offsets(topic, parts, "earliest"), client.offsets(topic, parts, "latest")
-        count = sum(last[p] - first[p] for p in parts)
-        read = client.fetch(topic, parts, count, max_bytes=8000000) if count else []
+    def contents(self, topic):
+        client = self.client()
+        try:
+            parts = list(range(client.call("describe_topic", name=topic)["partitions"]))
+            first, last = client.offsets(topic, parts, "earliest"), client.offsets(topic, parts, "latest")
+            count = sum(last[p] - first[p] for p in parts)
+            read = client.fetch(topic, parts, count, max_bytes=8000000) if count else []
+        finally:
+            client.close()
         expect(len(read) == count, f"{topic}: {len(read)} of {count} records")
         whole = sorted((r.partition, r.offset, json.dumps([r.key, r.value, r.headers, r.timestamp])) for r in read)
-        return first, last, hashlib.sha256(repr(whole).encode()).hexdigest()
+        return topic, (first, last, hashlib.sha256(repr(whole).encode()).hexdigest())
 
     def committed(self, client, group):
         topic = re.sub(r"^group-(.*)-\d+$", r"t-\1-1", group)
@@ -117,7 +123,7 @@ def second_instance(server):
     other.directory = server.directory / "second"
     other.directory.mkdir(exist_ok=True)
     other.log = other.directory / "server.log"
-    other.port, other.proxied_port, other.proxy_port, other.controller_port = (free_port() for _ in range(4))
+    other.new_ports()
     other.process, other.ready_within = None, 15
     try:
         other.start()

@@ -1,8 +1,8 @@
 """The servers under test: Barnabas, Apache Kafka of today, and the Apache Kafka that old clients knew.
 
 A server is started in an empty directory on free loopback ports and ended by its process id; `stop`
-asks, `kill` is kill -9. Each has two listeners: one that clients use, and one whose advertised
-address is somebody else's port, so that a proxy can stand between (`proxy.py`).
+asks, `kill` is kill -9. Each has a listener that clients use, and some whose advertised address is
+somebody else's port, so that a proxy can stand between (`proxy.py`).
 """
 
 import atexit
@@ -17,6 +17,8 @@ import time
 from pathlib import Path
 
 _running = set()
+# Listeners for proxies: so many cells can lose acknowledgements at a time.
+PROXIED = 4
 
 
 def _end_all():
@@ -68,10 +70,15 @@ class Server:
         self.directory.mkdir(parents=True, exist_ok=True)
         self.data = self.directory / "data"
         self.log = self.directory / "server.log"
-        self.port, self.proxied_port, self.proxy_port, self.controller_port = (free_port() for _ in range(4))
+        self.new_ports()
         self.overrides = overrides or {}
         self.process = None
         self.ready_after = None
+
+    def new_ports(self):
+        self.port, self.controller_port = free_port(), free_port()
+        # (what a client is told, where the node listens)
+        self.proxied = [(free_port(), free_port()) for _ in range(PROXIED)]
 
     @property
     def address(self):
@@ -79,13 +86,16 @@ class Server:
 
     def properties(self):
         host = "127.0.0.1"
+        names = [f"PROXIED{n}" for n in range(PROXIED)]
+        listening = "".join(f",{name}://{host}:{port}" for name, (_, port) in zip(names, self.proxied))
+        told = "".join(f",{name}://{host}:{port}" for name, (port, _) in zip(names, self.proxied))
         return {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@{host}:{self.controller_port}",
-            "listeners": f"PLAINTEXT://{host}:{self.port},PROXIED://{host}:{self.proxied_port},CONTROLLER://{host}:{self.controller_port}",
-            "advertised.listeners": f"PLAINTEXT://{host}:{self.port},PROXIED://{host}:{self.proxy_port}",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listeners": f"PLAINTEXT://{host}:{self.port}{listening},CONTROLLER://{host}:{self.controller_port}",
+            "advertised.listeners": f"PLAINTEXT://{host}:{self.port}{told}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT," + ",".join(f"{name}:PLAINTEXT" for name in names),
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAINTEXT",
             "log.dirs": str(self.data),

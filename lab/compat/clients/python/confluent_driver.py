@@ -17,7 +17,7 @@ class Confluent(Client):
         self._admin = None
 
     def common(self):
-        return {"bootstrap.servers": self.bootstrap, "log_level": 2}
+        return {"bootstrap.servers": self.bootstrap, "log_level": 2, "reconnect.backoff.max.ms": 200}
 
     def admin(self):
         if self._admin is None:

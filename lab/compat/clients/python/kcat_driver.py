@@ -40,7 +40,7 @@ class Kcat(Client):
     def op_produce(self, command):
         config = command.get("config", {})
         common = ["-P", "-E", "-t", command["topic"], "-z", config.get("codec", "none"), *settings(
-            acks=config.get("acks", "all"), enable_idempotence=str(config.get("idempotent", False)).lower(), linger_ms=config.get("linger_ms", 5),
+            acks=config.get("acks", "all"), enable_idempotence=str(config.get("idempotent", False)).lower(), linger_ms=config.get("linger_ms", 5), reconnect_backoff_max_ms=200,
             message_max_bytes=config.get("max_bytes", 1000000), message_timeout_ms=config.get("delivery_ms", 30000))]
         if "batch_bytes" in config:
             common += settings(batch_size=config["batch_bytes"])

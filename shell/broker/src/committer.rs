@@ -174,3 +174,6 @@ fn answer(round: Vec<SyncRequest>, workers: &[Mailbox]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

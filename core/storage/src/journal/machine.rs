@@ -69,7 +69,7 @@ impl Journal {
     /// `opening`: a fresh random number, so that nothing an earlier process left half-written can pass for a round of this one.
     ///
     /// # Errors
-    /// [`JournalError::NoRoom`]: there are fewer files than before.
+    /// [`JournalError::NoRoom`]: every file may still be needed.
     pub fn open(config: JournalConfig, recovered: &Recovered, opening: u64) -> Result<Self, JournalError> {
         assert!(config.files >= 3, "one file is written, one is laid, one is kept back");
         assert!(
@@ -78,7 +78,8 @@ impl Journal {
             "a file holds whole blocks, and the largest round"
         );
         let mut slots = recovered.lives.clone();
-        slots.resize(config.files, None);
+        // A ring never shrinks while it is in use.
+        slots.resize(config.files.max(slots.len()), None);
         let ring = Ring::new(config.file_bytes, slots, recovered.replay_from, recovered.next_life);
         if ring.free() == 0 {
             return Err(JournalError::NoRoom);
@@ -99,6 +100,11 @@ impl Journal {
             state: State::Opening,
             figures: Figures::default(),
         })
+    }
+
+    /// How many files there are to open and write: as many as configured, or as there were before if that is more.
+    pub fn files(&self) -> usize {
+        self.ring.slots()
     }
 
     /// Whether an append of so many bytes belongs here.
@@ -242,7 +248,10 @@ impl Journal {
     /// `round` is written and synced. Says whom that makes durable up to where.
     pub fn round_durable(&mut self, round: Round, now: Micros) -> RoundDone {
         assert_eq!(self.in_flight.take(), Some(round.number), "one round at a time, handed back once");
-        assert!(self.state != State::Failed, "a failed write makes nothing durable");
+        if self.state == State::Failed {
+            // Something else in this directory failed meanwhile: nobody is told anything more.
+            return RoundDone { number: round.number, ends: Vec::new() };
+        }
         self.durable_round = round.number;
         self.durable_at = Some(now);
         self.previous_checksum = round.checksum;

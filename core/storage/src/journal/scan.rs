@@ -44,6 +44,13 @@ pub struct Recovered {
     pub(super) next_round: u64,
 }
 
+impl Recovered {
+    /// Nothing is to be replayed: a new journal, or one that was closed.
+    pub fn is_empty(&self) -> bool {
+        self.partitions.is_empty()
+    }
+}
+
 /// What the scan does not do, to show that it has to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Planted {
@@ -72,10 +79,14 @@ struct Found {
     bytes: Bytes,
 }
 
-/// Reads the journal of the log directory `dir`: `files` of it, some or all of which may be missing. Changes nothing.
+/// Reads the journal of the log directory `dir`: `files` of it, some or all of which may be missing, and more if there are
+/// more. Changes nothing.
 ///
 /// The caller opens every partition named, does its [`PartitionReplay::steps`], syncs all of it, and only then opens a
 /// [`super::Journal`]. A crash in between starts over.
+///
+/// A directory that was shut down cleanly and whose journal is not [`Recovered::is_empty`] was used by somebody else in the
+/// meantime, and what the journal says is out of date: it is not to be replayed.
 ///
 /// # Errors
 /// [`JournalError::Damaged`]: what was acknowledged is not readable. [`JournalError::Foreign`]: the files were copied here from
@@ -97,8 +108,12 @@ pub(super) fn recover_with(
     planted: Planted,
 ) -> Result<Recovered, JournalError> {
     let mut scan = Scan { files: Vec::new(), directory, planted };
-    for slot in 0..files {
-        scan.open(disk, dir.join(slot_file_name(slot)))?;
+    for slot in 0.. {
+        let path = dir.join(slot_file_name(slot));
+        if slot >= files && disk.stat(&path)?.is_none() {
+            break;
+        }
+        scan.open(disk, path)?;
     }
     scan.run()
 }

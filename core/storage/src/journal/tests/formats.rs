@@ -159,6 +159,14 @@ fn files_that_changed_their_names_are_put_in_order() {
 }
 
 #[test]
+fn a_ring_that_is_configured_smaller_stays_whole() {
+    let disk = written(DIRECTORY);
+    let recovered = recover(&disk, Path::new(ROOT), 3, DIRECTORY).unwrap();
+    let config = JournalConfig { files: 3, ..JournalConfig::default() };
+    assert_eq!(Journal::open(config, &recovered, 1).unwrap().files(), FILES);
+}
+
+#[test]
 fn another_directorys_files_are_refused() {
     let disk = written(Uuid([9; 16]));
     let error = replayed(&disk).unwrap_err();

@@ -4,7 +4,7 @@
 //! has printed.
 
 use crate::key_values::KeyValues;
-use crate::{ToolError, block_on, bootstrap_server, number, pairs, switch, text, value};
+use crate::{ToolError, block_on, bootstrap_server, number, pairs, switch, tell, text, value};
 use barnabas_base::{Offset, PartitionIndex};
 use barnabas_client::{
     Cluster, ClusterConfig, Consumer, ConsumerConfig, Group, GroupConfig, Received, StartAt,
@@ -70,7 +70,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
         ClusterConfig::new(bootstrap, client.get("client.id").unwrap_or("barnabas-console-consumer"));
     let mut printed = 0;
     let ended = block_on(job.read(Cluster::new(cluster), &printer, &mut printed));
-    eprintln!("Processed a total of {printed} messages");
+    tell(&format!("Processed a total of {printed} messages"));
     ended
 }
 

@@ -12,6 +12,7 @@ mod topics;
 pub use error::ToolError;
 
 use clap::{Arg, ArgMatches, Command};
+use std::io::Write;
 use std::process::ExitCode;
 
 /// One tool: its name, its flags, its work.
@@ -75,10 +76,20 @@ pub fn run(tool: &Tool, words: impl IntoIterator<Item = String>) -> ExitCode {
         // Whoever reads our output has had enough (`| head`): that is an end, not a failure.
         Err(ToolError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{}: {error}", tool.name);
+            tell(&format!("{}: {error}", tool.name));
             ExitCode::FAILURE
         }
     }
+}
+
+/// A line on standard output.
+fn say(line: &str) -> Result<(), ToolError> {
+    writeln!(std::io::stdout(), "{line}").map_err(ToolError::Output)
+}
+
+/// A line on standard error; where nobody takes it, the exit code is all that can be said.
+fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 fn bootstrap_server() -> Arg {

@@ -1,6 +1,6 @@
 //! `topics`, as Kafka's `kafka-topics`: create, list, describe, enlarge, delete.
 
-use crate::{ToolError, block_on, bootstrap_server, number, pairs, switch, text, value};
+use crate::{ToolError, block_on, bootstrap_server, number, pairs, say, switch, text, value};
 use barnabas_base::ErrorCode;
 use barnabas_client::{Admin, Cluster, ClusterConfig, NewTopic, TopicDescription};
 use clap::{Arg, ArgMatches};
@@ -77,15 +77,14 @@ async fn create(admin: &mut Admin<'_>, matches: &ArgMatches) -> Result<(), ToolE
         configs,
     };
     admin.create_topic(&topic).await?;
-    println!("Created topic {name}.");
-    Ok(())
+    say(&format!("Created topic {name}."))
 }
 
 async fn list(admin: &mut Admin<'_>, matches: &ArgMatches) -> Result<(), ToolError> {
     let leave_out = matches.get_flag("exclude-internal");
     for (name, is_internal) in admin.list_topics().await? {
         if !(leave_out && is_internal) && text(matches, "topic").is_none_or(|wanted| wanted == name) {
-            println!("{name}");
+            say(&name)?;
         }
     }
     Ok(())
@@ -108,32 +107,33 @@ async fn describe(admin: &mut Admin<'_>, matches: &ArgMatches) -> Result<(), Too
                 "topic '{name}' does not exist; --list shows those that do"
             )));
         }
-        print_description(&described?);
+        say_description(&described?)?;
     }
     Ok(())
 }
 
-fn print_description(topic: &TopicDescription) {
+fn say_description(topic: &TopicDescription) -> Result<(), ToolError> {
     let configs: Vec<String> = topic.configs.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let replicas = topic.partitions.first().map_or(0, |partition| partition.replicas.len());
-    println!(
+    say(&format!(
         "Topic: {}\tTopicId: {}\tPartitionCount: {}\tReplicationFactor: {replicas}\tConfigs: {}",
         topic.name,
         topic.id,
         topic.partitions.len(),
         configs.join(",")
-    );
+    ))?;
     let list = |nodes: &[i32]| nodes.iter().map(i32::to_string).collect::<Vec<_>>().join(",");
     for partition in &topic.partitions {
         let leader = if partition.leader < 0 { "none".to_owned() } else { partition.leader.to_string() };
-        println!(
+        say(&format!(
             "\tTopic: {}\tPartition: {}\tLeader: {leader}\tReplicas: {}\tIsr: {}",
             topic.name,
             partition.partition,
             list(&partition.replicas),
             list(&partition.isr)
-        );
+        ))?;
     }
+    Ok(())
 }
 
 async fn alter(admin: &mut Admin<'_>, matches: &ArgMatches) -> Result<(), ToolError> {

@@ -30,6 +30,7 @@ mod tickets;
 mod topic_settings;
 mod worker;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -53,7 +54,8 @@ fn main() -> ExitCode {
         _ => return ExitCode::FAILURE,
     };
     done.unwrap_or_else(|error| {
-        eprintln!("barnabas: {error}");
+        // Where standard error takes nothing, the exit code is all that can be said.
+        let _ = writeln!(std::io::stderr(), "barnabas: {error}");
         ExitCode::FAILURE
     })
 }

@@ -16,6 +16,7 @@ use barnabas_metadata::config::{BrokerConfig, Properties, StaticConfig};
 use barnabas_net::Acceptor;
 use clap::ArgMatches;
 use std::error::Error;
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -73,6 +74,8 @@ fn log_to_stderr() {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
         .with_target(false)
+        // Where standard error takes nothing more (its disk is full), lines are lost; the node goes on.
+        .log_internal_errors(false)
         .init();
 }
 
@@ -150,14 +153,14 @@ async fn insisted(terminate: &mut Signal, interrupt: &mut Signal) {
 fn show_first_steps(node: &Node) {
     let Some((_, address)) = node.listeners.first() else { return };
     let binary = std::env::args().next().unwrap_or_else(|| "barnabas".to_owned());
-    println!(
-        "\nBarnabas listens on {address} (data in ./barnabas-data; Ctrl-C stops it). In a second shell, try:\n"
+    let steps = format!(
+        "\nBarnabas listens on {address} (data in ./barnabas-data; Ctrl-C stops it). In a second shell, try:\n\n  \
+         {binary} topics --bootstrap-server {address} --create --topic hello --partitions 3\n  \
+         echo 'hello, world' | {binary} console-producer --bootstrap-server {address} --topic hello\n  \
+         {binary} console-consumer --bootstrap-server {address} --topic hello --from-beginning --max-messages 1\n"
     );
-    println!("  {binary} topics --bootstrap-server {address} --create --topic hello --partitions 3");
-    println!("  echo 'hello, world' | {binary} console-producer --bootstrap-server {address} --topic hello");
-    println!(
-        "  {binary} console-consumer --bootstrap-server {address} --topic hello --from-beginning --max-messages 1\n"
-    );
+    // Where nobody reads them, they are not needed.
+    let _ = writeln!(std::io::stdout(), "{steps}");
 }
 
 fn say_ready(node: &Node) {

@@ -15,6 +15,7 @@ use barnabas_quorum::bootstrap;
 use barnabas_storage::{Disk, LogDir, MetaProperties};
 use clap::ArgMatches;
 use std::error::Error;
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ type Failure = Box<dyn Error>;
 pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     match matches.subcommand() {
         Some(("random-uuid", _)) => {
-            println!("{}", random_uuid());
+            writeln!(std::io::stdout(), "{}", random_uuid())?;
             Ok(ExitCode::SUCCESS)
         }
         Some(("format", matches)) => run_format(matches),
@@ -68,18 +69,19 @@ fn run_format(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         }
     }
     if log_dirs.iter().all(|log_dir| log_dir.meta().is_some()) {
-        println!("All of the log directories are already formatted.");
+        writeln!(std::io::stdout(), "All of the log directories are already formatted.")?;
         return Ok(ExitCode::SUCCESS);
     }
     let now = Clock::start().wall();
     for log_dir in log_dirs.iter_mut().filter(|log_dir| log_dir.meta().is_none()) {
         let is_metadata = **log_dir.path() == *config.metadata_log_dir;
         let kind = if is_metadata { "metadata" } else { "data" };
-        println!(
+        writeln!(
+            std::io::stdout(),
             "Formatting {kind} directory {} with metadata.version {}.",
             log_dir.path().display(),
             beginning.metadata_version()
-        );
+        )?;
         format(log_dir, &config, &beginning, now)?;
     }
     Ok(ExitCode::SUCCESS)
@@ -175,23 +177,22 @@ fn run_info(matches: &ArgMatches) -> Result<ExitCode, Failure> {
             Err(error) => problems.push(format!("{shown} cannot be read: {error}")),
         }
     }
-    print_info(&found, &metas, &problems);
+    say_info(&found, &metas, &problems)?;
     Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn print_info(found: &[String], metas: &[Vec<Property>], problems: &[String]) {
-    let list = |title: &str, entries: &[String]| {
-        if !entries.is_empty() {
-            println!("{title}:");
-            entries.iter().for_each(|entry| println!("  {entry}"));
-            println!();
-        }
+fn say_info(found: &[String], metas: &[Vec<Property>], problems: &[String]) -> std::io::Result<()> {
+    let list = |title: &str, entries: &[String]| match entries {
+        [] => String::new(),
+        entries => format!("{title}:\n  {}\n\n", entries.join("\n  ")),
     };
-    list(if found.len() == 1 { "Found log directory" } else { "Found log directories" }, found);
+    let mut text =
+        list(if found.len() == 1 { "Found log directory" } else { "Found log directories" }, found);
     if let Some(meta) = metas.first() {
         let mut pairs: Vec<String> = meta.iter().map(|pair| format!("{}={}", pair.key, pair.value)).collect();
         pairs.sort();
-        println!("Found metadata: {{{}}}\n", pairs.join(", "));
+        text.push_str(&format!("Found metadata: {{{}}}\n\n", pairs.join(", ")));
     }
-    list(if problems.len() == 1 { "Found problem" } else { "Found problems" }, problems);
+    text.push_str(&list(if problems.len() == 1 { "Found problem" } else { "Found problems" }, problems));
+    std::io::stdout().write_all(text.as_bytes())
 }

@@ -156,6 +156,11 @@ impl FetchSessions {
             return Opened::Refused(ErrorCode::FetchSessionTopicIdError);
         }
         let before = session.partitions.len();
+        if self.partitions + session.newcomers(&wanted) > self.sessions_max * PARTITIONS_PER_SLOT {
+            // The client begins again with a full request, and gets no session while there is no room for one.
+            self.remove(id);
+            return Opened::Refused(ErrorCode::FetchSessionIdNotFound);
+        }
         for partition in &wanted {
             session.want(partition.detached());
         }
@@ -258,6 +263,13 @@ impl Session {
             self.partitions.remove(&before);
         }
         self.partitions.insert(place, cached);
+    }
+
+    /// How many of `wanted` the session does not hold yet, at the most: named twice they count twice.
+    fn newcomers(&self, wanted: &[Wanted]) -> usize {
+        let is_new =
+            |wanted: &&Wanted| !self.places.contains_key(&(wanted.topic.clone(), wanted.data.partition));
+        wanted.iter().filter(is_new).count()
     }
 
     fn want(&mut self, wanted: Wanted) {

@@ -385,6 +385,20 @@ fn partitions_in_sessions_are_bounded() {
 }
 
 #[test]
+fn a_session_does_not_grow_past_the_bound_either() {
+    let fixture = Fixture::new();
+    let mut sessions = FetchSessions::new(1, 0, 1);
+    let outcome = Outcome::Refused(ErrorCode::UnknownTopicOrPartition);
+    let first = fetch(&fixture, &mut sessions, in_session(0, 0, orders(12, &[0])), 12, &outcome);
+    assert!(first.session_id > 0);
+    let invented: Vec<i32> = (10..10 + PARTITIONS_PER_SLOT as i32).collect();
+    let more = in_session(first.session_id, 1, orders(12, &invented));
+    let refused = fetch(&fixture, &mut sessions, more, 12, &outcome);
+    assert_eq!(refused.error_code, ErrorCode::FetchSessionIdNotFound.code());
+    assert_eq!((sessions.len(), sessions.partition_count()), (0, 0));
+}
+
+#[test]
 fn ids_say_whose_session_it_is() {
     for owner in 0..4 {
         let mut sessions = FetchSessions::new(100, owner, 4);

@@ -33,6 +33,10 @@ enum Before {
     Cached,
 }
 
+/// Batches as they lie in frames, for [`run_pieces`].
+const PIECE_BYTES: usize = 16 << 10;
+const PIECES_STORE_BYTES: usize = 64 << 20;
+
 const WAYS: [Way; 9] = [
     Way { name: "direct+dsync recycled", direct: true, dsync: true, sync: false, before: Before::Written },
     Way {
@@ -96,6 +100,7 @@ pub(crate) fn run(folder: &Path, mib_each: u64, print: &mut dyn FnMut(String)) -
             print(rounds.line(&format!("\"way\":\"{}\",\"round_bytes\":{round_bytes}", way.name)));
         }
     }
+    run_pieces(&folder.join("ways"), mib_each, print)?;
     fs::unlink(folder.join("ways")).map_err(|error| error.to_string())
 }
 
@@ -144,4 +149,59 @@ fn prepare(path: &Path, way: &Way, bytes: u64) -> Result<(), rustix::io::Errno> 
         fs::fadvise(&file, 0, None, fs::Advice::DontNeed)?;
     }
     Ok(())
+}
+
+/// Rounds made of batches of 16 KiB that lie all over a memory larger than the caches: copied together and written directly, or
+/// gathered by the kernel into the page cache and synced.
+fn run_pieces(path: &Path, mib_each: u64, print: &mut dyn FnMut(String)) -> Result<(), String> {
+    let store = noise(PIECES_STORE_BYTES.min((mib_each << 20) as usize * 4));
+    for way in WAYS.iter().filter(|way| way.dsync && way.before == Before::Written) {
+        for round_bytes in ROUND_BYTES.into_iter().filter(|round| *round >= PIECE_BYTES) {
+            let bytes = (mib_each << 20).min(ROUNDS_MAX * round_bytes as u64).max(round_bytes as u64);
+            let rounds = pieces(path, way, &store, round_bytes, bytes).map_err(|error| error.to_string())?;
+            let how = if way.direct {
+                "copied, direct+dsync recycled"
+            } else {
+                "gathered, buffered+dsync recycled"
+            };
+            print(rounds.line(&format!("\"way\":\"{how}\",\"round_bytes\":{round_bytes}")));
+        }
+    }
+    Ok(())
+}
+
+fn pieces(
+    path: &Path,
+    way: &Way,
+    store: &[u8],
+    round_bytes: usize,
+    bytes: u64,
+) -> Result<Rounds, rustix::io::Errno> {
+    prepare(path, way, bytes)?;
+    let mut flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::DSYNC;
+    flags.set(OFlags::DIRECT, way.direct);
+    let file: OwnedFd = fs::open(path, flags, Mode::empty())?;
+    let mut buffer = vec![1; round_bytes + BLOCK_BYTES];
+    let start = buffer.as_ptr().align_offset(BLOCK_BYTES);
+    let mut rounds = Rounds::default();
+    // Every other piece, so that no read-ahead of the processor joins them.
+    let mut batches = store.chunks_exact(PIECE_BYTES).step_by(2).cycle();
+    for number in 0..bytes / round_bytes as u64 {
+        let before = Clock::now();
+        let taken = batches.by_ref().take(round_bytes / PIECE_BYTES);
+        let position = number * round_bytes as u64;
+        let written = if way.direct {
+            let round = &mut buffer[start..start + round_bytes];
+            for (to, from) in round.chunks_exact_mut(PIECE_BYTES).zip(taken) {
+                to.copy_from_slice(from);
+            }
+            io::pwrite(&file, round, position)?
+        } else {
+            let slices: Vec<_> = taken.map(std::io::IoSlice::new).collect();
+            io::pwritev(&file, &slices, position)?
+        };
+        assert_eq!(written, round_bytes, "a write of a few MiB is written whole");
+        rounds.add(before, Clock::now(), round_bytes as u64);
+    }
+    Ok(rounds)
 }

@@ -1,8 +1,9 @@
 //! What a producer sent: taken as it is, made over, or refused, before it gets its offsets.
 //!
 //! By default (`record.validation=header`) a batch is judged by its header: CRC, magic, one batch per partition, count
-//! against last offset delta, newest timestamp, size, no control batch, a sequence where there is a producer. Records are
-//! decoded only where a rule must see them: a compacted topic's keys, another codec asked for by the topic, a limit on
+//! against last offset delta, newest timestamp, size, no control batch, a sequence where there is a producer; and by the
+//! lengths of the records that lie open in it, so that a reader finds as many as it was promised (2 ns each, measured).
+//! Records are decoded only where a rule must see them: a compacted topic's keys, another codec asked for by the topic, a limit on
 //! old timestamps (the header names only the newest) or on single records in compressed batches, a header that breaks a
 //! timestamp rule (the answer names the records), or `record.validation=full`.
 //!
@@ -12,7 +13,8 @@
 //! as checking their CRC. LogAppendTime changes bytes under the CRC, which is then corrected from the header alone.
 //!
 //! Order of checks and codes are Kafka's. Where this differs:
-//! - In header mode the newest timestamp and the count are believed; Kafka counts, and repairs the timestamp.
+//! - In header mode the newest timestamp is believed, and so is the count of compressed records as long as so many could
+//!   come out; Kafka inflates and counts, and repairs the timestamp.
 //! - A stream that cannot be inflated, and a codec that does not exist, are INVALID_RECORD here and UNKNOWN_SERVER_ERROR
 //!   there.
 //! - Inflating stops at `compression::inflated_limit`.

@@ -4,6 +4,10 @@
 //! While a round is synced, the next one gathers: that is the group commit. A partition hands in again only after its
 //! last ticket came back, so the queue holds at most one entry for each partition with unsynced bytes.
 //!
+//! Where producers keep several batches in flight, the round waits for the time of one sync before it begins: what is
+//! written meanwhile is covered too ([`Covers`]), so that one sync serves several batches. A producer that sends one batch
+//! at a time is not held up: its rounds never cover more than was handed in.
+//!
 //! Always true:
 //! 1. a ticket comes back only after every file and directory that it names was synced
 //! 2. after one failed sync no further ticket of this directory comes back: the directory is offline for good
@@ -13,15 +17,41 @@
 
 use crate::mailbox::{Command, Mailbox, PartitionKey};
 use crate::meter::Meter;
+use barnabas_base::Offset;
 use barnabas_storage::{Dirty, Disk, DiskError, DiskFile, SyncTicket};
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// How many files one thread syncs in a row before another thread helps: the device works on several at once.
 const FILES_PER_THREAD: usize = 8;
 const THREADS_MAX: usize = 8;
+
+/// The longest that a round waits for more.
+const GATHER_MAX: Duration = Duration::from_micros(500);
+
+/// How far a partition's files reach that were handed in: moved by the worker after each write that stays in them, read by
+/// the committer before it syncs.
+#[derive(Debug, Clone)]
+pub struct Covers(Arc<AtomicI64>);
+
+impl Covers {
+    pub fn new(end: Offset) -> Self {
+        Self(Arc::new(AtomicI64::new(end.get())))
+    }
+
+    /// Everything below `end` has been written into the files that were handed in.
+    pub fn extend(&self, end: Offset) {
+        self.0.store(end.get(), Ordering::Release);
+    }
+
+    fn end(&self) -> Offset {
+        Offset(self.0.load(Ordering::Acquire))
+    }
+}
 
 /// One partition's unsynced bytes.
 #[derive(Debug)]
@@ -29,12 +59,15 @@ pub struct SyncRequest {
     pub worker: usize,
     pub partition: PartitionKey,
     pub dirty: Dirty,
+    pub covers: Covers,
+    /// Batches that this sync was handed in for.
+    pub batches: u32,
 }
 
-/// Partitions of one worker that are durable up to their tickets.
+/// Partitions of one worker that are durable, each up to the offset beside its ticket.
 #[derive(Debug)]
 pub struct Synced {
-    pub tickets: Vec<(PartitionKey, SyncTicket)>,
+    pub tickets: Vec<(PartitionKey, SyncTicket, Offset)>,
 }
 
 #[derive(Debug, Default)]
@@ -102,9 +135,23 @@ impl Committer {
 
 fn run(shared: &Shared, parts: CommitterParts) {
     let CommitterParts { directory, disk, workers, meter, failed, .. } = parts;
-    while let Some(round) = next_round(shared) {
+    let mut gather = Duration::ZERO;
+    while let Some(mut round) = next_round(shared) {
+        if !gather.is_zero() {
+            std::thread::sleep(gather);
+            round.append(&mut lock(shared).requests);
+        }
+        // Read before the sync begins: what is written after that may not be covered.
+        let ends: Vec<Offset> = round.iter().map(|request| request.covers.end()).collect();
+        let begun = Instant::now();
         match sync_round(disk.as_ref(), &round, &meter) {
-            Ok(()) => answer(round, &workers),
+            Ok(()) => {
+                let gains = round.len() > 1
+                    || round.iter().any(|request| request.batches > 1)
+                    || round.iter().zip(&ends).any(|(request, end)| *end > request.dirty.ticket.end());
+                gather = if gains { begun.elapsed().min(GATHER_MAX) } else { Duration::ZERO };
+                answer(round, &ends, &workers);
+            }
             Err(error) => {
                 failed(error);
                 for mailbox in &workers {
@@ -118,8 +165,12 @@ fn run(shared: &Shared, parts: CommitterParts) {
     }
 }
 
+fn lock(shared: &Shared) -> MutexGuard<'_, Queue> {
+    shared.queue.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn next_round(shared: &Shared) -> Option<Vec<SyncRequest>> {
-    let mut queue = shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut queue = lock(shared);
     while queue.requests.is_empty() {
         if queue.stopping {
             return None;
@@ -163,10 +214,11 @@ fn sync_files(files: &[&Arc<dyn DiskFile>]) -> Result<(), DiskError> {
     })
 }
 
-fn answer(round: Vec<SyncRequest>, workers: &[Mailbox]) {
-    let mut tickets: Vec<Vec<(PartitionKey, SyncTicket)>> = workers.iter().map(|_| Vec::new()).collect();
-    for request in round {
-        tickets[request.worker].push((request.partition, request.dirty.ticket));
+fn answer(round: Vec<SyncRequest>, ends: &[Offset], workers: &[Mailbox]) {
+    let mut tickets: Vec<Vec<(PartitionKey, SyncTicket, Offset)>> =
+        workers.iter().map(|_| Vec::new()).collect();
+    for (request, &end) in round.into_iter().zip(ends) {
+        tickets[request.worker].push((request.partition, request.dirty.ticket, end));
     }
     for (mailbox, tickets) in workers.iter().zip(tickets) {
         if !tickets.is_empty() {

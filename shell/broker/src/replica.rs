@@ -5,7 +5,7 @@
 //!
 //! Always true: between rounds, `log.end() == partition.log_end()`.
 
-use crate::committer::SyncRequest;
+use crate::committer::{Covers, SyncRequest};
 use crate::fetch_wait::Waiters;
 use crate::mailbox::PartitionKey;
 use barnabas_base::{Offset, Sequence, TimestampMs};
@@ -13,7 +13,7 @@ use barnabas_partition::{
     BatchInfo, BatchKind, Effect, LastBatch, LogEnds, Marker, Outcome, Partition, ProducerState, Ticket,
 };
 use barnabas_storage::{
-    AppendBytes, FilePool, Log, LogConfig, LogPlace, OpenFrom, Opened, ProducerEntry, StorageError,
+    AppendBytes, Appended, FilePool, Log, LogConfig, LogPlace, OpenFrom, Opened, ProducerEntry, StorageError,
 };
 use barnabas_wire::records::{Batch, BatchHeader, ReadyBatch};
 use bytes::Bytes;
@@ -34,6 +34,10 @@ pub struct Replica {
     pub round_tickets: Vec<Ticket>,
     /// A ticket of this partition is with the committer.
     pub sync_in_flight: bool,
+    /// How far that ticket's files reach, as long as no new segment was begun.
+    pub covers: Option<Covers>,
+    /// Batches written since the last ticket was taken.
+    pub unsynced_batches: u32,
     /// Stands in the list of those in which producers wait for `acks=all`.
     pub is_awaited: bool,
     /// Stands in the list of those that are synced when nobody asks.
@@ -95,6 +99,8 @@ impl Replica {
             round_bytes: 0,
             round_tickets: Vec::new(),
             sync_in_flight: false,
+            covers: None,
+            unsynced_batches: 0,
             is_awaited: false,
             is_lazy: false,
             promised_end: Offset::ZERO,
@@ -113,7 +119,21 @@ impl Replica {
         }
         let dirty = self.log.take_dirty()?;
         self.sync_in_flight = true;
-        Some(SyncRequest { worker, partition: self.key, dirty })
+        let covers = Covers::new(dirty.ticket.end());
+        self.covers = Some(covers.clone());
+        let batches = std::mem::take(&mut self.unsynced_batches);
+        Some(SyncRequest { worker, partition: self.key, dirty, covers, batches })
+    }
+
+    /// Notes a write: a sync that has not begun yet covers it too, unless it went into a new segment.
+    pub fn note_written(&mut self, appended: &Appended, batches: usize) {
+        self.unsynced_batches = self.unsynced_batches.saturating_add(batches as u32);
+        self.unannounced_bytes += appended.bytes as i64;
+        self.changed = true;
+        match &self.covers {
+            Some(covers) if appended.rolled.is_none() => covers.extend(appended.end),
+            _ => self.covers = None,
+        }
     }
 
     /// Writes down what is known of producers, so that the next start need not read further back.

@@ -38,8 +38,14 @@ impl Log {
     ///
     /// A ticket from before a truncation counts for nothing; the truncation left something to sync itself.
     pub fn mark_synced(&mut self, ticket: SyncTicket) -> Offset {
+        self.mark_synced_to(ticket, ticket.end)
+    }
+
+    /// As [`Log::mark_synced`], where the sync began late enough to cover more than was taken: everything below `end` had been
+    /// written into the ticket's files by then, and no segment had been begun since.
+    pub fn mark_synced_to(&mut self, ticket: SyncTicket, end: Offset) -> Offset {
         if ticket.generation == self.generation {
-            self.recovery_point = self.recovery_point.max(ticket.end);
+            self.recovery_point = self.recovery_point.max(ticket.end).max(end.min(self.end));
         }
         self.recovery_point
     }

@@ -53,7 +53,14 @@ impl Rig {
         let batch = builder.build().expect("a batch");
         self.log.append(&mut self.files, &[batch.into()], now).expect("appended");
         let dirty = self.log.take_dirty().expect("unsynced bytes");
-        self.committer.submit(&mut vec![SyncRequest { worker: 0, partition: KEY, dirty }]);
+        let covers = Covers::new(self.log.end());
+        self.committer.submit(&mut vec![SyncRequest {
+            worker: 0,
+            partition: KEY,
+            dirty,
+            covers,
+            batches: 1,
+        }]);
     }
 
     fn end(self) -> u32 {
@@ -69,9 +76,9 @@ fn a_ticket_comes_back_once_everything_is_synced() {
     for expected in 1..=3 {
         rig.hand_in();
         let Some(Command::Synced(synced)) = rig.receiver.blocking_recv() else { panic!("no ticket") };
-        let [(partition, ticket)] = synced.tickets[..] else { panic!("{:?}", synced.tickets) };
-        assert_eq!((partition, ticket.end()), (KEY, Offset(expected)));
-        assert_eq!(rig.log.mark_synced(ticket), Offset(expected));
+        let [(partition, ticket, end)] = synced.tickets[..] else { panic!("{:?}", synced.tickets) };
+        assert_eq!((partition, ticket.end(), end), (KEY, Offset(expected), Offset(expected)));
+        assert_eq!(rig.log.mark_synced_to(ticket, end), Offset(expected));
     }
     assert_eq!(rig.end(), 0);
 }

@@ -38,8 +38,7 @@ impl PartitionWorker {
         match replica.log.append(files, &batches, now) {
             Ok(appended) => {
                 node.meter.batches_appended.add(batches.len() as u64);
-                replica.unannounced_bytes += appended.bytes as i64;
-                replica.changed = true;
+                replica.note_written(&appended, batches.len());
                 replica.round_tickets.clear();
                 replica.partition.written(appended.end, effects);
                 if !node.acks_are_synced {
@@ -140,11 +139,12 @@ impl PartitionWorker {
 
     /// What the committer has made durable.
     pub(super) fn synced(&mut self, synced: Synced) {
-        for (key, ticket) in synced.tickets {
+        for (key, ticket, end) in synced.tickets {
             let Self { replicas, effects, node, .. } = self;
             let Some(replica) = replicas.get_mut(&key) else { continue };
             replica.sync_in_flight = false;
-            let durable = replica.log.mark_synced(ticket);
+            replica.covers = None;
+            let durable = replica.log.mark_synced_to(ticket, end);
             if node.acks_are_synced {
                 replica.partition.durable(durable, effects);
             }

@@ -267,6 +267,7 @@ impl Journal {
         buffer.clear();
         self.spare = Some(buffer);
         let ends = last_of_each(round.ends);
+        self.tails.forget_before(self.ring.oldest_held().unwrap_or(round.place.life));
         for end in &ends {
             self.tails.durable(&end.partition, round.place.life, self.config.lay_bytes);
         }
@@ -376,6 +377,12 @@ impl Journal {
     /// Where replay would begin after a crash right now, as far as the open round knows.
     pub fn replay_from(&self) -> Option<Place> {
         self.ring.oldest_held().map(|_| self.ring.replay_from(Place::default()))
+    }
+
+    /// Sizes of what must not grow with the time that a journal is in use.
+    #[cfg(test)]
+    pub(super) fn remembered(&self) -> (usize, usize, usize) {
+        (self.tails.len(), self.tails.lives(), self.ring.rounds())
     }
 
     #[cfg(test)]

@@ -164,6 +164,11 @@ impl Ring {
         Some(round.place.life)
     }
 
+    #[cfg(test)]
+    pub(super) fn rounds(&self) -> usize {
+        self.rounds.len()
+    }
+
     pub(super) fn slots(&self) -> usize {
         self.slots.len()
     }

@@ -91,6 +91,18 @@ impl Tails {
         }
     }
 
+    /// Nothing is held in lives before `oldest`.
+    pub(super) fn forget_before(&mut self, oldest: u64) {
+        while self.lives.front().is_some_and(|(life, _)| *life < oldest) {
+            self.lives.pop_front();
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn lives(&self) -> usize {
+        self.lives.len()
+    }
+
     /// A partition that is ready and not being laid.
     pub(super) fn next_ready(&mut self) -> Option<Arc<JournalPartition>> {
         while let Some(partition) = self.ready.pop_front() {
@@ -110,9 +122,7 @@ impl Tails {
         oldest: u64,
         life_of: impl Fn(u64) -> Option<u64>,
     ) -> Option<Arc<JournalPartition>> {
-        while self.lives.front().is_some_and(|(life, _)| *life < oldest) {
-            self.lives.pop_front();
-        }
+        self.forget_before(oldest);
         let (_, partitions) = self.lives.front_mut().filter(|(life, _)| *life == oldest)?;
         while let Some(partition) = partitions.pop_front() {
             let Some(tail) = self.tails.get(&partition) else { continue };

@@ -248,3 +248,28 @@ fn a_header_of_random_bytes_reserves_nothing_and_panics_nowhere() {
         }
     }
 }
+
+#[test]
+fn what_is_laid_is_forgotten() {
+    let config = JournalConfig {
+        files: FILES,
+        file_bytes: FILE_BYTES as u32,
+        round_bytes_max: 4096,
+        lay_bytes: 200,
+        ..JournalConfig::default()
+    };
+    let empty = recover(&MemoryDisk::new(), Path::new("/"), FILES, DIRECTORY).unwrap();
+    let mut journal = Journal::open(config, &empty, 1).unwrap();
+    for number in 0..1000 {
+        for index in 0..2 {
+            journal.submit(records(index, number * 3, number * 3 + 3)).unwrap();
+        }
+        let Take::Write(round) = journal.take_round(Micros(0)) else { panic!("a round is due") };
+        journal.round_durable(round, Micros(0));
+        while let Some(lay) = journal.next_lay() {
+            journal.laid(&lay.ticket);
+        }
+    }
+    let (partitions, lives, rounds) = journal.remembered();
+    assert!(partitions <= 2 && lives <= FILES && rounds <= 3 * FILES, "{:?}", journal.remembered());
+}

@@ -137,6 +137,17 @@ impl Directories {
         Some(index)
     }
 
+    /// Whether partitions can lie in more than one place.
+    pub fn are_several(&self) -> bool {
+        self.list.iter().filter(|directory| directory.holds_partitions).count() > 1
+    }
+
+    /// Whether the metadata log says that a partition lies in a directory of this node that has failed: it is not new, though
+    /// no other directory holds it.
+    pub fn is_in_failed(&self, assigned: Option<DirectoryId>) -> bool {
+        self.list.iter().any(|directory| Some(directory.id) == assigned && !directory.is_online())
+    }
+
     /// What the checkpoints of a directory say of a partition that lies in it.
     pub fn known(&self, directory: usize, name: &TopicPartition) -> (Option<OpenFrom>, Option<Offset>) {
         let mut log_dir = self.list[directory].lock();

@@ -196,6 +196,9 @@ impl PartitionWorker {
         }
         let name = TopicPartition { topic: topic.name.clone(), partition: key.partition };
         let hint = state.directory(self.node.broker_id);
+        if self.node.directories.is_in_failed(hint) {
+            return Err(Declined::Storage);
+        }
         let opening = self.opening(key, name.clone(), hint).inspect_err(|_| {
             self.failed.insert(key);
         })?;
@@ -215,6 +218,10 @@ impl PartitionWorker {
             tracing::info!(partition = %name, "cut {bytes} unsynced bytes off {file}, which ends at {end} now: {}", cut.why);
         }
         self.node.meter.partitions_opened.one();
+        let assigned = self.node.directories[directory].id;
+        if hint != Some(assigned) && self.node.directories.are_several() {
+            self.node.controller.assign_directory(&self.node, key, assigned);
+        }
         let min_in_sync = topic_settings::min_in_sync(&self.node, &image, &name.topic);
         changes::take_role(&mut replica, state, self.node.broker_id, min_in_sync, &mut self.effects);
         self.replicas.insert(key, replica);

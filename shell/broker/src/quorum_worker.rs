@@ -13,6 +13,7 @@ mod files;
 
 pub use files::{MetadataFiles, make_dir, write_file};
 
+use crate::mailbox::PartitionKey;
 use crate::node::Node;
 use crate::publisher;
 use barnabas_base::{DirectoryId, MonotonicMs, Offset};
@@ -20,7 +21,8 @@ use barnabas_quorum::batches::EncodedBatch;
 use barnabas_quorum::controller::Asked;
 use barnabas_quorum::{Effect, Node as Quorum, Now, QuorumError, SnapshotTask};
 use barnabas_storage::StorageError;
-use barnabas_wire::messages::{BrokerHeartbeatRequest, CreateTopicsRequest};
+use barnabas_wire::messages::assign_replicas_to_dirs_request as assign;
+use barnabas_wire::messages::{AssignReplicasToDirsRequest, BrokerHeartbeatRequest, CreateTopicsRequest};
 use barnabas_wire::{RequestBody, ResponseBody};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI16, Ordering};
@@ -131,6 +133,27 @@ impl ControllerHandle {
             .is_err()
         {
             tracing::debug!("topics were not created: the controller is busy");
+        }
+    }
+
+    /// Tells the controller which directory a partition was given, so that a failure of it is not taken for a partition
+    /// that was never written to (KIP-858).
+    pub fn assign_directory(&self, node: &Node, partition: PartitionKey, directory: DirectoryId) {
+        let index =
+            assign::PartitionData { partition_index: partition.partition.get(), ..Default::default() };
+        let topic =
+            assign::TopicData { topic_id: partition.topic, partitions: vec![index], ..Default::default() };
+        let data = assign::DirectoryData { id: directory, topics: vec![topic], ..Default::default() };
+        let request = AssignReplicasToDirsRequest {
+            broker_id: node.broker_id.get(),
+            broker_epoch: node.broker_epoch().get(),
+            directories: vec![data],
+            ..AssignReplicasToDirsRequest::default()
+        };
+        let body = Box::new(RequestBody::from(request));
+        if self.send(Message::Request { body, asked: Asked::default(), reply: None }).is_err() {
+            // Said again when the partition is opened after the next start.
+            tracing::warn!("the controller does not know of a partition's directory: it is busy");
         }
     }
 

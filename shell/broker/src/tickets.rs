@@ -8,7 +8,8 @@ use barnabas_partition::{Acked, Ticket};
 use tokio::sync::oneshot;
 
 const PLACE_BITS: u32 = 24;
-const SLOT_BITS: u32 = 20;
+/// More batches than any frame can hold.
+const SLOT_BITS: u32 = 24;
 /// More requests than this never wait on one worker: each holds at least its frame of the memory budget.
 const PLACES_MAX: usize = 1 << PLACE_BITS;
 

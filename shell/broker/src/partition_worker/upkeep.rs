@@ -75,6 +75,10 @@ impl PartitionWorker {
         self.closed = true;
         let mut checkpoints = Vec::new();
         for (key, mut replica) in std::mem::take(&mut self.replicas) {
+            // Said when it failed.
+            if !self.node.directories[replica.directory].is_online() {
+                continue;
+            }
             let files = &mut self.files[replica.directory];
             match close_one(&mut replica, files).and_then(|()| checkpoint(&mut replica, &mut self.files)) {
                 Ok(checkpointed) => checkpoints.push(checkpointed),

@@ -289,7 +289,11 @@ async fn begin(session: &Rc<Session>, frame: Bytes, claim: Claim) -> Option<Wait
         dispatch::is_served(session, api).then_some((api, *start))
     });
     let Some((api, start)) = known else {
-        bad_request(session, &format!("api {:?} is not served here", start.map(|start| start.api_key)));
+        let what = match start {
+            Ok(start) => format!("api {} is not served here", start.api_key),
+            Err(error) => format!("a request without a header: {error}"),
+        };
+        bad_request(session, &what);
         return None;
     };
     let waiting =

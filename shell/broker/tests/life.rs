@@ -112,6 +112,45 @@ fn a_formatted_directory_is_served_and_an_unformatted_one_is_not() {
 }
 
 #[test]
+fn data_without_its_meta_properties_is_not_taken_for_a_new_node() {
+    let mut node = TestNode::start();
+    assert!(node.stop().success());
+    let meta = node.data().join("meta.properties");
+    std::fs::remove_file(&meta).expect("it was there");
+    let again = binary()
+        .args(["server", "--override", "listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"])
+        .args(["--override", &format!("log.dirs={}", node.data().display())])
+        .output()
+        .expect("runs");
+    assert!(!again.status.success());
+    let said = text(&again.stderr);
+    assert!(said.contains("__cluster_metadata-0") && said.contains("meta.properties"), "{said}");
+    assert!(!meta.exists(), "nothing was formatted");
+}
+
+#[test]
+fn a_node_whose_log_lines_nobody_takes_goes_on() {
+    let dir = TempDir::new();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+    let listeners = "listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0";
+    let mut child = binary()
+        .args(["server", "--override", listeners, "--override"])
+        .arg(format!("log.dirs={}", dir.path().join("data").display()))
+        .stderr(full)
+        .spawn()
+        .expect("runs");
+    let formatted = dir.path().join("data/.lock");
+    let begun = std::time::Instant::now();
+    while !formatted.exists() && begun.elapsed() < std::time::Duration::from_secs(20) {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert_eq!(child.try_wait().expect("a child of ours"), None, "it still runs");
+    child.kill().expect("a child of ours");
+    child.wait().expect("a child of ours");
+}
+
+#[test]
 fn flags_of_later_versions_are_refused_by_name() {
     let directory = TempDir::new();
     let file = directory.path().join("server.properties");

@@ -105,6 +105,7 @@ fn identify(config: &NodeConfig, log_dirs: &mut [(LogDir, bool)], clock: Clock) 
             if !config.formats_itself {
                 return Err(not_formatted(config, log_dir).into());
             }
+            check_empty(log_dir)?;
             format(log_dir, config, &Beginning::newest(cluster_id.clone()), clock.wall())?;
             tracing::info!("formatted {} for cluster {cluster_id}", log_dir.path().display());
             continue;
@@ -135,6 +136,19 @@ fn identify(config: &NodeConfig, log_dirs: &mut [(LogDir, bool)], clock: Clock) 
         }
     }
     Ok(cluster_id)
+}
+
+/// A directory that holds partitions has lost its `meta.properties`: it is somebody's data, not a new node's.
+fn check_empty(log_dir: &LogDir) -> Result<(), Failure> {
+    let partitions = log_dir.partitions()?;
+    let Some(found) = partitions.first() else { return Ok(()) };
+    let path = log_dir.path().display();
+    Err(format!(
+        "{path} holds data ({} and perhaps more) but no meta.properties, so it cannot be told whose it is. Put that file back \
+         from a copy, or start with another directory: --override log.dirs=/some/empty/place",
+        found.name
+    )
+    .into())
 }
 
 fn not_formatted(config: &NodeConfig, log_dir: &LogDir) -> String {

@@ -8,7 +8,8 @@ mod sweep;
 
 use crate::mailbox::{Checkpointed, Command};
 use crate::node::Node;
-use barnabas_base::TimestampMs;
+use crate::quorum_worker;
+use barnabas_base::{Offset, TimestampMs};
 use barnabas_storage::DelayedDelete;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -135,7 +136,7 @@ pub fn ask_workers(
 
 /// Notes how far each log is safe, and writes the files that have changed.
 pub fn write_checkpoints(node: &Node, checkpoints: Vec<Checkpointed>) {
-    let mut concerned: Vec<usize> = Vec::new();
+    let mut concerned: Vec<usize> = note_metadata_log(node).into_iter().collect();
     for Checkpointed { directory, topic, partition, recovery_point, log_start, high_watermark } in checkpoints
     {
         // A topic that was deleted in the meantime must not come back into the files.
@@ -159,6 +160,18 @@ pub fn write_checkpoints(node: &Node, checkpoints: Vec<Checkpointed>) {
             }
         }
     }
+}
+
+/// The metadata log is synced after each append: its recovery point is named like any other partition's, so that damage below
+/// it is not cut at the next start.
+pub fn note_metadata_log(node: &Node) -> Option<usize> {
+    let at = node.directories.iter().position(|directory| node.controller.lies_in(directory.id))?;
+    let synced = node.controller.recovery_point();
+    if synced > Offset::ZERO && node.directories[at].is_online() {
+        node.directories[at].lock().set_recovery_point(quorum_worker::partition(), synced);
+        return Some(at);
+    }
+    None
 }
 
 fn delete_due(node: &Node) {

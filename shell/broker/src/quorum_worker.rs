@@ -2,6 +2,8 @@
 //!
 //! One thread that may block: it takes every request that waits, appends what the controller decided, syncs once for all of
 //! them, publishes the new image and answers. A failed write or sync ends the node: the quorum's promises rest on this log.
+//! A full disk does not: what makes the cluster larger is refused at once, and a reserve (files.rs) carries deletions and
+//! settings through until there is room again.
 //!
 //! Always true:
 //! 1. an answer goes out after the image that it speaks of is published
@@ -9,9 +11,12 @@
 //!
 //! Metadata path 1 of 4. Before: dispatch/admin.rs. After: core/quorum/src/node.rs, publisher.rs.
 
+mod damage;
 mod files;
+#[cfg(test)]
+mod tests;
 
-pub use files::{MetadataFiles, make_dir, write_file};
+pub use files::{MetadataFiles, make_dir, partition, write_file};
 
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
@@ -25,7 +30,7 @@ use barnabas_wire::messages::assign_replicas_to_dirs_request as assign;
 use barnabas_wire::messages::{AssignReplicasToDirsRequest, BrokerHeartbeatRequest, CreateTopicsRequest};
 use barnabas_wire::{RequestBody, ResponseBody};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI16, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI16, AtomicI64, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -55,9 +60,14 @@ pub enum MetadataError {
     Storage(#[from] StorageError),
 }
 
-/// The controller did not take the request: it is stopping, or has too many.
+/// The controller did not take the request; nothing was decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Busy;
+pub enum NotTaken {
+    /// It is stopping, or has too many.
+    Busy,
+    /// The metadata log's disk is full, and this would make the cluster larger.
+    DiskFull,
+}
 
 /// Where requests for the controller go. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -70,6 +80,12 @@ pub struct ControllerHandle {
 struct Shared {
     kraft_version: AtomicI16,
     directory: OnceLock<DirectoryId>,
+    /// The metadata log's disk is full: it lives on its reserve.
+    is_full: AtomicBool,
+    /// The log's tail was cut at this start.
+    was_cut: AtomicBool,
+    /// What the recovery-point checkpoint may name.
+    recovery_point: AtomicI64,
 }
 
 /// The receiving end, until the thread is started with it.
@@ -92,8 +108,11 @@ impl ControllerHandle {
     /// `directory`: where the metadata log lies.
     pub fn new(directory: DirectoryId, kraft_version: i16) -> (Self, Requests) {
         let (sender, receiver) = mpsc::sync_channel(REQUESTS_MAX);
-        let shared =
-            Shared { kraft_version: AtomicI16::new(kraft_version), directory: OnceLock::from(directory) };
+        let shared = Shared {
+            kraft_version: AtomicI16::new(kraft_version),
+            directory: OnceLock::from(directory),
+            ..Shared::default()
+        };
         (Self { sender, shared: Arc::new(shared) }, Requests { receiver })
     }
 
@@ -107,26 +126,44 @@ impl ControllerHandle {
         self.shared.directory.get() == Some(&directory)
     }
 
+    /// Whether the metadata log lost its tail at this start, so that it may not know topics whose data is there.
+    pub fn log_was_cut(&self) -> bool {
+        self.shared.was_cut.load(Ordering::Relaxed)
+    }
+
+    /// How far the metadata log is safe.
+    pub fn recovery_point(&self) -> Offset {
+        Offset(self.shared.recovery_point.load(Ordering::Acquire))
+    }
+
     /// Hands a request to the controller. Its answer comes when what it says is committed and published.
     ///
     /// # Errors
-    /// [`Busy`]: nothing was decided.
-    pub async fn ask(&self, body: impl Into<RequestBody>, asked: Asked) -> Result<ResponseBody, Busy> {
+    /// [`NotTaken`]: nothing was decided.
+    pub async fn ask(&self, body: impl Into<RequestBody>, asked: Asked) -> Result<ResponseBody, NotTaken> {
+        let body = Box::new(body.into());
+        if grows(&body) && self.shared.is_full.load(Ordering::Relaxed) {
+            return Err(NotTaken::DiskFull);
+        }
         let (reply, answer) = oneshot::channel();
-        let message = Message::Request { body: Box::new(body.into()), asked, reply: Some(reply) };
+        let message = Message::Request { body, asked, reply: Some(reply) };
         self.send(message)?;
-        answer.await.map_err(|_| Busy)
+        answer.await.map_err(|_| NotTaken::Busy)
     }
 
-    fn send(&self, message: Message) -> Result<(), Busy> {
+    fn send(&self, message: Message) -> Result<(), NotTaken> {
         match self.sender.try_send(message) {
             Ok(()) => Ok(()),
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => Err(Busy),
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => Err(NotTaken::Busy),
         }
     }
 
     /// Asks for topics in the broker's own name. Nobody waits: whoever needs them asks again.
     pub fn auto_create(&self, request: CreateTopicsRequest) {
+        if self.shared.is_full.load(Ordering::Relaxed) {
+            tracing::debug!("topics were not created: the metadata log's disk is full");
+            return;
+        }
         let body = Box::new(RequestBody::from(request));
         if self
             .send(Message::Request { body, asked: Asked { version: 7, ..Asked::default() }, reply: None })
@@ -198,10 +235,18 @@ pub fn start(
     requests: Requests,
     node: Arc<Node>,
 ) -> Result<JoinHandle<()>, Box<dyn std::error::Error>> {
+    let shared = &node.controller.shared;
+    shared.was_cut.store(files.was_cut, Ordering::Relaxed);
     let mut worker = QuorumWorker { quorum, files, node, replies: HashMap::new(), next_ticket: 0 };
     worker.settle()?;
+    worker.retake_reserve()?;
     let thread = std::thread::Builder::new().name("quorum".to_owned());
     Ok(thread.spawn(move || worker.run(&requests.receiver))?)
+}
+
+/// What makes the cluster larger: refused while the disk is full. The rest goes on the reserve.
+fn grows(body: &RequestBody) -> bool {
+    matches!(body, RequestBody::CreateTopics(_) | RequestBody::CreatePartitions(_))
 }
 
 struct QuorumWorker {
@@ -221,6 +266,10 @@ impl QuorumWorker {
                 }
                 // Whoever asked may have stopped waiting.
                 let _ = done.send(());
+            }
+            // Only on the way out: until then the thread waits for room.
+            Err(MetadataError::Storage(error @ StorageError::Full(_))) => {
+                tracing::warn!(%error, "the metadata log stops on a full disk; what was not written was not answered");
             }
             Err(error) => {
                 tracing::error!(%error, "the metadata quorum cannot go on");
@@ -249,6 +298,9 @@ impl QuorumWorker {
                 self.quorum.tick(now)?;
             }
             self.settle()?;
+            if self.is_full() && stopping.is_none() {
+                self.retake_reserve()?;
+            }
             if let Some(done) = stopping {
                 return Ok(done);
             }
@@ -259,7 +311,8 @@ impl QuorumWorker {
     fn wait(&self, receiver: &Receiver<Message>) -> Option<Message> {
         let MonotonicMs(now) = self.node.clock.monotonic();
         let sleep = self.quorum.next_tick().map_or(60_000, |MonotonicMs(at)| at.saturating_sub(now));
-        receiver.recv_timeout(Duration::from_millis(sleep.min(60_000))).ok()
+        let sleep = Duration::from_millis(sleep.min(60_000));
+        receiver.recv_timeout(if self.is_full() { sleep.min(FULL_PAUSE) } else { sleep }).ok()
     }
 
     fn take(&mut self, message: Message) -> Result<(), MetadataError> {
@@ -301,28 +354,66 @@ impl QuorumWorker {
             }
             if let Some(end) = appended {
                 self.files.sync()?;
+                if let Some(Offset(synced)) = self.files.recovery_point()? {
+                    self.node.controller.shared.recovery_point.store(synced, Ordering::Release);
+                }
                 self.quorum.synced(end, self.now());
             }
         }
     }
 
-    /// On a full disk, waits for room: brokers go on serving what they have, and whoever asked the controller waits.
     fn append(&mut self, batch: &EncodedBatch) -> Result<(), MetadataError> {
+        self.with_room(|worker| worker.files.append(batch, worker.node.clock.wall()))
+    }
+
+    /// On a full disk, writes into the reserve. When that is used up as well, waits for room: brokers go on serving what they
+    /// have, and whoever asked the controller waits.
+    fn with_room(
+        &mut self,
+        mut write: impl FnMut(&mut Self) -> Result<(), StorageError>,
+    ) -> Result<(), MetadataError> {
         loop {
-            match self.files.append(batch, self.node.clock.wall()) {
+            match write(self) {
                 Ok(()) => return Ok(()),
-                Err(error @ StorageError::Full(_)) if !self.node.shutdown.is_wanted() => {
-                    self.node.full.report(&error);
-                    std::thread::sleep(FULL_PAUSE);
+                Err(error @ StorageError::Full(_)) => {
+                    if !self.node.controller.shared.is_full.swap(true, Ordering::Relaxed) {
+                        tracing::error!(
+                            %error,
+                            "the metadata log's disk is full: topics and partitions are not created until there is room"
+                        );
+                        self.files.release_reserve()?;
+                    } else if self.node.shutdown.is_wanted() {
+                        return Err(error.into());
+                    } else {
+                        std::thread::sleep(FULL_PAUSE);
+                    }
                 }
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
+    fn is_full(&self) -> bool {
+        self.node.controller.shared.is_full.load(Ordering::Relaxed)
+    }
+
+    /// Takes the reserve (again). Where there is no room for it, the disk counts as full.
+    fn retake_reserve(&mut self) -> Result<(), MetadataError> {
+        let is_full = !self.files.take_reserve()?;
+        let was_full = self.node.controller.shared.is_full.swap(is_full, Ordering::Relaxed);
+        match (was_full, is_full) {
+            (false, true) => tracing::error!(
+                "the metadata log's disk is full: topics and partitions are not created until there is room"
+            ),
+            (true, false) => tracing::info!("there is room for the metadata log again"),
+            _ => {}
+        }
+        Ok(())
+    }
+
     fn carry_out(&mut self, effect: Effect) -> Result<(), MetadataError> {
         match effect {
-            Effect::WriteQuorumState(text) => self.files.write_state(&text)?,
+            Effect::WriteQuorumState(text) => self.with_room(|worker| worker.files.write_state(&text))?,
             Effect::Append(_) => unreachable!("appended by the caller"),
             Effect::Publish { image, changes } => {
                 self.node
@@ -342,7 +433,12 @@ impl QuorumWorker {
             },
             Effect::WriteSnapshot(task) => self.write_snapshot(task),
             Effect::DeleteBefore { log_start, snapshots } => {
-                self.files.delete_before(log_start, &snapshots, self.node.clock.wall())?;
+                match self.files.delete_before(log_start, &snapshots, self.node.clock.wall()) {
+                    Err(error @ StorageError::Full(_)) => {
+                        tracing::warn!(%error, "old parts of the metadata log stay until the next snapshot");
+                    }
+                    done => done?,
+                }
             }
         }
         Ok(())

@@ -188,3 +188,58 @@ fn an_idle_node_is_small_and_a_signal_ends_it() {
     assert!(node.stop().success());
     assert!(node.data().join(".kafka_cleanshutdown").exists());
 }
+
+/// A node that made topics and was killed; with the metadata log's file.
+fn killed_with_topics() -> (TestNode, std::path::PathBuf) {
+    let mut node = TestNode::start();
+    for topic in ["one", "two", "three", "four"] {
+        node.client().create_topic(topic, 3, &[]);
+    }
+    // A checkpoint is a second old at most.
+    std::thread::sleep(std::time::Duration::from_millis(2500));
+    node.kill();
+    let log = node.data().join("__cluster_metadata-0/00000000000000000000.log");
+    (node, log)
+}
+
+/// Flips a bit, `back` bytes before the file's end or in its middle. Returns its length.
+fn flip(file: &std::path::Path, back: Option<usize>) -> usize {
+    let mut bytes = std::fs::read(file).expect("reads");
+    let at = bytes.len() - back.unwrap_or(bytes.len() / 2);
+    bytes[at] ^= 1;
+    std::fs::write(file, &bytes).expect("writes");
+    bytes.len()
+}
+
+#[test]
+fn damage_in_the_metadata_log_stops_the_start_and_cuts_nothing() {
+    for has_checkpoint in [true, false] {
+        let (node, file) = killed_with_topics();
+        let len = flip(&file, if has_checkpoint { Some(5) } else { None });
+        if !has_checkpoint {
+            std::fs::remove_file(node.data().join("recovery-point-offset-checkpoint")).expect("removed");
+        }
+        let output = node.command().output().expect("runs");
+        assert!(!output.status.success());
+        let said = text(&output.stderr);
+        for word in ["00000000000000000000.log", "damage", "at byte", "(offset "] {
+            assert!(said.contains(word), "{word}: {said}");
+        }
+        assert_eq!(std::fs::metadata(&file).expect("there").len(), len as u64);
+    }
+}
+
+#[test]
+fn after_a_cut_of_the_metadata_log_nothing_is_put_aside() {
+    let (mut node, file) = killed_with_topics();
+    std::fs::remove_file(node.data().join("recovery-point-offset-checkpoint")).expect("removed");
+    flip(&file, Some(5));
+    std::fs::create_dir(node.data().join("lost-0")).expect("made");
+    node.launch();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(node.stop_expecting_trouble().success());
+    let log = node.log();
+    assert!(log.contains("off the metadata log"), "{log}");
+    assert!(log.contains("lost-0 belongs to no topic") && log.contains("stays where it is"), "{log}");
+    assert!(node.data().join("lost-0").exists());
+}

@@ -2,6 +2,7 @@
 //! published.
 
 use super::{Answer, Call, Started};
+use crate::quorum_worker::NotTaken;
 use barnabas_api::{
     Plan, Refusal, k19_create_topics, k20_delete_topics, k33_alter_configs, k37_create_partitions,
     k43_elect_leaders, k44_incremental_alter_configs, k55_describe_quorum, k57_update_features,
@@ -17,8 +18,15 @@ use barnabas_wire::{RequestBody, ResponseBody};
 /// The controller's answer, or why there is none.
 async fn ask(call: &Call, body: impl Into<RequestBody>) -> Result<ResponseBody, Refusal> {
     let asked = Asked { version: call.version, ..Asked::default() };
-    let busy = |_| Refusal::new(ErrorCode::RequestTimedOut, "The controller has too much to do; try again.");
-    call.session.node.controller.ask(body, asked).await.map_err(busy)
+    call.session.node.controller.ask(body, asked).await.map_err(|why| match why {
+        NotTaken::Busy => {
+            Refusal::new(ErrorCode::RequestTimedOut, "The controller has too much to do; try again.")
+        }
+        NotTaken::DiskFull => Refusal::new(
+            ErrorCode::KafkaStorageError,
+            "The disk of the metadata log is full: delete topics or free space there, then try again.",
+        ),
+    })
 }
 
 /// Takes the response of one API out of the controller's answer.

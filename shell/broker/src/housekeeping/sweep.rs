@@ -37,6 +37,14 @@ fn settle(node: &Node, directory: &Directory, entry: &PartitionDir) -> Result<()
             if node.image.load().topics.partition(topic, *partition).is_some() {
                 return Ok(());
             }
+            if node.controller.log_was_cut() {
+                // The lost tail may have been what knew it.
+                tracing::warn!(
+                    "{} belongs to no topic that is known, but the metadata log was cut at this start: it stays where it is",
+                    directory.path.join(&entry.name).display()
+                );
+                return Ok(());
+            }
             let aside = directory.lock().rename_to_stray(&entry.topic_partition, random_uuid())?;
             if let Some(aside) = aside {
                 let aside = aside.display();

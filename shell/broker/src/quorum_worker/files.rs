@@ -1,6 +1,7 @@
 //! The files of `__cluster_metadata-0`: the log, `quorum-state`, snapshots.
 
 use super::MetadataError;
+use super::damage::refuse_damage_before_valid;
 use barnabas_base::{LeaderEpoch, Offset, PartitionIndex, TimestampMs, TopicPartition, Uuid, name};
 use barnabas_quorum::batches::EncodedBatch;
 use barnabas_quorum::bootstrap::LEGACY_FILE_NAME;
@@ -16,6 +17,9 @@ use std::sync::Arc;
 /// Read at once at the start.
 const PIECE_BYTES: usize = 1 << 20;
 const FILES_OPEN_MAX: usize = 16;
+/// Room that is kept for deletions and settings while the disk is full. Not a file of Kafka's, which leaves it alone.
+const RESERVE_NAME: &str = "disk-full.reserve";
+const RESERVE_BYTES: usize = 4 << 20;
 
 /// The directory of the metadata log, open. See the file's header.
 #[derive(Debug)]
@@ -24,6 +28,8 @@ pub struct MetadataFiles {
     dir: Arc<Path>,
     pool: FilePool,
     log: Log,
+    /// The log lost its tail at this start: it may know less than lies in the directories.
+    pub was_cut: bool,
 }
 
 impl MetadataFiles {
@@ -49,9 +55,14 @@ impl MetadataFiles {
         let config = Arc::new(config);
         let has_segments =
             disk.stat(&dir)?.is_some() && disk.list(&dir)?.iter().any(|entry| entry.name.ends_with(".log"));
-        let log = if has_segments {
+        if has_segments && !from.clean {
+            refuse_damage_before_valid(disk.as_ref(), &dir, from.recovery_point)?;
+        }
+        let mut was_cut = false;
+        let log = if has_segments || from.recovery_point > Offset::ZERO {
             let (log, opened) = Log::open(&mut pool, place, config, from, now)?;
             if let Some(cut) = opened.cut {
+                was_cut = true;
                 tracing::info!(
                     "cut {} unsynced bytes off the metadata log, which ends at {} now",
                     cut.bytes,
@@ -62,7 +73,7 @@ impl MetadataFiles {
         } else {
             Log::create(place, config, Offset::ZERO)
         };
-        Ok(Self { disk, dir, pool, log })
+        Ok(Self { disk, dir, pool, log, was_cut })
     }
 
     /// What is there, for the quorum to begin with.
@@ -143,6 +154,51 @@ impl MetadataFiles {
         }
     }
 
+    /// Takes the reserve, where it is not there yet. Returns whether it stands.
+    ///
+    /// # Errors
+    /// Anything but a full disk.
+    pub fn take_reserve(&self) -> Result<bool, StorageError> {
+        let path = self.dir.join(RESERVE_NAME);
+        if self.disk.stat(&path)?.is_some_and(|stat| stat.len >= RESERVE_BYTES as u64) {
+            return Ok(true);
+        }
+        make_dir(self.disk.as_ref(), &self.dir)?;
+        let written = self
+            .disk
+            .open(&path, OpenMode::Truncate)
+            .and_then(|file| file.write_at(0, &[&vec![0; RESERVE_BYTES]]));
+        match written.map_err(StorageError::from) {
+            Ok(()) => Ok(true),
+            Err(StorageError::Full(_)) => {
+                self.disk.remove_file(&path)?;
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gives the reserve's room to whoever writes next.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn release_reserve(&self) -> Result<(), StorageError> {
+        Ok(self.disk.remove_file(&self.dir.join(RESERVE_NAME))?)
+    }
+
+    /// What the recovery-point checkpoint may name: synced, with the leader epochs that it rests on. A full disk leaves the old
+    /// one standing.
+    ///
+    /// # Errors
+    /// As for any write.
+    pub fn recovery_point(&mut self) -> Result<Option<Offset>, StorageError> {
+        match self.log.checkpoint(&mut self.pool) {
+            Ok(synced) => Ok(Some(synced)),
+            Err(StorageError::Full(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Makes everything that was appended durable.
     ///
     /// # Errors
@@ -214,7 +270,8 @@ impl MetadataFiles {
     }
 }
 
-fn partition() -> TopicPartition {
+/// `__cluster_metadata-0`
+pub fn partition() -> TopicPartition {
     TopicPartition::new(name::CLUSTER_METADATA, PartitionIndex(0))
 }
 

@@ -230,11 +230,9 @@ fn open_quorum(
         .iter()
         .find(|directory| *directory.path == *config.metadata_log_dir)
         .ok_or("metadata.log.dir is not among the node's directories")?;
-    let from = OpenFrom {
-        clean: directory.lock().was_clean(),
-        recovery_point: barnabas_base::Offset::ZERO,
-        log_start: barnabas_base::Offset::ZERO,
-    };
+    let known = directory.lock().open_from(&quorum_worker::partition());
+    // Where the log begins, its own segments and snapshots say.
+    let from = OpenFrom { log_start: barnabas_base::Offset::ZERO, ..known };
     let log_config = LogConfig {
         segment_bytes: u32::try_from(broker_config.long("metadata.log.segment.bytes")).unwrap_or(1 << 30),
         segment_ms: DurationMs(broker_config.long("metadata.log.segment.ms")),

@@ -1,6 +1,6 @@
 //! The clean end of a node.
 
-use crate::housekeeping::{ask_workers, write_checkpoints};
+use crate::housekeeping::{ask_workers, note_metadata_log, write_checkpoints};
 use crate::mailbox::Command;
 use crate::node::Node;
 use std::sync::Arc;
@@ -52,6 +52,7 @@ fn join(thread: JoinHandle<()>) {
 
 fn mark_clean(node: &Node) -> bool {
     let mut clean = true;
+    note_metadata_log(node);
     for directory in node.directories.iter() {
         if !directory.is_online() {
             clean = false;

@@ -211,6 +211,11 @@ impl LogDir {
         }
     }
 
+    /// The offset below which the partition was synced when the checkpoint was written; 0 where it has no entry.
+    pub fn recovery_point(&self, partition: &TopicPartition) -> Offset {
+        self.recovery_points.get(partition).unwrap_or(Offset::ZERO)
+    }
+
     pub fn high_watermark(&self, partition: &TopicPartition) -> Option<Offset> {
         self.high_watermarks.get(partition)
     }

@@ -122,6 +122,18 @@ impl Directories {
         Ok(None)
     }
 
+    /// Where a partition that lies nowhere once lay: a directory whose checkpoints say that it held records there, up to which
+    /// offset. Such a partition has lost its files; it must not begin anew.
+    pub fn vanished(&self, name: &TopicPartition) -> Option<(usize, Offset)> {
+        let mut online = self.list.iter().enumerate().filter(|(_, directory)| directory.is_online());
+        online.find_map(|(index, directory)| {
+            let log_dir = directory.lock();
+            let high_watermark = log_dir.high_watermark(name).unwrap_or(Offset::ZERO);
+            let reached = log_dir.recovery_point(name).max(high_watermark);
+            (reached > Offset::ZERO).then_some((index, reached))
+        })
+    }
+
     /// A directory for a new partition: the one the metadata log names, else the one with the fewest.
     pub fn choose(&self, hint: Option<DirectoryId>) -> Option<usize> {
         let online = || {
@@ -163,7 +175,15 @@ impl Directories {
         name: &TopicPartition,
         topic: TopicId,
     ) -> Result<Option<(usize, PathBuf)>, StorageError> {
-        let Some(index) = self.find(name, topic)? else { return Ok(None) };
+        let Some(index) = self.find(name, topic)? else {
+            // Its files are gone: a new topic of that name must not be held to what its checkpoints say.
+            while let Some((directory, ..)) = self.vanished(name) {
+                let mut log_dir = self.list[directory].lock();
+                log_dir.forget(name);
+                log_dir.write_checkpoints()?;
+            }
+            return Ok(None);
+        };
         let mut log_dir = self.list[index].lock();
         let aside = log_dir.rename_to_delete(name, random_uuid())?;
         Ok(aside.map(|aside| (index, aside)))

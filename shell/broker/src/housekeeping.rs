@@ -139,11 +139,12 @@ pub fn write_checkpoints(node: &Node, checkpoints: Vec<Checkpointed>) {
     let mut concerned: Vec<usize> = note_metadata_log(node).into_iter().collect();
     for Checkpointed { directory, topic, partition, recovery_point, log_start, high_watermark } in checkpoints
     {
-        // A topic that was deleted in the meantime must not come back into the files.
+        // A topic that was deleted in the meantime must not come back into the files. Asked under the lock: a deletion forgets
+        // its entries under it too, after the image has lost the topic.
+        let mut log_dir = node.directories[directory].lock();
         if node.image.load().topics.by_id(topic).is_none() {
             continue;
         }
-        let mut log_dir = node.directories[directory].lock();
         log_dir.set_recovery_point(partition.clone(), recovery_point);
         log_dir.set_log_start(partition.clone(), log_start);
         log_dir.set_high_watermark(partition, high_watermark);

@@ -241,6 +241,18 @@ impl PartitionWorker {
             tracing::error!(partition = %name, %error, "partition cannot be opened and stays offline");
             Declined::Storage
         })?;
+        if found.is_none()
+            && let Some((directory, reached)) = self.node.directories.vanished(&name)
+        {
+            let path = self.node.directories[directory].path.join(name.to_string());
+            tracing::error!(
+                partition = %name,
+                "{} is gone, but its directory's checkpoints say that it reached offset {reached}: the partition stays offline. Put \
+                 the files back and start again, or delete the topic",
+                path.display()
+            );
+            return Err(Declined::Storage);
+        }
         let directory = match found {
             Some(directory) => directory,
             None => self.node.directories.choose(hint).ok_or(Declined::Storage)?,

@@ -7,7 +7,8 @@ use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
 use barnabas_wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use barnabas_wire::messages::{
-    FetchRequest, FetchResponse, ListOffsetsRequest, ProduceRequest, ProduceResponse, ResponseBody,
+    DeleteTopicsRequest, FetchRequest, FetchResponse, ListOffsetsRequest, ProduceRequest, ProduceResponse,
+    ResponseBody,
 };
 use barnabas_wire::records::batches;
 use bytes::Bytes;
@@ -323,4 +324,30 @@ fn an_end_in_the_middle_of_producing_loses_nothing_acknowledged() {
         assert!(found.iter().enumerate().all(|(number, value)| *value == number.to_string()));
         assert!(node.stop().success());
     }
+}
+
+/// Files that are gone are not an empty partition: nobody is told that it ends at 0, and nothing is written at 0 again. The
+/// topic can be deleted and made again.
+#[test]
+fn a_partition_whose_files_are_gone_does_not_begin_anew() {
+    let mut node = TestNode::start();
+    let mut client = node.client();
+    client.create_topic("lost", 1, &[]);
+    assert_eq!(base_offset(client.call(produce("lost", 0, -1, batch(&["a", "b"])), 9)), 0);
+    assert!(node.stop().success());
+    std::fs::remove_dir_all(node.data().join("lost-0")).expect("it was there");
+    node.launch();
+    let mut client = node.client();
+    let refused = produced(client.call(produce("lost", 0, -1, batch(&["c"])), 9));
+    assert_eq!(refused.responses[0].partition_responses[0].error_code, 56);
+    let deleted = client.call(
+        DeleteTopicsRequest { topic_names: vec!["lost".into()], timeout_ms: 10_000, ..Default::default() },
+        5,
+    );
+    let ResponseBody::DeleteTopics(deleted) = deleted else { panic!("another response") };
+    assert_eq!(deleted.responses[0].error_code, 0);
+    client.create_topic("lost", 1, &[]);
+    assert_eq!(base_offset(client.call(produce("lost", 0, -1, batch(&["d"])), 9)), 0);
+    assert!(node.stop_expecting_trouble().success());
+    assert!(node.log().contains("lost-0 is gone"), "{}", node.log());
 }

@@ -3,12 +3,13 @@
 mod harness;
 
 use barnabas_wire::ApiKey;
+use barnabas_wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
 use barnabas_wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use barnabas_wire::messages::{
-    DeleteTopicsRequest, FetchRequest, FetchResponse, ListOffsetsRequest, ProduceRequest, ProduceResponse,
-    ResponseBody,
+    DeleteRecordsRequest, DeleteTopicsRequest, FetchRequest, FetchResponse, ListOffsetsRequest,
+    ProduceRequest, ProduceResponse, ResponseBody,
 };
 use barnabas_wire::records::batches;
 use bytes::Bytes;
@@ -350,4 +351,27 @@ fn a_partition_whose_files_are_gone_does_not_begin_anew() {
     assert_eq!(base_offset(client.call(produce("lost", 0, -1, batch(&["d"])), 9)), 0);
     assert!(node.stop_expecting_trouble().success());
     assert!(node.log().contains("lost-0 is gone"), "{}", node.log());
+}
+
+#[test]
+fn records_that_were_deleted_stay_deleted_after_a_kill() {
+    let mut node = TestNode::start();
+    let mut client = node.client();
+    client.create_topic("trimmed", 1, &[]);
+    for value in ["a", "b", "c"] {
+        base_offset(client.call(produce("trimmed", 0, -1, batch(&[value])), 9));
+    }
+    let partition = DeleteRecordsPartition { partition_index: 0, offset: 2, ..Default::default() };
+    let topic =
+        DeleteRecordsTopic { name: "trimmed".into(), partitions: vec![partition], ..Default::default() };
+    let answer = client
+        .call(DeleteRecordsRequest { topics: vec![topic], timeout_ms: 10_000, ..Default::default() }, 2);
+    let ResponseBody::DeleteRecords(answer) = answer else { panic!("another response") };
+    assert_eq!(answer.topics[0].partitions[0].low_watermark, 2);
+    node.kill();
+    node.launch();
+    let response = fetched(node.client().call(fetch("trimmed", 2, 1000, 1), 11));
+    assert_eq!(response.responses[0].partitions[0].log_start_offset, 2);
+    assert_eq!(values(&response), ["c"]);
+    assert!(node.stop().success());
 }

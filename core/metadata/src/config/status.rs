@@ -25,7 +25,9 @@ const PURGATORY: Status =
     Ignored("a waiting request is forgotten the moment it is answered, so nothing needs tidying");
 const WORKERS: Status = Emulated("work is done by one worker per core, not by pools of threads");
 const COORDINATORS: Status = Emulated("coordinators run on the workers, one per core");
-const CHECKPOINTS: Status = Emulated("checkpoints are written every 5 seconds");
+const CHECKPOINTS: Status = Emulated(
+    "checkpoints are written as often as a hundredth of one core allows: every second to every minute",
+);
 const METRICS: Status = Ignored("metrics are not sampled in windows: counters count from the start");
 
 const BROKER: &[(&str, Status)] = &[

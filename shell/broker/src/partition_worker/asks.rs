@@ -12,9 +12,38 @@ impl PartitionWorker {
     pub(super) fn ask(&mut self, command: AskCommand) {
         let said =
             command.items.iter().map(|item| AskOutcome { slot: item.slot, result: self.ask_one(item) });
-        let outcomes = said.collect();
+        let mut outcomes: Vec<AskOutcome> = said.collect();
+        self.keep_log_starts(&command.items, &mut outcomes);
         // A connection that is gone does not hear its answer.
         let _ = command.reply.send(outcomes);
+    }
+
+    /// Deleted records stay deleted whatever happens next: their new log starts are on disk before they are answered. (Kafka
+    /// writes them once a minute, and a crash in between brings the records back.)
+    fn keep_log_starts(&self, items: &[AskItem], outcomes: &mut [AskOutcome]) {
+        let mut touched: Vec<(usize, usize)> = Vec::new();
+        for (place, (item, outcome)) in items.iter().zip(outcomes.iter()).enumerate() {
+            let Ok(Said::LogStart(start)) = outcome.result else { continue };
+            let Some(replica) = self.replicas.get(&item.partition) else { continue };
+            let mut log_dir = self.node.directories[replica.directory].lock();
+            // Under the lock, as a deletion of the topic forgets its entries under it too.
+            if self.node.image.load().topics.by_id(item.partition.topic).is_some() {
+                log_dir.set_log_start(replica.log.place().topic_partition.clone(), Some(start));
+                touched.push((replica.directory, place));
+            }
+        }
+        for directory in 0..self.node.directories.len() {
+            let mut places =
+                touched.iter().filter(|entry| entry.0 == directory).map(|entry| entry.1).peekable();
+            if places.peek().is_none() {
+                continue;
+            }
+            let written = self.node.directories[directory].lock().write_checkpoints();
+            if let Err(error) = written {
+                tracing::error!(%error, "the new log starts of deleted records could not be written");
+                places.for_each(|place| outcomes[place].result = Err(Declined::Storage));
+            }
+        }
     }
 
     fn ask_one(&mut self, item: &AskItem) -> Result<Said, Declined> {

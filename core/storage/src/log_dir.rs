@@ -50,6 +50,8 @@ struct OffsetCheckpoint {
     name: &'static str,
     offsets: Map<TopicPartition, Offset>,
     changed: bool,
+    /// It was unreadable at the start.
+    is_damaged: bool,
 }
 
 impl OffsetCheckpoint {
@@ -62,16 +64,24 @@ impl OffsetCheckpoint {
     ) -> Result<Self, StorageError> {
         let path = dir.join(name);
         let text = small_file::read(disk, &path)?;
-        let (offsets, changed) = match text.as_deref().map(offset_checkpoint::parse) {
+        let (offsets, is_damaged) = match text.as_deref().map(offset_checkpoint::parse) {
             None => (Map::default(), false),
             Some(Ok(offsets)) => (offsets, false),
             Some(Err(what)) => {
-                let remedy = "it counts as empty: logs are checked from their beginning, which takes longer";
+                let remedy = "it counts as empty, and logs are checked from their beginning";
                 damaged.push(StorageError::BadFile { file: path, what, remedy });
                 (Map::default(), true)
             }
         };
-        Ok(Self { name, offsets, changed })
+        Ok(Self { name, offsets, changed: is_damaged, is_damaged })
+    }
+
+    /// A damaged file of recovery points says nothing of what was synced; zero would let synced records be cut. High watermarks
+    /// were durable when they were noted, so they stand in. Where they are damaged too, the log's own checks are all there is.
+    fn stand_in(&mut self, high_watermarks: &Self) {
+        if self.is_damaged {
+            self.offsets.clone_from(&high_watermarks.offsets);
+        }
     }
 
     fn get(&self, partition: &TopicPartition) -> Option<Offset> {
@@ -122,10 +132,13 @@ impl LogDir {
         let clean_file = small_file::read(&*disk, &path.join(clean_shutdown::FILE_NAME))?;
         let mut damaged = Vec::new();
         let mut read = |name| OffsetCheckpoint::read(&*disk, path, name, &mut damaged);
+        let mut recovery_points = read(offset_checkpoint::RECOVERY_POINT)?;
+        let high_watermarks = read(offset_checkpoint::HIGH_WATERMARK)?;
+        recovery_points.stand_in(&high_watermarks);
         Ok(Self {
-            recovery_points: read(offset_checkpoint::RECOVERY_POINT)?,
+            recovery_points,
             log_starts: read(offset_checkpoint::LOG_START)?,
-            high_watermarks: read(offset_checkpoint::HIGH_WATERMARK)?,
+            high_watermarks,
             cleaner_points: read(offset_checkpoint::CLEANER)?,
             clean: clean_file.is_some(),
             clean_broker_epoch: clean_file.as_deref().and_then(clean_shutdown::parse),

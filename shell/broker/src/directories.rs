@@ -32,6 +32,9 @@ pub struct Directory {
 
 impl Directory {
     pub fn new(log_dir: LogDir, id: DirectoryId, holds_partitions: bool) -> Self {
+        for error in log_dir.damaged() {
+            tracing::warn!(%error, "a checkpoint is damaged");
+        }
         Self {
             path: log_dir.path().clone(),
             id,
@@ -95,8 +98,10 @@ impl Directories {
     /// (deleted and made again while this node was down) is put aside.
     ///
     /// # Errors
-    /// The file system cannot be asked.
+    /// The file system cannot be asked. [`StorageError::Twice`]: two directories hold the partition (Kafka's
+    /// `LogManager.loadLogs` stops the start there).
     pub fn find(&self, name: &TopicPartition, topic: TopicId) -> Result<Option<usize>, StorageError> {
+        let mut holding = None;
         for (index, directory) in self.list.iter().enumerate() {
             if !directory.is_online() || !directory.holds_partitions {
                 continue;
@@ -115,11 +120,16 @@ impl Directories {
                         path.display(),
                         stray.unwrap_or_default().display()
                     );
+                    continue;
                 }
-                _ => return Ok(Some(index)),
+                _ => {}
+            }
+            if let Some(first) = holding.replace(index) {
+                let first = self.list[first].path.join(name.to_string());
+                return Err(StorageError::Twice { first, second: path });
             }
         }
-        Ok(None)
+        Ok(holding)
     }
 
     /// Where a partition that lies nowhere once lay: a directory whose checkpoints say that it held records there, up to which

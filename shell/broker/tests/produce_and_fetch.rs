@@ -375,3 +375,27 @@ fn records_that_were_deleted_stay_deleted_after_a_kill() {
     assert_eq!(values(&response), ["c"]);
     assert!(node.stop().success());
 }
+
+#[test]
+fn a_partition_in_two_log_directories_is_refused() {
+    let other = harness::TempDir::new();
+    let mut node = TestNode::start();
+    let mut client = node.client();
+    client.create_topic("twice", 1, &[]);
+    assert_eq!(base_offset(client.call(produce("twice", 0, -1, batch(&["a", "b"])), 9)), 0);
+    assert!(node.stop().success());
+    let second = other.path().join("second");
+    let dirs = format!("log.dirs={},{}", node.data().display(), second.display());
+    node.set_overrides(&[&dirs]);
+    node.launch();
+    assert!(node.stop().success());
+    let copy =
+        std::process::Command::new("cp").arg("-r").arg(node.data().join("twice-0")).arg(&second).status();
+    assert!(copy.expect("cp").success());
+    node.launch();
+    let mut client = node.client();
+    let refused = produced(client.call(produce("twice", 0, -1, batch(&["c"])), 9));
+    assert_eq!(refused.responses[0].partition_responses[0].error_code, 56);
+    assert!(node.stop_expecting_trouble().success());
+    assert!(node.log().contains("hold the same partition"), "{}", node.log());
+}

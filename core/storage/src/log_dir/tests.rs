@@ -106,6 +106,26 @@ fn damaged_checkpoints_count_as_empty_and_are_named() {
 }
 
 #[test]
+fn high_watermarks_stand_in_for_damaged_recovery_points() {
+    let disk = MemoryDisk::new();
+    let mut dir = open(&disk).unwrap();
+    dir.set_recovery_point(partition("a", 0), Offset(9));
+    dir.set_high_watermark(partition("a", 0), Offset(7));
+    dir.write_checkpoints().unwrap();
+    write(&disk, "recovery-point-offset-checkpoint", b"\0\0\0\0");
+    disk.kill();
+    let mut dir = open(&disk).unwrap();
+    assert_eq!(dir.damaged().len(), 1);
+    assert_eq!(dir.open_from(&partition("a", 0)).recovery_point, Offset(7));
+    // Kept for the start after the next one too, whether the partition is opened before or not.
+    dir.write_checkpoints().unwrap();
+    disk.kill();
+    let mut dir = open(&disk).unwrap();
+    assert!(dir.damaged().is_empty());
+    assert_eq!(dir.open_from(&partition("a", 0)).recovery_point, Offset(7));
+}
+
+#[test]
 fn a_clean_stop_vouches_once() {
     let disk = MemoryDisk::new();
     let mut dir = open(&disk).unwrap();

@@ -79,6 +79,11 @@ impl TestNode {
         node
     }
 
+    /// For the next launch.
+    pub fn set_overrides(&mut self, overrides: &[&str]) {
+        self.overrides = overrides.iter().map(|text| (*text).to_owned()).collect();
+    }
+
     fn log_path(&self) -> PathBuf {
         self.dir.path().join("stderr.log")
     }

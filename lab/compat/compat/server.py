@@ -8,6 +8,7 @@ somebody else's port, so that a proxy can stand between (`proxy.py`).
 import atexit
 import ctypes
 import os
+import random
 import shutil
 import signal
 import socket
@@ -36,9 +37,15 @@ def _die_with_the_runner():
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below the range from which the system numbers outgoing connections, so that none takes it before the server does."""
+    while True:
+        port = random.randrange(12_000, 32_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
 
 
 def metadata_answers(port, timeout=0.5):

@@ -54,8 +54,17 @@ pub struct TestNode {
     child: Option<Child>,
 }
 
+/// Below the range from which the system numbers outgoing connections, and never the same twice in one process: nobody takes
+/// it between here and the node's own bind.
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("bound").port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = std::process::id().wrapping_mul(97).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = 10_000 + (number % 20_000) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 pub fn binary() -> Command {

@@ -5,7 +5,7 @@
 //!
 //! Source: Kafka 4.4 `GroupCoordinatorService.partitionFor`, `Utils.abs`.
 
-use barnabas_base::{ErrorCode, PartitionIndex, name};
+use barnabas_base::{ErrorCode, PartitionIndex, name, partition_for};
 
 use crate::{Context, Leader};
 
@@ -48,10 +48,7 @@ pub fn shards_here(ctx: &Context<'_>) -> Vec<PartitionIndex> {
 
 fn partition_of(group: &str, partitions: usize) -> Option<PartitionIndex> {
     let partitions = i32::try_from(partitions).ok().filter(|count| *count > 0)?;
-    // Java's String.hashCode, over UTF-16; its smallest number has no absolute value and counts as 0.
-    let hash =
-        group.encode_utf16().fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)));
-    Some(PartitionIndex(hash.checked_abs().unwrap_or(0) % partitions))
+    Some(partition_for(group, partitions))
 }
 
 #[cfg(test)]

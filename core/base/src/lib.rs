@@ -7,6 +7,7 @@ mod epochs;
 mod error_code;
 mod ids;
 mod map;
+mod partition_for;
 mod text;
 mod time;
 mod topic;
@@ -19,6 +20,7 @@ pub use ids::{
     ProducerEpoch, ProducerId, Sequence,
 };
 pub use map::{HashState, Map, Set, seed_maps};
+pub use partition_for::{java_hash, partition_for};
 pub use text::Text;
 pub use time::{DurationMs, MonotonicMs, TimestampMs};
 pub use topic::{TopicNameError, TopicPartition, check_topic_name, is_internal_topic, name};

@@ -23,14 +23,12 @@ mod framework;
 mod invariants;
 mod offsets;
 mod outbox;
-mod partition_for;
 mod records;
 mod request;
 mod shard;
 
 pub use config::GroupConfig;
 pub use framework::{BatchId, Caller, Closed, Committed, Effect, Held, Now, Pending, Record, Ticket, Timers};
-pub use partition_for::{java_hash, partition_for};
 pub use records::LoadError;
 pub use request::{Request, Response};
 pub use shard::{GroupShard, GroupStats};

@@ -1,7 +1,7 @@
 //! Requests that one shard can answer alone, their answers, and how each says no.
 //!
 //! Requests are Kafka's messages. Those that concern several groups (DescribeGroups, DeleteGroups, OffsetFetch) reach a
-//! shard with its own groups only: core/api splits them by [`crate::partition_for`] and joins the answers. FindCoordinator
+//! shard with its own groups only: core/api splits them by [`barnabas_base::partition_for`] and joins the answers. FindCoordinator
 //! needs no shard.
 
 use barnabas_base::ErrorCode;

@@ -3,7 +3,7 @@
 //! Clients do not compute this, but an Apache broker in the same cluster does, and data directories hold what Apache
 //! brokers wrote: the arithmetic must be Java's to the bit.
 
-use barnabas_base::PartitionIndex;
+use crate::PartitionIndex;
 
 /// Java's `String.hashCode`: over UTF-16 units, wrapping.
 pub fn java_hash(text: &str) -> i32 {

@@ -12,6 +12,7 @@
 //! | `log.rs`, `log/` | one partition: append, read, roll, truncate, retain, recover |
 //! | `segment.rs`, `offset_index.rs`, `time_index.rs`, `transaction_index.rs` | one segment's files |
 //! | `producer_snapshot.rs`, `epoch_file.rs`, `partition_metadata.rs` | the small files beside segments |
+//! | `room.rs` | how full a directory's file system is, and who may still write |
 //! | `log_dir.rs`, `dir_name.rs`, `offset_checkpoint.rs`, `meta_properties.rs`, `clean_shutdown.rs` | a log directory as a whole |
 //!
 //! Produce path 5 of 5. Before: core/partition/src/partition.rs, by way of shell/broker/src/partition_worker.rs.
@@ -35,6 +36,7 @@ mod offset_checkpoint;
 mod offset_index;
 mod partition_metadata;
 mod producer_snapshot;
+mod room;
 mod segment;
 mod small_file;
 mod time_index;
@@ -55,4 +57,5 @@ pub use log_dir::{LogDir, remove_dir};
 pub use memory_disk::{Faults, MemoryDisk};
 pub use meta_properties::MetaProperties;
 pub use producer_snapshot::ProducerEntry;
+pub use room::{Level, Watermarks, Writer};
 pub use transaction_index::AbortedTransaction;

@@ -7,10 +7,11 @@
 //! Always true: a directory that has failed is offline until the process ends.
 
 use crate::committer::Committer;
-use barnabas_base::{DirectoryId, MonotonicMs, Offset, TopicId, TopicPartition, Uuid};
+use crate::full::Room;
+use barnabas_base::{DirectoryId, Offset, TopicId, TopicPartition, Uuid};
 use barnabas_storage::{DirKind, Disk, LogDir, OpenFrom, PartitionDir, StorageError};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// One entry of `log.dirs` (or `metadata.log.dir`).
@@ -20,14 +21,14 @@ pub struct Directory {
     pub id: DirectoryId,
     pub disk: Arc<dyn Disk>,
     pub committer: Committer,
+    /// Who may still write here.
+    pub room: Room,
     /// Whether partitions may lie here; the metadata log's own directory may not be an entry of `log.dirs`.
     pub holds_partitions: bool,
     log_dir: Mutex<LogDir>,
     online: AtomicBool,
     /// Partitions placed here since the start: what placement is balanced by.
     placed: AtomicUsize,
-    /// Until then the disk counts as full, in milliseconds of the process's clock.
-    full_until_ms: AtomicU64,
 }
 
 impl Directory {
@@ -40,11 +41,11 @@ impl Directory {
             id,
             disk: log_dir.disk().clone(),
             committer: Committer::new(),
+            room: Room::new(log_dir.disk().clone(), log_dir.path().clone()),
             holds_partitions,
             log_dir: Mutex::new(log_dir),
             online: AtomicBool::new(true),
             placed: AtomicUsize::new(0),
-            full_until_ms: AtomicU64::new(0),
         }
     }
 
@@ -59,15 +60,6 @@ impl Directory {
             self.lock().fail();
         }
         was_online
-    }
-
-    /// A write found the disk full: not to be tried again before `until`.
-    pub fn full_until(&self, until: MonotonicMs) {
-        self.full_until_ms.store(until.0, Ordering::Relaxed);
-    }
-
-    pub fn is_full(&self, now: MonotonicMs) -> bool {
-        now.0 < self.full_until_ms.load(Ordering::Relaxed)
     }
 
     pub fn lock(&self) -> MutexGuard<'_, LogDir> {

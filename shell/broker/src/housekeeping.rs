@@ -10,7 +10,7 @@ use crate::mailbox::{Checkpointed, Command};
 use crate::node::Node;
 use crate::quorum_worker;
 use barnabas_base::{Offset, TimestampMs};
-use barnabas_storage::DelayedDelete;
+use barnabas_storage::{DelayedDelete, StorageError};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -25,6 +25,9 @@ const CHECKPOINT_PAUSE_FACTOR: u32 = 100;
 const CHECKPOINT_PAUSE_MIN: Duration = Duration::from_secs(1);
 /// Kafka's `log.flush.offset.checkpoint.interval.ms`.
 const CHECKPOINT_PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// While a directory is short of room, retention looks this often: what it finds may be what producers wait for.
+const RETAIN_WHILE_SHORT: Duration = Duration::from_secs(2);
 
 /// Files and directories that are out of use and go later.
 #[derive(Debug, Default)]
@@ -55,12 +58,13 @@ impl Deletions {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(deletion);
     }
 
-    fn take_due(&self, now: TimestampMs) -> Vec<Deletion> {
+    /// What is due; in a directory that is short of room, everything: whoever still reads a file keeps it by its handle.
+    fn take_due(&self, now: TimestampMs, is_short: impl Fn(usize) -> bool) -> Vec<Deletion> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting
             .extract_if(.., |deletion| match deletion {
-                Deletion::Files { delete, .. } => delete.due <= now,
-                Deletion::Directory { due, .. } => *due <= now,
+                Deletion::Files { directory, delete } => delete.due <= now || is_short(*directory),
+                Deletion::Directory { directory, due, .. } => *due <= now || is_short(*directory),
             })
             .collect()
     }
@@ -94,15 +98,22 @@ fn run(node: &Node) {
     }
     sweep::put_strays_aside(node);
     let mut checkpoint_at = Instant::now() + CHECKPOINT_PAUSE_MIN;
-    let mut retain_at = Instant::now() + retention_interval(node);
+    let mut retained = Instant::now();
+    let mut retain_at = retained + retention_interval(node);
     while node.deletions.sleep() {
+        let mut is_short = false;
+        for directory in node.directories.iter().filter(|directory| directory.is_online()) {
+            directory.room.look_if_due(node.clock.monotonic());
+            is_short |= directory.room.is_short();
+        }
         delete_due(node);
         let now = Instant::now();
-        let retain = now >= retain_at;
+        let retain = now >= retain_at || (is_short && now >= retained + RETAIN_WHILE_SHORT);
         if now < checkpoint_at && !retain {
             continue;
         }
         if retain {
+            retained = now;
             retain_at = now + retention_interval(node);
             sweep::retain_unopened(node);
         }
@@ -156,7 +167,7 @@ pub fn write_checkpoints(node: &Node, checkpoints: Vec<Checkpointed>) {
         let written = node.directories[directory].lock().write_checkpoints();
         if let Err(error) = written {
             match error {
-                barnabas_storage::StorageError::Full(_) => node.full.report(&error),
+                StorageError::Full(_) => node.directories[directory].room.hit(&error, node.clock.monotonic()),
                 error => node.directory_failed(directory, &error),
             }
         }
@@ -176,7 +187,8 @@ pub fn note_metadata_log(node: &Node) -> Option<usize> {
 }
 
 fn delete_due(node: &Node) {
-    for deletion in node.deletions.take_due(node.clock.wall()) {
+    let is_short = |directory: usize| node.directories[directory].room.is_short();
+    for deletion in node.deletions.take_due(node.clock.wall(), is_short) {
         let (directory, done) = match deletion {
             Deletion::Files { directory, delete } => {
                 let disk = &node.directories[directory].disk;

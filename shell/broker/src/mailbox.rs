@@ -95,8 +95,10 @@ pub enum Declined {
     Refused(Refusal),
     /// The topic is not known (any more).
     Unknown,
-    /// Storage failed, or the disk is full.
+    /// Storage failed.
     Storage,
+    /// The log directory has no room: it may have some soon.
+    Full,
 }
 
 impl Declined {
@@ -104,7 +106,7 @@ impl Declined {
         match self {
             Self::Refused(refusal) => refusal.code(),
             Self::Unknown => ErrorCode::UnknownTopicOrPartition,
-            Self::Storage => ErrorCode::KafkaStorageError,
+            Self::Storage | Self::Full => ErrorCode::KafkaStorageError,
         }
     }
 }

@@ -10,6 +10,7 @@ mod dispatch;
 mod explain;
 mod fetch_wait;
 mod format;
+mod full;
 mod housekeeping;
 mod mailbox;
 mod meter;

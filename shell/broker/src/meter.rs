@@ -38,6 +38,8 @@ pub struct Meter {
     pub bytes_out: Counter,
     pub batches_appended: Counter,
     pub batches_refused: Counter,
+    /// Of these, those that a directory had no room for.
+    pub batches_refused_full: Counter,
     pub append_rounds: Counter,
     pub syncs: Counter,
     pub files_synced: Counter,
@@ -48,7 +50,7 @@ pub struct Meter {
 
 impl Meter {
     /// Names and values, for the log line at the end of the process.
-    pub fn snapshot(&self) -> [(&'static str, u64); 16] {
+    pub fn snapshot(&self) -> [(&'static str, u64); 17] {
         [
             ("connections_accepted", self.connections_accepted.get()),
             ("connections_refused", self.connections_refused.get()),
@@ -60,6 +62,7 @@ impl Meter {
             ("bytes_out", self.bytes_out.get()),
             ("batches_appended", self.batches_appended.get()),
             ("batches_refused", self.batches_refused.get()),
+            ("batches_refused_full", self.batches_refused_full.get()),
             ("append_rounds", self.append_rounds.get()),
             ("syncs", self.syncs.get()),
             ("files_synced", self.files_synced.get()),

@@ -13,14 +13,14 @@ use crate::producer_ids::ProducerIds;
 use crate::quorum_worker::ControllerHandle;
 use crate::shutdown::Shutdown;
 use arc_swap::ArcSwap;
-use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, MonotonicMs, Text};
+use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, Text};
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_net::Budget;
 use barnabas_storage::StorageError;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// One node. See the file's header.
 #[derive(Debug)]
@@ -48,7 +48,6 @@ pub struct Node {
     pub decode_bytes_max: usize,
     pub open_files_max: usize,
     pub producer_expiration: DurationMs,
-    pub full: FullReports,
     broker_epoch: AtomicI64,
 }
 
@@ -69,7 +68,6 @@ pub struct NodeParts {
     pub memory_bytes: u64,
     pub shutdown: Shutdown,
     pub deletions: Deletions,
-    pub full: FullReports,
 }
 
 impl Node {
@@ -99,7 +97,6 @@ impl Node {
             decode_bytes_max: barnabas_wire::MEMORY_BYTES_MAX,
             open_files_max: parts.open_files_max,
             producer_expiration: DurationMs(config.long("producer.id.expiration.ms")),
-            full: parts.full,
             broker_epoch: AtomicI64::new(BrokerEpoch::NONE.get()),
             config: ArcSwap::from_pointee(config),
         }
@@ -130,34 +127,6 @@ impl Node {
         let any_left = self.directories.iter().any(|dir| dir.holds_partitions && dir.is_online());
         if !any_left || self.controller.lies_in(failed.id) {
             self.shutdown.failed("no log directory is left, or the metadata log's own has failed");
-        }
-    }
-}
-
-/// Says that a disk is full, at most once a minute: producers that retry would fill the log with it.
-#[derive(Debug)]
-pub struct FullReports {
-    clock: Clock,
-    next_ms: AtomicU64,
-}
-
-impl FullReports {
-    const EVERY_MS: u64 = 60_000;
-
-    pub fn new(clock: Clock) -> Self {
-        Self { clock, next_ms: AtomicU64::new(0) }
-    }
-
-    pub fn report(&self, error: &StorageError) {
-        let MonotonicMs(now) = self.clock.monotonic();
-        let due = self.next_ms.load(Ordering::Relaxed);
-        if now >= due
-            && self
-                .next_ms
-                .compare_exchange(due, now + Self::EVERY_MS, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
-        {
-            tracing::error!(%error, "producers are refused (said at most once a minute)");
         }
     }
 }

@@ -22,6 +22,7 @@ mod rounds;
 mod upkeep;
 
 use crate::committer::SyncRequest;
+use crate::full;
 use crate::mailbox::{AppendCommand, AppendItem, AppendOutcome, Command, Declined, PartitionKey};
 use crate::node::Node;
 use crate::replica::{Effects, Opening, Replica, batch_info};
@@ -145,10 +146,24 @@ impl PartitionWorker {
     pub(crate) fn place(&mut self, item: AppendItem, append: Append) -> Result<(), Declined> {
         self.open(item.partition)?;
         let replica = self.replicas.get(&item.partition).ok_or(Declined::Unknown)?;
-        let now = self.node.clock.monotonic();
-        if self.node.directories[replica.directory].is_full(now) {
-            return Err(Declined::Storage);
+        let directory = replica.directory;
+        let (now, writer) = (self.node.clock.monotonic(), full::writer(item.origin));
+        let bytes = item.batch.size_bytes();
+        if !self.node.directories[directory].room.admit(bytes, writer, now) {
+            self.node.meter.batches_refused_full.one();
+            return Err(Declined::Full);
         }
+        // Whatever does not come as far as the round's write gives its room back.
+        let placed = self.place_admitted(item, append);
+        if !matches!(placed, Ok(true)) {
+            self.node.directories[directory].room.settle(bytes as u64);
+        }
+        placed.map(|_| ())
+    }
+
+    /// Returns whether there is something to write: a retry of what is there already is none.
+    fn place_admitted(&mut self, item: AppendItem, append: Append) -> Result<bool, Declined> {
+        let replica = self.replicas.get(&item.partition).ok_or(Declined::Unknown)?;
         if replica.rolls_with(&item.batch, self.node.clock.wall()) {
             self.close_segment(item.partition);
         }
@@ -157,6 +172,7 @@ impl PartitionWorker {
         let mut batch = item.batch;
         let info = batch_info(batch.header(), || batch.to_bytes());
         let placed = replica.partition.append(&info, &append, effects)?;
+        let is_new = matches!(placed, Placed::Write { .. });
         if let Placed::Write { base, leader_epoch } = placed {
             batch.number(base, leader_epoch);
             if replica.round.is_empty() {
@@ -174,7 +190,7 @@ impl PartitionWorker {
             self.awaited.push(item.partition);
         }
         self.apply_effects(item.partition);
-        Ok(())
+        Ok(is_new)
     }
 
     /// Opens a partition that this broker leads, unless it is open already.

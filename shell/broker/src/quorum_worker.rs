@@ -216,6 +216,22 @@ impl ControllerHandle {
         }
     }
 
+    /// Gives the reserve's room to the end of the node, where a directory is short: checkpoints, snapshots and the marks of a
+    /// clean stop need a few bytes. The next start takes it again.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn give_reserve_away(&self, node: &Node) -> Result<(), StorageError> {
+        for directory in node.directories.iter().filter(|directory| directory.room.is_short()) {
+            if self.lies_in(directory.id) {
+                directory
+                    .disk
+                    .remove_file(&MetadataFiles::dir_in(&directory.path).join(files::RESERVE_NAME))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Ends the thread after what it has taken; answered when its files are closed.
     pub fn stop(&self) -> oneshot::Receiver<()> {
         let (done, stopped) = oneshot::channel();

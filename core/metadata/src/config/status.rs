@@ -105,6 +105,7 @@ const BROKER: &[(&str, Status)] = &[
     ("log.cleanup.policy", Applied),
     ("log.dir", Applied),
     ("log.dir.failure.timeout.ms", ONE_PROCESS),
+    ("log.dir.min.free.bytes", Applied),
     ("log.dirs", Applied),
     ("log.flush.*", Ignored("what is acknowledged is already synced; the rest is synced with it")),
     ("log.flush.offset.checkpoint.interval.ms", CHECKPOINTS),

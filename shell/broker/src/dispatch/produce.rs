@@ -1,7 +1,7 @@
 //! Produce: judge each partition's records here, on the connection's worker, then send them to their owners.
 
 use super::{Answer, Call, Started};
-use crate::mailbox::{AppendItem, AppendOutcome, PartitionKey};
+use crate::mailbox::{AppendItem, AppendOutcome, Declined, PartitionKey};
 use crate::owners;
 use crate::topic_settings;
 use barnabas_api::k00_produce::{self, Acks as Wanted, Outcome, Part, Pending, Reply, Work};
@@ -9,7 +9,7 @@ use barnabas_api::{Plan, Slot};
 use barnabas_base::{Offset, TimestampMs};
 use barnabas_partition::{Acks, Origin};
 use barnabas_wire::messages::ProduceRequest;
-use barnabas_wire::records::{TimestampType, validate_produce};
+use barnabas_wire::records::{Refusal, TimestampType, validate_produce};
 
 /// Starts a Produce request: when this is done, its batches are on their way to their owners.
 pub async fn produce(call: Call, request: ProduceRequest) -> Started {
@@ -118,6 +118,13 @@ impl Judge<'_> {
     }
 }
 
+/// What clients that show messages (Produce from version 8 on) print while they retry.
+fn no_room() -> Outcome {
+    let message = "the log directory is short of room; it is taken again when there is more".to_owned();
+    let refusal = Refusal { code: Declined::Full.code(), message, record_errors: Vec::new() };
+    Outcome::Refused { refusal, log_start: Offset::NONE }
+}
+
 fn set_outcomes(
     call: &Call,
     pending: &mut Pending,
@@ -133,6 +140,7 @@ fn set_outcomes(
                 let append_time = append_time.map(|time| acked.duplicate_timestamp.unwrap_or(time));
                 Outcome::Appended { base: acked.base, append_time, log_start: acked.log_start }
             }
+            Err(Declined::Full) => no_room(),
             Err(declined) => Outcome::refused(declined.code()),
         };
         pending.set(slot, outcome, &context);

@@ -105,7 +105,7 @@ impl PartitionWorker {
     /// Lets go of a partition and puts its directory aside for removal.
     fn close_deleted(&mut self, key: PartitionKey, name: TopicPartition) {
         self.failed.remove(&key);
-        let Self { replicas, effects, tickets, files, .. } = self;
+        let Self { replicas, effects, tickets, files, node, .. } = self;
         if let Some(mut replica) = replicas.remove(&key) {
             replica.partition.fail(effects);
             for ticket in replica.round_tickets.drain(..) {
@@ -113,6 +113,7 @@ impl PartitionWorker {
             }
             replica.waiters.wake_all();
             let directory = replica.directory;
+            node.directories[directory].room.settle(std::mem::take(&mut replica.round_bytes) as u64);
             replica.log.abandon(&mut files[directory]);
             self.apply_effects(key);
         }
@@ -138,10 +139,11 @@ impl PartitionWorker {
             .map(|replica| replica.key)
             .collect();
         for key in keys {
-            let Self { replicas, effects, tickets, .. } = self;
+            let Self { replicas, effects, tickets, node, .. } = self;
             let Some(replica) = replicas.get_mut(&key) else { continue };
             replica.log.fail();
             replica.round.clear();
+            node.directories[directory].room.settle(std::mem::take(&mut replica.round_bytes) as u64);
             for ticket in replica.round_tickets.drain(..) {
                 tickets.answer(ticket, Err(Declined::Storage));
             }

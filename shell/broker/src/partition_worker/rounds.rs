@@ -4,12 +4,8 @@
 use super::PartitionWorker;
 use crate::committer::Synced;
 use crate::mailbox::{Declined, PartitionKey};
-use barnabas_base::DurationMs;
 use barnabas_partition::Effect;
 use barnabas_storage::StorageError;
-
-/// How long a full directory refuses everything at once before it is tried again.
-const FULL_PAUSE: DurationMs = DurationMs(1000);
 
 impl PartitionWorker {
     /// Writes what this round's commands appended and hands in what must be synced.
@@ -33,9 +29,12 @@ impl PartitionWorker {
             return;
         };
         let batches = std::mem::take(&mut replica.round);
-        replica.round_bytes = 0;
-        let files = &mut files[replica.directory];
-        match replica.log.append(files, &batches, now) {
+        let directory = replica.directory;
+        let bytes = std::mem::take(&mut replica.round_bytes) as u64;
+        let files = &mut files[directory];
+        let written = replica.log.append(files, &batches, now);
+        node.directories[directory].room.settle(bytes);
+        match written {
             Ok(appended) => {
                 node.meter.batches_appended.add(batches.len() as u64);
                 replica.note_written(&appended, batches.len());
@@ -100,9 +99,11 @@ impl PartitionWorker {
                 | StorageError::TooLargeForSegment { .. }
         );
         if as_it_was {
-            let directory = &node.directories[replica.directory];
-            directory.full_until(node.clock.monotonic().plus(FULL_PAUSE));
-            node.full.report(error);
+            if matches!(error, StorageError::Full(_)) {
+                node.directories[replica.directory].room.hit(error, node.clock.monotonic());
+            } else {
+                tracing::error!(partition = %replica.log.place().topic_partition, %error, "batches were not written");
+            }
             // The state machine has given out offsets that are not in the log. It is dropped with everybody who waits in
             // it (their retries find what was written), and made anew from the log when it is next asked for.
             replica.partition.fail(effects);

@@ -60,7 +60,10 @@ impl PartitionWorker {
         let Some(replica) = self.replicas.get(&key) else { return };
         let (directory, name) = (replica.directory, replica.log.place().topic_partition.clone());
         match error {
-            StorageError::Full(_) => self.node.full.report(error),
+            // Nothing is lost by it: what was to be written down is found again from the log.
+            StorageError::Full(_) => {
+                self.node.directories[directory].room.hit(error, self.node.clock.monotonic());
+            }
             StorageError::Disk(_) | StorageError::Failed(_) => {
                 self.node.directory_failed(directory, error);
                 self.directory_failed(directory);
@@ -82,6 +85,13 @@ impl PartitionWorker {
             let files = &mut self.files[replica.directory];
             match close_one(&mut replica, files).and_then(|()| checkpoint(&mut replica, &mut self.files)) {
                 Ok(checkpointed) => checkpoints.push(checkpointed),
+                Err(error @ StorageError::Full(_)) => {
+                    let name = &replica.log.place().topic_partition;
+                    tracing::warn!(partition = %name, %error, "log was not closed cleanly; the next start recovers it");
+                    // Nothing has failed, but nobody may vouch for the directory either.
+                    self.node.directories[replica.directory].fail();
+                    self.failed.insert(key);
+                }
                 Err(error) => {
                     let name = &replica.log.place().topic_partition;
                     tracing::error!(partition = %name, %error, "log was not closed cleanly");

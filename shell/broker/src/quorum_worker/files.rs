@@ -18,7 +18,7 @@ use std::sync::Arc;
 const PIECE_BYTES: usize = 1 << 20;
 const FILES_OPEN_MAX: usize = 16;
 /// Room that is kept for deletions and settings while the disk is full. Not a file of Kafka's, which leaves it alone.
-const RESERVE_NAME: &str = "disk-full.reserve";
+pub(super) const RESERVE_NAME: &str = "disk-full.reserve";
 const RESERVE_BYTES: usize = 4 << 20;
 
 /// The directory of the metadata log, open. See the file's header.

@@ -6,10 +6,11 @@ use crate::committer::CommitterParts;
 use crate::connection::{MOVE_PATIENCE, NewConnection};
 use crate::directories::{Directories, Directory, random_uuid};
 use crate::format::{Beginning, format, voter};
+use crate::full;
 use crate::housekeeping::{self, Deletions};
 use crate::mailbox::{Command, Mailbox};
 use crate::meter::Meter;
-use crate::node::{FullReports, Node, NodeParts};
+use crate::node::{Node, NodeParts};
 use crate::node_config::{Listener, NodeConfig};
 use crate::quorum_worker::{self, ControllerHandle, MetadataFiles};
 use crate::shutdown::Shutdown;
@@ -49,6 +50,7 @@ pub fn start(
             })
             .collect(),
     );
+    full::configure(&directories, &broker_config);
     let (quorum, files) = open_quorum(config, &broker_config, &cluster_id, &directories, &listeners, clock)?;
     let (controller, requests) = ControllerHandle::new(quorum.directory(), quorum.kraft_version());
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
@@ -67,7 +69,6 @@ pub fn start(
         memory_bytes: memory_bytes(),
         shutdown: Shutdown::default(),
         deletions: Deletions::default(),
-        full: FullReports::new(clock),
     }));
     let worker_threads = receivers.into_iter().enumerate().map(|(id, receiver)| {
         let node = node.clone();

@@ -21,6 +21,9 @@ impl Stopping {
         let Self { node, workers, committers, quorum, housekeeping } = self;
         node.deletions.stop();
         join(housekeeping);
+        if let Err(error) = node.controller.give_reserve_away(&node) {
+            tracing::warn!(%error, "the reserve stays");
+        }
         // Workers close their connections first, so that nothing is appended after its log is closed.
         let checkpoints = ask_workers(&node, Command::Close);
         write_checkpoints(&node, checkpoints);

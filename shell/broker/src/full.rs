@@ -1,0 +1,201 @@
+//! How much may still be written in each log directory: asked of the file system now and then, counted in between.
+//!
+//! core/storage's `room.rs` says which level the figures mean. Here they are gathered so that a batch costs two additions:
+//! the file system is asked once a second, ten times a second while somebody is refused, and at once when what was let in
+//! since the last answer has used up what that answer allowed. Two directories on one file system see the same figures.
+//!
+//! What the file system cannot say shows when a write meets it (a quota, no more inodes, somebody else's files between two
+//! looks): [`Room::hit`] shuts the directory for everybody, and a second later the next writer tries.
+//!
+//! Always true: bytes that were let in count as used until [`Room::settle`], whether they lie in memory, in the journal or
+//! in a write that is under way.
+
+use crate::directories::Directories;
+use barnabas_base::MonotonicMs;
+use barnabas_metadata::config::BrokerConfig;
+use barnabas_partition::Origin;
+use barnabas_storage::{Disk, Level, StorageError, Watermarks, Writer};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+
+/// Between two questions to the file system.
+const LOOK_MS: u64 = 1_000;
+/// The same while somebody is refused.
+const LOOK_WHILE_SHORT_MS: u64 = 100;
+/// How long a directory is shut after a write found it full.
+const SHUT_MS: u64 = 1_000;
+/// A directory says at most so often that it is short of room.
+const SAY_MS: u64 = 60_000;
+
+/// One log directory's room. Shared by all workers.
+#[derive(Debug)]
+pub struct Room {
+    disk: Arc<dyn Disk>,
+    path: Arc<Path>,
+    /// `log.dir.min.free.bytes`; negative: our own choice.
+    wanted: AtomicI64,
+    level: AtomicU8,
+    /// Bytes that may be let in before the file system is asked again.
+    left: AtomicI64,
+    /// Let in, and not in the file system's own count yet.
+    uncounted: AtomicI64,
+    next_look_ms: AtomicU64,
+    shut_until_ms: AtomicU64,
+    say_from_ms: AtomicU64,
+    /// The operator was told that it is short.
+    was_said: AtomicU8,
+}
+
+impl Room {
+    pub fn new(disk: Arc<dyn Disk>, path: Arc<Path>) -> Self {
+        Self {
+            disk,
+            path,
+            wanted: AtomicI64::new(-1),
+            level: AtomicU8::new(Level::Open as u8),
+            left: AtomicI64::new(0),
+            uncounted: AtomicI64::new(0),
+            next_look_ms: AtomicU64::new(0),
+            shut_until_ms: AtomicU64::new(0),
+            say_from_ms: AtomicU64::new(0),
+            was_said: AtomicU8::new(0),
+        }
+    }
+
+    /// Whether `writer` may write `bytes` now. They count as used from then on.
+    pub fn admit(&self, bytes: usize, writer: Writer, now: MonotonicMs) -> bool {
+        let bytes = signed(bytes as u64);
+        let is_due = now.0 >= self.next_look_ms.load(Ordering::Relaxed);
+        if is_due || (self.left.load(Ordering::Relaxed) < bytes && self.level() == Level::Open) {
+            self.look(now, bytes);
+        }
+        let level = self.level();
+        let fits = level > Level::Open || self.left.load(Ordering::Relaxed) >= bytes;
+        if !fits || !level.admits(writer) {
+            return false;
+        }
+        self.left.fetch_sub(bytes, Ordering::Relaxed);
+        self.uncounted.fetch_add(bytes, Ordering::Relaxed);
+        true
+    }
+
+    /// Bytes that were let in are in files now, or will never be written.
+    pub fn settle(&self, bytes: u64) {
+        self.uncounted.fetch_sub(signed(bytes), Ordering::Relaxed);
+    }
+
+    /// A write found the disk full, whatever the figures say.
+    pub fn hit(&self, error: &StorageError, now: MonotonicMs) {
+        self.shut_until_ms.store(now.0 + SHUT_MS, Ordering::Relaxed);
+        self.next_look_ms.store(now.0 + SHUT_MS, Ordering::Relaxed);
+        self.become_level(Level::Full, now, || error.to_string());
+    }
+
+    /// Whether anybody is refused: what takes room and is out of use goes at once then.
+    pub fn is_short(&self) -> bool {
+        self.level() > Level::Open
+    }
+
+    /// Asks the file system, if nobody has for a while.
+    pub fn look_if_due(&self, now: MonotonicMs) {
+        if now.0 >= self.next_look_ms.load(Ordering::Relaxed) {
+            self.look(now, 0);
+        }
+    }
+
+    fn look(&self, now: MonotonicMs, wanted_now: i64) {
+        // Before the file system is asked: what settles in between counts twice, which only refuses a little early.
+        let uncounted = self.uncounted.load(Ordering::Relaxed).max(0) as u64;
+        let space = match self.disk.space(&self.path) {
+            Ok(space) => space,
+            Err(error) => {
+                // Whoever writes meets the same trouble and says what becomes of the directory.
+                tracing::debug!(%error, "free room is not known");
+                self.left.store(i64::MAX, Ordering::Relaxed);
+                self.next_look_ms.store(now.0 + LOOK_MS, Ordering::Relaxed);
+                return;
+            }
+        };
+        let wanted = u64::try_from(self.wanted.load(Ordering::Relaxed)).ok();
+        let marks = Watermarks::of(space.total, wanted);
+        let allowance = signed(marks.allowance(space, uncounted));
+        let mut level = marks.level(space, uncounted, self.level());
+        if now.0 < self.shut_until_ms.load(Ordering::Relaxed) {
+            level = Level::Full;
+        } else if level == Level::Open
+            && allowance < wanted_now
+            && wanted_now <= signed(marks.resume_at - marks.refuse_below)
+        {
+            // An ordinary batch does not fit any more. A huge one alone is no reason to refuse the others.
+            level = Level::Low;
+        }
+        self.left.store(allowance, Ordering::Relaxed);
+        let pause = if level == Level::Open { LOOK_MS } else { LOOK_WHILE_SHORT_MS };
+        self.next_look_ms.store(now.0 + pause, Ordering::Relaxed);
+        self.become_level(level, now, || {
+            let mib = |bytes: u64| bytes >> 20;
+            format!(
+                "{} of {} MiB are free, {} MiB must stay so (log.dir.min.free.bytes)",
+                mib(space.free),
+                mib(space.total),
+                mib(marks.refuse_below)
+            )
+        });
+    }
+
+    fn become_level(&self, level: Level, now: MonotonicMs, why: impl FnOnce() -> String) {
+        let before = level_of(self.level.swap(level as u8, Ordering::Relaxed));
+        if (before > Level::Open) == (level > Level::Open) {
+            return;
+        }
+        let path = self.path.display();
+        if level > Level::Open {
+            let due = self.say_from_ms.load(Ordering::Relaxed);
+            if now.0 >= due {
+                self.say_from_ms.store(now.0 + SAY_MS, Ordering::Relaxed);
+                self.was_said.store(1, Ordering::Relaxed);
+                tracing::error!(
+                    "{path} is short of room, and producers are refused until there is more: {}",
+                    why()
+                );
+            }
+        } else if self.was_said.swap(0, Ordering::Relaxed) == 1 {
+            tracing::info!("{path} has room again: producers are let in");
+        }
+    }
+
+    fn level(&self) -> Level {
+        level_of(self.level.load(Ordering::Relaxed))
+    }
+}
+
+/// Takes the operator's `log.dir.min.free.bytes` over.
+pub fn configure(directories: &Directories, config: &BrokerConfig) {
+    for directory in directories.iter() {
+        directory.room.wanted.store(config.long("log.dir.min.free.bytes"), Ordering::Relaxed);
+    }
+}
+
+/// In whose name a batch is appended.
+pub fn writer(origin: Origin) -> Writer {
+    match origin {
+        Origin::Client => Writer::Producer,
+        Origin::Coordinator => Writer::Coordinator,
+    }
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+fn level_of(number: u8) -> Level {
+    match number {
+        0 => Level::Open,
+        1 => Level::Low,
+        _ => Level::Full,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! Room on a disk whose size changes under it.
+
+use super::{LOOK_MS, LOOK_WHILE_SHORT_MS, Room, SHUT_MS};
+use barnabas_base::MonotonicMs;
+use barnabas_storage::{MemoryDisk, StorageError, Writer};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+const MIB: usize = 1 << 20;
+
+fn room(disk: &MemoryDisk, capacity_mib: u64, wanted_mib: i64) -> Room {
+    disk.set_capacity(capacity_mib << 20);
+    let path: Arc<Path> = PathBuf::from("/data").into();
+    let room = Room::new(Arc::new(disk.clone()), path);
+    room.wanted.store(wanted_mib << 20, Ordering::Relaxed);
+    room
+}
+
+fn producer(room: &Room, mib: usize, at: u64) -> bool {
+    room.admit(mib * MIB, Writer::Producer, MonotonicMs(at))
+}
+
+#[test]
+fn what_was_let_in_counts_before_the_file_system_knows_of_it() {
+    let disk = MemoryDisk::new();
+    let room = room(&disk, 1000, 100);
+    let taken = (0..1000).take_while(|_| producer(&room, 1, 0)).count();
+    assert_eq!(taken, 900, "the file system has not seen a byte of it");
+    assert!(room.is_short());
+    assert!(room.admit(MIB, Writer::Coordinator, MonotonicMs(0)), "consumers go on");
+    room.settle(901 << 20);
+    assert!(!producer(&room, 1, 0), "not asked again at once");
+    assert!(producer(&room, 1, LOOK_WHILE_SHORT_MS), "nothing was written after all: there is room");
+}
+
+#[test]
+fn producers_come_back_when_there_is_clearly_more() {
+    let disk = MemoryDisk::new();
+    let room = room(&disk, 2000, 100);
+    assert!(producer(&room, 1, 0));
+    room.settle(MIB as u64);
+    disk.set_capacity(790 << 20);
+    assert!(producer(&room, 1, 10), "the disk shrank, which nobody has noticed yet");
+    room.settle(MIB as u64);
+    disk.set_capacity(80 << 20);
+    assert!(producer(&room, 1, LOOK_MS), "an eighth of 80 MiB is 10");
+    disk.set_capacity(8 << 20);
+    assert!(!producer(&room, 8, 2 * LOOK_MS + 1));
+    disk.set_capacity(800 << 20);
+    assert!(producer(&room, 8, 3 * LOOK_MS));
+}
+
+#[test]
+fn a_huge_batch_alone_is_no_reason_to_refuse_the_others() {
+    let disk = MemoryDisk::new();
+    let room = room(&disk, 1000, 100);
+    assert!(!producer(&room, 901, 0));
+    assert!(!room.is_short());
+    assert!(producer(&room, 1, 0));
+}
+
+#[test]
+fn a_write_that_finds_the_disk_full_shuts_it_for_a_while_whatever_the_figures_say() {
+    let disk = MemoryDisk::new();
+    let room = room(&disk, 1000, 100);
+    assert!(producer(&room, 1, 0));
+    room.hit(&StorageError::Full(PathBuf::from("/data/t-0")), MonotonicMs(5));
+    assert!(room.is_short());
+    assert!(!room.admit(1, Writer::Coordinator, MonotonicMs(6)));
+    assert!(!producer(&room, 1, SHUT_MS));
+    assert!(producer(&room, 1, SHUT_MS + 5));
+    assert!(!room.is_short());
+}

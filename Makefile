@@ -32,4 +32,7 @@ bench-node: ## size, start and cost of one node beside Apache Kafka
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/bench/node/run
 
-.PHONY: help run test compat kill-story fuzz golden bench-node
+density: ## a million partitions on one node, and nearly two: size, times, files
+	@lab/density/run
+
+.PHONY: help run test compat kill-story fuzz golden bench-node density

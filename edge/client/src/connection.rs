@@ -11,6 +11,8 @@ use tokio::net::TcpStream;
 
 /// The largest answer that is taken: a fetch may bring the broker's `fetch.max.bytes` and one oversized batch.
 const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// What an answer may take in memory once it is read: a million topics come in less than a tenth of their size here.
+const ANSWER_MEMORY_MAX: usize = 4 * 1024 * 1024 * 1024;
 
 /// A connection whose versions are known.
 #[derive(Debug)]
@@ -182,7 +184,7 @@ impl Connection {
 
     fn read_answer<R: Request>(&self, frame: Bytes, version: i16) -> Result<R::Response, ClientError> {
         let garbled = |source| ClientError::Garbled { address: self.address.clone(), source };
-        let mut reader = Reader::new(frame);
+        let mut reader = Reader::with_memory_max(frame, ANSWER_MEMORY_MAX);
         let header =
             ResponseHeader::read(&mut reader, R::KEY.response_header_version(version)).map_err(garbled)?;
         if header.correlation_id != self.correlation_id {

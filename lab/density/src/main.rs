@@ -1,0 +1,90 @@
+//! How many partitions does one node carry, and what does each of them cost?
+//!
+//! Runs the release binary as it comes, at the limits that Linux has out of the box (20,000 descriptors, 65,530 maps), on
+//! this machine's disk; our own client asks, Apache's tools where they are named. Held fixed: one node, one copy of each
+//! partition, synced acknowledgements. Left out on purpose: throughput with many partitions (lab/bench) and other systems;
+//! what is said of Kafka was measured on another day and stands in the names of the rows. The bounds are those of the rows.
+//!
+//! `--quick` is a tenth of it, as an ordinary test. The last lines are the table, one line to quote, and the counts.
+
+mod asks;
+mod node;
+mod pulse;
+mod stories;
+mod table;
+
+use node::Failure;
+use std::path::PathBuf;
+use std::time::Duration;
+use stories::crowd::{Bars, Shape};
+use stories::{Run, apache, crowd, one_topic, written};
+
+fn main() -> Result<(), Failure> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let value = |name: &str| {
+        let at = words.iter().position(|word| word == name)?;
+        words.get(at + 1).cloned()
+    };
+    let binary = value("--binary").unwrap_or_else(|| "target/release/barnabas".to_owned());
+    let only = value("--only");
+    let quick = words.iter().any(|word| word == "--quick");
+    let root = value("--dir").map_or_else(std::env::temp_dir, PathBuf::from);
+    let root = root.join(format!("barnabas-density-{}", std::process::id()));
+    let mut run = Run { binary: std::fs::canonicalize(binary)?, root, table: table::Table::default(), quick };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let told = runtime.block_on(tell_all(&mut run, only.as_deref()));
+    std::fs::remove_dir_all(&run.root).or_else(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Ok(()),
+        _ => Err(error),
+    })?;
+    run.table.print();
+    told?;
+    let (met, missed) = run.table.counts();
+    println!("\ndensity: {}", run.table.line());
+    if missed > 0 {
+        println!("missed: {}", run.table.missed().join("; "));
+    }
+    println!("{met} passed, {missed} failed, 0 skipped");
+    if missed > 0 {
+        std::process::exit(1);
+    }
+    Ok(())
+}
+
+async fn tell_all(run: &mut Run, only: Option<&str>) -> Result<(), Failure> {
+    let wanted = |name: &str| only.is_none_or(|only| only == name);
+    let second = Duration::from_secs;
+    let stall = Duration::from_millis(500);
+    let million = Bars { create: second(60), rss_mb: 1000, restart: second(5), stall };
+    let tenth = Bars { create: second(12), rss_mb: 400, restart: second(2), stall };
+    let twice = Bars { create: second(114), rss_mb: 1900, restart: second(10), stall };
+    if wanted("written") {
+        written::tell(run).await?;
+    }
+    if wanted("one-topic") {
+        one_topic::tell(run).await?;
+    }
+    let shape = |topics, partitions, topics_at_once| Shape { topics, partitions, topics_at_once };
+    let crowds: &[(&str, Shape, Bars)] = if run.quick {
+        &[
+            ("crowd-topics", shape(100_000, 1, 1000), tenth),
+            ("crowd-partitions", shape(100, 1000, 100), tenth),
+        ]
+    } else {
+        &[
+            ("crowd-topics", shape(1_000_000, 1, 1000), million),
+            ("crowd-mixed", shape(1000, 1000, 100), million),
+            ("crowd-partitions", shape(10, 100_000, 1), million),
+            ("crowd-twice", shape(19, 100_000, 1), twice),
+        ]
+    };
+    for &(name, shape, bars) in crowds {
+        if wanted(name) {
+            crowd::tell(run, shape, bars).await?;
+        }
+    }
+    if wanted("apache") {
+        apache::tell(run).await?;
+    }
+    Ok(())
+}

@@ -20,6 +20,9 @@ kill-story: ## a million lines of a real log through ten kills
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/kill/run
 
+power-cut: ## 200 power cuts under load on ext4 and on XFS each
+	@lab/faults/cut/run
+
 fuzz: ## ten minutes of hostile bytes (SECONDS_EACH=… to change)
 	@lab/fuzz/run
 
@@ -35,4 +38,4 @@ bench-node: ## size, start and cost of one node beside Apache Kafka
 density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
-.PHONY: help run test compat kill-story fuzz golden bench-node density
+.PHONY: help run test compat kill-story power-cut fuzz golden bench-node density

@@ -23,6 +23,10 @@ kill-story: ## a million lines of a real log through ten kills
 power-cut: ## 200 power cuts under load on ext4 and on XFS each
 	@lab/faults/cut/run
 
+kill-loop: ## 500 kills -9 of one node under a fleet of producers
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/faults/kill/run
+
 fuzz: ## ten minutes of hostile bytes (SECONDS_EACH=… to change)
 	@lab/fuzz/run
 
@@ -39,3 +43,4 @@ density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
 .PHONY: help run test compat kill-story power-cut fuzz golden bench-node density
+.PHONY: kill-loop

@@ -102,9 +102,20 @@ impl Context<'_> {
     /// The topic, if this node leads the partition.
     ///
     /// # Errors
-    /// UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER.
+    /// UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR.
     pub fn led_partition(&self, topic: &str, partition: PartitionIndex) -> Result<Arc<Topic>, ErrorCode> {
         let (topic, state) = self.known_partition(topic, partition)?;
-        if state.leader == self.node { Ok(topic) } else { Err(ErrorCode::NotLeaderOrFollower) }
+        if state.leader == self.node { Ok(topic) } else { Err(self.not_leader(state)) }
+    }
+
+    /// Why this node does not lead the partition: somebody else does, or the directory that it lies in here has failed.
+    ///
+    /// # Source
+    /// Kafka `ReplicaManager.getPartitionOrError`: a partition that is `HostedPartition.Offline` is no matter of leadership.
+    pub fn not_leader(&self, partition: &Partition) -> ErrorCode {
+        let directory = partition.directory(self.node);
+        let broker = self.image.cluster.broker(self.node);
+        let is_offline = broker.zip(directory).is_some_and(|(broker, at)| !broker.has_online_directory(at));
+        if is_offline { ErrorCode::KafkaStorageError } else { ErrorCode::NotLeaderOrFollower }
     }
 }

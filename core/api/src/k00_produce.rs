@@ -253,7 +253,7 @@ impl Pending {
             } else if is_internal_topic(&known.name) && !is_admin {
                 self.refuse(slot, ErrorCode::InvalidTopicException);
             } else if state.leader != ctx.node {
-                self.set(slot, Outcome::refused(ErrorCode::NotLeaderOrFollower), ctx);
+                self.set(slot, Outcome::refused(ctx.not_leader(state)), ctx);
             } else {
                 let records = data.records.unwrap_or_default();
                 parts.push(Part { slot, topic: Arc::clone(known), partition, records });

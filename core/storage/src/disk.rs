@@ -107,6 +107,8 @@ pub struct FileStat {
 pub struct DiskSpace {
     pub total: u64,
     pub free: u64,
+    /// Which file system it is: directories with the same number share its room.
+    pub device: u64,
 }
 
 /// A call on the machine that failed: what was tried, on what, and how it failed.

@@ -14,6 +14,7 @@
 //! | `producer_snapshot.rs`, `epoch_file.rs`, `partition_metadata.rs` | the small files beside segments |
 //! | `room.rs` | how full a directory's file system is, and who may still write |
 //! | `log_dir.rs`, `dir_name.rs`, `offset_checkpoint.rs`, `meta_properties.rs`, `clean_shutdown.rs` | a log directory as a whole |
+//! | `placement.rs` | which directory a new partition goes to |
 //!
 //! Produce path 5 of 5. Before: core/partition/src/partition.rs, by way of shell/broker/src/partition_worker.rs.
 
@@ -35,6 +36,7 @@ mod meta_properties;
 mod offset_checkpoint;
 mod offset_index;
 mod partition_metadata;
+pub mod placement;
 mod producer_snapshot;
 mod room;
 mod segment;

@@ -30,7 +30,8 @@ const LOCK: &str = ".lock";
 pub struct LogDir {
     disk: Arc<dyn Disk>,
     path: Arc<Path>,
-    _lock: Box<dyn DiskLock>,
+    /// `None`: the directory could not be used from the start.
+    _lock: Option<Box<dyn DiskLock>>,
     meta: Option<MetaProperties>,
     clean: bool,
     clean_broker_epoch: Option<BrokerEpoch>,
@@ -146,10 +147,32 @@ impl LogDir {
             opened: Set::default(),
             path: Arc::from(path),
             disk,
-            _lock: lock,
+            _lock: Some(lock),
             meta,
             damaged,
         })
+    }
+
+    /// A directory that cannot be used ([`LogDir::open`] failed, or what is in it is not to be trusted): offline for good. Its
+    /// identity is read where that is still possible, so that it is known whose partitions lie in it.
+    pub fn dead(disk: Arc<dyn Disk>, path: &Path) -> Self {
+        let checkpoint =
+            |name| OffsetCheckpoint { name, offsets: Map::default(), changed: false, is_damaged: false };
+        Self {
+            recovery_points: checkpoint(offset_checkpoint::RECOVERY_POINT),
+            log_starts: checkpoint(offset_checkpoint::LOG_START),
+            high_watermarks: checkpoint(offset_checkpoint::HIGH_WATERMARK),
+            cleaner_points: checkpoint(offset_checkpoint::CLEANER),
+            clean: false,
+            clean_broker_epoch: None,
+            online: false,
+            opened: Set::default(),
+            path: Arc::from(path),
+            meta: read_meta(&*disk, path).unwrap_or_default(),
+            disk,
+            _lock: None,
+            damaged: Vec::new(),
+        }
     }
 
     pub fn path(&self) -> &Arc<Path> {

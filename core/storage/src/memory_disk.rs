@@ -438,7 +438,7 @@ impl Disk for MemoryDisk {
 
     fn space(&self, _dir: &Path) -> Result<DiskSpace, DiskError> {
         let state = self.state();
-        Ok(DiskSpace { total: state.capacity, free: state.capacity.saturating_sub(state.used()) })
+        Ok(DiskSpace { total: state.capacity, free: state.capacity.saturating_sub(state.used()), device: 0 })
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn DiskLock>, DiskError> {

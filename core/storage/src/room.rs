@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     fn free(mib: u64) -> DiskSpace {
-        DiskSpace { total: 100 * 1024 * MIB, free: mib * MIB }
+        DiskSpace { total: 100 * 1024 * MIB, free: mib * MIB, device: 0 }
     }
 
     #[test]

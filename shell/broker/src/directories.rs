@@ -1,23 +1,39 @@
-//! The node's log directories: which are online, which partition lies where, what their checkpoints say.
+//! The node's log directories: which are online, which are cordoned, what their checkpoints say.
 //!
 //! A directory's files are written by workers (logs), by its committer (syncs) and by housekeeping (checkpoints); this file
 //! holds what they share. The lock around a [`LogDir`] is taken when a partition is opened, deleted or checkpointed, never
 //! for an append or a read.
 //!
-//! Always true: a directory that has failed is offline until the process ends.
+//! | file | answers |
+//! |---|---|
+//! | `directories/locate.rs` | where does this partition lie, or where may it begin |
+//! | `directories/figures.rs` | how full and how busy is each directory |
+//! | `directories/reports.rs` | what the controller is told of them |
+//!
+//! Always true:
+//! 1. a directory that has failed is offline until the process ends
+//! 2. one that could not be used at the start is offline from the start: nothing in it is touched
+
+pub mod figures;
+pub mod locate;
+pub mod reports;
 
 use crate::committer::Committer;
 use crate::full::Room;
+use crate::mailbox::PartitionKey;
 use barnabas_base::{DirectoryId, Offset, TopicId, TopicPartition, Uuid};
 use barnabas_storage::{DirKind, Disk, LogDir, OpenFrom, PartitionDir, StorageError};
+use figures::Figures;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 /// One entry of `log.dirs` (or `metadata.log.dir`).
 #[derive(Debug)]
 pub struct Directory {
     pub path: Arc<Path>,
+    /// A reserved id where the directory could not be read.
     pub id: DirectoryId,
     pub disk: Arc<dyn Disk>,
     pub committer: Committer,
@@ -25,10 +41,14 @@ pub struct Directory {
     pub room: Room,
     /// Whether partitions may lie here; the metadata log's own directory may not be an entry of `log.dirs`.
     pub holds_partitions: bool,
+    /// It could not be used when the node started.
+    pub dead_from_start: bool,
     log_dir: Mutex<LogDir>,
     online: AtomicBool,
-    /// Partitions placed here since the start: what placement is balanced by.
-    placed: AtomicUsize,
+    failed_at: OnceLock<Instant>,
+    /// Takes no new partitions (KIP-1066).
+    cordoned: AtomicBool,
+    written_bytes: AtomicU64,
 }
 
 impl Directory {
@@ -36,6 +56,7 @@ impl Directory {
         for error in log_dir.damaged() {
             tracing::warn!(%error, "a checkpoint is damaged");
         }
+        let online = log_dir.is_online();
         Self {
             path: log_dir.path().clone(),
             id,
@@ -43,9 +64,12 @@ impl Directory {
             committer: Committer::new(),
             room: Room::new(log_dir.disk().clone(), log_dir.path().clone()),
             holds_partitions,
+            dead_from_start: !online,
             log_dir: Mutex::new(log_dir),
-            online: AtomicBool::new(true),
-            placed: AtomicUsize::new(0),
+            online: AtomicBool::new(online),
+            failed_at: if online { OnceLock::new() } else { OnceLock::from(Instant::now()) },
+            cordoned: AtomicBool::new(false),
+            written_bytes: AtomicU64::new(0),
         }
     }
 
@@ -53,17 +77,52 @@ impl Directory {
         self.online.load(Ordering::Acquire)
     }
 
+    /// Whether partitions are served from here.
+    pub fn is_usable(&self) -> bool {
+        self.holds_partitions && self.is_online()
+    }
+
+    /// Whether its identity could be read.
+    pub fn is_known(&self) -> bool {
+        !locate::is_reserved(self.id)
+    }
+
+    pub fn is_cordoned(&self) -> bool {
+        self.cordoned.load(Ordering::Acquire)
+    }
+
     /// Takes the directory out of service. Returns whether it was in service.
     pub fn fail(&self) -> bool {
         let was_online = self.online.swap(false, Ordering::AcqRel);
         if was_online {
+            self.failed_at.get_or_init(Instant::now);
             self.lock().fail();
         }
         was_online
     }
 
+    /// For how long it has been offline.
+    pub fn failed_for(&self) -> Option<Duration> {
+        self.failed_at.get().map(Instant::elapsed)
+    }
+
+    /// Bytes that were written into a partition here: what placement calls load.
+    pub fn wrote(&self, bytes: u64) {
+        self.written_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn written_bytes(&self) -> u64 {
+        self.written_bytes.load(Ordering::Relaxed)
+    }
+
     pub fn lock(&self) -> MutexGuard<'_, LogDir> {
         self.log_dir.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether an entry of `cordoned.log.dirs` or of an AlterReplicaLogDirs request means this directory.
+    pub fn is_called(&self, name: &str) -> bool {
+        let name = Path::new(name);
+        *self.path == *name || std::path::absolute(&self.path).is_ok_and(|path| path == name)
     }
 }
 
@@ -71,6 +130,9 @@ impl Directory {
 #[derive(Debug)]
 pub struct Directories {
     list: Vec<Directory>,
+    pub figures: Figures,
+    /// It was said that partitions may lie in a directory that is offline.
+    said_unassigned: AtomicBool,
 }
 
 impl std::ops::Deref for Directories {
@@ -83,72 +145,12 @@ impl std::ops::Deref for Directories {
 
 impl Directories {
     pub fn new(list: Vec<Directory>) -> Self {
-        Self { list }
+        let figures = Figures::new(&list);
+        Self { list, figures, said_unassigned: AtomicBool::new(false) }
     }
 
-    /// The directory that holds the partition, if one does. A directory of the same name that belongs to another topic id
-    /// (deleted and made again while this node was down) is put aside.
-    ///
-    /// # Errors
-    /// The file system cannot be asked. [`StorageError::Twice`]: two directories hold the partition (Kafka's
-    /// `LogManager.loadLogs` stops the start there).
-    pub fn find(&self, name: &TopicPartition, topic: TopicId) -> Result<Option<usize>, StorageError> {
-        let mut holding = None;
-        for (index, directory) in self.list.iter().enumerate() {
-            if !directory.is_online() || !directory.holds_partitions {
-                continue;
-            }
-            let path = directory.path.join(name.to_string());
-            if directory.disk.stat(&path)?.is_none() {
-                continue;
-            }
-            let partition = current_dir(name);
-            let mut log_dir = directory.lock();
-            match log_dir.topic_id(&partition)? {
-                Some(found) if found != topic => {
-                    let stray = log_dir.rename_to_stray(name, random_uuid())?;
-                    tracing::warn!(
-                        "{} belongs to topic id {found}, which is not {topic}: put aside as {}",
-                        path.display(),
-                        stray.unwrap_or_default().display()
-                    );
-                    continue;
-                }
-                _ => {}
-            }
-            if let Some(first) = holding.replace(index) {
-                let first = self.list[first].path.join(name.to_string());
-                return Err(StorageError::Twice { first, second: path });
-            }
-        }
-        Ok(holding)
-    }
-
-    /// Where a partition that lies nowhere once lay: a directory whose checkpoints say that it held records there, up to which
-    /// offset. Such a partition has lost its files; it must not begin anew.
-    pub fn vanished(&self, name: &TopicPartition) -> Option<(usize, Offset)> {
-        let mut online = self.list.iter().enumerate().filter(|(_, directory)| directory.is_online());
-        online.find_map(|(index, directory)| {
-            let log_dir = directory.lock();
-            let high_watermark = log_dir.high_watermark(name).unwrap_or(Offset::ZERO);
-            let reached = log_dir.recovery_point(name).max(high_watermark);
-            (reached > Offset::ZERO).then_some((index, reached))
-        })
-    }
-
-    /// A directory for a new partition: the one the metadata log names, else the one with the fewest.
-    pub fn choose(&self, hint: Option<DirectoryId>) -> Option<usize> {
-        let online = || {
-            self.list
-                .iter()
-                .enumerate()
-                .filter(|(_, directory)| directory.is_online() && directory.holds_partitions)
-        };
-        let named = online().find(|(_, directory)| Some(directory.id) == hint);
-        let (index, directory) = named
-            .or_else(|| online().min_by_key(|(_, directory)| directory.placed.load(Ordering::Relaxed)))?;
-        directory.placed.fetch_add(1, Ordering::Relaxed);
-        Some(index)
+    pub fn by_id(&self, id: DirectoryId) -> Option<usize> {
+        self.list.iter().position(|directory| directory.id == id && directory.is_known())
     }
 
     /// Whether partitions can lie in more than one place.
@@ -156,10 +158,61 @@ impl Directories {
         self.list.iter().filter(|directory| directory.holds_partitions).count() > 1
     }
 
-    /// Whether the metadata log says that a partition lies in a directory of this node that has failed: it is not new, though
-    /// no other directory holds it.
-    pub fn is_in_failed(&self, assigned: Option<DirectoryId>) -> bool {
-        self.list.iter().any(|directory| Some(directory.id) == assigned && !directory.is_online())
+    /// Whether this is the id of a directory of this node that is offline.
+    pub fn is_offline_here(&self, id: Option<DirectoryId>) -> bool {
+        id.and_then(|id| self.by_id(id)).is_some_and(|at| !self.list[at].is_online())
+    }
+
+    /// A directory for a new partition, remembered until the metadata log knows it. Cordoned ones are taken only where there is no
+    /// other: the controller makes no partition then, so that this one is older than the cordon.
+    pub fn place(&self, key: PartitionKey) -> Option<usize> {
+        let open = |at: usize| self.list[at].is_usable() && !self.list[at].is_cordoned();
+        let any = |at: usize| self.list[at].is_usable();
+        self.figures.place(key, open).or_else(|| self.figures.place(key, any))
+    }
+
+    /// `cordoned.log.dirs`: `*` means all.
+    fn cordon(&self, entries: Vec<&str>) {
+        for directory in &self.list {
+            let named = entries.iter().any(|entry| *entry == "*" || directory.is_called(entry));
+            let is_cordoned = named && directory.holds_partitions;
+            if directory.cordoned.swap(is_cordoned, Ordering::AcqRel) != is_cordoned {
+                let path = directory.path.display();
+                let what =
+                    if is_cordoned { "cordoned: it takes no new partitions" } else { "no longer cordoned" };
+                tracing::info!("log directory {path} is {what}");
+            }
+        }
+    }
+
+    /// The ids of those that are cordoned, sorted.
+    fn cordoned(&self) -> Vec<DirectoryId> {
+        let cordoned = self.list.iter().filter(|directory| directory.is_cordoned() && directory.is_known());
+        let mut ids: Vec<DirectoryId> = cordoned.map(|directory| directory.id).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    fn say_unassigned(&self, name: &TopicPartition) {
+        if !self.said_unassigned.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                partition = %name,
+                "the metadata log does not say where this partition lies, and a log directory is offline: it may lie there, and is \
+                 not begun anew (said once, for all such partitions)"
+            );
+        }
+    }
+
+    /// Puts a partition's second copy aside: another directory has all that it has.
+    fn put_copy_aside(&self, directory: usize, name: &TopicPartition) -> Result<(), StorageError> {
+        let stray = self.list[directory].lock().rename_to_stray(name, random_uuid())?;
+        tracing::warn!(
+            partition = %name,
+            "{} is a second copy of the partition, and the metadata log names another directory: put aside as {}",
+            self.list[directory].path.join(name.to_string()).display(),
+            stray.unwrap_or_default().display()
+        );
+        Ok(())
     }
 
     /// What the checkpoints of a directory say of a partition that lies in it.
@@ -168,27 +221,36 @@ impl Directories {
         (Some(log_dir.open_from(name)), log_dir.high_watermark(name))
     }
 
-    /// Renames the directory of a deleted partition, wherever it lies. Returns what is to be removed later.
+    /// Renames the directories of a deleted partition, wherever they lie. Returns what is to be removed later. What lies in a
+    /// directory that is offline goes when it comes back (housekeeping/sweep.rs).
     ///
     /// # Errors
-    /// The file system refuses.
+    /// The file system refuses; what comes after that stays as it is, and goes at the next start.
     pub fn put_aside(
         &self,
         name: &TopicPartition,
         topic: TopicId,
-    ) -> Result<Option<(usize, PathBuf)>, StorageError> {
-        let Some(index) = self.find(name, topic)? else {
-            // Its files are gone: a new topic of that name must not be held to what its checkpoints say.
-            while let Some((directory, ..)) = self.vanished(name) {
-                let mut log_dir = self.list[directory].lock();
+    ) -> Result<Vec<(usize, PathBuf)>, StorageError> {
+        let mut aside = Vec::new();
+        for (index, directory) in self.list.iter().enumerate().filter(|(_, each)| each.is_usable()) {
+            let mut log_dir = directory.lock();
+            let is_there = directory.disk.stat(&directory.path.join(name.to_string()))?.is_some();
+            let of_other =
+                is_there && log_dir.topic_id(&current_dir(name))?.is_some_and(|found| found != topic);
+            if of_other {
+                continue;
+            }
+            if is_there {
+                aside.extend(log_dir.rename_to_delete(name, random_uuid())?.map(|path| (index, path)));
+            } else if log_dir.recovery_point(name).max(log_dir.high_watermark(name).unwrap_or(Offset::ZERO))
+                > Offset::ZERO
+            {
+                // Its files are gone: a new topic of that name must not be held to what its checkpoints say.
                 log_dir.forget(name);
                 log_dir.write_checkpoints()?;
             }
-            return Ok(None);
-        };
-        let mut log_dir = self.list[index].lock();
-        let aside = log_dir.rename_to_delete(name, random_uuid())?;
-        Ok(aside.map(|aside| (index, aside)))
+        }
+        Ok(aside)
     }
 }
 

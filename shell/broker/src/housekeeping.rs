@@ -6,6 +6,7 @@
 
 mod sweep;
 
+use crate::directories::reports;
 use crate::mailbox::{Checkpointed, Command};
 use crate::node::Node;
 use crate::quorum_worker;
@@ -107,6 +108,7 @@ fn run(node: &Node) {
             is_short |= directory.room.is_short();
         }
         delete_due(node);
+        reports::watch(node);
         let now = Instant::now();
         let retain = now >= retain_at || (is_short && now >= retained + RETAIN_WHILE_SHORT);
         if now < checkpoint_at && !retain {

@@ -4,7 +4,7 @@
 //! the directories go offline. Whoever takes the image sees one moment of the cluster.
 
 use crate::clock::Clock;
-use crate::directories::Directories;
+use crate::directories::{Directories, reports};
 use crate::housekeeping::Deletions;
 use crate::mailbox::{Mailbox, PartitionKey};
 use crate::meter::Meter;
@@ -123,7 +123,7 @@ impl Node {
         }
         let path = failed.path.display();
         tracing::error!(%error, "log directory {path} is offline until the next start");
-        self.controller.report_failed_directory(self);
+        reports::heartbeat(self);
         let any_left = self.directories.iter().any(|dir| dir.holds_partitions && dir.is_online());
         if !any_left || self.controller.lies_in(failed.id) {
             self.shutdown.failed("no log directory is left, or the metadata log's own has failed");

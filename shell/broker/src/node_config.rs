@@ -9,6 +9,7 @@ pub use listeners::{Listener, Listeners};
 
 use crate::settings::{ConfigError, Settings};
 use barnabas_base::{BrokerId, Text};
+use barnabas_metadata::config::check_cordoned_log_dirs;
 use std::path::{Path, PathBuf};
 
 /// Where a node without a configuration file keeps its data.
@@ -54,6 +55,7 @@ impl NodeConfig {
         let node_id = node_id(&settings)?;
         let listeners = listeners::read(&settings, is_broker, is_controller)?;
         let log_dirs = log_dirs(&settings)?;
+        check_cordoned(&settings)?;
         let metadata_log_dir =
             settings.get("metadata.log.dir").map_or_else(|| log_dirs[0].clone(), PathBuf::from);
         let has_static_voters = voters(&settings, node_id)?;
@@ -148,6 +150,15 @@ fn log_dirs(settings: &Settings) -> Result<Vec<PathBuf>, ConfigError> {
         return Err(ConfigError::value(key, "names no directory", format!("{key}=/var/lib/barnabas")));
     }
     Ok(directories)
+}
+
+fn check_cordoned(settings: &Settings) -> Result<(), ConfigError> {
+    const KEY: &str = "cordoned.log.dirs";
+    let Some(value) = settings.get(KEY) else { return Ok(()) };
+    let dirs = settings.get("log.dirs").or_else(|| settings.get("log.dir")).unwrap_or_default();
+    let dirs: Vec<&str> = dirs.split(',').map(str::trim).collect();
+    let example = format!("{KEY}={}", dirs.first().copied().unwrap_or("*"));
+    check_cordoned_log_dirs(value, &dirs).map_err(|problem| ConfigError::value(KEY, problem, example))
 }
 
 /// Judges the quorum's keys; returns whether the voters stand in the file.

@@ -22,6 +22,8 @@ mod rounds;
 mod upkeep;
 
 use crate::committer::SyncRequest;
+use crate::directories::locate::{Nowhere, Place, locate};
+use crate::directories::reports;
 use crate::full;
 use crate::mailbox::{AppendCommand, AppendItem, AppendOutcome, Command, Declined, PartitionKey};
 use crate::node::Node;
@@ -212,12 +214,13 @@ impl PartitionWorker {
         }
         let name = TopicPartition { topic: topic.name.clone(), partition: key.partition };
         let hint = state.directory(self.node.broker_id);
-        if self.node.directories.is_in_failed(hint) {
-            return Err(Declined::Storage);
-        }
-        let opening = self.opening(key, name.clone(), hint).inspect_err(|_| {
-            self.failed.insert(key);
+        let place = locate(&self.node, key, &name, hint).map_err(|why| {
+            if why == Nowhere::Broken {
+                self.failed.insert(key);
+            }
+            Declined::Storage
         })?;
+        let opening = self.opening(key, name.clone(), place);
         let directory = opening.directory;
         let now = self.node.clock.wall();
         let (mut replica, opened) = match Replica::open(opening, &mut self.files[directory], now) {
@@ -236,7 +239,7 @@ impl PartitionWorker {
         self.node.meter.partitions_opened.one();
         let assigned = self.node.directories[directory].id;
         if hint != Some(assigned) && self.node.directories.are_several() {
-            self.node.controller.assign_directory(&self.node, key, assigned);
+            reports::assign(&self.node, &[(key, directory)]);
         }
         let min_in_sync = topic_settings::min_in_sync(&self.node, &image, &name.topic);
         changes::take_role(&mut replica, state, self.node.broker_id, min_in_sync, &mut self.effects);
@@ -245,37 +248,12 @@ impl PartitionWorker {
         Ok(())
     }
 
-    /// Finds the directory of a partition, or chooses one, and what is known of the log there.
-    fn opening(
-        &self,
-        key: PartitionKey,
-        name: TopicPartition,
-        hint: Option<barnabas_base::DirectoryId>,
-    ) -> Result<Opening, Declined> {
-        let found = self.node.directories.find(&name, key.topic);
-        let found = found.map_err(|error| {
-            tracing::error!(partition = %name, %error, "partition cannot be opened and stays offline");
-            Declined::Storage
-        })?;
-        if found.is_none()
-            && let Some((directory, reached)) = self.node.directories.vanished(&name)
-        {
-            let path = self.node.directories[directory].path.join(name.to_string());
-            tracing::error!(
-                partition = %name,
-                "{} is gone, but its directory's checkpoints say that it reached offset {reached}: the partition stays offline. Put \
-                 the files back and start again, or delete the topic",
-                path.display()
-            );
-            return Err(Declined::Storage);
-        }
-        let directory = match found {
-            Some(directory) => directory,
-            None => self.node.directories.choose(hint).ok_or(Declined::Storage)?,
-        };
-        let (from, high_watermark) = match found {
-            Some(_) => self.node.directories.known(directory, &name),
-            None => (None, None),
+    /// What is known of the log at its place.
+    fn opening(&self, key: PartitionKey, name: TopicPartition, place: Place) -> Opening {
+        let directory = place.directory();
+        let (from, high_watermark) = match place {
+            Place::Found(_) => self.node.directories.known(directory, &name),
+            Place::New(_) => (None, None),
         };
         let config = topic_settings::log_config(&self.node, &self.node.image.load(), &name.topic);
         let place = LogPlace {
@@ -283,7 +261,7 @@ impl PartitionWorker {
             topic_partition: name,
             topic_id: key.topic,
         };
-        Ok(Opening { key, directory, place, config, from, high_watermark })
+        Opening { key, directory, place, config, from, high_watermark }
     }
 
     /// A place for one batch of a coordinator of this worker.

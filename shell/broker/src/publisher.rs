@@ -5,6 +5,7 @@
 //!
 //! Metadata path 4 of 4. Before: quorum_worker.rs, core/metadata's delta. After: partition_worker/changes.rs.
 
+use crate::directories::reports;
 use crate::mailbox::Command;
 use crate::node::Node;
 use barnabas_metadata::config::{DynamicConfigs, Properties};
@@ -21,10 +22,16 @@ pub struct ImageChange {
 
 /// Publishes `image`. Blocks while a worker's mailbox is full; never called by a worker.
 pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {
-    let before = node.image.swap(image.clone());
     if changes.configs.iter().any(|resource| resource.kind == ResourceType::Broker) || changes.everything {
         let dynamic = dynamic_configs(node, &image);
         node.config.store(Arc::new(node.config.load().with_dynamic(dynamic)));
+    }
+    // New partitions have their places before anybody can ask for them.
+    let placed = reports::before_publishing(node, &node.image.load_full(), &image, &changes);
+    let before = node.image.swap(image.clone());
+    reports::assign(node, &placed);
+    if reports::is_out_of_step(node) {
+        reports::heartbeat(node);
     }
     let concerns_workers = changes.everything || !changes.topics.is_empty() || !changes.configs.is_empty();
     if !concerns_workers {

@@ -18,7 +18,6 @@ mod tests;
 
 pub use files::{MetadataFiles, make_dir, partition, write_file};
 
-use crate::mailbox::PartitionKey;
 use crate::node::Node;
 use crate::publisher;
 use barnabas_base::{DirectoryId, MonotonicMs, Offset};
@@ -26,8 +25,7 @@ use barnabas_quorum::batches::EncodedBatch;
 use barnabas_quorum::controller::Asked;
 use barnabas_quorum::{Effect, Node as Quorum, Now, QuorumError, SnapshotTask};
 use barnabas_storage::StorageError;
-use barnabas_wire::messages::assign_replicas_to_dirs_request as assign;
-use barnabas_wire::messages::{AssignReplicasToDirsRequest, BrokerHeartbeatRequest, CreateTopicsRequest};
+use barnabas_wire::messages::CreateTopicsRequest;
 use barnabas_wire::{RequestBody, ResponseBody};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI16, AtomicI64, Ordering};
@@ -173,47 +171,13 @@ impl ControllerHandle {
         }
     }
 
-    /// Tells the controller which directory a partition was given, so that a failure of it is not taken for a partition
-    /// that was never written to (KIP-858).
-    pub fn assign_directory(&self, node: &Node, partition: PartitionKey, directory: DirectoryId) {
-        let index =
-            assign::PartitionData { partition_index: partition.partition.get(), ..Default::default() };
-        let topic =
-            assign::TopicData { topic_id: partition.topic, partitions: vec![index], ..Default::default() };
-        let data = assign::DirectoryData { id: directory, topics: vec![topic], ..Default::default() };
-        let request = AssignReplicasToDirsRequest {
-            broker_id: node.broker_id.get(),
-            broker_epoch: node.broker_epoch().get(),
-            directories: vec![data],
-            ..AssignReplicasToDirsRequest::default()
-        };
-        let body = Box::new(RequestBody::from(request));
-        if self.send(Message::Request { body, asked: Asked::default(), reply: None }).is_err() {
-            // Said again when the partition is opened after the next start.
-            tracing::warn!("the controller does not know of a partition's directory: it is busy");
-        }
-    }
-
-    /// Tells the controller which directories have failed, so that it moves what can be moved (KIP-858).
-    pub fn report_failed_directory(&self, node: &Node) {
-        let offline_log_dirs: Vec<DirectoryId> =
-            node.directories.iter().filter(|dir| !dir.is_online()).map(|dir| dir.id).collect();
-        let heartbeat = BrokerHeartbeatRequest {
-            broker_id: node.broker_id.get(),
-            broker_epoch: node.broker_epoch().get(),
-            current_metadata_offset: node.image.load().provenance.end.get() - 1,
-            want_fence: false,
-            want_shut_down: false,
-            offline_log_dirs,
-            ..BrokerHeartbeatRequest::default()
-        };
-        let body = Box::new(RequestBody::from(heartbeat));
-        if self
-            .send(Message::Request { body, asked: Asked { version: 2, ..Asked::default() }, reply: None })
-            .is_err()
-        {
-            tracing::error!("the controller does not know of the failed log directory: it is busy");
-        }
+    /// Says something in the broker's own name; nobody waits for the answer.
+    ///
+    /// # Errors
+    /// [`NotTaken::Busy`]: to be said again.
+    pub fn tell(&self, body: impl Into<RequestBody>, version: i16) -> Result<(), NotTaken> {
+        let asked = Asked { version, ..Asked::default() };
+        self.send(Message::Request { body: Box::new(body.into()), asked, reply: None })
     }
 
     /// Gives the reserve's room to the end of the node, where a directory is short: checkpoints, snapshots and the marks of a

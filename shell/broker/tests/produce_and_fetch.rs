@@ -377,7 +377,7 @@ fn records_that_were_deleted_stay_deleted_after_a_kill() {
 }
 
 #[test]
-fn a_partition_in_two_log_directories_is_refused() {
+fn of_two_copies_of_a_partition_the_one_that_the_metadata_log_names_is_served() {
     let other = harness::TempDir::new();
     let mut node = TestNode::start();
     let mut client = node.client();
@@ -394,8 +394,11 @@ fn a_partition_in_two_log_directories_is_refused() {
     assert!(copy.expect("cp").success());
     node.launch();
     let mut client = node.client();
-    let refused = produced(client.call(produce("twice", 0, -1, batch(&["c"])), 9));
-    assert_eq!(refused.responses[0].partition_responses[0].error_code, 56);
+    assert_eq!(base_offset(client.call(produce("twice", 0, -1, batch(&["c"])), 9)), 2);
     assert!(node.stop_expecting_trouble().success());
-    assert!(node.log().contains("hold the same partition"), "{}", node.log());
+    assert!(node.log().contains("is a second copy of the partition"), "{}", node.log());
+    assert!(node.data().join("twice-0").exists() && !second.join("twice-0").exists());
+    let names = std::fs::read_dir(&second).expect("listed").flatten().map(|entry| entry.file_name());
+    let aside = names.filter(|name| name.to_string_lossy().starts_with("twice-0.")).count();
+    assert_eq!(aside, 1, "nothing was deleted");
 }

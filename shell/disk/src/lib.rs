@@ -129,7 +129,8 @@ impl Disk for LinuxDisk {
 
     fn space(&self, dir: &Path) -> Result<DiskSpace, DiskError> {
         let stat = fs::statvfs(dir).map_err(failed("look at", dir))?;
-        Ok(DiskSpace { total: stat.f_blocks * stat.f_frsize, free: stat.f_bavail * stat.f_frsize })
+        let device = fs::stat(dir).map_err(failed("look at", dir))?.st_dev;
+        Ok(DiskSpace { total: stat.f_blocks * stat.f_frsize, free: stat.f_bavail * stat.f_frsize, device })
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn DiskLock>, DiskError> {

@@ -139,6 +139,37 @@ pub(super) fn parse_list(value: &str) -> impl Iterator<Item = &str> {
     value.split(',').map(str::trim).filter(move |_| !value.is_empty())
 }
 
+/// Whether `cordoned.log.dirs` may have this value, given the entries of `log.dirs`: `*` alone, or some of them. A relative entry of
+/// `log.dirs` may be named by its absolute path, which is what DescribeLogDirs shows (KAFKA-20901); which one that is, the broker
+/// knows.
+///
+/// # Source
+/// KIP-1066; Kafka `DynamicLogConfig.validateCordonedLogDirs`.
+pub fn check_cordoned_log_dirs(value: &str, log_dirs: &[&str]) -> Result<(), String> {
+    let is_one = |entry: &str| {
+        log_dirs.iter().any(|dir| {
+            let tail = dir.trim_start_matches("./");
+            let relative = !dir.starts_with('/');
+            *dir == entry
+                || relative
+                    && entry
+                        .strip_suffix(tail)
+                        .is_some_and(|root| root.starts_with('/') && root.ends_with('/'))
+        })
+    };
+    let entries: Vec<&str> = parse_list(value).collect();
+    if entries == ["*"] {
+        return Ok(());
+    }
+    match entries.iter().find(|entry| !is_one(entry)) {
+        None => Ok(()),
+        Some(entry) => {
+            let expected = format!("* alone, or entries of log.dirs ({})", log_dirs.join(","));
+            Err(format!("Invalid value {entry} for configuration cordoned.log.dirs: expected {expected}"))
+        }
+    }
+}
+
 /// Kafka `ThrottledReplicaListValidator`.
 fn is_throttled_replicas(value: &str) -> bool {
     let is_pair = |entry: &str| {

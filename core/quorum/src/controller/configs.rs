@@ -282,7 +282,7 @@ fn check_resource(
             }
             Ok(())
         }
-        ResourceType::Broker => check_broker(case.image, name, changes),
+        ResourceType::Broker => check_broker(case, name, changes),
         ResourceType::Group | ResourceType::ClientMetrics => {
             if name.is_empty() {
                 let kind = if target.kind == ResourceType::Group { "group" } else { "client metrics" };
@@ -300,7 +300,8 @@ fn check_resource(
     }
 }
 
-fn check_broker(image: &Image, broker: &str, changes: &KeyChanges) -> Result<(), Refusal> {
+fn check_broker(case: &Case<'_>, broker: &str, changes: &KeyChanges) -> Result<(), Refusal> {
+    let image = case.image;
     let invalid = |message: String| Err(Refusal::new(ErrorCode::InvalidRequest, message));
     if !broker.is_empty() {
         let Ok(id) = broker.parse::<i32>() else {
@@ -330,8 +331,23 @@ fn check_broker(image: &Image, broker: &str, changes: &KeyChanges) -> Result<(),
         if let Err(error) = config::check(known, value) {
             return invalid(error.to_string());
         }
+        if base == "cordoned.log.dirs" {
+            check_cordoned(case.config, value).or_else(invalid)?;
+        }
     }
     Ok(())
+}
+
+/// Every entry is a log directory of the broker, or the only one is `*`.
+///
+/// # Source
+/// Kafka `DynamicLogConfig.validateCordonedLogDirs`.
+fn check_cordoned(config: &BrokerConfig, value: &str) -> Result<(), String> {
+    let dirs = match config.list("log.dirs") {
+        dirs if dirs.is_empty() => config.list("log.dir"),
+        dirs => dirs,
+    };
+    config::check_cordoned_log_dirs(value, &dirs)
 }
 
 /// Whether a topic may have these values, all that it will have.

@@ -44,7 +44,13 @@ impl<'a> Electorate<'a> {
         Self { image, removed: None, added: None }
     }
 
-    fn may_lead(&self, partition: &Partition, broker: BrokerId) -> bool {
+    /// `moved`: a replica's directory once the change at hand is made.
+    fn may_lead(
+        &self,
+        partition: &Partition,
+        broker: BrokerId,
+        moved: Option<(BrokerId, DirectoryId)>,
+    ) -> bool {
         if self.removed == Some(broker) {
             return false;
         }
@@ -55,7 +61,9 @@ impl<'a> Electorate<'a> {
                 _ => return false,
             },
         };
-        partition.directory(broker).is_none_or(|at| registration.has_online_directory(at))
+        let moved = moved.filter(|(replica, _)| *replica == broker).map(|(_, directory)| directory);
+        let directory = moved.or_else(|| partition.directory(broker));
+        directory.is_none_or(|at| registration.has_online_directory(at))
     }
 }
 
@@ -170,7 +178,8 @@ impl<'a> PartitionChange<'a> {
     /// The leader, and whether it was chosen at the price of records.
     fn elect(&self, elr: &[BrokerId], elr_enabled: bool) -> (BrokerId, bool) {
         let accepted = |broker: BrokerId| {
-            self.unclean_shutdown != Some(broker) && self.electorate.may_lead(self.partition, broker)
+            self.unclean_shutdown != Some(broker)
+                && self.electorate.may_lead(self.partition, broker, self.directory)
         };
         let valid = |broker: BrokerId| {
             let in_sync = self.target_isr.contains(&broker);

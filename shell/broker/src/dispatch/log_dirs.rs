@@ -40,7 +40,7 @@ fn describe_all(node: &Arc<Node>, wanted: &Wanted) -> Vec<Described> {
         described.push(Described {
             path,
             is_offline: found.is_none(),
-            is_cordoned: false,
+            is_cordoned: directory.is_cordoned(),
             total_bytes: space.map(|space| space.total),
             usable_bytes: space.map(|space| space.free),
             partitions: found.unwrap_or_default(),

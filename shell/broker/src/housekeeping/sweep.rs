@@ -3,7 +3,7 @@
 //!
 //! Names, sizes and times of files are all that is read, so that a million idle partitions stay closed.
 
-use crate::directories::{Directory, random_uuid};
+use crate::directories::{Directory, random_uuid, reports};
 use crate::mailbox::{Command, PartitionKey};
 use crate::node::Node;
 use crate::topic_settings;
@@ -19,14 +19,32 @@ const KEYS_MAX: usize = 64;
 /// # Source
 /// Kafka `LogManager.isStrayReplica`.
 pub fn put_strays_aside(node: &Node) {
-    for directory in node.directories.iter().filter(|directory| directory.holds_partitions) {
+    for (at, directory) in node.directories.iter().enumerate().filter(|(_, directory)| directory.is_usable())
+    {
         let listed = directory.lock().partitions();
+        let mut unassigned = Vec::new();
         for entry in listed.unwrap_or_default() {
             if let Err(error) = settle(node, directory, &entry) {
                 tracing::warn!(directory = %directory.path.display(), %error, "{} stays as it is", entry.name);
             }
+            unassigned.extend(unassigned_key(node, directory, &entry).map(|key| (key, at)));
+        }
+        if node.directories.are_several() {
+            reports::assign(node, &unassigned);
         }
     }
+}
+
+/// A partition that lies here though the metadata log does not say where (an older Kafka's), or names a directory that is not
+/// online here: it is told, before the next directory fails.
+fn unassigned_key(node: &Node, directory: &Directory, entry: &PartitionDir) -> Option<PartitionKey> {
+    let TopicPartition { topic, partition } = &entry.topic_partition;
+    let image = node.image.load();
+    let topic = image.topics.by_name(topic).filter(|_| entry.kind == DirKind::Current)?;
+    let id = topic.partition(*partition)?.directory(node.broker_id)?;
+    let known = node.directories.by_id(id).filter(|&at| node.directories[at].is_online());
+    let is_there = directory.disk.stat(&directory.path.join(&entry.name)).ok()?.is_some();
+    (known.is_none() && is_there).then_some(PartitionKey { topic: topic.id, partition: *partition })
 }
 
 fn settle(node: &Node, directory: &Directory, entry: &PartitionDir) -> Result<(), StorageError> {
@@ -60,8 +78,8 @@ fn settle(node: &Node, directory: &Directory, entry: &PartitionDir) -> Result<()
 pub fn retain_unopened(node: &Node) {
     let now = node.clock.wall();
     let mut due: Vec<Vec<PartitionKey>> = vec![Vec::new(); node.workers];
-    for directory in node.directories.iter().filter(|directory| directory.holds_partitions) {
-        let listed = if directory.is_online() { directory.lock().partitions() } else { continue };
+    for directory in node.directories.iter().filter(|directory| directory.is_usable()) {
+        let listed = directory.lock().partitions();
         for entry in listed.unwrap_or_default().iter().filter(|entry| entry.kind == DirKind::Current) {
             let image = node.image.load();
             let Some(topic) = image.topics.id_of(&entry.topic_partition.topic) else { continue };

@@ -118,11 +118,12 @@ impl PartitionWorker {
             self.apply_effects(key);
         }
         match self.node.directories.put_aside(&name, key.topic) {
-            Ok(None) => {}
-            Ok(Some((directory, path))) => {
+            Ok(aside) => {
                 let config = topic_settings::log_config(&self.node, &self.node.image.load(), &name.topic);
                 let due = self.node.clock.wall().plus(config.file_delete_delay_ms);
-                self.node.deletions.directory_later(directory, path, due);
+                for (directory, path) in aside {
+                    self.node.deletions.directory_later(directory, path, due);
+                }
             }
             Err(error) => {
                 tracing::warn!(partition = %name, %error, "the directory of a deleted partition stays behind");

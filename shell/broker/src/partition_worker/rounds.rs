@@ -37,6 +37,7 @@ impl PartitionWorker {
         match written {
             Ok(appended) => {
                 node.meter.batches_appended.add(batches.len() as u64);
+                node.directories[replica.directory].wrote(appended.bytes);
                 replica.note_written(&appended, batches.len());
                 replica.round_tickets.clear();
                 replica.partition.written(appended.end, effects);

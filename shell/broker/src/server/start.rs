@@ -23,11 +23,12 @@ use barnabas_net::{Acceptor, ConnectionLimits, Gate, SocketOptions};
 use barnabas_quorum::controller::ControllerSettings;
 use barnabas_quorum::node::LocalBroker;
 use barnabas_quorum::{Node as Quorum, Now, Settings as QuorumSettings, Voters};
-use barnabas_storage::{Disk, LogConfig, LogDir, OpenFrom};
+use barnabas_storage::{Disk, LogConfig, LogDir, OpenFrom, StorageError};
 use barnabas_wire::Str;
 use barnabas_wire::messages::BrokerRegistrationRequest;
 use barnabas_wire::messages::broker_registration_request::{Feature, Listener as RegisteredListener};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Brings a node up. When this returns, its image stands and its threads run; nobody is accepted yet.
@@ -40,6 +41,7 @@ pub fn start(
     let disk: Arc<dyn Disk> = Arc::new(LinuxDisk);
     let mut log_dirs = open_directories(config, &disk)?;
     let cluster_id = identify(config, &mut log_dirs, clock)?;
+    check_any_left(&log_dirs)?;
     let (acceptors, listeners) = bind(config, &broker_config)?;
     let directories = Directories::new(
         log_dirs
@@ -51,6 +53,10 @@ pub fn start(
             .collect(),
     );
     full::configure(&directories, &broker_config);
+    for directory in directories.iter().filter(|directory| directory.is_online()) {
+        // What is written from here on, the last clean stop does not vouch for.
+        directory.lock().begin()?;
+    }
     let (quorum, files) = open_quorum(config, &broker_config, &cluster_id, &directories, &listeners, clock)?;
     let (controller, requests) = ControllerHandle::new(quorum.directory(), quorum.kraft_version());
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
@@ -83,14 +89,35 @@ pub fn start(
     Ok(Running { node, acceptors, workers, committers, quorum, housekeeping })
 }
 
-/// Locks and reads every directory; with each, whether partitions may lie in it.
+/// Locks and reads every directory; with each, whether partitions may lie in it. One that cannot be used is dead: the node goes on
+/// without it while another one holds partitions, unless it is the metadata log's (Kafka `LogManager`, `KafkaRaftServer`).
+///
+/// # Errors
+/// Another process works in one of them: that is no fault of the directory.
 fn open_directories(config: &NodeConfig, disk: &Arc<dyn Disk>) -> Result<Vec<(LogDir, bool)>, Failure> {
     let mut log_dirs = Vec::new();
     for path in config.directories() {
-        let log_dir = LogDir::open(disk.clone(), path)?;
+        let log_dir = match LogDir::open(disk.clone(), path) {
+            Ok(log_dir) => log_dir,
+            Err(error @ StorageError::Locked(_)) => return Err(error.into()),
+            Err(error) if *path == *config.metadata_log_dir => return Err(error.into()),
+            Err(error) => dead(disk, path, &error.to_string()),
+        };
         log_dirs.push((log_dir, config.log_dirs.iter().any(|dir| dir == path)));
     }
     Ok(log_dirs)
+}
+
+fn dead(disk: &Arc<dyn Disk>, path: &Path, why: &str) -> LogDir {
+    tracing::error!("log directory {} is offline until the next start: {why}", path.display());
+    LogDir::dead(disk.clone(), path)
+}
+
+/// # Errors
+/// No directory is left that could hold partitions.
+fn check_any_left(log_dirs: &[(LogDir, bool)]) -> Result<(), Failure> {
+    let is_left = log_dirs.iter().any(|(log_dir, holds_partitions)| *holds_partitions && log_dir.is_online());
+    if is_left { Ok(()) } else { Err("log.dirs: none of the directories can be used".into()) }
 }
 
 /// Which cluster and node the directories belong to; formats them where the node does that by itself.
@@ -101,10 +128,16 @@ fn identify(config: &NodeConfig, log_dirs: &mut [(LogDir, bool)], clock: Clock) 
         (None, true) => Text::from(random_uuid().to_string()),
         (None, false) => return Err(not_formatted(config, &log_dirs[0].0).into()),
     };
-    for (log_dir, _) in log_dirs {
+    for (log_dir, _) in log_dirs.iter_mut().filter(|(log_dir, _)| log_dir.is_online()) {
         let Some(meta) = log_dir.meta().cloned() else {
             if !config.formats_itself {
-                return Err(not_formatted(config, log_dir).into());
+                let problem = not_formatted(config, log_dir);
+                if **log_dir.path() == *config.metadata_log_dir || known.is_none() {
+                    return Err(problem.into());
+                }
+                let hint = "if its disk is not mounted, mount it and start again";
+                *log_dir = dead(log_dir.disk(), log_dir.path(), &format!("{problem}; {hint}"));
+                continue;
             }
             check_empty(log_dir)?;
             format(log_dir, config, &Beginning::newest(cluster_id.clone()), clock.wall())?;
@@ -271,8 +304,7 @@ fn registration(
     directories: &Directories,
     listeners: &[(Listener, SocketAddr)],
 ) -> BrokerRegistrationRequest {
-    let mut log_dirs: Vec<_> =
-        directories.iter().filter(|dir| dir.holds_partitions).map(|dir| dir.id).collect();
+    let mut log_dirs: Vec<_> = directories.iter().filter(|dir| dir.is_usable()).map(|dir| dir.id).collect();
     log_dirs.sort_unstable();
     let previous = directories.iter().filter_map(|dir| dir.lock().clean_broker_epoch()).max();
     let advertised = config.listeners.advertised.iter().map(|(endpoint, protocol)| {

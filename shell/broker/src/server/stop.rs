@@ -58,7 +58,8 @@ fn mark_clean(node: &Node) -> bool {
     note_metadata_log(node);
     for directory in node.directories.iter() {
         if !directory.is_online() {
-            clean = false;
+            // One that was not there from the start has nothing of this life in it.
+            clean &= directory.dead_from_start;
             continue;
         }
         let mut log_dir = directory.lock();

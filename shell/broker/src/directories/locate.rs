@@ -1,0 +1,196 @@
+//! Where a partition lies, or may begin. The one place that decides it.
+//!
+//! A directory that is offline may hold anything that is not seen elsewhere, so that a partition begins anew only where that
+//! cannot lose what it had:
+//!
+//! | found in an online directory | the metadata log says | then |
+//! |---|---|---|
+//! | yes | this directory, another online one, or none | it lies there; the metadata log is told where it differs |
+//! | yes | a directory of this node that is offline | the metadata log is told first, and the partition waits for that |
+//! | in two | one of the two | it lies there; the other copy is put aside (a move was cut off between two renames) |
+//! | in two | neither | [`StorageError::Twice`] |
+//! | no, but its checkpoints name it | anything | its files are gone: offline |
+//! | no | an online directory | it begins there: nothing was ever written |
+//! | no | a directory that is not online here | offline: it lies there |
+//! | no | none (UNASSIGNED, MIGRATING), and it was made in this life of the node | it begins where it was placed |
+//! | no | none, and a directory is offline | offline: it may lie there |
+//! | no | none, and all directories are online | it is placed (core/storage/src/placement.rs) and begins |
+//!
+//! Always true: nothing is acknowledged in a second directory while the metadata log names a first one that may come back, so of
+//! two copies the one that the metadata log names has everything.
+//!
+//! Source: KIP-858; Kafka `LogManager.getOrCreateLog`, which knows less: it refuses whatever is not marked new while any directory is
+//! offline, and stops the start where it finds a partition twice.
+
+use super::{Directories, current_dir, random_uuid, reports};
+use crate::mailbox::PartitionKey;
+use crate::node::Node;
+use barnabas_base::{DirectoryId, Offset, TopicId, TopicPartition};
+use barnabas_storage::StorageError;
+
+/// A directory, by its place in the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The partition lies there.
+    Found(usize),
+    /// It begins there.
+    New(usize),
+}
+
+impl Place {
+    pub fn directory(self) -> usize {
+        match self {
+            Self::Found(directory) | Self::New(directory) => directory,
+        }
+    }
+}
+
+/// Why a partition has no place: KAFKA_STORAGE_ERROR for whoever asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nowhere {
+    /// It lies, or may lie, in a directory that is offline, or waits for the metadata log. Asked again, the answer may be
+    /// another.
+    Offline,
+    /// It is damaged, and has been named in the log: not to be asked again in this life of the node.
+    Broken,
+}
+
+/// Finds a partition, or a place for it to begin. `assigned`: what the metadata log says.
+///
+/// # Errors
+/// [`Nowhere`].
+pub fn locate(
+    node: &Node,
+    key: PartitionKey,
+    name: &TopicPartition,
+    assigned: Option<DirectoryId>,
+) -> Result<Place, Nowhere> {
+    let directories = &node.directories;
+    let assigned = assigned.filter(|id| !is_reserved(*id));
+    if let Some(found) = find(node, name, key.topic, assigned)? {
+        if directories.is_offline_here(assigned) {
+            reports::assign(node, &[(key, found)]);
+            return Err(Nowhere::Offline);
+        }
+        return Ok(Place::Found(found));
+    }
+    if let Some((directory, reached)) = vanished(directories, name) {
+        let path = directories[directory].path.join(name.to_string());
+        tracing::error!(
+            partition = %name,
+            "{} is gone, but its directory's checkpoints say that it reached offset {reached}: the partition stays offline. Put \
+             the files back and start again, or delete the topic",
+            path.display()
+        );
+        return Err(Nowhere::Broken);
+    }
+    if let Some(id) = assigned {
+        let there = directories.by_id(id).filter(|&at| directories[at].is_usable());
+        return there.map(Place::New).ok_or(Nowhere::Offline);
+    }
+    if let Some(placed) = directories.figures.placed(key) {
+        return if directories[placed].is_usable() { Ok(Place::New(placed)) } else { Err(Nowhere::Offline) };
+    }
+    if directories.iter().any(|directory| directory.holds_partitions && !directory.is_online()) {
+        directories.say_unassigned(name);
+        return Err(Nowhere::Offline);
+    }
+    directories.place(key).map(Place::New).ok_or(Nowhere::Offline)
+}
+
+/// As [`look`]; a directory that cannot be asked is out of service from then on, and the others are asked again.
+fn find(
+    node: &Node,
+    name: &TopicPartition,
+    topic: TopicId,
+    assigned: Option<DirectoryId>,
+) -> Result<Option<usize>, Nowhere> {
+    loop {
+        let (directory, error) = match look(&node.directories, name, topic, assigned) {
+            Ok(found) => return Ok(found),
+            Err(failed) => failed,
+        };
+        if !matches!(error, StorageError::Disk(_) | StorageError::Failed(_)) {
+            tracing::error!(partition = %name, %error, "partition cannot be opened and stays offline");
+            return Err(Nowhere::Broken);
+        }
+        node.directory_failed(directory, &error);
+    }
+}
+
+/// The online directory that holds the partition, if one does. A directory of the same name that belongs to another topic id
+/// (deleted and made again while this node was down) is put aside, and so is the second of two copies.
+///
+/// # Errors
+/// With the directory concerned. The file system cannot be asked. [`StorageError::Twice`]: two directories hold the
+/// partition, and the metadata log names neither.
+fn look(
+    directories: &Directories,
+    name: &TopicPartition,
+    topic: TopicId,
+    assigned: Option<DirectoryId>,
+) -> Result<Option<usize>, (usize, StorageError)> {
+    let mut holding: Option<usize> = None;
+    for (index, directory) in directories.iter().enumerate() {
+        if !directory.is_usable() || !is_there(directories, index, name, topic).map_err(|why| (index, why))? {
+            continue;
+        }
+        let Some(first) = holding.replace(index) else { continue };
+        let other = match assigned {
+            Some(id) if id == directories[first].id => {
+                holding = Some(first);
+                index
+            }
+            Some(id) if id == directory.id => first,
+            _ => {
+                let [first, second] = [first, index].map(|at| directories[at].path.join(name.to_string()));
+                return Err((index, StorageError::Twice { first, second }));
+            }
+        };
+        directories.put_copy_aside(other, name).map_err(|why| (other, why))?;
+    }
+    Ok(holding)
+}
+
+fn is_there(
+    directories: &Directories,
+    index: usize,
+    name: &TopicPartition,
+    topic: TopicId,
+) -> Result<bool, StorageError> {
+    let directory = &directories[index];
+    let path = directory.path.join(name.to_string());
+    if directory.disk.stat(&path)?.is_none() {
+        return Ok(false);
+    }
+    let mut log_dir = directory.lock();
+    match log_dir.topic_id(&current_dir(name))? {
+        Some(found) if found != topic => {
+            let stray = log_dir.rename_to_stray(name, random_uuid())?;
+            tracing::warn!(
+                "{} belongs to topic id {found}, which is not {topic}: put aside as {}",
+                path.display(),
+                stray.unwrap_or_default().display()
+            );
+            Ok(false)
+        }
+        _ => Ok(true),
+    }
+}
+
+/// Where a partition that lies nowhere once lay: a directory whose checkpoints say that it held records there, up to which
+/// offset. Such a partition has lost its files; it must not begin anew.
+pub fn vanished(directories: &Directories, name: &TopicPartition) -> Option<(usize, Offset)> {
+    let mut online = directories.iter().enumerate().filter(|(_, directory)| directory.is_online());
+    online.find_map(|(index, directory)| {
+        let log_dir = directory.lock();
+        let high_watermark = log_dir.high_watermark(name).unwrap_or(Offset::ZERO);
+        let reached = log_dir.recovery_point(name).max(high_watermark);
+        (reached > Offset::ZERO).then_some((index, reached))
+    })
+}
+
+/// UNASSIGNED, LOST, MIGRATING and what may come after them: no directory's id (KIP-858).
+pub fn is_reserved(id: DirectoryId) -> bool {
+    id.0[..15] == [0; 15] && id.0[15] < 100
+}

@@ -1,0 +1,353 @@
+//! A node with three log directories: one of them fails, at the start or while it serves; one is cordoned.
+
+mod harness;
+
+use barnabas_base::TopicId;
+use barnabas_wire::messages::describe_log_dirs_response::DescribeLogDirsResult;
+use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
+use barnabas_wire::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
+use barnabas_wire::messages::metadata_request::MetadataRequestTopic;
+use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use barnabas_wire::messages::{
+    CreateTopicsRequest, DescribeLogDirsRequest, FetchRequest, IncrementalAlterConfigsRequest,
+    MetadataRequest, ProduceRequest, ResponseBody, create_topics_request::CreatableTopic,
+};
+use barnabas_wire::records::Batch;
+use harness::{Client, TempDir, TestNode, batch};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+const STORAGE_ERROR: i16 = 56;
+const PARTITIONS: i32 = 6;
+
+struct Rig {
+    node: TestNode,
+    dirs: [PathBuf; 3],
+    _root: TempDir,
+}
+
+impl Rig {
+    fn start(more: &[&str]) -> Self {
+        let root = TempDir::new();
+        let dirs = ["a", "b", "c"].map(|name| root.path().join(name));
+        let log_dirs = format!("log.dirs={}", dirs.each_ref().map(|dir| dir.display().to_string()).join(","));
+        let overrides: Vec<&str> = [log_dirs.as_str()].into_iter().chain(more.iter().copied()).collect();
+        Self { node: TestNode::start_with(&overrides), dirs, _root: root }
+    }
+
+    fn describe(&self) -> Vec<DescribeLogDirsResult> {
+        let request = DescribeLogDirsRequest { topics: None, ..Default::default() };
+        let ResponseBody::DescribeLogDirs(response) = self.node.client().call(request, 5) else {
+            panic!("another response")
+        };
+        let mut results = response.results;
+        results.sort_by(|a, b| a.log_dir.cmp(&b.log_dir));
+        assert_eq!(results.len(), 3);
+        results
+    }
+
+    /// The partitions of `topic` in each directory.
+    fn places(&self, topic: &str) -> [Vec<i32>; 3] {
+        let described = self.describe();
+        std::array::from_fn(|at| {
+            let topics = described[at].topics.iter().filter(|found| *found.name == *topic);
+            let mut found: Vec<i32> =
+                topics.flat_map(|topic| topic.partitions.iter().map(|row| row.partition_index)).collect();
+            found.sort_unstable();
+            found
+        })
+    }
+
+    fn leaders(&self, topic: &str) -> Vec<i32> {
+        let topic = MetadataRequestTopic { name: Some(topic.into()), ..Default::default() };
+        let request = MetadataRequest { topics: Some(vec![topic]), ..Default::default() };
+        let ResponseBody::Metadata(response) = self.node.client().call(request, 12) else {
+            panic!("another response")
+        };
+        let mut partitions = response.topics[0].partitions.clone();
+        partitions.sort_by_key(|partition| partition.partition_index);
+        partitions.iter().map(|partition| partition.leader_id).collect()
+    }
+}
+
+fn produce(client: &mut Client, topic: &str, partition: i32, value: &str) -> i16 {
+    let data = PartitionProduceData {
+        index: partition,
+        records: Some(batch(&[value])),
+        ..PartitionProduceData::default()
+    };
+    let topic = TopicProduceData { name: topic.into(), partition_data: vec![data], ..Default::default() };
+    let request =
+        ProduceRequest { acks: -1, timeout_ms: 5000, topic_data: vec![topic], ..Default::default() };
+    let ResponseBody::Produce(response) = client.call(request, 9) else { panic!("another response") };
+    response.responses[0].partition_responses[0].error_code
+}
+
+fn values(client: &mut Client, topic: TopicId, partition: i32) -> Result<Vec<String>, i16> {
+    let wanted = FetchPartition {
+        partition,
+        fetch_offset: 0,
+        partition_max_bytes: 1 << 20,
+        ..FetchPartition::default()
+    };
+    let topic = FetchTopic { topic_id: topic, partitions: vec![wanted], ..FetchTopic::default() };
+    let request = FetchRequest {
+        max_wait_ms: 100,
+        min_bytes: 0,
+        max_bytes: 1 << 20,
+        topics: vec![topic],
+        ..FetchRequest::default()
+    };
+    let ResponseBody::Fetch(response) = client.call(request, 13) else { panic!("another response") };
+    let found = &response.responses[0].partitions[0];
+    if found.error_code != 0 {
+        return Err(found.error_code);
+    }
+    let mut values = Vec::new();
+    let mut bytes = found.records.clone().unwrap_or_default();
+    while !bytes.is_empty() {
+        let length = 12 + i32::from_be_bytes(bytes[8..12].try_into().expect("four bytes")) as usize;
+        let records = Batch::new(bytes.split_to(length)).expect("a batch").records().expect("records");
+        for record in records.iter() {
+            let value = record.expect("a record").value.expect("a value");
+            values.push(String::from_utf8(value.to_vec()).expect("text"));
+        }
+    }
+    Ok(values)
+}
+
+fn create(client: &mut Client, name: &str, partitions: i32) -> i16 {
+    let topic = CreatableTopic {
+        name: name.into(),
+        num_partitions: partitions,
+        replication_factor: 1,
+        ..CreatableTopic::default()
+    };
+    let request = CreateTopicsRequest { topics: vec![topic], timeout_ms: 10_000, ..Default::default() };
+    let ResponseBody::CreateTopics(response) = client.call(request, 7) else { panic!("another response") };
+    response.topics[0].error_code
+}
+
+fn cordon(client: &mut Client, value: Option<&str>) -> i16 {
+    let config = AlterableConfig {
+        name: "cordoned.log.dirs".into(),
+        config_operation: if value.is_some() { 0 } else { 1 },
+        value: value.map(Into::into),
+        ..AlterableConfig::default()
+    };
+    let resource = AlterConfigsResource {
+        resource_type: 4,
+        resource_name: "1".into(),
+        configs: vec![config],
+        ..AlterConfigsResource::default()
+    };
+    let request = IncrementalAlterConfigsRequest { resources: vec![resource], ..Default::default() };
+    let ResponseBody::IncrementalAlterConfigs(response) = client.call(request, 1) else {
+        panic!("another response")
+    };
+    response.responses[0].error_code
+}
+
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < Duration::from_secs(10), "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn new_partitions_are_spread_and_known_to_the_metadata_log_at_once() {
+    let mut rig = Rig::start(&[]);
+    rig.node.client().create_topic("spread", PARTITIONS, &[]);
+    eventually("two partitions in each", || rig.places("spread").iter().all(|found| found.len() == 2));
+    // Nothing was written: a restart places none of them anew.
+    let before = rig.places("spread");
+    assert!(rig.node.stop().success());
+    rig.node.launch();
+    assert_eq!(rig.places("spread"), before);
+    assert!(rig.node.stop().success());
+}
+
+/// `b` is made unusable by `spoil` while the node is down; the others serve, and nothing of `b` begins anew.
+fn one_is_lost_at_the_start(spoil: impl Fn(&PathBuf), mend: impl Fn(&PathBuf)) {
+    let mut rig = Rig::start(&[]);
+    let mut client = rig.node.client();
+    client.create_topic("t", PARTITIONS, &[]);
+    client.create_topic("idle", PARTITIONS, &[]);
+    let topic = client.topic_id("t");
+    for partition in 0..PARTITIONS {
+        assert_eq!(produce(&mut client, "t", partition, "before"), 0);
+    }
+    eventually("two partitions in each", || rig.places("t").iter().all(|found| found.len() == 2));
+    let (places, idle) = (rig.places("t"), rig.places("idle"));
+    assert!(rig.node.stop().success());
+    spoil(&rig.dirs[1]);
+    rig.node.launch();
+    let mut client = rig.node.client();
+    let described = rig.describe();
+    assert_eq!(described.each_codes(), [0, STORAGE_ERROR, 0]);
+    for partition in 0..PARTITIONS {
+        let is_lost = places[1].contains(&partition);
+        let expected = if is_lost { STORAGE_ERROR } else { 0 };
+        assert_eq!(produce(&mut client, "t", partition, "while"), expected, "partition {partition}");
+        assert_eq!(rig.leaders("t")[partition as usize], if is_lost { -1 } else { 1 });
+        let of_idle = if idle[1].contains(&partition) { STORAGE_ERROR } else { 0 };
+        assert_eq!(produce(&mut client, "idle", partition, "while"), of_idle, "idle {partition}");
+    }
+    client.create_topic("new", 4, &[]);
+    for partition in 0..4 {
+        assert_eq!(produce(&mut client, "new", partition, "new"), 0);
+    }
+    assert!(rig.node.log().contains(&format!("log directory {} is offline", rig.dirs[1].display())));
+    assert!(rig.node.stop_expecting_trouble().success(), "the others were closed");
+    mend(&rig.dirs[1]);
+    rig.node.launch();
+    let mut client = rig.node.client();
+    assert_eq!(rig.describe().each_codes(), [0, 0, 0]);
+    for partition in 0..PARTITIONS {
+        assert_eq!(rig.leaders("t")[partition as usize], 1);
+        assert_eq!(produce(&mut client, "t", partition, "after"), 0);
+        let expected: &[&str] = match places[1].contains(&partition) {
+            true => &["before", "after"],
+            false => &["before", "while", "after"],
+        };
+        assert_eq!(values(&mut client, topic, partition).expect("records"), expected);
+        assert_eq!(produce(&mut client, "idle", partition, "after"), 0);
+    }
+    assert!(rig.node.stop_expecting_trouble().success());
+}
+
+trait Codes {
+    fn each_codes(&self) -> Vec<i16>;
+}
+
+impl Codes for Vec<DescribeLogDirsResult> {
+    fn each_codes(&self) -> Vec<i16> {
+        self.iter().map(|result| result.error_code).collect()
+    }
+}
+
+#[test]
+fn a_directory_that_is_a_file_at_the_start_leaves_the_others_serving() {
+    let aside = |dir: &PathBuf| dir.with_extension("aside");
+    one_is_lost_at_the_start(
+        |dir| {
+            std::fs::rename(dir, aside(dir)).expect("moved");
+            std::fs::write(dir, "no directory").expect("a file");
+        },
+        |dir| {
+            std::fs::remove_file(dir).expect("removed");
+            std::fs::rename(aside(dir), dir).expect("moved back");
+        },
+    );
+}
+
+#[test]
+fn a_directory_whose_identity_is_damaged_leaves_the_others_serving() {
+    let copy = |dir: &PathBuf| dir.with_extension("meta");
+    one_is_lost_at_the_start(
+        |dir| {
+            std::fs::copy(dir.join("meta.properties"), copy(dir)).expect("copied");
+            std::fs::write(dir.join("meta.properties"), "version=seven\n").expect("damaged");
+        },
+        |dir| {
+            std::fs::copy(copy(dir), dir.join("meta.properties")).expect("mended");
+        },
+    );
+}
+
+#[test]
+fn a_directory_that_fails_while_the_node_serves_takes_only_its_own_partitions_with_it() {
+    let mut rig = Rig::start(&[]);
+    let mut client = rig.node.client();
+    client.create_topic("t", PARTITIONS, &[("segment.bytes", "1048576")]);
+    let topic = client.topic_id("t");
+    for partition in 0..PARTITIONS {
+        assert_eq!(produce(&mut client, "t", partition, "before"), 0);
+    }
+    let places = rig.places("t");
+    // A device that is gone answers EIO; here its names are gone.
+    let aside = rig.dirs[2].with_extension("aside");
+    std::fs::rename(&rig.dirs[2], &aside).expect("moved");
+    std::fs::write(&rig.dirs[2], "no directory").expect("a file");
+    let said = format!("log directory {} is offline", rig.dirs[2].display());
+    eventually("it is noticed though nobody writes", || rig.node.log().contains(&said));
+    assert_eq!(rig.describe().each_codes(), [0, 0, STORAGE_ERROR]);
+    for partition in 0..PARTITIONS {
+        let is_lost = places[2].contains(&partition);
+        let expected = if is_lost { STORAGE_ERROR } else { 0 };
+        assert_eq!(produce(&mut client, "t", partition, "while"), expected, "partition {partition}");
+        eventually("the controller knows", || {
+            rig.leaders("t")[partition as usize] == if is_lost { -1 } else { 1 }
+        });
+    }
+    client.create_topic("new", 4, &[]);
+    for partition in 0..4 {
+        assert_eq!(produce(&mut client, "new", partition, "new"), 0);
+    }
+    rig.node.stop_expecting_trouble();
+    std::fs::remove_file(&rig.dirs[2]).expect("removed");
+    std::fs::rename(&aside, &rig.dirs[2]).expect("moved back");
+    rig.node.launch();
+    let mut client = rig.node.client();
+    for partition in 0..PARTITIONS {
+        let found = values(&mut client, topic, partition).expect("records");
+        assert_eq!(found[0], "before");
+        assert_eq!(produce(&mut client, "t", partition, "after"), 0);
+    }
+    assert!(rig.node.stop_expecting_trouble().success());
+}
+
+#[test]
+fn a_node_stops_when_no_directory_is_left() {
+    let root = TempDir::new();
+    let file = root.path().join("file");
+    std::fs::write(&file, "no directory").expect("a file");
+    let output = harness::binary()
+        .args(["server", "--override", &format!("log.dirs={}", file.display())])
+        .output()
+        .expect("runs");
+    assert!(!output.status.success());
+}
+
+#[test]
+fn cordoned_directories_take_nothing_new_and_serve_what_they_have() {
+    let mut rig = Rig::start(&[]);
+    let mut client = rig.node.client();
+    client.create_topic("old", PARTITIONS, &[]);
+    let name = |at: usize| rig.dirs[at].display().to_string();
+    assert_eq!(cordon(&mut client, Some("/elsewhere")), 42, "INVALID_REQUEST");
+    assert_eq!(cordon(&mut client, Some(&format!("*,{}", name(0)))), 42);
+    assert_eq!(cordon(&mut client, Some(&format!("{},{}", name(0), name(1)))), 0);
+    let cordoned = |rig: &Rig| rig.describe().iter().map(|dir| dir.is_cordoned).collect::<Vec<_>>();
+    assert_eq!(cordoned(&rig), [true, true, false]);
+    client.create_topic("new", PARTITIONS, &[]);
+    eventually("all in the third", || rig.places("new")[2].len() == 6);
+    for partition in 0..PARTITIONS {
+        assert_eq!(produce(&mut client, "old", partition, "still"), 0);
+        assert_eq!(produce(&mut client, "new", partition, "new"), 0);
+    }
+    assert_eq!(cordon(&mut client, Some("*")), 0);
+    eventually("INVALID_REPLICATION_FACTOR", || create(&mut rig.node.client(), "none", 1) == 38);
+    // It holds over a restart, and is taken back.
+    assert!(rig.node.stop().success());
+    rig.node.launch();
+    assert_eq!(cordoned(&rig), [true; 3]);
+    let mut client = rig.node.client();
+    assert_eq!(create(&mut client, "none", 1), 38);
+    assert_eq!(cordon(&mut client, None), 0);
+    eventually("uncordoned", || create(&mut rig.node.client(), "again", 1) == 0);
+    assert_eq!(cordoned(&rig), [false; 3]);
+    assert!(rig.node.stop().success());
+}
+
+#[test]
+fn cordons_of_the_file_hold_from_the_start() {
+    let mut rig = Rig::start(&["cordoned.log.dirs=*"]);
+    let mut client = rig.node.client();
+    assert_eq!(create(&mut client, "none", 1), 38);
+    assert_eq!(cordon(&mut client, Some("")), 0);
+    eventually("uncordoned", || create(&mut rig.node.client(), "some", 1) == 0);
+    assert!(rig.node.stop().success());
+}

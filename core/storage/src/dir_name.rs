@@ -48,6 +48,22 @@ impl PartitionDir {
         Some(Self { name: name.to_owned(), topic_partition, kind: DirKind::Current })
     }
 
+    /// The id in the name of a deleted, stray or future directory, where it is one that [`PartitionDir::renamed`] wrote.
+    pub fn unique(&self) -> Option<Uuid> {
+        let (_, unique) = self.name.rsplit_once('-')?.0.rsplit_once('.')?;
+        let byte = |at: usize| u8::from_str_radix(unique.get(at..at + 2)?, 16).ok();
+        let mut bytes = [0; 16];
+        for (at, slot) in bytes.iter_mut().enumerate() {
+            *slot = byte(2 * at)?;
+        }
+        (unique.len() == 32).then_some(Uuid(bytes))
+    }
+
+    /// Whether the name of a copy in the making would be longer than file systems take (Kafka refuses to move such a partition).
+    pub fn future_is_too_long(topic_partition: &TopicPartition) -> bool {
+        Self::renamed(topic_partition, DirKind::Future, Uuid::ZERO).len() > NAME_BYTES_MAX
+    }
+
     /// The name that this directory gets when it becomes `kind`. A topic's name is cut short where the whole would be too long.
     pub(crate) fn renamed(topic_partition: &TopicPartition, kind: DirKind, unique: Uuid) -> String {
         let suffix = match kind {

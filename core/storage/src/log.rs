@@ -155,6 +155,19 @@ impl Log {
         news
     }
 
+    /// Takes over what another log of the same records knows of leader epochs: it may know of some that wrote nothing.
+    pub fn adopt_epochs(&mut self, mut epochs: LeaderEpochs) {
+        epochs.truncate_from_start(self.start);
+        self.epochs_changed |= epochs != self.epochs;
+        self.epochs = epochs;
+    }
+
+    /// A copy that was in the making is the partition's log from now on: its directory has been renamed. Its files must be closed
+    /// ([`Log::abandon_files`]) before that.
+    pub fn become_current(&mut self) {
+        self.place.future = None;
+    }
+
     /// Bytes of all segments' records.
     pub fn size_bytes(&self) -> u64 {
         self.segments.iter().map(|segment| u64::from(segment.size)).sum()

@@ -319,6 +319,38 @@ impl LogDir {
         self.rename_to(partition, DirKind::Delete, unique)
     }
 
+    /// As [`LogDir::rename_to_delete`], for a partition that another directory holds now: its name goes first, and its entries after
+    /// that, so that a crash in between leaves either all of it or none.
+    pub fn rename_moved(
+        &mut self,
+        partition: &TopicPartition,
+        unique: Uuid,
+    ) -> Result<Option<PathBuf>, StorageError> {
+        self.check_online()?;
+        let aside = self.rename_dir(partition, DirKind::Delete, unique)?;
+        self.forget(partition);
+        self.write_checkpoints()?;
+        Ok(aside)
+    }
+
+    /// Turns a partition's directory into a copy in the making: another directory holds the partition.
+    pub fn rename_to_future(
+        &mut self,
+        partition: &TopicPartition,
+        unique: Uuid,
+    ) -> Result<Option<PathBuf>, StorageError> {
+        self.rename_to(partition, DirKind::Future, unique)
+    }
+
+    /// Gives a copy that is complete and synced the partition's own name, once the checkpoints vouch for it.
+    pub fn promote_future(&mut self, partition: &TopicPartition, unique: Uuid) -> Result<(), StorageError> {
+        self.write_checkpoints()?;
+        let from = self.path.join(PartitionDir::renamed(partition, DirKind::Future, unique));
+        let renamed = self.disk.rename(&from, &self.path.join(partition.to_string()));
+        let synced = renamed.and_then(|()| self.disk.sync_dir(&self.path)).map_err(StorageError::from);
+        self.note_failure(synced)
+    }
+
     /// Puts a partition's directory aside as belonging to nobody.
     pub fn rename_to_stray(
         &mut self,
@@ -336,6 +368,15 @@ impl LogDir {
     ) -> Result<Option<PathBuf>, StorageError> {
         self.forget(partition);
         self.write_checkpoints()?;
+        self.rename_dir(partition, kind, unique)
+    }
+
+    fn rename_dir(
+        &mut self,
+        partition: &TopicPartition,
+        kind: DirKind,
+        unique: Uuid,
+    ) -> Result<Option<PathBuf>, StorageError> {
         let from = self.path.join(partition.to_string());
         let to = self.path.join(PartitionDir::renamed(partition, kind, unique));
         match self.disk.rename(&from, &to) {

@@ -38,6 +38,7 @@ fn place() -> LogPlace {
         root: Arc::from(Path::new("/logs")),
         topic_partition: TopicPartition::new("hostile", PartitionIndex(0)),
         topic_id: Uuid([7; 16]),
+        future: None,
     }
 }
 

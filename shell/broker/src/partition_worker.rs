@@ -260,6 +260,7 @@ impl PartitionWorker {
             root: self.node.directories[directory].path.clone(),
             topic_partition: name,
             topic_id: key.topic,
+            future: None,
         };
         Opening { key, directory, place, config, from, high_watermark }
     }

@@ -31,6 +31,7 @@ fn write_log(root: &Path) -> Log {
         root: Arc::from(root),
         topic_partition: TopicPartition::new("talk", PartitionIndex(0)),
         topic_id: Uuid([9; 16]),
+        future: None,
     };
     let config = LogConfig { segment_bytes: 8000, index_interval_bytes: 300, ..LogConfig::default() };
     let mut files = FilePool::new(Arc::new(LinuxDisk), 8);

@@ -79,7 +79,7 @@ fn open(root: &Path) -> (LogDir, FilePool, Log, Opened) {
         retention_ms: DurationMs(-1),
         ..LogConfig::default()
     };
-    let place = LogPlace { root: dir.path().clone(), topic_partition: golden(), topic_id };
+    let place = LogPlace { root: dir.path().clone(), topic_partition: golden(), topic_id, future: None };
     let now = TimestampMs(1_800_000_000_000);
     let (log, opened) = Log::open(&mut files, place, Arc::new(config), from, now).unwrap();
     (dir, files, log, opened)

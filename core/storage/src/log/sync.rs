@@ -74,6 +74,12 @@ impl Log {
         Ok(self.take_dirty())
     }
 
+    /// Closes the files, which open again when they are needed: before the log's directory is renamed, or the log goes on with
+    /// another pool.
+    pub fn abandon_files(&mut self, files: &mut FilePool) {
+        files.close_log(self.id);
+    }
+
     /// Closes the log's files without writing anything: before its directory is renamed or removed.
     pub fn abandon(&mut self, files: &mut FilePool) {
         files.close_log(self.id);

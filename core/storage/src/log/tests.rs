@@ -156,5 +156,6 @@ pub(super) fn place() -> LogPlace {
         root: Arc::from(Path::new(ROOT)),
         topic_partition: TopicPartition::new("talk", PartitionIndex(3)),
         topic_id: Uuid([7; 16]),
+        future: None,
     }
 }

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use barnabas_base::{LeaderEpoch, Offset, TimestampMs, TopicId, TopicPartition};
+use barnabas_base::{LeaderEpoch, Offset, TimestampMs, TopicId, TopicPartition, Uuid};
 use bytes::Bytes;
 
 use crate::batch::HEADER_BYTES;
+use crate::dir_name::{DirKind, PartitionDir};
 use crate::disk::DiskFile;
 
-/// Where a log lies: `root/topic-partition`.
+/// Where a log lies: `root/topic-partition`, or `root/topic-partition.<id>-future` while it is a copy in the making.
 #[derive(Debug, Clone)]
 pub struct LogPlace {
     /// The log directory (an entry of `log.dirs`).
@@ -17,12 +18,19 @@ pub struct LogPlace {
     pub topic_partition: TopicPartition,
     /// Goes into `partition.metadata`; zero: no such file is written (`__cluster_metadata`).
     pub topic_id: TopicId,
+    /// A copy on its way into this log directory, by the id in its name.
+    pub future: Option<Uuid>,
 }
 
 impl LogPlace {
     /// The partition's directory.
     pub fn dir(&self) -> PathBuf {
-        self.root.join(self.topic_partition.to_string())
+        match self.future {
+            None => self.root.join(self.topic_partition.to_string()),
+            Some(unique) => {
+                self.root.join(PartitionDir::renamed(&self.topic_partition, DirKind::Future, unique))
+            }
+        }
     }
 }
 

@@ -21,8 +21,12 @@ fn rig() -> Rig {
     let disk = Arc::new(MemoryDisk::new());
     let root: Arc<Path> = Path::new("/data").into();
     disk.create_dir(&root).expect("a directory");
-    let place =
-        LogPlace { root, topic_partition: TopicPartition::new("t", PartitionIndex(0)), topic_id: KEY.topic };
+    let place = LogPlace {
+        root,
+        topic_partition: TopicPartition::new("t", PartitionIndex(0)),
+        topic_id: KEY.topic,
+        future: None,
+    };
     let (mailbox, receiver) = Mailbox::new();
     let failures = Arc::new(AtomicU32::new(0));
     let counted = failures.clone();

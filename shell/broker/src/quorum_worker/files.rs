@@ -51,7 +51,7 @@ impl MetadataFiles {
     ) -> Result<Self, StorageError> {
         let dir: Arc<Path> = Self::dir_in(&root).into();
         let mut pool = FilePool::new(disk.clone(), FILES_OPEN_MAX);
-        let place = LogPlace { root, topic_partition: partition(), topic_id: Uuid::ZERO };
+        let place = LogPlace { root, topic_partition: partition(), topic_id: Uuid::ZERO, future: None };
         let config = Arc::new(config);
         let has_segments =
             disk.stat(&dir)?.is_some() && disk.list(&dir)?.iter().any(|entry| entry.name.ends_with(".log"));

@@ -107,6 +107,7 @@ fn place(name: &JournalPartition) -> LogPlace {
         root: Arc::from(Path::new(ROOT)),
         topic_partition: name.topic_partition.clone(),
         topic_id: name.topic_id,
+        future: None,
     }
 }
 

@@ -25,6 +25,8 @@
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleTopicMetadataRequest`, `KRaftMetadataCache`.
 
+mod large;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -39,6 +41,7 @@ use barnabas_wire::messages::metadata_response::{
 
 use crate::auto_create::creation;
 use crate::{Context, Plan, authorized_operations};
+pub use large::{Large, Place, large};
 
 /// Topics have to be created; the answer goes out at once and the client asks again, as with Kafka.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,16 +57,7 @@ pub fn plan(request: MetadataRequest, version: i16, ctx: &Context<'_>) -> Plan<W
     let may_create = ctx.config.auto_create_topics
         && (version < 4 || request.allow_auto_topic_creation)
         && !wanted.is_all();
-    let mut response = MetadataResponse {
-        brokers: brokers(version, ctx),
-        cluster_id: (version >= 2).then(|| Str::from(ctx.cluster_id)),
-        controller_id: if version >= 1 { ctx.controller_id() } else { BrokerId::NONE.get() },
-        cluster_authorized_operations: authorized_operations::NOT_ASKED,
-        ..MetadataResponse::default()
-    };
-    if (8..=10).contains(&version) && request.include_cluster_authorized_operations {
-        response.cluster_authorized_operations = authorized_operations::CLUSTER;
-    }
+    let mut response = without_topics(&request, version, ctx);
     let missing = add_topics(&mut response, &wanted, version, ctx);
     if version >= 8 && request.include_topic_authorized_operations {
         for topic in response.topics.iter_mut().filter(|topic| topic.name.is_some()) {
@@ -77,6 +71,22 @@ pub fn plan(request: MetadataRequest, version: i16, ctx: &Context<'_>) -> Plan<W
         return Plan::Work(Work { create, response });
     }
     Plan::Answer(response)
+}
+
+/// The answer as far as it does not depend on topics.
+fn without_topics(request: &MetadataRequest, version: i16, ctx: &Context<'_>) -> MetadataResponse {
+    let operations = (8..=10).contains(&version) && request.include_cluster_authorized_operations;
+    MetadataResponse {
+        brokers: brokers(version, ctx),
+        cluster_id: (version >= 2).then(|| Str::from(ctx.cluster_id)),
+        controller_id: if version >= 1 { ctx.controller_id() } else { BrokerId::NONE.get() },
+        cluster_authorized_operations: if operations {
+            authorized_operations::CLUSTER
+        } else {
+            authorized_operations::NOT_ASKED
+        },
+        ..MetadataResponse::default()
+    }
 }
 
 /// Which topics a request is about.
@@ -189,11 +199,14 @@ fn unknown(name: &Str, version: i16) -> MetadataResponseTopic {
 
 fn describe(topic: &Arc<Topic>, version: i16, ctx: &Context<'_>) -> MetadataResponseTopic {
     let partitions = topic.partitions().map(|(index, state)| describe_partition(index, state, version, ctx));
+    MetadataResponseTopic { partitions: partitions.collect(), ..without_partitions(topic, version) }
+}
+
+fn without_partitions(topic: &Topic, version: i16) -> MetadataResponseTopic {
     MetadataResponseTopic {
         name: Some(Str::from(&topic.name)),
         topic_id: if version >= 10 { topic.id } else { TopicId::ZERO },
         is_internal: version >= 1 && is_internal_topic(&topic.name),
-        partitions: partitions.collect(),
         ..MetadataResponseTopic::default()
     }
 }

@@ -146,17 +146,27 @@ impl Topic {
 
     /// In the order of their numbers.
     pub fn partitions(&self) -> impl Iterator<Item = (PartitionIndex, &Partition)> {
+        self.partitions_from(PartitionIndex(0))
+    }
+
+    /// In the order of their numbers, from `first` on. Gets there without passing those before it.
+    pub fn partitions_from(
+        &self,
+        first: PartitionIndex,
+    ) -> impl Iterator<Item = (PartitionIndex, &Partition)> {
+        let first = usize::try_from(first.get()).unwrap_or(0);
         let (one, chunks) = match &self.rows {
             Rows::One(partition) => (Some((PartitionIndex(0), partition)), [].as_slice()),
             Rows::Many(chunks) => (None, chunks.as_slice()),
         };
-        let many = chunks.iter().enumerate().flat_map(|(at, chunk)| {
-            chunk.iter().enumerate().filter_map(move |(offset, partition)| {
+        let many = chunks.iter().enumerate().skip(first / CHUNK_PARTITIONS).flat_map(move |(at, chunk)| {
+            let before = first.saturating_sub(at * CHUNK_PARTITIONS);
+            chunk.iter().enumerate().skip(before).filter_map(move |(offset, partition)| {
                 let index = PartitionIndex((at * CHUNK_PARTITIONS + offset) as i32);
                 partition.as_ref().map(|partition| (index, partition))
             })
         });
-        one.into_iter().chain(many)
+        one.into_iter().filter(move |_| first == 0).chain(many)
     }
 
     /// `index` is not negative: the caller has checked the record.

@@ -219,6 +219,12 @@ impl LogDir {
         Ok(())
     }
 
+    /// Partitions that a checkpoint has something to say of, some of them several times.
+    pub fn checkpointed(&self) -> impl Iterator<Item = &TopicPartition> {
+        let all = [&self.recovery_points, &self.log_starts, &self.high_watermarks, &self.cleaner_points];
+        all.into_iter().flat_map(|checkpoint| checkpoint.offsets.keys())
+    }
+
     /// The partitions found in the directory, `__cluster_metadata-0` included. Names that are no partition's are left out.
     pub fn partitions(&self) -> Result<Vec<PartitionDir>, StorageError> {
         let entries = self.disk.list(&self.path)?;

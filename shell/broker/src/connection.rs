@@ -14,13 +14,14 @@
 //!
 //! Produce path 1 of 5. Before: shell/net's frame reader. After: core/api/src/k00_produce.rs, through dispatch.rs.
 
-use crate::dispatch::{self, Answer, Started};
+use crate::dispatch::{self, Answer, Pieces, Started};
 use crate::mailbox::Command;
 use crate::node::Node;
 use barnabas_api::Client;
 use barnabas_api::k01_fetch::FetchSessions;
 use barnabas_net::{Claim, ConnectionSlot, FrameError, FrameReader, FrameWriter};
-use barnabas_wire::{ApiKey, RequestBody, RequestStart};
+use barnabas_wire::messages::ResponseHeader;
+use barnabas_wire::{ApiKey, Message, RequestBody, RequestStart, Writer};
 use bytes::{BufMut, Bytes, BytesMut};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -167,6 +168,8 @@ struct Waiting {
 enum State {
     Running(std::pin::Pin<Box<dyn Future<Output = Answer>>>),
     Done(Answer),
+    /// Its length and header are written; the body follows piece by piece.
+    Pieces(Pieces),
 }
 
 type Queue = RefCell<VecDeque<Waiting>>;
@@ -364,13 +367,11 @@ async fn gather(session: &Session, queue: &Queue, writer: &mut FrameWriter, held
             }
         }
         let mut progress = false;
-        while writer.queued_bytes() < WRITE_BYTES
-            && let Some(Waiting { state: State::Done(_), .. }) = queue.front()
-            && let Some(waiting) = queue.pop_front()
-        {
-            progress = true;
-            if !queue_answer(session, waiting, writer, held) {
-                return Poll::Ready(false);
+        while writer.queued_bytes() < WRITE_BYTES {
+            match queue_front(session, &mut queue, writer, held, context) {
+                Front::Queued => progress = true,
+                Front::Waits => break,
+                Front::Close => return Poll::Ready(false),
             }
         }
         if progress {
@@ -379,6 +380,75 @@ async fn gather(session: &Session, queue: &Queue, writer: &mut FrameWriter, held
         Poll::Pending
     })
     .await
+}
+
+/// What came of looking at the request whose answer is the next to be written.
+enum Front {
+    Queued,
+    Waits,
+    Close,
+}
+
+/// Queues the next answer, or the next piece of one.
+fn queue_front(
+    session: &Session,
+    queue: &mut VecDeque<Waiting>,
+    writer: &mut FrameWriter,
+    held: &mut Vec<Claim>,
+    context: &mut Context<'_>,
+) -> Front {
+    let Some(front) = queue.front_mut() else { return Front::Waits };
+    match &mut front.state {
+        State::Running(_) => Front::Waits,
+        State::Pieces(pieces) => match pieces.poll_next(context) {
+            Poll::Pending => Front::Waits,
+            Poll::Ready(None) => {
+                queue.pop_front();
+                Front::Queued
+            }
+            Poll::Ready(Some(Ok(piece))) => {
+                writer.queue([piece]);
+                Front::Queued
+            }
+            Poll::Ready(Some(Err(broken))) => {
+                let api = front.api;
+                tracing::error!(peer = %session.peer, %api, "answer ends in the middle, connection closed: {}", broken.0);
+                Front::Close
+            }
+        },
+        State::Done(Answer::Pieces(_)) => {
+            let State::Done(Answer::Pieces(pieces)) =
+                std::mem::replace(&mut front.state, State::Done(Answer::Nothing))
+            else {
+                unreachable!("invariant: just matched")
+            };
+            let Some(start) = large_start(front, pieces.left) else { return Front::Close };
+            writer.queue([start]);
+            front.state = State::Pieces(pieces);
+            Front::Queued
+        }
+        State::Done(_) => {
+            let Some(waiting) = queue.pop_front() else { return Front::Waits };
+            if queue_answer(session, waiting, writer, held) { Front::Queued } else { Front::Close }
+        }
+    }
+}
+
+/// Length and header of an answer whose body has `body_bytes`; `None` if no frame can be so long.
+fn large_start(waiting: &Waiting, body_bytes: usize) -> Option<Bytes> {
+    let header = ResponseHeader { correlation_id: waiting.correlation_id, ..ResponseHeader::default() };
+    let mut w = Writer::with_capacity(16);
+    let encoded = header.encode(&mut w, waiting.api.response_header_version(waiting.version));
+    let header = encoded.ok().map(|()| w.into_bytes())?;
+    let length = i32::try_from(header.len() + body_bytes).ok();
+    let Some(length) = length else {
+        tracing::error!(api = %waiting.api, body_bytes, "answer is longer than a frame can be; connection closed");
+        return None;
+    };
+    let mut start = BytesMut::with_capacity(4 + header.len());
+    start.put_i32(length);
+    start.extend_from_slice(&header);
+    Some(start.freeze())
 }
 
 /// Encodes an answer. `false`: the connection is to be closed instead.
@@ -391,7 +461,8 @@ fn queue_answer(
     let State::Done(answer) = waiting.state else { return true };
     let body = match answer {
         Answer::Nothing => return true,
-        Answer::Close => return false,
+        // Pieces are the caller's.
+        Answer::Close | Answer::Pieces(_) => return false,
         Answer::Reply(body) => body,
         Answer::Held(body, claim) => {
             held.push(claim);

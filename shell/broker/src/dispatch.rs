@@ -10,6 +10,7 @@ mod admin;
 mod cluster;
 mod fetch;
 mod groups;
+mod large;
 mod log_dirs;
 mod offsets;
 mod produce;
@@ -28,12 +29,16 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
+pub use large::Pieces;
+
 /// What goes back to the client.
 #[derive(Debug)]
 pub enum Answer {
     Reply(ResponseBody),
     /// A large one, with its share of the memory budget, which is given back once it is written.
     Held(ResponseBody, Claim),
+    /// A very large one, of which only pieces are ever there.
+    Pieces(Pieces),
     /// `acks=0`: the client expects nothing.
     Nothing,
     /// Closing the connection is the answer.

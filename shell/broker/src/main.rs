@@ -30,6 +30,7 @@ mod storage_tool;
 mod tickets;
 mod topic_settings;
 mod worker;
+mod written;
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -12,6 +12,7 @@ use crate::node_config::Listener;
 use crate::producer_ids::ProducerIds;
 use crate::quorum_worker::ControllerHandle;
 use crate::shutdown::Shutdown;
+use crate::written::WrittenPartitions;
 use arc_swap::ArcSwap;
 use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, Text};
 use barnabas_metadata::Image;
@@ -40,6 +41,7 @@ pub struct Node {
     pub budget: Budget,
     pub shutdown: Shutdown,
     pub deletions: Deletions,
+    pub written: WrittenPartitions,
     pub producer_ids: ProducerIds,
     /// `log.ack.durability=synced`: an ack means on disk.
     pub acks_are_synced: bool,
@@ -91,6 +93,7 @@ impl Node {
             budget: Budget::new(budget_bytes.unwrap_or(parts.memory_bytes / 4)),
             shutdown: parts.shutdown,
             deletions: parts.deletions,
+            written: WrittenPartitions::default(),
             producer_ids: ProducerIds::default(),
             acks_are_synced: config.value("log.ack.durability") != Some("written"),
             request_bytes_max,

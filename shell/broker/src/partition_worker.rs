@@ -213,6 +213,7 @@ impl PartitionWorker {
             return Err(Refusal::NotLeader.into());
         }
         let name = TopicPartition { topic: topic.name.clone(), partition: key.partition };
+        self.node.written.add(key);
         let hint = state.directory(self.node.broker_id);
         let place = locate(&self.node, key, &name, hint).map_err(|why| {
             if why == Nowhere::Broken {

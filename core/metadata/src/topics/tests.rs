@@ -33,6 +33,11 @@ fn partitions_come_in_any_order_and_go_out_by_number() {
         let read: Vec<i32> = topic.partitions().map(|(index, _)| index.get()).collect();
         assert_eq!(read, sorted);
         assert_eq!(topic.partition_count(), order.len());
+        for first in [0, 1, 2, 299, 300, 301, 700, 701] {
+            let read: Vec<i32> =
+                topic.partitions_from(PartitionIndex(first)).map(|(index, _)| index.get()).collect();
+            assert_eq!(read, sorted.iter().copied().filter(|&index| index >= first).collect::<Vec<_>>());
+        }
         for &index in order {
             assert_eq!(topic.partition(PartitionIndex(index)), Some(&partition(index)));
         }

@@ -37,6 +37,7 @@ pub(super) fn create(case: &mut Case<'_>, request: &CreateTopicsRequest) -> Outc
     let mut results = Vec::new();
     let mut last = Vec::new();
     let within_bounds = check_bounds(case, request);
+    let mut shown = ShownConfigs::default();
     for topic in &request.topics {
         if count.get(&*topic.name).is_some_and(|&count| count > 1) {
             continue;
@@ -48,7 +49,13 @@ pub(super) fn create(case: &mut Case<'_>, request: &CreateTopicsRequest) -> Outc
         }
         let created =
             within_bounds.clone().and_then(|()| create_one(case, topic, request.validate_only, &mut records));
-        results.push(created.unwrap_or_else(|refusal| refused(&topic.name, &refusal)));
+        results.push(match created {
+            Ok((mut result, own)) => {
+                shown.show(case, topic, &own, &mut result);
+                result
+            }
+            Err(refusal) => refused(&topic.name, &refusal),
+        });
     }
     let mut told = Set::default();
     let twice = request.topics.iter().filter(|topic| count.get(&*topic.name).is_some_and(|&count| count > 1));
@@ -91,13 +98,13 @@ fn refused(name: &Str, refusal: &Refusal) -> CreatableTopicResult {
     CreatableTopicResult { name: name.clone(), error_code, error_message, ..CreatableTopicResult::default() }
 }
 
-/// Adds the records of one topic, all of them or none.
+/// Adds the records of one topic, all of them or none. The result lacks what depends on who asks; its own configs go along.
 fn create_one(
     case: &mut Case<'_>,
     topic: &CreatableTopic,
     validate_only: bool,
     records: &mut Vec<MetadataRecord>,
-) -> Result<CreatableTopicResult, Refusal> {
+) -> Result<(CreatableTopicResult, Properties), Refusal> {
     check_name(case.image, &topic.name)?;
     let values = own_configs(case, topic)?;
     let spread = if topic.assignments.is_empty() { automatic(case, topic)? } else { manual(case, topic)? };
@@ -112,24 +119,51 @@ fn create_one(
         }
         spread.write(case.image, topic_id, PartitionIndex(0), records);
     }
-    let mut result = CreatableTopicResult {
+    let result = CreatableTopicResult {
         name: topic.name.clone(),
         topic_id,
         error_message: None,
+        num_partitions: partitions as i32,
+        replication_factor: replicas as i16,
         ..CreatableTopicResult::default()
     };
-    if case.asked.version < CONFIGS_SINCE {
-        return Ok(result);
+    Ok((result, values))
+}
+
+/// The configs of topics that have none of their own, worked out once for all topics of a request.
+#[derive(Default)]
+struct ShownConfigs {
+    plain: Option<Vec<CreatableTopicConfigs>>,
+}
+
+impl ShownConfigs {
+    /// Adds what later versions tell of a new topic, and takes out what this one does not.
+    fn show(
+        &mut self,
+        case: &Case<'_>,
+        topic: &CreatableTopic,
+        own: &Properties,
+        result: &mut CreatableTopicResult,
+    ) {
+        let describable = case.asked.describable.as_ref();
+        let is_shown = describable.is_none_or(|names| names.iter().any(|name| topic.name == *name));
+        if case.asked.version < CONFIGS_SINCE || !is_shown {
+            let bare = CreatableTopicResult::default();
+            (result.num_partitions, result.replication_factor) =
+                (bare.num_partitions, bare.replication_factor);
+        }
+        if case.asked.version < CONFIGS_SINCE {
+            return;
+        }
+        if !is_shown {
+            result.topic_config_error_code = ErrorCode::TopicAuthorizationFailed.code();
+        } else if own.is_empty() {
+            let plain = self.plain.get_or_insert_with(|| effective_configs(case, own));
+            result.configs = Some(plain.clone());
+        } else {
+            result.configs = Some(effective_configs(case, own));
+        }
     }
-    let describable = case.asked.describable.as_ref();
-    if describable.is_none_or(|names| names.iter().any(|name| topic.name == *name)) {
-        result.num_partitions = partitions as i32;
-        result.replication_factor = replicas as i16;
-        result.configs = Some(effective_configs(case, &values));
-    } else {
-        result.topic_config_error_code = ErrorCode::TopicAuthorizationFailed.code();
-    }
-    Ok(result)
 }
 
 fn check_name(image: &Image, topic: &str) -> Result<(), Refusal> {

@@ -21,6 +21,14 @@ pub fn api_versions(call: &Call, request: &ApiVersionsRequest) -> Started {
 /// Topics that are missing are asked for in the broker's own name; the client asks again, as with Kafka.
 pub fn metadata(call: &Call, request: MetadataRequest) -> Started {
     let moment = call.moment();
+    match k03_metadata::large(&request, call.version, &call.context(&moment)) {
+        Ok(None) => {}
+        Ok(Some(large)) => return super::large::start(call, moment, large),
+        Err(error) => {
+            tracing::error!(%error, "answer cannot be written; connection closed");
+            return Started::Answer(Answer::Close);
+        }
+    }
     match k03_metadata::plan(request, call.version, &call.context(&moment)) {
         Plan::Answer(response) => Started::reply(response),
         Plan::Work(work) => {

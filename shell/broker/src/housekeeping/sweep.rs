@@ -19,9 +19,11 @@ const KEYS_MAX: usize = 64;
 /// # Source
 /// Kafka `LogManager.isStrayReplica`.
 pub fn put_strays_aside(node: &Node) {
+    let mut all_were_listed = true;
     for (at, directory) in node.directories.iter().enumerate().filter(|(_, directory)| directory.is_usable())
     {
-        let listed = directory.lock().partitions();
+        let listed = note_written(node, directory);
+        all_were_listed &= listed.is_ok();
         let mut unassigned = Vec::new();
         for entry in listed.unwrap_or_default() {
             if let Err(error) = settle(node, directory, &entry) {
@@ -33,6 +35,24 @@ pub fn put_strays_aside(node: &Node) {
             reports::assign(node, &unassigned);
         }
     }
+    if all_were_listed {
+        node.written.complete();
+    }
+}
+
+/// What lies in a directory, and its partitions noted as written, with those that only a checkpoint still knows.
+fn note_written(node: &Node, directory: &Directory) -> Result<Vec<PartitionDir>, StorageError> {
+    let log_dir = directory.lock();
+    let listed = log_dir.partitions()?;
+    let image = node.image.load();
+    let found = listed.iter().map(|entry| &entry.topic_partition);
+    for TopicPartition { topic, partition } in found.chain(log_dir.checkpointed()) {
+        if let Some(topic) = image.topics.id_of(topic) {
+            node.written.add(PartitionKey { topic, partition: *partition });
+        }
+    }
+    drop(log_dir);
+    Ok(listed)
 }
 
 /// A partition that lies here though the metadata log does not say where (an older Kafka's), or names a directory that is not

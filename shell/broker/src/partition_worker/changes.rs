@@ -49,6 +49,10 @@ impl PartitionWorker {
                 self.topic_deleted(id, topic, change);
                 continue;
             }
+            if topic.created {
+                // Whoever has one of its partitions open found it in this image.
+                continue;
+            }
             for &partition in &topic.partitions {
                 self.partition_changed(&change.image, PartitionKey { topic: id, partition });
             }
@@ -92,13 +96,19 @@ impl PartitionWorker {
     }
 
     fn topic_deleted(&mut self, id: TopicId, topic: &TopicChange, change: &ImageChange) {
-        let before = change.before.topics.by_id(id);
-        let partitions = before.map_or(0, |topic| topic.partition_count() as i32);
-        for partition in (0..partitions).map(PartitionIndex) {
+        let (workers, me) = (self.node.workers, self.id);
+        let is_mine = |partition: &PartitionIndex| {
+            PartitionKey { topic: id, partition: *partition }.owner(workers) == me
+        };
+        let written = self.node.written.take(id, |partition| is_mine(&partition));
+        let written = written.unwrap_or_else(|| {
+            let before = change.before.topics.by_id(id);
+            let count = before.map_or(0, |topic| topic.partition_count() as i32);
+            (0..count).map(PartitionIndex).filter(is_mine).collect()
+        });
+        for partition in written {
             let key = PartitionKey { topic: id, partition };
-            if key.owner(self.node.workers) == self.id {
-                self.close_deleted(key, TopicPartition { topic: topic.name.clone(), partition });
-            }
+            self.close_deleted(key, TopicPartition { topic: topic.name.clone(), partition });
         }
     }
 

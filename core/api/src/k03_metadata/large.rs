@@ -1,0 +1,295 @@
+//! Metadata of very many partitions, made and written piece by piece.
+//!
+//! An answer for a million topics is 60 MB on the wire and ten times that as a value. Here it never is a value: its pieces
+//! are written straight from the image, each when the one before it is on its way, so that it costs a piece of memory
+//! whatever its length, and the thread that makes it can be another one than the connection's. The length of the whole
+//! stands before the first piece: whoever writes it goes through all of it twice.
+//!
+//! Always true: the pieces in their order are the bytes that the encoder makes of [`super::plan`]'s answer.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use barnabas_base::{PartitionIndex, Text, TopicId};
+use barnabas_metadata::Topic;
+use barnabas_wire::messages::metadata_request::MetadataRequest;
+use barnabas_wire::{EncodeError, Struct, Writer};
+use bytes::Bytes;
+
+use super::{Wanted, authorized_operations, describe_partition, wanted, without_partitions, without_topics};
+use crate::Context;
+
+/// Topics and partitions from which on an answer is large: below, it is made in less than a millisecond.
+const LARGE_MIN: usize = 2000;
+/// Bytes of a piece, about.
+const PIECE_BYTES: usize = 256 * 1024;
+/// Topics that are looked up at once.
+const TOPICS_AHEAD: usize = 256;
+
+const FLEXIBLE_SINCE: i16 = 9;
+
+/// What a large answer says, but for the image that it says it of.
+#[derive(Debug)]
+pub struct Large {
+    version: i16,
+    topics: Topics,
+    /// What stands before the first topic, the count included; and after the last.
+    head: Bytes,
+    tail: Bytes,
+    topic_operations: bool,
+}
+
+/// All by name, or those that were asked for in their order. Each of the latter is known.
+#[derive(Debug)]
+enum Topics {
+    All,
+    Ids(Vec<TopicId>),
+}
+
+/// How far the writing has come.
+#[derive(Debug, Default)]
+pub struct Place {
+    begun: bool,
+    ahead: VecDeque<Arc<Topic>>,
+    /// The last that was looked up by name; how many were looked up by id.
+    last: Option<Text>,
+    looked_up: usize,
+    /// The topic in the middle of which the last piece ended, and the partition to go on with.
+    current: Option<(Arc<Topic>, PartitionIndex)>,
+    ended: bool,
+}
+
+/// The request as a large answer; `None` where the usual way is right: it is small, or something in it is missing.
+///
+/// # Errors
+/// Nothing that is known of: names come out of records.
+pub fn large(
+    request: &MetadataRequest,
+    version: i16,
+    ctx: &Context<'_>,
+) -> Result<Option<Large>, EncodeError> {
+    let image = &ctx.image.topics;
+    let (topics, count) = match wanted(request, version) {
+        None => return Ok(None),
+        Some(Wanted::All) if image.len() + image.partition_count() < LARGE_MIN => return Ok(None),
+        Some(Wanted::All) => (Topics::All, image.len()),
+        Some(Wanted::Ids(ids)) => match known(ids.into_iter().map(Some).collect(), ctx) {
+            Some(ids) => (Topics::Ids(ids.clone()), ids.len()),
+            None => return Ok(None),
+        },
+        Some(Wanted::Names(names)) => {
+            match known(names.iter().map(|name| image.id_of(name)).collect(), ctx) {
+                Some(ids) => (Topics::Ids(ids.clone()), ids.len()),
+                None => return Ok(None),
+            }
+        }
+    };
+    let mut w = Writer::new();
+    without_topics(request, version, ctx).write(&mut w, version)?;
+    let after = if (8..=10).contains(&version) { 4 } else { 0 } + if version == 13 { 2 } else { 0 };
+    let (head, tail) = around(w.into_bytes(), after, count, version);
+    let topic_operations = version >= 8 && request.include_topic_authorized_operations;
+    Ok(Some(Large { version, topics, head, tail, topic_operations }))
+}
+
+/// The ids, if all are known and their partitions are many.
+fn known(ids: Vec<Option<TopicId>>, ctx: &Context<'_>) -> Option<Vec<TopicId>> {
+    let ids = ids.into_iter().collect::<Option<Vec<TopicId>>>()?;
+    let mut partitions = ids.len();
+    for &id in &ids {
+        partitions += ctx.image.topics.by_id(id)?.partition_count();
+    }
+    (partitions >= LARGE_MIN).then_some(ids)
+}
+
+/// Cuts a struct that was written with an empty array, after which `after` bytes and the tagged fields stand, around that
+/// array; what comes before ends in the count that shall stand there.
+fn around(written: Bytes, after: usize, count: usize, version: i16) -> (Bytes, Bytes) {
+    let is_flexible = version >= FLEXIBLE_SINCE;
+    let (empty, tagged): (&[u8], usize) = if is_flexible { (&[1], 1) } else { (&[0; 4], 0) };
+    let tail_at = written.len() - after - tagged;
+    let count_at = tail_at - empty.len();
+    assert_eq!(&written[count_at..tail_at], empty, "an empty array stands where it is expected");
+    let mut w = Writer::with_capacity(tail_at + 8);
+    w.raw_slice(&written[..count_at]);
+    if is_flexible {
+        w.uvarint(count as u32 + 1)
+    } else {
+        w.int32(count as i32)
+    }
+    (w.into_bytes(), written.slice(tail_at..))
+}
+
+impl Large {
+    /// The next piece; `None` after the last. Always with the same image.
+    ///
+    /// # Errors
+    /// As for [`large`].
+    pub fn piece(&self, place: &mut Place, ctx: &Context<'_>) -> Result<Option<Bytes>, EncodeError> {
+        if place.ended {
+            return Ok(None);
+        }
+        let mut w = Writer::with_capacity(PIECE_BYTES + PIECE_BYTES / 8);
+        if !std::mem::replace(&mut place.begun, true) {
+            w.raw_slice(&self.head);
+        }
+        while w.len() < PIECE_BYTES {
+            let (topic, first) = match place.current.take() {
+                Some(current) => current,
+                None => match self.next_topic(place, ctx) {
+                    None => {
+                        w.raw_slice(&self.tail);
+                        place.ended = true;
+                        break;
+                    }
+                    Some(topic) => {
+                        w.raw_slice(&self.around_partitions(&topic)?.0);
+                        (topic, PartitionIndex(0))
+                    }
+                },
+            };
+            place.current = self.partitions(&mut w, topic, first, ctx)?;
+        }
+        Ok(Some(w.into_bytes()))
+    }
+
+    /// Writes a topic's partitions from `first` on, and what stands after the last; or returns where to go on.
+    fn partitions(
+        &self,
+        w: &mut Writer,
+        topic: Arc<Topic>,
+        first: PartitionIndex,
+        ctx: &Context<'_>,
+    ) -> Result<Option<(Arc<Topic>, PartitionIndex)>, EncodeError> {
+        let mut full_at = None;
+        for (index, state) in topic.partitions_from(first) {
+            if w.len() >= PIECE_BYTES {
+                full_at = Some(index);
+                break;
+            }
+            describe_partition(index, state, self.version, ctx).write(w, self.version)?;
+        }
+        if let Some(index) = full_at {
+            return Ok(Some((topic, index)));
+        }
+        w.raw_slice(&self.around_partitions(&topic)?.1);
+        Ok(None)
+    }
+
+    /// What stands before and after a topic's partitions.
+    fn around_partitions(&self, topic: &Topic) -> Result<(Bytes, Bytes), EncodeError> {
+        let mut bare = without_partitions(topic, self.version);
+        if self.topic_operations {
+            bare.topic_authorized_operations = authorized_operations::TOPIC;
+        }
+        let mut w = Writer::with_capacity(64 + topic.name.len());
+        bare.write(&mut w, self.version)?;
+        let after = if self.version >= 8 { 4 } else { 0 };
+        Ok(around(w.into_bytes(), after, topic.partition_count(), self.version))
+    }
+
+    fn next_topic(&self, place: &mut Place, ctx: &Context<'_>) -> Option<Arc<Topic>> {
+        let topics = &ctx.image.topics;
+        if place.ahead.is_empty() {
+            match &self.topics {
+                Topics::All => {
+                    let last = place.last.clone().unwrap_or_default();
+                    let next = topics.iter_from(&last).filter(|topic| topic.name != last || last.is_empty());
+                    place.ahead.extend(next.take(TOPICS_AHEAD).cloned());
+                    place.last = place.ahead.back().map(|topic| topic.name.clone()).or(place.last.take());
+                }
+                Topics::Ids(ids) => {
+                    let next = ids.iter().skip(place.looked_up).take(TOPICS_AHEAD);
+                    place.ahead.extend(next.filter_map(|id| topics.by_id(*id).cloned()));
+                    place.looked_up += TOPICS_AHEAD;
+                }
+            }
+        }
+        place.ahead.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Plan;
+    use crate::k03_metadata::plan;
+    use crate::testing::{Fixture, partition, topic, versions};
+    use barnabas_base::Uuid;
+    use barnabas_wire::messages::metadata_request::MetadataRequestTopic;
+    use barnabas_wire::messages::metadata_response::MetadataResponse;
+    use barnabas_wire::{Message, MetadataRecord};
+
+    /// 600 topics of one partition and one of 30,000.
+    fn crowd() -> Fixture {
+        let mut records: Vec<MetadataRecord> = Vec::new();
+        for number in 0..600u16 {
+            let mut id = [1; 16];
+            id[..2].copy_from_slice(&number.to_be_bytes());
+            records.extend([topic(&format!("many-{number}"), Uuid(id)), partition(Uuid(id), 0, 1)]);
+        }
+        records.push(topic("large", Uuid([2; 16])));
+        records.extend((0..30_000).map(|index| partition(Uuid([2; 16]), index, 1 + index % 2)));
+        let mut fixture = Fixture::new();
+        fixture.add(&records);
+        fixture
+    }
+
+    fn usual(request: &MetadataRequest, version: i16, ctx: &Context<'_>) -> Bytes {
+        let Plan::Answer(response) = plan(request.clone(), version, ctx) else { panic!("work") };
+        let mut w = Writer::new();
+        response.encode(&mut w, version).unwrap();
+        w.into_bytes()
+    }
+
+    fn in_pieces(request: &MetadataRequest, version: i16, ctx: &Context<'_>) -> (Vec<u8>, usize) {
+        let large = large(request, version, ctx).unwrap().expect("large enough");
+        let mut place = Place::default();
+        let (mut all, mut pieces) = (Vec::new(), 0);
+        while let Some(piece) = large.piece(&mut place, ctx).unwrap() {
+            assert!(piece.len() < PIECE_BYTES + PIECE_BYTES / 8, "{} bytes", piece.len());
+            all.extend_from_slice(&piece);
+            pieces += 1;
+        }
+        (all, pieces)
+    }
+
+    #[test]
+    fn the_pieces_are_the_usual_answer_in_every_version() {
+        let fixture = crowd();
+        let ctx = fixture.ctx();
+        let named = |name: &str| MetadataRequestTopic { name: Some(name.into()), ..Default::default() };
+        for version in versions::<MetadataResponse>() {
+            let operations = (8..=10).contains(&version);
+            let base = MetadataRequest {
+                include_cluster_authorized_operations: operations,
+                include_topic_authorized_operations: version >= 8,
+                allow_auto_topic_creation: version >= 4,
+                ..MetadataRequest::default()
+            };
+            let all = if version == 0 { Some(Vec::new()) } else { None };
+            let some = vec![named("many-17"), named("large"), named("many-3"), named("large")];
+            for topics in [all, Some(some)] {
+                let request = MetadataRequest { topics, ..base.clone() };
+                let (bytes, pieces) = in_pieces(&request, version, &ctx);
+                assert_eq!(bytes, usual(&request, version, &ctx), "version {version}");
+                assert!(pieces >= 3, "{pieces} pieces");
+            }
+        }
+        let by_id = MetadataRequestTopic { name: None, topic_id: Uuid([2; 16]), ..Default::default() };
+        let request = MetadataRequest { topics: Some(vec![by_id]), ..Default::default() };
+        assert_eq!(in_pieces(&request, 13, &ctx).0, usual(&request, 13, &ctx));
+    }
+
+    #[test]
+    fn what_is_small_or_missing_goes_the_usual_way() {
+        let fixture = crowd();
+        let named = |name: &str| MetadataRequestTopic { name: Some(name.into()), ..Default::default() };
+        for topics in [vec![], vec![named("many-1")], vec![named("large"), named("nobody")]] {
+            let request = MetadataRequest { topics: Some(topics), ..Default::default() };
+            assert!(large(&request, 12, &fixture.ctx()).unwrap().is_none());
+        }
+        let all = MetadataRequest { topics: None, ..Default::default() };
+        assert!(large(&all, 12, &Fixture::new().ctx()).unwrap().is_none());
+    }
+}

@@ -1,0 +1,148 @@
+//! Answers that are too large to be made at once: written piece by piece, beside the workers.
+//!
+//! core/api makes the pieces; here each is made on the runtime's threads for blocking work while the one before it is on its
+//! way to the socket. First all are made once to learn their length, which Kafka's frames begin with. A client that reads
+//! slowly holds two pieces of memory and no thread. [`AT_ONCE`] bounds what such answers take of the processor.
+
+use super::{Answer, Call, Started};
+use barnabas_api::k03_metadata::{Large, Place};
+use barnabas_api::{Client, Context as Surroundings};
+use barnabas_base::{BrokerId, Text, TimestampMs};
+use barnabas_wire::EncodeError;
+use bytes::Bytes;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+
+/// Pieces that the node makes at once; others wait their turn.
+const AT_ONCE: usize = 2;
+static TURNS: Semaphore = Semaphore::const_new(AT_ONCE);
+
+/// A large answer and the one image that it is made of.
+struct Source {
+    large: Large,
+    moment: super::Moment,
+    client: Arc<Client>,
+    cluster_id: Text,
+    node: BrokerId,
+    now: TimestampMs,
+}
+
+impl Source {
+    fn piece(&self, place: &mut Place) -> Result<Option<Bytes>, EncodeError> {
+        let surroundings = Surroundings {
+            image: &self.moment.image,
+            config: &self.moment.config,
+            cluster_id: &self.cluster_id,
+            node: self.node,
+            client: &self.client,
+            now: self.now,
+        };
+        self.large.piece(place, &surroundings)
+    }
+
+    /// Bytes of all pieces.
+    fn length(&self) -> Result<usize, EncodeError> {
+        let (mut place, mut length) = (Place::default(), 0);
+        while let Some(piece) = self.piece(&mut place)? {
+            length += piece.len();
+        }
+        Ok(length)
+    }
+}
+
+type Made = (Place, Result<Option<Bytes>, EncodeError>);
+
+/// An answer on its way.
+pub struct Pieces {
+    source: Arc<Source>,
+    /// Bytes of the body that are not yet handed out.
+    pub left: usize,
+    next: JoinHandle<Made>,
+}
+
+impl std::fmt::Debug for Pieces {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pieces").field("left", &self.left).finish_non_exhaustive()
+    }
+}
+
+impl Pieces {
+    /// The next piece; `None` after the last.
+    ///
+    /// `Err`: the answer cannot be ended as it was begun, and the connection must be closed.
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+        if self.left == 0 {
+            return Poll::Ready(None);
+        }
+        let made = match Pin::new(&mut self.next).poll(context) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(made) => made,
+        };
+        let piece = match made {
+            Ok((place, Ok(Some(piece)))) if piece.len() <= self.left => {
+                self.left -= piece.len();
+                if self.left > 0 {
+                    self.next = make(self.source.clone(), place);
+                }
+                Ok(piece)
+            }
+            Ok((_, Ok(_))) => Err(Broken("its length is not what it was".to_owned())),
+            Ok((_, Err(error))) => Err(Broken(error.to_string())),
+            Err(_) => Err(Broken("the node is stopping".to_owned())),
+        };
+        Poll::Ready(Some(piece))
+    }
+}
+
+/// Why an answer ends in the middle.
+#[derive(Debug)]
+pub struct Broken(pub String);
+
+/// Makes a piece when it is its turn.
+fn make(source: Arc<Source>, mut place: Place) -> JoinHandle<Made> {
+    tokio::spawn(async move {
+        let turn = TURNS.acquire().await;
+        let made = tokio::task::spawn_blocking(move || {
+            let made = source.piece(&mut place);
+            (place, made)
+        });
+        let made = made.await;
+        drop(turn);
+        // Cancelled: the node is stopping, and nobody waits for the answer.
+        made.unwrap_or_else(|_| (Place::default(), Ok(None)))
+    })
+}
+
+/// Begins a large answer.
+pub fn start(call: &Call, moment: super::Moment, large: Large) -> Started {
+    let node = &call.session.node;
+    let source = Arc::new(Source {
+        large,
+        moment,
+        client: call.client.clone(),
+        cluster_id: node.cluster_id.clone(),
+        node: node.broker_id,
+        now: node.clock.wall(),
+    });
+    Started::wait(async move {
+        let turn = TURNS.acquire().await;
+        let counted = source.clone();
+        let length = tokio::task::spawn_blocking(move || counted.length()).await;
+        drop(turn);
+        match length {
+            Ok(Ok(left)) => {
+                let next = make(source.clone(), Place::default());
+                Answer::Pieces(Pieces { source, left, next })
+            }
+            Ok(Err(error)) => {
+                tracing::error!(%error, "answer cannot be written; connection closed");
+                Answer::Close
+            }
+            Err(_) => Answer::Close,
+        }
+    })
+}

@@ -51,8 +51,8 @@ pub use disk::{DirEntry, Disk, DiskError, DiskErrorKind, DiskFile, DiskLock, Dis
 pub use error::StorageError;
 pub use file_pool::FilePool;
 pub use log::{
-    AppendBytes, Appended, BatchesRead, DelayedDelete, Dirty, FoundTimestamp, Log, LogPlace, LogPosition,
-    OpenFrom, Opened, SyncTicket, TailCut,
+    AppendBytes, Appended, BatchesRead, DelayedDelete, Dirty, FoundTimestamp, Laid, Log, LogPlace,
+    LogPosition, OpenFrom, Opened, Staged, StagedRecords, SyncTicket, TailCut,
 };
 pub use log_config::{CleanupPolicy, LogConfig};
 pub use log_dir::{LogDir, remove_dir};

@@ -23,7 +23,9 @@ mod open;
 mod read;
 mod retention;
 mod small_files;
+mod stage;
 mod sync;
+mod tail;
 mod time_search;
 mod transactions;
 mod truncate;
@@ -46,8 +48,8 @@ use crate::segment::{Segment, offset_path};
 use crate::time_index::TimeEntries;
 
 pub use types::{
-    AppendBytes, Appended, BatchesRead, DelayedDelete, Dirty, FoundTimestamp, LogPlace, LogPosition,
-    OpenFrom, Opened, SyncTicket, TailCut,
+    AppendBytes, Appended, BatchesRead, DelayedDelete, Dirty, FoundTimestamp, Laid, LogPlace, LogPosition,
+    OpenFrom, Opened, Staged, StagedRecords, SyncTicket, TailCut,
 };
 
 /// One partition's log. See the file's header.
@@ -57,7 +59,8 @@ pub struct Log {
     place: LogPlace,
     config: Arc<LogConfig>,
     start: Offset,
-    end: Offset,
+    /// The end of the segments. What is staged lies behind it, in `tail`.
+    laid_end: Offset,
     recovery_point: Offset,
     epochs: LeaderEpochs,
     /// The epochs are not written down as they are.
@@ -65,6 +68,8 @@ pub struct Log {
     /// Oldest first; empty while nothing is on disk.
     segments: Vec<Segment>,
     active: Active,
+    /// The newest batches, where any are in memory.
+    tail: Option<Box<tail::Tail>>,
     dirty: Unsynced,
     /// Goes up whenever bytes below `end` are given up, so that a sync begun before counts for nothing.
     generation: u32,
@@ -110,12 +115,13 @@ impl Log {
             place,
             config,
             start,
-            end: start,
+            laid_end: start,
             recovery_point: start,
             epochs: LeaderEpochs::default(),
             epochs_changed: false,
             segments: Vec::new(),
             active: Active::default(),
+            tail: None,
             dirty: Unsynced::default(),
             generation: 0,
             hints: [None; 2],
@@ -134,10 +140,10 @@ impl Log {
 
     /// The offset that the next record gets.
     pub fn end(&self) -> Offset {
-        self.end
+        self.tail.as_ref().and_then(|tail| tail.staged_end()).unwrap_or(self.laid_end)
     }
 
-    /// Everything below is durable.
+    /// Everything below is durable in the segments.
     pub fn recovery_point(&self) -> Offset {
         self.recovery_point
     }
@@ -168,9 +174,10 @@ impl Log {
         self.place.future = None;
     }
 
-    /// Bytes of all segments' records.
+    /// Bytes of all records: those in segments and those that are staged.
     pub fn size_bytes(&self) -> u64 {
-        self.segments.iter().map(|segment| u64::from(segment.size)).sum()
+        let laid: u64 = self.segments.iter().map(|segment| u64::from(segment.size)).sum();
+        laid + self.unlaid_bytes()
     }
 
     pub fn segment_count(&self) -> usize {
@@ -185,7 +192,7 @@ impl Log {
 
     /// The base offset of the segment that is written to.
     pub fn active_segment_base(&self) -> Offset {
-        self.segments.last().map_or(self.end, |segment| segment.base)
+        self.segments.last().map_or(self.laid_end, |segment| segment.base)
     }
 
     /// Whether the log exists on disk.

@@ -2,6 +2,7 @@
 
 use barnabas_base::{Offset, TimestampMs};
 
+use super::stage::gather;
 use super::{Active, AppendBytes, Appended, Log};
 use crate::batch::{BatchHeader, NoBatch};
 use crate::disk::OpenMode;
@@ -26,16 +27,17 @@ struct Before {
     active: Option<(Segment, u32, u32)>,
     last_time: TimestampMs,
     since_entry: u32,
+    epochs: usize,
 }
 
 impl Log {
-    /// Writes batches that are validated and numbered.
+    /// Writes batches that are validated and numbered, after all that is staged.
     ///
     /// Goes into the page cache only. Rolls a new segment first where one is due.
     ///
     /// # Errors
     /// After [`StorageError::Full`], [`StorageError::OutOfOrder`], [`StorageError::NotBatches`] and
-    /// [`StorageError::TooLargeForSegment`] the log is as it was. After any other error it takes no more writes.
+    /// [`StorageError::TooLargeForSegment`] the log holds what it did. After any other error it takes no more writes.
     pub fn append(
         &mut self,
         files: &mut FilePool,
@@ -44,6 +46,36 @@ impl Log {
     ) -> Result<Appended, StorageError> {
         self.check_writable()?;
         self.check_batches(records)?;
+        self.lay_all(files, now)?;
+        self.write_batches(files, records, now)
+    }
+
+    /// As [`Log::append`]; the batches stay in memory, too, until they are forgotten ([`Log::forget_below`]).
+    pub fn append_kept(
+        &mut self,
+        files: &mut FilePool,
+        records: &[AppendBytes],
+        now: TimestampMs,
+    ) -> Result<Appended, StorageError> {
+        self.check_writable()?;
+        self.check_batches(records)?;
+        self.lay_all(files, now)?;
+        let pieces = gather(self.laid_end, records)?;
+        let appended = self.write_batches(files, records, now)?;
+        if !pieces.is_empty() {
+            let tail = self.tail.get_or_insert_default();
+            pieces.into_iter().for_each(|piece| tail.keep_laid(piece));
+        }
+        Ok(appended)
+    }
+
+    /// As [`Log::append`] or [`Log::lay`], for batches that were checked and follow the segments' end.
+    pub(super) fn write_batches(
+        &mut self,
+        files: &mut FilePool,
+        records: &[AppendBytes],
+        now: TimestampMs,
+    ) -> Result<Appended, StorageError> {
         let before = self.before_append();
         match self.append_checked(files, records, now) {
             Err(StorageError::Full(path)) => {
@@ -52,6 +84,10 @@ impl Log {
             }
             done => {
                 self.failed |= done.is_err();
+                if let Some(tail) = &mut self.tail {
+                    tail.laid_up_to(self.laid_end);
+                    tail.take_aborted(self.laid_end);
+                }
                 done
             }
         }
@@ -101,8 +137,8 @@ impl Log {
         (hash % jitter as u64) as i64
     }
 
-    fn check_batches(&self, records: &[AppendBytes]) -> Result<(), StorageError> {
-        let mut end = self.end;
+    pub(super) fn check_batches(&self, records: &[AppendBytes]) -> Result<(), StorageError> {
+        let mut end = self.end();
         for piece in records {
             for (header, _) in Batches::of(piece) {
                 let header = header.map_err(StorageError::NotBatches)?;
@@ -146,8 +182,9 @@ impl Log {
             }
         }
         self.write_run(files, &mut run)?;
+        self.index_laid_aborted(files)?;
         self.write_due_entries(files)?;
-        Ok(Appended { end: self.end, bytes, rolled })
+        Ok(Appended { end: self.laid_end, bytes, rolled })
     }
 
     fn write_run(&mut self, files: &mut FilePool, run: &mut Run<'_>) -> Result<(), StorageError> {
@@ -189,10 +226,14 @@ impl Log {
             self.active.since_entry = 0;
         }
         self.active.since_entry += header.size;
+        self.note_epoch(header);
+        self.laid_end = header.next_offset();
+    }
+
+    pub(super) fn note_epoch(&mut self, header: &BatchHeader) {
         if header.magic >= 2 && self.epochs.latest().is_none_or(|latest| latest.epoch < header.leader_epoch) {
             self.assign_epoch(header.leader_epoch, header.base_offset);
         }
-        self.end = header.next_offset();
     }
 
     fn push_time_entry(&mut self, base: Offset, largest: LargestTimestamp) {
@@ -253,10 +294,10 @@ impl Log {
     pub fn roll(&mut self, files: &mut FilePool, now: TimestampMs) -> Result<Option<Offset>, StorageError> {
         match self.segments.last() {
             None => Ok(None),
-            Some(active) if active.base == self.end => Ok(None),
+            Some(active) if active.base == self.laid_end => Ok(None),
             Some(_) => self.attempt(|log| {
-                log.begin_segment(files, log.end, now)?;
-                Ok(Some(log.end))
+                log.begin_segment(files, log.laid_end, now)?;
+                Ok(Some(log.laid_end))
             }),
         }
     }
@@ -323,11 +364,12 @@ impl Log {
     fn before_append(&self) -> Before {
         let counts = |segment: &Segment| (*segment, self.active.offsets.count(), self.active.times.count());
         Before {
-            end: self.end,
+            end: self.laid_end,
             segments: self.segments.len(),
             active: self.segments.last().map(counts),
             last_time: self.active.last_time,
             since_entry: self.active.since_entry,
+            epochs: self.epochs.entries().len(),
         }
     }
 
@@ -357,28 +399,34 @@ impl Log {
         self.mark_dirty(segment.base, FileKind::Log, file);
         active.offsets.cut_to(offsets);
         active.times.cut_to(times);
+        if self.staged().any(|tail| !tail.aborted.is_empty()) {
+            self.cut_transaction_index(files, segment.base, before.end)?;
+        }
         self.restore(before, active)
     }
 
     fn restore(&mut self, before: Before, active: Active) -> Result<(), StorageError> {
         self.active = Active { last_time: before.last_time, since_entry: before.since_entry, ..active };
-        self.end = before.end;
-        self.epochs_changed |= self.epochs.truncate_from_end(before.end);
+        self.laid_end = before.end;
+        // What is staged has noted its epochs already, and they stay.
+        if let Some(news) = self.epochs.entries().get(before.epochs).map(|entry| entry.start) {
+            self.epochs_changed |= self.epochs.truncate_from_end(news);
+        }
         self.generation += 1;
         Ok(())
     }
 }
 
 /// The batches in a piece: what each header says, and the one or two parts that its bytes lie in.
-enum Batches<'a> {
+pub(super) enum Batches<'a> {
     Whole(&'a [u8]),
     Split { header: &'a [u8], body: &'a [u8] },
 }
 
-type FoundBatch<'a> = (Result<BatchHeader, &'static str>, [&'a [u8]; 2]);
+pub(super) type FoundBatch<'a> = (Result<BatchHeader, &'static str>, [&'a [u8]; 2]);
 
 impl<'a> Batches<'a> {
-    fn of(piece: &'a AppendBytes) -> Self {
+    pub(super) fn of(piece: &'a AppendBytes) -> Self {
         match piece {
             AppendBytes::Whole(bytes) => Self::Whole(bytes),
             AppendBytes::Split { header, body } => Self::Split { header, body },

@@ -78,12 +78,12 @@ impl Log {
         } else {
             self.recover(files, from, &unindexed, now, opened)?;
         }
-        if self.end < from.log_start {
+        if self.laid_end < from.log_start {
             // What was left lies below what was deleted.
             self.truncate_fully_and_start_at(files, from.log_start, now)?;
         }
         self.start = from.log_start.max(self.segments[0].base);
-        self.epochs_changed |= self.epochs.truncate_from_end(self.end);
+        self.epochs_changed |= self.epochs.truncate_from_end(self.laid_end);
         self.epochs_changed |= self.epochs.truncate_from_start(self.start);
         self.remove_stray_snapshots(files)
     }
@@ -248,14 +248,19 @@ impl Log {
             }
         }
         // Not known yet: nothing is out of its reach.
-        self.end = Offset(i64::MAX);
+        self.laid_end = Offset(i64::MAX);
         self.read_active(files, last)?;
-        self.end = self.end_of_last_segment(files)?;
-        if self.end < from.recovery_point {
+        self.laid_end = self.end_of_last_segment(files)?;
+        if self.laid_end < from.recovery_point {
             let size = self.segments[last].size.into();
-            return Err(self.damaged(last, size, self.end, "the segment is shorter than what was synced"));
+            return Err(self.damaged(
+                last,
+                size,
+                self.laid_end,
+                "the segment is shorter than what was synced",
+            ));
         }
-        self.recovery_point = self.end;
+        self.recovery_point = self.laid_end;
         Ok(())
     }
 
@@ -291,11 +296,11 @@ impl Log {
             }
         }
         let tail: Vec<Segment> = self.segments.split_off(first);
-        self.end = tail[0].base;
-        let mut transactions = Transactions::from(self.end);
+        self.laid_end = tail[0].base;
+        let mut transactions = Transactions::from(self.laid_end);
         for (at, found) in tail.iter().enumerate() {
             // Where compaction is off, a hole means that the end of the segment before was lost unsynced.
-            let hole = found.base > self.end && !self.config.cleanup.compact;
+            let hole = found.base > self.laid_end && !self.config.cleanup.compact;
             let reach = tail.get(at + 1).map_or(Offset(i64::MAX), |next| next.base);
             let bad = if hole {
                 Some((0, "the offsets before it are missing"))
@@ -303,11 +308,11 @@ impl Log {
                 self.take_in(files, *found, reach, Some(&mut transactions))?
             };
             let last = bad.is_some() || at + 1 == tail.len();
-            if last && self.end < from.recovery_point {
+            if last && self.laid_end < from.recovery_point {
                 let (position, why) =
                     bad.unwrap_or((found.size.into(), "the segment is shorter than what was synced"));
                 let file = self.path(found.base, FileKind::Log);
-                return Err(StorageError::Damaged { file, position, offset: self.end, what: why });
+                return Err(StorageError::Damaged { file, position, offset: self.laid_end, what: why });
             }
             if !hole {
                 self.write_transaction_index(files, found.base, &transactions.take_aborted())?;
@@ -322,8 +327,8 @@ impl Log {
             }
         }
         unless_full(self.complete_indexes(files))?;
-        self.recovery_point = from.recovery_point.min(self.end);
-        if self.recovery_point < self.end || opened.cut.is_some() {
+        self.recovery_point = from.recovery_point.min(self.laid_end);
+        if self.recovery_point < self.laid_end || opened.cut.is_some() {
             self.unsynced_from(files, first)?;
         }
         Ok(())
@@ -382,12 +387,12 @@ impl Log {
         self.segments.push(Segment::empty(found.base, found.created));
         self.active = Active { last_time: TimestampMs::NONE, ..Active::default() };
         // An empty segment still says where the log ends.
-        self.end = self.end.max(found.base);
+        self.laid_end = self.laid_end.max(found.base);
         let file = self.file(files, found.base, FileKind::Log)?;
         let mut walker = Walker::new(file, 0, found.size.into(), check);
         let mut held: Option<(u64, BatchHeader, Bytes)> = None;
         loop {
-            let next = held.as_ref().map_or(self.end, |(_, header, _)| header.next_offset());
+            let next = held.as_ref().map_or(self.laid_end, |(_, header, _)| header.next_offset());
             let (position, found_batch, why) = match walker.step()? {
                 Step::Batch { position, header, bytes } => {
                     let fits = header.last_offset < reach && found.can_index(header.last_offset);
@@ -404,8 +409,8 @@ impl Log {
                 Step::Bad { position, why } => (position, None, Some(why)),
             };
             if let (Some((held_at, held, _)), Some((header, _)), Some(NOT_NEXT)) = (&held, &found_batch, why)
-                && held.base_offset > self.end
-                && header.base_offset > self.end
+                && held.base_offset > self.laid_end
+                && header.base_offset > self.laid_end
             {
                 return Ok(Some((*held_at, NOT_NEXT)));
             }
@@ -432,17 +437,17 @@ impl Log {
     ) -> Result<(), StorageError> {
         // Worked on as if it were the active segment.
         let later = self.segments.split_off(at);
-        let (end, epochs) = (self.end, self.epochs.clone());
-        self.end = later[0].base;
+        let (end, epochs) = (self.laid_end, self.epochs.clone());
+        self.laid_end = later[0].base;
         let reach = later.get(1).map_or(Offset(i64::MAX), |next| next.base);
         let bad = self.take_in(files, later[0], reach, None)?;
         if let Some((position, why)) = bad {
-            let offset = self.end;
+            let offset = self.laid_end;
             return Err(self.damaged(at, position, offset, why));
         }
         self.seal_indexes(files)?;
         self.segments.extend_from_slice(&later[1..]);
-        self.end = end;
+        self.laid_end = end;
         self.epochs = epochs;
         opened.rebuilt.push(self.path(later[0].base, FileKind::OffsetIndex));
         Ok(())
@@ -470,7 +475,7 @@ impl Log {
             }
         }
         let file = self.path(base, FileKind::Log);
-        Ok(TailCut { file, position, bytes: bytes - position, end: self.end, why })
+        Ok(TailCut { file, position, bytes: bytes - position, end: self.laid_end, why })
     }
 
     /// Snapshots count where they lie at a segment's base or are the newest; later than the log's end they are wrong.
@@ -478,7 +483,7 @@ impl Log {
     /// # Source
     /// Kafka `ProducerStateManager.removeStraySnapshots`.
     fn remove_stray_snapshots(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
-        let (end, start) = (self.end, self.start);
+        let (end, start) = (self.laid_end, self.start);
         let bases: Vec<Offset> = self.segments.iter().map(|segment| segment.base).collect();
         let is_base = |offset: Offset| bases.binary_search(&offset).is_ok();
         let newest = self.newest_snapshot(files, end)?;

@@ -6,6 +6,7 @@
 use barnabas_base::Offset;
 use bytes::Bytes;
 
+use super::tail::{Tail, Wish};
 use super::{BatchesRead, Log, LogPosition, ReadHint};
 use crate::batch::{BatchHeader, NoBatch};
 use crate::error::StorageError;
@@ -37,10 +38,14 @@ impl Log {
         upper: Offset,
         at_least_one: bool,
     ) -> Result<BatchesRead, StorageError> {
-        if from < self.start || from > self.end {
-            return Err(StorageError::OffsetOutOfRange { requested: from, start: self.start, end: self.end });
+        let end = self.end();
+        if from < self.start || from > end {
+            return Err(StorageError::OffsetOutOfRange { requested: from, start: self.start, end });
         }
         let wish = Wish { max_bytes, upper, at_least_one };
+        if let Some(found) = self.tail.as_ref().and_then(|tail| tail.read(from, wish)) {
+            return Ok(BatchesRead::in_memory(found));
+        }
         let segments = match self.segment_of(from) {
             Some(first) if from < upper => first..self.segments.len(),
             _ => 0..0,
@@ -51,7 +56,9 @@ impl Log {
                 return Ok(read);
             }
         }
-        Ok(BatchesRead::nothing(from))
+        // A compaction may have left the end of the segments empty.
+        let staged = self.staged().find_map(|tail| tail.read(self.laid_end, wish));
+        Ok(staged.map_or(BatchesRead::nothing(from), BatchesRead::in_memory))
     }
 
     /// Shows `visit` every batch (whole, header and records) from the one that holds `from` up to `to`, for rebuilding state.
@@ -62,9 +69,21 @@ impl Log {
         to: Offset,
         visit: &mut dyn FnMut(Bytes),
     ) -> Result<(), StorageError> {
-        let Some(first) = self.segment_of(from).or((!self.segments.is_empty()).then_some(0)) else {
-            return Ok(());
-        };
+        self.scan_segments(files, from, to, visit)?;
+        let staged = self.staged().flat_map(Tail::staged_batches);
+        let wanted = staged.skip_while(|(header, _)| header.last_offset < from);
+        wanted.take_while(|(header, _)| header.base_offset < to).for_each(|(_, bytes)| visit(bytes));
+        Ok(())
+    }
+
+    fn scan_segments(
+        &self,
+        files: &mut FilePool,
+        from: Offset,
+        to: Offset,
+        visit: &mut dyn FnMut(Bytes),
+    ) -> Result<(), StorageError> {
+        let first = self.segment_of(from).unwrap_or(0);
         for at in first..self.segments.len() {
             if self.segments[at].base >= to {
                 break;
@@ -118,7 +137,7 @@ impl Log {
 
     /// All offsets of a segment lie below this.
     pub(super) fn reach(&self, at: usize) -> Offset {
-        self.segments.get(at + 1).map_or(self.end, |next| next.base)
+        self.segments.get(at + 1).map_or(self.laid_end, |next| next.base)
     }
 
     pub(super) fn damaged(
@@ -276,14 +295,6 @@ impl Log {
         self.hints.rotate_right(1);
         self.hints[0] = Some(ReadHint { offset: read.next_offset, position: next });
     }
-}
-
-/// How much a read may return.
-#[derive(Clone, Copy)]
-struct Wish {
-    max_bytes: usize,
-    upper: Offset,
-    at_least_one: bool,
 }
 
 /// Bytes of a segment from a position on.

@@ -34,7 +34,7 @@ impl Log {
             return Ok(None);
         }
         if count == self.segments.len() {
-            self.attempt(|log| log.begin_segment(files, log.end, now))?;
+            self.attempt(|log| log.begin_segment(files, log.laid_end, now))?;
         }
         self.change(|log| log.delete_first(files, count, now))
     }
@@ -43,7 +43,7 @@ impl Log {
     fn may_go(&self, at: usize, high_watermark: Offset) -> bool {
         match self.segments.get(at + 1) {
             Some(next) => high_watermark >= next.base,
-            None => high_watermark >= self.end && self.segments[at].size > 0,
+            None => high_watermark >= self.laid_end && self.segments[at].size > 0,
         }
     }
 
@@ -58,7 +58,9 @@ impl Log {
             return 0;
         }
         let sizes = self.segments[first..].iter().map(|segment| i64::from(segment.size));
-        let mut over = sizes.sum::<i64>() - self.config.retention_bytes;
+        // What is staged counts, and stays.
+        let staged = self.unlaid_bytes() as i64;
+        let mut over = sizes.sum::<i64>() + staged - self.config.retention_bytes;
         let mut count = 0;
         for at in first..self.segments.len() {
             over -= i64::from(self.segments[at].size);

@@ -107,25 +107,50 @@ impl Log {
         Ok(())
     }
 
-    /// Notes an aborted transaction whose marker has just been appended.
+    /// Notes an aborted transaction whose marker has just been appended or staged; where it is staged, the index gets it with
+    /// the marker.
     pub fn append_aborted(
         &mut self,
         files: &mut FilePool,
         aborted: AbortedTransaction,
     ) -> Result<(), StorageError> {
         let marker = aborted.last_offset;
+        if marker >= self.laid_end
+            && let Some(tail) = &mut self.tail
+        {
+            tail.aborted.push(aborted);
+            return Ok(());
+        }
         let Some(base) = self.segment_of(marker).map(|at| self.segments[at].base) else {
-            return Err(StorageError::OutOfOrder { found: marker, end: self.end });
+            return Err(StorageError::OutOfOrder { found: marker, end: self.laid_end });
         };
-        self.change(|log| {
-            let file = log.file(files, base, FileKind::TransactionIndex)?;
-            let len = file.len()?;
-            let at = len - len % transaction_index::ENTRY_BYTES as u64;
-            file.write_at(at, &[&aborted.encode()])?;
-            log.mark_dirty(base, FileKind::TransactionIndex, file);
-            log.dirty.dir = true;
-            Ok(())
-        })
+        self.change(|log| log.index_aborted(files, base, &aborted))
+    }
+
+    fn index_aborted(
+        &mut self,
+        files: &mut FilePool,
+        base: Offset,
+        aborted: &AbortedTransaction,
+    ) -> Result<(), StorageError> {
+        let file = self.file(files, base, FileKind::TransactionIndex)?;
+        let len = file.len()?;
+        let at = len - len % transaction_index::ENTRY_BYTES as u64;
+        file.write_at(at, &[&aborted.encode()])?;
+        self.mark_dirty(base, FileKind::TransactionIndex, file);
+        self.dirty.dir = true;
+        Ok(())
+    }
+
+    /// Indexes the aborted transactions whose markers have just been laid.
+    pub(super) fn index_laid_aborted(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+        let Some(tail) = self.tail.as_ref().filter(|tail| !tail.aborted.is_empty()) else { return Ok(()) };
+        let laid = tail.aborted.iter().take_while(|aborted| aborted.last_offset < self.laid_end);
+        for aborted in laid.copied().collect::<Vec<_>>() {
+            let at = self.segment_of(aborted.last_offset).expect("a laid marker lies in a segment");
+            self.index_aborted(files, self.segments[at].base, &aborted)?;
+        }
+        Ok(())
     }
 
     /// The aborted transactions that a reader of `[from, upper)` has to skip. A damaged index is written anew from the batches.
@@ -139,8 +164,7 @@ impl Log {
         upper: Offset,
     ) -> Result<Vec<AbortedTransaction>, StorageError> {
         let mut found = Vec::new();
-        let Some(first) = self.segment_of(from) else { return Ok(found) };
-        for at in first..self.segments.len() {
+        for at in self.segment_of(from).unwrap_or(0)..self.segments.len() {
             let base = self.segments[at].base;
             let index = match self.read_transaction_index(files, base) {
                 Err(StorageError::Damaged { .. }) => self.rebuild_transaction_index(files, at)?,
@@ -153,6 +177,14 @@ impl Log {
                 if aborted.last_stable_offset >= upper {
                     return Ok(found);
                 }
+            }
+        }
+        for aborted in self.staged().flat_map(|tail| &tail.aborted) {
+            if aborted.last_offset >= from && aborted.first_offset < upper {
+                found.push(*aborted);
+            }
+            if aborted.last_stable_offset >= upper {
+                break;
             }
         }
         Ok(found)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use barnabas_base::Offset;
+use barnabas_base::{Offset, TimestampMs};
 
 use super::{Dirty, Log, SyncTicket};
 use crate::disk::DiskFile;
@@ -10,7 +10,7 @@ use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
 
 impl Log {
-    /// What has to be synced so that everything appended so far is durable. `None`: everything is, or is on its way.
+    /// What has to be synced so that everything appended or laid so far is durable. `None`: everything is, or is on its way.
     ///
     /// Call it for every log that was appended to, once per round, with acks=0 and acks=1 too: the files stay open until then.
     /// Tickets come back to [`Log::mark_synced`] in the order in which they were taken.
@@ -29,7 +29,7 @@ impl Log {
         Some(Dirty {
             files: unsynced.files.into_iter().map(|(_, file)| file).collect(),
             dirs,
-            ticket: SyncTicket { end: self.end, generation: self.generation },
+            ticket: SyncTicket { end: self.laid_end, generation: self.generation },
         })
     }
 
@@ -45,7 +45,7 @@ impl Log {
     /// written into the ticket's files by then, and no segment had been begun since.
     pub fn mark_synced_to(&mut self, ticket: SyncTicket, end: Offset) -> Offset {
         if ticket.generation == self.generation {
-            self.recovery_point = self.recovery_point.max(ticket.end).max(end.min(self.end));
+            self.recovery_point = self.recovery_point.max(ticket.end).max(end.min(self.laid_end));
         }
         self.recovery_point
     }
@@ -63,7 +63,14 @@ impl Log {
 
     /// Writes indexes and small files out for a clean stop, and closes the log's files. The result must be synced like any
     /// other before the directory is marked clean.
+    ///
+    /// What is staged is laid first.
     pub fn close(&mut self, files: &mut FilePool) -> Result<Option<Dirty>, StorageError> {
+        if !self.failed {
+            // The time counts only for a segment whose records have none.
+            let now = self.segments.last().map_or(TimestampMs::NONE, |segment| segment.created);
+            self.lay_all(files, now)?;
+        }
         if self.is_on_disk() && !self.failed {
             self.change(|log| {
                 log.seal_indexes(files)?;
@@ -84,6 +91,7 @@ impl Log {
     pub fn abandon(&mut self, files: &mut FilePool) {
         files.close_log(self.id);
         self.dirty = super::Unsynced::default();
+        self.tail = None;
         self.failed = true;
     }
 

@@ -6,6 +6,7 @@ use barnabas_base::{LeaderEpoch, Offset, TimestampMs};
 use barnabas_wire::records::{Batch, BatchError, Message};
 use bytes::Bytes;
 
+use super::tail::Tail;
 use super::{FoundTimestamp, Log};
 use crate::batch::BatchHeader;
 use crate::error::StorageError;
@@ -33,7 +34,15 @@ impl Log {
                 return Ok(found);
             }
         }
-        Ok(None)
+        Ok(self.search_staged(timestamp, from))
+    }
+
+    fn search_staged(&self, timestamp: TimestampMs, from: Offset) -> Option<FoundTimestamp> {
+        let batches = self.staged().flat_map(Tail::staged_batches);
+        let mut wanted =
+            batches.filter(|(header, _)| header.max_timestamp >= timestamp && header.last_offset >= from);
+        // They were validated when they were staged: what cannot be read holds no record to find.
+        wanted.find_map(|(header, bytes)| first_record_since(bytes, &header, timestamp, from).ok().flatten())
     }
 
     /// The first record that has the largest timestamp of the log.
@@ -48,6 +57,11 @@ impl Log {
             if largest.timestamp.0 >= 0 && best.is_none_or(|(_, known)| largest.timestamp > known.timestamp) {
                 best = Some((at, largest));
             }
+        }
+        let times = self.staged().flat_map(Tail::staged_batches).map(|(header, _)| header.max_timestamp);
+        let newest = times.max().unwrap_or(TimestampMs::NONE);
+        if newest.0 >= 0 && best.is_none_or(|(_, known)| newest > known.timestamp) {
+            return Ok(self.search_staged(newest, self.start));
         }
         let Some((at, largest)) = best else { return Ok(None) };
         // Looked for from the front of the log's visible part, as records below the start may hold the timestamp.

@@ -27,10 +27,14 @@ impl Log {
         offset: Offset,
         now: TimestampMs,
     ) -> Result<(bool, Option<DelayedDelete>), StorageError> {
-        if offset >= self.end {
+        if offset >= self.end() {
             // A leader that fell before it wrote anything may have noted its epoch.
-            self.epochs_changed |= self.epochs.truncate_from_end(self.end);
+            self.epochs_changed |= self.epochs.truncate_from_end(self.end());
             return Ok((false, None));
+        }
+        if offset >= self.laid_end {
+            self.change(|log| log.cut_staged(files, offset))?;
+            return Ok((true, None));
         }
         if self.segments.first().is_none_or(|first| first.base > offset) {
             return Ok((true, self.truncate_fully_and_start_at(files, offset, now)?));
@@ -42,12 +46,33 @@ impl Log {
     /// Where the log would end after [`Log::truncate_to`] `offset`: there, or where the batch begins that holds it.
     pub fn truncation_end(&self, files: &mut FilePool, offset: Offset) -> Result<Offset, StorageError> {
         match self.segment_of(offset) {
-            Some(at) if offset < self.end => {
+            _ if offset >= self.laid_end => {
+                Ok(self.staged().map(|tail| tail.cut_end(offset)).next().unwrap_or(offset))
+            }
+            Some(at) => {
                 let found = self.find_batch(files, at, offset)?;
                 Ok(found.map_or(offset, |(_, header)| header.base_offset.min(offset)))
             }
-            _ => Ok(offset),
+            None => Ok(offset),
         }
+    }
+
+    /// Gives up staged batches from the one on that holds `offset`.
+    fn cut_staged(&mut self, files: &mut FilePool, offset: Offset) -> Result<(), StorageError> {
+        let Some(tail) = &mut self.tail else { return Ok(()) };
+        let end = tail.cut_end(offset);
+        tail.cut_at(offset);
+        if tail.staged_end().is_none() {
+            // It may have begun with a gap: the log ends there all the same.
+            self.laid_end = end;
+        }
+        self.drop_empty_tail();
+        self.epochs_changed |= self.epochs.truncate_from_end(end);
+        self.start = self.start.min(end);
+        if self.is_on_disk() {
+            self.remove_snapshots(files, |snapshot| snapshot > end)?;
+        }
+        Ok(())
     }
 
     fn cut_at(
@@ -76,8 +101,12 @@ impl Log {
             self.cut_segment(files, end, position, now)?;
         }
         self.remove_snapshots(files, |snapshot| snapshot > end)?;
-        self.end = end;
+        self.laid_end = end;
         self.start = self.start.min(end);
+        if let Some(tail) = &mut self.tail {
+            tail.cut_at(end);
+        }
+        self.drop_empty_tail();
         Ok(delete)
     }
 
@@ -128,6 +157,15 @@ impl Log {
         self.active.times.cut_to(count);
         // So that what is read back below is what counts.
         self.trim_indexes(files)?;
+        self.cut_transaction_index(files, base, offset)
+    }
+
+    pub(super) fn cut_transaction_index(
+        &self,
+        files: &mut FilePool,
+        base: Offset,
+        offset: Offset,
+    ) -> Result<(), StorageError> {
         let aborted = self.read_transaction_index(files, base)?;
         if let Some(file) = self.existing_file(files, base, FileKind::TransactionIndex)? {
             let kept = aborted.iter().take_while(|aborted| aborted.last_offset < offset).count();
@@ -175,7 +213,8 @@ impl Log {
         self.epochs_changed |= !self.epochs.entries().is_empty();
         self.epochs.clear();
         self.start = offset;
-        self.end = offset;
+        self.laid_end = offset;
+        self.tail = None;
         self.recovery_point = offset;
         if !self.is_on_disk() {
             return Ok(None);
@@ -193,7 +232,7 @@ impl Log {
     /// whether it moved; the bytes go with the next [`Log::delete_old_segments`], and the directory's log-start checkpoint
     /// has to name it.
     pub fn advance_start(&mut self, offset: Offset) -> bool {
-        let offset = offset.min(self.end);
+        let offset = offset.min(self.end());
         if offset <= self.start {
             return false;
         }

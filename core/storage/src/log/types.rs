@@ -6,6 +6,7 @@ use std::sync::Arc;
 use barnabas_base::{LeaderEpoch, Offset, TimestampMs, TopicId, TopicPartition, Uuid};
 use bytes::Bytes;
 
+use super::tail::Found;
 use crate::batch::HEADER_BYTES;
 use crate::dir_name::{DirKind, PartitionDir};
 use crate::disk::DiskFile;
@@ -78,6 +79,16 @@ pub enum AppendBytes {
     Split { header: [u8; HEADER_BYTES], body: Bytes },
 }
 
+impl AppendBytes {
+    #[expect(clippy::len_without_is_empty, reason = "a batch is never empty")]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Whole(bytes) => bytes.len(),
+            Self::Split { header, body } => header.len() + body.len(),
+        }
+    }
+}
+
 impl From<Bytes> for AppendBytes {
     fn from(batches: Bytes) -> Self {
         Self::Whole(batches)
@@ -94,6 +105,37 @@ pub struct Appended {
     pub rolled: Option<Offset>,
 }
 
+/// What [`crate::Log::stage`] took.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Staged {
+    /// Where the log ended before.
+    pub from: Offset,
+    /// Where it ends now.
+    pub end: Offset,
+    pub bytes: u64,
+    /// The same bytes as are staged, for the journal: one entry each.
+    pub records: Vec<StagedRecords>,
+}
+
+/// Whole batches that follow one another, in one piece of memory that the log's tail shares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StagedRecords {
+    /// Where the log ended before: at or below the first batch's base offset.
+    pub from: Offset,
+    pub end: Offset,
+    pub bytes: Bytes,
+}
+
+/// What [`crate::Log::lay`] wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Laid {
+    /// [`crate::Log::laid_end`] now.
+    pub end: Offset,
+    pub bytes: u64,
+    /// A new segment was begun, the last of them here.
+    pub rolled: Option<Offset>,
+}
+
 /// A place in the files: for `sendfile`, and as a hint for the next read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogPosition {
@@ -107,13 +149,22 @@ pub struct BatchesRead {
     pub records: Bytes,
     /// The offset after the last batch in `records`; the requested offset where there is none.
     pub next_offset: Offset,
-    /// Where `records` lies on disk.
+    /// Where `records` lies on disk; `None` where it came from memory.
     pub position: Option<LogPosition>,
     /// More bytes than were asked for are needed to return even the first batch, and `at_least_one` was not set.
     pub first_batch_too_large: bool,
 }
 
 impl BatchesRead {
+    pub(super) fn in_memory(found: Found) -> Self {
+        Self {
+            records: found.records,
+            next_offset: found.next,
+            position: None,
+            first_batch_too_large: found.too_large,
+        }
+    }
+
     /// No batch at or past `from` may be read yet.
     pub(super) fn nothing(from: Offset) -> Self {
         Self { records: Bytes::new(), next_offset: from, position: None, first_batch_too_large: false }

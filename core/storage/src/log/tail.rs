@@ -1,0 +1,254 @@
+//! The log's newest batches in memory: those that are staged (nowhere else but in the directory's journal) and, before them,
+//! those that were laid into a segment lately and are kept for readers.
+//!
+//! Pieces of whole batches, oldest first. Each names the offsets that it stands for, from where the log ended before it; so
+//! a hole (an append that went past this into the segment) shows, and readers go to the segment for it.
+//!
+//! Always true:
+//! 1. staged pieces come last, follow one another without a hole, and the first of them begins at the log's laid end
+//! 2. `staged_bytes ≤ bytes`, and both are what the pieces hold
+//! 3. a piece is forgotten only once it is laid, or given up with its offsets
+
+use std::collections::VecDeque;
+
+use barnabas_base::Offset;
+use bytes::Bytes;
+
+use super::StagedRecords;
+use crate::batch::BatchHeader;
+use crate::transaction_index::AbortedTransaction;
+
+/// See the file's header. A log has none while nothing of it is in memory.
+#[derive(Debug, Default)]
+pub(super) struct Tail {
+    pieces: VecDeque<StagedRecords>,
+    /// How many of `pieces`, from the front on, are laid.
+    laid: usize,
+    bytes: u64,
+    staged_bytes: u64,
+    /// The log's end, where anything is staged.
+    end: Offset,
+    /// Aborted transactions whose markers are staged.
+    pub aborted: Vec<AbortedTransaction>,
+}
+
+impl Tail {
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn staged_bytes(&self) -> u64 {
+        self.staged_bytes
+    }
+
+    /// The log's end, where anything is staged.
+    pub(super) fn staged_end(&self) -> Option<Offset> {
+        (self.laid < self.pieces.len()).then_some(self.end)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// What is not laid yet, oldest first.
+    pub(super) fn staged(&self) -> impl Iterator<Item = &StagedRecords> {
+        self.pieces.range(self.laid..)
+    }
+
+    pub(super) fn stage(&mut self, piece: StagedRecords) {
+        self.end = piece.end;
+        self.bytes += piece.bytes.len() as u64;
+        self.staged_bytes += piece.bytes.len() as u64;
+        self.pieces.push_back(piece);
+    }
+
+    /// Keeps a piece that is in the segment already. Nothing may be staged.
+    pub(super) fn keep_laid(&mut self, piece: StagedRecords) {
+        assert!(self.laid == self.pieces.len(), "what is laid comes before what is staged");
+        self.bytes += piece.bytes.len() as u64;
+        self.pieces.push_back(piece);
+        self.laid += 1;
+    }
+
+    /// Divides the staged piece that `end` lies in, so that one ends where the last batch below `end` does.
+    pub(super) fn divide_at(&mut self, end: Offset) {
+        let Some(at) = (self.laid..self.pieces.len()).find(|at| self.pieces[*at].end > end) else { return };
+        let piece = &mut self.pieces[at];
+        let (front, next) = batches_below(&piece.bytes, end);
+        if front > 0 && front < piece.bytes.len() {
+            let bytes = piece.bytes.split_to(front);
+            let new = StagedRecords { from: piece.from, end: next, bytes };
+            piece.from = next;
+            self.pieces.insert(at, new);
+        }
+    }
+
+    /// Everything below `end` is laid; a piece lies on one side of it.
+    pub(super) fn laid_up_to(&mut self, end: Offset) {
+        while let Some(piece) = self.pieces.get(self.laid).filter(|piece| piece.end <= end) {
+            self.staged_bytes -= piece.bytes.len() as u64;
+            self.laid += 1;
+        }
+    }
+
+    /// Forgets laid pieces that lie below `end`. Returns their bytes.
+    pub(super) fn forget_below(&mut self, end: Offset) -> u64 {
+        let mut forgotten = 0;
+        while self.laid > 0 && self.pieces[0].end <= end {
+            let piece = self.pieces.pop_front().expect("a laid piece is a piece");
+            self.laid -= 1;
+            forgotten += piece.bytes.len() as u64;
+        }
+        self.bytes -= forgotten;
+        forgotten
+    }
+
+    /// Where the log would end if it were cut at `offset`, which lies in a staged piece.
+    pub(super) fn cut_end(&self, offset: Offset) -> Offset {
+        match self.piece_of(offset) {
+            Some(at) => {
+                let bytes = &self.pieces[at].bytes;
+                let (front, _) = batches_below(bytes, offset);
+                BatchHeader::parse(&bytes[front..]).map_or(offset, |next| next.base_offset.min(offset))
+            }
+            None => offset,
+        }
+    }
+
+    /// Gives up the batches that hold `offset` or more, laid ones included.
+    pub(super) fn cut_at(&mut self, offset: Offset) {
+        let end = self.cut_end(offset);
+        loop {
+            let staged = self.laid < self.pieces.len();
+            let Some(last) = self.pieces.back_mut().filter(|piece| piece.end > end) else { break };
+            let before = last.bytes.len() as u64;
+            let (kept, _) = batches_below(&last.bytes, end);
+            last.bytes.truncate(kept);
+            last.end = end;
+            if last.bytes.is_empty() {
+                self.pieces.pop_back();
+                self.laid = self.laid.min(self.pieces.len());
+            }
+            self.bytes -= before - kept as u64;
+            if staged {
+                self.staged_bytes -= before - kept as u64;
+            }
+        }
+        self.end = self.end.min(end);
+        self.aborted.retain(|aborted| aborted.last_offset < end);
+    }
+
+    /// Takes the aborted transactions whose markers lie below `end`.
+    pub(super) fn take_aborted(&mut self, end: Offset) -> Vec<AbortedTransaction> {
+        let count = self.aborted.partition_point(|aborted| aborted.last_offset < end);
+        self.aborted.drain(..count).collect()
+    }
+
+    /// The piece that stands for `offset`.
+    fn piece_of(&self, offset: Offset) -> Option<usize> {
+        let at = self.pieces.partition_point(|piece| piece.end <= offset);
+        self.pieces.get(at).filter(|piece| piece.from <= offset).map(|_| at)
+    }
+
+    /// Whole batches from the one that holds `from` on. `None`: `from` is not in memory.
+    pub(super) fn read(&self, from: Offset, wish: Wish) -> Option<Found> {
+        let first = self.piece_of(from)?;
+        let mut parts: Vec<Bytes> = Vec::new();
+        let (mut len, mut next) = (0, from);
+        for (at, piece) in self.pieces.range(first..).enumerate() {
+            if at > 0 && piece.from != self.pieces[first + at - 1].end {
+                break;
+            }
+            let skipped = if at == 0 { batches_below(&piece.bytes, from).0 } else { 0 };
+            let rest = piece.bytes.slice(skipped..);
+            let room = wish.max_bytes - len;
+            if rest.len() <= room && piece.end <= wish.upper {
+                len += rest.len();
+                next = piece.end;
+                parts.push(rest);
+                continue;
+            }
+            let (taken, end, too_large) = take_batches(&rest, room, wish, len == 0);
+            if too_large {
+                return Some(Found { records: Bytes::new(), next: from, too_large });
+            }
+            if taken > 0 {
+                parts.push(rest.slice(..taken));
+                next = end;
+            }
+            break;
+        }
+        Some(Found { records: join(parts), next, too_large: false })
+    }
+
+    /// All staged batches, header and bytes, oldest first.
+    pub(super) fn staged_batches(&self) -> impl Iterator<Item = (BatchHeader, Bytes)> {
+        self.staged().flat_map(|piece| {
+            let mut rest = piece.bytes.clone();
+            std::iter::from_fn(move || {
+                let header = BatchHeader::parse(&rest).ok()?;
+                Some((header, rest.split_to(header.size as usize)))
+            })
+        })
+    }
+}
+
+/// How much a read may return.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wish {
+    pub max_bytes: usize,
+    pub upper: Offset,
+    pub at_least_one: bool,
+}
+
+/// What a read found in memory.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub records: Bytes,
+    pub next: Offset,
+    /// The first batch has more bytes than were asked for.
+    pub too_large: bool,
+}
+
+/// Bytes of the batches at the front whose offsets all lie below `end`, and the offset after them.
+fn batches_below(bytes: &[u8], end: Offset) -> (usize, Offset) {
+    let (mut at, mut next) = (0, end);
+    while let Ok(header) = BatchHeader::parse(&bytes[at..]) {
+        if header.last_offset >= end {
+            break;
+        }
+        at += header.size as usize;
+        next = header.next_offset();
+    }
+    (at, next)
+}
+
+/// Bytes of the batches at the front of `rest` that may be returned, the offset after them, and whether the very first batch
+/// is larger than was asked for.
+fn take_batches(rest: &[u8], room: usize, wish: Wish, first: bool) -> (usize, Offset, bool) {
+    let (mut taken, mut next) = (0, Offset::NONE);
+    while let Ok(header) = BatchHeader::parse(&rest[taken..]) {
+        if header.last_offset >= wish.upper {
+            break;
+        }
+        if taken + header.size as usize > room {
+            let is_first = first && taken == 0;
+            if is_first && wish.at_least_one {
+                return (header.size as usize, header.next_offset(), false);
+            }
+            return (taken, next, is_first);
+        }
+        taken += header.size as usize;
+        next = header.next_offset();
+    }
+    (taken, next, false)
+}
+
+/// One part is passed on as it is; more are copied together.
+fn join(mut parts: Vec<Bytes>) -> Bytes {
+    match parts.len() {
+        0 => Bytes::new(),
+        1 => parts.swap_remove(0),
+        _ => parts.concat().into(),
+    }
+}

@@ -99,7 +99,8 @@ pub fn broker_record(broker: &Broker, version: MetadataVersion) -> MetadataRecor
     record.into()
 }
 
-fn controller_record(controller: &Controller) -> MetadataRecord {
+/// A controller's registration as a record.
+pub fn controller_record(controller: &Controller) -> MetadataRecord {
     let endpoints = controller.endpoints.iter().map(|endpoint| ControllerEndpoint {
         name: Str::from(&endpoint.listener),
         host: Str::from(&endpoint.host),

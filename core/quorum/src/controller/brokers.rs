@@ -14,8 +14,8 @@
 use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, ErrorCode, Map, MonotonicMs, Offset};
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metadata::features::{FEATURES, name};
-use barnabas_metadata::snapshot::broker_record;
-use barnabas_metadata::{Broker, Endpoint, FeatureRange, Image};
+use barnabas_metadata::snapshot::{broker_record, controller_record};
+use barnabas_metadata::{Broker, Controller, Endpoint, FeatureRange, Image};
 use barnabas_wire::MetadataRecord;
 use barnabas_wire::messages::{
     BrokerHeartbeatRequest, BrokerHeartbeatResponse, BrokerRegistrationChangeRecord,
@@ -134,10 +134,25 @@ pub(super) fn take_over(
 ) -> Result<Vec<MetadataRecord>, String> {
     let (mut records, broker) = registration(case, &local.registration).map_err(|refusal| refusal.message)?;
     sessions.touch(broker.id, broker.epoch, case.next, now);
+    records.extend(controller_of(case.image, &broker));
     if local.unfenced {
         unfence(case.image, case.config, &broker, &mut records);
     }
     Ok(records)
+}
+
+/// What the controller of this process supports, where the log still says what another program's did: a directory that
+/// Apache Kafka 3.9 left behind would otherwise hold `metadata.version` at 3.9 for good.
+fn controller_of(image: &Image, broker: &Broker) -> Option<MetadataRecord> {
+    let known = image.cluster.controllers().find(|controller| controller.id == broker.id)?;
+    (known.features != broker.features).then(|| {
+        let now = Controller {
+            incarnation: broker.incarnation,
+            features: broker.features.clone(),
+            ..Controller::clone(known)
+        };
+        controller_record(&now)
+    })
 }
 
 /// The records of a registration, its own one last, and the broker as it will be.

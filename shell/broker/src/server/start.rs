@@ -128,6 +128,7 @@ fn identify(config: &NodeConfig, log_dirs: &mut [(LogDir, bool)], clock: Clock) 
         (None, true) => Text::from(random_uuid().to_string()),
         (None, false) => return Err(not_formatted(config, &log_dirs[0].0).into()),
     };
+    check_kraft(config, log_dirs)?;
     for (log_dir, _) in log_dirs.iter_mut().filter(|(log_dir, _)| log_dir.is_online()) {
         let Some(meta) = log_dir.meta().cloned() else {
             if !config.formats_itself {
@@ -170,6 +171,25 @@ fn identify(config: &NodeConfig, log_dirs: &mut [(LogDir, bool)], clock: Clock) 
         }
     }
     Ok(cluster_id)
+}
+
+/// Version 0 of `meta.properties` is ZooKeeper mode's. Unless a metadata log says what its partitions are (after Kafka's own
+/// migration, KIP-866), that stands in ZooKeeper: beginning an empty cluster there would make strays of all of them.
+fn check_kraft(config: &NodeConfig, log_dirs: &[(LogDir, bool)]) -> Result<(), Failure> {
+    for (log_dir, _) in log_dirs {
+        let metadata_log = config.metadata_log_dir.join("__cluster_metadata-0");
+        let is_old = log_dir.meta().is_some_and(|meta| meta.version == 0);
+        if is_old && log_dir.disk().stat(&metadata_log)?.is_none() {
+            return Err(format!(
+                "{} is of a Kafka with ZooKeeper (version=0 in its meta.properties), and what its topics are stands in ZooKeeper. \
+                 Nothing was changed. Migrate it to KRaft with Apache Kafka 3.9 first, then start here; or start with another \
+                 directory: --override log.dirs=/some/empty/place",
+                log_dir.path().display()
+            )
+            .into());
+        }
+    }
+    Ok(())
 }
 
 /// A directory that holds partitions has lost its `meta.properties`: it is somebody's data, not a new node's.

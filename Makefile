@@ -16,6 +16,10 @@ compat: ## client × scenario, beside Apache Kafka
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/compat/run --full
 
+kafka-dirs: ## Kafka 3.9 → Barnabas → Kafka 4 → Barnabas on one data directory
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/compat/dirs/run
+
 kill-story: ## a million lines of a real log through ten kills
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/kill/run
@@ -42,5 +46,5 @@ bench-node: ## size, start and cost of one node beside Apache Kafka
 density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
-.PHONY: help run test compat kill-story power-cut fuzz golden bench-node density
+.PHONY: help run test compat kafka-dirs kill-story power-cut fuzz golden bench-node density
 .PHONY: kill-loop

@@ -66,6 +66,12 @@ pub trait DiskFile: Send + Sync + std::fmt::Debug {
     fn len(&self) -> Result<u64, DiskError>;
     /// Sets room aside from the start of the file up to `len` without changing its length, where the file system can.
     fn allocate(&self, len: u64) -> Result<(), DiskError>;
+    /// Sets when the file counts as last written: what retention and the tombstones of old formats go by. A machine that keeps
+    /// no times leaves it out.
+    fn set_modified(&self, at: TimestampMs) -> Result<(), DiskError> {
+        let _ = at;
+        Ok(())
+    }
     /// The file descriptor, for `sendfile`; `None` where there is none.
     fn raw_fd(&self) -> Option<i32> {
         None

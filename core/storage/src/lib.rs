@@ -11,6 +11,7 @@
 //! | `batch.rs` | the header of a record batch |
 //! | `log.rs`, `log/` | one partition: append, read, roll, truncate, retain, recover |
 //! | `segment.rs`, `offset_index.rs`, `time_index.rs`, `transaction_index.rs` | one segment's files |
+//! | `cleaner/` | compaction: which records of a log stay, and the segments that hold them |
 //! | `producer_snapshot.rs`, `epoch_file.rs`, `partition_metadata.rs` | the small files beside segments |
 //! | `room.rs` | how full a directory's file system is, and who may still write |
 //! | `log_dir.rs`, `dir_name.rs`, `offset_checkpoint.rs`, `meta_properties.rs`, `clean_shutdown.rs` | a log directory as a whole |
@@ -21,6 +22,7 @@
 mod batch;
 mod checkpoint_text;
 mod clean_shutdown;
+pub mod cleaner;
 mod dir_name;
 mod disk;
 mod epoch_file;
@@ -51,10 +53,10 @@ pub use disk::{DirEntry, Disk, DiskError, DiskErrorKind, DiskFile, DiskLock, Dis
 pub use error::StorageError;
 pub use file_pool::FilePool;
 pub use log::{
-    AppendBytes, Appended, BatchesRead, DelayedDelete, Dirty, FoundTimestamp, Laid, Log, LogPlace,
-    LogPosition, OpenFrom, Opened, Staged, StagedRecords, SyncTicket, TailCut,
+    AppendBytes, Appended, BatchesRead, CleanBounds, CompactionDebt, DelayedDelete, Dirty, FoundTimestamp, Laid,
+    Log, LogPlace, LogPosition, OpenFrom, Opened, Staged, StagedRecords, SyncTicket, TailCut,
 };
-pub use log_config::{CleanupPolicy, LogConfig};
+pub use log_config::{CleanupPolicy, CompactionConfig, LogConfig};
 pub use log_dir::{LogDir, remove_dir};
 pub use memory_disk::{Faults, MemoryDisk};
 pub use meta_properties::MetaProperties;

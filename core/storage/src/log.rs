@@ -21,6 +21,7 @@
 mod append;
 mod open;
 mod read;
+mod replace;
 mod retention;
 mod small_files;
 mod stage;
@@ -47,6 +48,7 @@ use crate::offset_index::OffsetEntries;
 use crate::segment::{Segment, offset_path};
 use crate::time_index::TimeEntries;
 
+pub use replace::{CleanBounds, CompactionDebt};
 pub use types::{
     AppendBytes, Appended, BatchesRead, DelayedDelete, Dirty, FoundTimestamp, Laid, LogPlace, LogPosition,
     OpenFrom, Opened, Staged, StagedRecords, SyncTicket, TailCut,

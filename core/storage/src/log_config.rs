@@ -3,7 +3,7 @@
 use barnabas_base::DurationMs;
 
 /// Kafka's topic settings of the same names; units in the field names.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LogConfig {
     /// `segment.bytes`
     pub segment_bytes: u32,
@@ -21,6 +21,7 @@ pub struct LogConfig {
     pub retention_bytes: i64,
     /// `cleanup.policy`
     pub cleanup: CleanupPolicy,
+    pub compaction: CompactionConfig,
     /// `file.delete.delay.ms`
     pub file_delete_delay_ms: DurationMs,
     /// `preallocate`
@@ -32,6 +33,31 @@ pub struct LogConfig {
 pub struct CleanupPolicy {
     pub delete: bool,
     pub compact: bool,
+}
+
+/// When compaction has work, and how long it keeps tombstones.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CompactionConfig {
+    /// `min.compaction.lag.ms`
+    pub min_lag_ms: DurationMs,
+    /// `max.compaction.lag.ms`
+    pub max_lag_ms: DurationMs,
+    /// `delete.retention.ms`
+    pub delete_retention_ms: DurationMs,
+    /// `min.cleanable.dirty.ratio`
+    pub min_dirty_ratio: f64,
+}
+
+impl Default for CompactionConfig {
+    /// Kafka's defaults.
+    fn default() -> Self {
+        Self {
+            min_lag_ms: DurationMs(0),
+            max_lag_ms: DurationMs(i64::MAX),
+            delete_retention_ms: DurationMs(24 * 60 * 60 * 1000),
+            min_dirty_ratio: 0.5,
+        }
+    }
 }
 
 impl Default for LogConfig {
@@ -46,6 +72,7 @@ impl Default for LogConfig {
             retention_ms: DurationMs(7 * 24 * 60 * 60 * 1000),
             retention_bytes: -1,
             cleanup: CleanupPolicy { delete: true, compact: false },
+            compaction: CompactionConfig::default(),
             file_delete_delay_ms: DurationMs(60_000),
             preallocate: false,
         }

@@ -549,6 +549,13 @@ impl DiskFile for MemoryFile {
         self.with("stat", |_, file| Ok(file.now.len() as u64))
     }
 
+    fn set_modified(&self, at: TimestampMs) -> Result<(), DiskError> {
+        self.with("set the time of", |_, file| {
+            file.modified = at;
+            Ok(())
+        })
+    }
+
     fn allocate(&self, _len: u64) -> Result<(), DiskError> {
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::io::IoSlice;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use barnabas_base::TimestampMs;
 use barnabas_storage::{DiskError, DiskErrorKind, DiskFile};
 use bytes::Bytes;
 use rustix::buffer::spare_capacity;
@@ -108,6 +109,16 @@ impl DiskFile for LinuxFile {
             Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
             Err(error) => Err(failed("allocate", &self.path)(error)),
         }
+    }
+
+    fn set_modified(&self, at: TimestampMs) -> Result<(), DiskError> {
+        let modified = fs::Timespec {
+            tv_sec: at.0.div_euclid(1000),
+            tv_nsec: at.0.rem_euclid(1000) as fs::Nsecs * 1_000_000,
+        };
+        let accessed = fs::Timespec { tv_sec: 0, tv_nsec: fs::UTIME_OMIT };
+        let times = fs::Timestamps { last_access: accessed, last_modification: modified };
+        fs::futimens(&self.fd, &times).map_err(failed("set the time of", &self.path))
     }
 
     fn raw_fd(&self) -> Option<i32> {

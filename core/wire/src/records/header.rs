@@ -95,6 +95,11 @@ impl Attributes {
         self.0 & Self::CONTROL != 0
     }
 
+    #[must_use]
+    pub fn with_delete_horizon(self, has: bool) -> Self {
+        if has { Self(self.0 | Self::DELETE_HORIZON) } else { Self(self.0 & !Self::DELETE_HORIZON) }
+    }
+
     /// Whether `base_timestamp` holds the moment from which compaction may drop this batch's tombstones (KIP-534).
     pub fn has_delete_horizon(self) -> bool {
         self.0 & Self::DELETE_HORIZON != 0

@@ -8,6 +8,7 @@
 //! | `builder` | how are records made a batch |
 //! | `compression`, `snappy`, `lz4` | how are records inflated and deflated, and where is the limit |
 //! | `message_set`, `down_convert` | how do clients older than Kafka 0.11 say the same |
+//! | `compacted` | what does compaction leave of a batch |
 //! | `control` | what does the log say about itself |
 //! | `validate` | may this be appended, and as what bytes |
 //! | `crc` | is it what was sent |
@@ -17,6 +18,7 @@
 
 mod batch;
 mod builder;
+mod compacted;
 pub mod compression;
 mod control;
 mod crc;
@@ -35,6 +37,7 @@ mod tests;
 
 pub use batch::{Batch, Batches, Entries, Entry, Torn, batches, entries};
 pub use builder::{BatchBuilder, BatchOptions};
+pub use compacted::{with_messages_left, with_records_left, without_records};
 pub use compression::{Codec, Compression};
 pub use control::{ControlType, EndTxnMarker, control_batch};
 pub use crc::{crc32, crc32c};

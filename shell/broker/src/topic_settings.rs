@@ -6,7 +6,7 @@ use crate::node::Node;
 use barnabas_base::DurationMs;
 use barnabas_metadata::config::TopicConfig;
 use barnabas_metadata::{Image, Resource};
-use barnabas_storage::{CleanupPolicy, LogConfig};
+use barnabas_storage::{CleanupPolicy, CompactionConfig, LogConfig};
 use std::sync::Arc;
 
 /// Everything that is configured for a topic.
@@ -21,9 +21,15 @@ pub fn topic_config(node: &Node, image: &Image, topic: &str) -> Arc<TopicConfig>
 /// What storage acts on.
 pub fn log_config(node: &Node, image: &Image, topic: &str) -> Arc<LogConfig> {
     let config = topic_config(node, image, topic);
+    // Only sealed segments are compacted: where a record may wait no longer, the segment may not stay open longer (Kafka
+    // `LogConfig.maxSegmentMs`).
+    let segment_ms = match config.cleanup_policy.compact {
+        true => config.segment_ms.min(config.max_compaction_lag_ms.max(1)),
+        false => config.segment_ms,
+    };
     Arc::new(LogConfig {
         segment_bytes: u32::try_from(config.segment_bytes).unwrap_or(u32::MAX >> 1),
-        segment_ms: DurationMs(config.segment_ms),
+        segment_ms: DurationMs(segment_ms),
         segment_jitter_ms: DurationMs(config.segment_jitter_ms),
         segment_index_bytes: u32::try_from(config.segment_index_bytes).unwrap_or(10 << 20),
         index_interval_bytes: u32::try_from(config.index_interval_bytes).unwrap_or(4096),
@@ -32,6 +38,12 @@ pub fn log_config(node: &Node, image: &Image, topic: &str) -> Arc<LogConfig> {
         cleanup: CleanupPolicy {
             delete: config.cleanup_policy.delete,
             compact: config.cleanup_policy.compact,
+        },
+        compaction: CompactionConfig {
+            min_lag_ms: DurationMs(config.min_compaction_lag_ms),
+            max_lag_ms: DurationMs(config.max_compaction_lag_ms),
+            delete_retention_ms: DurationMs(config.delete_retention_ms),
+            min_dirty_ratio: config.min_cleanable_dirty_ratio,
         },
         file_delete_delay_ms: DurationMs(config.file_delete_delay_ms),
         preallocate: config.preallocate,

@@ -113,12 +113,12 @@ impl<'a> Cleaning<'a> {
                 let left = what_is_left(filter, found, old_deletes_stay);
                 let left = left.map_err(|what| reader.damaged(position, what))?;
                 filter.stats.bytes_read += size as u64;
-                if let Some((first_offset, header, bytes)) = left {
+                if let Some((header, bytes)) = left {
                     filter.stats.bytes_written += bytes.len() as u64;
                     if let Some(full) = writer.take_if(|writer| !writer.has_room(&header)) {
                         new.push(full.finish(modified)?);
                     }
-                    let base = if new.is_empty() { old[0].base } else { first_offset };
+                    let base = if new.is_empty() { old[0].base } else { header.base_offset };
                     let writer = match &mut writer {
                         Some(writer) => writer,
                         none => none.insert(SegmentWriter::create(*disk, log, base)?),
@@ -142,24 +142,21 @@ impl<'a> Cleaning<'a> {
     }
 }
 
-/// First offset, header and bytes of what is left of a batch.
-type LeftOver = (Offset, BatchHeader, Bytes);
-
 fn what_is_left(
     filter: &mut Filter,
     found: FoundBatch,
     old_deletes_stay: bool,
-) -> Result<Option<LeftOver>, String> {
+) -> Result<Option<(BatchHeader, Bytes)>, String> {
     let FoundBatch { header, bytes, .. } = found;
-    let (left, first_offset) = match header.magic {
-        2 => (filter.batch(bytes.clone()).map_err(|error| error.to_string())?, header.base_offset),
-        _ => filter.message(bytes.clone(), old_deletes_stay).map_err(|error| error.to_string())?,
+    let left = match header.magic {
+        2 => filter.batch(bytes.clone()),
+        _ => filter.message(bytes.clone(), old_deletes_stay),
     };
-    match left {
+    match left.map_err(|error| error.to_string())? {
         Left::Nothing => Ok(None),
-        Left::Same => Ok(Some((first_offset, header, bytes))),
+        Left::Same => Ok(Some((header, bytes))),
         Left::Other(bytes) => match BatchHeader::parse(&bytes) {
-            Ok(header) => Ok(Some((first_offset, header, bytes))),
+            Ok(header) => Ok(Some((header, bytes))),
             Err(_) => Err("what is left of it is no batch".to_owned()),
         },
     }
@@ -169,7 +166,12 @@ fn what_is_left(
 ///
 /// # Source
 /// Kafka `Cleaner.buildOffsetMap`.
-fn fill(map: &mut OffsetMap, disk: &dyn Disk, log: &LogToClean, pace: &mut dyn Pace) -> Result<(), CleanError> {
+fn fill(
+    map: &mut OffsetMap,
+    disk: &dyn Disk,
+    log: &LogToClean,
+    pace: &mut dyn Pace,
+) -> Result<(), CleanError> {
     let mut transactions = Transactions::new(&log.aborted, log.first_dirty);
     for &segment in log.segments.iter().filter(|segment| segment.next_base > log.first_dirty) {
         let mut reader = SegmentReader::open(disk, log, segment)?;

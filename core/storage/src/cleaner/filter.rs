@@ -140,33 +140,27 @@ impl Filter {
         Ok((kept, all))
     }
 
-    /// What is left of a message of format 0 or 1, and the first offset of that.
+    /// What is left of a message of format 0 or 1: it becomes a batch of the current format, as Kafka does since 4.0.
     ///
     /// # Errors
     /// As [`Filter::batch`].
-    pub fn message(&mut self, bytes: Bytes, tombstones_stay: bool) -> Result<(Left, Offset), BatchError> {
+    pub fn message(&mut self, bytes: Bytes, tombstones_stay: bool) -> Result<Left, BatchError> {
         let message = Message::parse(bytes)?;
-        let (mut kept, mut count) = (Vec::new(), 0);
-        let mut is_as_it_says = true;
+        let (mut kept, mut has_tombstones) = (Vec::new(), false);
         for inner in message.open()? {
             let inner = inner?;
-            count += 1;
+            self.stats.records_read += 1;
             if self.stays(inner.offset, inner.key.as_deref(), inner.value.is_some() || tombstones_stay) {
-                // Some producers wrapped messages of another format (KAFKA-4298): they are written as what they should be.
-                is_as_it_says &= inner.magic == message.magic;
+                has_tombstones |= inner.value.is_none();
                 kept.push(inner);
             }
         }
-        self.stats.records_read += count;
         self.stats.records_kept += kept.len() as u64;
-        let Some(first) = kept.first().map(|first| first.offset) else {
-            return Ok((Left::Nothing, message.offset));
-        };
-        let left = match kept.len() as u64 == count && is_as_it_says {
-            true => Left::Same,
-            false => Left::Other(with_messages_left(&message, &kept)?),
-        };
-        Ok((left, first))
+        if kept.is_empty() {
+            return Ok(Left::Nothing);
+        }
+        let horizon = has_tombstones.then_some(self.delete_horizon_of_new);
+        Ok(Left::Other(with_messages_left(&message, &kept, horizon)?))
     }
 
     /// Whether the record is its key's newest, as far as the map knows. `counts`: it has a value, or is a tombstone that is

@@ -79,6 +79,7 @@ impl OffsetMap {
         let (at, known) = self.find(key);
         self.keys += usize::from(!known);
         self.slots[at][2] = offset.get() as u64 + 1;
+        self.complete(offset);
         Ok(())
     }
 

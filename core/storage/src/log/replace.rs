@@ -115,7 +115,12 @@ impl Log {
     ///
     /// # Source
     /// Kafka `LogCleanerManager.maxCompactionDelay`.
-    fn is_overdue(&mut self, files: &mut FilePool, from: usize, now: TimestampMs) -> Result<bool, StorageError> {
+    fn is_overdue(
+        &mut self,
+        files: &mut FilePool,
+        from: usize,
+        now: TimestampMs,
+    ) -> Result<bool, StorageError> {
         let max_lag = self.config.compaction.max_lag_ms.0.max(0);
         if max_lag == i64::MAX {
             return Ok(false);

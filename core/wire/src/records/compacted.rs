@@ -1,20 +1,19 @@
 //! A batch again, after compaction took records out of it.
 //!
 //! The bytes are those that Kafka's cleaner writes (before compression): offsets stay, and with them the batch's first and last,
-//! its producer's sequences included; timestamps count from the first record that is left, or from the delete horizon. It does
-//! not decide what stays.
+//! its producer's sequences included; timestamps count from the first record that is left, or from the delete horizon. What was
+//! stored in an old format is of the current one afterwards. It does not decide what stays.
 //!
 //! Source: Kafka `MemoryRecords.buildRetainedRecordsInto`, `DefaultRecordBatch.writeEmptyHeader`; KIP-354, KIP-534.
 
-use barnabas_base::TimestampMs;
+use barnabas_base::{LeaderEpoch, ProducerEpoch, ProducerId, Sequence, TimestampMs};
 use bytes::Bytes;
 
-use super::down_convert::MessageSet;
 use super::header::{ATTRIBUTES_AT, CRC_AT, LOG_OVERHEAD_BYTES};
 use super::record::write_record;
 use super::{
-    Attributes, BatchError, BatchHeader, Codec, Compression, HEADER_BYTES, Message, RecordRef, TimestampType,
-    crc,
+    Attributes, BatchError, BatchHeader, Codec, Compression, HEADER_BYTES, HeaderRef, Message, RecordRef,
+    TimestampType, crc,
 };
 
 /// The batch of `header` with the records `kept` alone, compressed by the codec that it had. With `delete_horizon`, that stands
@@ -27,32 +26,104 @@ pub fn with_records_left(
     kept: &[RecordRef<'_>],
     delete_horizon: Option<TimestampMs>,
 ) -> Result<Bytes, BatchError> {
-    let first = kept.first().map_or(TimestampMs::NONE, |record| record.timestamp);
-    let base_timestamp = delete_horizon.unwrap_or(first);
-    let (mut body, mut headers) = (Vec::new(), Vec::new());
-    let mut newest = TimestampMs::NONE;
+    let mut body = Body::new(delete_horizon);
+    let mut headers = Vec::new();
     for record in kept {
-        newest = newest.max(record.timestamp);
         headers.clear();
         headers.extend(record.headers());
-        let timestamp_delta = record.timestamp.0.wrapping_sub(base_timestamp.0);
-        write_record(&mut body, timestamp_delta, record.offset_delta, record.key, record.value, &headers);
+        body.push(record.offset_delta, record.timestamp, record.key, record.value, &headers);
     }
-    let codec = header.attributes.codec()?;
-    let max_timestamp = match header.attributes.timestamp_type() {
-        TimestampType::LogAppendTime => header.max_timestamp,
-        TimestampType::CreateTime => newest,
-    };
-    let left = BatchHeader {
-        attributes: attributes(header, codec).with_delete_horizon(delete_horizon.is_some()),
-        base_timestamp,
-        max_timestamp,
-        record_count: kept.len() as i32,
-        ..*header
-    };
-    let mut bytes = vec![0; HEADER_BYTES];
-    Compression::of(codec).deflate(&body, &mut bytes)?;
-    seal(left, bytes)
+    body.seal(header)
+}
+
+/// What is left of `message`, a message or compressed set of format 0 or 1: a batch of the current format with the messages
+/// `kept`, of which there is one at least. Its first and last offsets are theirs.
+///
+/// # Errors
+/// As [`with_records_left`]; offsets that do not rise, or lie too far apart for a batch.
+pub fn with_messages_left(
+    message: &Message,
+    kept: &[Message],
+    delete_horizon: Option<TimestampMs>,
+) -> Result<Bytes, BatchError> {
+    let base_offset = kept.first().map_or(message.offset, |first| first.offset);
+    let mut body = Body::new(delete_horizon);
+    let mut last_offset_delta = -1;
+    for inner in kept {
+        let delta = i32::try_from(inner.offset.since(base_offset)).ok();
+        let delta = delta.filter(|delta| *delta > last_offset_delta);
+        last_offset_delta =
+            delta.ok_or(BatchError::Record { index: 0, what: "an old message's offset does not follow" })?;
+        body.push(last_offset_delta, inner.timestamp, inner.key.as_deref(), inner.value.as_deref(), &[]);
+    }
+    body.seal(&BatchHeader {
+        base_offset,
+        length: 0,
+        partition_leader_epoch: LeaderEpoch::NONE,
+        magic: 2,
+        crc: 0,
+        attributes: Attributes::new(message.codec()?, message.timestamp_type, false, false),
+        last_offset_delta,
+        base_timestamp: TimestampMs::NONE,
+        max_timestamp: message.timestamp,
+        producer_id: ProducerId::NONE,
+        producer_epoch: ProducerEpoch::NONE,
+        base_sequence: Sequence::NONE,
+        record_count: 0,
+    })
+}
+
+/// Records one behind the other, and what their header has to say of them.
+struct Body {
+    bytes: Vec<u8>,
+    count: i32,
+    delete_horizon: Option<TimestampMs>,
+    base_timestamp: Option<TimestampMs>,
+    newest: TimestampMs,
+}
+
+impl Body {
+    fn new(delete_horizon: Option<TimestampMs>) -> Self {
+        Self {
+            bytes: Vec::new(),
+            count: 0,
+            delete_horizon,
+            base_timestamp: delete_horizon,
+            newest: TimestampMs::NONE,
+        }
+    }
+
+    fn push(
+        &mut self,
+        offset_delta: i32,
+        timestamp: TimestampMs,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        headers: &[HeaderRef<'_>],
+    ) {
+        let base = *self.base_timestamp.get_or_insert(timestamp);
+        self.newest = self.newest.max(timestamp);
+        self.count += 1;
+        write_record(&mut self.bytes, timestamp.0.wrapping_sub(base.0), offset_delta, key, value, headers);
+    }
+
+    fn seal(self, header: &BatchHeader) -> Result<Bytes, BatchError> {
+        let codec = header.attributes.codec()?;
+        let max_timestamp = match header.attributes.timestamp_type() {
+            TimestampType::LogAppendTime => header.max_timestamp,
+            TimestampType::CreateTime => self.newest,
+        };
+        let left = BatchHeader {
+            attributes: attributes(header, codec).with_delete_horizon(self.delete_horizon.is_some()),
+            base_timestamp: self.base_timestamp.unwrap_or(TimestampMs::NONE),
+            max_timestamp,
+            record_count: self.count,
+            ..*header
+        };
+        let mut bytes = vec![0; HEADER_BYTES];
+        Compression::of(codec).deflate(&self.bytes, &mut bytes)?;
+        seal(left, bytes)
+    }
 }
 
 /// The batch of `header` without any record: kept for its producer's last sequence, or for its last offset.
@@ -64,20 +135,6 @@ pub fn without_records(header: &BatchHeader) -> Bytes {
         ..*header
     };
     seal(left, vec![0; HEADER_BYTES]).expect("a header alone is short enough")
-}
-
-/// The message (or compressed set) `message` of format 0 or 1 with the messages `kept` alone.
-///
-/// # Errors
-/// A codec that the old formats do not know; [`BatchError::Compress`] where it failed.
-pub fn with_messages_left(message: &Message, kept: &[Message]) -> Result<Bytes, BatchError> {
-    let mut set = MessageSet::new(message.magic, message.codec()?, message.timestamp_type);
-    for inner in kept {
-        set.push(inner.offset, inner.timestamp, inner.key.as_deref(), inner.value.as_deref());
-    }
-    let mut out = Vec::new();
-    set.finish(&mut out)?;
-    Ok(Bytes::from(out))
 }
 
 fn attributes(header: &BatchHeader, codec: Codec) -> Attributes {

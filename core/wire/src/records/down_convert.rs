@@ -70,7 +70,7 @@ fn convert_message(message: &Message, magic: i8, out: &mut Vec<u8>) -> Result<()
 }
 
 /// Collects messages and then is a run of them, or one compressed set.
-pub(super) struct MessageSet {
+struct MessageSet {
     magic: i8,
     codec: Codec,
     timestamp_type: TimestampType,
@@ -81,7 +81,7 @@ pub(super) struct MessageSet {
 }
 
 impl MessageSet {
-    pub(super) fn new(magic: i8, codec: Codec, timestamp_type: TimestampType) -> Self {
+    fn new(magic: i8, codec: Codec, timestamp_type: TimestampType) -> Self {
         Self { magic, codec, timestamp_type, body: Vec::new(), range: None, newest: TimestampMs::NONE }
     }
 
@@ -90,7 +90,7 @@ impl MessageSet {
         if self.magic == 1 && self.timestamp_type == TimestampType::LogAppendTime { 0x08 } else { 0 }
     }
 
-    pub(super) fn push(&mut self, offset: Offset, timestamp: TimestampMs, key: Option<&[u8]>, value: Option<&[u8]>) {
+    fn push(&mut self, offset: Offset, timestamp: TimestampMs, key: Option<&[u8]>, value: Option<&[u8]>) {
         let (base, _) = self.range.unwrap_or((offset, offset));
         self.range = Some((base, offset));
         self.newest = self.newest.max(timestamp);
@@ -100,7 +100,7 @@ impl MessageSet {
         write_message(&mut self.body, self.magic, inner, attributes, timestamp, key, value);
     }
 
-    pub(super) fn finish(self, out: &mut Vec<u8>) -> Result<(), BatchError> {
+    fn finish(self, out: &mut Vec<u8>) -> Result<(), BatchError> {
         let Some((_, last)) = self.range else { return Ok(()) };
         if self.codec == Codec::None {
             out.extend_from_slice(&self.body);

@@ -53,8 +53,8 @@ pub use disk::{DirEntry, Disk, DiskError, DiskErrorKind, DiskFile, DiskLock, Dis
 pub use error::StorageError;
 pub use file_pool::FilePool;
 pub use log::{
-    AppendBytes, Appended, BatchesRead, CleanBounds, CompactionDebt, DelayedDelete, Dirty, FoundTimestamp, Laid,
-    Log, LogPlace, LogPosition, OpenFrom, Opened, Staged, StagedRecords, SyncTicket, TailCut,
+    AppendBytes, Appended, BatchesRead, CleanBounds, CompactionDebt, DelayedDelete, Dirty, FoundTimestamp,
+    Laid, Log, LogPlace, LogPosition, OpenFrom, Opened, Staged, StagedRecords, SyncTicket, TailCut,
 };
 pub use log_config::{CleanupPolicy, CompactionConfig, LogConfig};
 pub use log_dir::{LogDir, remove_dir};

@@ -83,7 +83,7 @@ fn compact(round: &Round) -> (BTreeMap<String, Vec<u8>>, Offset) {
         ..LogConfig::default()
     };
     let name = TopicPartition::new("t", 0.into());
-    let place = LogPlace { root, topic_partition: name, topic_id: TopicId::ZERO };
+    let place = LogPlace { root, topic_partition: name, topic_id: TopicId::ZERO, future: None };
     let end = Offset(number(said, "end"));
     let from = OpenFrom { clean: true, recovery_point: end, log_start: Offset::ZERO };
     let mut files = FilePool::new(Arc::new(disk.clone()), 16);

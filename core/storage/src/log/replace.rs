@@ -70,7 +70,7 @@ impl Log {
     ) -> Result<CompactionDebt, StorageError> {
         let start = self.start.max(self.first_segment_base());
         let clean_to = bounds.clean_to.unwrap_or(start);
-        let checkpoint_was_wrong = clean_to < start || clean_to > self.end;
+        let checkpoint_was_wrong = clean_to < start || clean_to > self.end();
         let first_dirty = if checkpoint_was_wrong { start } else { clean_to };
         let last = self.segments.len().saturating_sub(1);
         let first_at = self.segment_of(first_dirty).unwrap_or(0);
@@ -87,7 +87,7 @@ impl Log {
         let bytes = |range: &[Segment]| range.iter().map(|segment| u64::from(segment.size)).sum::<u64>();
         let clean_at = self.segments[..last].partition_point(|segment| segment.base < first_dirty);
         let (clean_at, first_at) = (clean_at.min(until), first_at.min(until));
-        let first_uncleanable = self.segments.get(until).map_or(self.end, |segment| segment.base);
+        let first_uncleanable = self.segments.get(until).map_or(self.end(), |segment| segment.base);
         // Kafka counts a segment that the clean point lies in on both sides.
         let mut debt = CompactionDebt {
             first_dirty,
@@ -243,6 +243,11 @@ impl Log {
         self.segments.splice(at..at + replacement.old.len(), taken);
         self.hints = [None; 2];
         self.dirty.dir = true;
+        // Aborted records may be gone from the segments, and so may the index's word that they are aborted.
+        if let Some(tail) = &mut self.tail {
+            tail.forget_touching(replacement.end());
+        }
+        self.drop_empty_tail();
         Ok(gone)
     }
 }

@@ -103,6 +103,12 @@ impl Tail {
         forgotten
     }
 
+    /// As [`Tail::forget_below`], and the piece that `end` lies in too.
+    pub(super) fn forget_touching(&mut self, end: Offset) {
+        let touching = self.pieces.iter().take_while(|piece| piece.from < end).last();
+        self.forget_below(touching.map_or(end, |piece| piece.end.max(end)));
+    }
+
     /// Where the log would end if it were cut at `offset`, which lies in a staged piece.
     pub(super) fn cut_end(&self, offset: Offset) -> Offset {
         match self.piece_of(offset) {

@@ -27,6 +27,10 @@ kill-story: ## a million lines of a real log through ten kills
 power-cut: ## 200 power cuts under load on ext4 and on XFS each
 	@lab/faults/cut/run
 
+disk-full: ## the story of a full disk with real clients, on ext4 and XFS, and Apache Kafka's beside it
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/faults/full/run
+
 kill-loop: ## 500 kills -9 of one node under a fleet of producers
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/faults/kill/run
@@ -47,4 +51,4 @@ density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
 .PHONY: help run test compat kafka-dirs kill-story power-cut fuzz golden bench-node density
-.PHONY: kill-loop
+.PHONY: kill-loop disk-full

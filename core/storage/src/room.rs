@@ -7,7 +7,7 @@
 //! Pure: the shell asks the file system and counts what it let in (shell/broker/src/full.rs). The bytes that were let in and
 //! are not in the file system's own count yet (a journal's, not yet laid into segments) count as used.
 //!
-//! Always true: `reserve ≤ refuse_below < resume_at`, so that a level never flips on the same figures.
+//! Always true: `refuse_below < resume_at`, so that a level never flips on the same figures.
 
 use crate::disk::DiskSpace;
 
@@ -28,7 +28,7 @@ pub enum Level {
     Open,
     /// Producers are refused.
     Low,
-    /// Coordinators are refused as well.
+    /// A write has found the disk full: coordinators are refused as well.
     Full,
 }
 
@@ -47,8 +47,6 @@ impl Level {
 pub struct Watermarks {
     pub refuse_below: u64,
     pub resume_at: u64,
-    /// What not even coordinators may use: for checkpoints, the metadata log, and the next start.
-    pub reserve: u64,
 }
 
 impl Watermarks {
@@ -58,16 +56,18 @@ impl Watermarks {
         let own_choice = || (total / 100).clamp(32 * MIB, 1024 * MIB);
         let refuse_below = wanted.unwrap_or_else(own_choice).min(total / 8);
         let gap = (refuse_below / 4).max(MIB);
-        Self { refuse_below, resume_at: refuse_below + gap, reserve: refuse_below / 4 }
+        Self { refuse_below, resume_at: refuse_below + gap }
     }
 
     /// The level, from what the file system says and what it does not count yet. `now` is the level so far: what was refused
     /// is let in again only when there is room for more than a few batches.
+    ///
+    /// Coordinators may use all that is left, since the metadata log has a reserve of its own and a start needs nothing else.
+    /// Figures alone never refuse them: XFS counts what it sets aside behind the ends of files as used, and gives it back when a
+    /// write would fail otherwise.
     pub fn level(&self, space: DiskSpace, uncounted: u64, now: Level) -> Level {
         let free = space.free.saturating_sub(uncounted);
-        if free < self.reserve {
-            Level::Full
-        } else if free < self.refuse_below || (now > Level::Open && free < self.resume_at) {
+        if free < self.refuse_below || (now > Level::Open && free < self.resume_at) {
             Level::Low
         } else {
             Level::Open
@@ -110,8 +110,8 @@ mod tests {
         assert_eq!(at(401), Level::Open);
         assert_eq!(at(399), Level::Low);
         assert_eq!(at(450), Level::Low, "not before there is clearly more");
-        assert_eq!(at(99), Level::Full);
-        assert_eq!(at(101), Level::Low);
+        assert_eq!(at(0), Level::Low);
+        assert_eq!(at(499), Level::Low);
         assert_eq!(at(500), Level::Open);
         assert_eq!(at(401), Level::Open);
         assert!(Level::Low.admits(Writer::Coordinator) && !Level::Low.admits(Writer::Producer));

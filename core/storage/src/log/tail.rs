@@ -9,6 +9,9 @@
 //! 2. `staged_bytes ≤ bytes`, and both are what the pieces hold
 //! 3. a piece is forgotten only once it is laid, or given up with its offsets
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 
 use barnabas_base::Offset;
@@ -185,6 +188,32 @@ impl Tail {
             break;
         }
         Some(Found { records: join(parts), next, too_large: false })
+    }
+
+    /// Panics where one of the invariants in the file's header does not hold.
+    #[cfg(test)]
+    pub(super) fn check(&self, laid_end: Offset) {
+        let bytes = |pieces: &mut dyn Iterator<Item = &StagedRecords>| -> u64 {
+            pieces.map(|piece| piece.bytes.len() as u64).sum()
+        };
+        assert_eq!(self.bytes, bytes(&mut self.pieces.iter()), "bytes in memory");
+        assert_eq!(self.staged_bytes, bytes(&mut self.staged()), "staged bytes");
+        let mut end = laid_end;
+        for piece in self.staged() {
+            assert_eq!(piece.from, end, "a hole in what is staged");
+            end = piece.end;
+        }
+        assert_eq!(self.staged_end().unwrap_or(laid_end), end, "the end");
+        let mut below = Offset::ZERO;
+        for piece in &self.pieces {
+            assert!(below <= piece.from && piece.from < piece.end, "pieces in order");
+            let (whole, next) = batches_below(&piece.bytes, piece.end);
+            assert!(whole == piece.bytes.len() && whole > 0 && next <= piece.end, "whole batches");
+            below = piece.end;
+        }
+        let laid = self.pieces.range(..self.laid);
+        assert!(laid.map(|piece| piece.end).all(|end| end <= laid_end), "laid pieces lie in segments");
+        assert!(self.aborted.iter().all(|aborted| aborted.last_offset >= laid_end), "markers not laid");
     }
 
     /// All staged batches, header and bytes, oldest first.

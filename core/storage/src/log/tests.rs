@@ -4,6 +4,7 @@ mod append_read;
 mod crash;
 mod damage;
 mod retain_truncate;
+pub(in crate::log) mod staged;
 mod timestamps;
 
 use std::path::{Path, PathBuf};
@@ -40,7 +41,7 @@ pub(super) fn batch(base: i64, records: i32, value_bytes: usize, timestamp: i64,
 
 /// A disk, a pool and a log on them.
 #[derive(Debug)]
-pub(super) struct Bench {
+pub(in crate::log) struct Bench {
     pub disk: MemoryDisk,
     pub files: FilePool,
     pub dir: LogDir,

@@ -48,6 +48,7 @@ files!(
     "k23_offset_for_leader_epoch",
     "k32_describe_configs",
     "k33_alter_configs",
+    "k34_alter_replica_log_dirs",
     "k35_describe_log_dirs",
     "k37_create_partitions",
     "k42_delete_groups",

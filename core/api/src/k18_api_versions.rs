@@ -51,6 +51,7 @@ pub const ANSWERED: &[ApiKey] = &[
     ApiKey::OffsetForLeaderEpoch,
     ApiKey::DescribeConfigs,
     ApiKey::AlterConfigs,
+    ApiKey::AlterReplicaLogDirs,
     ApiKey::DescribeLogDirs,
     ApiKey::CreatePartitions,
     ApiKey::DeleteGroups,

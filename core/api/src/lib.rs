@@ -40,6 +40,7 @@ pub mod k22_init_producer_id;
 pub mod k23_offset_for_leader_epoch;
 pub mod k32_describe_configs;
 pub mod k33_alter_configs;
+pub mod k34_alter_replica_log_dirs;
 pub mod k35_describe_log_dirs;
 pub mod k37_create_partitions;
 pub mod k42_delete_groups;

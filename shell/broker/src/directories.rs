@@ -203,16 +203,28 @@ impl Directories {
         }
     }
 
-    /// Puts a partition's second copy aside: another directory has all that it has.
-    fn put_copy_aside(&self, directory: usize, name: &TopicPartition) -> Result<(), StorageError> {
-        let stray = self.list[directory].lock().rename_to_stray(name, random_uuid())?;
+    /// Puts a partition's second copy aside: another directory has all that it has. Returns the path of one that a move left,
+    /// which was cut off between its two renames; what else there is stays as a stray.
+    fn put_copy_aside(
+        &self,
+        directory: usize,
+        name: &TopicPartition,
+    ) -> Result<Option<PathBuf>, StorageError> {
+        let path = self.list[directory].path.join(name.to_string());
+        let mut log_dir = self.list[directory].lock();
+        // A move notes the copy in the checkpoints before it gives it the name; nobody who copies files by hand does.
+        if log_dir.high_watermark(name).is_some() {
+            tracing::info!(partition = %name, "{} is a copy whose move was cut off", path.display());
+            return log_dir.rename_to_future(name, random_uuid());
+        }
+        let stray = log_dir.rename_to_stray(name, random_uuid())?;
         tracing::warn!(
             partition = %name,
             "{} is a second copy of the partition, and the metadata log names another directory: put aside as {}",
-            self.list[directory].path.join(name.to_string()).display(),
+            path.display(),
             stray.unwrap_or_default().display()
         );
-        Ok(())
+        Ok(None)
     }
 
     /// What the checkpoints of a directory say of a partition that lies in it.

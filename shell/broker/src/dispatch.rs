@@ -158,6 +158,7 @@ pub fn start(
         RequestBody::ElectLeaders(request) => now(admin::elect_leaders(call, *request)),
         RequestBody::UpdateFeatures(request) => now(admin::update_features(call, *request)),
         RequestBody::DescribeQuorum(request) => now(admin::describe_quorum(call, *request)),
+        RequestBody::AlterReplicaLogDirs(request) => now(log_dirs::alter_replica_log_dirs(call, *request)),
         RequestBody::DescribeLogDirs(request) => now(log_dirs::describe_log_dirs(call, *request)),
         RequestBody::JoinGroup(request) => Box::pin(groups::join_group(call, *request)),
         RequestBody::SyncGroup(request) => Box::pin(groups::sync_group(call, *request)),

@@ -7,6 +7,7 @@
 use crate::committer::Synced;
 use crate::connection::NewConnection;
 use crate::fetch_wait::Waiter;
+use crate::moves::MoveCommand;
 use crate::publisher::ImageChange;
 use barnabas_api::k02_list_offsets;
 use barnabas_base::{
@@ -49,6 +50,7 @@ pub enum Command {
     ImageChanged(Arc<ImageChange>),
     Synced(Synced),
     DirectoryFailed(usize),
+    Move(MoveCommand),
     /// Retention, expiry and checkpoints of the partitions that are open.
     Housekeep {
         retain: bool,

@@ -14,6 +14,7 @@ mod full;
 mod housekeeping;
 mod mailbox;
 mod meter;
+mod moves;
 mod node;
 mod node_config;
 mod owners;

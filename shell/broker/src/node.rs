@@ -6,8 +6,9 @@
 use crate::clock::Clock;
 use crate::directories::{Directories, reports};
 use crate::housekeeping::Deletions;
-use crate::mailbox::{Mailbox, PartitionKey};
+use crate::mailbox::{Command, Mailbox, PartitionKey};
 use crate::meter::Meter;
+use crate::moves::Moves;
 use crate::node_config::Listener;
 use crate::producer_ids::ProducerIds;
 use crate::quorum_worker::ControllerHandle;
@@ -42,6 +43,7 @@ pub struct Node {
     pub shutdown: Shutdown,
     pub deletions: Deletions,
     pub written: WrittenPartitions,
+    pub moves: Moves,
     pub producer_ids: ProducerIds,
     /// `log.ack.durability=synced`: an ack means on disk.
     pub acks_are_synced: bool,
@@ -94,6 +96,7 @@ impl Node {
             shutdown: parts.shutdown,
             deletions: parts.deletions,
             written: WrittenPartitions::default(),
+            moves: Moves::default(),
             producer_ids: ProducerIds::default(),
             acks_are_synced: config.value("log.ack.durability") != Some("written"),
             request_bytes_max,
@@ -118,6 +121,20 @@ impl Node {
         &self.mailboxes[key.owner(self.workers)]
     }
 
+    /// From a thread of its own: whoever found out may be a worker, which must not wait for its own mailbox.
+    fn tell_workers(&self, directory: usize) {
+        let mailboxes = self.mailboxes.clone();
+        let tell = move || {
+            for mailbox in mailboxes {
+                mailbox.send_blocking(Command::DirectoryFailed(directory));
+            }
+        };
+        if let Err(error) = std::thread::Builder::new().name("directory-failed".to_owned()).spawn(tell) {
+            // The others find out when they next write there.
+            tracing::error!(%error, "workers were not told of the failed log directory");
+        }
+    }
+
     /// A write, or a sync, failed: the directory is offline for good. With the last one the node has nothing to serve.
     pub fn directory_failed(&self, directory: usize, error: &StorageError) {
         let failed = &self.directories[directory];
@@ -127,6 +144,7 @@ impl Node {
         let path = failed.path.display();
         tracing::error!(%error, "log directory {path} is offline until the next start");
         reports::heartbeat(self);
+        self.tell_workers(directory);
         let any_left = self.directories.iter().any(|dir| dir.holds_partitions && dir.is_online());
         if !any_left || self.controller.lies_in(failed.id) {
             self.shutdown.failed("no log directory is left, or the metadata log's own has failed");

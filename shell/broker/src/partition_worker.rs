@@ -16,6 +16,7 @@
 
 mod asks;
 mod changes;
+mod moves;
 mod patience;
 mod reads;
 mod rounds;
@@ -98,6 +99,7 @@ impl PartitionWorker {
             Command::Synced(synced) => self.synced(synced),
             Command::ImageChanged(change) => self.image_changed(&change),
             Command::DirectoryFailed(directory) => self.directory_failed(directory),
+            Command::Move(command) => self.take_move(command),
             Command::Housekeep { retain, reply } => {
                 let _ = reply.send(self.housekeep(retain));
             }

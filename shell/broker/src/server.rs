@@ -37,6 +37,7 @@ struct Running {
     committers: Vec<JoinHandle<()>>,
     quorum: JoinHandle<()>,
     housekeeping: JoinHandle<()>,
+    mover: JoinHandle<()>,
 }
 
 /// Runs a node until it is told to stop.
@@ -96,7 +97,7 @@ fn check_values(config: &NodeConfig) -> Result<BrokerConfig, Failure> {
 async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let Running { node, acceptors, workers, committers, quorum, housekeeping } = running;
+    let Running { node, acceptors, workers, committers, quorum, housekeeping, mover } = running;
     let accepting: Vec<_> = acceptors
         .into_iter()
         .enumerate()
@@ -116,7 +117,7 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
     for accept in accepting {
         accept.abort();
     }
-    let stopping = stop::Stopping { node: node.clone(), workers, committers, quorum, housekeeping };
+    let stopping = stop::Stopping { node: node.clone(), workers, committers, quorum, housekeeping, mover };
     let stopped = tokio::task::spawn_blocking(move || stopping.stop());
     tokio::select! {
         clean = stopped => {

@@ -84,9 +84,13 @@ fn produce(client: &mut Client, topic: &str, partition: i32, value: &str) -> i16
 }
 
 fn values(client: &mut Client, topic: TopicId, partition: i32) -> Result<Vec<String>, i16> {
+    values_from(client, topic, partition, 0)
+}
+
+fn values_from(client: &mut Client, topic: TopicId, partition: i32, from: i64) -> Result<Vec<String>, i16> {
     let wanted = FetchPartition {
         partition,
-        fetch_offset: 0,
+        fetch_offset: from,
         partition_max_bytes: 1 << 20,
         ..FetchPartition::default()
     };
@@ -129,8 +133,12 @@ fn create(client: &mut Client, name: &str, partitions: i32) -> i16 {
 }
 
 fn cordon(client: &mut Client, value: Option<&str>) -> i16 {
+    broker_config(client, "cordoned.log.dirs", value)
+}
+
+fn broker_config(client: &mut Client, key: &str, value: Option<&str>) -> i16 {
     let config = AlterableConfig {
-        name: "cordoned.log.dirs".into(),
+        name: key.into(),
         config_operation: if value.is_some() { 0 } else { 1 },
         value: value.map(Into::into),
         ..AlterableConfig::default()
@@ -350,4 +358,174 @@ fn cordons_of_the_file_hold_from_the_start() {
     assert_eq!(cordon(&mut client, Some("")), 0);
     eventually("uncordoned", || create(&mut rig.node.client(), "some", 1) == 0);
     assert!(rig.node.stop().success());
+}
+
+fn alter(client: &mut Client, path: &str, topic: &str, partition: i32) -> i16 {
+    use barnabas_wire::messages::AlterReplicaLogDirsRequest;
+    use barnabas_wire::messages::alter_replica_log_dirs_request::{
+        AlterReplicaLogDir, AlterReplicaLogDirTopic,
+    };
+    let topic =
+        AlterReplicaLogDirTopic { name: topic.into(), partitions: vec![partition], ..Default::default() };
+    let dir = AlterReplicaLogDir { path: path.into(), topics: vec![topic], ..Default::default() };
+    let request = AlterReplicaLogDirsRequest { dirs: vec![dir], ..Default::default() };
+    let ResponseBody::AlterReplicaLogDirs(response) = client.call(request, 2) else {
+        panic!("another response")
+    };
+    response.results[0].partitions[0].error_code
+}
+
+impl Rig {
+    fn path(&self, at: usize) -> String {
+        self.dirs[at].display().to_string()
+    }
+
+    /// Where partition 0 of `topic` lies, and where its copies do.
+    fn place(&self, topic: &str) -> (Vec<usize>, Vec<usize>) {
+        let (mut current, mut future) = (Vec::new(), Vec::new());
+        for (at, described) in self.describe().iter().enumerate() {
+            for found in described.topics.iter().filter(|found| *found.name == *topic) {
+                for row in &found.partitions {
+                    if row.is_future_key { future.push(at) } else { current.push(at) }
+                }
+            }
+        }
+        (current, future)
+    }
+}
+
+#[test]
+fn a_partition_moves_with_all_that_it_has() {
+    let mut rig = Rig::start(&[]);
+    let mut client = rig.node.client();
+    client.create_topic("moved", 1, &[("segment.bytes", "1048576")]);
+    let topic = client.topic_id("moved");
+    let large = "x".repeat(100_000);
+    for number in 0..40 {
+        assert_eq!(produce(&mut client, "moved", 0, &format!("{number} {large}")), 0);
+    }
+    let (from, _) = rig.place("moved");
+    let to = (from[0] + 1) % 3;
+    assert_eq!(alter(&mut client, "/nowhere", "moved", 0), 57);
+    assert_eq!(alter(&mut client, &rig.path(to), "moved", 9), 9);
+    assert_eq!(alter(&mut client, &rig.path(from[0]), "moved", 0), 0, "it is there");
+    assert_eq!(alter(&mut client, &rig.path(to), "moved", 0), 0);
+    eventually("it has moved", || rig.place("moved") == (vec![to], vec![]));
+    assert_eq!(produce(&mut client, "moved", 0, "40 after"), 0);
+    for again in 0..2 {
+        let mut client = rig.node.client();
+        let found = all_values(&mut client, topic, 0);
+        let numbers: Vec<&str> = found.iter().filter_map(|value| value.split(' ').next()).collect();
+        assert_eq!(numbers, (0..41).map(|number| number.to_string()).collect::<Vec<_>>());
+        assert_eq!(rig.place("moved"), (vec![to], vec![]));
+        if again == 0 {
+            rig.node.kill();
+            rig.node.launch();
+        }
+    }
+    assert!(rig.node.stop().success());
+}
+
+#[test]
+fn a_partition_that_was_never_written_to_moves_at_once() {
+    let mut rig = Rig::start(&[]);
+    let mut client = rig.node.client();
+    client.create_topic("empty", 1, &[]);
+    let (from, _) = rig.place("empty");
+    let to = (from[0] + 1) % 3;
+    assert_eq!(alter(&mut client, &rig.path(to), "empty", 0), 0);
+    eventually("it begins there", || rig.place("empty") == (vec![to], vec![]));
+    assert_eq!(produce(&mut client, "empty", 0, "first"), 0);
+    assert!(rig.dirs[to].join("empty-0").exists());
+    // One that is to be made yet.
+    assert_eq!(alter(&mut client, &rig.path(2), "later", 0), 9);
+    client.create_topic("later", 1, &[]);
+    eventually("it begins where it was wished for", || rig.place("later") == (vec![2], vec![]));
+    assert_eq!(produce(&mut client, "later", 0, "first"), 0);
+    assert!(rig.dirs[2].join("later-0").exists());
+    assert!(rig.node.stop().success());
+}
+
+#[test]
+fn a_move_keeps_its_pace_and_can_be_taken_back() {
+    let mut rig = Rig::start(&[]);
+    let mut client = rig.node.client();
+    client.create_topic("slow", 1, &[("segment.bytes", "1048576")]);
+    let topic = client.topic_id("slow");
+    let large = "x".repeat(100_000);
+    for number in 0..40 {
+        assert_eq!(produce(&mut client, "slow", 0, &format!("{number} {large}")), 0);
+    }
+    let set = |client: &mut Client, value: &str| {
+        broker_config(client, "replica.alter.log.dirs.io.max.bytes.per.second", Some(value))
+    };
+    assert_eq!(set(&mut client, "400000"), 0);
+    let (from, _) = rig.place("slow");
+    let (to, third) = ((from[0] + 1) % 3, (from[0] + 2) % 3);
+    assert_eq!(alter(&mut client, &rig.path(to), "slow", 0), 0);
+    eventually("it is on its way", || rig.place("slow") == (from.clone(), vec![to]));
+    // Elsewhere instead, then not at all.
+    assert_eq!(alter(&mut client, &rig.path(third), "slow", 0), 0);
+    eventually("it is on its way elsewhere", || rig.place("slow") == (from.clone(), vec![third]));
+    assert_eq!(alter(&mut client, &rig.path(from[0]), "slow", 0), 0);
+    eventually("it stays", || rig.place("slow") == (from.clone(), vec![]));
+    // It is remembered over a clean stop and over a kill.
+    assert_eq!(alter(&mut client, &rig.path(to), "slow", 0), 0);
+    eventually("it is on its way", || rig.place("slow") == (from.clone(), vec![to]));
+    assert!(rig.node.stop().success());
+    rig.node.launch();
+    eventually("it goes on", || rig.place("slow") == (from.clone(), vec![to]));
+    rig.node.kill();
+    rig.node.launch();
+    eventually("it goes on", || rig.place("slow") == (from.clone(), vec![to]));
+    let mut client = rig.node.client();
+    assert_eq!(produce(&mut client, "slow", 0, "40 after"), 0);
+    assert_eq!(set(&mut client, "1000000000"), 0);
+    eventually("it has moved", || rig.place("slow") == (vec![to], vec![]));
+    assert_eq!(all_values(&mut client, topic, 0).len(), 41);
+    assert!(rig.node.stop().success());
+}
+
+/// A move that was cut off between its two renames leaves the partition twice: the user sees nothing of it.
+#[test]
+fn a_move_that_is_cut_off_between_its_renames_is_begun_again() {
+    let mut rig = Rig::start(&[]);
+    let mut client = rig.node.client();
+    client.create_topic("cut", 1, &[]);
+    let topic = client.topic_id("cut");
+    for number in 0..10 {
+        assert_eq!(produce(&mut client, "cut", 0, &number.to_string()), 0);
+    }
+    let (from, _) = rig.place("cut");
+    let to = (from[0] + 1) % 3;
+    assert!(rig.node.stop().success());
+    // What the disk looks like then: the copy has its name and stands in the checkpoint, and the old one is still there.
+    let copy = std::process::Command::new("cp")
+        .arg("-r")
+        .arg(rig.dirs[from[0]].join("cut-0"))
+        .arg(&rig.dirs[to])
+        .status();
+    assert!(copy.expect("cp").success());
+    for file in ["replication-offset-checkpoint", "recovery-point-offset-checkpoint"] {
+        std::fs::write(rig.dirs[to].join(file), "0\n1\ncut 0 10\n").expect("written");
+    }
+    std::fs::remove_file(rig.dirs[from[0]].join(".kafka_cleanshutdown")).expect("removed");
+    rig.node.launch();
+    let mut client = rig.node.client();
+    assert_eq!(produce(&mut client, "cut", 0, "10"), 0);
+    eventually("it is done", || rig.place("cut") == (vec![to], vec![]));
+    assert_eq!(all_values(&mut client, topic, 0).len(), 11);
+    assert!(rig.node.stop().success());
+}
+
+/// Everything in a partition, however many fetches it takes.
+fn all_values(client: &mut Client, topic: TopicId, partition: i32) -> Vec<String> {
+    let mut all = Vec::new();
+    loop {
+        let found = values_from(client, topic, partition, all.len() as i64).expect("records");
+        if found.is_empty() {
+            return all;
+        }
+        all.extend(found);
+    }
 }

@@ -290,6 +290,27 @@ impl Log {
         Ok(())
     }
 
+    /// Goes on at `offset`, in a new segment: the records of the offsets between are gone (they were compacted away).
+    pub fn skip_to(
+        &mut self,
+        files: &mut FilePool,
+        offset: Offset,
+        now: TimestampMs,
+    ) -> Result<(), StorageError> {
+        if offset <= self.end() {
+            return Ok(());
+        }
+        if !self.is_on_disk() {
+            (self.start, self.laid_end) = (offset, offset);
+            return Ok(());
+        }
+        self.attempt(|log| {
+            log.begin_segment(files, offset, now)?;
+            log.laid_end = offset;
+            Ok(())
+        })
+    }
+
     /// Begins a new segment at the log's end, unless the active one is empty. Returns its base.
     pub fn roll(&mut self, files: &mut FilePool, now: TimestampMs) -> Result<Option<Offset>, StorageError> {
         match self.segments.last() {

@@ -96,8 +96,7 @@ impl Figures {
         Some(chosen)
     }
 
-    /// Remembers where a partition shall begin when it is made (AlterReplicaLogDirs before that).
-    #[expect(dead_code, reason = "AlterReplicaLogDirs comes with the next change")]
+    /// A partition that was never written to is to begin here, wherever the metadata log says that it does.
     pub fn prefer(&self, key: PartitionKey, directory: usize) {
         let mut state = self.lock();
         state.forget_placed(key);
@@ -171,7 +170,10 @@ impl State {
     fn note_assigned(&mut self, key: PartitionKey, directory: Option<usize>) {
         if let Some(directory) = directory {
             self.directories[directory].assigned += 1;
-            self.forget_placed(key);
+            // One that is to begin elsewhere waits until the metadata log says so.
+            if self.placed.get(&key) == Some(&directory) {
+                self.forget_placed(key);
+            }
         }
     }
 

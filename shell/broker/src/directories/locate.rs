@@ -7,10 +7,11 @@
 //! |---|---|---|
 //! | yes | this directory, another online one, or none | it lies there; the metadata log is told where it differs |
 //! | yes | a directory of this node that is offline | the metadata log is told first, and the partition waits for that |
-//! | in two | one of the two | it lies there; the other copy is put aside (a move was cut off between two renames) |
+//! | in two | one of the two | it lies there; the other copy is put aside, and if a move was cut off between its two renames, that is begun again |
 //! | in two | neither | [`StorageError::Twice`] |
 //! | no, but its checkpoints name it | anything | its files are gone: offline |
 //! | no | an online directory | it begins there: nothing was ever written |
+//! | no | another directory than the one it was moved to before anything was written | it waits for the metadata log |
 //! | no | a directory that is not online here | offline: it lies there |
 //! | no | none (UNASSIGNED, MIGRATING), and it was made in this life of the node | it begins where it was placed |
 //! | no | none, and a directory is offline | offline: it may lie there |
@@ -24,6 +25,7 @@
 
 use super::{Directories, current_dir, random_uuid, reports};
 use crate::mailbox::PartitionKey;
+use crate::moves;
 use crate::node::Node;
 use barnabas_base::{DirectoryId, Offset, TopicId, TopicPartition};
 use barnabas_storage::StorageError;
@@ -84,11 +86,15 @@ pub fn locate(
         );
         return Err(Nowhere::Broken);
     }
+    let placed = directories.figures.placed(key);
+    if placed.is_some_and(|at| assigned.is_some_and(|id| directories[at].id != id)) {
+        return Err(Nowhere::Offline);
+    }
     if let Some(id) = assigned {
         let there = directories.by_id(id).filter(|&at| directories[at].is_usable());
         return there.map(Place::New).ok_or(Nowhere::Offline);
     }
-    if let Some(placed) = directories.figures.placed(key) {
+    if let Some(placed) = placed {
         return if directories[placed].is_usable() { Ok(Place::New(placed)) } else { Err(Nowhere::Offline) };
     }
     if directories.iter().any(|directory| directory.holds_partitions && !directory.is_online()) {
@@ -106,7 +112,7 @@ fn find(
     assigned: Option<DirectoryId>,
 ) -> Result<Option<usize>, Nowhere> {
     loop {
-        let (directory, error) = match look(&node.directories, name, topic, assigned) {
+        let (directory, error) = match look(node, name, topic, assigned) {
             Ok(found) => return Ok(found),
             Err(failed) => failed,
         };
@@ -125,11 +131,12 @@ fn find(
 /// With the directory concerned. The file system cannot be asked. [`StorageError::Twice`]: two directories hold the
 /// partition, and the metadata log names neither.
 fn look(
-    directories: &Directories,
+    node: &Node,
     name: &TopicPartition,
     topic: TopicId,
     assigned: Option<DirectoryId>,
 ) -> Result<Option<usize>, (usize, StorageError)> {
+    let directories = &node.directories;
     let mut holding: Option<usize> = None;
     for (index, directory) in directories.iter().enumerate() {
         if !directory.is_usable() || !is_there(directories, index, name, topic).map_err(|why| (index, why))? {
@@ -147,7 +154,10 @@ fn look(
                 return Err((index, StorageError::Twice { first, second }));
             }
         };
-        directories.put_copy_aside(other, name).map_err(|why| (other, why))?;
+        if let Some(copy) = directories.put_copy_aside(other, name).map_err(|why| (other, why))? {
+            let key = PartitionKey { topic, partition: name.partition };
+            moves::begin_again(node, key, name, other, copy).map_err(|why| (other, why))?;
+        }
     }
     Ok(holding)
 }

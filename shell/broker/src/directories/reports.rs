@@ -7,9 +7,9 @@
 //!
 //! Source: Kafka `AssignmentsManager`, `BrokerLifecycleManager.propagateDirectoryFailure`, `DynamicLogConfig`.
 
-use crate::mailbox::{Command, PartitionKey};
+use crate::mailbox::PartitionKey;
 use crate::node::Node;
-use barnabas_base::DirectoryId;
+use barnabas_base::{DirectoryId, TopicPartition};
 use barnabas_metadata::{Changes, Image, ResourceType};
 use barnabas_storage::{DiskError, DiskErrorKind};
 use barnabas_wire::messages::assign_replicas_to_dirs_request as assign;
@@ -51,7 +51,11 @@ pub fn before_publishing(
             let is_new = known.is_none_or(|topic| topic.partition(partition).is_none());
             let Some(row) = topic.partition(partition).filter(|_| is_new) else { continue };
             let key = PartitionKey { topic: id, partition };
-            if row.directory(node.broker_id) == Some(DirectoryId::DIRECTORY_UNASSIGNED)
+            let name = TopicPartition { topic: change.name.clone(), partition };
+            if let Some(directory) = node.moves.take_preferred(&name) {
+                directories.figures.prefer(key, directory);
+                placed.push((key, directory));
+            } else if row.directory(node.broker_id) == Some(DirectoryId::DIRECTORY_UNASSIGNED)
                 && let Some(directory) = directories.place(key)
             {
                 placed.push((key, directory));
@@ -147,9 +151,6 @@ fn notice_missing(node: &Node) {
             Err(error) => error,
         };
         node.directory_failed(at, &error.into());
-        for mailbox in &node.mailboxes {
-            mailbox.send_blocking(Command::DirectoryFailed(at));
-        }
     }
 }
 

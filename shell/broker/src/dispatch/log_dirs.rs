@@ -1,17 +1,21 @@
-//! DescribeLogDirs: what lies in which directory, by what the file system says.
+//! DescribeLogDirs: what lies in which directory, by what the file system says. AlterReplicaLogDirs: what shall lie where (moves.rs).
 //!
 //! Partitions are not opened for it: a log's size is that of its segment files. It may take a while with many partitions,
 //! so that it runs beside the worker.
 
 use super::{Answer, Call, Started};
 use crate::directories::Directory;
+use crate::mailbox::{Command, Declined, PartitionKey};
+use crate::moves::{self, Begun, MoveCommand};
 use crate::node::Node;
+use barnabas_api::k34_alter_replica_log_dirs as k34;
 use barnabas_api::k35_describe_log_dirs::{self, Directory as Described, Replica, Wanted};
-use barnabas_base::{Text, TopicPartition};
-use barnabas_storage::{DirKind, StorageError};
-use barnabas_wire::messages::DescribeLogDirsRequest;
+use barnabas_base::{ErrorCode, Text, TopicId, TopicPartition};
+use barnabas_storage::{DirKind, PartitionDir, StorageError};
+use barnabas_wire::messages::{AlterReplicaLogDirsRequest, DescribeLogDirsRequest};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use tokio::sync::oneshot;
 
 pub fn describe_log_dirs(call: Call, request: DescribeLogDirsRequest) -> Started {
     let node = call.session.node.clone();
@@ -26,13 +30,73 @@ pub fn describe_log_dirs(call: Call, request: DescribeLogDirsRequest) -> Started
     })
 }
 
+pub fn alter_replica_log_dirs(call: Call, request: AlterReplicaLogDirsRequest) -> Started {
+    let node = call.session.node.clone();
+    let moment = call.moment();
+    let directories: Vec<_> = node
+        .directories
+        .iter()
+        .map(|each| k34::Directory { is_online: each.is_online(), is_cordoned: each.is_cordoned() })
+        .collect();
+    let named =
+        |path: &str| node.directories.iter().position(|each| each.holds_partitions && each.is_called(path));
+    let too_long = PartitionDir::future_is_too_long;
+    let mut work = k34::plan(request, &directories, named, too_long, &call.context(&moment));
+    for (name, directory) in work.preferred.drain(..) {
+        node.moves.prefer(name, directory);
+    }
+    Started::wait(async move {
+        for part in work.parts {
+            if let Err(code) = alter_one(&node, part.topic, part.partition, part.directory).await {
+                work.pending.refuse(part.slot, code);
+            }
+        }
+        Answer::Reply(work.pending.respond().into())
+    })
+}
+
+/// Begins a move, ends one, or leaves things as they are: in Kafka's order.
+async fn alter_one(
+    node: &Arc<Node>,
+    topic: TopicId,
+    name: TopicPartition,
+    to: usize,
+) -> Result<(), ErrorCode> {
+    let key = PartitionKey { topic, partition: name.partition };
+    let known = node.moves.get(key);
+    if known.as_ref().is_some_and(|each| each.to != to) {
+        node.moves.cancel(key, |each| moves::path_of(node, each));
+    }
+    let (reply, answer) = oneshot::channel();
+    node.owner(key).send(Command::Move(MoveCommand::Begin { key, to, reply })).await;
+    match answer.await {
+        Ok(Ok(Begun::There)) => return Ok(()),
+        Ok(Ok(Begun::ToCopy)) if known.is_some_and(|each| each.to == to) => return Ok(()),
+        Ok(Ok(Begun::ToCopy)) => {}
+        Ok(Err(Declined::Refused(_) | Declined::Unknown)) => return Err(ErrorCode::ReplicaNotAvailable),
+        Ok(Err(Declined::Storage | Declined::Full)) | Err(_) => return Err(ErrorCode::KafkaStorageError),
+    }
+    // A copy of it may lie in a directory that is offline: there are never to be two.
+    if node.directories.iter().any(|each| each.holds_partitions && !each.is_online()) {
+        return Err(ErrorCode::KafkaStorageError);
+    }
+    let node = node.clone();
+    let begun = tokio::task::spawn_blocking(move || {
+        let path = node.directories[to].path.clone();
+        moves::begin(&node, key, name.clone(), to).inspect_err(|error| {
+            tracing::warn!(partition = %name, %error, "cannot be moved to {}", path.display());
+        })
+    });
+    begun.await.ok().and_then(Result::ok).ok_or(ErrorCode::KafkaStorageError)
+}
+
 fn describe_all(node: &Arc<Node>, wanted: &Wanted) -> Vec<Described> {
     let mut on_disk = BTreeSet::new();
     let mut described: Vec<Described> = Vec::new();
     for directory in node.directories.iter().filter(|directory| directory.holds_partitions) {
         let path = std::path::absolute(&directory.path).unwrap_or_else(|_| directory.path.to_path_buf());
         let path = Text::from(path.to_string_lossy().into_owned());
-        let found = if directory.is_online() { partitions(directory, wanted).ok() } else { None };
+        let found = if directory.is_online() { partitions(node, directory, wanted).ok() } else { None };
         let space = found.as_ref().and_then(|_| directory.lock().space().ok());
         for replica in found.iter().flatten() {
             on_disk.insert(TopicPartition { topic: replica.topic.clone(), partition: replica.partition });
@@ -50,10 +114,17 @@ fn describe_all(node: &Arc<Node>, wanted: &Wanted) -> Vec<Described> {
     described
 }
 
-fn partitions(directory: &Directory, wanted: &Wanted) -> Result<Vec<Replica>, StorageError> {
+fn partitions(node: &Node, directory: &Directory, wanted: &Wanted) -> Result<Vec<Replica>, StorageError> {
     let listed = directory.lock().partitions()?;
+    let moves = node.moves.all();
+    let lag_of = |name: &TopicPartition| {
+        let found = moves.iter().find(|(_, each)| each.name == *name);
+        found.map_or(-1, |(_, each)| (each.log_end.get() - each.copied_end.get()).max(0))
+    };
     let mut replicas = Vec::new();
     for entry in listed {
+        let is_future = entry.kind == DirKind::Future;
+        let offset_lag = if is_future { lag_of(&entry.topic_partition) } else { 0 };
         let TopicPartition { topic, partition } = entry.topic_partition;
         // The metadata log is no topic of anybody's.
         let is_metadata = *topic == *barnabas_base::name::CLUSTER_METADATA;
@@ -66,8 +137,7 @@ fn partitions(directory: &Directory, wanted: &Wanted) -> Result<Vec<Replica>, St
         for file in directory.disk.list(&dir)?.iter().filter(|file| file.name.ends_with(".log")) {
             size_bytes += directory.disk.stat(&dir.join(&file.name))?.map_or(0, |stat| stat.len);
         }
-        let is_future = entry.kind == DirKind::Future;
-        replicas.push(Replica { topic, partition, size_bytes, offset_lag: 0, is_future });
+        replicas.push(Replica { topic, partition, size_bytes, offset_lag, is_future });
     }
     Ok(replicas)
 }

@@ -10,6 +10,7 @@ use crate::full;
 use crate::housekeeping::{self, Deletions};
 use crate::mailbox::{Command, Mailbox};
 use crate::meter::Meter;
+use crate::moves;
 use crate::node::{Node, NodeParts};
 use crate::node_config::{Listener, NodeConfig};
 use crate::quorum_worker::{self, ControllerHandle, MetadataFiles};
@@ -86,7 +87,8 @@ pub fn start(
     let committers = start_committers(&node)?;
     let quorum = quorum_worker::start(quorum, files, requests, node.clone())?;
     let housekeeping = housekeeping::start(node.clone())?;
-    Ok(Running { node, acceptors, workers, committers, quorum, housekeeping })
+    let mover = moves::start(node.clone())?;
+    Ok(Running { node, acceptors, workers, committers, quorum, housekeeping, mover })
 }
 
 /// Locks and reads every directory; with each, whether partitions may lie in it. One that cannot be used is dead: the node goes on

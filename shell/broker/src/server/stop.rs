@@ -13,14 +13,18 @@ pub struct Stopping {
     pub committers: Vec<JoinHandle<()>>,
     pub quorum: JoinHandle<()>,
     pub housekeeping: JoinHandle<()>,
+    pub mover: JoinHandle<()>,
 }
 
 impl Stopping {
     /// Ends everything. Returns whether every log was closed and vouched for.
     pub fn stop(self) -> bool {
-        let Self { node, workers, committers, quorum, housekeeping } = self;
+        let Self { node, workers, committers, quorum, housekeeping, mover } = self;
         node.deletions.stop();
         join(housekeeping);
+        // Before the workers close: it waits for them.
+        node.moves.stop();
+        join(mover);
         if let Err(error) = node.controller.give_reserve_away(&node) {
             tracing::warn!(%error, "the reserve stays");
         }

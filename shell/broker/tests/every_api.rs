@@ -36,6 +36,7 @@ fn requests() -> Vec<RequestBody> {
         OffsetForLeaderEpochRequest { replica_id: -2, ..Default::default() }.into(),
         DescribeConfigsRequest::default().into(),
         AlterConfigsRequest::default().into(),
+        AlterReplicaLogDirsRequest::default().into(),
         DescribeLogDirsRequest::default().into(),
         CreatePartitionsRequest::default().into(),
         DeleteGroupsRequest::default().into(),

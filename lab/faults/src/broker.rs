@@ -20,6 +20,8 @@ pub struct Setup {
     pub place: PathBuf,
     pub log_dirs: Vec<PathBuf>,
     pub overrides: Vec<(String, String)>,
+    /// The node's user, where that is not the rig's.
+    pub user: Option<u32>,
 }
 
 /// A node and what is known of its lives.
@@ -90,7 +92,11 @@ impl Broker {
         let log = File::options().create(true).append(true).open(self.log_path())?;
         self.log_at = log.metadata()?.len();
         // The kernel ends the node when the rig is gone, whatever ended that.
-        let child = Command::new("setpriv")
+        let mut command = Command::new("setpriv");
+        if let Some(user) = self.setup.user {
+            command.args([format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".to_owned()]);
+        }
+        let child = command
             .args(["--pdeathsig", "KILL"])
             .arg(&self.setup.binary)
             .arg("server")

@@ -106,7 +106,11 @@ impl Connection {
 
     /// A producer id of one's own.
     pub fn identity(&mut self) -> Result<Identity, Trouble> {
-        let request = InitProducerIdRequest { transaction_timeout_ms: i32::MAX, ..Default::default() };
+        let request = InitProducerIdRequest {
+            transactional_id: None,
+            transaction_timeout_ms: i32::MAX,
+            ..Default::default()
+        };
         patiently("a producer id", || {
             let answer = self.call(&request, 4)?;
             let identity =

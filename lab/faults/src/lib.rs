@@ -8,6 +8,7 @@
 //! | `chance` | random numbers that a seed gives again |
 //! | `mount` | a file system of our own that can lose its power |
 //! | `cut` | the load and the judge of the power cuts |
+//! | `damage` | files that are not what they were |
 //!
 //! The programs are in `bin/`. Nothing here is shipped, and nothing here knows the broker's insides: it is judged by what it
 //! says over Kafka's protocol, by what it logs and by what lies in its directories.
@@ -15,6 +16,7 @@
 pub mod broker;
 pub mod chance;
 pub mod cut;
+pub mod damage;
 pub mod kafka;
 pub mod mount;
 pub mod records;

@@ -126,7 +126,7 @@ impl<'a> Story<'a> {
         let own = own.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
         let overrides = own.chain(options.overrides.iter().cloned()).collect();
         let place = options.place.join(format!("{}-node", kind.name()));
-        let setup = Setup { binary: options.binary.clone(), place, log_dirs, overrides };
+        let setup = Setup { binary: options.binary.clone(), place, log_dirs, overrides, user: None };
         let mut broker = Broker::new(setup)?;
         broker.format()?;
         broker.start()?;
@@ -219,6 +219,7 @@ impl<'a> Story<'a> {
     fn read_back(&mut self) -> Result<(), Trouble> {
         let mut acked: Vec<Acked> = Vec::new();
         for writer in &mut self.writers {
+            writer.has_written |= !writer.acked.is_empty();
             acked.append(&mut writer.acked);
             writer.refused.drain(..).for_each(|refused| self.judge.verdict.wrong(refused));
         }
@@ -239,6 +240,11 @@ impl<'a> Story<'a> {
         if self.judge.verdict.is_clean_so_far(self.options) {
             for writer in self.writers.iter_mut().take(IDEMPOTENT as usize) {
                 writer.settle(self.broker.port)?;
+            }
+            if self.writers.iter().any(|writer| !writer.has_written) {
+                return trouble(
+                    "a writer has never had anything acknowledged: the load is not what it should be",
+                );
             }
             if let Some(librdkafka) = &mut self.librdkafka {
                 let acked = librdkafka.finish(Duration::from_secs(60))?;

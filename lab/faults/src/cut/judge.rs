@@ -176,14 +176,17 @@ impl Reading<'_> {
         let (mut found, mut next, mut start): (Vec<Found>, _, _) = (Vec::new(), from, 0);
         while next < end {
             let fetched = connection.fetch(self.place, next, FETCH_BYTES)?;
-            start = fetched.log_start;
-            if fetched.error == ErrorCode::OffsetOutOfRange && self.shrinks && fetched.log_start > next {
-                // Retention was faster.
-                found.clear();
-                self.jumped = true;
-                next = fetched.log_start;
-                continue;
+            if fetched.error == ErrorCode::OffsetOutOfRange && self.shrinks {
+                let begins = connection.list_offset(self.place, -2)?;
+                if begins > next {
+                    // Retention was faster.
+                    found.clear();
+                    self.jumped = true;
+                    next = begins;
+                    continue;
+                }
             }
+            start = fetched.log_start;
             if fetched.error != ErrorCode::None {
                 self.verdict.wrong(format!("{} at {next}: {}", self.place, fetched.error));
                 break;

@@ -50,6 +50,7 @@ pub struct Writer {
     /// In the order in which they were sent.
     unanswered: VecDeque<Sent>,
     pub acked: Vec<Acked>,
+    pub has_written: bool,
     /// Answers that no honest node gives to this producer.
     pub refused: Vec<String>,
 }
@@ -63,6 +64,7 @@ impl Writer {
             next: HashMap::new(),
             unanswered: VecDeque::new(),
             acked: Vec::new(),
+            has_written: false,
             refused: Vec::new(),
         }
     }

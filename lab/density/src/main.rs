@@ -64,16 +64,20 @@ async fn tell_all(run: &mut Run, only: Option<&str>) -> Result<(), Failure> {
     if wanted("one-topic") {
         one_topic::tell(run).await?;
     }
-    let shape = |topics, partitions, topics_at_once| Shape { topics, partitions, topics_at_once };
+    let shape =
+        |topics, partitions, topics_at_once| Shape { topics, partitions, topics_at_once, directories: 1 };
+    let over_three = |topics| Shape { directories: 3, ..shape(topics, 1000, 100) };
     let crowds: &[(&str, Shape, Bars)] = if run.quick {
         &[
             ("crowd-topics", shape(100_000, 1, 1000), tenth),
             ("crowd-partitions", shape(100, 1000, 100), tenth),
+            ("crowd-dirs", over_three(100), tenth),
         ]
     } else {
         &[
             ("crowd-topics", shape(1_000_000, 1, 1000), million),
             ("crowd-mixed", shape(1000, 1000, 100), million),
+            ("crowd-dirs", over_three(1000), million),
             ("crowd-partitions", shape(10, 100_000, 1), million),
             ("crowd-twice", shape(19, 100_000, 1), twice),
         ]

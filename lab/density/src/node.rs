@@ -58,7 +58,8 @@ pub struct Node {
     dir: PathBuf,
     port: u16,
     controller_port: u16,
-    overrides: Vec<String>,
+    /// Log directories.
+    directories: usize,
     process: Option<Child>,
     peaks: Arc<Peaks>,
 }
@@ -68,7 +69,7 @@ impl Node {
     ///
     /// # Errors
     /// It does not start.
-    pub fn start(binary: &Path, root: &Path, name: &str, overrides: &[&str]) -> Result<Self, Failure> {
+    pub fn start(binary: &Path, root: &Path, name: &str, directories: usize) -> Result<Self, Failure> {
         let dir = root.join(name);
         std::fs::create_dir_all(&dir)?;
         let peaks = Arc::new(Peaks::default());
@@ -79,7 +80,7 @@ impl Node {
             dir,
             port: free_port()?,
             controller_port: free_port()?,
-            overrides: overrides.iter().map(|&word| word.to_owned()).collect(),
+            directories,
             process: None,
             peaks,
         };
@@ -97,12 +98,13 @@ impl Node {
         command.arg("-c").arg(format!("ulimit -n {DESCRIPTORS}; exec \"$0\" \"$@\"")).arg(&self.binary);
         command.arg("server");
         let (port, controller) = (self.port, self.controller_port);
+        let data: Vec<String> = self.data().iter().map(|dir| dir.display().to_string()).collect();
         let own = [
             format!("listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}"),
-            format!("log.dirs={}", self.dir.join("data").display()),
+            format!("log.dirs={}", data.join(",")),
             "offsets.topic.num.partitions=4".to_owned(),
         ];
-        for word in own.iter().chain(&self.overrides) {
+        for word in &own {
             command.arg("--override").arg(word);
         }
         let process = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?;
@@ -115,13 +117,14 @@ impl Node {
         format!("127.0.0.1:{}", self.port)
     }
 
-    pub fn data(&self) -> PathBuf {
-        self.dir.join("data")
+    fn data(&self) -> Vec<PathBuf> {
+        (0..self.directories).map(|number| self.dir.join(format!("data-{number}"))).collect()
     }
 
     /// Partition directories on disk.
     pub fn directories(&self) -> usize {
-        let listed = std::fs::read_dir(self.data()).into_iter().flatten().flatten();
+        let data = self.data();
+        let listed = data.iter().flat_map(|dir| std::fs::read_dir(dir).into_iter().flatten().flatten());
         listed.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).count()
     }
 

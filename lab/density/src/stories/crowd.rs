@@ -19,6 +19,8 @@ pub struct Shape {
     pub partitions: i32,
     /// In one CreateTopics request.
     pub topics_at_once: usize,
+    /// Log directories of the node.
+    pub directories: usize,
 }
 
 impl Shape {
@@ -29,7 +31,11 @@ impl Shape {
     fn words(self) -> String {
         let total = thousands(self.total() as u64);
         let (topics, partitions) = (thousands(self.topics as u64), thousands(self.partitions as u64));
-        format!("{total} partitions: {topics} × {partitions}")
+        let several = match self.directories {
+            1 => String::new(),
+            count => format!(" over {count} log directories"),
+        };
+        format!("{total} partitions: {topics} × {partitions}{several}")
     }
 }
 
@@ -47,7 +53,8 @@ pub struct Bars {
 /// A refusal, or a node that does not start.
 pub async fn tell(run: &mut Run, shape: Shape, bars: Bars) -> Result<(), Failure> {
     run.table.heading(&shape.words());
-    let mut node = run.node(&format!("crowd-{}", shape.topics))?;
+    let mut node =
+        Node::start(&run.binary, &run.root, &format!("crowd-{}", shape.topics), shape.directories)?;
     let mut connection = asks::connect(&node.address(), Duration::from_secs(10)).await?;
     let pulse = Pulse::start(&node.address(), "pulse").await?;
     node.take_peaks();

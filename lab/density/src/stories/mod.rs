@@ -22,7 +22,7 @@ pub struct Run {
 
 impl Run {
     pub fn node(&self, name: &str) -> Result<Node, Failure> {
-        Node::start(&self.binary, &self.root, name, &[])
+        Node::start(&self.binary, &self.root, name, 1)
     }
 
     /// Notes what the node complained of: nothing is right.

@@ -24,7 +24,8 @@ use barnabas_wire::messages::{
 
 use crate::access::{Acl, DelegationToken, QuotaEntity, ScramCredential, ScramMechanism};
 use crate::features::name;
-use crate::{Changes, Image, MetadataVersion, Provenance, Resource, ResourceType};
+use crate::{Changes, Image, MetadataVersion, Provenance, Resource, ResourceType, Topic};
+use std::sync::Arc;
 
 /// Why a record cannot be replayed on top of what was read before it. The log and this node do not fit together: the
 /// node stops, and its operator looks for a build that knows the record, or for the damage.
@@ -73,6 +74,8 @@ pub struct Delta {
     image: Image,
     changes: Changes,
     before_transaction: Option<Box<Savepoint>>,
+    /// Topics of a snapshot that are not in the image yet: [`Delta::load`].
+    loading: Vec<Arc<Topic>>,
     /// Placements are swept when there are twice as many as after the last sweep.
     sweep_placements_at: usize,
 }
@@ -83,7 +86,8 @@ impl Delta {
     /// Starts from `image`, with nothing changed.
     pub fn new(image: Image) -> Self {
         let sweep_placements_at = SWEEP_PLACEMENTS_MIN.max(2 * image.topics.placement_count());
-        Self { image, changes: Changes::default(), before_transaction: None, sweep_placements_at }
+        let changes = Changes::default();
+        Self { image, changes, before_transaction: None, loading: Vec::new(), sweep_placements_at }
     }
 
     /// From here on the next [`Delta::take`] says that anything may have changed, without a list. For a node that
@@ -124,6 +128,51 @@ impl Delta {
     /// The last [`Delta::take`].
     pub fn apply(mut self) -> (Image, Changes) {
         self.take()
+    }
+
+    /// [`Delta::replay`] for a snapshot's records, of which each topic's partitions follow the topic: they are put into the
+    /// image by [`Delta::loaded`], all at once, at a third of the cost. For after [`Delta::mark_everything`]:
+    /// no change is named.
+    ///
+    /// # Errors
+    /// As for [`Delta::replay`].
+    pub fn load(&mut self, record: &MetadataRecord) -> Result<(), ReplayError> {
+        match record {
+            record if !self.changes.everything => {
+                self.loaded()?;
+                self.replay(record)
+            }
+            MetadataRecord::Topic(record) => {
+                self.loading.push(Arc::new(Topic::new(record.name.text(), record.topic_id)));
+                Ok(())
+            }
+            MetadataRecord::Partition(record)
+                if self.loading.last().is_some_and(|topic| topic.id == record.topic_id) =>
+            {
+                let (index, partition) = self.new_partition(record)?;
+                if let Some(topic) = self.loading.last_mut() {
+                    Arc::make_mut(topic).set(index, partition);
+                }
+                Ok(())
+            }
+            MetadataRecord::Partition(_)
+            | MetadataRecord::PartitionChange(_)
+            | MetadataRecord::RemoveTopic(_)
+            | MetadataRecord::ClearElr(_) => {
+                self.loaded()?;
+                self.replay(record)
+            }
+            record => self.replay(record),
+        }
+    }
+
+    /// The last record of the snapshot was loaded.
+    ///
+    /// # Errors
+    /// [`ReplayError::TopicExists`]
+    pub fn loaded(&mut self) -> Result<(), ReplayError> {
+        let inserted = self.image.topics.insert_all(std::mem::take(&mut self.loading));
+        inserted.map_err(|twice| ReplayError::TopicExists { name: twice.name.clone() })
     }
 
     /// Puts one record on top of what was read.

@@ -186,3 +186,36 @@ fn a_broker_is_changed_only_in_the_life_that_the_record_means() {
     let gone = UnregisterBrokerRecord { broker_id: 1, broker_epoch: 7, ..UnregisterBrokerRecord::default() };
     assert_eq!(replayed(&[register, gone.into()]).unwrap().image().cluster.broker_count(), 0);
 }
+
+fn loaded(records: &[MetadataRecord]) -> Result<Image, ReplayError> {
+    let mut delta = Delta::new(Image::default());
+    delta.mark_everything();
+    records.iter().try_for_each(|record| delta.load(record))?;
+    delta.loaded()?;
+    Ok(delta.take().0)
+}
+
+#[test]
+fn what_is_loaded_is_what_is_replayed_in_whatever_order_it_comes() {
+    let in_order = [topic("b", 7), partition(7, 1), partition(7, 0), config("b", Some("1")), topic("a", 9)];
+    let out_of_order = [topic("b", 7), topic("a", 9), partition(7, 0), partition(9, 3), topic("c", 1)];
+    let begin = MetadataRecord::from(BeginTransactionRecord::default());
+    let end = MetadataRecord::from(EndTransactionRecord::default());
+    let remove: MetadataRecord =
+        RemoveTopicRecord { topic_id: Uuid([7; 16]), ..RemoveTopicRecord::default() }.into();
+    let no_snapshot = [topic("b", 7), begin, partition(7, 0), topic("a", 9), end, remove];
+    for records in [&in_order[..], &out_of_order, &no_snapshot] {
+        let image = loaded(records).unwrap();
+        let expected = replayed(records).unwrap().take().0;
+        assert_eq!(image, expected);
+        assert_eq!(image.topics.partition_count(), expected.topics.partition_count());
+    }
+}
+
+#[test]
+fn what_cannot_be_replayed_cannot_be_loaded() {
+    for twice in [[topic("a", 1), topic("a", 2)], [topic("a", 1), topic("b", 1)]] {
+        assert!(matches!(loaded(&twice), Err(ReplayError::TopicExists { .. })));
+    }
+    assert!(matches!(loaded(&[topic("a", 1), partition(2, 0)]), Err(ReplayError::UnknownTopic { .. })));
+}

@@ -48,6 +48,15 @@ impl Delta {
     }
 
     pub(super) fn partition(&mut self, record: &PartitionRecord) -> Result<(), ReplayError> {
+        let (index, partition) = self.new_partition(record)?;
+        self.put("PartitionRecord", record.topic_id, index, partition)
+    }
+
+    /// What a record says of a partition.
+    pub(super) fn new_partition(
+        &mut self,
+        record: &PartitionRecord,
+    ) -> Result<(PartitionIndex, Partition), ReplayError> {
         const NAME: &str = "PartitionRecord";
         let index = PartitionIndex(record.partition_id);
         let id = record.topic_id;
@@ -75,7 +84,7 @@ impl Delta {
             partition_epoch: PartitionEpoch(record.partition_epoch),
             placement,
         };
-        self.put(NAME, id, index, partition)
+        Ok((index, partition))
     }
 
     pub(super) fn partition_change(&mut self, record: &PartitionChangeRecord) -> Result<(), ReplayError> {

@@ -11,17 +11,18 @@
 //! Sources: KIP-631, KIP-841, KIP-966; Kafka `ClusterControlManager`, `BrokerHeartbeatManager`,
 //! `ReplicationControlManager.processBrokerHeartbeat`.
 
-use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, ErrorCode, Map, MonotonicMs, Offset};
+use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, ErrorCode, Map, MonotonicMs, Offset, PartitionIndex};
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metadata::features::{FEATURES, name};
 use barnabas_metadata::snapshot::{broker_record, controller_record};
-use barnabas_metadata::{Broker, Controller, Endpoint, FeatureRange, Image};
+use barnabas_metadata::{Broker, Controller, Endpoint, FeatureRange, Image, Partition, Topic};
 use barnabas_wire::MetadataRecord;
 use barnabas_wire::messages::{
     BrokerHeartbeatRequest, BrokerHeartbeatResponse, BrokerRegistrationChangeRecord,
     BrokerRegistrationRequest, BrokerRegistrationResponse, UnregisterBrokerRecord, UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 };
+use std::sync::Arc;
 
 use super::partition_change::{Electorate, PartitionChange};
 use super::{Case, Outcome, Refusal, error_fields};
@@ -266,11 +267,12 @@ fn features(image: &Image, request: &BrokerRegistrationRequest) -> Result<Vec<Fe
 fn after_predecessor(case: &Case<'_>, broker: &Broker, clean: bool, records: &mut Vec<MetadataRecord>) {
     let unclean = case.image.features.elr_enabled() && !clean;
     let electorate = Electorate { image: case.image, removed: Some(broker.id), added: None };
-    for_each_partition_of(case.image, broker.id, |topic, index, partition| {
+    let is_concerned = |partition: &Partition| {
         let alone = partition.replicas() == [broker.id];
-        if alone && partition.directory(broker.id).is_none_or(|at| broker.has_online_directory(at)) {
-            return;
-        }
+        let stays = alone && partition.directory(broker.id).is_none_or(|at| broker.has_online_directory(at));
+        is_of(partition, broker.id) && !stays
+    };
+    for_each_partition(case.image, is_concerned, |topic, index, partition| {
         let mut change = PartitionChange::new(electorate, case.config, topic, index, partition);
         change.target_isr.retain(|&member| member != broker.id);
         change.unclean_shutdown = unclean.then_some(broker.id);
@@ -278,22 +280,32 @@ fn after_predecessor(case: &Case<'_>, broker: &Broker, clean: bool, records: &mu
     });
 }
 
-/// Every partition that `broker` is in sync for, or eligible to lead.
+/// Every partition that `broker` is in sync for, or eligible to lead, in the order of names.
 fn for_each_partition_of<'a>(
     image: &'a Image,
     broker: BrokerId,
-    mut each: impl FnMut(
-        &'a barnabas_metadata::Topic,
-        barnabas_base::PartitionIndex,
-        &'a barnabas_metadata::Partition,
-    ),
+    each: impl FnMut(&'a Topic, PartitionIndex, &'a Partition),
 ) {
-    for topic in image.topics.iter() {
-        for (index, partition) in topic.partitions() {
-            if partition.isr().contains(&broker) || partition.elr().contains(&broker) {
-                each(topic, index, partition);
-            }
-        }
+    for_each_partition(image, |partition| is_of(partition, broker), each);
+}
+
+fn is_of(partition: &Partition, broker: BrokerId) -> bool {
+    partition.isr().contains(&broker) || partition.elr().contains(&broker)
+}
+
+/// Every partition for which `is_concerned` holds, in the order of names. Looks at all of them, but looks up none: at a
+/// start with a million topics there is nothing to be done with any.
+fn for_each_partition<'a>(
+    image: &'a Image,
+    is_concerned: impl Fn(&Partition) -> bool,
+    mut each: impl FnMut(&'a Topic, PartitionIndex, &'a Partition),
+) {
+    let has_one = |topic: &&Arc<Topic>| topic.partitions().any(|(_, partition)| is_concerned(partition));
+    let mut topics: Vec<&'a Arc<Topic>> = image.topics.by_ids().filter(has_one).collect();
+    topics.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    for topic in topics {
+        let concerned = topic.partitions().filter(|(_, partition)| is_concerned(partition));
+        concerned.for_each(|(index, partition)| each(topic, index, partition));
     }
 }
 
@@ -301,14 +313,10 @@ fn for_each_partition_of<'a>(
 fn unfence(image: &Image, config: &BrokerConfig, broker: &Broker, records: &mut Vec<MetadataRecord>) {
     records.push(change(broker, UNFENCE, 0));
     let electorate = Electorate { image, removed: None, added: Some(broker) };
-    for topic in image.topics.iter() {
-        for (index, partition) in topic.partitions() {
-            if partition.leader == BrokerId::NONE {
-                let change = PartitionChange::new(electorate, config, topic, index, partition);
-                records.extend(change.build());
-            }
-        }
-    }
+    let is_leaderless = |partition: &Partition| partition.leader == BrokerId::NONE;
+    for_each_partition(image, is_leaderless, |topic, index, partition| {
+        records.extend(PartitionChange::new(electorate, config, topic, index, partition).build());
+    });
 }
 
 /// `broker` must not be talked to: it leads nothing, and is in sync for nothing that others are in sync for.
@@ -410,7 +418,7 @@ fn leads_anything_movable(image: &Image, broker: BrokerId) -> bool {
     if is_alone(image, broker) {
         return false;
     }
-    image.topics.iter().any(|topic| topic.partitions().any(|(_, partition)| partition.leader == broker))
+    image.topics.by_ids().any(|topic| topic.partitions().any(|(_, partition)| partition.leader == broker))
 }
 
 fn in_controlled_shutdown(
@@ -465,13 +473,14 @@ fn directories(
         records.push(record.into());
         let hurt = Broker { log_dirs: online, ..broker.clone() };
         let electorate = Electorate { image: case.image, removed: None, added: Some(&hurt) };
-        for_each_partition_of(case.image, broker.id, |topic, index, partition| {
-            let lost = partition.directory(broker.id).is_some_and(|at| !hurt.has_online_directory(at));
-            if lost {
-                let mut change = PartitionChange::new(electorate, case.config, topic, index, partition);
-                change.target_isr.retain(|&member| member != broker.id);
-                records.extend(change.build());
-            }
+        let is_lost = |partition: &Partition| {
+            let directory = partition.directory(broker.id);
+            is_of(partition, broker.id) && directory.is_some_and(|at| !hurt.has_online_directory(at))
+        };
+        for_each_partition(case.image, is_lost, |topic, index, partition| {
+            let mut change = PartitionChange::new(electorate, case.config, topic, index, partition);
+            change.target_isr.retain(|&member| member != broker.id);
+            records.extend(change.build());
         });
     }
     if let Some(cordoned) = &request.cordoned_log_dirs

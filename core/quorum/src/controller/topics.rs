@@ -28,6 +28,9 @@ const CONFIGS_SINCE: i16 = 5;
 /// Partitions that one request may create: more would not fit a node, and the records must be held in memory once.
 pub const PARTITIONS_PER_REQUEST_MAX: i64 = 1_000_000;
 
+/// Topics that one request may create: the answer tells some forty configs of each.
+pub const TOPICS_PER_REQUEST_MAX: usize = 20_000;
+
 pub(super) fn create(case: &mut Case<'_>, request: &CreateTopicsRequest) -> Outcome {
     let mut count: Map<&str, u32> = Map::default();
     for topic in &request.topics {
@@ -83,6 +86,12 @@ fn check_bounds(case: &Case<'_>, request: &CreateTopicsRequest) -> Result<(), Re
         let default = i64::from(case.config.int("num.partitions"));
         if topic.num_partitions == -1 { default } else { i64::from(topic.num_partitions.max(0)) }
     };
+    if request.topics.len() > TOPICS_PER_REQUEST_MAX {
+        let asked = request.topics.len();
+        let message =
+            format!("{asked} topics in one request; at most {TOPICS_PER_REQUEST_MAX} are made at once");
+        return Err(Refusal::new(ErrorCode::PolicyViolation, message));
+    }
     let total: i64 = request.topics.iter().map(partitions).sum();
     if total > PARTITIONS_PER_REQUEST_MAX {
         let message = format!(

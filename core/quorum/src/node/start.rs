@@ -121,7 +121,7 @@ impl Starting {
                 bootstrap.push(record);
                 return Ok(());
             }
-            delta.replay(&record).map_err(|source| QuorumError::Replay { offset: id.end, source })
+            delta.load(&record).map_err(|source| QuorumError::Replay { offset: id.end, source })
         })?;
         self.delta.mark_everything();
         Ok(())
@@ -206,6 +206,7 @@ impl Starting {
         let Some(id) = self.snapshot() else { return Ok(()) };
         let Some(reader) = self.reader.take() else { return Ok(()) };
         let facts = reader.finish()?;
+        self.delta.loaded().map_err(|source| QuorumError::Replay { offset: id.end, source })?;
         self.past.kraft_version = facts.kraft_version;
         if let Some(voters) = facts.voters {
             self.past.voters = voters;

@@ -111,7 +111,12 @@ impl Partition {
         self.last_stable
     }
 
-    /// What is known of each producer, by id: for snapshots and DescribeProducers.
+    /// What [`Self::restore`] needs, with every batch that may be sent again.
+    pub fn producer_snapshot(&self) -> Vec<ProducerState> {
+        self.producers.as_ref().map_or_else(Vec::new, |producers| producers.snapshot())
+    }
+
+    /// What is known of each producer, by id.
     pub fn producers(&self) -> Vec<ProducerState> {
         self.producers.as_ref().map_or_else(Vec::new, |producers| producers.states())
     }

@@ -40,6 +40,14 @@ impl Remembered {
         self.last_offset.plus(-i64::from(self.offset_delta))
     }
 
+    fn as_last(&self) -> LastBatch {
+        LastBatch {
+            last_sequence: self.last_sequence,
+            last_offset: self.last_offset,
+            offset_delta: self.offset_delta,
+        }
+    }
+
     fn holds(&self, batch: &BatchInfo) -> bool {
         self.offset_delta == batch.offsets - 1 && self.last_sequence == last_sequence(batch)
     }
@@ -106,11 +114,7 @@ impl Producer {
             coordinator_epoch: self.coordinator_epoch,
             last_timestamp: self.last_timestamp,
             txn_first: self.txn_first,
-            last_batch: self.batches().last().map(|batch| LastBatch {
-                last_sequence: batch.last_sequence,
-                last_offset: batch.last_offset,
-                offset_delta: batch.offset_delta,
-            }),
+            last_batch: self.batches().last().map(Remembered::as_last),
         }
     }
 
@@ -217,14 +221,21 @@ impl Producers {
         self.entries.retain(|_, producer| !producer.is_expired(now, expiration));
     }
 
-    /// Takes over one entry of a snapshot.
+    /// Takes over one entry of a snapshot. A later entry of the same producer and epoch adds its batch to those before it.
     pub fn restore(&mut self, state: ProducerState) {
+        let before = self.entries.get(&state.producer_id).filter(|known| {
+            let newest = known.batches().last();
+            known.epoch == state.producer_epoch
+                && newest
+                    .zip(state.last_batch)
+                    .is_some_and(|(newest, last)| newest.last_offset < last.last_offset)
+        });
         let mut producer = Producer {
             epoch: state.producer_epoch,
             coordinator_epoch: state.coordinator_epoch,
             last_timestamp: state.last_timestamp,
             txn_first: state.txn_first,
-            ..Producer::NEW
+            ..before.cloned().unwrap_or(Producer::NEW)
         };
         if let Some(last) = state.last_batch {
             producer.remember(Remembered {
@@ -238,6 +249,28 @@ impl Producers {
             self.open.insert(first, state.producer_id);
         }
         self.entries.insert(state.producer_id, producer);
+    }
+
+    /// What [`Self::restore`] needs to know every batch again: an entry for each of a producer's remembered batches, oldest first.
+    ///
+    /// Kafka's loader keeps the last entry of a producer, and that is the one it would have written itself.
+    pub fn snapshot(&self) -> Vec<ProducerState> {
+        let mut states = Vec::with_capacity(self.entries.len());
+        let mut ids: Vec<_> = self.entries.keys().copied().collect();
+        ids.sort_unstable();
+        for id in ids {
+            let producer = &self.entries[&id];
+            let newest = producer.state(id);
+            let older = producer.batches().split_last().map_or(&[][..], |(_, older)| older);
+            states.extend(older.iter().map(|batch| ProducerState {
+                last_timestamp: batch.timestamp,
+                txn_first: None,
+                last_batch: Some(batch.as_last()),
+                ..newest
+            }));
+            states.push(newest);
+        }
+        states
     }
 
     /// Every producer, by id.

@@ -181,7 +181,7 @@ impl Talk {
         match said.verb {
             "restart" => {
                 let old = std::mem::take(&mut self.partition);
-                self.partition.restore(old.producers());
+                self.partition.restore(old.producer_snapshot());
                 self.partition.open(LogEnds {
                     log_start: old.log_start(),
                     log_end: old.log_end(),

@@ -145,7 +145,8 @@ impl Replica {
         if at == self.snapshot_at {
             return Ok(());
         }
-        let entries: Vec<ProducerEntry> = self.partition.producers().into_iter().map(entry_of).collect();
+        let entries: Vec<ProducerEntry> =
+            self.partition.producer_snapshot().into_iter().map(entry_of).collect();
         self.log.write_producer_snapshot(files, at, &entries)?;
         self.snapshot_at = at;
         Ok(())
@@ -177,7 +178,7 @@ fn load(
 ) -> Result<Offset, StorageError> {
     let end = log.end();
     let (from, entries) = if log.is_on_disk() {
-        log.read_producer_snapshot(files, end)?.unwrap_or((log.start(), Vec::new()))
+        log.read_producer_snapshot(files, end)?.unwrap_or((log.first_segment_base(), Vec::new()))
     } else {
         (end, Vec::new())
     };

@@ -483,12 +483,12 @@ impl Log {
     /// # Source
     /// Kafka `ProducerStateManager.removeStraySnapshots`.
     fn remove_stray_snapshots(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
-        let (end, start) = (self.laid_end, self.start);
+        let (end, first) = (self.laid_end, self.first_segment_base());
         let bases: Vec<Offset> = self.segments.iter().map(|segment| segment.base).collect();
         let is_base = |offset: Offset| bases.binary_search(&offset).is_ok();
         let newest = self.newest_snapshot(files, end)?;
         self.remove_snapshots(files, |offset| {
-            offset > end || offset < start || (!is_base(offset) && Some(offset) != newest)
+            offset > end || offset < first || (!is_base(offset) && Some(offset) != newest)
         })
     }
 }

@@ -40,9 +40,12 @@ impl Log {
     }
 
     /// Whether the segment at `at` lies below the high watermark and holds anything.
+    ///
+    /// The producers' snapshot at the next one's base is synced with that one's first records: without it a crash would forget
+    /// what the producers last wrote here.
     fn may_go(&self, at: usize, high_watermark: Offset) -> bool {
         match self.segments.get(at + 1) {
-            Some(next) => high_watermark >= next.base,
+            Some(next) => high_watermark >= next.base && (self.recovery_point > next.base || next.size == 0),
             None => high_watermark >= self.laid_end && self.segments[at].size > 0,
         }
     }

@@ -55,7 +55,8 @@ impl Log {
         })
     }
 
-    /// The newest readable snapshot at or below `at`: rebuild from it with [`Log::scan`]. Unreadable ones are removed.
+    /// The newest readable snapshot at or below `at`: rebuild from it with [`Log::scan`]. Unreadable ones are removed. One below the
+    /// first segment does not count: what producers wrote between it and that segment is gone, and they would seem to be behind.
     pub fn read_producer_snapshot(
         &mut self,
         files: &mut FilePool,
@@ -65,7 +66,8 @@ impl Log {
             return Ok(None);
         }
         let mut offsets = self.snapshot_offsets(files)?;
-        offsets.retain(|offset| *offset <= at);
+        let first = self.first_segment_base();
+        offsets.retain(|offset| *offset >= first && *offset <= at);
         while let Some(offset) = offsets.pop() {
             let path = offset_path(&self.place.dir(), offset, segment::SNAPSHOT);
             let bytes = small_file::read(&**files.disk(), &path)?.unwrap_or_default();

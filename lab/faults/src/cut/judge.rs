@@ -14,6 +14,8 @@ use barnabas_wire::messages::delete_records_request::{DeleteRecordsPartition, De
 use std::collections::HashMap;
 
 const FETCH_BYTES: i32 = 16 << 20;
+/// Records of a partition that are remembered.
+const BEFORE_MAX: usize = 200_000;
 /// More than this is not listed.
 const WRONG_MAX: usize = 20;
 
@@ -49,7 +51,7 @@ struct Known {
     read_to: i64,
     /// Each writer's next number.
     next: HashMap<u32, u64>,
-    /// Records of the reading before: a batch of then may be answered now.
+    /// Records of the readings before: a batch of then may be answered now.
     before: Vec<Found>,
     /// Deleted up to here, acknowledged.
     floor: i64,
@@ -162,7 +164,9 @@ impl Reading<'_> {
         }
         // A producer that does not wait for the judge may be further by now.
         known.read_to = found.last().map_or(end.max(from), |last| last.offset + 1);
-        known.before = found;
+        known.before.extend(found);
+        let surplus = known.before.len().saturating_sub(BEFORE_MAX);
+        known.before.drain(..surplus);
         Ok(())
     }
 

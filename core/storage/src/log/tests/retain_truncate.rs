@@ -59,6 +59,8 @@ fn a_log_begins_anew_at_any_offset() {
 fn retention_by_size_keeps_at_least_what_was_asked_for() {
     let mut bench = Bench::new(LogConfig { retention_bytes: 2500, ..small_segments() });
     bench.fill(60, 40);
+    assert_eq!(bench.log.delete_old_segments(&mut bench.files, NOW, Offset(60)).unwrap(), None, "unsynced");
+    bench.sync().unwrap();
     let size = bench.log.size_bytes();
     let segments = bench.log.segment_count();
     let delete = bench.log.delete_old_segments(&mut bench.files, NOW, Offset(60)).unwrap().unwrap();
@@ -76,6 +78,7 @@ fn retention_by_time_goes_by_records_and_never_past_the_high_watermark() {
     let mut bench =
         Bench::new(LogConfig { retention_ms: DurationMs(100), retention_bytes: -1, ..small_segments() });
     bench.fill(60, 40); // at 1000 to 1059
+    bench.sync().unwrap();
     let now = TimestampMs(1130);
     bench.log.delete_old_segments(&mut bench.files, now, Offset(12)).unwrap();
     assert!(bench.log.start() > Offset(0) && bench.log.start() <= Offset(12), "{}", bench.log.start());
@@ -101,6 +104,7 @@ fn compacted_topics_are_not_deleted_by_age() {
         ..small_segments()
     });
     bench.fill(60, 40);
+    bench.sync().unwrap();
     assert_eq!(bench.log.delete_old_segments(&mut bench.files, NOW, Offset(60)).unwrap(), None);
     // But what lies below the start goes.
     assert!(bench.log.advance_start(Offset(30)));

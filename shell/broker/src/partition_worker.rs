@@ -217,7 +217,7 @@ impl PartitionWorker {
         let name = TopicPartition { topic: topic.name.clone(), partition: key.partition };
         self.node.written.add(key);
         let hint = state.directory(self.node.broker_id);
-        let place = locate(&self.node, key, &name, hint).map_err(|why| {
+        let place = locate(&self.node, key, &name).map_err(|why| {
             if why == Nowhere::Broken {
                 self.failed.insert(key);
             }

@@ -29,10 +29,7 @@ pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {
     // New partitions have their places before anybody can ask for them.
     let placed = reports::before_publishing(node, &node.image.load_full(), &image, &changes);
     let before = node.image.swap(image.clone());
-    reports::assign(node, &placed);
-    if reports::is_out_of_step(node) {
-        reports::heartbeat(node);
-    }
+    reports::after_publishing(node, &before, &image, &changes, &placed);
     let concerns_workers = changes.everything || !changes.topics.is_empty() || !changes.configs.is_empty();
     if !concerns_workers {
         return;

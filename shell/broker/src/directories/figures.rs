@@ -108,7 +108,8 @@ impl Figures {
         self.lock().placed.iter().map(|(&key, &directory)| (key, directory)).collect()
     }
 
-    /// Follows the image: what is assigned is counted there, and no longer as placed.
+    /// Follows the image that was just published: what is assigned is counted there, and no longer as placed. Whoever finds a partition
+    /// not placed and looks at the image after that, sees where it is assigned.
     pub fn follow(
         &self,
         before: &Image,

@@ -57,18 +57,15 @@ pub enum Nowhere {
     Broken,
 }
 
-/// Finds a partition, or a place for it to begin. `assigned`: what the metadata log says.
+/// Finds a partition, or a place for it to begin.
 ///
 /// # Errors
 /// [`Nowhere`].
-pub fn locate(
-    node: &Node,
-    key: PartitionKey,
-    name: &TopicPartition,
-    assigned: Option<DirectoryId>,
-) -> Result<Place, Nowhere> {
+pub fn locate(node: &Node, key: PartitionKey, name: &TopicPartition) -> Result<Place, Nowhere> {
     let directories = &node.directories;
-    let assigned = assigned.filter(|id| !is_reserved(*id));
+    // In this order: what is no longer placed shows in the image.
+    let placed = directories.figures.placed(key);
+    let assigned = assigned_directory(node, key);
     if let Some(found) = find(node, name, key.topic, assigned)? {
         if directories.is_offline_here(assigned) {
             reports::assign(node, &[(key, found)]);
@@ -86,7 +83,6 @@ pub fn locate(
         );
         return Err(Nowhere::Broken);
     }
-    let placed = directories.figures.placed(key);
     if placed.is_some_and(|at| assigned.is_some_and(|id| directories[at].id != id)) {
         return Err(Nowhere::Offline);
     }
@@ -102,6 +98,13 @@ pub fn locate(
         return Err(Nowhere::Offline);
     }
     directories.place(key).map(Place::New).ok_or(Nowhere::Offline)
+}
+
+/// What the metadata log says of where it lies here.
+fn assigned_directory(node: &Node, key: PartitionKey) -> Option<DirectoryId> {
+    let image = node.image.load();
+    let row = image.topics.by_id(key.topic)?.partition(key.partition)?;
+    row.directory(node.broker_id).filter(|id| !is_reserved(*id))
 }
 
 /// As [`look`]; a directory that cannot be asked is out of service from then on, and the others are asked again.

@@ -20,8 +20,8 @@ use std::time::Duration;
 /// Partitions in one request.
 const ASSIGNED_MAX: usize = 10_000;
 
-/// Before an image is published: counts, cordons, and gives new partitions their directories. Returns what to tell the
-/// controller of, with [`assign`], once the image is published.
+/// Before an image is published: cordons, and gives new partitions their directories. Returns what to tell the controller of, with
+/// [`after_publishing`], once the image is published.
 pub fn before_publishing(
     node: &Node,
     before: &Image,
@@ -38,7 +38,6 @@ pub fn before_publishing(
     if !directories.are_several() {
         return Vec::new();
     }
-    directories.figures.follow(before, image, changes, node.broker_id, |id| directories.by_id(id));
     if changes.everything || !image.metadata_version().has_directories() {
         return Vec::new();
     }
@@ -63,6 +62,24 @@ pub fn before_publishing(
         }
     }
     placed
+}
+
+/// Once an image is published: counts what changed, and tells the controller what it does not know.
+pub fn after_publishing(
+    node: &Node,
+    before: &Image,
+    image: &Image,
+    changes: &Changes,
+    placed: &[(PartitionKey, usize)],
+) {
+    let directories = &node.directories;
+    if directories.are_several() {
+        directories.figures.follow(before, image, changes, node.broker_id, |id| directories.by_id(id));
+    }
+    assign(node, placed);
+    if is_out_of_step(node) {
+        heartbeat(node);
+    }
 }
 
 /// Tells the controller where partitions lie.
@@ -155,7 +172,7 @@ fn notice_missing(node: &Node) {
 }
 
 /// Whether the metadata log says something else of this broker's directories than is so.
-pub fn is_out_of_step(node: &Node) -> bool {
+fn is_out_of_step(node: &Node) -> bool {
     let image = node.image.load();
     let Some(broker) = image.cluster.broker(node.broker_id) else { return false };
     let mut offline = node.directories.iter().filter(|dir| !dir.is_online());

@@ -6,6 +6,7 @@
 
 mod sweep;
 
+use crate::cleaner;
 use crate::directories::reports;
 use crate::mailbox::{Checkpointed, Command};
 use crate::node::Node;
@@ -76,12 +77,12 @@ impl Deletions {
         self.stopped.notify_all();
     }
 
-    /// Sleeps one tick. Returns whether to go on.
-    fn sleep(&self) -> bool {
+    /// Sleeps so long, or until the node stops. Returns whether to go on.
+    pub fn go_on_after(&self, how_long: Duration) -> bool {
         let stopping = self.stopping.lock().unwrap_or_else(PoisonError::into_inner);
         let (stopping, _) = self
             .stopped
-            .wait_timeout_while(stopping, TICK, |stopping| !*stopping)
+            .wait_timeout_while(stopping, how_long, |stopping| !*stopping)
             .unwrap_or_else(PoisonError::into_inner);
         !*stopping
     }
@@ -90,7 +91,12 @@ impl Deletions {
 /// # Errors
 /// The system gives no thread.
 pub fn start(node: Arc<Node>) -> std::io::Result<JoinHandle<()>> {
-    std::thread::Builder::new().name("housekeeping".to_owned()).spawn(move || run(&node))
+    let cleaners = cleaner::start(&node)?;
+    std::thread::Builder::new().name("housekeeping".to_owned()).spawn(move || {
+        run(&node);
+        // They stop for the same reason. One that panicked has said so.
+        cleaners.into_iter().for_each(|cleaner| drop(cleaner.join()));
+    })
 }
 
 fn run(node: &Node) {
@@ -101,7 +107,7 @@ fn run(node: &Node) {
     let mut checkpoint_at = Instant::now() + CHECKPOINT_PAUSE_MIN;
     let mut retained = Instant::now();
     let mut retain_at = retained + retention_interval(node);
-    while node.deletions.sleep() {
+    while node.deletions.go_on_after(TICK) {
         let mut is_short = false;
         for directory in node.directories.iter().filter(|directory| directory.is_online()) {
             directory.room.look_if_due(node.clock.monotonic());

@@ -4,6 +4,7 @@
 //! receives (partition_worker.rs, coordinator_worker.rs). Answers come back through the `oneshot` in the command: a worker
 //! never waits for another one, so full queues cannot wait for each other in a circle.
 
+use crate::cleaner::CleanCommand;
 use crate::committer::Synced;
 use crate::connection::NewConnection;
 use crate::fetch_wait::Waiter;
@@ -56,6 +57,8 @@ pub enum Command {
         retain: bool,
         reply: oneshot::Sender<Vec<Checkpointed>>,
     },
+    /// Compaction asks.
+    Clean(CleanCommand),
     /// Retention of partitions that may not be open.
     Retain(Vec<PartitionKey>),
     /// Close every log for good; answered when nothing is dirty any more.

@@ -1,6 +1,7 @@
 //! The binary: says which command runs, and nothing about how.
 
 mod args;
+mod cleaner;
 mod clock;
 mod committer;
 mod connection;

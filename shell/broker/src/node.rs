@@ -3,6 +3,7 @@
 //! Immutable but for what is made to be shared: the image and the configuration are swapped as a whole, the meter counts,
 //! the directories go offline. Whoever takes the image sees one moment of the cluster.
 
+use crate::cleaner::Compaction;
 use crate::clock::Clock;
 use crate::directories::{Directories, reports};
 use crate::housekeeping::Deletions;
@@ -42,6 +43,7 @@ pub struct Node {
     pub budget: Budget,
     pub shutdown: Shutdown,
     pub deletions: Deletions,
+    pub compaction: Compaction,
     pub written: WrittenPartitions,
     pub moves: Moves,
     pub producer_ids: ProducerIds,
@@ -95,6 +97,7 @@ impl Node {
             budget: Budget::new(budget_bytes.unwrap_or(parts.memory_bytes / 4)),
             shutdown: parts.shutdown,
             deletions: parts.deletions,
+            compaction: Compaction::default(),
             written: WrittenPartitions::default(),
             moves: Moves::default(),
             producer_ids: ProducerIds::default(),

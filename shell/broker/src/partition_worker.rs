@@ -16,6 +16,7 @@
 
 mod asks;
 mod changes;
+mod clean;
 mod moves;
 mod patience;
 mod reads;
@@ -103,6 +104,7 @@ impl PartitionWorker {
             Command::Housekeep { retain, reply } => {
                 let _ = reply.send(self.housekeep(retain));
             }
+            Command::Clean(command) => self.clean(command),
             Command::Retain(keys) => self.retain_unopened(&keys),
             Command::Close(reply) => {
                 let _ = reply.send(self.close());

@@ -13,7 +13,6 @@ const NO_JVM: Status = NotAvailable("there is no Java virtual machine here to lo
 const SECURITY: Status = NotAvailable("listeners are plaintext: TLS and SASL are not there yet");
 const AUTHORIZATION: Status = NotAvailable("authorization is not there yet: every client may do everything");
 const TIERED: Status = NotAvailable("tiered storage is not there yet");
-const COMPACTION: Status = NotAvailable("compaction is not there yet: a compacted topic keeps every record");
 const TRANSACTIONS: Status = NotAvailable("the transaction coordinator is not there yet");
 const NEW_GROUPS: Status = NotAvailable("only the classic group protocol is there yet");
 const QUOTAS: Status = NotAvailable("quotas are not there yet");
@@ -100,8 +99,14 @@ const BROKER: &[(&str, Status)] = &[
     ("listener.security.protocol.map", Applied),
     ("listeners", Applied),
     ("log.ack.durability", Applied),
-    ("log.cleaner.*", COMPACTION),
-    ("log.cleaner.enable", Ignored("Kafka has ignored it since 4.0")),
+    ("log.cleaner.*", Applied),
+    ("log.cleaner.enable", Ignored("compacted topics are always compacted, as in Kafka since 4.0")),
+    (
+        "log.cleaner.io.buffer.size",
+        Emulated(
+            "compaction reads and writes in pieces of its own size, and needs one batch of memory beside its keys",
+        ),
+    ),
     ("log.cleanup.policy", Applied),
     ("log.dir", Applied),
     ("log.dir.failure.timeout.ms", Applied),
@@ -204,7 +209,7 @@ const BROKER: &[(&str, Status)] = &[
 const TOPIC: &[(&str, Status)] = &[
     ("cleanup.policy", Applied),
     ("compression.*", Applied),
-    ("delete.retention.ms", COMPACTION),
+    ("delete.retention.ms", Applied),
     ("errors.deadletterqueue.group.enable", NEW_GROUPS),
     ("file.delete.delay.ms", Applied),
     ("flush.*", Ignored("what is acknowledged is already synced; the rest is synced with it")),
@@ -213,12 +218,12 @@ const TOPIC: &[(&str, Status)] = &[
     ("internal.segment.bytes", Applied),
     ("leader.replication.throttled.replicas", QUOTAS),
     ("local.retention.*", TIERED),
-    ("max.compaction.lag.ms", COMPACTION),
+    ("max.compaction.lag.ms", Applied),
     ("max.decompressed.message.bytes", Applied),
     ("max.message.bytes", Applied),
     ("message.timestamp.*", Applied),
-    ("min.cleanable.dirty.ratio", COMPACTION),
-    ("min.compaction.lag.ms", COMPACTION),
+    ("min.cleanable.dirty.ratio", Applied),
+    ("min.compaction.lag.ms", Applied),
     ("min.insync.replicas", Applied),
     ("preallocate", Applied),
     ("remote.*", TIERED),

@@ -90,12 +90,15 @@ impl PartitionWorker {
                 let name = &replica.log.place().topic_partition.topic;
                 let config = topic_settings::log_config(&self.node, image, name);
                 replica.log.set_config(config);
+                // So that housekeeping looks whether it is compacted now.
+                replica.changed = true;
             }
             self.partition_changed(image, key);
         }
     }
 
     fn topic_deleted(&mut self, id: TopicId, topic: &TopicChange, change: &ImageChange) {
+        self.node.compaction.candidates.topic_deleted(id);
         let (workers, me) = (self.node.workers, self.id);
         let is_mine = |partition: &PartitionIndex| {
             PartitionKey { topic: id, partition: *partition }.owner(workers) == me

@@ -15,11 +15,12 @@ impl PartitionWorker {
             if retain {
                 self.retain(key);
             }
-            let Self { replicas, files, .. } = self;
+            let Self { replicas, files, node, .. } = self;
             let Some(replica) = replicas.get_mut(&key) else { continue };
             if !std::mem::take(&mut replica.changed) {
                 continue;
             }
+            node.compaction.candidates.note(replica);
             match checkpoint(replica, files) {
                 Ok(checkpointed) => checkpoints.push(checkpointed),
                 Err(error) => self.upkeep_failed(key, &error),
@@ -63,7 +64,7 @@ impl PartitionWorker {
         }
     }
 
-    fn upkeep_failed(&mut self, key: PartitionKey, error: &StorageError) {
+    pub(super) fn upkeep_failed(&mut self, key: PartitionKey, error: &StorageError) {
         let Some(replica) = self.replicas.get(&key) else { return };
         let (directory, name) = (replica.directory, replica.log.place().topic_partition.clone());
         match error {
@@ -111,7 +112,10 @@ impl PartitionWorker {
     }
 }
 
-fn checkpoint(replica: &mut Replica, files: &mut [FilePool]) -> Result<Checkpointed, StorageError> {
+pub(super) fn checkpoint(
+    replica: &mut Replica,
+    files: &mut [FilePool],
+) -> Result<Checkpointed, StorageError> {
     let recovery_point = replica.log.checkpoint(&mut files[replica.directory])?;
     let start = replica.log.start();
     Ok(Checkpointed {

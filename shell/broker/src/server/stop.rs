@@ -44,7 +44,8 @@ impl Stopping {
         let metadata_is_clean = stopped.blocking_recv().is_ok();
         join(quorum);
         let clean = metadata_is_clean & mark_clean(&node);
-        for (name, value) in node.meter.snapshot() {
+        let figures = node.compaction.figures.snapshot(&node.compaction.candidates);
+        for (name, value) in node.meter.snapshot().into_iter().chain(figures) {
             tracing::debug!("{name} {value}");
         }
         tracing::info!("stopped{}", if clean { "" } else { "; the next start recovers what was not closed" });

@@ -1,0 +1,316 @@
+//! Compaction's threads (`log.cleaner.threads`, low priority): which log is cleaned when, how fast, and what became of it.
+//!
+//! core/storage's `cleaner` reads and writes segments here, beside the partition's worker. The worker is asked three things
+//! (partition_worker/clean.rs): how much waits, what may be read, and to swap a group of segments, which is a few renames.
+//!
+//! | file | answers |
+//! |---|---|
+//! | `cleaner/candidates.rs` | which partitions may have something to compact |
+//! | `cleaner/figures.rs` | how much waits and what was done, for the metrics |
+//! | `cleaner/pace.rs` | how fast may it go on, and whether it has to stop |
+//!
+//! Always true:
+//! 1. a partition that nobody writes to costs nothing: only those whose log has grown since are looked at, and after a start
+//!    those whose newest segment begins past the directory's `cleaner-offset-checkpoint`
+//! 2. the recovery-point checkpoint reaches past what is swapped, so that recovery never takes compaction's holes for lost segments
+//! 3. `cleaner-offset-checkpoint` is written after the names of the new segments are durable
+//! 4. a partition that cannot be cleaned is named once at WARN and counted until the next start; the others go on
+
+pub mod candidates;
+pub mod figures;
+mod pace;
+
+use crate::directories::{Directory, random_uuid};
+use crate::housekeeping::write_checkpoints;
+use crate::mailbox::{Checkpointed, Command, PartitionKey};
+use crate::node::Node;
+use barnabas_base::{Map, Offset, ProducerId};
+use barnabas_storage::cleaner::{
+    CleanError, CleanStats, Cleaning, LastRecord, LogToClean, MapMemory, Replaced, Replacement,
+};
+use barnabas_storage::{CompactionDebt, DiskErrorKind, StorageError};
+use candidates::Candidates;
+use figures::Figures;
+use pace::Throttled;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// Directories are looked through for partitions that nobody has opened: at the start and this often.
+const SWEEP_EVERY: Duration = Duration::from_secs(3600);
+/// After an error that may pass (no room, a change of leaders), a partition is left alone this long.
+const REST_AFTER_ERROR: Duration = Duration::from_secs(60);
+
+/// What compaction's threads and everybody else share.
+#[derive(Debug, Default)]
+pub struct Compaction {
+    pub candidates: Candidates,
+    pub figures: Figures,
+}
+
+/// What a worker is asked by a cleaner. With each partition goes how far it is clean, as its directory's checkpoint says.
+#[derive(Debug)]
+pub enum CleanCommand {
+    Look {
+        partitions: Vec<(PartitionKey, Option<Offset>)>,
+        reply: oneshot::Sender<Vec<Looked>>,
+    },
+    Begin {
+        partition: PartitionKey,
+        clean_to: Option<Offset>,
+        reply: oneshot::Sender<Option<Box<Begun>>>,
+    },
+    Swap {
+        partition: PartitionKey,
+        replacement: Box<Replacement>,
+        reply: oneshot::Sender<Result<Replaced, StorageError>>,
+    },
+}
+
+/// How much of a partition waits. `None`: it is not here, or not compacted.
+#[derive(Debug)]
+pub struct Looked {
+    pub partition: PartitionKey,
+    pub found: Option<Waiting>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Waiting {
+    pub directory: usize,
+    pub debt: CompactionDebt,
+    /// `min.cleanable.dirty.ratio`
+    pub min_dirty_ratio: f64,
+}
+
+impl Waiting {
+    /// # Source
+    /// Kafka `LogCleanerManager.grabFilthiestCompactedLog`.
+    pub fn is_due(&self) -> bool {
+        let debt = &self.debt;
+        (debt.is_overdue && debt.dirty_bytes > 0) || debt.dirty_ratio() > self.min_dirty_ratio
+    }
+}
+
+/// What one cleaning begins with.
+#[derive(Debug)]
+pub struct Begun {
+    pub log: LogToClean,
+    pub debt: CompactionDebt,
+    pub last_records: Map<ProducerId, LastRecord>,
+    pub checkpoint: Checkpointed,
+}
+
+/// # Errors
+/// The system gives no thread.
+pub fn start(node: &Arc<Node>) -> std::io::Result<Vec<JoinHandle<()>>> {
+    let config = node.config.load();
+    let threads = usize::try_from(config.int("log.cleaner.threads")).unwrap_or(0);
+    if config.value("log.cleaner.enable") == Some("false") {
+        tracing::warn!(
+            "log.cleaner.enable=false has no effect, as in Kafka since 4.0: compacted topics are compacted"
+        );
+    }
+    if threads == 0 {
+        tracing::warn!(
+            "log.cleaner.threads=0: nothing is compacted, and compacted topics only grow. Set it to 1 or more"
+        );
+    }
+    let spawn = |at: usize| {
+        let node = node.clone();
+        std::thread::Builder::new().name(format!("cleaner-{at}")).spawn(move || run(&node, at == 0))
+    };
+    (0..threads).map(spawn).collect()
+}
+
+fn run(node: &Node, sweeps: bool) {
+    if let Err(error) = rustix::process::setpriority_process(None, 10) {
+        tracing::debug!(%error, "a cleaner keeps its priority");
+    }
+    let mut sweep_at = Instant::now();
+    loop {
+        if sweeps && Instant::now() >= sweep_at {
+            candidates::sweep(node);
+            sweep_at = Instant::now() + SWEEP_EVERY;
+        }
+        match node.compaction.candidates.next(|| look(node)) {
+            Some(partition) => {
+                clean(node, partition);
+                node.compaction.candidates.done(partition);
+                if !node.deletions.go_on_after(Duration::ZERO) {
+                    return;
+                }
+            }
+            None => {
+                let backoff_ms = node.config.load().long("log.cleaner.backoff.ms");
+                let backoff = Duration::from_millis(u64::try_from(backoff_ms).unwrap_or(15_000).max(10));
+                if !node.deletions.go_on_after(backoff) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Asks the workers how much waits, and returns those partitions that are due, the dirtiest first.
+fn look(node: &Node) -> Vec<PartitionKey> {
+    let compaction = &node.compaction;
+    let mut found: Vec<(PartitionKey, Waiting)> = Vec::new();
+    for (owner, partitions) in candidates::by_owner(node) {
+        let Some(answer) = ask(node, owner, |reply| CleanCommand::Look { partitions, reply }) else {
+            continue;
+        };
+        for Looked { partition, found: waiting } in answer {
+            match waiting {
+                Some(waiting) if waiting.debt.dirty_bytes + waiting.debt.held_back_bytes > 0 => {
+                    found.push((partition, waiting));
+                }
+                _ => compaction.candidates.forget(partition),
+            }
+        }
+    }
+    compaction.figures.looked(found.iter().map(|(_, waiting)| waiting), node.clock.wall());
+    found.retain(|(_, waiting)| waiting.is_due() && node.directories[waiting.directory].is_online());
+    found.sort_by(|(_, a), (_, b)| b.debt.dirty_ratio().total_cmp(&a.debt.dirty_ratio()));
+    found.into_iter().map(|(partition, _)| partition).collect()
+}
+
+fn ask<T>(node: &Node, owner: usize, command: impl FnOnce(oneshot::Sender<T>) -> CleanCommand) -> Option<T> {
+    let (reply, answer) = oneshot::channel();
+    node.mailboxes[owner].send_blocking(Command::Clean(command(reply)));
+    // A worker that has ended answers nothing.
+    answer.blocking_recv().ok()
+}
+
+fn clean(node: &Node, partition: PartitionKey) {
+    let owner = partition.owner(node.workers);
+    let clean_to = candidates::clean_point(node, partition);
+    let begun = ask(node, owner, |reply| CleanCommand::Begin { partition, clean_to, reply }).flatten();
+    let Some(begun) = begun else {
+        node.compaction.candidates.rest(partition, REST_AFTER_ERROR);
+        return;
+    };
+    let directory = begun.checkpoint.directory;
+    let name = begun.log.name.clone();
+    let bytes = begun.debt.clean_bytes + begun.debt.dirty_bytes;
+    let began = Instant::now();
+    match clean_log(node, partition, owner, *begun) {
+        Ok((end, stats)) => {
+            let took = began.elapsed().as_millis();
+            let CleanStats { bytes_read, bytes_written, records_read, records_kept, .. } = stats;
+            tracing::info!(
+                partition = %name,
+                "compacted up to offset {end}: {bytes_read} bytes became {bytes_written}, {records_kept} of {records_read} records \
+                 stay ({took} ms)"
+            );
+            node.compaction.figures.cleaned(&stats);
+        }
+        Err(error) => failed(node, partition, directory, bytes, &name.to_string(), &error),
+    }
+}
+
+/// Cleans what was begun, group by group. Returns how far the log is clean, durably.
+fn clean_log(
+    node: &Node,
+    partition: PartitionKey,
+    owner: usize,
+    begun: Begun,
+) -> Result<(Offset, CleanStats), CleanError> {
+    let Begun { log, last_records, checkpoint, debt } = begun;
+    let at = checkpoint.directory;
+    let directory = &node.directories[at];
+    let name = log.name.clone();
+    check_room(directory, &log, &debt)?;
+    let dir = log.dir.clone();
+    if directory.lock().recovery_point(&name) < log.first_uncleanable {
+        write_checkpoints(node, vec![checkpoint]);
+        if directory.lock().recovery_point(&name) < log.first_uncleanable || !directory.is_online() {
+            return Err(CleanError::Stopped);
+        }
+    }
+    let mut pace = Throttled::new(node, directory);
+    let now = node.clock.wall();
+    let mut cleaning = Cleaning::begin(&*directory.disk, log, last_records, memory(node), now, &mut pace)?;
+    while let Some(replacement) = cleaning.next_group(&mut pace)? {
+        let replacement = Box::new(replacement);
+        let swapped = ask(node, owner, |reply| CleanCommand::Swap { partition, replacement, reply });
+        match swapped {
+            Some(Ok(Replaced::Done(delete))) => node.deletions.later(at, delete),
+            Some(Err(error)) => {
+                cleaning.give_up()?;
+                return Err(CleanError::Storage(error));
+            }
+            Some(Ok(Replaced::Stale)) | None => {
+                cleaning.give_up()?;
+                return Err(CleanError::Stopped);
+            }
+        }
+    }
+    directory.disk.sync_dir(&dir)?;
+    let end = cleaning.end();
+    let mut log_dir = directory.lock();
+    // Asked under the lock: a deletion forgets its entries under it too, after the image has lost the topic.
+    if node.image.load().topics.by_id(partition.topic).is_some() {
+        log_dir.set_cleaner_point(name, end);
+        log_dir.write_checkpoints().map_err(CleanError::Storage)?;
+    }
+    Ok((end, cleaning.stats()))
+}
+
+/// Compaction gives room in the end, and needs some before: a group of segments is written before the old ones go.
+fn check_room(directory: &Directory, log: &LogToClean, debt: &CompactionDebt) -> Result<(), CleanError> {
+    let needed = (debt.clean_bytes + debt.dirty_bytes).min(u64::from(log.config.segment_bytes).max(1 << 20));
+    let space = directory.disk.space(&log.dir)?;
+    if space.free < needed {
+        return Err(CleanError::Storage(StorageError::Full(log.dir.clone())));
+    }
+    Ok(())
+}
+
+fn memory(node: &Node) -> MapMemory {
+    let config = node.config.load();
+    let threads = u64::try_from(config.int("log.cleaner.threads")).unwrap_or(1).max(1);
+    let all = u64::try_from(config.long("log.cleaner.dedupe.buffer.size")).unwrap_or(128 << 20);
+    let random = random_uuid().0;
+    let (low, high) = random.split_at(8);
+    let word = |bytes: &[u8]| bytes.iter().fold(0, |word, &byte| (word << 8) | u64::from(byte));
+    MapMemory {
+        // Kafka's bound for one thread.
+        bytes: usize::try_from((all / threads).min(i32::MAX as u64)).unwrap_or(128 << 20),
+        load_factor: config.double("log.cleaner.io.buffer.load.factor"),
+        seed: [word(low), word(high)],
+    }
+}
+
+fn failed(
+    node: &Node,
+    partition: PartitionKey,
+    directory: usize,
+    bytes: u64,
+    name: &str,
+    error: &CleanError,
+) {
+    let is_known = node.image.load().topics.by_id(partition.topic).is_some();
+    let candidates = &node.compaction.candidates;
+    match error {
+        // The topic was deleted under the cleaner's hands, and perhaps made again.
+        _ if !is_known => candidates.forget(partition),
+        CleanError::Stopped | CleanError::Gone(_) => candidates.rest(partition, REST_AFTER_ERROR),
+        CleanError::Storage(error @ StorageError::Full(_)) => {
+            tracing::warn!(partition = name, %error, "not compacted for now: there is no room for the new segments");
+            candidates.rest(partition, REST_AFTER_ERROR);
+        }
+        // Reading a sector that is gone is this partition's matter; anything else is the directory's.
+        CleanError::Storage(StorageError::Disk(disk))
+            if !(disk.action == "read" && disk.kind == DiskErrorKind::Device) =>
+        {
+            node.directory_failed(directory, &StorageError::Disk(disk.clone()));
+        }
+        CleanError::Storage(StorageError::Failed(_)) => {}
+        error => {
+            tracing::warn!(partition = name, %error, "cannot be compacted, and will not be tried again before the next start");
+            candidates.set_uncleanable(partition, bytes);
+        }
+    }
+    node.compaction.figures.failed();
+}

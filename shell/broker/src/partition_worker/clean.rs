@@ -25,7 +25,7 @@ impl PartitionWorker {
                 let _ = reply.send(self.begin_cleaning(partition, clean_to).map(Box::new));
             }
             CleanCommand::Swap { partition, replacement, reply } => {
-                let _ = reply.send(self.swap(partition, &replacement));
+                let _ = reply.send(self.swap_segments(partition, &replacement));
             }
         }
     }
@@ -74,7 +74,11 @@ impl PartitionWorker {
         }
     }
 
-    fn swap(&mut self, key: PartitionKey, replacement: &Replacement) -> Result<Replaced, StorageError> {
+    fn swap_segments(
+        &mut self,
+        key: PartitionKey,
+        replacement: &Replacement,
+    ) -> Result<Replaced, StorageError> {
         let Self { replicas, files, node, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return Ok(Replaced::Stale) };
         let files = &mut files[replica.directory];

@@ -10,7 +10,7 @@
 //! | 1 | throttle time in the answer |
 //! | 2 | message format 1; log append time in the answer (KIP-32) |
 //! | 3 | record batches (format 2), transactional id (KIP-98) |
-//! | 4 | KAFKA_STORAGE_ERROR (KIP-112) |
+//! | 4 | KAFKA_STORAGE_ERROR, which is NOT_LEADER_OR_FOLLOWER to clients that do not know it (KIP-112) |
 //! | 5 | log start offset in the answer (KIP-107) |
 //! | 6 | throttling by the client (KIP-219) |
 //! | 7 | zstd (KIP-110) |
@@ -288,7 +288,11 @@ impl Pending {
                 partition.log_start_offset = log_start.get();
             }
             Outcome::Refused { refusal, log_start } => {
-                partition.error_code = refusal.code.code();
+                partition.error_code = match refusal.code {
+                    // Both are tried again.
+                    ErrorCode::KafkaStorageError if version <= 3 => ErrorCode::NotLeaderOrFollower.code(),
+                    code => code.code(),
+                };
                 partition.log_start_offset = log_start.get();
                 if version >= 8 {
                     partition.record_errors = refusal.record_errors.into_iter().map(record_error).collect();

@@ -50,13 +50,13 @@ pub struct Watermarks {
 }
 
 impl Watermarks {
-    /// `wanted`: the operator's bytes; `None`: a hundredth of the file system, between 32 MiB and 1 GiB. Never more than an
-    /// eighth of the file system, which would make small ones useless.
+    /// `wanted`: the operator's bytes; `None`: a hundredth of the file system, between 32 MiB and 1 GiB, but not more than an
+    /// eighth of it, which would make small ones useless.
     pub fn of(total: u64, wanted: Option<u64>) -> Self {
-        let own_choice = || (total / 100).clamp(32 * MIB, 1024 * MIB);
-        let refuse_below = wanted.unwrap_or_else(own_choice).min(total / 8);
+        let own_choice = || (total / 100).clamp(32 * MIB, 1024 * MIB).min(total / 8);
+        let refuse_below = wanted.unwrap_or_else(own_choice);
         let gap = (refuse_below / 4).max(MIB);
-        Self { refuse_below, resume_at: refuse_below + gap }
+        Self { refuse_below, resume_at: refuse_below.saturating_add(gap) }
     }
 
     /// The level, from what the file system says and what it does not count yet. `now` is the level so far: what was refused
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(refuse_below(50_000), 500);
         assert_eq!(refuse_below(10_000_000), 1024);
         assert_eq!(Watermarks::of(u64::MAX, Some(0)).refuse_below, 0, "the operator may switch it off");
-        assert_eq!(Watermarks::of(800 * MIB, Some(500 * MIB)).refuse_below, 100 * MIB);
+        assert_eq!(Watermarks::of(800 * MIB, Some(500 * MIB)).refuse_below, 500 * MIB, "or ask for more");
     }
 
     #[test]

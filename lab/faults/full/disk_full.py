@@ -59,14 +59,14 @@ def arguments(words):
 class Volume:
     """A file with a file system in it, mounted through a loop device."""
 
-    def __init__(self, kind, place):
-        self.kind = kind
-        self.image, self.point = place / f"{kind}.img", place / kind
+    def __init__(self, kind, place, name=None, mib=None):
+        self.kind, self.mib = kind, mib or IMAGE_MIB[kind]
+        self.image, self.point = place / f"{name or kind}.img", place / (name or kind)
         self.mounted = False
 
     def __enter__(self):
         with open(self.image, "wb") as file:
-            file.truncate(IMAGE_MIB[self.kind] * MIB)
+            file.truncate(self.mib * MIB)
         make = {"ext4": ["mkfs.ext4", "-q", "-F", "-m", "0"], "xfs": ["mkfs.xfs", "-q", "-f"]}[self.kind]
         self.point.mkdir(exist_ok=True)
         for command in ([*make, str(self.image)], ["mount", "-o", "loop", "-t", self.kind, str(self.image), str(self.point)]):
@@ -144,12 +144,12 @@ def varint(number):
     return out + bytes([zigzag])
 
 
-def produce_once(port, topic, value=b"a probe", acks=-1):
+def produce_once(port, topic, value=b"a probe", acks=-1, partition=0):
     """(error code, message) of one record in one Produce request, version 8."""
     text = lambda s: struct.pack(">h", len(s)) + s.encode()  # noqa: E731
     batch = one_record(value)
     body = struct.pack(">hhi", 0, 8, 1) + text("probe") + struct.pack(">hhi", -1, acks, 5000)
-    body += struct.pack(">i", 1) + text(topic) + struct.pack(">iii", 1, 0, len(batch)) + batch
+    body += struct.pack(">i", 1) + text(topic) + struct.pack(">iii", 1, partition, len(batch)) + batch
     with socket.create_connection(("127.0.0.1", port), 10) as connection:
         connection.sendall(struct.pack(">i", len(body)) + body)
         stream = connection.makefile("rb")
@@ -266,10 +266,10 @@ class Story:
         """Fetch, offsets, topics, configs: what goes on for everybody but producers."""
         count = len(self.read_all(topic, [0, 1]))
         group = f"readers-{number}"
-        self.second.call("join", group=group, topics=[topic], assignor="range", session_ms=10_000, commit="none")
+        self.second.call("join", group=group, topics=["bounded"], assignor="range", session_ms=10_000, commit="none")
         until(lambda: self.second.seen(), 30, "a group that reads while the disk is full")
         self.second.call("commit")
-        committed = self.second.committed(group, topic, [0, 1])
+        committed = self.second.committed(group, "bounded", [0])
         self.second.call("leave")
         if sum(committed.values()) <= 0:
             raise Failure(f"no offset was committed while full: {committed}")
@@ -281,7 +281,7 @@ class Story:
         self.reader.call("delete_topic", name=name)
         if got.get("retention.ms") != "3600000":
             raise Failure("a topic's setting was not taken while full")
-        self.say(f"served meanwhile: {count} records of a topic fetched, offsets committed {sorted(committed.values())}, a topic made, set, described, deleted")
+        self.say(f"served meanwhile: {count} records of a topic fetched, offset {committed[0]} of another committed, a topic made, set, described, deleted")
         return count
 
     def restart(self, how):
@@ -341,6 +341,7 @@ class Story:
                  f"{', '.join(waiting)} try again")
         self.cpu_while_refusing()
         self.served_while_full("spare", 1)
+        self.restarted_with = self.second.committed("readers-1", "bounded", [0])
 
     def foreign_file(self):
         taken = self.volume.fill()
@@ -355,6 +356,9 @@ class Story:
         self.reader.call("delete_topic", name="spare")
         self.figures["deletion"] = self.until_resumed(begun, "a topic was deleted")
         self.all_sent()
+        committed = self.second.committed("readers-1", "bounded", [0])
+        if committed != self.restarted_with:
+            raise Failure(f"{self.restarted_with} was committed while full, {committed} is told")
         self.say(f"every client has sent everything: {sum(len(sender.records) for sender in self.sent)} records so far, {self.volume.free() // MIB} MiB free")
 
     def by_retention(self):
@@ -432,6 +436,38 @@ def barnabas_story(kind, options, clients, workspace):
             server.kill()
 
 
+def neighbours(options, workspace):
+    """Two log directories on two file systems: one that is full refuses its own partitions, and the other serves on."""
+    with Volume("ext4", workspace, "one", 64) as one, Volume("ext4", workspace, "two", 64) as two:
+        server = Barnabas(workspace / "neighbours", find_binary(options.binary), {"log.dirs": f"{one.point}/data,{two.point}/data"})
+        server.data = one.point / "data"
+        _, command = CLIENTS[1][0], CLIENTS[1][1]()[1]
+        driver = None
+        try:
+            server.start()
+            driver = Driver(command, server.address, workspace / "neighbours-client.log")
+            driver.call("create_topic", name="probe", partitions=8, config={})
+            for partition in range(8):
+                until(lambda: produce_once(server.port, "probe", partition=partition)[0] == 0, 10, "a first record")
+            lies = {partition: (one.point / "data" / f"probe-{partition}").exists() for partition in range(8)}
+            if len(set(lies.values())) != 2:
+                raise Failure(f"all partitions lie in one directory: {lies}")
+            one.fill()
+            until(lambda: all((produce_once(server.port, "probe", partition=p)[0] == STORAGE_ERROR) == there for p, there in lies.items()), 10,
+                  "refusals in the full directory alone")
+            one.foreign.unlink()
+            until(lambda: all(produce_once(server.port, "probe", partition=p)[0] == 0 for p in lies), 10, "everybody let in again")
+            full = sum(lies.values())
+            print(f"  two log directories, one of them full: its {full} partitions refuse producers, the other's {8 - full} take theirs; all of them again "
+                  "once there is room", flush=True)
+        except (Failure, Refusal, RuntimeError) as failed:
+            raise Failure(f"two directories: {failed} | {server.last_lines(4)}") from None
+        finally:
+            if driver:
+                driver.close()
+            server.kill()
+
+
 def kafka_story(kind, clients, workspace):
     """Apache Kafka on the same disk: what happens when it is full, and whether it starts again."""
     version, classpath = fetch.kafka()
@@ -499,6 +535,16 @@ def main(words):
             except Failure as failure:
                 print(f"  FAILED: {failure}")
                 failed.append(kind)
+        if options.peer == "barnabas" and not options.only:
+            try:
+                neighbours(options, workspace)
+                told["two directories"] = (0, {})
+            except fetch.Missing as missing:
+                print(f"  two directories: skipped: {missing}")
+                skipped += 1
+            except Failure as failure:
+                print(f"  FAILED: {failure}")
+                failed.append("two directories")
         if options.peer == "kafka" or not options.quick:
             try:
                 kafka_story("ext4", clients, workspace)
@@ -512,10 +558,11 @@ def main(words):
             print(f"kept: {workspace}")
         else:
             shutil.rmtree(workspace, ignore_errors=True)
-    if told and not failed:
-        count = sum(records for records, _ in told.values())
-        worst = {name: max(figures[name] for _, figures in told.values()) for name in ("deletion", "retention", "ready")}
-        print(f"disk-full: {' and '.join(told)}: {count} records of {len(clients)} client libraries acknowledged through full disks, kill -9 and restarts, "
+    stories = {kind: story for kind, story in told.items() if story[1]}
+    if stories and not failed:
+        count = sum(records for records, _ in stories.values())
+        worst = {name: max(figures[name] for _, figures in stories.values()) for name in ("deletion", "retention", "ready")}
+        print(f"disk-full: {' and '.join(stories)}: {count} records of {len(clients)} client libraries acknowledged through full disks, kill -9 and restarts, "
               f"{count} there, once, in order; producers go on by themselves {worst['deletion']:.1f} s after a topic was deleted, "
               f"{worst['retention']:.1f} s after retention was told to keep less; start on a full disk at most {worst['ready'] * 1000:.0f} ms")
     print(f"{len(told)} passed, {len(failed)} failed, {skipped} skipped")

@@ -12,7 +12,7 @@ pub(super) const KEYS: &[ConfigKey] = &[
     long("log.dir.min.free.bytes", "-1").at_least(-1).high()
         .doc("Producers are refused with a retriable error while a log directory's file system has less room than this, and \
               let in again when it has a quarter more. The rest goes on. -1: a hundredth of the file system, between \
-              32 MiB and 1 GiB; never more than an eighth of it."),
+              32 MiB and 1 GiB, but not more than an eighth of it."),
     string("record.validation", "header").one_of(&["header", "full"])
         .doc("How much of a produced batch is looked at when no rule asks for more: `header`, or `full`, every record, \
               as Kafka does it."),

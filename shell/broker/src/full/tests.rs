@@ -37,18 +37,17 @@ fn what_was_let_in_counts_before_the_file_system_knows_of_it() {
 #[test]
 fn producers_come_back_when_there_is_clearly_more() {
     let disk = MemoryDisk::new();
-    let room = room(&disk, 2000, 100);
+    let room = room(&disk, 1000, 100);
     assert!(producer(&room, 1, 0));
     room.settle(MIB as u64);
-    disk.set_capacity(790 << 20);
-    assert!(producer(&room, 1, 10), "the disk shrank, which nobody has noticed yet");
+    disk.set_capacity(90 << 20);
+    assert!(producer(&room, 1, 10), "somebody else took the room, which nobody has noticed yet");
     room.settle(MIB as u64);
-    disk.set_capacity(80 << 20);
-    assert!(producer(&room, 1, LOOK_MS), "an eighth of 80 MiB is 10");
-    disk.set_capacity(8 << 20);
-    assert!(!producer(&room, 8, 2 * LOOK_MS + 1));
-    disk.set_capacity(800 << 20);
-    assert!(producer(&room, 8, 3 * LOOK_MS));
+    assert!(!producer(&room, 1, LOOK_MS));
+    disk.set_capacity(120 << 20);
+    assert!(!producer(&room, 1, LOOK_MS + LOOK_WHILE_SHORT_MS), "more, but not clearly more");
+    disk.set_capacity(125 << 20);
+    assert!(producer(&room, 1, LOOK_MS + 2 * LOOK_WHILE_SHORT_MS));
 }
 
 #[test]

@@ -38,6 +38,11 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     fn sync_dir(&self, dir: &Path) -> Result<(), DiskError>;
     /// Room on the file system that holds `dir`.
     fn space(&self, dir: &Path) -> Result<DiskSpace, DiskError>;
+    /// A way to make everything durable that was written to the file system of `dir` since this call, with one sync for any
+    /// number of files; `None` where there is none.
+    fn file_system(&self, _dir: &Path) -> Result<Option<Arc<dyn FileSystem>>, DiskError> {
+        Ok(None)
+    }
     /// Takes the lock file at `path` (made if missing) until the returned value is dropped.
     ///
     /// # Errors
@@ -76,6 +81,13 @@ pub trait DiskFile: Send + Sync + std::fmt::Debug {
     fn raw_fd(&self) -> Option<i32> {
         None
     }
+}
+
+/// A file system as a whole. Kept from before what it is to make durable was written: a write-back that fails in between is
+/// reported by its sync, even where the file was closed meanwhile.
+pub trait FileSystem: Send + Sync + std::fmt::Debug {
+    /// Makes all that was written to any file, and all names, durable. A failed one is as final as that of a file.
+    fn sync(&self) -> Result<(), DiskError>;
 }
 
 /// A lock on a directory; dropping it (or the end of the process) frees it.

@@ -49,7 +49,9 @@ mod walker;
 
 pub use batch::BatchHeader;
 pub use dir_name::{DirKind, PartitionDir};
-pub use disk::{DirEntry, Disk, DiskError, DiskErrorKind, DiskFile, DiskLock, DiskSpace, FileStat, OpenMode};
+pub use disk::{
+    DirEntry, Disk, DiskError, DiskErrorKind, DiskFile, DiskLock, DiskSpace, FileStat, FileSystem, OpenMode,
+};
 pub use error::StorageError;
 pub use file_pool::FilePool;
 pub use log::{

@@ -40,6 +40,8 @@ pub struct LogDir {
     log_starts: OffsetCheckpoint,
     high_watermarks: OffsetCheckpoint,
     cleaner_points: OffsetCheckpoint,
+    /// Logs that were closed and synced by this process after an unclean stop: as good as after a clean one.
+    vouched: Set<TopicPartition>,
     /// After a clean stop: the logs that were opened since, for which that stop vouches no more.
     opened: Set<TopicPartition>,
     damaged: Vec<StorageError>,
@@ -144,6 +146,7 @@ impl LogDir {
             clean: clean_file.is_some(),
             clean_broker_epoch: clean_file.as_deref().and_then(clean_shutdown::parse),
             online: true,
+            vouched: Set::default(),
             opened: Set::default(),
             path: Arc::from(path),
             disk,
@@ -166,6 +169,7 @@ impl LogDir {
             clean: false,
             clean_broker_epoch: None,
             online: false,
+            vouched: Set::default(),
             opened: Set::default(),
             path: Arc::from(path),
             meta: read_meta(&*disk, path).unwrap_or_default(),
@@ -247,10 +251,18 @@ impl LogDir {
     /// A clean stop vouches for a log once: a log that was dropped and is opened again may hold bytes that were never synced.
     pub fn open_from(&mut self, partition: &TopicPartition) -> OpenFrom {
         OpenFrom {
-            clean: self.clean && self.opened.insert(partition.clone()),
+            clean: (self.clean || self.vouched.contains(partition)) && self.opened.insert(partition.clone()),
             recovery_point: self.recovery_points.get(partition).unwrap_or(Offset::ZERO),
             log_start: self.log_starts.get(partition).unwrap_or(Offset::ZERO),
         }
+    }
+
+    /// The log of a partition was recovered, closed and synced up to `end`, before anybody else opens it. Noted in the checkpoint
+    /// file by the next [`LogDir::write_checkpoints`].
+    pub fn vouch_for(&mut self, partition: TopicPartition, end: Offset) {
+        self.opened.remove(&partition);
+        self.recovery_points.set(partition.clone(), Some(end));
+        self.vouched.insert(partition);
     }
 
     /// The offset below which the partition was synced when the checkpoint was written; 0 where it has no entry.

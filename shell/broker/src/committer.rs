@@ -15,7 +15,7 @@
 //!
 //! Produce path 4½ of 5. Before: partition_worker.rs, which hands in. After: partition_worker.rs, which answers.
 
-use crate::mailbox::{Command, Mailbox, PartitionKey};
+use crate::mailbox::{Mailbox, PartitionKey, Report};
 use crate::meter::Meter;
 use barnabas_base::Offset;
 use barnabas_storage::{Dirty, Disk, DiskError, DiskFile, SyncTicket};
@@ -155,7 +155,7 @@ fn run(shared: &Shared, parts: CommitterParts) {
             Err(error) => {
                 failed(error);
                 for mailbox in &workers {
-                    mailbox.send_blocking(Command::DirectoryFailed(directory));
+                    mailbox.report(Report::DirectoryFailed(directory));
                 }
                 // Whatever is handed in from now on is dropped unanswered: the workers have failed its partitions.
                 while next_round(shared).is_some() {}
@@ -222,7 +222,7 @@ fn answer(round: Vec<SyncRequest>, ends: &[Offset], workers: &[Mailbox]) {
     }
     for (mailbox, tickets) in workers.iter().zip(tickets) {
         if !tickets.is_empty() {
-            mailbox.send_blocking(Command::Synced(Synced { tickets }));
+            mailbox.report(Report::Synced(Synced { tickets }));
         }
     }
 }

@@ -20,6 +20,7 @@ pub mod reports;
 
 use crate::committer::Committer;
 use crate::full::Room;
+use crate::journal_thread::JournalHandle;
 use crate::mailbox::PartitionKey;
 use barnabas_base::{DirectoryId, Offset, TopicId, TopicPartition, Uuid};
 use barnabas_storage::{DirKind, Disk, LogDir, OpenFrom, PartitionDir, StorageError};
@@ -37,6 +38,7 @@ pub struct Directory {
     pub id: DirectoryId,
     pub disk: Arc<dyn Disk>,
     pub committer: Committer,
+    pub journal: JournalHandle,
     /// Who may still write here.
     pub room: Room,
     /// Whether partitions may lie here; the metadata log's own directory may not be an entry of `log.dirs`.
@@ -62,6 +64,7 @@ impl Directory {
             id,
             disk: log_dir.disk().clone(),
             committer: Committer::new(),
+            journal: JournalHandle::new(),
             room: Room::new(log_dir.disk().clone(), log_dir.path().clone()),
             holds_partitions,
             dead_from_start: !online,

@@ -8,6 +8,7 @@ use crate::cleaner::CleanCommand;
 use crate::committer::Synced;
 use crate::connection::NewConnection;
 use crate::fetch_wait::Waiter;
+use crate::journal_thread::LayOrder;
 use crate::moves::MoveCommand;
 use crate::publisher::ImageChange;
 use barnabas_api::k02_list_offsets;
@@ -18,8 +19,8 @@ use barnabas_partition::{Acked, Acks, Bounds, Isolation, Origin, Refusal};
 use barnabas_storage::{AbortedTransaction, FoundTimestamp, ProducerEntry};
 use barnabas_wire::records::ReadyBatch;
 use bytes::Bytes;
-use std::sync::Arc;
-use tokio::sync::{mpsc, oneshot};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 /// How many commands wait for one worker before their senders do.
 const COMMANDS_MAX: usize = 1024;
@@ -49,8 +50,6 @@ pub enum Command {
     Ask(AskCommand),
     Group(GroupCommand),
     ImageChanged(Arc<ImageChange>),
-    Synced(Synced),
-    DirectoryFailed(usize),
     Move(MoveCommand),
     /// Retention, expiry and checkpoints of the partitions that are open.
     Housekeep {
@@ -239,16 +238,71 @@ pub struct Checkpointed {
     pub high_watermark: Offset,
 }
 
+/// What the storage threads of a directory tell a worker. Not a command: it comes through while the queue of commands is full, as
+/// it is what makes room there.
+#[derive(Debug)]
+pub enum Report {
+    /// Files that the committer has synced.
+    Synced(Synced),
+    /// How far partitions are durable, by a round of the journal.
+    Durable(Vec<(PartitionKey, Offset)>),
+    /// What is to be brought into segments.
+    Lay(Vec<LayOrder>),
+    /// The journal takes appends again.
+    Room,
+    /// A directory is offline for good.
+    DirectoryFailed(usize),
+}
+
+/// Reports that a worker has not taken yet. Bounded by what the worker itself has handed in: each report answers that.
+#[derive(Debug, Default)]
+pub struct Reports {
+    list: Mutex<Vec<Report>>,
+    arrived: Notify,
+}
+
 /// Where commands for one worker go. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Mailbox {
     sender: mpsc::Sender<Command>,
+    reports: Arc<Reports>,
+}
+
+/// The worker's end.
+#[derive(Debug)]
+pub struct Inbox {
+    pub commands: mpsc::Receiver<Command>,
+    pub reports: Arc<Reports>,
+}
+
+impl Reports {
+    /// Waits until there are reports.
+    pub async fn arrived(&self) {
+        self.arrived.notified().await;
+    }
+
+    /// What was reported since this was last asked, in its order. `into` is empty and is filled.
+    pub fn take(&self, into: &mut Vec<Report>) {
+        std::mem::swap(&mut *self.list.lock().unwrap_or_else(PoisonError::into_inner), into);
+    }
 }
 
 impl Mailbox {
-    pub fn new() -> (Self, mpsc::Receiver<Command>) {
-        let (sender, receiver) = mpsc::channel(COMMANDS_MAX);
-        (Self { sender }, receiver)
+    pub fn new() -> (Self, Inbox) {
+        let (sender, commands) = mpsc::channel(COMMANDS_MAX);
+        let reports = Arc::<Reports>::default();
+        (Self { sender, reports: reports.clone() }, Inbox { commands, reports })
+    }
+
+    /// Tells the worker; never blocks.
+    pub fn report(&self, report: Report) {
+        let mut list = self.reports.list.lock().unwrap_or_else(PoisonError::into_inner);
+        list.push(report);
+        let is_first = list.len() == 1;
+        drop(list);
+        if is_first {
+            self.reports.arrived.notify_one();
+        }
     }
 
     /// Waits while the queue is full. A worker that has ended takes nothing: the command, and with it its `reply`, is

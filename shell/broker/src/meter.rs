@@ -43,6 +43,16 @@ pub struct Meter {
     pub append_rounds: Counter,
     pub syncs: Counter,
     pub files_synced: Counter,
+    pub journal_rounds: Counter,
+    /// Padding included.
+    pub journal_bytes: Counter,
+    /// Brought from the journal into segments.
+    pub laid_bytes: Counter,
+    pub lays: Counter,
+    /// Appends that went straight into their segment.
+    pub direct_appends: Counter,
+    /// Appends that waited since the journal had too much to write.
+    pub appends_held: Counter,
     pub partitions_opened: Counter,
     pub partitions_failed: Counter,
     pub metadata_records_applied: Counter,
@@ -50,7 +60,7 @@ pub struct Meter {
 
 impl Meter {
     /// Names and values, for the log line at the end of the process.
-    pub fn snapshot(&self) -> [(&'static str, u64); 17] {
+    pub fn snapshot(&self) -> [(&'static str, u64); 23] {
         [
             ("connections_accepted", self.connections_accepted.get()),
             ("connections_refused", self.connections_refused.get()),
@@ -66,6 +76,12 @@ impl Meter {
             ("append_rounds", self.append_rounds.get()),
             ("syncs", self.syncs.get()),
             ("files_synced", self.files_synced.get()),
+            ("journal_rounds", self.journal_rounds.get()),
+            ("journal_bytes", self.journal_bytes.get()),
+            ("laid_bytes", self.laid_bytes.get()),
+            ("lays", self.lays.get()),
+            ("direct_appends", self.direct_appends.get()),
+            ("appends_held", self.appends_held.get()),
             ("partitions_opened", self.partitions_opened.get()),
             ("partitions_failed", self.partitions_failed.get()),
             ("metadata_records_applied", self.metadata_records_applied.get()),

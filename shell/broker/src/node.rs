@@ -7,7 +7,7 @@ use crate::cleaner::Compaction;
 use crate::clock::Clock;
 use crate::directories::{Directories, reports};
 use crate::housekeeping::Deletions;
-use crate::mailbox::{Command, Mailbox, PartitionKey};
+use crate::mailbox::{Mailbox, PartitionKey, Report};
 use crate::meter::Meter;
 use crate::moves::Moves;
 use crate::node_config::Listener;
@@ -20,7 +20,6 @@ use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, Text};
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_net::Budget;
-use barnabas_storage::StorageError;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -49,6 +48,12 @@ pub struct Node {
     pub producer_ids: ProducerIds,
     /// `log.ack.durability=synced`: an ack means on disk.
     pub acks_are_synced: bool,
+    /// What one partition appends at once goes through the journal up to so many bytes.
+    pub journal_append_bytes_max: u64,
+    /// Recent batches that are in segments and in memory: so many bytes in all.
+    pub cache_bytes_max: u64,
+    /// Of the machine.
+    pub memory_bytes: u64,
     pub request_bytes_max: usize,
     /// Memory that one request may take once it is decoded.
     pub decode_bytes_max: usize,
@@ -101,6 +106,9 @@ impl Node {
             written: WrittenPartitions::default(),
             moves: Moves::default(),
             producer_ids: ProducerIds::default(),
+            journal_append_bytes_max: u64::try_from(config.long("log.journal.append.bytes.max")).unwrap_or(0),
+            cache_bytes_max: cache_bytes_max(&config, parts.memory_bytes),
+            memory_bytes: parts.memory_bytes,
             acks_are_synced: config.value("log.ack.durability") != Some("written"),
             request_bytes_max,
             decode_bytes_max: barnabas_wire::MEMORY_BYTES_MAX,
@@ -124,22 +132,14 @@ impl Node {
         &self.mailboxes[key.owner(self.workers)]
     }
 
-    /// From a thread of its own: whoever found out may be a worker, which must not wait for its own mailbox.
     fn tell_workers(&self, directory: usize) {
-        let mailboxes = self.mailboxes.clone();
-        let tell = move || {
-            for mailbox in mailboxes {
-                mailbox.send_blocking(Command::DirectoryFailed(directory));
-            }
-        };
-        if let Err(error) = std::thread::Builder::new().name("directory-failed".to_owned()).spawn(tell) {
-            // The others find out when they next write there.
-            tracing::error!(%error, "workers were not told of the failed log directory");
+        for mailbox in &self.mailboxes {
+            mailbox.report(Report::DirectoryFailed(directory));
         }
     }
 
     /// A write, or a sync, failed: the directory is offline for good. With the last one the node has nothing to serve.
-    pub fn directory_failed(&self, directory: usize, error: &StorageError) {
+    pub fn directory_failed(&self, directory: usize, error: &dyn std::error::Error) {
         let failed = &self.directories[directory];
         if !failed.fail() {
             return;
@@ -153,4 +153,12 @@ impl Node {
             self.shutdown.failed("no log directory is left, or the metadata log's own has failed");
         }
     }
+}
+
+/// `log.cache.bytes`, or a share of the memory.
+fn cache_bytes_max(config: &BrokerConfig, memory_bytes: u64) -> u64 {
+    const SHARE: u64 = 16;
+    const MOST: u64 = 512 << 20;
+    let set = u64::try_from(config.long("log.cache.bytes")).ok();
+    set.unwrap_or((memory_bytes / SHARE).min(MOST))
 }

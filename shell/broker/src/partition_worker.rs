@@ -1,22 +1,24 @@
 //! The single writer: everything that happens to the partitions of one worker, in the order it arrives.
 //!
-//! The mailbox is drained in rounds. In a round every batch gets its offset; then each touched partition's batches are
-//! written with one call, and what is unsynced goes to the directory's committer in one submission. `acks=1` is answered
-//! after the write, `acks=all` when the committer's ticket comes back.
+//! The mailbox is drained in rounds. In a round every batch gets its offset; then each touched partition's batches are taken into
+//! its log's memory, and all of them go to their directory's journal in one submission (journaled.rs). `acks=1` and `acks=all` are
+//! answered when the journal's round is durable. With `log.ack.durability=written` batches are written into segments instead and
+//! answered at once.
 //!
 //! Partitions are opened when they are first asked for: after a start nothing is read before somebody wants it.
 //!
 //! Always true:
 //! 1. only this worker touches its partitions; it waits for nobody
 //! 2. a partition that failed stays failed until the process ends, and costs one line in the log
-//! 3. unsynced bytes that nobody waits for are handed to the committer within [`LAZY_SYNC`]
+//! 3. with `written`, unsynced bytes that nobody asked to flush are handed to the committer within [`FLUSH_PAUSE`]
 //!
 //! Produce path 3 of 5. Before: core/api/src/k00_produce.rs, through connection.rs. After: core/partition/src/partition.rs,
-//! core/storage/src/log.rs, committer.rs.
+//! core/storage/src/log.rs, journal_thread.rs.
 
 mod asks;
 mod changes;
 mod clean;
+mod journaled;
 mod moves;
 mod patience;
 mod reads;
@@ -27,22 +29,27 @@ use crate::committer::SyncRequest;
 use crate::directories::locate::{Nowhere, Place, locate};
 use crate::directories::reports;
 use crate::full;
-use crate::mailbox::{AppendCommand, AppendItem, AppendOutcome, Command, Declined, PartitionKey};
+use crate::mailbox::{AppendCommand, AppendItem, AppendOutcome, Command, Declined, PartitionKey, Report};
 use crate::node::Node;
+use crate::replay;
 use crate::replica::{Effects, Opening, Replica, batch_info};
 use crate::tickets::{NOBODY, Opened, Tickets};
 use crate::topic_settings;
-use barnabas_base::{Map, MonotonicMs, Offset, Set, TopicPartition};
+use barnabas_base::{DurationMs, Map, MonotonicMs, Offset, Set, TopicPartition};
 use barnabas_partition::{Acks, Append, Placed, Refusal, Ticket};
 use barnabas_storage::{AppendBytes, FilePool, LogPlace};
 use bytes::Bytes;
+pub use journaled::Direct;
+use journaled::Journaled;
 use patience::Patient;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How long unsynced bytes wait for a reason to be synced, when no producer and no consumer waits for them.
-pub const LAZY_SYNC: Duration = Duration::from_millis(50);
+/// How often the partitions are looked at that were written with `log.ack.durability=written` and not flushed.
+pub const FLUSH_LOOK: Duration = Duration::from_millis(100);
+/// How long what nobody asked to flush stays unsynced there.
+const FLUSH_PAUSE: DurationMs = DurationMs(10_000);
 
 /// The partitions of one worker. See the file's header.
 #[derive(Debug)]
@@ -67,6 +74,7 @@ pub struct PartitionWorker {
     patient: Vec<Patient>,
     /// For each log directory: what the committer gets at the end of the round.
     submissions: Vec<Vec<SyncRequest>>,
+    journaled: Journaled,
 }
 
 impl PartitionWorker {
@@ -74,6 +82,7 @@ impl PartitionWorker {
         let share = node.open_files_max / (node.workers * node.directories.len()).max(1);
         let files = node.directories.iter().map(|dir| FilePool::new(dir.disk.clone(), share)).collect();
         let submissions = node.directories.iter().map(|_| Vec::new()).collect();
+        let journaled = Journaled::new(node.directories.len());
         Self {
             id,
             node,
@@ -88,18 +97,21 @@ impl PartitionWorker {
             awaited: Vec::new(),
             patient: Vec::new(),
             submissions,
+            journaled,
         }
     }
 
     /// Carries out one command; appends are written by [`PartitionWorker::finish_round`].
     pub fn take(&mut self, command: Command) {
         match command {
-            Command::Append(append) => self.append(append),
+            command @ Command::Append(_) => {
+                if let Some(Command::Append(append)) = self.hold(command) {
+                    self.append(append);
+                }
+            }
             Command::Read(read) => self.read_when_durable(read),
             Command::Ask(ask) => self.ask_when_durable(ask),
-            Command::Synced(synced) => self.synced(synced),
             Command::ImageChanged(change) => self.image_changed(&change),
-            Command::DirectoryFailed(directory) => self.directory_failed(directory),
             Command::Move(command) => self.take_move(command),
             Command::Housekeep { retain, reply } => {
                 let _ = reply.send(self.housekeep(retain));
@@ -112,6 +124,18 @@ impl PartitionWorker {
             Command::Connection(_) | Command::Group(_) | Command::End => {
                 unreachable!("the worker's loop keeps these for connections and coordinators")
             }
+        }
+    }
+
+    /// What a storage thread reports.
+    pub fn hear(&mut self, report: Report) {
+        match report {
+            Report::Synced(synced) => self.synced(synced),
+            Report::Durable(ends) => self.durable(ends),
+            Report::Lay(orders) => self.ordered_to_lay(orders),
+            // Looked at after every turn.
+            Report::Room => {}
+            Report::DirectoryFailed(directory) => self.directory_failed(directory),
         }
     }
 
@@ -175,6 +199,12 @@ impl PartitionWorker {
         }
         let Self { replicas, effects, .. } = self;
         let replica = replicas.get_mut(&item.partition).ok_or(Declined::Storage)?;
+        let segment_bytes = replica.log.config().segment_bytes;
+        if item.batch.size_bytes() > segment_bytes as usize {
+            let bytes = item.batch.size_bytes();
+            tracing::debug!(partition = %replica.name.topic_partition, bytes, segment_bytes, "batch larger than a segment");
+            return Err(Declined::Storage);
+        }
         let mut batch = item.batch;
         let info = batch_info(batch.header(), || batch.to_bytes());
         let placed = replica.partition.append(&info, &append, effects)?;
@@ -201,8 +231,16 @@ impl PartitionWorker {
 
     /// Opens a partition that this broker leads, unless it is open already.
     fn open(&mut self, key: PartitionKey) -> Result<(), Declined> {
-        if self.replicas.contains_key(&key) {
-            return Ok(());
+        if let Some(replica) = self.replicas.get(&key) {
+            let directory = &self.node.directories[replica.directory];
+            if !replica.partition.is_failed() || !directory.is_online() {
+                return Ok(());
+            }
+            // It met a full disk and holds what is nowhere else in segments yet. Made anew once that is laid.
+            self.let_go(key);
+            if self.replicas.contains_key(&key) {
+                return Err(Declined::Full);
+            }
         }
         if self.closed {
             return Err(Refusal::NotLeader.into());
@@ -225,6 +263,11 @@ impl PartitionWorker {
             }
             Declined::Storage
         })?;
+        if let Place::Found(directory) = place {
+            self.refuse_unreplayed(&name, directory).inspect_err(|_| {
+                self.failed.insert(key);
+            })?;
+        }
         let opening = self.opening(key, name.clone(), place);
         let directory = opening.directory;
         let now = self.node.clock.wall();
@@ -247,6 +290,8 @@ impl PartitionWorker {
             reports::assign(&self.node, &[(key, directory)]);
         }
         let min_in_sync = topic_settings::min_in_sync(&self.node, &image, &name.topic);
+        (replica.flush_messages, replica.flush_after) =
+            topic_settings::flush(&self.node, &image, &name.topic);
         changes::take_role(&mut replica, state, self.node.broker_id, min_in_sync, &mut self.effects);
         self.replicas.insert(key, replica);
         self.apply_effects(key);
@@ -268,6 +313,22 @@ impl PartitionWorker {
             future: None,
         };
         Opening { key, directory, place, config, from, high_watermark }
+    }
+
+    /// A log that lacks what the journal held of it would be served with a hole.
+    fn refuse_unreplayed(&self, name: &TopicPartition, directory: usize) -> Result<(), Declined> {
+        let directory = &self.node.directories[directory];
+        let path = replay::unreplayed_path(directory, name);
+        if !matches!(directory.disk.stat(&path), Ok(None)) {
+            tracing::error!(
+                partition = %name,
+                "partition stays offline: {} holds records that its log lacks. Restore the partition's directory and that file \
+                 from a copy, or delete the topic",
+                path.display()
+            );
+            return Err(Declined::Storage);
+        }
+        Ok(())
     }
 
     /// A place for one batch of a coordinator of this worker.

@@ -8,12 +8,15 @@
 use crate::committer::{Covers, SyncRequest};
 use crate::fetch_wait::Waiters;
 use crate::mailbox::PartitionKey;
-use barnabas_base::{Offset, Sequence, TimestampMs};
+use crate::partition_worker::Direct;
+use barnabas_base::{DurationMs, MonotonicMs, Offset, Sequence, TimestampMs};
 use barnabas_partition::{
     BatchInfo, BatchKind, Effect, LastBatch, LogEnds, Marker, Outcome, Partition, ProducerState, Ticket,
 };
+use barnabas_storage::journal::JournalPartition;
 use barnabas_storage::{
-    AppendBytes, Appended, FilePool, Log, LogConfig, LogPlace, OpenFrom, Opened, ProducerEntry, StorageError,
+    AbortedTransaction, AppendBytes, Appended, Dirty, FilePool, Log, LogConfig, LogPlace, OpenFrom, Opened,
+    ProducerEntry, StorageError,
 };
 use barnabas_wire::records::{Batch, BatchHeader, ReadyBatch};
 use bytes::Bytes;
@@ -28,6 +31,8 @@ pub struct Replica {
     pub log: Log,
     pub partition: Partition,
     pub waiters: Waiters,
+    /// As the directory's journal names it.
+    pub name: Arc<JournalPartition>,
     /// Batches that were given offsets in this round and are not yet written.
     pub round: Vec<AppendBytes>,
     pub round_bytes: usize,
@@ -36,6 +41,22 @@ pub struct Replica {
     pub sync_in_flight: bool,
     /// How far that ticket's files reach, as long as no new segment was begun.
     pub covers: Option<Covers>,
+    /// What the journal wants laid, up to where, until it is synced.
+    pub laying: Option<(Arc<JournalPartition>, Offset)>,
+    /// Large appends are on their way into the segment.
+    pub direct: Option<Direct>,
+    /// What closing wrote and is not synced yet.
+    pub closing: Option<Dirty>,
+    /// Aborted transactions whose markers are in this round.
+    pub aborted: Vec<AbortedTransaction>,
+    /// Producers wait until everything that is written is synced (`flush.messages`).
+    pub must_flush: bool,
+    /// `flush.messages` and `flush.ms`.
+    pub flush_messages: i64,
+    pub flush_after: DurationMs,
+    /// Offsets written since the last sync, and since when.
+    pub unflushed: i64,
+    pub unflushed_since: Option<MonotonicMs>,
     /// Batches written since the last ticket was taken.
     pub unsynced_batches: u32,
     /// Stands in the list of those in which producers wait for `acks=all`.
@@ -87,6 +108,9 @@ impl Replica {
             dirty.dirs.iter().try_for_each(|dir| files.disk().sync_dir(dir))?;
             log.mark_synced(dirty.ticket);
         }
+        let place = log.place();
+        let name =
+            JournalPartition { topic_id: place.topic_id, topic_partition: place.topic_partition.clone() };
         let mut partition = Partition::new();
         let snapshot_at = load(&mut log, &mut partition, files, high_watermark)?;
         let replica = Self {
@@ -95,11 +119,21 @@ impl Replica {
             log,
             partition,
             waiters: Waiters::default(),
+            name: Arc::new(name),
             round: Vec::new(),
             round_bytes: 0,
             round_tickets: Vec::new(),
             sync_in_flight: false,
             covers: None,
+            laying: None,
+            direct: None,
+            closing: None,
+            aborted: Vec::new(),
+            must_flush: false,
+            flush_messages: i64::MAX,
+            flush_after: DurationMs(i64::MAX),
+            unflushed: 0,
+            unflushed_since: None,
             unsynced_batches: 0,
             is_awaited: false,
             is_lazy: false,
@@ -130,8 +164,13 @@ impl Replica {
         self.unsynced_batches = self.unsynced_batches.saturating_add(batches as u32);
         self.unannounced_bytes += appended.bytes as i64;
         self.changed = true;
+        self.note_in_files(appended.end, appended.rolled);
+    }
+
+    /// Everything below `end` is in the files, and since `rolled` in a new one.
+    pub fn note_in_files(&mut self, end: Offset, rolled: Option<Offset>) {
         match &self.covers {
-            Some(covers) if appended.rolled.is_none() => covers.extend(appended.end),
+            Some(covers) if rolled.is_none() => covers.extend(end),
             _ => self.covers = None,
         }
     }
@@ -154,7 +193,8 @@ impl Replica {
 
     /// Whether this batch, after what the round holds already, begins a new segment.
     pub fn rolls_with(&self, batch: &ReadyBatch, now: TimestampMs) -> bool {
-        let bytes = u32::try_from(self.round_bytes + batch.size_bytes()).unwrap_or(u32::MAX);
+        let before = self.round_bytes as u64 + self.log.unlaid_bytes();
+        let bytes = u32::try_from(before + batch.size_bytes() as u64).unwrap_or(u32::MAX);
         let header = batch.header();
         let last_offset = self.partition.log_end().plus(i64::from(header.last_offset_delta));
         self.log.is_on_disk() && self.log.roll_is_due(bytes, last_offset, header.max_timestamp, now)

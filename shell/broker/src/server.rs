@@ -35,6 +35,7 @@ struct Running {
     acceptors: Vec<Acceptor>,
     workers: Vec<JoinHandle<std::io::Result<()>>>,
     committers: Vec<JoinHandle<()>>,
+    journals: Vec<JoinHandle<()>>,
     quorum: JoinHandle<()>,
     housekeeping: JoinHandle<()>,
     mover: JoinHandle<()>,
@@ -97,7 +98,7 @@ fn check_values(config: &NodeConfig) -> Result<BrokerConfig, Failure> {
 async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let Running { node, acceptors, workers, committers, quorum, housekeeping, mover } = running;
+    let Running { node, acceptors, workers, committers, journals, quorum, housekeeping, mover } = running;
     let accepting: Vec<_> = acceptors
         .into_iter()
         .enumerate()
@@ -117,7 +118,8 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
     for accept in accepting {
         accept.abort();
     }
-    let stopping = stop::Stopping { node: node.clone(), workers, committers, quorum, housekeeping, mover };
+    let stopping =
+        stop::Stopping { node: node.clone(), workers, committers, journals, quorum, housekeeping, mover };
     let stopped = tokio::task::spawn_blocking(move || stopping.stop());
     tokio::select! {
         clean = stopped => {

@@ -50,6 +50,12 @@ pub fn log_config(node: &Node, image: &Image, topic: &str) -> Arc<LogConfig> {
     })
 }
 
+/// After how many records, and how long after the first, unsynced ones are to be synced with `log.ack.durability=written`.
+pub fn flush(node: &Node, image: &Image, topic: &str) -> (i64, DurationMs) {
+    let config = topic_config(node, image, topic);
+    (config.flush_messages.max(1), DurationMs(config.flush_ms.max(0)))
+}
+
 /// How many in-sync replicas `acks=all` needs.
 pub fn min_in_sync(node: &Node, image: &Image, topic: &str) -> u16 {
     u16::try_from(topic_config(node, image, topic).min_insync_replicas).unwrap_or(1)

@@ -1,14 +1,14 @@
 //! One worker: a thread with its own runtime, its partitions, its coordinators and its connections.
 //!
-//! The loop takes everything that has arrived in its mailbox, lets the owners work through it, and closes the round: one
-//! write for each partition, one submission to each committer. Connections are tasks of the same thread; what they start
+//! The loop takes everything that has arrived in its mailbox and everything that the storage threads report, lets the owners work
+//! through it, and closes the round: one submission to each journal and each committer. Connections are tasks of the same thread; what they start
 //! for this worker's own partitions takes the same way, without leaving the thread.
 
 use crate::connection::{Handover, NewConnection, Session, serve};
 use crate::coordinator_worker::CoordinatorWorker;
-use crate::mailbox::Command;
+use crate::mailbox::{Command, Inbox};
 use crate::node::Node;
-use crate::partition_worker::{LAZY_SYNC, PartitionWorker};
+use crate::partition_worker::{FLUSH_LOOK, PartitionWorker};
 use barnabas_api::k01_fetch::FetchSessions;
 use barnabas_net::FrameReader;
 use std::cell::RefCell;
@@ -16,20 +16,21 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
-use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
 /// Commands taken at once. More than a round ever gathers: it bounds the time until answers go out.
 const ROUND_COMMANDS_MAX: usize = 256;
 /// How often waits are looked at whose time may have run out.
 const EXPIRE_EVERY: Duration = Duration::from_millis(100);
+/// How long a full disk is left alone.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 const IDLE_CHECK_EVERY: Duration = Duration::from_secs(5);
 
 /// Runs worker `id` until its mailbox closes or it is told to stop.
 ///
 /// # Errors
 /// The system gives no event queue.
-pub fn run(id: usize, node: Arc<Node>, mailbox: mpsc::Receiver<Command>) -> std::io::Result<()> {
+pub fn run(id: usize, node: Arc<Node>, inbox: Inbox) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = LocalSet::new();
     local.block_on(&runtime, async move {
@@ -44,9 +45,10 @@ pub fn run(id: usize, node: Arc<Node>, mailbox: mpsc::Receiver<Command>) -> std:
             node,
             lazy_since: None,
             expire_at: None,
+            retry_at: None,
             idle_check_at: Instant::now() + IDLE_CHECK_EVERY,
         };
-        worker.run(mailbox).await;
+        worker.run(inbox).await;
     });
     Ok(())
 }
@@ -60,15 +62,20 @@ struct Worker {
     fetch_sessions: Rc<RefCell<FetchSessions>>,
     lazy_since: Option<Instant>,
     expire_at: Option<Instant>,
+    /// When what a full disk kept from being laid is tried again.
+    retry_at: Option<Instant>,
     idle_check_at: Instant,
 }
 
 impl Worker {
-    async fn run(mut self, mut mailbox: mpsc::Receiver<Command>) {
+    async fn run(mut self, inbox: Inbox) {
+        let Inbox { commands: mut mailbox, reports } = inbox;
         let mut commands = Vec::with_capacity(ROUND_COMMANDS_MAX);
+        let mut reported = Vec::new();
         let sleep = tokio::time::sleep(IDLE_CHECK_EVERY);
         tokio::pin!(sleep);
         let mut sleeps_until = None;
+        let mut has_more_to_lay = false;
         loop {
             let due = self.due();
             if sleeps_until != Some(due) {
@@ -77,7 +84,8 @@ impl Worker {
             }
             tokio::select! {
                 biased;
-                count = mailbox.recv_many(&mut commands, ROUND_COMMANDS_MAX) => {
+                () = reports.arrived() => {}
+                count = mailbox.recv_many(&mut commands, ROUND_COMMANDS_MAX), if self.partitions.takes_commands() => {
                     if count == 0 {
                         return;
                     }
@@ -92,9 +100,17 @@ impl Worker {
                     sleeps_until = None;
                     self.tick();
                 }
+                // Connections have their turn in between.
+                () = tokio::task::yield_now(), if has_more_to_lay => {}
+            }
+            reports.take(&mut reported);
+            for report in reported.drain(..) {
+                self.partitions.hear(report);
             }
             self.coordinators.work(&mut self.partitions);
             self.partitions.finish_round();
+            self.partitions.take_held();
+            has_more_to_lay = self.partitions.lay_some();
             self.coordinators.work(&mut self.partitions);
             self.watch_timers();
         }
@@ -135,14 +151,17 @@ impl Worker {
 
     /// When the loop must wake up by itself.
     fn due(&self) -> Instant {
-        let lazy = self.lazy_since.map(|since| since + LAZY_SYNC);
+        let lazy = self.lazy_since.map(|since| since + FLUSH_LOOK);
         let coordinators = self.coordinators.next_deadline().map(|at| self.node.clock.instant(at));
-        [lazy, self.expire_at, coordinators].into_iter().flatten().fold(self.idle_check_at, Instant::min)
+        [lazy, self.expire_at, self.retry_at, coordinators]
+            .into_iter()
+            .flatten()
+            .fold(self.idle_check_at, Instant::min)
     }
 
     fn tick(&mut self) {
         let now = Instant::now();
-        if self.lazy_since.is_some_and(|since| since + LAZY_SYNC <= now) {
+        if self.lazy_since.is_some_and(|since| since + FLUSH_LOOK <= now) {
             self.lazy_since = None;
             self.partitions.flush_lazy();
         }
@@ -154,12 +173,19 @@ impl Worker {
             self.idle_check_at = now + IDLE_CHECK_EVERY;
             self.close_idle();
         }
+        if self.retry_at.is_some_and(|at| at <= now) {
+            self.retry_at = None;
+            self.partitions.retry_postponed();
+        }
         self.coordinators.tick(&mut self.partitions);
     }
 
     fn watch_timers(&mut self) {
         if self.partitions.has_lazy() && self.lazy_since.is_none() {
             self.lazy_since = Some(Instant::now());
+        }
+        if self.partitions.has_postponed() && self.retry_at.is_none() {
+            self.retry_at = Some(Instant::now() + RETRY_AFTER);
         }
         if self.partitions.has_awaited() && self.expire_at.is_none() {
             self.expire_at = Some(Instant::now() + EXPIRE_EVERY);

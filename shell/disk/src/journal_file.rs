@@ -4,9 +4,9 @@
 //! (tmpfs of older kernels, some FUSE and network file systems) a buffered write and `fdatasync`, with the reason kept for
 //! a log line. The figures behind that choice: lab/bench/JOURNAL.md.
 //!
-//! A file is filled with zeros when it is made, not only allocated: the first write to an extent that was never written has
-//! to record that in the file system's own journal, which costs more than the write. What is in a file already is never
-//! touched here, since recovery comes after opening.
+//! A file is given its blocks when it is made, in an instant, and no zeros are written: the first time around the ring the file
+//! system notes which blocks are in use now, a third more for each write, and after that never again. What is in a file already is
+//! never touched here, since recovery comes after opening.
 //!
 //! Decides nothing: which file, which position and what to write come from `barnabas_storage::journal::Journal`.
 
@@ -46,18 +46,22 @@ pub struct JournalFile {
     fd: OwnedFd,
     path: PathBuf,
     way: JournalWay,
+    /// Its length is not durable yet.
+    is_new: bool,
     failed: bool,
 }
 
 impl JournalFiles {
     /// Opens the files in `dir`; makes those that are missing, and completes those whose making was interrupted. Blocks while
-    /// zeros are written.
+    /// zeros are written, where the file system cannot set blocks aside.
     ///
     /// # Errors
     /// Nothing that was in the files has changed.
     pub fn open(dir: &Path, files: usize, file_bytes: u64) -> Result<Self, DiskError> {
         let open = |slot| JournalFile::open(&dir.join(slot_file_name(slot)), file_bytes);
-        let files = (0..files).map(open).collect::<Result<_, _>>()?;
+        let files = (0..files).map(open).collect::<Result<Vec<_>, _>>()?;
+        // Their blocks are set aside now, so that no disk is too full for them later. That this is durable is seen to when each is
+        // first written, as the first write of all does not wait for eight syncs.
         LinuxDisk.sync_dir(dir)?;
         Ok(Self { files })
     }
@@ -89,8 +93,8 @@ impl JournalFile {
             }
             Err(error) => return Err(failed("open", path)(error)),
         };
-        let mut file = Self { fd, path: path.to_path_buf(), way, failed: false };
-        file.complete(file_bytes)?;
+        let mut file = Self { fd, path: path.to_path_buf(), way, is_new: false, failed: false };
+        file.is_new = file.complete(file_bytes)?;
         // Recovery has read the file through the page cache: every direct write over a cached page would first have to throw it
         // out, at several times the cost of the write.
         fs::fadvise(&file.fd, 0, None, Advice::DontNeed).map_err(failed("uncache", path))?;
@@ -101,16 +105,18 @@ impl JournalFile {
         &self.way
     }
 
-    /// Fills the file with zeros from its end up to `file_bytes`. Its length tells how far an earlier process got.
-    fn complete(&mut self, file_bytes: u64) -> Result<(), DiskError> {
+    /// Gives the file its blocks up to `file_bytes`; fills it with zeros where the file system cannot do that. Its length tells how
+    /// far an earlier process got. Returns whether it was changed.
+    fn complete(&mut self, file_bytes: u64) -> Result<bool, DiskError> {
         let len = fs::fstat(&self.fd).map_err(failed("look at", &self.path))?.st_size as u64;
         // A torn length: the block is written anew, as nothing is written to a file before it is complete.
         let mut position = len - len % BLOCK_BYTES as u64;
         if position >= file_bytes {
-            return Ok(());
+            return Ok(false);
         }
-        match fs::fallocate(&self.fd, FallocateFlags::KEEP_SIZE, 0, file_bytes) {
-            Ok(()) | Err(Errno::OPNOTSUPP) => {}
+        match fs::fallocate(&self.fd, FallocateFlags::empty(), 0, file_bytes) {
+            Ok(()) => return Ok(true),
+            Err(Errno::OPNOTSUPP) => {}
             Err(error) => return Err(failed("allocate", &self.path)(error)),
         }
         let zeros = aligned_zeros();
@@ -120,7 +126,7 @@ impl JournalFile {
             self.write_durable(position, &zeros[..len])?;
             position += len as u64;
         }
-        fs::fsync(&self.fd).map_err(failed("sync", &self.path))
+        Ok(true)
     }
 
     /// See [`JournalFiles::write_durable`].
@@ -134,6 +140,9 @@ impl JournalFile {
     }
 
     fn write_all(&mut self, mut position: u64, mut bytes: &[u8]) -> Result<(), DiskError> {
+        if std::mem::take(&mut self.is_new) {
+            fs::fsync(&self.fd).map_err(failed("sync", &self.path))?;
+        }
         while !bytes.is_empty() {
             match io::pwrite(&self.fd, bytes, position) {
                 Ok(0) => return Err(DiskError::new("write", &*self.path, DiskErrorKind::Device)),

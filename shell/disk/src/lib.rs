@@ -11,12 +11,12 @@ mod journal_file;
 mod tests;
 
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use barnabas_base::TimestampMs;
 use barnabas_storage::{
-    DirEntry, Disk, DiskError, DiskErrorKind, DiskFile, DiskLock, DiskSpace, FileStat, OpenMode,
+    DirEntry, Disk, DiskError, DiskErrorKind, DiskFile, DiskLock, DiskSpace, FileStat, FileSystem, OpenMode,
 };
 use rustix::fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -39,6 +39,20 @@ struct LinuxLock {
 }
 
 impl DiskLock for LinuxLock {}
+
+/// A descriptor that `syncfs` is called on. One for good: Linux reports a failed write-back once to each that was open before.
+#[derive(Debug)]
+struct LinuxFileSystem {
+    fd: OwnedFd,
+    path: PathBuf,
+}
+
+impl FileSystem for LinuxFileSystem {
+    fn sync(&self) -> Result<(), DiskError> {
+        // Not tried again, interrupted or not: a failed sync is final.
+        fs::syncfs(&self.fd).map_err(failed("sync the file system of", &self.path))
+    }
+}
 
 /// As Kafka's files are: readable by all that the umask lets in.
 const FILE_MODE: u32 = 0o666;
@@ -131,6 +145,12 @@ impl Disk for LinuxDisk {
         let stat = fs::statvfs(dir).map_err(failed("look at", dir))?;
         let device = fs::stat(dir).map_err(failed("look at", dir))?.st_dev;
         Ok(DiskSpace { total: stat.f_blocks * stat.f_frsize, free: stat.f_bavail * stat.f_frsize, device })
+    }
+
+    fn file_system(&self, dir: &Path) -> Result<Option<Arc<dyn FileSystem>>, DiskError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = fs::open(dir, flags, Mode::empty()).map_err(failed("open", dir))?;
+        Ok(Some(Arc::new(LinuxFileSystem { fd, path: dir.to_path_buf() })))
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn DiskLock>, DiskError> {

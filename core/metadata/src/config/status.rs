@@ -27,6 +27,10 @@ const COORDINATORS: Status = Emulated("coordinators run on the workers, one per 
 const CHECKPOINTS: Status = Emulated(
     "checkpoints are written as often as a hundredth of one core allows: every second to every minute",
 );
+const FLUSH: Status = Emulated(
+    "with log.ack.durability=synced whatever is acknowledged is synced already; with written it is as in Kafka, and what \
+     nobody asked to flush is synced within ten seconds",
+);
 const METRICS: Status = Ignored("metrics are not sampled in windows: counters count from the start");
 
 const BROKER: &[(&str, Status)] = &[
@@ -99,6 +103,7 @@ const BROKER: &[(&str, Status)] = &[
     ("listener.security.protocol.map", Applied),
     ("listeners", Applied),
     ("log.ack.durability", Applied),
+    ("log.cache.bytes", Applied),
     ("log.cleaner.*", Applied),
     ("log.cleaner.enable", Ignored("compacted topics are always compacted, as in Kafka since 4.0")),
     (
@@ -112,12 +117,15 @@ const BROKER: &[(&str, Status)] = &[
     ("log.dir.failure.timeout.ms", Applied),
     ("log.dir.min.free.bytes", Applied),
     ("log.dirs", Applied),
-    ("log.flush.*", Ignored("what is acknowledged is already synced; the rest is synced with it")),
+    ("log.flush.*", FLUSH),
     ("log.flush.offset.checkpoint.interval.ms", CHECKPOINTS),
     ("log.flush.start.offset.checkpoint.interval.ms", CHECKPOINTS),
     ("log.index.interval.bytes", Applied),
     ("log.index.size.max.bytes", Applied),
     ("log.initial.task.delay.ms", Ignored("housekeeping begins with the start")),
+    ("log.journal.append.bytes.max", Applied),
+    ("log.journal.bytes", Applied),
+    ("log.journal.linger.us", Applied),
     ("log.local.retention.*", TIERED),
     ("log.message.timestamp.*", Applied),
     ("log.preallocate", Applied),
@@ -212,7 +220,7 @@ const TOPIC: &[(&str, Status)] = &[
     ("delete.retention.ms", Applied),
     ("errors.deadletterqueue.group.enable", NEW_GROUPS),
     ("file.delete.delay.ms", Applied),
-    ("flush.*", Ignored("what is acknowledged is already synced; the rest is synced with it")),
+    ("flush.*", FLUSH),
     ("follower.replication.throttled.replicas", QUOTAS),
     ("index.interval.bytes", Applied),
     ("internal.segment.bytes", Applied),

@@ -116,6 +116,11 @@ impl Journal {
         bytes <= u64::from(self.config.append_bytes_max)
     }
 
+    /// Whether anything of `partition` is in here that is not laid and synced.
+    pub fn has(&self, partition: &Arc<JournalPartition>) -> bool {
+        self.tails.has(partition)
+    }
+
     /// Puts `entry` into the round that is being filled; returns that round's number. Copies the records into the round, and
     /// keeps them until they are laid.
     ///

@@ -1,4 +1,5 @@
 use super::*;
+use crate::mailbox::Inbox;
 use barnabas_base::{Offset, PartitionIndex, TimestampMs, TopicPartition, Uuid};
 use barnabas_storage::{FilePool, Log, LogConfig, LogPlace, MemoryDisk};
 use barnabas_wire::records::{BatchBuilder, BatchOptions};
@@ -11,7 +12,7 @@ struct Rig {
     log: Log,
     committer: Committer,
     thread: JoinHandle<()>,
-    receiver: tokio::sync::mpsc::Receiver<Command>,
+    inbox: Inbox,
     failures: Arc<AtomicU32>,
 }
 
@@ -27,7 +28,7 @@ fn rig() -> Rig {
         topic_id: KEY.topic,
         future: None,
     };
-    let (mailbox, receiver) = Mailbox::new();
+    let (mailbox, inbox) = Mailbox::new();
     let failures = Arc::new(AtomicU32::new(0));
     let counted = failures.clone();
     let committer = Committer::new();
@@ -44,7 +45,7 @@ fn rig() -> Rig {
     let thread = committer.start(parts).expect("a thread");
     let files = FilePool::new(disk.clone(), 10);
     let log = Log::create(place, Arc::new(LogConfig::default()), Offset::ZERO);
-    Rig { disk, files, log, committer, thread, receiver, failures }
+    Rig { disk, files, log, committer, thread, inbox, failures }
 }
 
 impl Rig {
@@ -74,12 +75,23 @@ impl Rig {
     }
 }
 
+/// Waits for one report.
+fn next_report(inbox: &Inbox) -> Report {
+    let mut reports = Vec::new();
+    while reports.is_empty() {
+        std::thread::sleep(Duration::from_millis(1));
+        inbox.reports.take(&mut reports);
+    }
+    assert_eq!(reports.len(), 1, "{reports:?}");
+    reports.remove(0)
+}
+
 #[test]
 fn a_ticket_comes_back_once_everything_is_synced() {
     let mut rig = rig();
     for expected in 1..=3 {
         rig.hand_in();
-        let Some(Command::Synced(synced)) = rig.receiver.blocking_recv() else { panic!("no ticket") };
+        let Report::Synced(synced) = next_report(&rig.inbox) else { panic!("no ticket") };
         let [(partition, ticket, end)] = synced.tickets[..] else { panic!("{:?}", synced.tickets) };
         assert_eq!((partition, ticket.end(), end), (KEY, Offset(expected), Offset(expected)));
         assert_eq!(rig.log.mark_synced_to(ticket, end), Offset(expected));
@@ -92,11 +104,13 @@ fn after_one_failed_sync_no_ticket_comes_back() {
     let mut rig = rig();
     rig.disk.set_faults(barnabas_storage::Faults { syncs_until_error: Some(0), ..Default::default() });
     rig.hand_in();
-    assert!(matches!(rig.receiver.blocking_recv(), Some(Command::DirectoryFailed(3))));
+    assert!(matches!(next_report(&rig.inbox), Report::DirectoryFailed(3)));
     // A sync that succeeds afterwards says nothing.
     rig.disk.set_faults(Default::default());
     rig.hand_in();
-    let mut receiver = std::mem::replace(&mut rig.receiver, Mailbox::new().1);
+    let reports = rig.inbox.reports.clone();
     assert_eq!(rig.end(), 1);
-    assert!(receiver.try_recv().is_err());
+    let mut left = Vec::new();
+    reports.take(&mut left);
+    assert!(left.is_empty(), "{left:?}");
 }

@@ -167,7 +167,7 @@ fn notice_missing(node: &Node) {
             Ok(None) => DiskError::new("find", path, DiskErrorKind::NotFound),
             Err(error) => error,
         };
-        node.directory_failed(at, &error.into());
+        node.directory_failed(at, &error);
     }
 }
 

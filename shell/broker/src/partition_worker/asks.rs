@@ -48,6 +48,10 @@ impl PartitionWorker {
 
     fn ask_one(&mut self, item: &AskItem) -> Result<Said, Declined> {
         self.open(item.partition)?;
+        if matches!(item.question, Question::DeleteRecords(_)) {
+            // So that the log's start never lies in what is in memory alone.
+            self.lay_all(item.partition).map_err(|error| failed(&error))?;
+        }
         let Self { replicas, files, effects, .. } = self;
         let replica = replicas.get_mut(&item.partition).ok_or(Declined::Unknown)?;
         let files = &mut files[replica.directory];

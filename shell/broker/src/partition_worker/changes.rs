@@ -89,6 +89,8 @@ impl PartitionWorker {
             if let Some(replica) = self.replicas.get_mut(&key) {
                 let name = &replica.log.place().topic_partition.topic;
                 let config = topic_settings::log_config(&self.node, image, name);
+                (replica.flush_messages, replica.flush_after) =
+                    topic_settings::flush(&self.node, image, name);
                 replica.log.set_config(config);
                 // So that housekeeping looks whether it is compacted now.
                 replica.changed = true;
@@ -118,6 +120,7 @@ impl PartitionWorker {
     /// Lets go of a partition and puts its directory aside for removal.
     fn close_deleted(&mut self, key: PartitionKey, name: TopicPartition) {
         self.failed.remove(&key);
+        let mut removed = None;
         let Self { replicas, effects, tickets, files, node, .. } = self;
         if let Some(mut replica) = replicas.remove(&key) {
             replica.partition.fail(effects);
@@ -126,8 +129,15 @@ impl PartitionWorker {
             }
             replica.waiters.wake_all();
             let directory = replica.directory;
-            node.directories[directory].room.settle(std::mem::take(&mut replica.round_bytes) as u64);
+            let unwritten = replica.round_bytes as u64 + replica.log.unlaid_bytes();
+            node.directories[directory].room.settle(unwritten);
             replica.log.abandon(&mut files[directory]);
+            if let Some((partition, _)) = replica.laying.take() {
+                self.laid_otherwise(directory, partition);
+            }
+            if self.node.acks_are_synced {
+                removed = Some((directory, replica.name));
+            }
             self.apply_effects(key);
         }
         match self.node.directories.put_aside(&name, key.topic) {
@@ -140,7 +150,11 @@ impl PartitionWorker {
             }
             Err(error) => {
                 tracing::warn!(partition = %name, %error, "the directory of a deleted partition stays behind");
+                return;
             }
+        }
+        if let Some((directory, name)) = removed {
+            self.journal_removed(directory, name);
         }
     }
 
@@ -165,6 +179,7 @@ impl PartitionWorker {
             replica.waiters.wake_all();
             self.apply_effects(key);
         }
+        self.forget_orders(directory);
         self.resume_readers();
     }
 }

@@ -84,7 +84,7 @@ impl PartitionWorker {
         let files = &mut files[replica.directory];
         let replaced = replica.log.replace_segments(files, replacement, node.clock.wall());
         match &replaced {
-            Ok(Replaced::Done(_)) => self.want_sync(key),
+            Ok(Replaced::Done(_)) => self.sync_now(key),
             Ok(Replaced::Stale) => {}
             Err(error) => self.upkeep_failed(key, error),
         }

@@ -3,7 +3,7 @@
 //! The last step is done in one go, between two rounds, so that no append has to wait in a queue of its own: what is left to copy is
 //! little, and the rest is one sync of the new files and two renames. Its order is what a crash in the middle rests on (moves.rs).
 
-use super::PartitionWorker;
+use super::{Direct, PartitionWorker};
 use crate::directories::{random_uuid, reports};
 use crate::mailbox::{Declined, PartitionKey};
 use crate::moves::{Begun, Copying, Fits, MoveCommand, MoveRead, SwapFailure};
@@ -162,7 +162,14 @@ impl PartitionWorker {
         let (Some(replica), Some(log)) = (replicas.get_mut(&key), log) else { return };
         let from = std::mem::replace(&mut replica.directory, to);
         let mut old = std::mem::replace(&mut replica.log, log);
+        // What the old journal still holds of it is in the new segments: at a crash it is not replayed, as the partition's folder
+        // lies elsewhere (replay.rs).
+        node.directories[from].room.settle(old.unlaid_bytes());
         old.abandon(&mut files[from]);
+        let ordered = replica.laying.take();
+        // The new journal may know the partition from an earlier stay. A `Range` ends that, and until it is durable the partition's
+        // appends go straight into the segment.
+        replica.direct = Some(Direct::new(replica.log.start()));
         let end = replica.log.end();
         replica.sync_in_flight = false;
         replica.covers = None;
@@ -178,8 +185,16 @@ impl PartitionWorker {
                     node.deletions.directory_later(from, aside, due);
                 }
                 // All of it is synced in the new place.
+                replica.partition.written(end, effects);
                 replica.partition.durable(end, effects);
                 self.apply_effects(key);
+                if let Some((partition, _)) = ordered {
+                    self.laid_otherwise(from, partition);
+                }
+                if self.node.acks_are_synced {
+                    self.note_ranges(key);
+                }
+                self.submit();
             }
             Err(error) => {
                 // The old name may come back with its directory, and the metadata log names it: nothing is acknowledged in the

@@ -1,8 +1,8 @@
 //! Readers see what was acknowledged before they asked, with `acks=1` and `acks=0` too.
 //!
-//! Only what is durable is shown to readers, and bytes that no producer waits for are synced lazily. A producer that was
-//! answered with `acks=1` and then reads, or tells somebody to, would look in vain for 50 ms. So a read (or a question about
-//! the end) waits here until everything that was promised when it arrived is durable, and asks for the sync.
+//! Only what is durable is shown to readers. A producer that went on without an answer (`acks=0`) and then reads, or tells somebody
+//! to, would look in vain until the journal's round is written. So a read (or a question about the end) waits here until everything
+//! that was promised when it arrived is durable.
 //!
 //! Always true: a reader waits for one end, taken when it arrived, so that a steady producer cannot keep it waiting.
 
@@ -59,7 +59,6 @@ impl PartitionWorker {
             if let Some(replica) = self.replicas.get_mut(&key) {
                 replica.reader_waits_for = replica.reader_waits_for.max(end);
             }
-            self.want_sync(key);
         }
         self.patient.push(Patient { until, command });
     }

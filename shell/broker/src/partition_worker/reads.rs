@@ -27,10 +27,6 @@ impl PartitionWorker {
             for item in &items {
                 let Some(replica) = self.replicas.get_mut(&item.partition) else { continue };
                 replica.waiters.register(&waiter);
-                // What is written but not synced becomes readable with the next sync: somebody waits for it now.
-                if replica.is_lazy {
-                    self.want_sync(item.partition);
-                }
             }
         }
         // A connection that is gone does not hear its answer.
@@ -81,7 +77,17 @@ impl PartitionWorker {
         }
         let files = &mut files[replica.directory];
         let read = replica.log.read(files, item.from, max_bytes, bounds.end, is_first);
-        let read = read.map_err(|error| refused(&error, out_of_range))?;
+        let mut read = read.map_err(|error| refused(&error, out_of_range))?;
+        if read.position.is_some() && read.next_offset < bounds.end && read.records.len() < max_bytes / 2 {
+            // It ended where the segment does; what comes next is mostly in memory. One answer for both.
+            let rest =
+                replica.log.read(files, read.next_offset, max_bytes - read.records.len(), bounds.end, false);
+            let rest = rest.map_err(|error| refused(&error, out_of_range))?;
+            if !rest.records.is_empty() {
+                read.records = [read.records, rest.records].concat().into();
+                read.next_offset = rest.next_offset;
+            }
+        }
         let aborted = match isolation {
             Isolation::ReadCommitted => {
                 let aborted = replica.log.aborted_transactions(files, item.from, read.next_offset);

@@ -1,11 +1,12 @@
 //! The end of a round: one write for each touched partition, one submission for each directory, and what comes back from
 //! the committer.
 
-use super::PartitionWorker;
+use super::{FLUSH_PAUSE, PartitionWorker};
 use crate::committer::Synced;
 use crate::mailbox::{Declined, PartitionKey};
+use barnabas_base::Offset;
 use barnabas_partition::Effect;
-use barnabas_storage::StorageError;
+use barnabas_storage::{AbortedTransaction, StorageError};
 
 impl PartitionWorker {
     /// Writes what this round's commands appended and hands in what must be synced.
@@ -23,16 +24,77 @@ impl PartitionWorker {
     }
 
     fn write_round(&mut self, key: PartitionKey) {
-        let now = self.node.clock.wall();
-        let Self { replicas, files, effects, node, .. } = self;
-        let Some(replica) = replicas.get_mut(&key).filter(|replica| !replica.round.is_empty()) else {
+        let Some(replica) = self.replicas.get_mut(&key).filter(|replica| !replica.round.is_empty()) else {
             return;
         };
+        let aborted = std::mem::take(&mut replica.aborted);
+        if !self.node.acks_are_synced {
+            self.write_and_answer(key);
+        } else if replica.direct.is_some() || replica.round_bytes as u64 > self.node.journal_append_bytes_max
+        {
+            self.write_direct(key);
+        } else {
+            self.stage_round(key);
+        }
+        if !aborted.is_empty() {
+            self.note_aborted(key, &aborted);
+        }
+    }
+
+    /// `log.ack.durability=written`: producers are answered as soon as the bytes are in the page cache, but where
+    /// `flush.messages` asks for a sync first, as in Kafka's `UnifiedLog.append`.
+    fn write_and_answer(&mut self, key: PartitionKey) {
+        let before = self.replicas.get(&key).map_or(Offset::ZERO, |replica| replica.log.end());
+        if !self.append_round(key) {
+            return;
+        }
+        let now = self.node.clock.monotonic();
+        let Self { replicas, effects, .. } = self;
+        let Some(replica) = replicas.get_mut(&key) else { return };
+        let end = replica.log.end();
+        replica.unflushed += end.get() - before.get();
+        replica.unflushed_since.get_or_insert(now);
+        replica.must_flush |= replica.unflushed >= replica.flush_messages;
+        if replica.must_flush {
+            self.sync_now(key);
+            return;
+        }
+        replica.partition.written(end, effects);
+        replica.partition.durable(end, effects);
+        self.apply_effects(key);
+        self.flush_later(key);
+    }
+
+    fn flush_later(&mut self, key: PartitionKey) {
+        let Some(replica) = self.replicas.get_mut(&key) else { return };
+        if !replica.is_lazy {
+            replica.is_lazy = true;
+            self.lazy.push(key);
+        }
+    }
+
+    /// Their markers are in the log; the index beside the segment is written now.
+    fn note_aborted(&mut self, key: PartitionKey, aborted: &[AbortedTransaction]) {
+        let Self { replicas, files, .. } = self;
+        let Some(replica) = replicas.get_mut(&key) else { return };
+        for entry in aborted {
+            if let Err(error) = replica.log.append_aborted(&mut files[replica.directory], *entry) {
+                tracing::error!(%error, "aborted transaction was not noted; its records may be read");
+            }
+        }
+    }
+
+    /// Writes the round's batches into the segment. `false`: they are not there, and their producers know it.
+    pub(super) fn append_round(&mut self, key: PartitionKey) -> bool {
+        let now = self.node.clock.wall();
+        let Self { replicas, files, node, .. } = self;
+        let Some(replica) = replicas.get_mut(&key) else { return false };
         let batches = std::mem::take(&mut replica.round);
         let directory = replica.directory;
         let bytes = std::mem::take(&mut replica.round_bytes) as u64;
         let files = &mut files[directory];
-        let written = replica.log.append(files, &batches, now);
+        // Kept for readers near the end, as what goes through the journal is.
+        let written = replica.log.append_kept(files, &batches, now);
         node.directories[directory].room.settle(bytes);
         match written {
             Ok(appended) => {
@@ -40,17 +102,16 @@ impl PartitionWorker {
                 node.directories[replica.directory].wrote(appended.bytes);
                 replica.note_written(&appended, batches.len());
                 replica.round_tickets.clear();
-                replica.partition.written(appended.end, effects);
-                if !node.acks_are_synced {
-                    replica.partition.durable(appended.end, effects);
-                }
                 // The vector is kept: the next round fills it again.
                 replica.round = batches;
                 replica.round.clear();
-                self.apply_effects(key);
-                self.want_sync(key);
+                self.cache(key, appended.end, appended.bytes);
+                true
             }
-            Err(error) => self.write_failed(key, &error),
+            Err(error) => {
+                self.write_failed(key, &error);
+                false
+            }
         }
     }
 
@@ -58,6 +119,8 @@ impl PartitionWorker {
     /// does, so that every segment has a snapshot at its beginning.
     pub(super) fn close_segment(&mut self, key: PartitionKey) {
         self.write_round(key);
+        // So that the segment is as full as it will be, and the next batch begins the next one.
+        let _ = self.lay_all(key);
         let Self { replicas, files, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
         if let Err(error) = replica.snapshot_producers(&mut files[replica.directory]) {
@@ -66,19 +129,9 @@ impl PartitionWorker {
         }
     }
 
-    pub(super) fn want_sync(&mut self, key: PartitionKey) {
+    /// Hands what is in files and unsynced to the committer, unless something of the partition is there already.
+    pub(super) fn sync_now(&mut self, key: PartitionKey) {
         let Some(replica) = self.replicas.get_mut(&key) else { return };
-        let is_awaited = replica.partition.waiting() > 0
-            || !replica.waiters.is_empty()
-            || replica.reader_waits_for > replica.partition.durable_end();
-        let is_urgent = self.node.acks_are_synced && is_awaited;
-        if !is_urgent {
-            if !replica.is_lazy {
-                replica.is_lazy = true;
-                self.lazy.push(key);
-            }
-            return;
-        }
         let directory = replica.directory;
         if let Some(request) = replica.take_sync(self.id) {
             self.submissions[directory].push(request);
@@ -86,7 +139,7 @@ impl PartitionWorker {
     }
 
     /// The round's batches are not in the log: their producers are told, and the partition forgets them.
-    fn write_failed(&mut self, key: PartitionKey, error: &StorageError) {
+    pub(super) fn write_failed(&mut self, key: PartitionKey, error: &StorageError) {
         let Self { replicas, tickets, effects, node, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
         for ticket in replica.round_tickets.drain(..) {
@@ -110,7 +163,7 @@ impl PartitionWorker {
             replica.partition.fail(effects);
             replica.waiters.wake_all();
             self.apply_effects(key);
-            self.replicas.remove(&key);
+            self.let_go(key);
         } else {
             let directory = replica.directory;
             node.directory_failed(directory, error);
@@ -118,14 +171,38 @@ impl PartitionWorker {
         }
     }
 
-    /// Hands the unsynced bytes of every partition that nobody waits for to the committers.
+    /// Drops a partition that is made anew from its log. What of it is in files is synced first: an order to lay may rest on that.
+    pub(super) fn let_go(&mut self, key: PartitionKey) {
+        if self.lay_all(key).is_err() {
+            // What is staged alone would be lost with it. It stays, and refuses everything.
+            return;
+        }
+        let Some(mut replica) = self.replicas.remove(&key) else { return };
+        let directory = replica.directory;
+        let disk = &self.node.directories[directory].disk;
+        let synced = replica.log.take_dirty().map_or(Ok(()), |dirty| {
+            dirty.files.iter().try_for_each(|file| file.sync())?;
+            dirty.dirs.iter().try_for_each(|dir| disk.sync_dir(dir))
+        });
+        if let Err(error) = synced {
+            self.node.directory_failed(directory, &StorageError::from(error));
+            self.directory_failed(directory);
+        } else if let Some((partition, _)) = replica.laying.take() {
+            self.laid_otherwise(directory, partition);
+        }
+    }
+
+    /// Hands in what has waited long enough with `log.ack.durability=written`: `flush.ms`, or our own time.
     pub fn flush_lazy(&mut self) {
+        let now = self.node.clock.monotonic();
         for key in std::mem::take(&mut self.lazy) {
             let Some(replica) = self.replicas.get_mut(&key) else { continue };
             replica.is_lazy = false;
-            let directory = replica.directory;
-            if let Some(request) = replica.take_sync(self.id) {
-                self.submissions[directory].push(request);
+            let Some(since) = replica.unflushed_since else { continue };
+            if now >= since.plus(replica.flush_after.min(FLUSH_PAUSE)) {
+                self.sync_now(key);
+            } else {
+                self.flush_later(key);
             }
         }
         self.submit();
@@ -137,26 +214,44 @@ impl PartitionWorker {
                 self.node.directories[directory].committer.submit(requests);
             }
         }
+        self.submit_to_journals();
     }
 
     /// What the committer has made durable.
     pub(super) fn synced(&mut self, synced: Synced) {
         for (key, ticket, end) in synced.tickets {
-            let Self { replicas, effects, node, .. } = self;
-            let Some(replica) = replicas.get_mut(&key) else { continue };
+            let Some(replica) = self.replicas.get_mut(&key) else { continue };
             replica.sync_in_flight = false;
             replica.covers = None;
-            let durable = replica.log.mark_synced_to(ticket, end);
-            if node.acks_are_synced {
-                replica.partition.durable(durable, effects);
-            }
-            let is_behind = replica.log.recovery_point() < replica.log.end();
-            self.apply_effects(key);
-            if is_behind {
-                self.want_sync(key);
+            let before = replica.log.recovery_point();
+            replica.changed |= replica.log.mark_synced_to(ticket, end) > before;
+            if self.node.acks_are_synced {
+                self.note_ranges(key);
+                self.settle_laid(key);
+            } else {
+                self.flushed(key);
             }
         }
         self.resume_readers();
+    }
+
+    /// With `log.ack.durability=written`: a sync is done; who waited for it is answered.
+    fn flushed(&mut self, key: PartitionKey) {
+        let now = self.node.clock.monotonic();
+        let Self { replicas, effects, .. } = self;
+        let Some(replica) = replicas.get_mut(&key) else { return };
+        let synced = replica.log.recovery_point();
+        let left = replica.log.end().get() - synced.get();
+        replica.unflushed = left;
+        replica.unflushed_since = (left > 0).then_some(now);
+        if !replica.must_flush {
+            return;
+        }
+        replica.must_flush = left > 0;
+        replica.partition.written(synced, effects);
+        replica.partition.durable(synced, effects);
+        self.apply_effects(key);
+        self.sync_now(key);
     }
 
     /// Carries out what a partition decided.
@@ -164,7 +259,7 @@ impl PartitionWorker {
         if self.effects.is_empty() {
             return;
         }
-        let Self { replicas, tickets, effects, files, .. } = self;
+        let Self { replicas, tickets, effects, .. } = self;
         let mut replica = replicas.get_mut(&key);
         for effect in effects.drain(..) {
             match effect {
@@ -184,16 +279,12 @@ impl PartitionWorker {
                 }
                 Effect::Aborted(aborted) => {
                     if let Some(replica) = &mut replica {
-                        let files = &mut files[replica.directory];
-                        let entry = barnabas_storage::AbortedTransaction {
+                        replica.aborted.push(AbortedTransaction {
                             producer_id: aborted.producer_id,
                             first_offset: aborted.first,
                             last_offset: aborted.last,
                             last_stable_offset: aborted.last_stable,
-                        };
-                        if let Err(error) = replica.log.append_aborted(files, entry) {
-                            tracing::error!(%error, "aborted transaction was not noted; its records may be read");
-                        }
+                        });
                     }
                 }
             }

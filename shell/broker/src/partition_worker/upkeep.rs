@@ -6,6 +6,9 @@ use crate::replica::Replica;
 use barnabas_base::Offset;
 use barnabas_storage::{FilePool, StorageError};
 
+/// Logs that are closed before their files are synced.
+const CLOSE_AT_ONCE: usize = 64;
+
 impl PartitionWorker {
     /// Retention and expiry; returns how far the partitions that have changed may be called safe.
     pub(super) fn housekeep(&mut self, retain: bool) -> Vec<Checkpointed> {
@@ -40,6 +43,8 @@ impl PartitionWorker {
     }
 
     fn retain(&mut self, key: PartitionKey) {
+        // Retention works on segments. A full disk is met by deleting.
+        let _ = self.lay_all(key);
         let Self { replicas, files, effects, node, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
         let now = node.clock.wall();
@@ -80,35 +85,83 @@ impl PartitionWorker {
         }
     }
 
-    /// Closes every log. What is dirty is synced here: nobody else is served any more.
+    /// Closes every log: what is staged is laid, what is dirty is synced here. Nobody else is served any more.
     pub(super) fn close(&mut self) -> Vec<Checkpointed> {
         self.finish_round();
         self.closed = true;
         let mut checkpoints = Vec::new();
-        for (key, mut replica) in std::mem::take(&mut self.replicas) {
-            // Said when it failed.
-            if !self.node.directories[replica.directory].is_online() {
-                continue;
+        let replicas: Vec<Replica> = std::mem::take(&mut self.replicas).into_values().collect();
+        let mut replicas = replicas.into_iter();
+        loop {
+            // A bounded number at a time, as their files are open until they are synced.
+            let mut some: Vec<Replica> = replicas.by_ref().take(CLOSE_AT_ONCE).collect();
+            if some.is_empty() {
+                break;
             }
-            let files = &mut self.files[replica.directory];
-            match close_one(&mut replica, files).and_then(|()| checkpoint(&mut replica, &mut self.files)) {
-                Ok(checkpointed) => checkpoints.push(checkpointed),
-                Err(error @ StorageError::Full(_)) => {
-                    let name = &replica.log.place().topic_partition;
-                    tracing::warn!(partition = %name, %error, "log was not closed cleanly; the next start recovers it");
-                    // Nothing has failed, but nobody may vouch for the directory either.
-                    self.node.directories[replica.directory].fail();
-                    self.failed.insert(key);
-                }
-                Err(error) => {
-                    let name = &replica.log.place().topic_partition;
-                    tracing::error!(partition = %name, %error, "log was not closed cleanly");
-                    self.node.directory_failed(replica.directory, &error);
-                    self.failed.insert(key);
+            some.retain_mut(|replica| match self.close_files(replica) {
+                Ok(()) => true,
+                Err(error) => self.not_closed(replica, &error),
+            });
+            self.sync_closed(&mut some);
+            for replica in &mut some {
+                match checkpoint(replica, &mut self.files) {
+                    Ok(checkpointed) => checkpoints.push(checkpointed),
+                    Err(error) => drop(self.not_closed(replica, &error)),
                 }
             }
         }
         checkpoints
+    }
+
+    fn close_files(&mut self, replica: &mut Replica) -> Result<(), StorageError> {
+        // Said when it failed.
+        if !self.node.directories[replica.directory].is_online() {
+            return Err(StorageError::Failed(replica.log.place().dir()));
+        }
+        let files = &mut self.files[replica.directory];
+        if replica.log.unlaid_bytes() > 0 {
+            replica.log.lay(files, replica.log.end(), self.node.clock.wall())?;
+        }
+        if replica.log.is_on_disk() {
+            replica.snapshot_producers(files)?;
+            replica.closing = replica.log.close(files)?;
+        }
+        Ok(())
+    }
+
+    /// Syncs what closing wrote: file by file, or the whole file system where that is less.
+    fn sync_closed(&mut self, replicas: &mut Vec<Replica>) {
+        replicas.retain_mut(|replica| {
+            let Some(dirty) = replica.closing.take() else { return true };
+            let disk = &self.node.directories[replica.directory].disk;
+            let files = dirty.files.iter().try_for_each(|file| file.sync());
+            let synced = files.and_then(|()| dirty.dirs.iter().try_for_each(|dir| disk.sync_dir(dir)));
+            match synced {
+                Ok(()) => {
+                    replica.log.mark_synced(dirty.ticket);
+                    true
+                }
+                Err(error) => self.not_closed(replica, &error.into()),
+            }
+        });
+    }
+
+    /// Always `false`: the log is not vouched for.
+    fn not_closed(&mut self, replica: &Replica, error: &StorageError) -> bool {
+        let name = &replica.log.place().topic_partition;
+        let directory = replica.directory;
+        if !self.node.directories[directory].is_online() {
+            return false;
+        }
+        if matches!(error, StorageError::Full(_)) {
+            tracing::warn!(partition = %name, %error, "log was not closed cleanly; the next start recovers it");
+            // Nothing has failed, but nobody may vouch for the directory either.
+            self.node.directories[directory].fail();
+        } else {
+            tracing::error!(partition = %name, %error, "log was not closed cleanly");
+            self.node.directory_failed(directory, error);
+        }
+        false
     }
 }
 
@@ -124,19 +177,7 @@ pub(super) fn checkpoint(
         partition: replica.log.place().topic_partition.clone(),
         recovery_point,
         log_start: (start > Offset::ZERO).then_some(start),
-        high_watermark: replica.partition.high_watermark(),
+        // Not ahead of what is synced in segments: it stands in for a damaged file of recovery points.
+        high_watermark: replica.partition.high_watermark().min(recovery_point),
     })
-}
-
-fn close_one(replica: &mut Replica, files: &mut FilePool) -> Result<(), StorageError> {
-    if !replica.log.is_on_disk() {
-        return Ok(());
-    }
-    replica.snapshot_producers(files)?;
-    if let Some(dirty) = replica.log.close(files)? {
-        dirty.files.iter().try_for_each(|file| file.sync())?;
-        dirty.dirs.iter().try_for_each(|dir| files.disk().sync_dir(dir))?;
-        replica.log.mark_synced(dirty.ticket);
-    }
-    Ok(())
 }

@@ -8,12 +8,14 @@ use crate::directories::{Directories, Directory, random_uuid};
 use crate::format::{Beginning, format, voter};
 use crate::full;
 use crate::housekeeping::{self, Deletions};
+use crate::journal_thread::{JournalParts, LinuxJournal};
 use crate::mailbox::{Command, Mailbox};
 use crate::meter::Meter;
 use crate::moves;
 use crate::node::{Node, NodeParts};
 use crate::node_config::{Listener, NodeConfig};
 use crate::quorum_worker::{self, ControllerHandle, MetadataFiles};
+use crate::replay;
 use crate::shutdown::Shutdown;
 use crate::worker;
 use barnabas_base::{BrokerEpoch, DurationMs, Text};
@@ -24,6 +26,7 @@ use barnabas_net::{Acceptor, ConnectionLimits, Gate, SocketOptions};
 use barnabas_quorum::controller::ControllerSettings;
 use barnabas_quorum::node::LocalBroker;
 use barnabas_quorum::{Node as Quorum, Now, Settings as QuorumSettings, Voters};
+use barnabas_storage::journal::Recovered;
 use barnabas_storage::{Disk, LogConfig, LogDir, OpenFrom, StorageError};
 use barnabas_wire::Str;
 use barnabas_wire::messages::BrokerRegistrationRequest;
@@ -56,6 +59,7 @@ pub fn start(
     full::configure(&directories, &broker_config);
     for directory in directories.iter().filter(|directory| directory.is_online()) {
         // What is written from here on, the last clean stop does not vouch for.
+        replay::discard_stale(directory)?;
         directory.lock().begin()?;
     }
     let (quorum, files) = open_quorum(config, &broker_config, &cluster_id, &directories, &listeners, clock)?;
@@ -86,9 +90,10 @@ pub fn start(
     let workers = worker_threads.collect::<Result<Vec<_>, _>>()?;
     let committers = start_committers(&node)?;
     let quorum = quorum_worker::start(quorum, files, requests, node.clone())?;
+    let journals = start_journals(&node);
     let housekeeping = housekeeping::start(node.clone())?;
     let mover = moves::start(node.clone())?;
-    Ok(Running { node, acceptors, workers, committers, quorum, housekeeping, mover })
+    Ok(Running { node, acceptors, workers, committers, journals, quorum, housekeeping, mover })
 }
 
 /// Locks and reads every directory; with each, whether partitions may lie in it. One that cannot be used is dead: the node goes on
@@ -384,11 +389,53 @@ fn start_committers(node: &Arc<Node>) -> Result<Vec<std::thread::JoinHandle<()>>
             disk: directory.disk.clone(),
             workers: node.mailboxes.clone(),
             meter: node.meter.clone(),
-            failed: Box::new(move |error| told.directory_failed(index, &error.into())),
+            failed: Box::new(move |error| told.directory_failed(index, &error)),
         };
         threads.push(directory.committer.start(parts)?);
     }
     Ok(threads)
+}
+
+/// Replays what the journals hold, and starts their threads. A directory whose journal is damaged is offline; the others serve.
+fn start_journals(node: &Arc<Node>) -> Vec<std::thread::JoinHandle<()>> {
+    let mut threads = Vec::new();
+    for (index, directory) in node.directories.iter().enumerate() {
+        if !directory.holds_partitions || !directory.is_online() {
+            continue;
+        }
+        let recovered = match replay::replay(node, index) {
+            Ok(recovered) => recovered,
+            Err(error) => {
+                node.directory_failed(index, &error);
+                continue;
+            }
+        };
+        match directory.journal.start(journal_parts(node, index, recovered)) {
+            Ok(thread) => threads.push(thread),
+            Err(error) => node.directory_failed(index, &error),
+        }
+    }
+    threads
+}
+
+fn journal_parts(node: &Arc<Node>, index: usize, recovered: Option<Recovered>) -> JournalParts {
+    let directory = &node.directories[index];
+    let (asked, told, shut) = (node.clone(), node.clone(), node.clone());
+    JournalParts {
+        directory: index,
+        path: directory.path.clone(),
+        id: directory.id,
+        disk: directory.disk.clone(),
+        files: Box::new(LinuxJournal),
+        config: replay::config_of(node, directory),
+        recovered,
+        opening: u64::from_le_bytes(super::random_bytes()),
+        workers: node.mailboxes.clone(),
+        meter: node.meter.clone(),
+        is_online: Box::new(move || asked.directories[index].is_online()),
+        full: Box::new(move |error| shut.directories[index].room.hit(error, shut.clock.monotonic())),
+        failed: Box::new(move |error| told.directory_failed(index, &error)),
+    }
 }
 
 /// Raises the limit of open files as far as it goes; half of it is for logs, the rest for connections.

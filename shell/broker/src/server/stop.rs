@@ -11,6 +11,7 @@ pub struct Stopping {
     pub node: Arc<Node>,
     pub workers: Vec<JoinHandle<std::io::Result<()>>>,
     pub committers: Vec<JoinHandle<()>>,
+    pub journals: Vec<JoinHandle<()>>,
     pub quorum: JoinHandle<()>,
     pub housekeeping: JoinHandle<()>,
     pub mover: JoinHandle<()>,
@@ -19,7 +20,7 @@ pub struct Stopping {
 impl Stopping {
     /// Ends everything. Returns whether every log was closed and vouched for.
     pub fn stop(self) -> bool {
-        let Self { node, workers, committers, quorum, housekeeping, mover } = self;
+        let Self { node, workers, committers, journals, quorum, housekeeping, mover } = self;
         node.deletions.stop();
         join(housekeeping);
         // Before the workers close: it waits for them.
@@ -31,6 +32,11 @@ impl Stopping {
         // Workers close their connections first, so that nothing is appended after its log is closed.
         let checkpoints = ask_workers(&node, Command::Close);
         write_checkpoints(&node, checkpoints);
+        // Everything is in segments and synced: the journals say so, and go.
+        for directory in node.directories.iter() {
+            directory.journal.stop();
+        }
+        journals.into_iter().for_each(join);
         for directory in node.directories.iter() {
             directory.committer.stop();
         }

@@ -1,0 +1,251 @@
+//! One thread for each log directory that makes small appends durable: it owns the directory's only journal, writes what workers
+//! hand in with one synced write for all of them, and says what is to be laid into segments.
+//!
+//! While a round is being written the next one gathers in the queue: that is the group commit. Nobody waits for company while
+//! the thread is idle. Workers wake it only where it sleeps, and are woken once for each round.
+//!
+//! Segments are brought up to the journal by the workers that own them: [`LayOrder`]s go out, come back through
+//! [`JournalHandle::laid`] once the segments are synced (committer.rs), and free the journal's files. Where that falls behind, the
+//! queue fills, [`JournalHandle::is_over`] says so, and workers take no more appends; orders and reports go past that bound, so
+//! what makes room never waits for room.
+//!
+//! The journal's files are made when the first partition of the directory is written, and go when everything in them is laid
+//! at a clean stop.
+//!
+//! Always true:
+//! 1. `Durable` is reported after the write of the round has returned, while the directory is online
+//! 2. entries of one partition are written in the order in which its worker handed them in
+//! 3. after a failed write nothing more is reported as durable: the directory is offline for good
+//!
+//! Produce path 4½ of 5. Before: partition_worker/journaled.rs, which hands in. After: partition_worker/journaled.rs, which
+//! answers.
+
+mod files;
+mod run;
+
+#[cfg(test)]
+use files::{JournalDisk, RoundFiles};
+pub use files::{LinuxJournal, journal_config, remove_files, slot_files};
+pub use run::JournalParts;
+
+use crate::mailbox::PartitionKey;
+use barnabas_base::Offset;
+use barnabas_storage::AppendBytes;
+use barnabas_storage::journal::{Entry, EntryKind, JournalError, JournalPartition};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Bytes handed in and not yet in a round, from which on workers take no more appends: two of the largest rounds.
+const QUEUE_BYTES_MAX: u64 = 8 << 20;
+
+/// Bring a partition's segments up to here, have them synced, and say so with [`JournalHandle::laid`].
+#[derive(Debug, Clone)]
+pub struct LayOrder {
+    /// Place of the log directory in the node's list.
+    pub directory: usize,
+    pub partition: Arc<JournalPartition>,
+    /// Everything below; what the log does not hold any more is not meant.
+    pub end: Offset,
+}
+
+impl LayOrder {
+    pub fn key(&self) -> PartitionKey {
+        key_of(&self.partition)
+    }
+}
+
+/// The partition as workers name it.
+pub fn key_of(partition: &JournalPartition) -> PartitionKey {
+    PartitionKey { topic: partition.topic_id, partition: partition.topic_partition.partition }
+}
+
+/// Why a journal's thread did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error("the system gives no thread: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// Where workers hand in. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct JournalHandle {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    /// Bytes of entries that are in no round yet.
+    waiting_bytes: AtomicU64,
+    /// A worker holds appends back and wants to hear when there is room.
+    is_room_wanted: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    entries: Vec<Entry>,
+    laid: Vec<Arc<JournalPartition>>,
+    /// The thread sleeps until it is told.
+    is_parked: bool,
+    phase: Phase,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    #[default]
+    Running,
+    /// Everything is laid and synced: close the journal.
+    Stopping,
+    /// What is handed in goes nowhere.
+    Failed,
+}
+
+impl JournalHandle {
+    /// Makes the queue; [`JournalHandle::start`] gives it its thread.
+    pub fn new() -> Self {
+        let shared = Shared {
+            queue: Mutex::default(),
+            changed: Condvar::new(),
+            waiting_bytes: AtomicU64::new(0),
+            is_room_wanted: AtomicBool::new(false),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Starts the thread. Where a journal was recovered it goes on in it first, so that nothing is served before that is durable.
+    ///
+    /// # Errors
+    /// The journal cannot be gone on with: the directory is offline, and nothing was started.
+    pub fn start(&self, parts: JournalParts) -> Result<JoinHandle<()>, StartError> {
+        let name = format!("journal-{}", parts.directory);
+        let mut writer = run::Writer::new(self.shared.clone(), parts);
+        if let Err(error) = writer.go_on() {
+            self.shared.fail();
+            return Err(error.into());
+        }
+        Ok(std::thread::Builder::new().name(name).spawn(move || writer.run())?)
+    }
+
+    /// Hands in what a worker's round appended; never blocks. The entries of one partition in the order of its log.
+    pub fn submit(&self, entries: &mut Vec<Entry>) {
+        if entries.is_empty() {
+            return;
+        }
+        let bytes = entries.iter().map(queued_bytes).sum();
+        let mut queue = self.shared.lock();
+        if queue.phase == Phase::Failed {
+            entries.clear();
+            return;
+        }
+        self.shared.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
+        queue.entries.append(entries);
+        self.shared.wake(queue);
+    }
+
+    /// These partitions are laid and synced as far as they were ordered to be.
+    pub fn laid(&self, partitions: &mut Vec<Arc<JournalPartition>>) {
+        if partitions.is_empty() {
+            return;
+        }
+        let mut queue = self.shared.lock();
+        queue.laid.append(partitions);
+        self.shared.wake(queue);
+    }
+
+    /// Whether so much waits that no more appends should be taken. Whoever hears so is told of room ([`super::mailbox::Report`]).
+    pub fn is_over(&self) -> bool {
+        if self.shared.waiting_bytes.load(Ordering::Relaxed) <= QUEUE_BYTES_MAX {
+            return false;
+        }
+        self.shared.is_room_wanted.store(true, Ordering::SeqCst);
+        // Once more: the thread may have made room before it could see the wish.
+        self.shared.waiting_bytes.load(Ordering::SeqCst) > QUEUE_BYTES_MAX
+    }
+
+    /// Lets the thread close the journal and end: everything in it is laid and synced, and nothing more is handed in.
+    pub fn stop(&self) {
+        let mut queue = self.shared.lock();
+        if queue.phase == Phase::Running {
+            queue.phase = Phase::Stopping;
+        }
+        queue.is_parked = true;
+        self.shared.wake(queue);
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake(&self, mut queue: MutexGuard<'_, Queue>) {
+        let is_parked = std::mem::take(&mut queue.is_parked);
+        drop(queue);
+        if is_parked {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Takes what has been handed in. Waits for something where `sleep` says how long at most.
+    fn take(&self, entries: &mut Vec<Entry>, laid: &mut Vec<Arc<JournalPartition>>, sleep: Sleep) -> Phase {
+        let mut queue = self.lock();
+        let is_idle = |queue: &mut Queue| {
+            queue.entries.is_empty() && queue.laid.is_empty() && queue.phase == Phase::Running
+        };
+        if let Sleep::Through(time) = sleep {
+            // Not to be woken by every entry that comes: that is what lingering is for.
+            drop(queue);
+            std::thread::sleep(time);
+            queue = self.lock();
+        } else if sleep != Sleep::No && is_idle(&mut queue) {
+            queue.is_parked = true;
+            queue = match sleep {
+                Sleep::AtMost(time) => {
+                    let waited = self.changed.wait_timeout_while(queue, time, is_idle);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+                _ => self.changed.wait_while(queue, is_idle).unwrap_or_else(PoisonError::into_inner),
+            };
+            queue.is_parked = false;
+        }
+        entries.append(&mut queue.entries);
+        laid.append(&mut queue.laid);
+        queue.phase
+    }
+
+    /// Nothing is taken any more.
+    fn fail(&self) {
+        let mut queue = self.lock();
+        queue.phase = Phase::Failed;
+        queue.entries.clear();
+        queue.laid.clear();
+        self.waiting_bytes.store(0, Ordering::SeqCst);
+    }
+}
+
+/// How long the thread waits where there is nothing to take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sleep {
+    No,
+    Through(Duration),
+    AtMost(Duration),
+    UntilTold,
+}
+
+/// What an entry counts for in the queue: its records, and a little for itself.
+fn queued_bytes(entry: &Entry) -> u64 {
+    let records = match &entry.kind {
+        EntryKind::Records { records: AppendBytes::Whole(bytes), .. } => bytes.len(),
+        EntryKind::Records { records: AppendBytes::Split { header, body }, .. } => header.len() + body.len(),
+        _ => 0,
+    };
+    records as u64 + 128
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! The journal's files: how large, made how, gone when.
+
+use barnabas_disk::JournalFiles;
+use barnabas_metadata::config::BrokerConfig;
+use barnabas_storage::journal::{BLOCK_BYTES, JournalConfig, slot_file_name};
+use barnabas_storage::{Disk, DiskError};
+use std::path::{Path, PathBuf};
+
+const RING_BYTES: u64 = 256 << 20;
+const RING_BYTES_MIN: u64 = 12 << 20;
+/// Of the file system, where nothing is set.
+const RING_SHARE: u64 = 20;
+const FILES_MAX: u64 = 8;
+const FILES_MIN: u64 = 3;
+/// Record bytes that wait in memory to be laid, at most; less on a small machine.
+const UNLAID_BYTES_MAX: u64 = 192 << 20;
+const UNLAID_SHARE: u64 = 16;
+
+/// Files that rounds are written to. Apart from [`JournalFiles`] so that tests can tear and fail them.
+pub trait RoundFiles: Send {
+    /// Writes a round and makes it durable.
+    fn write_durable(&mut self, slot: usize, position: u64, bytes: &[u8]) -> Result<(), DiskError>;
+}
+
+/// Makes [`RoundFiles`].
+pub trait JournalDisk: Send {
+    fn open(&self, dir: &Path, files: usize, file_bytes: u64) -> Result<Box<dyn RoundFiles>, DiskError>;
+}
+
+/// On Linux, past the page cache where the file system allows it.
+#[derive(Debug)]
+pub struct LinuxJournal;
+
+impl JournalDisk for LinuxJournal {
+    fn open(&self, dir: &Path, files: usize, file_bytes: u64) -> Result<Box<dyn RoundFiles>, DiskError> {
+        let files = JournalFiles::open(dir, files, file_bytes)?;
+        tracing::debug!(directory = %dir.display(), way = ?files.way(), "journal opened");
+        Ok(Box::new(files))
+    }
+}
+
+impl RoundFiles for JournalFiles {
+    fn write_durable(&mut self, slot: usize, position: u64, bytes: &[u8]) -> Result<(), DiskError> {
+        Self::write_durable(self, slot, position, bytes)
+    }
+}
+
+/// The bounds of a directory's journal: `total_bytes` is the size of its file system, `memory_bytes` the machine's.
+pub fn journal_config(config: &BrokerConfig, total_bytes: u64, memory_bytes: u64) -> JournalConfig {
+    let number = |key| u64::try_from(config.long(key)).ok();
+    let own_share = RING_BYTES.min(total_bytes / RING_SHARE).max(RING_BYTES_MIN);
+    let ring = number("log.journal.bytes").unwrap_or(own_share).max(RING_BYTES_MIN);
+    let defaults = JournalConfig::default();
+    let smallest = u64::from(defaults.round_bytes_max);
+    let files = (ring / smallest).clamp(FILES_MIN, FILES_MAX);
+    let block = BLOCK_BYTES as u64;
+    let file_bytes = (ring / files).min(1 << 30) / block * block;
+    // What is in memory need not be more than what the files can hold.
+    let unlaid = UNLAID_BYTES_MAX.min(memory_bytes / UNLAID_SHARE).min(ring / 4 * 3);
+    let lay_bytes_max = defaults.lay_bytes_max.min(unlaid / 8);
+    JournalConfig {
+        files: files as usize,
+        file_bytes: file_bytes as u32,
+        linger_us: number("log.journal.linger.us").unwrap_or(0),
+        append_bytes_max: number("log.journal.append.bytes.max")
+            .and_then(|bytes| u32::try_from(bytes).ok())
+            .unwrap_or(defaults.append_bytes_max),
+        lay_bytes: defaults.lay_bytes.min(lay_bytes_max),
+        lay_bytes_max,
+        unlaid_bytes_max: unlaid,
+        ..defaults
+    }
+}
+
+/// The files of a journal that are there.
+///
+/// # Errors
+/// The directory cannot be asked.
+pub fn slot_files(disk: &dyn Disk, dir: &Path) -> Result<Vec<PathBuf>, DiskError> {
+    let mut found = Vec::new();
+    // Making and removing leave no hole among the first ones but where either was interrupted.
+    for slot in 0..100 {
+        let path = dir.join(slot_file_name(slot));
+        if disk.stat(&path)?.is_some() {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+/// Removes a journal that holds nothing; `last` goes last, by itself: it is the file that says so.
+///
+/// # Errors
+/// The file system refuses; what is left says the same.
+pub fn remove_files(disk: &dyn Disk, dir: &Path, last: Option<usize>) -> Result<(), DiskError> {
+    let last = last.map(|slot| dir.join(slot_file_name(slot)));
+    let files = slot_files(disk, dir)?;
+    for file in files.iter().filter(|file| Some(*file) != last.as_ref()) {
+        disk.remove_file(file)?;
+    }
+    disk.sync_dir(dir)?;
+    if let Some(last) = last {
+        disk.remove_file(&last)?;
+        disk.sync_dir(dir)?;
+    }
+    Ok(())
+}

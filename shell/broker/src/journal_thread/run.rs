@@ -1,0 +1,330 @@
+//! The thread's loop: take what has come, fill a round, write it, tell the workers, order what is to be laid.
+
+use super::files::{JournalDisk, RoundFiles, remove_files};
+use super::{LayOrder, Phase, QUEUE_BYTES_MAX, Shared, Sleep, key_of, queued_bytes};
+use crate::mailbox::{Mailbox, PartitionKey, Report};
+use crate::meter::Meter;
+use barnabas_base::{DirectoryId, Map, Offset};
+use barnabas_storage::journal::{
+    Entry, EntryKind, Journal, JournalConfig, JournalError, JournalPartition, Lay, LayOp, LayTicket, Micros,
+    Recovered, Refused, Round, Take, recover,
+};
+use barnabas_storage::{Disk, DiskErrorKind, StorageError};
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Partitions that are being laid at a time: as many as one sync of the file system is worth.
+const LAYS_MAX: usize = 1024;
+/// How long a full disk is left alone before it is tried again.
+const FULL_PAUSE: Duration = Duration::from_secs(1);
+
+/// What the thread needs beside its queue.
+pub struct JournalParts {
+    /// Place of the log directory in the node's list.
+    pub directory: usize,
+    pub path: Arc<Path>,
+    pub id: DirectoryId,
+    pub disk: Arc<dyn Disk>,
+    pub files: Box<dyn JournalDisk>,
+    pub config: JournalConfig,
+    /// What was found and replayed after an unclean stop: the journal goes on in those files, at once.
+    pub recovered: Option<Recovered>,
+    /// A random number for each opening.
+    pub opening: u64,
+    pub workers: Vec<Mailbox>,
+    pub meter: Arc<Meter>,
+    pub is_online: Box<dyn Fn() -> bool + Send>,
+    /// The disk has no room for the journal's files; said each time that it is tried.
+    pub full: Box<dyn Fn(&StorageError) + Send>,
+    /// Called once, with the first failure.
+    pub failed: Box<dyn FnOnce(JournalError) + Send>,
+}
+
+pub(super) struct Writer {
+    parts: JournalParts,
+    shared: Arc<Shared>,
+    /// `None` until something is written.
+    open: Option<Open>,
+    /// Taken from the queue, in order, and in no round yet.
+    pending: VecDeque<Entry>,
+    /// Large appends whose partition still has something here.
+    ranges: Vec<Entry>,
+    laid: Vec<Arc<JournalPartition>>,
+    /// What the workers are laying.
+    ordered: Map<Arc<JournalPartition>, LayTicket>,
+    begun: Instant,
+}
+
+struct Open {
+    journal: Journal,
+    files: Box<dyn RoundFiles>,
+    /// The file of the newest round.
+    slot: usize,
+}
+
+impl Writer {
+    pub(super) fn new(shared: Arc<Shared>, parts: JournalParts) -> Self {
+        Self {
+            parts,
+            shared,
+            open: None,
+            pending: VecDeque::new(),
+            ranges: Vec::new(),
+            laid: Vec::new(),
+            ordered: Map::default(),
+            begun: Instant::now(),
+        }
+    }
+
+    /// After an unclean stop, before anybody is served: from this round on, what was replayed is not replayed again.
+    pub(super) fn go_on(&mut self) -> Result<(), JournalError> {
+        if self.parts.recovered.is_some() && self.make_ready()? {
+            self.turn()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn run(mut self) {
+        if let Err(error) = self.serve() {
+            self.fail(error);
+        }
+    }
+
+    fn serve(&mut self) -> Result<(), JournalError> {
+        let mut sleep = Sleep::UntilTold;
+        let mut entries = Vec::new();
+        loop {
+            let phase = self.shared.take(&mut entries, &mut self.laid, sleep);
+            self.pending.extend(entries.drain(..));
+            if !(self.parts.is_online)() {
+                self.give_up();
+                return Ok(());
+            }
+            match phase {
+                Phase::Running => {}
+                Phase::Stopping => return self.close(),
+                Phase::Failed => return Ok(()),
+            }
+            sleep = self.turn()?;
+        }
+    }
+
+    /// One step; says whether to look again at once.
+    fn turn(&mut self) -> Result<Sleep, JournalError> {
+        if self.open.is_none() && self.pending.is_empty() {
+            return Ok(Sleep::UntilTold);
+        }
+        if !self.make_ready()? {
+            return Ok(Sleep::AtMost(FULL_PAUSE));
+        }
+        self.take_laid();
+        self.fill();
+        let now = self.now();
+        let Some(open) = &mut self.open else { return Ok(Sleep::UntilTold) };
+        let (take, sleep) = match open.journal.take_round(now) {
+            Take::Write(round) => (Some(round), Sleep::No),
+            Take::Wait(until) => (None, Sleep::Through(Duration::from_micros(until.0.saturating_sub(now.0)))),
+            Take::Nothing => (None, Sleep::UntilTold),
+        };
+        if let Some(round) = take {
+            self.write(round)?;
+        }
+        self.order_lays();
+        Ok(sleep)
+    }
+
+    fn now(&self) -> Micros {
+        Micros(u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX))
+    }
+
+    /// Opens the journal unless it is open. `false`: the disk has no room for it.
+    fn make_ready(&mut self) -> Result<bool, JournalError> {
+        if self.open.is_some() {
+            return Ok(true);
+        }
+        let parts = &mut self.parts;
+        let recovered = match parts.recovered.take() {
+            Some(recovered) => recovered,
+            None => recover(&*parts.disk, &parts.path, parts.config.files, parts.id)?,
+        };
+        let journal = Journal::open(parts.config.clone(), &recovered, parts.opening)?;
+        match parts.files.open(&parts.path, journal.files(), parts.config.file_bytes.into()) {
+            Ok(files) => {
+                self.open = Some(Open { journal, files, slot: 0 });
+                Ok(true)
+            }
+            Err(error) if error.kind == DiskErrorKind::Full => {
+                (parts.full)(&error.into());
+                parts.recovered = Some(recovered);
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn take_laid(&mut self) {
+        let Some(open) = &mut self.open else { return };
+        for partition in self.laid.drain(..) {
+            if let Some(ticket) = self.ordered.remove(&partition) {
+                open.journal.laid(&ticket);
+            }
+        }
+    }
+
+    /// Puts into the round what has room.
+    fn fill(&mut self) {
+        let Some(open) = &mut self.open else { return };
+        let ordered = &self.ordered;
+        self.ranges.retain(|range| !place_range(&mut open.journal, range, ordered));
+        let mut placed = 0;
+        while let Some(entry) = self.pending.pop_front() {
+            let bytes = queued_bytes(&entry);
+            if matches!(entry.kind, EntryKind::Range { .. }) {
+                // Everything before it of its partition is in the journal; it has to be laid as well.
+                if !place_range(&mut open.journal, &entry, ordered) {
+                    self.ranges.push(entry);
+                }
+                placed += bytes;
+                continue;
+            }
+            match open.journal.submit(entry.clone()) {
+                Ok(_) => placed += bytes,
+                Err(Refused::TooLarge) => {
+                    panic!("workers write what is too large for a round into its segment")
+                }
+                Err(Refused::RoundFull | Refused::RingFull | Refused::UnlaidFull | Refused::Closed) => {
+                    self.pending.push_front(entry);
+                    break;
+                }
+            }
+        }
+        if placed > 0 {
+            let left = self.shared.waiting_bytes.fetch_sub(placed, Ordering::SeqCst) - placed;
+            if left <= QUEUE_BYTES_MAX / 2 && self.shared.is_room_wanted.swap(false, Ordering::SeqCst) {
+                self.parts.workers.iter().for_each(|worker| worker.report(Report::Room));
+            }
+        }
+    }
+
+    fn write(&mut self, round: Round) -> Result<(), JournalError> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let bytes = round.bytes().len() as u64;
+        open.files.write_durable(round.slot, round.position, round.bytes())?;
+        open.slot = round.slot;
+        let meter = &self.parts.meter;
+        meter.journal_rounds.one();
+        meter.journal_bytes.add(bytes);
+        let now = Micros(u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX));
+        if !(self.parts.is_online)() {
+            // A segment of this directory could not be synced meanwhile: nobody is told anything more.
+            open.journal.fail();
+        }
+        let done = open.journal.round_durable(round, now);
+        let count = self.parts.workers.len();
+        let mut ends: Vec<Vec<(PartitionKey, Offset)>> = vec![Vec::new(); count];
+        for durable in done.ends {
+            let key = key_of(&durable.partition);
+            ends[key.owner(count)].push((key, durable.end));
+        }
+        for (worker, ends) in self.parts.workers.iter().zip(ends) {
+            if !ends.is_empty() {
+                worker.report(Report::Durable(ends));
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands out what is to be laid, a bounded number at a time.
+    fn order_lays(&mut self) {
+        let Some(open) = &mut self.open else { return };
+        let count = self.parts.workers.len();
+        let mut orders: Vec<Vec<LayOrder>> = Vec::new();
+        while self.ordered.len() < LAYS_MAX
+            && let Some(lay) = open.journal.next_lay()
+        {
+            let directory = self.parts.directory;
+            let order = LayOrder { directory, partition: Arc::clone(&lay.partition), end: end_of(&lay) };
+            orders.resize_with(count, Vec::new);
+            orders[order.key().owner(count)].push(order);
+            self.ordered.insert(lay.partition, lay.ticket);
+        }
+        for (worker, orders) in self.parts.workers.iter().zip(orders) {
+            if !orders.is_empty() {
+                worker.report(Report::Lay(orders));
+            }
+        }
+    }
+
+    /// Everything is laid and synced: says so in a last round, and removes the files.
+    fn close(&mut self) -> Result<(), JournalError> {
+        self.pending.clear();
+        let Some(open) = &mut self.open else { return Ok(()) };
+        for (_, ticket) in self.ordered.drain() {
+            open.journal.laid(&ticket);
+        }
+        open.journal.close();
+        while !open.journal.is_closed() {
+            while let Some(lay) = open.journal.next_lay() {
+                open.journal.laid(&lay.ticket);
+            }
+            let now = Micros(u64::MAX);
+            let Take::Write(round) = open.journal.take_round(now) else {
+                // A bug, or the directory has just failed; what is not closed is replayed at the next start.
+                tracing::error!(directory = %self.parts.path.display(), "journal was not closed");
+                return Ok(());
+            };
+            open.files.write_durable(round.slot, round.position, round.bytes())?;
+            open.slot = round.slot;
+            open.journal.round_durable(round, now);
+        }
+        let slot = open.slot;
+        self.open = None;
+        remove_files(&*self.parts.disk, &self.parts.path, Some(slot))?;
+        Ok(())
+    }
+
+    /// The directory is offline: somebody else has said so.
+    fn give_up(&mut self) {
+        self.shared.fail();
+        self.open = None;
+        self.parts.workers.iter().for_each(|worker| worker.report(Report::Room));
+    }
+
+    fn fail(&mut self, error: JournalError) {
+        self.shared.fail();
+        let failed = std::mem::replace(&mut self.parts.failed, Box::new(|_| {}));
+        failed(error);
+        for worker in &self.parts.workers {
+            worker.report(Report::DirectoryFailed(self.parts.directory));
+        }
+    }
+}
+
+/// Puts a large append's entry into the round, once its partition has nothing else here. Its worker has laid and synced all
+/// before it, so what is not being laid just now counts as laid.
+fn place_range(
+    journal: &mut Journal,
+    range: &Entry,
+    ordered: &Map<Arc<JournalPartition>, LayTicket>,
+) -> bool {
+    if journal.has(&range.partition)
+        && !ordered.contains_key(&range.partition)
+        && let Some(lay) = journal.take_lay(&range.partition)
+    {
+        journal.laid(&lay.ticket);
+    }
+    !journal.has(&range.partition) && journal.submit(range.clone()).is_ok()
+}
+
+/// Where the log ends when all of `lay` is done.
+fn end_of(lay: &Lay) -> Offset {
+    let ends = lay.ops.iter().map(|op| match op {
+        LayOp::Append { end, .. } | LayOp::Truncate { end } => *end,
+        LayOp::Restart { at } => *at,
+        LayOp::Remove => Offset::ZERO,
+    });
+    ends.last().unwrap_or(Offset::ZERO)
+}

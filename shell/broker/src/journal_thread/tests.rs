@@ -1,0 +1,265 @@
+use super::*;
+use crate::mailbox::{Inbox, Mailbox, Report};
+use crate::meter::Meter;
+use barnabas_base::{DirectoryId, LeaderEpoch, PartitionIndex, TimestampMs, TopicPartition, Uuid};
+use barnabas_storage::journal::{JournalConfig, recover};
+use barnabas_storage::{Disk, DiskError, DiskFile, Faults, MemoryDisk, OpenMode, StorageError};
+use barnabas_wire::records::{BatchBuilder, BatchOptions};
+use std::path::Path;
+use std::sync::atomic::AtomicU32;
+
+const ROOT: &str = "/data";
+const DIRECTORY: DirectoryId = Uuid([7; 16]);
+const FILES: usize = 3;
+
+/// The journal's files on a disk that fails when it is told to.
+struct MemoryJournal(MemoryDisk);
+
+struct MemoryFiles(Vec<Arc<dyn DiskFile>>);
+
+impl JournalDisk for MemoryJournal {
+    fn open(&self, dir: &Path, files: usize, file_bytes: u64) -> Result<Box<dyn RoundFiles>, DiskError> {
+        let make = |slot| {
+            let path = dir.join(barnabas_storage::journal::slot_file_name(slot));
+            let file = self.0.open(&path, OpenMode::Create)?;
+            file.set_len(file_bytes)?;
+            file.sync()?;
+            Ok(file)
+        };
+        let files = (0..files).map(make).collect::<Result<_, DiskError>>()?;
+        self.0.sync_dir(dir)?;
+        Ok(Box::new(MemoryFiles(files)))
+    }
+}
+
+impl RoundFiles for MemoryFiles {
+    fn write_durable(&mut self, slot: usize, position: u64, bytes: &[u8]) -> Result<(), DiskError> {
+        self.0[slot].write_at(position, &[bytes])?;
+        self.0[slot].sync()
+    }
+}
+
+struct Rig {
+    disk: MemoryDisk,
+    journal: JournalHandle,
+    inbox: Inbox,
+    thread: JoinHandle<()>,
+    failures: Arc<AtomicU32>,
+    /// Reports that were taken from the inbox and not looked at.
+    heard: Vec<Report>,
+}
+
+fn config() -> JournalConfig {
+    JournalConfig {
+        files: FILES,
+        file_bytes: 64 << 10,
+        round_bytes_max: 64 << 10,
+        round_bytes_enough: 64 << 10,
+        lay_bytes: 8 << 10,
+        lay_bytes_max: 8 << 10,
+        append_bytes_max: 16 << 10,
+        unlaid_bytes_max: 1 << 20,
+        ..JournalConfig::default()
+    }
+}
+
+impl Rig {
+    fn new() -> Self {
+        let disk = MemoryDisk::new();
+        disk.create_dir(Path::new(ROOT)).expect("a directory");
+        Self::on(disk)
+    }
+
+    fn on(disk: MemoryDisk) -> Self {
+        let (mailbox, inbox) = Mailbox::new();
+        let failures = Arc::new(AtomicU32::new(0));
+        let counted = failures.clone();
+        let journal = JournalHandle::new();
+        let parts = JournalParts {
+            directory: 0,
+            path: Path::new(ROOT).into(),
+            id: DIRECTORY,
+            disk: Arc::new(disk.clone()),
+            files: Box::new(MemoryJournal(disk.clone())),
+            config: config(),
+            recovered: None,
+            opening: 1,
+            workers: vec![mailbox],
+            meter: Arc::<Meter>::default(),
+            is_online: Box::new(|| true),
+            full: Box::new(|_: &StorageError| {}),
+            failed: Box::new(move |_| {
+                counted.fetch_add(1, Ordering::SeqCst);
+            }),
+        };
+        let thread = journal.start(parts).expect("a thread");
+        Self { disk, journal, inbox, thread, failures, heard: Vec::new() }
+    }
+
+    fn submit(&self, entries: Vec<Entry>) {
+        self.journal.submit(&mut entries.into_iter().collect());
+    }
+
+    /// The next report that `wanted` takes; panics after a while.
+    fn wait<T>(&mut self, mut wanted: impl FnMut(&mut Report) -> Option<T>) -> T {
+        for _ in 0..5_000 {
+            let mut reports = Vec::new();
+            self.inbox.reports.take(&mut reports);
+            self.heard.append(&mut reports);
+            for at in 0..self.heard.len() {
+                if let Some(found) = wanted(&mut self.heard[at]) {
+                    self.heard.remove(at);
+                    return found;
+                }
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        panic!("nothing was reported; heard {:?}", self.heard)
+    }
+
+    fn durable(&mut self) -> Vec<(PartitionKey, Offset)> {
+        self.wait(|report| match report {
+            Report::Durable(ends) => Some(std::mem::take(ends)),
+            _ => None,
+        })
+    }
+
+    /// Waits until the partition is durable up to `end`, laying nothing.
+    fn durable_up_to(&mut self, partition: i32, end: i64) {
+        while !self.durable().contains(&(key(partition), Offset(end))) {}
+    }
+
+    /// What is to be laid next, as the worker is told.
+    fn orders(&mut self) -> Vec<LayOrder> {
+        self.wait(|report| match report {
+            Report::Lay(orders) => Some(std::mem::take(orders)),
+            _ => None,
+        })
+    }
+
+    fn stop(self) -> MemoryDisk {
+        self.journal.stop();
+        self.thread.join().expect("the journal's thread");
+        self.disk
+    }
+}
+
+fn name(partition: i32) -> Arc<JournalPartition> {
+    let topic_partition = TopicPartition::new("t", PartitionIndex(partition));
+    Arc::new(JournalPartition { topic_id: Uuid([1; 16]), topic_partition })
+}
+
+fn key(partition: i32) -> PartitionKey {
+    PartitionKey { topic: Uuid([1; 16]), partition: PartitionIndex(partition) }
+}
+
+/// One record of `bytes` at `from`.
+fn records(partition: i32, from: i64, bytes: usize) -> Entry {
+    let options = BatchOptions { base_offset: Offset(from), ..BatchOptions::default() };
+    let mut builder = BatchBuilder::new(options);
+    builder.push(TimestampMs(1000), None, Some(&vec![b'x'; bytes]), &[]);
+    let records = AppendBytes::Whole(builder.build().expect("a batch"));
+    let kind = EntryKind::Records { from: Offset(from), end: Offset(from + 1), records };
+    Entry { partition: name(partition), leader_epoch: LeaderEpoch(1), kind }
+}
+
+#[test]
+fn a_round_makes_all_that_was_handed_in_durable_and_nothing_is_made_before() {
+    let mut rig = Rig::new();
+    assert!(slot_files(&rig.disk, Path::new(ROOT)).expect("names").is_empty());
+    rig.submit(vec![records(0, 0, 10), records(1, 0, 10), records(0, 1, 10)]);
+    let mut ends = rig.durable();
+    ends.sort_unstable();
+    assert_eq!(ends, [(key(0), Offset(2)), (key(1), Offset(1))]);
+    // A crash now: both are replayed.
+    let recovered = recover(&rig.disk, Path::new(ROOT), FILES, DIRECTORY).expect("a journal");
+    assert_eq!(recovered.partitions.len(), 2);
+    rig.stop();
+}
+
+#[test]
+fn after_a_failed_write_nothing_is_called_durable_any_more() {
+    let mut rig = Rig::new();
+    rig.submit(vec![records(0, 0, 10)]);
+    rig.durable_up_to(0, 1);
+    rig.disk.set_faults(Faults { syncs_until_error: Some(0), ..Faults::default() });
+    rig.submit(vec![records(0, 1, 10)]);
+    rig.wait(|report| matches!(report, Report::DirectoryFailed(0)).then_some(()));
+    // A write that would succeed again says nothing.
+    rig.disk.set_faults(Faults::default());
+    rig.submit(vec![records(0, 1, 10)]);
+    let failures = rig.failures.clone();
+    let reports = rig.inbox.reports.clone();
+    rig.stop();
+    let mut left = Vec::new();
+    reports.take(&mut left);
+    assert!(!left.iter().any(|report| matches!(report, Report::Durable(_))), "{left:?}");
+    assert_eq!(failures.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn a_full_ring_holds_appends_back_until_something_is_laid() {
+    let rig = Rig::new();
+    // More than the ring, the queue and a round can hold together.
+    let entry_bytes = 15 << 10;
+    let count = (QUEUE_BYTES_MAX as i64 + (FILES as i64 * (64 << 10))) / entry_bytes + 40;
+    for at in 0..count {
+        rig.submit(vec![records((at % 8) as i32, at / 8, entry_bytes as usize)]);
+    }
+    // Nothing is laid, so the ring is full in the end, and workers are told to wait.
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(rig.journal.is_over());
+    // Laid as ordered, everything becomes durable, and workers hear of the room.
+    let (mut last, mut room) = ([0; 8], false);
+    while last.iter().sum::<i64>() < count {
+        let mut reports = Vec::new();
+        rig.inbox.reports.take(&mut reports);
+        for report in reports {
+            match report {
+                Report::Durable(ends) => {
+                    for (key, end) in ends {
+                        last[key.partition.get() as usize] = end.get();
+                    }
+                }
+                Report::Lay(orders) => {
+                    let mut laid = orders.into_iter().map(|order| order.partition).collect();
+                    rig.journal.laid(&mut laid);
+                }
+                Report::Room => room = true,
+                report => panic!("{report:?}"),
+            }
+        }
+    }
+    assert!(room && !rig.journal.is_over());
+    rig.stop();
+}
+
+#[test]
+fn a_clean_stop_leaves_no_file() {
+    let mut rig = Rig::new();
+    rig.submit((0..20).map(|at| records(at % 3, (at / 3).into(), 3000)).collect());
+    rig.durable_up_to(1, 7);
+    // Ordered, and not answered: at a clean stop all of it is in segments.
+    assert!(!rig.orders().is_empty());
+    let disk = rig.stop();
+    assert!(slot_files(&disk, Path::new(ROOT)).expect("names").is_empty());
+    let recovered = recover(&disk, Path::new(ROOT), FILES, DIRECTORY).expect("no journal");
+    assert!(recovered.is_empty());
+}
+
+#[test]
+fn a_large_append_is_durable_behind_all_that_came_before_it() {
+    let mut rig = Rig::new();
+    rig.submit(vec![records(0, 0, 10)]);
+    // The worker has laid and synced everything below 2, the large append included; the journal was not told yet.
+    let kind = EntryKind::Range { from: Offset(1), end: Offset(2) };
+    let range = Entry { partition: name(0), leader_epoch: LeaderEpoch(1), kind };
+    rig.submit(vec![range, records(1, 0, 10)]);
+    rig.durable_up_to(0, 2);
+    let recovered = recover(&rig.disk, Path::new(ROOT), FILES, DIRECTORY).expect("a journal");
+    let replay =
+        recovered.partitions.iter().find(|replay| replay.partition == name(0)).expect("the partition");
+    assert_eq!(replay.synced_end, Some(Offset(2)));
+    assert!(replay.items.is_empty());
+    rig.stop();
+}

@@ -1,0 +1,338 @@
+//! Appends by way of the journal: kept in the log's tail in memory, made durable by the directory's journal thread, and brought
+//! into segments later, when that thread says so.
+//!
+//! What one partition appends at once and is large goes another way: all that is staged is laid, the append goes straight into the
+//! segment, and once that is synced a `Range` in the journal says so; its producers are answered when that is durable. Until
+//! everything of the partition is, its other appends go the same way, so that nothing overtakes.
+//!
+//! Always true:
+//! 1. entries of a partition reach the journal in the order of its log
+//! 2. a `Range` is handed in only when the log is synced up to its end
+//! 3. an order to lay is answered once, when the segments are synced up to its end, or when the partition is gone
+//! 4. what the cache forgets is laid
+//!
+//! Neighbours: rounds.rs, which decides the way; journal_thread.rs; core/storage's `Log::stage` and `Log::lay`.
+
+use super::PartitionWorker;
+use crate::journal_thread::LayOrder;
+use crate::mailbox::{Command, PartitionKey};
+use barnabas_base::Offset;
+use barnabas_storage::journal::{Entry, EntryKind, JournalPartition};
+use barnabas_storage::{AppendBytes, StorageError};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Bytes laid before the mailbox is looked at again.
+const LAY_TURN_BYTES: u64 = 1 << 20;
+/// Bytes of appends that wait for the journal before the mailbox is left alone. Appends that are answered hold a share of the
+/// node's memory budget meanwhile; this bound is for those that are not (`acks=0`).
+const HELD_BYTES_MAX: usize = 32 << 20;
+
+/// A batch that is larger never goes through the journal: half of its largest round.
+const ENTRY_BYTES_MAX: usize = 2 << 20;
+
+/// What a worker owes the journals and what they owe it.
+#[derive(Debug, Default)]
+pub(super) struct Journaled {
+    /// For each directory: entries of this round.
+    entries: Vec<Vec<Entry>>,
+    /// For each directory: partitions that are laid and synced as ordered.
+    laid: Vec<Vec<Arc<JournalPartition>>>,
+    orders: VecDeque<LayOrder>,
+    /// The disk was full.
+    postponed: Vec<LayOrder>,
+    /// Appends that wait for room, in their order.
+    held: VecDeque<Command>,
+    held_bytes: usize,
+    /// What is in memory and in segments, oldest first.
+    cached: VecDeque<(PartitionKey, Offset, u64)>,
+    cached_bytes: u64,
+}
+
+/// A large append, or several, on the way into the segment.
+#[derive(Debug, Clone, Copy)]
+pub struct Direct {
+    /// Up to here ranges were handed in.
+    ranged: Offset,
+}
+
+impl Direct {
+    /// Everything from `from` on is to be covered by ranges.
+    pub(super) fn new(from: Offset) -> Self {
+        Self { ranged: from }
+    }
+}
+
+impl Journaled {
+    pub(super) fn new(directories: usize) -> Self {
+        Self {
+            entries: (0..directories).map(|_| Vec::new()).collect(),
+            laid: (0..directories).map(|_| Vec::new()).collect(),
+            ..Self::default()
+        }
+    }
+}
+
+impl PartitionWorker {
+    /// Whether an append has to wait for room in a journal; it is kept then.
+    pub(super) fn hold(&mut self, command: Command) -> Option<Command> {
+        let Command::Append(append) = &command else { return Some(command) };
+        let is_over = || self.node.directories.iter().any(|directory| directory.journal.is_over());
+        if self.journaled.held.is_empty() && !is_over() {
+            return Some(command);
+        }
+        self.node.meter.appends_held.one();
+        self.journaled.held_bytes += append.items.iter().map(|item| item.batch.size_bytes()).sum::<usize>();
+        self.journaled.held.push_back(command);
+        None
+    }
+
+    /// Whether the mailbox may be looked at.
+    pub fn takes_commands(&self) -> bool {
+        self.journaled.held_bytes < HELD_BYTES_MAX
+    }
+
+    /// Goes on with appends that had to wait.
+    pub fn take_held(&mut self) {
+        while !self.journaled.held.is_empty()
+            && !self.node.directories.iter().any(|directory| directory.journal.is_over())
+        {
+            let Some(Command::Append(append)) = self.journaled.held.pop_front() else { return };
+            let bytes: usize = append.items.iter().map(|item| item.batch.size_bytes()).sum();
+            self.journaled.held_bytes = self.journaled.held_bytes.saturating_sub(bytes);
+            self.append(append);
+            // So that the next one sees what this one has handed in.
+            self.finish_round();
+        }
+    }
+
+    /// Keeps the round's batches in memory and hands them to the journal.
+    pub(super) fn stage_round(&mut self, key: PartitionKey) {
+        let Self { replicas, node, journaled, .. } = self;
+        let Some(replica) = replicas.get_mut(&key) else { return };
+        let batches = std::mem::take(&mut replica.round);
+        let count = batches.len();
+        match replica.log.stage(batches) {
+            Ok(staged) => {
+                node.meter.batches_appended.add(count as u64);
+                replica.round_bytes = 0;
+                replica.round_tickets.clear();
+                replica.unannounced_bytes += staged.bytes as i64;
+                replica.changed = true;
+                let leader_epoch = replica.partition.leader_epoch();
+                let entries = &mut journaled.entries[replica.directory];
+                for piece in staged.records {
+                    let records = AppendBytes::Whole(piece.bytes);
+                    let kind = EntryKind::Records { from: piece.from, end: piece.end, records };
+                    entries.push(Entry { partition: Arc::clone(&replica.name), leader_epoch, kind });
+                }
+            }
+            Err(error) => self.write_failed(key, &error),
+        }
+    }
+
+    /// Writes the round's batches into the segment, behind all that is staged.
+    pub(super) fn write_direct(&mut self, key: PartitionKey) {
+        match self.lay_all(key) {
+            Ok(()) => {}
+            // The journal has its room already, whatever the segments lack.
+            Err(StorageError::Full(_)) if self.fits_journal(key) => return self.stage_round(key),
+            Err(error) => return self.write_failed(key, &error),
+        }
+        let from = self.replicas.get(&key).map_or(Offset::ZERO, |replica| replica.log.end());
+        if !self.append_round(key) {
+            return;
+        }
+        self.node.meter.direct_appends.one();
+        if let Some(replica) = self.replicas.get_mut(&key) {
+            replica.direct.get_or_insert(Direct::new(from));
+        }
+        self.sync_now(key);
+    }
+
+    /// Whether each of the round's batches fits into a round of the journal, and no large append is under way.
+    fn fits_journal(&self, key: PartitionKey) -> bool {
+        let Some(replica) = self.replicas.get(&key) else { return false };
+        replica.direct.is_none() && replica.round.iter().all(|batch| batch.len() <= ENTRY_BYTES_MAX)
+    }
+
+    /// A round of a journal is durable.
+    pub(super) fn durable(&mut self, ends: Vec<(PartitionKey, Offset)>) {
+        for (key, end) in ends {
+            let Self { replicas, effects, .. } = self;
+            // A partition that was deleted meanwhile has told its producers.
+            let Some(replica) = replicas.get_mut(&key) else { continue };
+            if replica.partition.is_failed() {
+                continue;
+            }
+            let end = end.min(replica.partition.log_end());
+            replica.partition.written(end, effects);
+            replica.partition.durable(end, effects);
+            if replica.direct.is_some() && end == replica.partition.log_end() {
+                replica.direct = None;
+            }
+            self.apply_effects(key);
+        }
+        self.resume_readers();
+    }
+
+    pub(super) fn ordered_to_lay(&mut self, orders: Vec<LayOrder>) {
+        self.journaled.orders.extend(orders);
+    }
+
+    /// Lays a piece of what was ordered. Returns whether there is more.
+    pub fn lay_some(&mut self) -> bool {
+        let mut bytes = 0;
+        while bytes < LAY_TURN_BYTES
+            && let Some(order) = self.journaled.orders.pop_front()
+        {
+            bytes += self.lay_ordered(order);
+        }
+        self.submit();
+        !self.journaled.orders.is_empty()
+    }
+
+    /// Whether a full disk keeps something from being laid.
+    pub fn has_postponed(&self) -> bool {
+        !self.journaled.postponed.is_empty()
+    }
+
+    pub fn retry_postponed(&mut self) {
+        self.journaled.orders.extend(self.journaled.postponed.drain(..));
+    }
+
+    fn lay_ordered(&mut self, order: LayOrder) -> u64 {
+        let key = order.key();
+        let is_online = self.node.directories[order.directory].is_online();
+        let end = match self.replicas.get(&key) {
+            // Nothing of the directory is laid any more.
+            _ if !is_online => return 0,
+            Some(replica) if replica.directory == order.directory => order.end.min(replica.log.end()),
+            // Deleted, or moved to another directory: there is nothing to lay.
+            _ => {
+                self.journaled.laid[order.directory].push(order.partition);
+                return 0;
+            }
+        };
+        match self.lay_up_to(key, end) {
+            Ok(bytes) => {
+                if let Some(replica) = self.replicas.get_mut(&key) {
+                    replica.laying = Some((order.partition, end));
+                }
+                self.settle_laid(key);
+                bytes
+            }
+            Err(StorageError::Full(_)) => {
+                self.journaled.postponed.push(order);
+                0
+            }
+            Err(_) => 0,
+        }
+    }
+
+    /// Brings all that is staged into the segments, in the page cache: before what works on segments alone.
+    ///
+    /// # Errors
+    /// A full disk, with the log as it was; or the directory has failed, which is dealt with already.
+    pub(super) fn lay_all(&mut self, key: PartitionKey) -> Result<(), StorageError> {
+        let Some(replica) = self.replicas.get(&key) else { return Ok(()) };
+        let end = replica.log.end();
+        self.lay_up_to(key, end).map(|_| ())
+    }
+
+    fn lay_up_to(&mut self, key: PartitionKey, end: Offset) -> Result<u64, StorageError> {
+        let now = self.node.clock.wall();
+        let Self { replicas, files, node, .. } = self;
+        let Some(replica) = replicas.get_mut(&key).filter(|replica| replica.log.laid_end() < end) else {
+            return Ok(0);
+        };
+        let directory = replica.directory;
+        match replica.log.lay(&mut files[directory], end, now) {
+            Ok(laid) => {
+                node.meter.lays.one();
+                node.meter.laid_bytes.add(laid.bytes);
+                node.directories[directory].room.settle(laid.bytes);
+                replica.note_in_files(laid.end, laid.rolled);
+                self.cache(key, laid.end, laid.bytes);
+                Ok(laid.bytes)
+            }
+            Err(error @ StorageError::Full(_)) => {
+                node.directories[directory].room.hit(&error, node.clock.monotonic());
+                Err(error)
+            }
+            Err(error) => {
+                node.directory_failed(directory, &error);
+                self.directory_failed(directory);
+                Err(error)
+            }
+        }
+    }
+
+    /// So many bytes below `end` are in memory and in the segments: keeps the cache of recent batches within its bound.
+    pub(super) fn cache(&mut self, key: PartitionKey, end: Offset, bytes: u64) {
+        self.journaled.cached.push_back((key, end, bytes));
+        self.journaled.cached_bytes += bytes;
+        let bound = self.node.cache_bytes_max / self.node.workers.max(1) as u64;
+        while self.journaled.cached_bytes > bound
+            && let Some((key, end, bytes)) = self.journaled.cached.pop_front()
+        {
+            self.journaled.cached_bytes -= bytes;
+            if let Some(replica) = self.replicas.get_mut(&key) {
+                replica.log.forget_below(end);
+            }
+        }
+    }
+
+    /// Answers the order to lay once the segments are synced that far; asks for the sync before.
+    pub(super) fn settle_laid(&mut self, key: PartitionKey) {
+        let Some(replica) = self.replicas.get_mut(&key) else { return };
+        let synced = replica.log.recovery_point();
+        if let Some((partition, _)) = replica.laying.take_if(|(_, end)| *end <= synced) {
+            self.journaled.laid[replica.directory].push(partition);
+        }
+        self.sync_now(key);
+    }
+
+    /// The committer has synced what this partition handed in: says so of large appends.
+    pub(super) fn note_ranges(&mut self, key: PartitionKey) {
+        let Self { replicas, journaled, .. } = self;
+        let Some(replica) = replicas.get_mut(&key) else { return };
+        let synced = replica.log.recovery_point();
+        let Some(direct) = replica.direct.as_mut().filter(|direct| direct.ranged < synced) else { return };
+        let kind = EntryKind::Range { from: direct.ranged, end: synced };
+        direct.ranged = synced;
+        let leader_epoch = replica.partition.leader_epoch();
+        let entry = Entry { partition: Arc::clone(&replica.name), leader_epoch, kind };
+        journaled.entries[replica.directory].push(entry);
+    }
+
+    /// The partition has left the directory, durably: nothing of it is to be replayed there.
+    pub(super) fn journal_removed(&mut self, directory: usize, name: Arc<JournalPartition>) {
+        let leader_epoch = barnabas_base::LeaderEpoch::NONE;
+        let entry = Entry { partition: name, leader_epoch, kind: EntryKind::Remove };
+        self.journaled.entries[directory].push(entry);
+    }
+
+    /// An order that is answered otherwise than by a sync: the partition is gone, or was synced by somebody else.
+    pub(super) fn laid_otherwise(&mut self, directory: usize, partition: Arc<JournalPartition>) {
+        self.journaled.laid[directory].push(partition);
+    }
+
+    /// Hands the round to the journals.
+    pub(super) fn submit_to_journals(&mut self) {
+        let Self { journaled, node, .. } = self;
+        let lists = journaled.entries.iter_mut().zip(&mut journaled.laid);
+        for (directory, (entries, laid)) in node.directories.iter().zip(lists) {
+            directory.journal.submit(entries);
+            directory.journal.laid(laid);
+        }
+    }
+
+    /// Nothing of this directory is laid, or said to be, any more.
+    pub(super) fn forget_orders(&mut self, directory: usize) {
+        self.journaled.orders.retain(|order| order.directory != directory);
+        self.journaled.postponed.retain(|order| order.directory != directory);
+        self.journaled.entries[directory].clear();
+        self.journaled.laid[directory].clear();
+    }
+}

@@ -5,10 +5,11 @@
 //! system (the folder given), data that does not compress to nothing. Left out on purpose: sockets, threads, several
 //! directories. The bound that matters: a page-cache write without any sync, which is what Kafka pays (`buffered unsynced`).
 //!
-//! `barnabas-bench-journal FOLDER [io|journal|all] [MIB_EACH]` prints one JSON line per case. Under `cargo test` it runs
+//! `barnabas-bench-journal FOLDER [io|journal|laying|all] [MIB_EACH]` prints one JSON line per case. Under `cargo test` it runs
 //! small.
 
 mod io;
+mod laying;
 mod machine;
 
 use std::path::{Path, PathBuf};
@@ -70,18 +71,21 @@ impl Rounds {
 
 fn run(folder: &Path, what: &str, mib_each: u64, print: &mut dyn FnMut(String)) -> Result<(), String> {
     std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    if what != "journal" {
+    if matches!(what, "io" | "all") {
         io::run(folder, mib_each, print)?;
     }
-    if what != "io" {
+    if matches!(what, "journal" | "all") {
         machine::run(folder, mib_each, print)?;
+    }
+    if matches!(what, "laying" | "all") {
+        laying::run(folder, mib_each, print)?;
     }
     Ok(())
 }
 
 fn main() -> Result<(), String> {
     let mut arguments = std::env::args().skip(1);
-    let folder = PathBuf::from(arguments.next().ok_or("usage: FOLDER [io|journal|all] [MIB_EACH]")?);
+    let folder = PathBuf::from(arguments.next().ok_or("usage: FOLDER [io|journal|laying|all] [MIB_EACH]")?);
     let what = arguments.next().unwrap_or_else(|| "all".into());
     let mib_each =
         arguments.next().map_or(Ok(128), |text| text.parse()).map_err(|_| "MIB_EACH is a number")?;

@@ -89,6 +89,10 @@ struct Active {
     last_time: TimestampMs,
     /// Bytes since the batch that got the newest offset entry, that batch included.
     since_entry: u32,
+    /// Up to where this process has set room aside in its file.
+    room: u64,
+    /// More room may be set aside than is used: by this process, or by one that ended uncleanly.
+    has_spare_room: bool,
 }
 
 /// What was written and not yet handed out to be synced. Holds the files open: closing one could lose the report of a

@@ -5,13 +5,20 @@ use barnabas_base::{Offset, TimestampMs};
 use super::stage::gather;
 use super::{Active, AppendBytes, Appended, Log};
 use crate::batch::{BatchHeader, NoBatch};
-use crate::disk::OpenMode;
+use crate::disk::{DiskErrorKind, DiskFile, OpenMode};
 use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
 use crate::index_file::IndexEntries;
 use crate::offset_index::{self, OffsetEntry};
 use crate::segment::{LargestTimestamp, Segment};
 use crate::time_index;
+
+/// Writes of this much and more are taken for a segment that grows fast: room is set aside ahead of them. To set room aside
+/// for a few MiB at once costs less than to look for it with each write (lab/bench/JOURNAL.md: 0.2 instead of 1 to 2 ns of
+/// CPU per byte from 128 KiB on).
+const ROOM_FOR_WRITES_FROM: u64 = 64 << 10;
+/// So much at most; and never more than the segment holds already, so that many small segments waste little.
+const ROOM_AHEAD_MAX: u64 = 4 << 20;
 
 /// Batches that go into the active segment with one write.
 struct Run<'a> {
@@ -191,9 +198,40 @@ impl Log {
         if let (Some(segment), false) = (self.segments.last(), run.parts.is_empty()) {
             let base = segment.base;
             let file = self.file(files, base, FileKind::Log)?;
+            self.make_room(&*file, run)?;
             file.write_at(run.position, &run.parts)?;
             self.mark_dirty(base, FileKind::Log, file);
             run.parts.clear();
+        }
+        Ok(())
+    }
+
+    /// Sets room aside ahead of large writes.
+    fn make_room(&mut self, file: &dyn DiskFile, run: &Run<'_>) -> Result<(), StorageError> {
+        let bytes: usize = run.parts.iter().map(|part| part.len()).sum();
+        let end = run.position + bytes as u64;
+        if (bytes as u64) < ROOM_FOR_WRITES_FROM || end <= self.active.room {
+            return Ok(());
+        }
+        let wanted = (end + end.min(ROOM_AHEAD_MAX)).min(u64::from(self.config.segment_bytes).max(end));
+        self.active.has_spare_room = true;
+        match file.allocate(wanted) {
+            Ok(()) => self.active.room = wanted,
+            // The write itself may still find what it needs.
+            Err(error) if error.kind == DiskErrorKind::Full => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// Gives back the room in the active segment's file that was set aside and not used.
+    pub(super) fn give_room_back(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+        let Some(&active) = self.segments.last() else { return Ok(()) };
+        if self.active.has_spare_room {
+            let file = self.file(files, active.base, FileKind::Log)?;
+            file.set_len(active.size.into())?;
+            self.mark_dirty(active.base, FileKind::Log, file);
+            (self.active.room, self.active.has_spare_room) = (0, false);
         }
         Ok(())
     }
@@ -336,19 +374,18 @@ impl Log {
                 self.remove_segment_files(files, active.base)?;
                 self.segments.pop();
             }
-            Some(&active) => {
+            Some(_) => {
                 self.seal_indexes(files)?;
-                if self.config.preallocate {
-                    // Gives back the room that was set aside and not used.
-                    self.file(files, active.base, FileKind::Log)?.set_len(active.size.into())?;
-                }
+                self.give_room_back(files)?;
             }
         }
         let path = self.path(base, FileKind::Log);
         files.close_segment(self.id, base);
         let file = files.get(self.key(base, FileKind::Log), OpenMode::Truncate, || path)?;
+        let mut has_spare_room = false;
         if self.config.preallocate {
             file.allocate(self.config.segment_bytes.into())?;
+            has_spare_room = true;
         }
         for kind in [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex] {
             files.disk().remove_file(&self.path(base, kind))?;
@@ -356,7 +393,7 @@ impl Log {
         self.mark_dirty(base, FileKind::Log, file);
         self.dirty.dir = true;
         self.segments.push(Segment::empty(base, now));
-        self.active = Active { last_time: TimestampMs::NONE, ..Active::default() };
+        self.active = Active { last_time: TimestampMs::NONE, has_spare_room, ..Active::default() };
         Ok(())
     }
 
@@ -427,7 +464,15 @@ impl Log {
     }
 
     fn restore(&mut self, before: Before, active: Active) -> Result<(), StorageError> {
-        self.active = Active { last_time: before.last_time, since_entry: before.since_entry, ..active };
+        let Active { offsets, times, .. } = active;
+        // Cutting the file has given back all room that was set aside.
+        self.active = Active {
+            offsets,
+            times,
+            last_time: before.last_time,
+            since_entry: before.since_entry,
+            ..Active::default()
+        };
         self.laid_end = before.end;
         // What is staged has noted its epochs already, and they stay.
         if let Some(news) = self.epochs.entries().get(before.epochs).map(|entry| entry.start) {

@@ -322,11 +322,16 @@ impl Log {
                     opened.cut = Some(self.cut_tail(files, position, why, &tail[at..], now)?);
                     break;
                 }
-                None if !last => unless_full(self.seal_indexes(files))?,
+                None if !last => {
+                    unless_full(self.seal_indexes(files))?;
+                    self.active.has_spare_room = true;
+                    self.give_room_back(files)?;
+                }
                 None => {}
             }
         }
         unless_full(self.complete_indexes(files))?;
+        self.active.has_spare_room = true;
         self.recovery_point = from.recovery_point.min(self.laid_end);
         if self.recovery_point < self.laid_end || opened.cut.is_some() {
             self.unsynced_from(files, first)?;

@@ -74,6 +74,7 @@ impl Log {
         if self.is_on_disk() && !self.failed {
             self.change(|log| {
                 log.seal_indexes(files)?;
+                log.give_room_back(files)?;
                 if log.epochs_changed { log.write_epochs(files) } else { Ok(()) }
             })?;
         }

@@ -194,7 +194,8 @@ impl Log {
         {
             last_time = LargestTimestamp::decode(entry, base).timestamp;
         }
-        self.active = Active { offsets, times, last_time, since_entry: size - last_position };
+        self.active =
+            Active { offsets, times, last_time, since_entry: size - last_position, ..Active::default() };
         self.segments[at].largest = None;
         let largest = self.largest_timestamp(files, at)?;
         self.segments[at].largest = Some(largest);

@@ -1,0 +1,155 @@
+//! A log that grows in large pieces on a real file system: room is set aside ahead of them, and given back.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use barnabas_base::{LeaderEpoch, Offset, PartitionIndex, TimestampMs, TopicPartition, Uuid};
+use barnabas_disk::LinuxDisk;
+use barnabas_storage::{AppendBytes, FilePool, Log, LogConfig, LogPlace, OpenFrom};
+use barnabas_wire::records::{BatchBuilder, BatchOptions};
+use bytes::Bytes;
+
+const NOW: TimestampMs = TimestampMs(1_000_000);
+/// A file's last block is not full, and its extents may need blocks of their own.
+const SLACK_BYTES: u64 = 16 << 10;
+
+struct Bench {
+    root: PathBuf,
+    files: FilePool,
+    log: Log,
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.root);
+    }
+}
+
+fn config() -> Arc<LogConfig> {
+    Arc::new(LogConfig { segment_bytes: 3_000_000, ..LogConfig::default() })
+}
+
+impl Bench {
+    fn new(folder: &Path, name: &str) -> Self {
+        let root = folder.join(format!("barnabas-laid-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&root);
+        std::fs::create_dir_all(&root).unwrap();
+        let files = FilePool::new(Arc::new(LinuxDisk), 8);
+        let log = Log::create(place(&root), config(), Offset(0));
+        Self { root, files, log }
+    }
+
+    fn sync(&mut self) {
+        let dirty = self.log.take_dirty().unwrap();
+        dirty.files.iter().for_each(|file| file.sync().unwrap());
+        self.log.mark_synced(dirty.ticket);
+    }
+
+    /// Another process, after this one has ended without a word.
+    fn reopen(&mut self) {
+        self.files = FilePool::new(Arc::new(LinuxDisk), 8);
+        let from = OpenFrom { clean: false, recovery_point: self.log.recovery_point(), log_start: Offset(0) };
+        let (log, opened) = Log::open(&mut self.files, place(&self.root), config(), from, NOW).unwrap();
+        assert_eq!(opened.cut, None);
+        self.log = log;
+    }
+
+    /// Length and room of each segment, oldest first.
+    fn segments(&self) -> Vec<(Vec<u8>, u64)> {
+        let entries = std::fs::read_dir(self.log.place().dir()).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        let mut paths: Vec<PathBuf> =
+            paths.filter(|path| path.extension().is_some_and(|end| end == "log")).collect();
+        paths.sort();
+        let look = |path: &PathBuf| {
+            let file = std::fs::File::open(path).unwrap();
+            file.sync_all().unwrap();
+            (std::fs::read(path).unwrap(), file.metadata().unwrap().blocks() * 512)
+        };
+        paths.iter().map(look).collect()
+    }
+
+    fn has_spare_room(&self) -> Vec<bool> {
+        let segments = self.segments();
+        segments.iter().map(|(bytes, room)| *room > bytes.len() as u64 + SLACK_BYTES).collect()
+    }
+}
+
+fn place(root: &Path) -> LogPlace {
+    LogPlace {
+        root: Arc::from(root),
+        topic_partition: TopicPartition::new("laid", PartitionIndex(0)),
+        topic_id: Uuid([7; 16]),
+        future: None,
+    }
+}
+
+fn batch(base: i64, value_bytes: usize) -> Bytes {
+    let options =
+        BatchOptions { base_offset: Offset(base), leader_epoch: LeaderEpoch(0), ..BatchOptions::default() };
+    let mut builder = BatchBuilder::new(options);
+    let value: Vec<u8> = (0..value_bytes).map(|at| (at as i64 ^ base) as u8).collect();
+    builder.push(TimestampMs(base), None, Some(&value), &[]);
+    builder.build().unwrap()
+}
+
+fn large_and_odd(folder: &Path, name: &str) {
+    let mut laid = Bench::new(folder, name);
+    let mut appended = Bench::new(folder, &format!("{name}-appended"));
+    let sizes = [70_001, 130_003, 1, 262_139, 4_096, 99_999, 511, 300_007, 65_475];
+    for (base, size) in sizes.iter().cycle().take(100).enumerate() {
+        let bytes = batch(base as i64, *size);
+        appended.log.append(&mut appended.files, &[bytes.clone().into()], NOW).unwrap();
+        laid.log.stage(vec![AppendBytes::Whole(bytes)]).unwrap();
+        if base % 7 == 0 {
+            laid.log.lay_all(&mut laid.files, NOW).unwrap();
+            laid.sync();
+        }
+        if base == 44 || base == 71 {
+            laid.log.lay_all(&mut laid.files, NOW).unwrap();
+            laid.reopen();
+            laid.sync();
+        }
+    }
+    assert!(laid.log.segment_count() > 3);
+    let sealed = laid.has_spare_room();
+    assert!(!sealed[..sealed.len() - 1].contains(&true), "{sealed:?}");
+    for bench in [&mut laid, &mut appended] {
+        if let Some(dirty) = bench.log.close(&mut bench.files).unwrap() {
+            dirty.files.iter().for_each(|file| file.sync().unwrap());
+        }
+        assert!(!bench.has_spare_room().contains(&true), "{:?}", bench.has_spare_room());
+    }
+    let bytes = |bench: &Bench| bench.segments().into_iter().map(|(bytes, _)| bytes).collect::<Vec<_>>();
+    assert!(bytes(&laid) == bytes(&appended));
+}
+
+#[test]
+fn what_is_laid_in_large_odd_pieces_is_what_was_staged_and_no_room_is_kept() {
+    large_and_odd(&std::env::temp_dir(), "disk");
+    if Path::new("/dev/shm").is_dir() {
+        large_and_odd(Path::new("/dev/shm"), "memory");
+    }
+}
+
+#[test]
+fn a_segment_that_grows_fast_has_room_ahead_until_it_is_closed() {
+    let mut bench = Bench::new(&std::env::temp_dir(), "ahead");
+    for base in 0..3 {
+        bench.log.stage(vec![batch(base, 200_000).into()]).unwrap();
+        bench.log.lay_all(&mut bench.files, NOW).unwrap();
+    }
+    if bench.has_spare_room() == [false] {
+        // A file system that sets no room aside.
+        return;
+    }
+    // What a process left that ended uncleanly is given back by the next.
+    bench.sync();
+    bench.reopen();
+    assert_eq!(bench.has_spare_room(), [true]);
+    bench.log.close(&mut bench.files).unwrap();
+    assert_eq!(bench.has_spare_room(), [false]);
+}

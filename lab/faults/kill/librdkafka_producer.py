@@ -15,6 +15,8 @@ producer = Producer({
     "bootstrap.servers": address, "enable.idempotence": True, "acks": "all", "linger.ms": 1, "log_level": 2,
     "max.in.flight.requests.per.connection": 5, "message.timeout.ms": 0, "retry.backoff.ms": 5, "retry.backoff.max.ms": 50,
     "reconnect.backoff.ms": 5, "reconnect.backoff.max.ms": 50, "topic.metadata.refresh.fast.interval.ms": 20,
+    # By default it forgets every node that it loses and begins anew, which takes longer than a node lives here.
+    "metadata.recovery.strategy": "none",
 })
 sent = [0] * partitions
 acked = [0] * partitions

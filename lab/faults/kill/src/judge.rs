@@ -38,6 +38,8 @@ pub struct Judge {
     seen: BTreeMap<Writer, u64>,
     keys: BTreeMap<(i32, u64), u64>,
     doubled: u64,
+    /// Records of the compacted topic that were read since its beginning.
+    compacted: u64,
     looks: usize,
 }
 
@@ -49,6 +51,7 @@ impl Judge {
             seen: BTreeMap::new(),
             keys: BTreeMap::new(),
             doubled: 0,
+            compacted: 0,
             looks: 0,
         }
     }
@@ -59,6 +62,11 @@ impl Judge {
 
     pub fn doubled_words(&self) -> String {
         format!(" once ({} acks=1 records twice, as their retries may be)", self.doubled)
+    }
+
+    /// How many records the last whole look found in the compacted topic.
+    pub fn compacted(&self) -> u64 {
+        self.compacted
     }
 
     pub fn make_topics(&self) -> Result<(), String> {
@@ -89,6 +97,7 @@ impl Judge {
             self.seen.clear();
             self.keys.clear();
             self.doubled = 0;
+            self.compacted = 0;
         }
         // What must be there was acknowledged before this moment.
         let (counts, keys) = (ledger.counts(), ledger.keys());
@@ -178,6 +187,7 @@ impl Judge {
             let key = record.key.as_deref().and_then(|key| std::str::from_utf8(key).ok()?.parse().ok());
             let key = key.ok_or_else(|| format!("{}: not a key of ours", at()))?;
             self.keys.insert((partition, key), number);
+            self.compacted += 1;
         }
         Ok(())
     }

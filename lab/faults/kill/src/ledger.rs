@@ -71,6 +71,10 @@ impl Ledger {
         lock(&self.counts).iter().filter(|(key, _)| key.2 == producer).map(|(_, count)| count.acked).sum()
     }
 
+    pub fn acked_in(&self, topic: &str) -> u64 {
+        lock(&self.counts).iter().filter(|(key, _)| key.0 == topic).map(|(_, count)| count.acked).sum()
+    }
+
     pub fn key_acked(&self, partition: i32, key: u64, number: u64) {
         lock(&self.keys).insert((partition, key), number);
     }

@@ -32,6 +32,8 @@ use std::time::{Duration, Instant};
 const SERVING_BAR: Duration = Duration::from_secs(1);
 /// So many kills come at once after the start, without a look at what is there.
 const UNJUDGED_EVERY: usize = 5;
+/// Until librdkafka has sent its first record.
+const OUTSIDE_PATIENCE: Duration = Duration::from_secs(10);
 /// Everything is read again, from the beginning, after so many.
 const WHOLE_EVERY: usize = 100;
 
@@ -118,11 +120,15 @@ fn story(options: &Options, directory: &std::path::Path) -> Result<String, Strin
     judge.make_topics()?;
     let mut threads = fleet::start(&node.address(), &ledger, &mut random);
     threads.extend(churn::start(&node.address(), &ledger, &mut random));
+    let begun = Instant::now();
     let outside = match &options.outside {
         Some(command) => Some(outside::start(command, &node.address(), &ledger)?),
         None => None,
     };
-    let begun = Instant::now();
+    // Its producer id comes half a second after its start, however long a node lives.
+    while outside.is_some() && ledger.acked_of(outside::PRODUCER) == 0 && begun.elapsed() < OUTSIDE_PATIENCE {
+        std::thread::sleep(Duration::from_millis(10));
+    }
     let mut times = kills(options, &mut node, &mut judge, &ledger, &mut random)?;
     judge.look(&ledger, Scope::Tail)?;
     ledger.stop();
@@ -184,13 +190,15 @@ fn last_line(options: &Options, ledger: &Ledger, judge: &Judge, times: &mut Time
     let (first_ack, first_ack_max) = summary(&mut times.first_ack);
     format!(
         "kill-loop: {} kills -9, {} records acknowledged ({} of them by librdkafka), {} looks: every one there{}, in order, no gap; \
-         {} offset commits, {} topics made, {} deleted; exec to serving median {:.0} ms, max {:.0} ms; to the first acknowledged \
+         compaction left {} of {}; {} offset commits, {} topics made, {} deleted; exec to serving median {:.0} ms, max {:.0} ms; to the first acknowledged \
          batch median {:.0} ms, max {:.0} ms; {:.0} s",
         options.kills,
         ledger.acked_total(),
         ledger.acked_of(outside::PRODUCER),
         judge.looks(),
         judge.doubled_words(),
+        judge.compacted(),
+        ledger.acked_in(fleet::COMPACTED),
         ledger.commits(),
         ledger.topics_made(),
         ledger.topics_deleted(),

@@ -16,6 +16,7 @@ const OVERRIDES: &[&str] = &[
     "log.retention.check.interval.ms=200",
     "log.segment.delete.delay.ms=200",
     "auto.create.topics.enable=false",
+    "log.cleaner.backoff.ms=200",
 ];
 
 #[derive(Debug)]

@@ -54,6 +54,8 @@ files!(
     "k42_delete_groups",
     "k43_elect_leaders",
     "k44_incremental_alter_configs",
+    "k45_alter_partition_reassignments",
+    "k46_list_partition_reassignments",
     "k47_offset_delete",
     "k55_describe_quorum",
     "k57_update_features",

@@ -14,7 +14,7 @@
 //!
 //! ## Left out
 //! - APIs that this node does not answer yet: those of transactions, quotas, ACLs, SASL, share, streams and consumer
-//!   groups, client metrics and reassignment.
+//!   groups, and client metrics.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleApiVersionsRequest`, `ApiVersionsRequest`, `ApiVersionsResponse`.
 
@@ -57,6 +57,8 @@ pub const ANSWERED: &[ApiKey] = &[
     ApiKey::DeleteGroups,
     ApiKey::ElectLeaders,
     ApiKey::IncrementalAlterConfigs,
+    ApiKey::AlterPartitionReassignments,
+    ApiKey::ListPartitionReassignments,
     ApiKey::OffsetDelete,
     ApiKey::DescribeQuorum,
     ApiKey::UpdateFeatures,

@@ -46,6 +46,8 @@ pub mod k37_create_partitions;
 pub mod k42_delete_groups;
 pub mod k43_elect_leaders;
 pub mod k44_incremental_alter_configs;
+pub mod k45_alter_partition_reassignments;
+pub mod k46_list_partition_reassignments;
 pub mod k47_offset_delete;
 pub mod k55_describe_quorum;
 pub mod k57_update_features;

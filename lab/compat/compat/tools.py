@@ -4,6 +4,9 @@ A cell is one tool; it passes when everything that it was asked to do did it and
 what the tool printed and, where something changed, by asking another way.
 """
 
+import contextlib
+import copy
+import json
 import re
 import subprocess
 import tempfile
@@ -11,7 +14,7 @@ import time
 from pathlib import Path
 
 from . import fetch
-from .driver import Failure, NotInClient, Refusal
+from .driver import Failure, NotInClient, Refusal, until
 from .scenarios import RECENT, expect, lines
 from .suite import FAIL, PASS, SKIP, Judges, Result
 
@@ -27,7 +30,7 @@ CLASSES = {
     "broker-api-versions": PACKAGE + "BrokerApiVersionsCommand", "metadata-quorum": PACKAGE + "MetadataQuorumCommand",
     "features": PACKAGE + "FeatureCommand", "cluster": PACKAGE + "ClusterTool", "leader-election": PACKAGE + "LeaderElectionCommand",
     "verifiable-producer": PACKAGE + "VerifiableProducer", "verifiable-consumer": PACKAGE + "VerifiableConsumer",
-    "transactions": PACKAGE + "TransactionsCommand",
+    "transactions": PACKAGE + "TransactionsCommand", "reassign-partitions": PACKAGE + "reassign.ReassignPartitionsCommand",
     "dump-log": PACKAGE + "DumpLogSegments",
 }
 
@@ -223,6 +226,57 @@ def log_dirs(t):
     t.judge.produce(topic, lines(100, 2))
     said = t.call("log-dirs", "--describe", "--topic-list", topic)
     has(said, rf'"partition":"{topic}-0","size":[1-9]\d*,"offsetLag":0,"isFuture":false', rf'"logDir":"{re.escape(str(t.server.data))}"', r'"error":null')
+
+
+@tool("reassign-partitions")
+def reassign_partitions(t):
+    """Partitions move between the log directories of a node of its own, and directories are cordoned."""
+    with three_directories(t) as (three, dirs):
+        three.call("topics", "--create", "--topic", "moved", "--partitions", "3", "--replication-factor", "1")
+        lines = "".join(f"k{n % 3}\tline {n}\n" for n in range(3000))
+        three.call("console-producer", "--topic", "moved", "--reader-property", "parse.key=true", given=lines)
+
+        def places():
+            said = three.call("log-dirs", "--describe", "--topic-list", "moved")
+            found = json.loads(next(line for line in said.splitlines() if line.startswith("{")))
+            return {(row["partition"], row["isFuture"]): dir["logDir"] for broker in found["brokers"] for dir in broker["logDirs"] for row in dir["partitions"]}
+
+        before = places()
+        expect(len(before) == 3 and len(set(before.values())) == 3, f"three partitions over three directories: {before}")
+        target = {p: dirs[(dirs.index(before[(f"moved-{p}", False)]) + 1) % 3] for p in range(3)}
+        plan = three.file(json.dumps({"version": 1, "partitions": [
+            {"topic": "moved", "partition": p, "replicas": [1], "log_dirs": [target[p]]} for p in range(3)]}))
+        has(three.call("reassign-partitions", "--reassignment-json-file", plan, "--execute", "--replica-alter-log-dirs-throttle", "100000000"),
+            r"Successfully started (log directory moves|partition reassignments?)")
+        until(lambda: three.call("reassign-partitions", "--reassignment-json-file", plan, "--verify", code=None).count("completed successfully") >= 3, 40,
+              "--verify says that all moves are complete")
+        expect(places() == {(f"moved-{p}", False): target[p] for p in range(3)}, f"lie elsewhere than asked for: {places()}")
+        said = three.call("console-consumer", "--topic", "moved", "--from-beginning", "--max-messages", "3000", "--timeout-ms", "20000")
+        expect(sorted(line for line in said.splitlines() if line.startswith("line ")) == sorted(f"line {n}" for n in range(3000)), "records differ after the moves")
+        broker = ["--entity-type", "brokers", "--entity-name", "1"]
+        three.call("configs", "--alter", *broker, "--add-config", f"cordoned.log.dirs=[{dirs[0]},{dirs[1]}]")
+        three.call("topics", "--create", "--topic", "later", "--partitions", "4", "--replication-factor", "1")
+        said = three.call("log-dirs", "--describe", "--topic-list", "later")
+        found = json.loads(next(line for line in said.splitlines() if line.startswith("{")))
+        holding = {dir["logDir"] for broker in found["brokers"] for dir in broker["logDirs"] if dir["partitions"]}
+        expect(holding == {dirs[2]}, f"cordoned directories got partitions: {holding}")
+
+
+@contextlib.contextmanager
+def three_directories(t):
+    """Tools for a second node like the one at hand, with three log directories."""
+    other = copy.copy(t.server)
+    other.directory = Path(tempfile.mkdtemp(dir=t.scratch))
+    other.data, other.log = other.directory / "data", other.directory / "server.log"
+    dirs = [str(other.data), str(other.directory / "data-2"), str(other.directory / "data-3")]
+    other.overrides = {**t.server.overrides, "log.dirs": ",".join(dirs)}
+    other.process = None
+    other.new_ports()
+    try:
+        other.start()
+        yield Shell(other, None, t.classpath, t.scratch), dirs
+    finally:
+        other.remove()
 
 
 @tool("producer-perf-test")

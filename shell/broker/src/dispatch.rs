@@ -157,6 +157,12 @@ pub fn start(
         }
         RequestBody::ElectLeaders(request) => now(admin::elect_leaders(call, *request)),
         RequestBody::UpdateFeatures(request) => now(admin::update_features(call, *request)),
+        RequestBody::AlterPartitionReassignments(request) => {
+            now(cluster::alter_partition_reassignments(&call, *request))
+        }
+        RequestBody::ListPartitionReassignments(request) => {
+            now(cluster::list_partition_reassignments(&call, *request))
+        }
         RequestBody::DescribeQuorum(request) => now(admin::describe_quorum(call, *request)),
         RequestBody::AlterReplicaLogDirs(request) => now(log_dirs::alter_replica_log_dirs(call, *request)),
         RequestBody::DescribeLogDirs(request) => now(log_dirs::describe_log_dirs(call, *request)),

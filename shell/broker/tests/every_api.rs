@@ -42,6 +42,8 @@ fn requests() -> Vec<RequestBody> {
         DeleteGroupsRequest::default().into(),
         ElectLeadersRequest::default().into(),
         IncrementalAlterConfigsRequest::default().into(),
+        AlterPartitionReassignmentsRequest::default().into(),
+        ListPartitionReassignmentsRequest::default().into(),
         OffsetDeleteRequest::default().into(),
         DescribeQuorumRequest::default().into(),
         UpdateFeaturesRequest::default().into(),

@@ -4,11 +4,13 @@
 use super::{Answer, Call, Started};
 use barnabas_api::{
     Plan, k03_metadata, k10_find_coordinator, k18_api_versions, k22_init_producer_id, k32_describe_configs,
-    k60_describe_cluster, k74_list_config_resources, k75_describe_topic_partitions,
+    k45_alter_partition_reassignments, k46_list_partition_reassignments, k60_describe_cluster,
+    k74_list_config_resources, k75_describe_topic_partitions,
 };
 use barnabas_wire::messages::{
-    ApiVersionsRequest, DescribeClusterRequest, DescribeConfigsRequest, DescribeTopicPartitionsRequest,
-    FindCoordinatorRequest, InitProducerIdRequest, ListConfigResourcesRequest, MetadataRequest,
+    AlterPartitionReassignmentsRequest, ApiVersionsRequest, DescribeClusterRequest, DescribeConfigsRequest,
+    DescribeTopicPartitionsRequest, FindCoordinatorRequest, InitProducerIdRequest,
+    ListConfigResourcesRequest, ListPartitionReassignmentsRequest, MetadataRequest,
 };
 
 pub fn api_versions(call: &Call, request: &ApiVersionsRequest) -> Started {
@@ -82,4 +84,14 @@ pub fn describe_topic_partitions(call: &Call, request: &DescribeTopicPartitionsR
 pub fn list_config_resources(call: &Call, request: &ListConfigResourcesRequest) -> Started {
     let moment = call.moment();
     Started::reply(k74_list_config_resources::answer(request, call.version, &call.context(&moment)))
+}
+
+pub fn alter_partition_reassignments(call: &Call, request: AlterPartitionReassignmentsRequest) -> Started {
+    let moment = call.moment();
+    Started::reply(k45_alter_partition_reassignments::answer(request, &call.context(&moment)))
+}
+
+pub fn list_partition_reassignments(call: &Call, request: ListPartitionReassignmentsRequest) -> Started {
+    let moment = call.moment();
+    Started::reply(k46_list_partition_reassignments::answer(request, &call.context(&moment)))
 }

@@ -1,0 +1,197 @@
+//! librdkafka as load: as many records as it sends in some seconds, when each was acknowledged, one JSON line.
+//!
+//! `load BOOTSTRAP TOPIC PRODUCERS RECORD_BYTES SECONDS WARM_UP_SECONDS SPREAD RATE [key=value …]`
+//!
+//! SPREAD 0: no key, librdkafka chooses (one partition for 10 ms, then another); N: one record to each of N partitions in
+//! turn, as keys would. RATE: records a second of all producers together, 0 for as many as go. Each producer is a client of its
+//! own, with its own thread. Records acknowledged before the warm-up ends count neither for rate nor for latency.
+//! Compiled by rustc alone against the library of the confluent-kafka wheel (loads.py); declared here is what is used.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+#[repr(C)]
+struct Message {
+    err: c_int,
+    topic: *mut c_void,
+    partition: i32,
+    payload: *mut c_void,
+    len: usize,
+    key: *mut c_void,
+    key_len: usize,
+    offset: i64,
+    private: *mut c_void,
+}
+
+type Report = extern "C" fn(*mut c_void, *const Message, *mut c_void);
+
+unsafe extern "C" {
+    fn rd_kafka_conf_new() -> *mut c_void;
+    fn rd_kafka_conf_set(conf: *mut c_void, name: *const c_char, value: *const c_char, error: *mut c_char, size: usize) -> c_int;
+    fn rd_kafka_conf_set_dr_msg_cb(conf: *mut c_void, report: Report);
+    fn rd_kafka_conf_set_opaque(conf: *mut c_void, opaque: *mut c_void);
+    fn rd_kafka_new(kind: c_int, conf: *mut c_void, error: *mut c_char, size: usize) -> *mut c_void;
+    fn rd_kafka_topic_new(handle: *mut c_void, name: *const c_char, conf: *mut c_void) -> *mut c_void;
+    fn rd_kafka_produce(
+        topic: *mut c_void, partition: i32, flags: c_int, payload: *mut c_void, len: usize, key: *const c_void, key_len: usize, opaque: *mut c_void,
+    ) -> c_int;
+    fn rd_kafka_last_error() -> c_int;
+    fn rd_kafka_poll(handle: *mut c_void, timeout_ms: c_int) -> c_int;
+    fn rd_kafka_flush(handle: *mut c_void, timeout_ms: c_int) -> c_int;
+    fn rd_kafka_message_latency(message: *const Message) -> i64;
+    fn rd_kafka_version_str() -> *const c_char;
+}
+
+const PRODUCER: c_int = 0;
+const QUEUE_FULL: c_int = -184;
+/// Latencies in µs: 64 steps to each power of two.
+const STEPS: usize = 64;
+const BUCKETS: usize = STEPS * 40;
+
+struct Told {
+    from: Instant,
+    until: Instant,
+    acknowledged: u64,
+    in_window: u64,
+    failed: u64,
+    first_failure: c_int,
+    histogram: Vec<u64>,
+    last: Instant,
+    longest_silence: Duration,
+}
+
+fn bucket(us: u64) -> usize {
+    let power = 63 - (us | STEPS as u64).leading_zeros() as usize - 6;
+    (power * STEPS + (us >> power) as usize).min(BUCKETS - 1)
+}
+
+fn lower_bound(bucket: usize) -> f64 {
+    if bucket < 2 * STEPS {
+        return bucket as f64;
+    }
+    let power = bucket / STEPS - 1;
+    ((bucket - power * STEPS) as u64 as f64) * (1u64 << power) as f64
+}
+
+extern "C" fn report(_: *mut c_void, message: *const Message, opaque: *mut c_void) {
+    // SAFETY: librdkafka calls this from `rd_kafka_poll` and `rd_kafka_flush` only, on the thread that owns `told`.
+    let (told, message) = unsafe { (&mut *opaque.cast::<Told>(), &*message) };
+    if message.err != 0 {
+        told.failed += 1;
+        told.first_failure = if told.first_failure == 0 { message.err } else { told.first_failure };
+        return;
+    }
+    told.acknowledged += 1;
+    let now = Instant::now();
+    told.longest_silence = told.longest_silence.max(now - told.last);
+    told.last = now;
+    if now >= told.from && now < told.until {
+        told.in_window += 1;
+        // SAFETY: the message is alive during the call.
+        let us = unsafe { rd_kafka_message_latency(message) };
+        told.histogram[bucket(us.max(0) as u64)] += 1;
+    }
+}
+
+struct Job {
+    bootstrap: String,
+    topic: String,
+    record_bytes: usize,
+    spread: i32,
+    per_second: f64,
+    begun: Instant,
+    seconds: f64,
+    warm_up: f64,
+    settings: Vec<(String, String)>,
+}
+
+fn text(word: &str) -> CString {
+    CString::new(word).expect("no NUL in an argument")
+}
+
+fn produce(job: &Job, seed: u64) -> Told {
+    let from = job.begun + Duration::from_secs_f64(job.warm_up);
+    let until = job.begun + Duration::from_secs_f64(job.seconds);
+    let mut told = Box::new(Told {
+        from, until, acknowledged: 0, in_window: 0, failed: 0, first_failure: 0, histogram: vec![0; BUCKETS], last: Instant::now(), longest_silence: Duration::ZERO,
+    });
+    let mut error = [0 as c_char; 512];
+    let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut payload: Vec<u8> = (0..(1 << 16) + job.record_bytes).map(|_| { random ^= random << 13; random ^= random >> 7; random ^= random << 17; b'A' + (random % 26) as u8 }).collect();
+    // SAFETY: librdkafka's own calls with live pointers; `told` and `payload` outlive the handle's last callback.
+    unsafe {
+        let conf = rd_kafka_conf_new();
+        for (key, value) in job.settings.iter().chain([&("bootstrap.servers".to_owned(), job.bootstrap.clone())]) {
+            if rd_kafka_conf_set(conf, text(key).as_ptr(), text(value).as_ptr(), error.as_mut_ptr(), error.len()) != 0 {
+                panic!("{key}={value}: {}", CStr::from_ptr(error.as_ptr()).to_string_lossy());
+            }
+        }
+        rd_kafka_conf_set_dr_msg_cb(conf, report);
+        rd_kafka_conf_set_opaque(conf, (&raw mut *told).cast());
+        let handle = rd_kafka_new(PRODUCER, conf, error.as_mut_ptr(), error.len());
+        assert!(!handle.is_null(), "{}", CStr::from_ptr(error.as_ptr()).to_string_lossy());
+        let topic = rd_kafka_topic_new(handle, text(&job.topic).as_ptr(), std::ptr::null_mut());
+        let mut sent = 0u64;
+        let mut partition = if job.spread > 0 { (seed as i32 * 7919) % job.spread } else { -1 };
+        loop {
+            if sent % 64 == 0 {
+                rd_kafka_poll(handle, 0);
+                let now = Instant::now();
+                if now >= until {
+                    break;
+                }
+                let due = (now - job.begun).as_secs_f64() * job.per_second;
+                if job.per_second > 0.0 && sent as f64 > due {
+                    rd_kafka_poll(handle, 1);
+                    continue;
+                }
+            }
+            let at = payload.as_mut_ptr().add((sent as usize * 101) & 0xffff);
+            if rd_kafka_produce(topic, partition, 0, at.cast(), job.record_bytes, std::ptr::null(), 0, std::ptr::null_mut()) == 0 {
+                sent += 1;
+                if job.spread > 0 {
+                    partition = (partition + 1) % job.spread;
+                }
+            } else {
+                assert!(rd_kafka_last_error() == QUEUE_FULL, "produce: error {}", rd_kafka_last_error());
+                rd_kafka_poll(handle, 1);
+                if Instant::now() >= until {
+                    break;
+                }
+            }
+        }
+        rd_kafka_flush(handle, 60_000);
+    }
+    // The handle is not destroyed: the process ends.
+    std::mem::forget(payload);
+    *told
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize| words[at].parse::<f64>().expect("a number");
+    let producers = number(2) as u64;
+    let settings = words[8..].iter().map(|word| word.split_once('=').expect("key=value")).map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
+    let job = Arc::new(Job {
+        bootstrap: words[0].clone(), topic: words[1].clone(), record_bytes: number(3) as usize, seconds: number(4), warm_up: number(5),
+        spread: number(6) as i32, per_second: number(7) / producers as f64, begun: Instant::now(), settings,
+    });
+    let threads: Vec<_> = (0..producers).map(|seed| { let job = Arc::clone(&job); std::thread::spawn(move || produce(&job, seed + 1)) }).collect();
+    let told: Vec<Told> = threads.into_iter().map(|thread| thread.join().expect("a producer")).collect();
+    let sum = |of: fn(&Told) -> u64| told.iter().map(of).sum::<u64>();
+    let counts: Vec<u64> = (0..BUCKETS).map(|at| told.iter().map(|one| one.histogram[at]).sum()).collect();
+    let percentile = |share: f64| {
+        let wanted = (sum(|one| one.in_window) as f64 * share).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        counts.iter().position(|count| { seen += count; seen >= wanted }).map_or(0.0, |at| lower_bound(at) / 1000.0)
+    };
+    // SAFETY: a static text of the library.
+    let version = unsafe { CStr::from_ptr(rd_kafka_version_str()) }.to_string_lossy().into_owned();
+    println!(
+        "{{\"acknowledged\": {}, \"failed\": {}, \"error\": {}, \"records_per_s\": {:.0}, \"p50_ms\": {:.3}, \"p99_ms\": {:.3}, \"p999_ms\": {:.3}, \"longest_silence_ms\": {:.1}, \"librdkafka\": \"{version}\"}}",
+        sum(|one| one.acknowledged), sum(|one| one.failed), told.iter().map(|one| one.first_failure).find(|&error| error != 0).unwrap_or(0),
+        sum(|one| one.in_window) as f64 / (job.seconds - job.warm_up), percentile(0.5), percentile(0.99), percentile(0.999),
+        told.iter().map(|one| one.longest_silence.as_secs_f64() * 1e3).fold(0.0, f64::max)
+    );
+}

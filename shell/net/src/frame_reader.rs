@@ -66,7 +66,9 @@ impl FrameReader {
             stream.readable().await?;
             self.make_room().await?;
             match read_once(stream, &mut self.buffer).await {
-                None => {}
+                // Nothing came, or tokio lets this task read no more in this turn: then the socket is still readable, and going
+                // round again without giving the turn away would never end.
+                None => tokio::task::coop::consume_budget().await,
                 Some(Ok(0)) if self.buffer.is_empty() => return Ok(None),
                 Some(Ok(0)) => return Err(self.truncated()),
                 Some(Ok(count)) => self.adapt(count),

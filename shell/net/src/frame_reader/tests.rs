@@ -83,3 +83,21 @@ async fn a_connection_that_waits_holds_nothing() {
     assert!(wait.is_err());
     assert_eq!((reader.buffer.capacity(), budget.claimed_bytes()), (0, 0));
 }
+
+/// tokio answers "not now" to every read of a task that has had its turn, data or not: such a read must give the turn away, since
+/// the socket goes on being readable and trying again at once would never end.
+#[tokio::test]
+async fn a_turn_that_is_used_up_is_given_away() {
+    let (mut client, mut server) = pair().await;
+    let budget = Budget::new(u64::MAX);
+    let mut reader = FrameReader::new(budget.claim(), 1000);
+    client.write_all(&frame(b"hello")).await.expect("writes");
+    server.readable().await.expect("readable");
+    poll_fn(|context| {
+        while pin!(tokio::task::coop::consume_budget()).poll(context).is_ready() {}
+        Poll::Ready(())
+    })
+    .await;
+    let (body, _claim) = reader.next(&mut server.split().0).await.expect("a frame").expect("open");
+    assert_eq!(&body[..], b"hello");
+}

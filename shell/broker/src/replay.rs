@@ -14,6 +14,7 @@
 //! 3. nothing is replayed into a partition that has another topic id, was deleted, or lies in another directory
 
 use crate::directories::Directory;
+use crate::directories::locate::is_reserved;
 use crate::journal_thread::{journal_config, remove_files, slot_files};
 use crate::node::Node;
 use crate::topic_settings;
@@ -205,7 +206,12 @@ fn belongs_here(node: &Node, index: usize, partition: &JournalPartition) -> Resu
         }
         is_elsewhere |= found == Some(*topic_id);
     }
-    Ok(!is_elsewhere)
+    // It may have moved to a directory that is offline now.
+    let image = node.image.load();
+    let row = image.topics.by_id(*topic_id).and_then(|topic| topic.partition(name.partition));
+    let assigned = row.and_then(|row| row.directory(node.broker_id)).filter(|id| !is_reserved(*id));
+    let is_assigned_elsewhere = assigned.is_some_and(|id| id != node.directories[index].id);
+    Ok(!is_elsewhere && !is_assigned_elsewhere)
 }
 
 fn carry_out(

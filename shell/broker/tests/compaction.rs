@@ -43,7 +43,7 @@ impl Writer {
         let mut news = Vec::new();
         for _ in 0..50 {
             let key = format!("key{}", self.next * 7919 % 200);
-            let value = (self.next % 7 != 0).then(|| format!("{:0>600}", self.next));
+            let value = (!self.next.is_multiple_of(7)).then(|| format!("{:0>600}", self.next));
             builder.push(
                 TimestampMs(now_ms()),
                 Some(key.as_bytes()),

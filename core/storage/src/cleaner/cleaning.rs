@@ -9,6 +9,7 @@ use bytes::Bytes;
 use super::filter::{Filter, Left, control_type};
 use super::groups::groups;
 use super::offset_map::{Full, MapMemory, OffsetMap};
+use super::planted::{self, Mistake};
 use super::read::{FoundBatch, SegmentReader};
 use super::segment_writer::{SegmentWriter, remove_cleaned};
 use super::transactions::Transactions;
@@ -213,7 +214,7 @@ fn fill_from(
         transactions.on_control(batch.header(), control_type(&batch)?);
         return Ok(Ok(()));
     }
-    if transactions.on_batch(batch.header()) {
+    if transactions.on_batch(batch.header()) && !planted::is(Mistake::BelievesAborted) {
         return Ok(Ok(()));
     }
     for record in &batch.records()? {

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use barnabas_base::{Offset, TimestampMs};
 
 use super::{DelayedDelete, Log};
+use crate::cleaner::planted::{self, Mistake};
 use crate::cleaner::{CleanTicket, CleanedSegment, LogToClean, Replaced, Replacement, SegmentToClean};
 use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
@@ -184,6 +185,11 @@ impl Log {
         self.check_writable()?;
         let Some(at) = self.still_there(replacement) else { return Ok(Replaced::Stale) };
         let dir = self.place.dir();
+        if planted::is(Mistake::SwapsOldFirst) {
+            for old in &replacement.old {
+                files.disk().remove_file(&offset_path(&dir, old.base, segment::LOG))?;
+            }
+        }
         let ready = remove_strangers(files, &dir, &replacement.new)
             .and_then(|()| ready_to_swap(files, &dir, &replacement.new));
         if let Err(error) = ready {
@@ -206,7 +212,8 @@ impl Log {
             (segment.base, segment.size, next.base) == (old.base, old.size, old.next_base)
         };
         let same = known.zip(&replacement.old).take_while(|pair| as_read(*pair)).count();
-        (ticket == replacement.ticket && same == replacement.old.len()).then_some(at)
+        let is_same_log = ticket == replacement.ticket || planted::is(Mistake::IgnoresTruncation);
+        (is_same_log && same == replacement.old.len()).then_some(at)
     }
 
     fn swap_in(
@@ -269,7 +276,7 @@ fn remove_strangers(files: &FilePool, dir: &Path, new: &[CleanedSegment]) -> Res
         let Some((base, suffix)) = parse_offset_name(&entry.name) else { continue };
         let is_ours = suffix.ends_with(segment::CLEANED) && new.iter().any(|new| new.base == base);
         let is_half_done = suffix.ends_with(segment::CLEANED) || suffix.ends_with(segment::SWAP);
-        if is_half_done && !is_ours {
+        if is_half_done && !is_ours && !planted::is(Mistake::LeavesStrangers) {
             files.disk().remove_file(&dir.join(&entry.name))?;
         }
     }

@@ -1,0 +1,44 @@
+//! Mistakes that tests plant, one at a time, to show that they would be noticed. Outside of tests there are none.
+
+/// See `tests/crashes.rs`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mistake {
+    /// Of two records with one key the older one stays.
+    KeepsTheOlder,
+    /// Tombstones go when they are first seen.
+    DropsTombstonesAtOnce,
+    /// A batch without records goes, though its producer's last sequence stands there.
+    ForgetsProducers,
+    /// Aborted records are taken for the newest of their key.
+    BelievesAborted,
+    /// Markers go before the records of their transaction.
+    DropsMarkersFirst,
+    /// Damaged batches are cleaned like others.
+    SkipsChecksums,
+    /// The old segments go before the new ones are ready to take their place.
+    SwapsOldFirst,
+    /// A log that was truncated in the meantime gets its old records back.
+    IgnoresTruncation,
+    /// What an earlier cleaning left lies beside this one's files.
+    LeavesStrangers,
+}
+
+#[cfg(test)]
+thread_local! {
+    static PLANTED: std::cell::Cell<Option<Mistake>> = const { std::cell::Cell::new(None) };
+}
+
+#[cfg(test)]
+pub(crate) fn plant(mistake: Option<Mistake>) {
+    PLANTED.set(mistake);
+}
+
+#[cfg(test)]
+pub(crate) fn is(mistake: Mistake) -> bool {
+    PLANTED.get() == Some(mistake)
+}
+
+#[cfg(not(test))]
+pub(crate) const fn is(_mistake: Mistake) -> bool {
+    false
+}

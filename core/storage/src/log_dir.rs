@@ -270,6 +270,11 @@ impl LogDir {
         self.recovery_points.get(partition).unwrap_or(Offset::ZERO)
     }
 
+    /// The first offset that may be read, where that is not the first segment's base.
+    pub fn log_start(&self, partition: &TopicPartition) -> Option<Offset> {
+        self.log_starts.get(partition)
+    }
+
     pub fn high_watermark(&self, partition: &TopicPartition) -> Option<Offset> {
         self.high_watermarks.get(partition)
     }

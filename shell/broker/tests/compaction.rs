@@ -218,3 +218,235 @@ fn a_topic_that_becomes_compacted_is_compacted() {
     assert_eq!(alive(&read(&node).1), alive(&writer.model));
     assert!(node.stop().success());
 }
+
+#[test]
+fn committed_offsets_do_not_pile_up_and_are_found_again() {
+    let overrides = [
+        QUICK[0],
+        QUICK[1],
+        "offsets.topic.num.partitions=1",
+        "offsets.topic.segment.bytes=1048576",
+        "log.cleaner.min.cleanable.ratio=0.01",
+    ];
+    let mut node = TestNode::start_with(&overrides);
+    let mut client = node.client();
+    client.create_topic("t", 1, &[]);
+    // Makes the offsets topic.
+    let request = barnabas_wire::messages::FindCoordinatorRequest { key: "g".into(), ..Default::default() };
+    client.call(request, 2);
+    for at in 0..1_200 {
+        let asked = Instant::now();
+        loop {
+            match commit(&mut client, at) {
+                0 => break,
+                // The coordinator loads.
+                14..=16 => assert!(asked.elapsed() < Duration::from_secs(10)),
+                code => panic!("error {code}"),
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+    let dir = node.data().join("__consumer_offsets-0");
+    wait_until("the offsets topic is compacted", || log_bytes(&dir) < 2 << 20);
+    node.kill();
+    node.launch();
+    assert_eq!(committed(&node), 1_199);
+    assert!(node.stop().success());
+    node.launch();
+    assert_eq!(committed(&node), 1_199);
+    assert!(node.stop().success());
+}
+
+fn commit(client: &mut Client, offset: i64) -> i16 {
+    use barnabas_wire::messages::OffsetCommitRequest;
+    use barnabas_wire::messages::offset_commit_request::{
+        OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+    };
+    let partition = OffsetCommitRequestPartition {
+        committed_offset: offset,
+        committed_metadata: Some("m".repeat(4_000).as_str().into()),
+        ..Default::default()
+    };
+    let topic =
+        OffsetCommitRequestTopic { name: "t".into(), partitions: vec![partition], ..Default::default() };
+    let request = OffsetCommitRequest {
+        group_id: "g".into(),
+        generation_id_or_member_epoch: -1,
+        topics: vec![topic],
+        ..Default::default()
+    };
+    let ResponseBody::OffsetCommit(response) = client.call(request, 7) else { panic!("another response") };
+    response.topics[0].partitions[0].error_code
+}
+
+fn committed(node: &TestNode) -> i64 {
+    use barnabas_wire::messages::OffsetFetchRequest;
+    use barnabas_wire::messages::offset_fetch_request::OffsetFetchRequestTopic;
+    let asked = Instant::now();
+    loop {
+        let topic =
+            OffsetFetchRequestTopic { name: "t".into(), partition_indexes: vec![0], ..Default::default() };
+        let request =
+            OffsetFetchRequest { group_id: "g".into(), topics: Some(vec![topic]), ..Default::default() };
+        let ResponseBody::OffsetFetch(response) = node.client().call(request, 5) else {
+            panic!("another response")
+        };
+        if response.error_code == 0 {
+            return response.topics[0].partitions[0].committed_offset;
+        }
+        assert!(asked.elapsed() < Duration::from_secs(10), "{response:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn log_bytes(dir: &std::path::Path) -> u64 {
+    let entries = std::fs::read_dir(dir).expect("a directory").flatten();
+    let logs = entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(".log"));
+    logs.map(|entry| entry.metadata().map_or(0, |data| data.len())).sum()
+}
+
+/// What a broker left that had transactions: two producers' records interleaved, every third transaction aborted. Returns what
+/// a reader of committed records has to find in the end.
+fn write_transactions(dir: &std::path::Path) -> Model {
+    use barnabas_base::{CoordinatorEpoch, Offset, ProducerEpoch, ProducerId, Sequence};
+    use barnabas_wire::records::{EndTxnMarker, control_batch};
+    let (mut next, mut model, mut segment) = (0_i64, Model::new(), Vec::new());
+    let mut base = 0;
+    let mut sequences = [0; 2];
+    for round in 0..180_i64 {
+        let mut news: [Vec<(String, Option<String>)>; 2] = Default::default();
+        for (turn, producer) in [(0, 0), (1, 1), (2, 0), (3, 1)] {
+            let mut builder = BatchBuilder::new(BatchOptions {
+                base_offset: Offset(next),
+                leader_epoch: 0.into(),
+                producer_id: ProducerId(producer as i64),
+                producer_epoch: ProducerEpoch(0),
+                base_sequence: Sequence(sequences[producer]),
+                transactional: true,
+                ..Default::default()
+            });
+            for at in 0..3 {
+                let key = format!("key{}", (round * 31 + turn * 7 + at) % 40);
+                let value = format!("{round}-{turn}-{at}-{:0>500}", next);
+                builder.push(TimestampMs(now_ms()), Some(key.as_bytes()), Some(value.as_bytes()), &[]);
+                news[producer].push((key, Some(value)));
+            }
+            segment.extend(builder.build().expect("a batch"));
+            next += 3;
+            sequences[producer] += 3;
+        }
+        for producer in 0..2 {
+            let commit = (round + producer as i64) % 3 != 0;
+            let options = BatchOptions {
+                base_offset: Offset(next),
+                leader_epoch: 0.into(),
+                producer_id: ProducerId(producer as i64),
+                producer_epoch: ProducerEpoch(0),
+                transactional: true,
+                ..Default::default()
+            };
+            let marker = EndTxnMarker { commit, coordinator_epoch: CoordinatorEpoch(0) };
+            let batch = control_batch(options, TimestampMs(now_ms()), marker.control_type(), &marker.value());
+            segment.extend(batch.expect("a marker"));
+            next += 1;
+        }
+        // The producers wrote in turn: what is committed counts in the order of offsets.
+        let mut committed: Vec<_> = Vec::new();
+        for (producer, news) in news.iter().enumerate() {
+            for (at, record) in news.iter().enumerate() {
+                if (round + producer as i64) % 3 != 0 {
+                    committed.push((at / 3 * 6 + producer * 3 + at % 3, record.clone()));
+                }
+            }
+        }
+        committed.sort();
+        model.extend(committed.into_iter().map(|(_, record)| record));
+        if segment.len() > 150_000 {
+            std::fs::write(dir.join(format!("{base:020}.log")), std::mem::take(&mut segment))
+                .expect("written");
+            base = next;
+        }
+    }
+    std::fs::write(dir.join(format!("{base:020}.log")), segment).expect("written");
+    model
+}
+
+/// As a consumer with `isolation.level=read_committed`.
+fn read_committed(node: &TestNode) -> (usize, Model) {
+    let mut client = node.client();
+    let (mut at, mut count, mut model) = (0, 0, Model::new());
+    loop {
+        let partition =
+            FetchPartition { fetch_offset: at, partition_max_bytes: 1 << 20, ..Default::default() };
+        let topic = FetchTopic { topic: "t".into(), partitions: vec![partition], ..Default::default() };
+        let request = FetchRequest {
+            max_bytes: 1 << 20,
+            isolation_level: 1,
+            topics: vec![topic],
+            ..Default::default()
+        };
+        let ResponseBody::Fetch(response) = client.call(request, 11) else { panic!("another response") };
+        let partition = &response.responses[0].partitions[0];
+        assert_eq!(partition.error_code, 0, "{partition:?}");
+        let records = partition.records.clone().unwrap_or_default();
+        if records.is_empty() {
+            return (count, model);
+        }
+        let mut aborted: Vec<(i64, i64)> = partition
+            .aborted_transactions
+            .iter()
+            .flatten()
+            .map(|aborted| (aborted.first_offset, aborted.producer_id))
+            .collect();
+        aborted.sort();
+        let mut hidden = std::collections::BTreeSet::new();
+        for batch in batches(records) {
+            let batch = batch.expect("a batch");
+            let header = batch.header();
+            let (producer, last) = (header.producer_id.get(), header.last_offset().get());
+            aborted.retain(|&(first, id)| {
+                let begins = first <= last;
+                if begins {
+                    hidden.insert(id);
+                }
+                !begins
+            });
+            at = header.next_offset().get();
+            if header.attributes.is_control() {
+                hidden.remove(&producer);
+                continue;
+            }
+            if hidden.contains(&producer) {
+                continue;
+            }
+            for record in &batch.records().expect("records") {
+                let record = record.expect("a record");
+                let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
+                model.insert(text(record.key.expect("a key")), record.value.map(text));
+                count += 1;
+            }
+        }
+    }
+}
+
+#[test]
+fn transactions_are_compacted_and_read_committed_stays_what_it_was() {
+    let mut node = TestNode::start_with(&QUICK);
+    node.client().create_topic("t", 1, &COMPACTED);
+    let id = node.client().topic_id("t");
+    assert!(node.stop().success());
+    let dir = node.data().join("t-0");
+    std::fs::create_dir_all(&dir).expect("made");
+    std::fs::write(dir.join("partition.metadata"), format!("version: 0\ntopic_id: {id}")).expect("written");
+    let model = write_transactions(&dir);
+    // As after a crash: indexes, transactions and producers are found again in the batches.
+    std::fs::remove_file(node.data().join(".kafka_cleanshutdown")).expect("removed");
+    node.launch();
+    assert_eq!(read_committed(&node).1, model);
+    wait_until("the log is compacted", || cleanings(&node) > 0 && read_committed(&node).0 < 300);
+    assert_eq!(read_committed(&node).1, model);
+    assert!(node.stop().success());
+    node.launch();
+    assert_eq!(read_committed(&node).1, model);
+    assert!(node.stop().success());
+}

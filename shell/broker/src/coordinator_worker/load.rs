@@ -87,6 +87,10 @@ fn load_piece(
     }
     let piece =
         partitions.read_log(key, next, PIECE_BYTES).map_err(|_| ErrorCode::CoordinatorNotAvailable)?;
+    if piece.is_empty() {
+        // What stood between here and the end was compacted away.
+        return Ok(true);
+    }
     loading.next = Some(replay(&mut loading.shard, piece, key)?.max(next.plus(1)));
     Ok(loading.next.is_some_and(|next| next >= end))
 }

@@ -94,7 +94,7 @@ fn settle(node: &Node, directory: &Directory, entry: &PartitionDir) -> Result<()
     }
 }
 
-/// Sends the owners those partitions whose oldest segment is too old, or that are too large.
+/// Sends the owners those partitions whose oldest segment is too old or holds deleted records alone, or that are too large.
 pub fn retain_unopened(node: &Node) {
     let now = node.clock.wall();
     let mut due: Vec<Vec<PartitionKey>> = vec![Vec::new(); node.workers];
@@ -129,19 +129,27 @@ fn is_due(
     config: &LogConfig,
     now: TimestampMs,
 ) -> Result<bool, StorageError> {
-    let (limit_ms, limit_bytes) = (config.retention_ms.0, config.retention_bytes);
-    if !config.cleanup.delete || (limit_ms < 0 && limit_bytes < 0) {
+    let (limit_ms, limit_bytes) = match config.cleanup.delete {
+        true => (config.retention_ms.0, config.retention_bytes),
+        false => (-1, -1),
+    };
+    let start = directory.lock().log_start(&entry.topic_partition);
+    if limit_ms < 0 && limit_bytes < 0 && start.is_none() {
         return Ok(false);
     }
     let dir = directory.path.join(&entry.name);
     let mut bytes = 0u64;
     let mut oldest: Option<TimestampMs> = None;
+    let mut bases: Vec<i64> = Vec::new();
     // Names sort by base offset: the first segment is the oldest.
     for file in directory.disk.list(&dir)?.iter().filter(|file| file.name.ends_with(".log")) {
         let Some(stat) = directory.disk.stat(&dir.join(&file.name))? else { continue };
         bytes += stat.len;
+        bases.extend(file.name.strip_suffix(".log").and_then(|base| base.parse::<i64>().ok()));
         oldest = oldest.or((stat.len > 0).then_some(stat.modified));
     }
     let too_old = limit_ms >= 0 && oldest.is_some_and(|at| now.0.saturating_sub(at.0) > limit_ms);
-    Ok(too_old || (limit_bytes >= 0 && bytes > limit_bytes as u64))
+    // Deleted records (DeleteRecords) fill the first segment.
+    let deleted = start.is_some_and(|start| bases.get(1).is_some_and(|second| *second <= start.get()));
+    Ok(deleted || too_old || (limit_bytes >= 0 && bytes > limit_bytes as u64))
 }

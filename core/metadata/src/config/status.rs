@@ -107,6 +107,10 @@ const BROKER: &[(&str, Status)] = &[
     ("log.cleaner.*", Applied),
     ("log.cleaner.enable", Ignored("compacted topics are always compacted, as in Kafka since 4.0")),
     (
+        "log.cleaner.threads",
+        Emulated("as many threads as it says at the start: a change counts from the next start on"),
+    ),
+    (
         "log.cleaner.io.buffer.size",
         Emulated(
             "compaction reads and writes in pieces of its own size, and needs one batch of memory beside its keys",

@@ -1,5 +1,8 @@
-//! One thread for each log directory that makes appended bytes durable: collects what workers hand in, syncs each file
-//! once a round, and tells the workers what is safe.
+//! One thread for each log directory that makes the bytes in its segments durable: collects what workers hand in, syncs each file
+//! once a round, or the file system as a whole where they are many, and tells the workers what is safe.
+//!
+//! With the journal (journal_thread.rs) this is what frees its files: segments are synced after they were laid, and behind large
+//! appends, which go into them at once. With `log.ack.durability=written` it is what makes anything durable.
 //!
 //! While a round is synced, the next one gathers: that is the group commit. A partition hands in again only after its
 //! last ticket came back, so the queue holds at most one entry for each partition with unsynced bytes.
@@ -18,7 +21,7 @@
 use crate::mailbox::{Mailbox, PartitionKey, Report};
 use crate::meter::Meter;
 use barnabas_base::Offset;
-use barnabas_storage::{Dirty, Disk, DiskError, DiskFile, SyncTicket};
+use barnabas_storage::{Dirty, Disk, DiskError, DiskFile, FileSystem, SyncTicket};
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -29,6 +32,8 @@ use std::time::{Duration, Instant};
 /// How many files one thread syncs in a row before another thread helps: the device works on several at once.
 const FILES_PER_THREAD: usize = 8;
 const THREADS_MAX: usize = 8;
+/// From so many files and directories on, the file system is synced as a whole, once.
+pub const WHOLE_FROM: usize = 64;
 
 /// The longest that a round waits for more.
 const GATHER_MAX: Duration = Duration::from_micros(500);
@@ -93,6 +98,7 @@ pub struct CommitterParts {
     pub name: String,
     pub directory: usize,
     pub disk: Arc<dyn Disk>,
+    pub file_system: Option<Arc<dyn FileSystem>>,
     pub workers: Vec<Mailbox>,
     pub meter: Arc<Meter>,
     /// Called once, with the first failed sync.
@@ -134,7 +140,7 @@ impl Committer {
 }
 
 fn run(shared: &Shared, parts: CommitterParts) {
-    let CommitterParts { directory, disk, workers, meter, failed, .. } = parts;
+    let CommitterParts { directory, disk, file_system, workers, meter, failed, .. } = parts;
     let mut gather = Duration::ZERO;
     while let Some(mut round) = next_round(shared) {
         if !gather.is_zero() {
@@ -144,7 +150,7 @@ fn run(shared: &Shared, parts: CommitterParts) {
         // Read before the sync begins: what is written after that may not be covered.
         let ends: Vec<Offset> = round.iter().map(|request| request.covers.end()).collect();
         let begun = Instant::now();
-        match sync_round(disk.as_ref(), &round, &meter) {
+        match sync_round(disk.as_ref(), file_system.as_deref(), &round, &meter) {
             Ok(()) => {
                 let gains = round.len() > 1
                     || round.iter().any(|request| request.batches > 1)
@@ -180,7 +186,12 @@ fn next_round(shared: &Shared) -> Option<Vec<SyncRequest>> {
     Some(std::mem::take(&mut queue.requests))
 }
 
-fn sync_round(disk: &dyn Disk, round: &[SyncRequest], meter: &Meter) -> Result<(), DiskError> {
+fn sync_round(
+    disk: &dyn Disk,
+    file_system: Option<&dyn FileSystem>,
+    round: &[SyncRequest],
+    meter: &Meter,
+) -> Result<(), DiskError> {
     let mut seen = HashSet::new();
     let mut files: Vec<&Arc<dyn DiskFile>> = Vec::new();
     let mut dirs: Vec<&PathBuf> = Vec::new();
@@ -192,6 +203,9 @@ fn sync_round(disk: &dyn Disk, round: &[SyncRequest], meter: &Meter) -> Result<(
     dirs.dedup();
     meter.syncs.one();
     meter.files_synced.add(files.len() as u64);
+    if let Some(file_system) = file_system.filter(|_| files.len() + dirs.len() >= WHOLE_FROM) {
+        return file_system.sync();
+    }
     sync_files(&files)?;
     // Names after contents: a name that is durable points at contents that are.
     dirs.into_iter().try_for_each(|dir| disk.sync_dir(dir))

@@ -23,7 +23,7 @@ use crate::full::Room;
 use crate::journal_thread::JournalHandle;
 use crate::mailbox::PartitionKey;
 use barnabas_base::{DirectoryId, Offset, TopicId, TopicPartition, Uuid};
-use barnabas_storage::{DirKind, Disk, LogDir, OpenFrom, PartitionDir, StorageError};
+use barnabas_storage::{DirKind, Disk, FileSystem, LogDir, OpenFrom, PartitionDir, StorageError};
 use figures::Figures;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -39,6 +39,8 @@ pub struct Directory {
     pub disk: Arc<dyn Disk>,
     pub committer: Committer,
     pub journal: JournalHandle,
+    /// All of the file system, to be synced with one call where many files are unsynced. Open since before anything was written.
+    pub file_system: Option<Arc<dyn FileSystem>>,
     /// Who may still write here.
     pub room: Room,
     /// Whether partitions may lie here; the metadata log's own directory may not be an entry of `log.dirs`.
@@ -65,6 +67,7 @@ impl Directory {
             disk: log_dir.disk().clone(),
             committer: Committer::new(),
             journal: JournalHandle::new(),
+            file_system: log_dir.disk().file_system(log_dir.path()).unwrap_or_default(),
             room: Room::new(log_dir.disk().clone(), log_dir.path().clone()),
             holds_partitions,
             dead_from_start: !online,

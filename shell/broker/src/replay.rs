@@ -22,7 +22,7 @@ use barnabas_base::{Offset, TimestampMs, TopicPartition};
 use barnabas_storage::journal::{
     JournalConfig, JournalError, JournalPartition, LayOp, PartitionReplay, Recovered, recover,
 };
-use barnabas_storage::{DirKind, FilePool, FileSystem, Log, LogPlace, PartitionDir, StorageError};
+use barnabas_storage::{DirKind, FilePool, Log, LogPlace, PartitionDir, StorageError};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,7 +31,7 @@ use std::time::Instant;
 /// Files that each thread holds open.
 const FILES_OPEN: usize = 64;
 /// From so many partitions on the file system is synced as a whole, once.
-const WHOLE_FROM: usize = 32;
+const WHOLE_FROM: usize = 4;
 
 /// Why a directory's journal was not replayed.
 #[derive(Debug, thiserror::Error)]
@@ -79,11 +79,9 @@ pub fn replay(node: &Node, index: usize) -> Result<Option<Recovered>, ReplayErro
     if recovered.is_empty() {
         return Ok(Some(recovered));
     }
-    // Kept from before the first write, so that no failed write-back is missed.
-    let whole = disk.file_system(&directory.path).map_err(StorageError::from)?;
-    let whole = whole.filter(|_| recovered.partitions.len() >= WHOLE_FROM);
-    let ends = replay_all(node, index, &recovered.partitions, whole.as_deref())?;
-    if let Some(whole) = &whole {
+    let whole = directory.file_system.as_ref().filter(|_| recovered.partitions.len() >= WHOLE_FROM);
+    let ends = replay_all(node, index, &recovered.partitions, whole.is_some())?;
+    if let Some(whole) = whole {
         whole.sync().map_err(StorageError::from)?;
     }
     let mut log_dir = directory.lock();
@@ -109,7 +107,7 @@ fn replay_all(
     node: &Node,
     index: usize,
     partitions: &[PartitionReplay],
-    whole: Option<&dyn FileSystem>,
+    synced_as_a_whole: bool,
 ) -> Result<Ends, StorageError> {
     let next = AtomicUsize::new(0);
     let done: Mutex<Result<Ends, StorageError>> = Mutex::new(Ok(Vec::new()));
@@ -119,7 +117,7 @@ fn replay_all(
             scope.spawn(|| {
                 let mut files = FilePool::new(node.directories[index].disk.clone(), FILES_OPEN);
                 while let Some(replay) = partitions.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let result = replay_one(node, index, replay, &mut files, whole.is_some());
+                    let result = replay_one(node, index, replay, &mut files, synced_as_a_whole);
                     let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
                     let Ok(ends) = &mut *done else { return };
                     match result {

@@ -47,6 +47,8 @@ pub struct Replica {
     pub direct: Option<Direct>,
     /// What closing wrote and is not synced yet.
     pub closing: Option<Dirty>,
+    /// That is synced with the file system as a whole.
+    pub closed_unsynced: bool,
     /// Aborted transactions whose markers are in this round.
     pub aborted: Vec<AbortedTransaction>,
     /// Producers wait until everything that is written is synced (`flush.messages`).
@@ -128,6 +130,7 @@ impl Replica {
             laying: None,
             direct: None,
             closing: None,
+            closed_unsynced: false,
             aborted: Vec::new(),
             must_flush: false,
             flush_messages: i64::MAX,

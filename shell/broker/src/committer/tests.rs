@@ -36,6 +36,7 @@ fn rig() -> Rig {
         name: "committer".to_owned(),
         directory: 3,
         disk: disk.clone(),
+        file_system: None,
         workers: vec![mailbox],
         meter: Arc::default(),
         failed: Box::new(move |_| {

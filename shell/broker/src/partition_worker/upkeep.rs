@@ -1,6 +1,7 @@
 //! What happens to open partitions now and then: retention, expiry of producers, checkpoints; and the end.
 
 use super::PartitionWorker;
+use crate::committer::WHOLE_FROM;
 use crate::mailbox::{Checkpointed, PartitionKey};
 use crate::replica::Replica;
 use barnabas_base::Offset;
@@ -91,15 +92,20 @@ impl PartitionWorker {
         self.closed = true;
         let mut checkpoints = Vec::new();
         let replicas: Vec<Replica> = std::mem::take(&mut self.replicas).into_values().collect();
+        let as_a_whole = replicas.len() >= WHOLE_FROM;
+        let at_once = if as_a_whole { usize::MAX } else { CLOSE_AT_ONCE };
         let mut replicas = replicas.into_iter();
         loop {
             // A bounded number at a time, as their files are open until they are synced.
-            let mut some: Vec<Replica> = replicas.by_ref().take(CLOSE_AT_ONCE).collect();
+            let mut some: Vec<Replica> = replicas.by_ref().take(at_once).collect();
             if some.is_empty() {
                 break;
             }
             some.retain_mut(|replica| match self.close_files(replica) {
-                Ok(()) => true,
+                Ok(()) => {
+                    self.leave_to_file_system(replica, as_a_whole);
+                    true
+                }
                 Err(error) => self.not_closed(replica, &error),
             });
             self.sync_closed(&mut some);
@@ -129,8 +135,29 @@ impl PartitionWorker {
         Ok(())
     }
 
-    /// Syncs what closing wrote: file by file, or the whole file system where that is less.
+    /// Where many logs are closed, their files are not kept open for a sync each: the file systems are synced, once.
+    fn leave_to_file_system(&self, replica: &mut Replica, as_a_whole: bool) {
+        let is_possible = self.node.directories[replica.directory].file_system.is_some();
+        if let Some(dirty) = replica.closing.as_mut().filter(|_| as_a_whole && is_possible) {
+            dirty.files.clear();
+            dirty.dirs.clear();
+            replica.closed_unsynced = true;
+        }
+    }
+
+    /// Syncs what closing wrote.
     fn sync_closed(&mut self, replicas: &mut Vec<Replica>) {
+        for (at, directory) in self.node.directories.iter().enumerate() {
+            let concerned =
+                replicas.iter().find(|replica| replica.closed_unsynced && replica.directory == at);
+            let Some((file_system, replica)) = directory.file_system.as_ref().zip(concerned) else {
+                continue;
+            };
+            if let Err(error) = file_system.sync() {
+                self.not_closed(replica, &error.into());
+            }
+        }
+        replicas.retain(|replica| self.node.directories[replica.directory].is_online());
         replicas.retain_mut(|replica| {
             let Some(dirty) = replica.closing.take() else { return true };
             let disk = &self.node.directories[replica.directory].disk;
@@ -147,7 +174,7 @@ impl PartitionWorker {
     }
 
     /// Always `false`: the log is not vouched for.
-    fn not_closed(&mut self, replica: &Replica, error: &StorageError) -> bool {
+    fn not_closed(&self, replica: &Replica, error: &StorageError) -> bool {
         let name = &replica.log.place().topic_partition;
         let directory = replica.directory;
         if !self.node.directories[directory].is_online() {

@@ -387,6 +387,7 @@ fn start_committers(node: &Arc<Node>) -> Result<Vec<std::thread::JoinHandle<()>>
             name: format!("committer-{index}"),
             directory: index,
             disk: directory.disk.clone(),
+            file_system: directory.file_system.clone(),
             workers: node.mailboxes.clone(),
             meter: node.meter.clone(),
             failed: Box::new(move |error| told.directory_failed(index, &error)),

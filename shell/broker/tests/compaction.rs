@@ -70,8 +70,12 @@ impl Writer {
 
 /// Every record from the start on: how many there are, and what each key stands for.
 fn read(node: &TestNode) -> (usize, Model) {
+    read_from(node, 0)
+}
+
+fn read_from(node: &TestNode, from: i64) -> (usize, Model) {
     let mut client = node.client();
-    let (mut at, mut count, mut model) = (0, 0, Model::new());
+    let (mut at, mut count, mut model) = (from, 0, Model::new());
     loop {
         let records = fetch(&mut client, at);
         if records.is_empty() {
@@ -448,5 +452,69 @@ fn transactions_are_compacted_and_read_committed_stays_what_it_was() {
     assert!(node.stop().success());
     node.launch();
     assert_eq!(read_committed(&node).1, model);
+    assert!(node.stop().success());
+}
+
+#[test]
+fn what_cannot_be_compacted_is_named_and_the_others_go_on() {
+    let mut node = TestNode::start_with(&["log.cleaner.backoff.ms=1000000"]);
+    let mut client = node.client();
+    client.create_topic("t", 1, &COMPACTED);
+    client.create_topic("damaged", 1, &COMPACTED);
+    let mut writer = Writer::new(&node);
+    for _ in 0..200 {
+        assert!(writer.write());
+    }
+    assert!(node.stop().success());
+    // The same log under another name, with one bit turned.
+    let (from, to) = (node.data().join("t-0"), node.data().join("damaged-0"));
+    std::fs::create_dir_all(&to).expect("made");
+    node.launch();
+    let id = node.client().topic_id("damaged");
+    assert!(node.stop().success());
+    for file in std::fs::read_dir(&from).expect("a directory").flatten() {
+        std::fs::copy(file.path(), to.join(file.file_name())).expect("copied");
+    }
+    std::fs::write(to.join("partition.metadata"), format!("version: 0\ntopic_id: {id}")).expect("written");
+    let first = to.join("00000000000000000000.log");
+    let mut bytes = std::fs::read(&first).expect("a segment");
+    bytes[70_000] ^= 1;
+    std::fs::write(&first, bytes).expect("written");
+    node.set_overrides(&QUICK);
+    node.launch();
+    wait_until("the damage is named", || node.log().contains("cannot be compacted"));
+    wait_until("the other log is compacted", || read(&node).0 < 5_000);
+    assert_eq!(alive(&read(&node).1), alive(&writer.model));
+    std::thread::sleep(Duration::from_millis(500));
+    let log = node.log();
+    let named: Vec<&str> = log.lines().filter(|line| line.contains("cannot be compacted")).collect();
+    assert_eq!(named.len(), 1, "{named:?}");
+    assert!(named[0].contains("WARN") && named[0].contains("damaged-0"), "{named:?}");
+    assert!(node.stop_expecting_trouble().success());
+}
+
+#[test]
+fn deleted_records_leave_the_disk_though_nobody_opens_the_partition() {
+    use barnabas_wire::messages::DeleteRecordsRequest;
+    use barnabas_wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
+    let mut node = TestNode::start_with(&["log.cleaner.backoff.ms=1000000"]);
+    node.client().create_topic("t", 1, &[("retention.ms", "-1"), ("segment.bytes", "1048576")]);
+    let mut writer = Writer::new(&node);
+    for _ in 0..200 {
+        assert!(writer.write());
+    }
+    let partition = DeleteRecordsPartition { offset: writer.end - 1, ..Default::default() };
+    let topic = DeleteRecordsTopic { name: "t".into(), partitions: vec![partition], ..Default::default() };
+    let request = DeleteRecordsRequest { topics: vec![topic], timeout_ms: 10_000, ..Default::default() };
+    let ResponseBody::DeleteRecords(response) = node.client().call(request, 2) else { panic!("another") };
+    assert_eq!(response.topics[0].partitions[0].error_code, 0, "{response:?}");
+    node.kill();
+    let first = node.data().join("t-0/00000000000000000000.log");
+    assert!(first.exists());
+    node.set_overrides(&["log.cleaner.backoff.ms=1000000", "log.retention.check.interval.ms=200"]);
+    node.launch();
+    wait_until("the first segment goes", || !first.exists());
+    let found = read_from(&node, writer.end - 1);
+    assert_eq!(found.0, 1);
     assert!(node.stop().success());
 }

@@ -1,0 +1,247 @@
+//! The journal as a node's user meets it: files that come and go, starts after kills, damage, and the mode without it.
+
+mod harness;
+
+use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
+use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use barnabas_wire::messages::{FetchRequest, ProduceRequest, ResponseBody};
+use barnabas_wire::records::batches;
+use bytes::Bytes;
+use harness::{Client, TestNode, batch};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+const STORAGE_ERROR: i16 = 56;
+
+fn request(topic: &str, acks: i16, parts: impl Iterator<Item = (i32, Bytes)>) -> ProduceRequest {
+    let data = parts.map(|(index, records)| PartitionProduceData {
+        index,
+        records: Some(records),
+        ..Default::default()
+    });
+    let topic = TopicProduceData { name: topic.into(), partition_data: data.collect(), ..Default::default() };
+    ProduceRequest { acks, timeout_ms: 10_000, topic_data: vec![topic], ..Default::default() }
+}
+
+/// Error code and base offset for each partition asked for.
+fn produce(client: &mut Client, topic: &str, acks: i16, parts: &[(i32, &[&str])]) -> Vec<(i16, i64)> {
+    let parts = parts.iter().map(|(partition, values)| (*partition, batch(values)));
+    let ResponseBody::Produce(response) = client.call(request(topic, acks, parts), 9) else {
+        panic!("another response")
+    };
+    let mut answers = response.responses[0].partition_responses.clone();
+    answers.sort_by_key(|answer| answer.index);
+    answers.iter().map(|answer| (answer.error_code, answer.base_offset)).collect()
+}
+
+/// The values of a partition from `from` on, or the error code.
+fn values(client: &mut Client, topic: &str, partition: i32, from: i64) -> Result<Vec<String>, i16> {
+    let wanted =
+        FetchPartition { partition, fetch_offset: from, partition_max_bytes: 8 << 20, ..Default::default() };
+    let topic = FetchTopic { topic: topic.into(), partitions: vec![wanted], ..Default::default() };
+    let request = FetchRequest {
+        replica_id: -1,
+        max_wait_ms: 100,
+        max_bytes: 8 << 20,
+        topics: vec![topic],
+        session_epoch: -1,
+        ..Default::default()
+    };
+    let ResponseBody::Fetch(response) = client.call(request, 12) else { panic!("another response") };
+    let found = &response.responses[0].partitions[0];
+    if found.error_code != 0 {
+        return Err(found.error_code);
+    }
+    let mut values = Vec::new();
+    for batch in batches(found.records.clone().unwrap_or_default()) {
+        for record in &batch.expect("a batch").records().expect("records") {
+            let value = record.expect("a record").value.expect("a value");
+            values.push(String::from_utf8(value.to_vec()).expect("text"));
+        }
+    }
+    Ok(values)
+}
+
+fn journal_files(data: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(data).expect("a directory");
+    let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text"));
+    let mut names: Vec<String> = names.filter(|name| name.starts_with("barnabas-journal-")).collect();
+    names.sort_unstable();
+    names
+}
+
+fn segment(node: &TestNode, partition: &str) -> std::path::PathBuf {
+    node.data().join(partition).join("00000000000000000000.log")
+}
+
+/// Changes one byte.
+fn damage(path: &Path, at: u64) {
+    let file = std::fs::File::options().read(true).write(true).open(path).expect("the file");
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).expect("a byte");
+    file.write_all_at(&[byte[0] ^ 0x55], at).expect("changed");
+}
+
+#[test]
+fn it_comes_with_the_first_record_and_goes_with_a_clean_stop() {
+    let mut node = TestNode::start();
+    let mut client = node.client();
+    client.create_topic("t", 3, &[]);
+    assert!(journal_files(&node.data()).is_empty());
+    let answers = produce(&mut client, "t", -1, &[(0, &["a"]), (1, &["b", "c"]), (2, &["d"])]);
+    assert_eq!(answers, [(0, 0), (0, 0), (0, 0)]);
+    assert_eq!(journal_files(&node.data()).len(), 8);
+    assert!(node.stop().success());
+    // Kafka's files are all there is, and they hold everything.
+    assert!(journal_files(&node.data()).is_empty());
+    for partition in ["t-0", "t-1", "t-2"] {
+        assert!(std::fs::metadata(segment(&node, partition)).expect("a segment").len() > 60);
+    }
+    node.launch();
+    let mut client = node.client();
+    assert_eq!(values(&mut client, "t", 1, 0), Ok(vec!["b".to_owned(), "c".to_owned()]));
+    assert_eq!(produce(&mut client, "t", 1, &[(1, &["e"])]), [(0, 2)]);
+    assert!(node.stop().success());
+}
+
+#[test]
+fn thousands_of_partitions_are_replayed_after_a_kill() {
+    const PARTITIONS: i32 = 3000;
+    let mut node = TestNode::start();
+    let mut client = node.client();
+    client.create_topic("wide", PARTITIONS, &[]);
+    for _ in 0..2 {
+        let parts = (0..PARTITIONS).map(|partition| (partition, batch(&[&partition.to_string()])));
+        let ResponseBody::Produce(response) = client.call(request("wide", -1, parts), 9) else {
+            panic!("another response")
+        };
+        assert!(response.responses[0].partition_responses.iter().all(|answer| answer.error_code == 0));
+    }
+    node.kill();
+    node.launch();
+    let mut client = node.client();
+    for partition in (0..PARTITIONS).step_by(37) {
+        let expected = vec![partition.to_string(); 2];
+        assert_eq!(values(&mut client, "wide", partition, 0), Ok(expected));
+    }
+    // A second kill finds everything in segments.
+    node.kill();
+    node.launch();
+    let mut client = node.client();
+    assert_eq!(values(&mut client, "wide", 2999, 0), Ok(vec!["2999".to_owned(); 2]));
+    assert!(node.stop().success());
+}
+
+#[test]
+fn a_large_append_and_what_surrounds_it_survive_a_kill() {
+    let mut node = TestNode::start();
+    let mut client = node.client();
+    client.create_topic("t", 1, &[]);
+    let large = "x".repeat(700 << 10);
+    let mut expected = Vec::new();
+    for round in 0..3 {
+        for value in [&format!("before {round}"), &large, &format!("after {round}")] {
+            let base = expected.len() as i64;
+            assert_eq!(produce(&mut client, "t", -1, &[(0, &[value])]), [(0, base)]);
+            expected.push(value.clone());
+        }
+        node.kill();
+        node.launch();
+        client = node.client();
+        let mut found = Vec::new();
+        while found.len() < expected.len() {
+            let more = values(&mut client, "t", 0, found.len() as i64).expect("readable");
+            assert!(!more.is_empty(), "{} of {}", found.len(), expected.len());
+            found.extend(more);
+        }
+        assert_eq!(found, expected);
+    }
+    assert!(node.stop().success());
+}
+
+#[test]
+fn a_journal_that_kafka_has_overtaken_is_not_replayed() {
+    let mut node = TestNode::start();
+    let mut client = node.client();
+    client.create_topic("t", 1, &[]);
+    produce(&mut client, "t", -1, &[(0, &["kept"])]);
+    assert!(node.stop().success());
+    node.launch();
+    produce(&mut node.client(), "t", -1, &[(0, &["in the journal"])]);
+    node.kill();
+    // What Apache Kafka leaves when it stops cleanly; it knows nothing of the journal.
+    std::fs::write(node.data().join(".kafka_cleanshutdown"), "{\"version\":0,\"brokerEpoch\":7}")
+        .expect("written");
+    node.launch();
+    assert!(node.log().contains("out of date and is removed"), "{}", node.log());
+    let mut client = node.client();
+    assert_eq!(values(&mut client, "t", 0, 0), Ok(vec!["kept".to_owned()]));
+    assert_eq!(produce(&mut client, "t", -1, &[(0, &["next"])]), [(0, 1)]);
+    assert!(node.stop_expecting_trouble().success());
+}
+
+#[test]
+fn without_it_appends_are_in_their_files_when_they_are_answered() {
+    let mut node = TestNode::start_with(&["log.ack.durability=written"]);
+    let mut client = node.client();
+    client.create_topic("t", 1, &[]);
+    client.create_topic("flushed", 1, &[("flush.messages", "1")]);
+    for (acks, base) in [(-1, 0), (1, 1)] {
+        assert_eq!(produce(&mut client, "t", acks, &[(0, &["a"])]), [(0, base)]);
+        assert_eq!(produce(&mut client, "flushed", acks, &[(0, &["a"])]), [(0, base)]);
+    }
+    assert!(journal_files(&node.data()).is_empty());
+    assert!(std::fs::metadata(segment(&node, "t-0")).expect("a segment").len() > 120);
+    assert_eq!(values(&mut client, "flushed", 0, 0).map(|found| found.len()), Ok(2));
+    node.kill();
+    node.launch();
+    assert_eq!(values(&mut node.client(), "t", 0, 0).map(|found| found.len()), Ok(2));
+    assert!(node.stop().success());
+}
+
+#[test]
+fn a_damaged_log_keeps_its_partition_offline_and_what_the_journal_held_of_it_is_kept() {
+    let mut node = TestNode::start();
+    let mut client = node.client();
+    client.create_topic("t", 2, &[]);
+    produce(&mut client, "t", -1, &[(0, &["a", "b"]), (1, &["a", "b"])]);
+    assert!(node.stop().success());
+    node.launch();
+    produce(&mut node.client(), "t", -1, &[(0, &["c"]), (1, &["c"])]);
+    node.kill();
+    damage(&segment(&node, "t-0"), 70);
+    node.launch();
+    let mut client = node.client();
+    assert_eq!(values(&mut client, "t", 0, 0), Err(STORAGE_ERROR));
+    assert_eq!(values(&mut client, "t", 1, 0).map(|found| found.len()), Ok(3));
+    let kept = std::fs::read(node.data().join("barnabas-unreplayed-t-0")).expect("kept");
+    assert!(kept.windows(1).any(|byte| byte == b"c"));
+    // It stays so, since its log would have a hole.
+    node.kill();
+    node.launch();
+    assert_eq!(values(&mut node.client(), "t", 0, 0), Err(STORAGE_ERROR));
+    assert!(node.log().contains("barnabas-unreplayed-t-0"));
+    node.stop_expecting_trouble();
+}
+
+#[test]
+fn a_damaged_journal_takes_its_directory_offline() {
+    let mut node = TestNode::start();
+    let mut client = node.client();
+    client.create_topic("t", 1, &[]);
+    for _ in 0..5 {
+        produce(&mut client, "t", -1, &[(0, &["a"])]);
+    }
+    node.kill();
+    // Not the last round: what follows it proves that it was durable.
+    damage(&node.data().join("barnabas-journal-00"), 4096 + 200);
+    let output = node.command().output().expect("the node runs and ends");
+    assert!(!output.status.success());
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(log.contains("barnabas-journal-00 is damaged at byte"), "{log}");
+    // Nothing was changed: with the byte as it was, everything is there.
+    damage(&node.data().join("barnabas-journal-00"), 4096 + 200);
+    node.launch();
+    assert_eq!(values(&mut node.client(), "t", 0, 0).map(|found| found.len()), Ok(5));
+    assert!(node.stop().success());
+}

@@ -11,6 +11,7 @@
 //! in a write that is under way.
 
 use crate::directories::Directories;
+use crate::node::Node;
 use barnabas_base::MonotonicMs;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_partition::Origin;
@@ -18,6 +19,7 @@ use barnabas_storage::{Disk, Level, StorageError, Watermarks, Writer};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// Between two questions to the file system.
 const LOOK_MS: u64 = 1_000;
@@ -27,6 +29,11 @@ const LOOK_WHILE_SHORT_MS: u64 = 100;
 const SHUT_MS: u64 = 1_000;
 /// A directory says at most so often that it is short of room.
 const SAY_MS: u64 = 60_000;
+
+/// Between two tries of the start to find room.
+const WAIT: Duration = Duration::from_millis(500);
+/// How long a start waits for room in one directory while others could serve.
+const WAIT_BESIDE_OTHERS: Duration = Duration::from_secs(30);
 
 /// One log directory's room. Shared by all workers.
 #[derive(Debug)]
@@ -90,6 +97,11 @@ impl Room {
         self.shut_until_ms.store(now.0 + SHUT_MS, Ordering::Relaxed);
         self.next_look_ms.store(now.0 + SHUT_MS, Ordering::Relaxed);
         self.become_level(Level::Full, now, || error.to_string());
+    }
+
+    /// Bytes that were let in and are not settled: none once every log is closed.
+    pub fn uncounted(&self) -> i64 {
+        self.uncounted.load(Ordering::Relaxed)
     }
 
     /// Whether anybody is refused: what takes room and is out of use goes at once then.
@@ -167,6 +179,42 @@ impl Room {
 
     fn level(&self) -> Level {
         level_of(self.level.load(Ordering::Relaxed))
+    }
+}
+
+/// At the start, before anybody is served: tries again until there is room. Nothing of what is tried is lost meanwhile, and
+/// nobody has to start the node a second time. Where other directories could serve, only for a while.
+///
+/// # Errors
+/// What `work` ends with; a full disk where the node is to stop, or others wait for it.
+pub fn with_room<T, E: std::fmt::Display>(
+    node: &Node,
+    directory: usize,
+    is_full: impl Fn(&E) -> bool,
+    mut work: impl FnMut() -> Result<T, E>,
+) -> Result<T, E> {
+    let begun = Instant::now();
+    let others =
+        node.directories.iter().filter(|other| other.holds_partitions && other.is_online()).count() > 1;
+    let mut was_said = false;
+    loop {
+        let error = match work() {
+            Err(error) if is_full(&error) => error,
+            done => return done,
+        };
+        if node.shutdown.is_wanted() || (others && begun.elapsed() > WAIT_BESIDE_OTHERS) {
+            return Err(error);
+        }
+        if !std::mem::replace(&mut was_said, true) {
+            let path = node.directories[directory].path.display();
+            tracing::error!(%error, "the start waits for room in {path}");
+            // That may be all it takes.
+            if let Err(error) = node.controller.give_reserve_away(node, |_| true) {
+                tracing::warn!(%error, "the reserve stays");
+            }
+            continue;
+        }
+        std::thread::sleep(WAIT);
     }
 }
 

@@ -18,6 +18,7 @@ mod tests;
 
 pub use files::{MetadataFiles, make_dir, partition, write_file};
 
+use crate::directories::Directory;
 use crate::node::Node;
 use crate::publisher;
 use barnabas_base::{DirectoryId, MonotonicMs, Offset};
@@ -180,14 +181,20 @@ impl ControllerHandle {
         self.send(Message::Request { body: Box::new(body.into()), asked, reply: None })
     }
 
-    /// Gives the reserve's room to the end of the node, where a directory is short: checkpoints, snapshots and the marks of a
-    /// clean stop need a few bytes. The next start takes it again.
+    /// Gives the reserve's room away, where the metadata log's own directory is one that is `short`: to the end of the node
+    /// (checkpoints, snapshots and the marks of a clean stop need a few bytes) or to a start that finds none. It is taken again
+    /// when there is room.
     ///
     /// # Errors
     /// The file system refuses.
-    pub fn give_reserve_away(&self, node: &Node) -> Result<(), StorageError> {
-        for directory in node.directories.iter().filter(|directory| directory.room.is_short()) {
+    pub fn give_reserve_away(
+        &self,
+        node: &Node,
+        short: impl Fn(&Directory) -> bool,
+    ) -> Result<(), StorageError> {
+        for directory in node.directories.iter().filter(|directory| short(directory)) {
             if self.lies_in(directory.id) {
+                self.shared.is_full.store(true, Ordering::Relaxed);
                 directory
                     .disk
                     .remove_file(&MetadataFiles::dir_in(&directory.path).join(files::RESERVE_NAME))?;

@@ -225,7 +225,10 @@ impl Log {
     }
 
     /// Gives back the room in the active segment's file that was set aside and not used.
-    pub(super) fn give_room_back(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+    ///
+    /// # Errors
+    /// As for any write.
+    pub fn give_room_back(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
         let Some(&active) = self.segments.last() else { return Ok(()) };
         if self.active.has_spare_room {
             let file = self.file(files, active.base, FileKind::Log)?;

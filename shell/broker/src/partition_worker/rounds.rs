@@ -145,6 +145,9 @@ impl PartitionWorker {
         for ticket in replica.round_tickets.drain(..) {
             tickets.answer(ticket, Err(Declined::Storage));
         }
+        replica.round.clear();
+        let unwritten = std::mem::take(&mut replica.round_bytes) as u64;
+        node.directories[replica.directory].room.settle(unwritten);
         let as_it_was = matches!(
             error,
             StorageError::Full(_)

@@ -48,6 +48,11 @@ impl PartitionWorker {
         let _ = self.lay_all(key);
         let Self { replicas, files, effects, node, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
+        if node.directories[replica.directory].room.is_short()
+            && let Err(error) = replica.log.give_room_back(&mut files[replica.directory])
+        {
+            return self.upkeep_failed(key, &error);
+        }
         let now = node.clock.wall();
         replica.partition.expire_producers(now, node.producer_expiration);
         let high_watermark = replica.partition.high_watermark();
@@ -126,7 +131,8 @@ impl PartitionWorker {
         }
         let files = &mut self.files[replica.directory];
         if replica.log.unlaid_bytes() > 0 {
-            replica.log.lay(files, replica.log.end(), self.node.clock.wall())?;
+            let laid = replica.log.lay(files, replica.log.end(), self.node.clock.wall())?;
+            self.node.directories[replica.directory].room.settle(laid.bytes);
         }
         if replica.log.is_on_disk() {
             replica.snapshot_producers(files)?;

@@ -15,7 +15,7 @@ use crate::moves;
 use crate::node::{Node, NodeParts};
 use crate::node_config::{Listener, NodeConfig};
 use crate::quorum_worker::{self, ControllerHandle, MetadataFiles};
-use crate::replay;
+use crate::replay::{self, ReplayError};
 use crate::shutdown::Shutdown;
 use crate::worker;
 use barnabas_base::{BrokerEpoch, DurationMs, Text};
@@ -404,7 +404,9 @@ fn start_journals(node: &Arc<Node>) -> Vec<std::thread::JoinHandle<()>> {
         if !directory.holds_partitions || !directory.is_online() {
             continue;
         }
-        let recovered = match replay::replay(node, index) {
+        let is_full = |error: &ReplayError| matches!(error, ReplayError::Storage(StorageError::Full(_)));
+        let replayed = full::with_room(node, index, is_full, || replay::replay(node, index));
+        let recovered = match replayed {
             Ok(recovered) => recovered,
             Err(error) => {
                 node.directory_failed(index, &error);

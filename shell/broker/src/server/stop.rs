@@ -26,12 +26,16 @@ impl Stopping {
         // Before the workers close: it waits for them.
         node.moves.stop();
         join(mover);
-        if let Err(error) = node.controller.give_reserve_away(&node) {
+        if let Err(error) = node.controller.give_reserve_away(&node, |directory| directory.room.is_short()) {
             tracing::warn!(%error, "the reserve stays");
         }
         // Workers close their connections first, so that nothing is appended after its log is closed.
         let checkpoints = ask_workers(&node, Command::Close);
         write_checkpoints(&node, checkpoints);
+        for directory in node.directories.iter().filter(|directory| directory.is_online()) {
+            let left = directory.room.uncounted();
+            tracing::debug!(directory = %directory.path.display(), left, "bytes let in and neither written nor given up");
+        }
         // Everything is in segments and synced: the journals say so, and go.
         for directory in node.directories.iter() {
             directory.journal.stop();

@@ -530,3 +530,55 @@ fn all_values(client: &mut Client, topic: TopicId, partition: i32) -> Vec<String
         all.extend(found);
     }
 }
+
+#[test]
+fn a_directory_whose_journal_is_damaged_leaves_the_others_serving() {
+    let mut rig = Rig::start(&[]);
+    let mut client = rig.node.client();
+    client.create_topic("t", PARTITIONS, &[]);
+    let topic = client.topic_id("t");
+    for number in 0..20 {
+        for partition in 0..PARTITIONS {
+            assert_eq!(produce(&mut client, "t", partition, &number.to_string()), 0);
+        }
+    }
+    let places = rig.places("t");
+    // Not the metadata log's own, which is the first.
+    let damaged = 1;
+    rig.node.kill();
+    let journals: Vec<PathBuf> = std::fs::read_dir(&rig.dirs[damaged])
+        .expect("listed")
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.to_string_lossy().contains("journal"))
+        .collect();
+    assert!(!journals.is_empty());
+    let kept: Vec<(PathBuf, Vec<u8>)> =
+        journals.iter().map(|path| (path.clone(), std::fs::read(path).expect("read"))).collect();
+    for (path, bytes) in &kept {
+        // Every round is a block of its own: a round in the middle is unreadable, those behind it are not.
+        let written = bytes.chunks(4096).filter(|block| block.iter().any(|&byte| byte != 0)).count();
+        let mut bytes = bytes.clone();
+        let middle = (written / 2) * 4096;
+        bytes[middle..middle + 4096].fill(0x5a);
+        std::fs::write(path, bytes).expect("written");
+    }
+    rig.node.launch();
+    assert_eq!(rig.describe().each_codes(), [0, STORAGE_ERROR, 0], "{}", rig.node.log());
+    let mut client = rig.node.client();
+    for partition in 0..PARTITIONS {
+        let expected = if places[damaged].contains(&partition) { STORAGE_ERROR } else { 0 };
+        assert_eq!(produce(&mut client, "t", partition, "while"), expected, "partition {partition}");
+    }
+    rig.node.stop_expecting_trouble();
+    for (path, bytes) in &kept {
+        std::fs::write(path, bytes).expect("mended");
+    }
+    rig.node.launch();
+    let mut client = rig.node.client();
+    for partition in 0..PARTITIONS {
+        let found = values(&mut client, topic, partition).expect("records");
+        assert_eq!(found[..20], (0..20).map(|number| number.to_string()).collect::<Vec<_>>());
+    }
+    assert!(rig.node.stop_expecting_trouble().success());
+}

@@ -35,6 +35,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+const NONE_LEFT: &str = "log.dirs: none of the directories can be used";
+
 /// Brings a node up. When this returns, its image stands and its threads run; nobody is accepted yet.
 pub fn start(
     config: &NodeConfig,
@@ -57,11 +59,7 @@ pub fn start(
             .collect(),
     );
     full::configure(&directories, &broker_config);
-    for directory in directories.iter().filter(|directory| directory.is_online()) {
-        // What is written from here on, the last clean stop does not vouch for.
-        replay::discard_stale(directory)?;
-        directory.lock().begin()?;
-    }
+    begin_all(config, &directories)?;
     let (quorum, files) = open_quorum(config, &broker_config, &cluster_id, &directories, &listeners, clock)?;
     let (controller, requests) = ControllerHandle::new(quorum.directory(), quorum.kraft_version());
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
@@ -124,7 +122,22 @@ fn dead(disk: &Arc<dyn Disk>, path: &Path, why: &str) -> LogDir {
 /// No directory is left that could hold partitions.
 fn check_any_left(log_dirs: &[(LogDir, bool)]) -> Result<(), Failure> {
     let is_left = log_dirs.iter().any(|(log_dir, holds_partitions)| *holds_partitions && log_dir.is_online());
-    if is_left { Ok(()) } else { Err("log.dirs: none of the directories can be used".into()) }
+    if is_left { Ok(()) } else { Err(NONE_LEFT.into()) }
+}
+
+/// What is written from here on, the last clean stop does not vouch for. A directory that does not even take that in is dead.
+fn begin_all(config: &NodeConfig, directories: &Directories) -> Result<(), Failure> {
+    for directory in directories.iter().filter(|directory| directory.is_online()) {
+        let begun = replay::discard_stale(directory).and_then(|()| directory.lock().begin());
+        let Err(error) = begun else { continue };
+        if *directory.path == *config.metadata_log_dir {
+            return Err(error.into());
+        }
+        let path = directory.path.display();
+        tracing::error!(%error, "log directory {path} is offline until the next start");
+        directory.fail();
+    }
+    if directories.iter().any(Directory::is_usable) { Ok(()) } else { Err(NONE_LEFT.into()) }
 }
 
 /// Which cluster and node the directories belong to; formats them where the node does that by itself.

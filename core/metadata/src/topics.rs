@@ -267,6 +267,12 @@ impl Topics {
         self.by_id.values()
     }
 
+    /// In the order of ids, from the one after `id` on.
+    pub fn by_ids_after(&self, id: TopicId) -> impl Iterator<Item = &Arc<Topic>> {
+        let after = (std::ops::Bound::Excluded(id), std::ops::Bound::Unbounded);
+        self.by_id.range::<_, TopicId>(after).map(|(_, topic)| topic)
+    }
+
     /// In the order of names, from `name` on (itself included).
     pub fn iter_from<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<Topic>> + use<'a> {
         self.by_name

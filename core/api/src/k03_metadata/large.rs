@@ -10,19 +10,24 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use barnabas_base::{PartitionIndex, Text, TopicId};
+use barnabas_base::{PartitionIndex, TopicId};
 use barnabas_metadata::Topic;
 use barnabas_wire::messages::metadata_request::MetadataRequest;
+use barnabas_wire::messages::metadata_response::MetadataResponseTopic;
 use barnabas_wire::{EncodeError, Struct, Writer};
 use bytes::Bytes;
 
-use super::{Wanted, authorized_operations, describe_partition, wanted, without_partitions, without_topics};
+use super::{
+    Wanted, authorized_operations, describe, describe_partition, wanted, without_partitions, without_topics,
+};
 use crate::Context;
 
 /// Topics and partitions from which on an answer is large: below, it is made in less than a millisecond.
 const LARGE_MIN: usize = 2000;
 /// Bytes of a piece, about.
 const PIECE_BYTES: usize = 256 * 1024;
+/// Topics with more partitions than this are written partition by partition.
+const PARTITIONS_AT_ONCE: usize = 64;
 /// Topics that are looked up at once.
 const TOPICS_AHEAD: usize = 256;
 
@@ -39,11 +44,11 @@ pub struct Large {
     topic_operations: bool,
 }
 
-/// All by name, or those that were asked for in their order. Each of the latter is known.
+/// All by id, or those that were asked for in their order.
 #[derive(Debug)]
 enum Topics {
     All,
-    Ids(Vec<TopicId>),
+    These(Vec<Arc<Topic>>),
 }
 
 /// How far the writing has come.
@@ -51,9 +56,9 @@ enum Topics {
 pub struct Place {
     begun: bool,
     ahead: VecDeque<Arc<Topic>>,
-    /// The last that was looked up by name; how many were looked up by id.
-    last: Option<Text>,
-    looked_up: usize,
+    /// The last that was looked up; or how many of those that were asked for were taken.
+    last: TopicId,
+    taken: usize,
     /// The topic in the middle of which the last piece ended, and the partition to go on with.
     current: Option<(Arc<Topic>, PartitionIndex)>,
     ended: bool,
@@ -73,16 +78,20 @@ pub fn large(
         None => return Ok(None),
         Some(Wanted::All) if image.len() + image.partition_count() < LARGE_MIN => return Ok(None),
         Some(Wanted::All) => (Topics::All, image.len()),
-        Some(Wanted::Ids(ids)) => match known(ids.into_iter().map(Some).collect(), ctx) {
-            Some(ids) => (Topics::Ids(ids.clone()), ids.len()),
+        Some(Wanted::Ids(ids)) => match known(ids.iter().map(|&id| image.by_id(id))) {
+            Some(these) => {
+                let count = these.len();
+                (Topics::These(these), count)
+            }
             None => return Ok(None),
         },
-        Some(Wanted::Names(names)) => {
-            match known(names.iter().map(|name| image.id_of(name)).collect(), ctx) {
-                Some(ids) => (Topics::Ids(ids.clone()), ids.len()),
-                None => return Ok(None),
+        Some(Wanted::Names(names)) => match known(names.iter().map(|name| image.by_name(name))) {
+            Some(these) => {
+                let count = these.len();
+                (Topics::These(these), count)
             }
-        }
+            None => return Ok(None),
+        },
     };
     let mut w = Writer::new();
     without_topics(request, version, ctx).write(&mut w, version)?;
@@ -92,14 +101,11 @@ pub fn large(
     Ok(Some(Large { version, topics, head, tail, topic_operations }))
 }
 
-/// The ids, if all are known and their partitions are many.
-fn known(ids: Vec<Option<TopicId>>, ctx: &Context<'_>) -> Option<Vec<TopicId>> {
-    let ids = ids.into_iter().collect::<Option<Vec<TopicId>>>()?;
-    let mut partitions = ids.len();
-    for &id in &ids {
-        partitions += ctx.image.topics.by_id(id)?.partition_count();
-    }
-    (partitions >= LARGE_MIN).then_some(ids)
+/// The topics, if all are known and their partitions are many.
+fn known<'a>(topics: impl Iterator<Item = Option<&'a Arc<Topic>>>) -> Option<Vec<Arc<Topic>>> {
+    let topics = topics.map(|topic| topic.cloned()).collect::<Option<Vec<_>>>()?;
+    let partitions: usize = topics.iter().map(|topic| topic.partition_count()).sum();
+    (topics.len() + partitions >= LARGE_MIN).then_some(topics)
 }
 
 /// Cuts a struct that was written with an empty array, after which `after` bytes and the tagged fields stand, around that
@@ -142,6 +148,10 @@ impl Large {
                         place.ended = true;
                         break;
                     }
+                    Some(topic) if topic.partition_count() <= PARTITIONS_AT_ONCE => {
+                        self.whole(&topic, ctx).write(&mut w, self.version)?;
+                        continue;
+                    }
                     Some(topic) => {
                         w.raw_slice(&self.around_partitions(&topic)?.0);
                         (topic, PartitionIndex(0))
@@ -151,6 +161,14 @@ impl Large {
             place.current = self.partitions(&mut w, topic, first, ctx)?;
         }
         Ok(Some(w.into_bytes()))
+    }
+
+    fn whole(&self, topic: &Arc<Topic>, ctx: &Context<'_>) -> MetadataResponseTopic {
+        let mut whole = describe(topic, self.version, ctx);
+        if self.topic_operations {
+            whole.topic_authorized_operations = authorized_operations::TOPIC;
+        }
+        whole
     }
 
     /// Writes a topic's partitions from `first` on, and what stands after the last; or returns where to go on.
@@ -193,15 +211,12 @@ impl Large {
         if place.ahead.is_empty() {
             match &self.topics {
                 Topics::All => {
-                    let last = place.last.clone().unwrap_or_default();
-                    let next = topics.iter_from(&last).filter(|topic| topic.name != last || last.is_empty());
-                    place.ahead.extend(next.take(TOPICS_AHEAD).cloned());
-                    place.last = place.ahead.back().map(|topic| topic.name.clone()).or(place.last.take());
+                    place.ahead.extend(topics.by_ids_after(place.last).take(TOPICS_AHEAD).cloned());
+                    place.last = place.ahead.back().map_or(place.last, |topic| topic.id);
                 }
-                Topics::Ids(ids) => {
-                    let next = ids.iter().skip(place.looked_up).take(TOPICS_AHEAD);
-                    place.ahead.extend(next.filter_map(|id| topics.by_id(*id).cloned()));
-                    place.looked_up += TOPICS_AHEAD;
+                Topics::These(these) => {
+                    place.ahead.extend(these.iter().skip(place.taken).take(TOPICS_AHEAD).cloned());
+                    place.taken += TOPICS_AHEAD;
                 }
             }
         }

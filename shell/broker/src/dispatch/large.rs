@@ -10,6 +10,7 @@ use barnabas_api::{Client, Context as Surroundings};
 use barnabas_base::{BrokerId, Text, TimestampMs};
 use barnabas_wire::EncodeError;
 use bytes::Bytes;
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,6 +18,8 @@ use std::task::{Context, Poll};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
+/// An answer that is not longer is kept as it was counted, instead of being made twice.
+const KEPT_BYTES_MAX: usize = 2 << 20;
 /// Pieces that the node makes at once; others wait their turn.
 const AT_ONCE: usize = 2;
 static TURNS: Semaphore = Semaphore::const_new(AT_ONCE);
@@ -44,13 +47,18 @@ impl Source {
         self.large.piece(place, &surroundings)
     }
 
-    /// Bytes of all pieces.
-    fn length(&self) -> Result<usize, EncodeError> {
-        let (mut place, mut length) = (Place::default(), 0);
+    /// Bytes of all pieces; and the pieces themselves, where they are [`KEPT_BYTES_MAX`] or less.
+    fn count(&self) -> Result<(usize, Option<VecDeque<Bytes>>), EncodeError> {
+        let (mut place, mut length, mut kept) = (Place::default(), 0, VecDeque::new());
         while let Some(piece) = self.piece(&mut place)? {
             length += piece.len();
+            if length <= KEPT_BYTES_MAX {
+                kept.push_back(piece);
+            } else {
+                kept.clear();
+            }
         }
-        Ok(length)
+        Ok((length, (length <= KEPT_BYTES_MAX).then_some(kept)))
     }
 }
 
@@ -61,7 +69,12 @@ pub struct Pieces {
     source: Arc<Source>,
     /// Bytes of the body that are not yet handed out.
     pub left: usize,
-    next: JoinHandle<Made>,
+    next: Next,
+}
+
+enum Next {
+    Kept(VecDeque<Bytes>),
+    Making(JoinHandle<Made>),
 }
 
 impl std::fmt::Debug for Pieces {
@@ -78,7 +91,15 @@ impl Pieces {
         if self.left == 0 {
             return Poll::Ready(None);
         }
-        let made = match Pin::new(&mut self.next).poll(context) {
+        let making = match &mut self.next {
+            Next::Making(making) => making,
+            Next::Kept(kept) => {
+                let piece = kept.pop_front();
+                self.left -= piece.as_ref().map_or(0, Bytes::len);
+                return Poll::Ready(piece.map(Ok));
+            }
+        };
+        let made = match Pin::new(making).poll(context) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(made) => made,
         };
@@ -86,7 +107,7 @@ impl Pieces {
             Ok((place, Ok(Some(piece)))) if piece.len() <= self.left => {
                 self.left -= piece.len();
                 if self.left > 0 {
-                    self.next = make(self.source.clone(), place);
+                    self.next = Next::Making(make(self.source.clone(), place));
                 }
                 Ok(piece)
             }
@@ -131,11 +152,14 @@ pub fn start(call: &Call, moment: super::Moment, large: Large) -> Started {
     Started::wait(async move {
         let turn = TURNS.acquire().await;
         let counted = source.clone();
-        let length = tokio::task::spawn_blocking(move || counted.length()).await;
+        let length = tokio::task::spawn_blocking(move || counted.count()).await;
         drop(turn);
         match length {
-            Ok(Ok(left)) => {
-                let next = make(source.clone(), Place::default());
+            Ok(Ok((left, kept))) => {
+                let next = match kept {
+                    Some(kept) => Next::Kept(kept),
+                    None => Next::Making(make(source.clone(), Place::default())),
+                };
                 Answer::Pieces(Pieces { source, left, next })
             }
             Ok(Err(error)) => {

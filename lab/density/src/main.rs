@@ -32,7 +32,9 @@ fn main() -> Result<(), Failure> {
     let root = root.join(format!("barnabas-density-{}", std::process::id()));
     let mut run = Run { binary: std::fs::canonicalize(binary)?, root, table: table::Table::default(), quick };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    run.table.note("processors; load of the machine at the beginning", machine());
     let told = runtime.block_on(tell_all(&mut run, only.as_deref()));
+    run.table.note("load of the machine at the end, this run included", machine());
     std::fs::remove_dir_all(&run.root).or_else(|error| match error.kind() {
         std::io::ErrorKind::NotFound => Ok(()),
         _ => Err(error),
@@ -49,6 +51,13 @@ fn main() -> Result<(), Failure> {
         std::process::exit(1);
     }
     Ok(())
+}
+
+/// Processors, and the mean number of threads that wanted one over the last minute: others' work makes every figure worse.
+fn machine() -> String {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().unwrap_or_default().to_owned();
+    format!("{}; {load}", std::thread::available_parallelism().map_or(0, usize::from))
 }
 
 async fn tell_all(run: &mut Run, only: Option<&str>) -> Result<(), Failure> {

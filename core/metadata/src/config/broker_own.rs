@@ -24,6 +24,10 @@ pub(super) const KEYS: &[ConfigKey] = &[
     long("log.journal.linger.us", "0").between(0, 100_000)
         .doc("The least time between the ends of two rounds of the journal, unless a round is large: more makes rounds larger \
               and fewer under a load of small batches, and answers later. A journal that is idle never waits."),
+    long("log.open.files.max", "-1").at_least(-1)
+        .doc("Log files that are kept open, over all partitions and log directories; others are opened when they are needed. Files \
+              that are being synced may be open beside them. -1: half of the process's limit of descriptors; never more \
+              than that."),
     string("record.validation", "header").one_of(&["header", "full"])
         .doc("How much of a produced batch is looked at when no rule asks for more: `header`, or `full`, every record, \
               as Kafka does it."),

@@ -132,6 +132,7 @@ const BROKER: &[(&str, Status)] = &[
     ("log.journal.linger.us", Applied),
     ("log.local.retention.*", TIERED),
     ("log.message.timestamp.*", Applied),
+    ("log.open.files.max", Applied),
     ("log.preallocate", Applied),
     ("log.remote.*", TIERED),
     ("log.retention.*", Applied),

@@ -71,10 +71,10 @@ pub fn start(
         mailboxes,
         listeners,
         directories,
+        open_files_max: open_files_max(broker_config.long("log.open.files.max")),
         config: broker_config,
         controller,
         meter,
-        open_files_max: open_files_max(),
         memory_bytes: memory_bytes(),
         shutdown: Shutdown::default(),
         deletions: Deletions::default(),
@@ -454,8 +454,9 @@ fn journal_parts(node: &Arc<Node>, index: usize, recovered: Option<Recovered>) -
     }
 }
 
-/// Raises the limit of open files as far as it goes; half of it is for logs, the rest for connections.
-fn open_files_max() -> usize {
+/// Raises the limit of open files as far as it goes; half of it is for logs, or what is `wanted` (`log.open.files.max`) if that is
+/// less; the rest is for connections.
+fn open_files_max(wanted: i64) -> usize {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current < limit.maximum {
@@ -465,7 +466,8 @@ fn open_files_max() -> usize {
         }
     }
     let current = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    usize::try_from(current / 2).unwrap_or(usize::MAX).clamp(64, 1 << 20)
+    let half = usize::try_from(current / 2).unwrap_or(usize::MAX);
+    half.min(usize::try_from(wanted).unwrap_or(usize::MAX)).clamp(64, 1 << 20)
 }
 
 fn memory_bytes() -> u64 {

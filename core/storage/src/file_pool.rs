@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use barnabas_base::{Map, Offset};
 
 use crate::disk::{Disk, DiskError, DiskFile, OpenMode};
+use crate::journal::RoundBuffer;
 
 /// Opens files on demand and keeps up to a bound of them open.
 #[derive(Debug)]
@@ -22,7 +23,16 @@ pub struct FilePool {
     slots: Vec<Slot>,
     by_key: Map<FileKey, usize>,
     hand: usize,
+    direct_from: Option<usize>,
+    /// Where bytes are put together that go past the page cache; made when it is first needed.
+    blocks: Option<RoundBuffer>,
 }
+
+/// Writes of this much and more go past the page cache. Less than that costs about as much either way, and whoever writes
+/// waits for the device meanwhile (lab/bench/JOURNAL.md).
+const DIRECT_FROM_BYTES: usize = 256 << 10;
+/// What one direct write takes: more makes a byte no cheaper.
+const DIRECT_WRITE_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
 struct Slot {
@@ -63,11 +73,44 @@ impl LogId {
 impl FilePool {
     /// `open_max`: this owner's share of `log.open.files.max`; at least 4, what one append may need at once.
     pub fn new(disk: Arc<dyn Disk>, open_max: usize) -> Self {
-        Self { disk, open_max: open_max.max(4), slots: Vec::new(), by_key: Map::default(), hand: 0 }
+        Self {
+            disk,
+            open_max: open_max.max(4),
+            slots: Vec::new(),
+            by_key: Map::default(),
+            hand: 0,
+            direct_from: Some(DIRECT_FROM_BYTES),
+            blocks: None,
+        }
     }
 
     pub fn disk(&self) -> &Arc<dyn Disk> {
         &self.disk
+    }
+
+    /// Writes of so many bytes and more go past the page cache, where the file system can; `None`: none do.
+    pub fn set_direct_from(&mut self, bytes: Option<usize>) {
+        self.direct_from = bytes;
+    }
+
+    /// A buffer for a write of `bytes` past the page cache; `None` where it should not go there. Handed back with
+    /// [`FilePool::give_blocks_back`].
+    pub(crate) fn blocks_for(&mut self, bytes: usize) -> Option<RoundBuffer> {
+        if self.direct_from.is_none_or(|from| bytes < from) {
+            return None;
+        }
+        let mut blocks = self.blocks.take().unwrap_or_else(|| RoundBuffer::new(DIRECT_WRITE_BYTES));
+        blocks.clear();
+        Some(blocks)
+    }
+
+    /// `refused`: the file system cannot do it, and is not asked again.
+    pub(crate) fn give_blocks_back(&mut self, blocks: RoundBuffer, refused: bool) {
+        if refused {
+            self.direct_from = None;
+        } else {
+            self.blocks = Some(blocks);
+        }
     }
 
     /// How many files the pool holds open now.

@@ -1,16 +1,28 @@
 //! One partition's log in Kafka's files: append, read, roll, truncate, retain, recover.
 //!
-//! Takes batches that are validated and numbered, and writes them into the page cache; what has to be synced before it may
-//! be called durable is handed out ([`Log::take_dirty`]), so that one thread can sync many logs in one round and report back
-//! ([`Log::mark_synced`]). Nothing exists on disk before the first append.
+//! Batches that are validated and numbered come in one of two ways. *Staged* ([`Log::stage`]), they are in memory alone (the
+//! log's *tail*, tail.rs), made durable by the directory's journal, and *laid* into the segments later, many at once
+//! ([`Log::lay`]). *Appended* ([`Log::append`]), they go into the segment at once. Either way, what has to be synced before the
+//! segments count as durable is handed out ([`Log::take_dirty`]), so that one thread can sync many logs in one round and report
+//! back ([`Log::mark_synced`]). Every question is answered from segments and tail together, and nobody can tell where a batch
+//! lies. Nothing exists on disk before something is appended or laid.
 //!
-//! Does not decide: offsets, the high watermark, producers' sequences (core/partition), when to sync (the worker).
+//! Does not decide: offsets, the high watermark, producers' sequences (core/partition), when to lay (core/storage/src/journal)
+//! and when to sync (the worker).
+//!
+//! ```text
+//! 0 ───── start ────────────── recovery_point ─────── laid_end ──────── end
+//!           │ segments, synced       │ segments, written  │ staged        │
+//!                           │ in memory as well, for readers              │
+//! ```
 //!
 //! Always true:
-//! 1. `start ≤ end`, `recovery_point ≤ end`
+//! 1. `start ≤ end`, `recovery_point ≤ laid_end ≤ end`
 //! 2. all bytes and names below `recovery_point` were covered by a sync that succeeded
 //! 3. segments follow one another in rising order of base offset; only the last one is written to
-//! 4. what is acknowledged as durable lies below `recovery_point`, whatever the directory's checkpoint file says yet
+//! 4. what is acknowledged as durable lies below `recovery_point` or in the journal, whatever the directory's checkpoint file
+//!    says yet
+//! 5. the segments that a log has after its batches were laid are those that it would have, had they been appended
 //!
 //! What the checkpoint file can vouch for after a crash is less than 4: the file is written now and then, so it names a
 //! lower bound of what was synced. Damage below it is damage to synced data, and stops the log ([`StorageError::Damaged`]).
@@ -19,6 +31,7 @@
 //! hands of whoever writes the checkpoints: the less often, the more. See docs/format/recovery.md.
 
 mod append;
+mod direct;
 mod open;
 mod read;
 mod replace;
@@ -91,7 +104,9 @@ struct Active {
     since_entry: u32,
     /// Up to where this process has set room aside in its file.
     room: u64,
-    /// More room may be set aside than is used: by this process, or by one that ended uncleanly.
+    /// What of the segment's last block is full, where that block was written directly: it is written again with the next.
+    last_block: Vec<u8>,
+    /// More room may be set aside than is used, and the file may go on with zeros up to the end of a block: by this process, or by one that ended uncleanly.
     has_spare_room: bool,
 }
 

@@ -21,6 +21,7 @@ use barnabas_base::{Map, TimestampMs};
 use crate::disk::{
     DirEntry, Disk, DiskError, DiskErrorKind, DiskFile, DiskLock, DiskSpace, FileStat, OpenMode,
 };
+use crate::journal::BLOCK_BYTES;
 
 /// What a device writes as a whole.
 const SECTOR_BYTES: usize = 512;
@@ -554,6 +555,14 @@ impl DiskFile for MemoryFile {
             file.modified = at;
             Ok(())
         })
+    }
+
+    fn write_direct(&self, position: u64, blocks: &[u8]) -> Result<bool, DiskError> {
+        let is_whole = |number: u64| number.is_multiple_of(BLOCK_BYTES as u64);
+        let aligned = blocks.as_ptr().align_offset(BLOCK_BYTES) == 0;
+        assert!(is_whole(position) && is_whole(blocks.len() as u64) && aligned, "whole blocks are written");
+        self.write_at(position, &[blocks])?;
+        Ok(true)
     }
 
     fn allocate(&self, _len: u64) -> Result<(), DiskError> {

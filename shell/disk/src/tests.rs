@@ -94,3 +94,34 @@ fn a_lock_is_held_once() {
     drop(held);
     disk.lock(&path).unwrap();
 }
+
+#[test]
+fn whole_blocks_go_past_the_page_cache_or_are_declined() {
+    let folders = [std::env::temp_dir(), PathBuf::from("/dev/shm")];
+    for folder in folders.iter().filter(|folder| folder.is_dir()) {
+        let path = folder.join(format!("barnabas-disk-direct-{}", std::process::id()));
+        let file = LinuxDisk.open(&path, OpenMode::Truncate).unwrap();
+        let store = vec![7; 4 * 4096];
+        let blocks = &store[store.as_ptr().align_offset(4096)..][..2 * 4096];
+        file.write_at(0, &[b"in the page cache, and dirty"]).unwrap();
+        if file.write_direct(4096, blocks).unwrap() {
+            assert_eq!(&file.read_bytes(4090, 8).unwrap()[..], [0, 0, 0, 0, 0, 0, 7, 7]);
+            assert_eq!(file.len().unwrap(), 3 * 4096);
+            assert!(file.write_direct(0, blocks).unwrap());
+            assert_eq!(file.read_bytes(0, 100).unwrap(), blocks[..100]);
+            file.sync().unwrap();
+        }
+        // Not aligned: declined, or (where no alignment is asked for) written.
+        let skewed = &store[store.as_ptr().align_offset(4096) + 1..][..4096];
+        let written = file.write_direct(4096, skewed).unwrap();
+        assert!(!written || file.read_bytes(4096, 4096).unwrap() == skewed);
+        // The name belongs to another file: the one that is open is written.
+        LinuxDisk.remove_file(&path).unwrap();
+        LinuxDisk.open(&path, OpenMode::Create).unwrap();
+        if file.write_direct(0, blocks).unwrap() {
+            assert_eq!(std::fs::read(&path).unwrap(), b"");
+            assert_eq!(file.read_bytes(0, 100).unwrap(), blocks[..100]);
+        }
+        LinuxDisk.remove_file(&path).unwrap();
+    }
+}

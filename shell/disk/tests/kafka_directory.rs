@@ -180,7 +180,7 @@ fn an_unclean_directory_of_kafkas_is_recovered() {
     std::fs::remove_file(copied.0.join("golden-0/00000000000000000047.txnindex")).unwrap();
     let log_file = copied.0.join("golden-0/00000000000000000047.log");
     let mut bytes = std::fs::read(&log_file).unwrap();
-    bytes.extend_from_slice(&[0; 40]);
+    bytes.extend_from_slice(&[0xff; 40]);
     std::fs::write(&log_file, bytes).unwrap();
     let (_dir, mut files, mut log, opened) = open(&copied.0);
     assert_eq!(opened.cut.map(|cut| (cut.position, cut.bytes)), Some((969, 40)));

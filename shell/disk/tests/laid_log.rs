@@ -20,6 +20,7 @@ struct Bench {
     root: PathBuf,
     files: FilePool,
     log: Log,
+    direct_from: Option<usize>,
 }
 
 impl Drop for Bench {
@@ -39,7 +40,7 @@ impl Bench {
         std::fs::create_dir_all(&root).unwrap();
         let files = FilePool::new(Arc::new(LinuxDisk), 8);
         let log = Log::create(place(&root), config(), Offset(0));
-        Self { root, files, log }
+        Self { root, files, log, direct_from: None }
     }
 
     fn sync(&mut self) {
@@ -51,10 +52,23 @@ impl Bench {
     /// Another process, after this one has ended without a word.
     fn reopen(&mut self) {
         self.files = FilePool::new(Arc::new(LinuxDisk), 8);
+        self.files.set_direct_from(self.direct_from);
         let from = OpenFrom { clean: false, recovery_point: self.log.recovery_point(), log_start: Offset(0) };
         let (log, opened) = Log::open(&mut self.files, place(&self.root), config(), from, NOW).unwrap();
         assert_eq!(opened.cut, None);
         self.log = log;
+    }
+
+    /// The last megabyte, more or less, in reads of odd sizes.
+    fn read_back(&mut self) -> Vec<u8> {
+        let mut next = self.log.end().plus(-8).max(Offset(0));
+        let mut bytes = Vec::new();
+        while next < self.log.end() {
+            let read = self.log.read(&mut self.files, next, 200_003, self.log.end(), true).unwrap();
+            bytes.extend_from_slice(&read.records);
+            next = read.next_offset;
+        }
+        bytes
     }
 
     /// Length and room of each segment, oldest first.
@@ -96,16 +110,24 @@ fn batch(base: i64, value_bytes: usize) -> Bytes {
     builder.build().unwrap()
 }
 
-fn large_and_odd(folder: &Path, name: &str) {
+/// `direct_from`: what is written at once goes past the page cache from so many bytes on.
+fn large_and_odd(folder: &Path, name: &str, direct_from: Option<usize>) {
     let mut laid = Bench::new(folder, name);
+    laid.direct_from = direct_from;
+    laid.files.set_direct_from(direct_from);
     let mut appended = Bench::new(folder, &format!("{name}-appended"));
     let sizes = [70_001, 130_003, 1, 262_139, 4_096, 99_999, 511, 300_007, 65_475];
     for (base, size) in sizes.iter().cycle().take(100).enumerate() {
         let bytes = batch(base as i64, *size);
         appended.log.append(&mut appended.files, &[bytes.clone().into()], NOW).unwrap();
         laid.log.stage(vec![AppendBytes::Whole(bytes)]).unwrap();
-        if base % 7 == 0 {
+        if base % 7 == 0 || base % 10 == 0 {
             laid.log.lay_all(&mut laid.files, NOW).unwrap();
+            // Readers go through the page cache, before the sync as after it.
+            laid.log.forget_below(laid.log.end());
+            assert!(laid.read_back() == appended.read_back(), "{base}");
+        }
+        if base % 7 == 0 {
             laid.sync();
         }
         if base == 44 || base == 71 {
@@ -129,9 +151,11 @@ fn large_and_odd(folder: &Path, name: &str) {
 
 #[test]
 fn what_is_laid_in_large_odd_pieces_is_what_was_staged_and_no_room_is_kept() {
-    large_and_odd(&std::env::temp_dir(), "disk");
-    if Path::new("/dev/shm").is_dir() {
-        large_and_odd(Path::new("/dev/shm"), "memory");
+    for (at, direct_from) in [Some(256 << 10), Some(1), Some(100_000), None].into_iter().enumerate() {
+        large_and_odd(&std::env::temp_dir(), &format!("disk-{at}"), direct_from);
+        if Path::new("/dev/shm").is_dir() {
+            large_and_odd(Path::new("/dev/shm"), &format!("memory-{at}"), direct_from);
+        }
     }
 }
 

@@ -16,7 +16,7 @@ pub struct RoundBuffer {
 }
 
 impl RoundBuffer {
-    pub(super) fn new(capacity: usize) -> Self {
+    pub(crate) fn new(capacity: usize) -> Self {
         let capacity = capacity.next_multiple_of(BLOCK_BYTES);
         let mut store: Vec<u8> = Vec::with_capacity(capacity + BLOCK_BYTES);
         let start = store.as_ptr().align_offset(BLOCK_BYTES);
@@ -25,33 +25,38 @@ impl RoundBuffer {
         Self { store, start, capacity }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.store.len() - self.start
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         // More would move the bytes and lose the alignment.
         assert!(self.len() + bytes.len() <= self.capacity, "a round never grows past what it was made for");
         self.store.extend_from_slice(bytes);
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
+    /// Bytes that may still be pushed.
+    pub(crate) fn room(&self) -> usize {
+        self.capacity - self.len()
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.store[self.start..]
     }
 
-    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.store[self.start..]
     }
 
     /// Zeros up to the next block; returns how many.
-    pub(super) fn pad(&mut self) -> usize {
+    pub(crate) fn pad(&mut self) -> usize {
         let padding = self.len().next_multiple_of(BLOCK_BYTES) - self.len();
         assert!(self.len() + padding <= self.capacity, "the capacity is a multiple of the block");
         self.store.resize(self.store.len() + padding, 0);
         padding
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.store.truncate(self.start);
     }
 }

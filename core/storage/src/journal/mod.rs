@@ -41,6 +41,7 @@ mod types;
 mod tests;
 
 pub use buffer::BLOCK_BYTES;
+pub(crate) use buffer::RoundBuffer;
 pub use error::JournalError;
 pub use machine::Journal;
 pub use replay::{PartitionReplay, ReplayItem};

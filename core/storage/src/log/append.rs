@@ -21,9 +21,9 @@ const ROOM_FOR_WRITES_FROM: u64 = 64 << 10;
 const ROOM_AHEAD_MAX: u64 = 4 << 20;
 
 /// Batches that go into the active segment with one write.
-struct Run<'a> {
-    position: u64,
-    parts: Vec<&'a [u8]>,
+pub(super) struct Run<'a> {
+    pub position: u64,
+    pub parts: Vec<&'a [u8]>,
 }
 
 /// What an append changes in memory, to take it back where the disk turns out to be full.
@@ -199,7 +199,10 @@ impl Log {
             let base = segment.base;
             let file = self.file(files, base, FileKind::Log)?;
             self.make_room(&*file, run)?;
-            file.write_at(run.position, &run.parts)?;
+            if !self.write_direct(files, &*file, run)? {
+                file.write_at(run.position, &run.parts)?;
+                self.active.last_block = Vec::new();
+            }
             self.mark_dirty(base, FileKind::Log, file);
             run.parts.clear();
         }

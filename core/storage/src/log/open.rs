@@ -290,6 +290,9 @@ impl Log {
         let first = self.segment_of(from.recovery_point).unwrap_or(0);
         for at in 0..first {
             // The newest sealed segment may have been sealed after the last sync.
+            if at + 1 == first {
+                self.cut_padding(files, at)?;
+            }
             let is_unsure = at + 1 == first && !self.index_reaches_end(files, at)?;
             if is_unsure || unindexed.contains(&self.segments[at].base) {
                 self.rebuild_indexes(files, at, opened)?;
@@ -302,17 +305,26 @@ impl Log {
             // Where compaction is off, a hole means that the end of the segment before was lost unsynced.
             let hole = found.base > self.laid_end && !self.config.cleanup.compact;
             let reach = tail.get(at + 1).map_or(Offset(i64::MAX), |next| next.base);
-            let bad = if hole {
+            let mut bad = if hole {
                 Some((0, "the offsets before it are missing"))
             } else {
                 self.take_in(files, *found, reach, Some(&mut transactions))?
             };
-            let last = bad.is_some() || at + 1 == tail.len();
+            let may_be_padded = !hole && (at + 1 == tail.len() || self.laid_end == reach);
+            let padding = match bad {
+                Some((position, _)) if may_be_padded => self.is_padding(files, found.base, position)?,
+                _ => false,
+            };
+            let last = (bad.is_some() && !padding) || at + 1 == tail.len();
             if last && self.laid_end < from.recovery_point {
                 let (position, why) =
                     bad.unwrap_or((found.size.into(), "the segment is shorter than what was synced"));
                 let file = self.path(found.base, FileKind::Log);
                 return Err(StorageError::Damaged { file, position, offset: self.laid_end, what: why });
+            }
+            if let (Some((position, _)), true) = (bad, padding) {
+                self.cut_zeros(files, found.base, position)?;
+                bad = None;
             }
             if !hole {
                 self.write_transaction_index(files, found.base, &transactions.take_aborted())?;

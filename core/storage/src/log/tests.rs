@@ -47,6 +47,8 @@ pub(in crate::log) struct Bench {
     pub dir: LogDir,
     pub config: LogConfig,
     pub log: Log,
+    /// Writes from here on go past the page cache.
+    pub direct_from: Option<usize>,
 }
 
 pub(super) fn small_segments() -> LogConfig {
@@ -59,7 +61,7 @@ impl Bench {
         let mut dir = LogDir::open(Arc::new(disk.clone()), Path::new(ROOT)).unwrap();
         dir.begin().unwrap();
         let log = Log::create(place(), Arc::new(config.clone()), Offset(0));
-        Self { files: FilePool::new(Arc::new(disk.clone()), 8), disk, dir, config, log }
+        Self { files: FilePool::new(Arc::new(disk.clone()), 8), disk, dir, config, log, direct_from: None }
     }
 
     /// Appends `count` batches of one record of `value_bytes`.
@@ -117,6 +119,7 @@ impl Bench {
         // Locks die with their process.
         self.disk.kill();
         self.files = FilePool::new(Arc::new(self.disk.clone()), 8);
+        self.files.set_direct_from(self.direct_from);
         self.dir = LogDir::open(Arc::new(self.disk.clone()), Path::new(ROOT))?;
         self.dir.begin()?;
         let from: OpenFrom = self.dir.open_from(&place().topic_partition);

@@ -51,6 +51,8 @@ impl MetadataFiles {
     ) -> Result<Self, StorageError> {
         let dir: Arc<Path> = Self::dir_in(&root).into();
         let mut pool = FilePool::new(disk.clone(), FILES_OPEN_MAX);
+        // What fills a block up would be told from damage by its place alone, and damage.rs looks at bytes.
+        pool.set_direct_from(None);
         let place = LogPlace { root, topic_partition: partition(), topic_id: Uuid::ZERO, future: None };
         let config = Arc::new(config);
         let has_segments =

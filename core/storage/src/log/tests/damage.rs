@@ -172,9 +172,39 @@ fn a_tail_of_zeros_is_cut() {
         let path = bench.path(&format!("{:020}.log", bench.log.active_segment_base().get()));
         bench.disk.corrupt(&path, |bytes| bytes.resize(bytes.len() + zeros, 0));
         let opened = bench.reopen().unwrap();
-        assert_eq!(opened.cut.map(|cut| cut.bytes), Some(zeros as u64));
+        // Up to the end of a block they may be what a direct write filled it with: nothing was lost.
+        let is_padding = zeros < 4096;
+        assert_eq!(opened.cut.map(|cut| cut.bytes), (!is_padding).then_some(zeros as u64));
+        assert!(bench.log.take_dirty().is_some(), "the cut is synced before anything rests on it");
+        let len = bench.disk.contents(&path).unwrap().len();
+        assert_eq!(len as u64, u64::from(bench.log.segments.last().unwrap().size));
         assert_eq!(bench.read_all(100).unwrap(), batches);
     }
+}
+
+#[test]
+fn zeros_in_a_sealed_segment_are_padding_only_where_no_batch_is_missing() {
+    let (mut bench, batches) = written(false);
+    bench.log.roll(&mut bench.files, NOW).unwrap();
+    bench.sync().unwrap();
+    bench.checkpoint().unwrap();
+    let sealed = bench.log.segments[bench.log.segments.len() - 2];
+    let path = bench.path(&format!("{:020}.log", sealed.base.get()));
+    let before = bench.disk.contents(&path).unwrap();
+    // The segment was sealed and not synced as such: it still has what filled its last block.
+    bench.disk.corrupt(&path, |bytes| bytes.resize(4096, 0));
+    assert_eq!(bench.reopen().unwrap().cut, None);
+    assert_eq!(bench.read_all(100).unwrap(), batches);
+    assert_eq!(bench.disk.contents(&path).unwrap(), before);
+    // Its last batch became zeros: nothing is cut on that word.
+    let last = batches.last().unwrap().len();
+    bench.disk.corrupt(&path, |bytes| {
+        let from = bytes.len() - last;
+        bytes[from..].fill(0);
+    });
+    let served = bench.reopen().and_then(|_| bench.read_all(100));
+    assert!(matches!(served, Err(StorageError::Damaged { .. })), "{served:?}");
+    assert_eq!(bench.disk.contents(&path).unwrap().len(), before.len());
 }
 
 #[test]

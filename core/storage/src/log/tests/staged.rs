@@ -80,6 +80,7 @@ fn laid_or_appended_the_files_are_the_same() {
         let mut random = Random(seed);
         let config = LogConfig { index_interval_bytes: 300, segment_bytes: 3000, ..LogConfig::default() };
         let (mut appended, mut laid) = (Bench::new(config.clone()), Bench::new(config));
+        laid.files.set_direct_from([None, Some(1), Some(500)][random.below(3) as usize]);
         for _ in 0..40 {
             let batches = some_batches(&mut random, appended.log.end().get(), 300);
             for bytes in &batches {
@@ -477,6 +478,8 @@ fn life(seed: u64) {
     let mut random = Random(seed);
     let retention_ms = barnabas_base::DurationMs(-1);
     let mut bench = Bench::new(LogConfig { retention_ms, ..small_segments() });
+    bench.direct_from = [None, Some(1), Some(300)][random.below(3) as usize];
+    bench.files.set_direct_from(bench.direct_from);
     let mut model = Model { batches: Vec::new(), journaled: Offset(0) };
     for _ in 0..4 {
         for _ in 0..random.below(40) {
@@ -500,7 +503,7 @@ fn life(seed: u64) {
 
 #[test]
 fn what_was_staged_and_journaled_is_there_after_every_crash() {
-    for seed in 0..400 {
+    for seed in 0..150 {
         life(seed);
     }
 }

@@ -1,0 +1,128 @@
+//! Large writes go past the page cache: no page to find, fill and write back, which costs more than all else that is done with a
+//! byte (figures: lab/bench/JOURNAL.md).
+//!
+//! Only whole blocks can be written so, and batches end within one. The last block is written with zeros behind the batches,
+//! its front is kept in memory, and the next write begins with it again. So until the segment is sealed or closed
+//! ([`Log::give_room_back`]) its file may be longer than what it holds, by zeros. A crash leaves them, and so they are never
+//! taken for a batch, nor for damage (open.rs).
+
+use super::append::Run;
+use super::{FileKind, Log, Offset};
+use crate::disk::DiskFile;
+use crate::error::StorageError;
+use crate::file_pool::FilePool;
+use crate::journal::{BLOCK_BYTES, RoundBuffer};
+use crate::segment::Segment;
+use crate::walker::Step;
+
+impl Log {
+    /// Writes a run past the page cache if it is large enough. Returns whether it did.
+    pub(super) fn write_direct(
+        &mut self,
+        files: &mut FilePool,
+        file: &dyn DiskFile,
+        run: &Run<'_>,
+    ) -> Result<bool, StorageError> {
+        let bytes = run.parts.iter().map(|part| part.len()).sum();
+        let Some(mut blocks) = files.blocks_for(bytes) else { return Ok(false) };
+        let head = (run.position % BLOCK_BYTES as u64) as usize;
+        if self.active.last_block.len() != head {
+            self.active.last_block = file.read_bytes(run.position - head as u64, head)?.to_vec();
+        }
+        if self.active.last_block.len() != head {
+            return Ok(false);
+        }
+        blocks.push(&self.active.last_block);
+        self.active.has_spare_room = true;
+        let done = write_blocks(file, run.position - head as u64, &run.parts, &mut blocks);
+        if let Ok(Some(last_block)) = &done {
+            self.active.last_block.clone_from(last_block);
+        }
+        let done = done.map(|last_block| last_block.is_some());
+        files.give_blocks_back(blocks, matches!(done, Ok(false)));
+        done
+    }
+
+    /// Whether what lies behind `position` in a segment's file is what the end of a block was filled with. More zeros than that
+    /// are something that a crash made.
+    pub(super) fn is_padding(
+        &self,
+        files: &mut FilePool,
+        base: Offset,
+        position: u64,
+    ) -> Result<bool, StorageError> {
+        let bytes = self.file(files, base, FileKind::Log)?.read_bytes(position, BLOCK_BYTES)?;
+        let to_block = position.next_multiple_of(BLOCK_BYTES as u64) - position;
+        Ok((1..=to_block).contains(&(bytes.len() as u64)) && bytes.iter().all(|byte| *byte == 0))
+    }
+
+    /// Cuts the zeros off that a sealed segment may end with where its being sealed was not synced. Where a batch is missing
+    /// before the next segment, zeros are damage, and stay.
+    pub(super) fn cut_padding(&mut self, files: &mut FilePool, at: usize) -> Result<(), StorageError> {
+        let Segment { base, size, .. } = self.segments[at];
+        let last_byte = u64::from(size.saturating_sub(1));
+        if self.file(files, base, FileKind::Log)?.read_bytes(last_byte, 1)? != [0][..] {
+            return Ok(());
+        }
+        let from = self.begin_looking(files, at, Offset(i64::MAX))?;
+        let mut walker = self.walker(files, at, from, false)?;
+        let mut end = base;
+        loop {
+            match walker.step()? {
+                Step::Batch { header, .. } => end = header.next_offset(),
+                Step::Bad { position, .. }
+                    if end == self.reach(at) && self.is_padding(files, base, position)? =>
+                {
+                    self.cut_zeros(files, base, position)?;
+                    self.segments[at].size = position as u32;
+                    return Ok(());
+                }
+                Step::Bad { .. } | Step::End => return Ok(()),
+            }
+        }
+    }
+
+    pub(super) fn cut_zeros(
+        &mut self,
+        files: &mut FilePool,
+        base: Offset,
+        position: u64,
+    ) -> Result<(), StorageError> {
+        let file = self.file(files, base, FileKind::Log)?;
+        file.set_len(position)?;
+        self.mark_dirty(base, FileKind::Log, file);
+        Ok(())
+    }
+}
+
+/// Writes what is in `blocks` and then `parts`, from `at` on. Returns what of the last block is full; `None` where the file
+/// system refuses.
+fn write_blocks(
+    file: &dyn DiskFile,
+    mut at: u64,
+    parts: &[&[u8]],
+    blocks: &mut RoundBuffer,
+) -> Result<Option<Vec<u8>>, StorageError> {
+    for part in parts {
+        let mut rest = *part;
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(rest.len().min(blocks.room()));
+            blocks.push(now);
+            rest = later;
+            if blocks.room() == 0 {
+                if !file.write_direct(at, blocks.bytes())? {
+                    return Ok(None);
+                }
+                at += blocks.len() as u64;
+                blocks.clear();
+            }
+        }
+    }
+    let full = blocks.len() - blocks.len() % BLOCK_BYTES;
+    let last_block = blocks.bytes()[full..].to_vec();
+    blocks.pad();
+    if blocks.len() > 0 && !file.write_direct(at, blocks.bytes())? {
+        return Ok(None);
+    }
+    Ok(Some(last_block))
+}

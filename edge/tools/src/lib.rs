@@ -7,6 +7,7 @@ mod console_consumer;
 mod console_producer;
 mod error;
 mod key_values;
+mod log_dirs;
 mod topics;
 
 pub use error::ToolError;
@@ -42,6 +43,12 @@ pub const TOOLS: &[Tool] = &[
         about: "Read lines from standard input and send them to a topic",
         flags: console_producer::flags,
         run: console_producer::run,
+    },
+    Tool {
+        name: "log-dirs",
+        about: "Show what lies in which log directory",
+        flags: log_dirs::flags,
+        run: log_dirs::run,
     },
     Tool {
         name: "topics",

@@ -43,6 +43,10 @@ golden: ## compare the codec with Apache's own classes, both ways
 	@lab/compat/golden/records/run
 	@core/quorum/tests/kafka/run
 
+bench-log: ## the log beside Apache Kafka: cost of a synced acknowledgement, many partitions, kill -9 (QUICK=1: minutes)
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/bench/log/run
+
 bench-node: ## size, start and cost of one node beside Apache Kafka
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/bench/node/run
@@ -50,5 +54,5 @@ bench-node: ## size, start and cost of one node beside Apache Kafka
 density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
-.PHONY: help run test compat kafka-dirs kill-story power-cut fuzz golden bench-node density
+.PHONY: help run test compat kafka-dirs kill-story power-cut fuzz golden bench-log bench-node density
 .PHONY: kill-loop disk-full

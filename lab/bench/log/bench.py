@@ -138,13 +138,13 @@ def table(options, wide, rows):
     kafka = f"Kafka {options.version}, unsynced"
     lines = []
     if wide:
-        heads = ["k records/s", "p50 ms", "p99 ms", "p99.9 ms", "server µs/record", "bytes written/record"]
+        heads = ["k records/s", "p50 ms", "p99 ms", "p99.9 ms", "server µs/record", "bytes written/record in the run"]
         lines += [f"Each pair: {kafka} | Barnabas, synced. Bars: throughput ≥ 1 ×, p99 ≤ 1 ×, CPU ≤ 0.33 × Kafka's.", "",
                   "| load, acks=all |" + "".join(f" {head}: Kafka | Barnabas |" for head in heads) + " bars | × synced skyline |",
                   "|---" * (2 * len(heads) + 3) + "|"]
         lines += ["| " + " | ".join(cells) + " |" for cells in wide] + [""]
     lines += [f"| what | {kafka} | Barnabas, synced | bar | |", "|---|---|---|---|---|"]
-    lines += [f"| {row.what} | {row.kafka} | {row.ours} | {row.bar} | {'met' if row.met else 'MISSED'} |" for row in rows]
+    lines += [f"| {row.what} | {row.kafka} | {row.ours} | {row.bar} | { {True: 'met', False: 'MISSED', None: ''}[row.met]} |" for row in rows]
     return "\n".join(lines)
 
 
@@ -196,7 +196,8 @@ def finish(options, bench, wide, rows, seconds):
     print("\n" + text)
     if not options.density:
         print("\nA million partitions, and a topic of 100,000: `make density`.")
-    met = sum(bool(row.met) for row in rows)
+    rows = [row for row in rows if row.met is not None]
+    met = sum(row.met for row in rows)
     print(f"\nbench-log: {met} of {len(rows)} bars met; {bench.runs} runs each, {len(bench.lines)} in all, {seconds / 60:.0f} min; "
           f"{bench.disturbed} disturbed by other load; missed: {', '.join(row.what for row in rows if not row.met) or 'none'}")
 

@@ -105,8 +105,8 @@ fn run(node: &Node) {
     }
     sweep::put_strays_aside(node);
     let mut checkpoint_at = Instant::now() + CHECKPOINT_PAUSE_MIN;
-    let mut retained = Instant::now();
-    let mut retain_at = retained + retention_interval(node);
+    let mut retain_at = Instant::now() + retention_interval(node);
+    let mut retain_short_at = Instant::now();
     while node.deletions.go_on_after(TICK) {
         let mut is_short = false;
         for directory in node.directories.iter().filter(|directory| directory.is_online()) {
@@ -116,17 +116,20 @@ fn run(node: &Node) {
         delete_due(node);
         reports::watch(node);
         let now = Instant::now();
-        let retain = now >= retain_at || (is_short && now >= retained + RETAIN_WHILE_SHORT);
+        let retain = now >= retain_at || (is_short && now >= retain_short_at);
         if now < checkpoint_at && !retain {
             continue;
         }
         if retain {
-            retained = now;
             retain_at = now + retention_interval(node);
             sweep::retain_unopened(node);
         }
         let checkpoints = ask_workers(node, |reply| Command::Housekeep { retain, reply });
         write_checkpoints(node, checkpoints);
+        if retain {
+            // A million partitions are not looked through all the time.
+            retain_short_at = Instant::now() + RETAIN_WHILE_SHORT.max(now.elapsed() * 10);
+        }
         let pause =
             (now.elapsed() * CHECKPOINT_PAUSE_FACTOR).clamp(CHECKPOINT_PAUSE_MIN, CHECKPOINT_PAUSE_MAX);
         checkpoint_at = Instant::now() + pause;

@@ -45,6 +45,7 @@ struct Options {
     /// Cuts the end of a segment once, which must be found.
     plant: bool,
     outside: Option<Vec<String>>,
+    overrides: Vec<String>,
 }
 
 fn options() -> Result<Options, String> {
@@ -55,6 +56,7 @@ fn options() -> Result<Options, String> {
         keep: false,
         plant: false,
         outside: None,
+        overrides: Vec::new(),
     };
     options.seed = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
@@ -68,6 +70,7 @@ fn options() -> Result<Options, String> {
             "--quick" => options.kills = 20,
             "--seed" => options.seed = number(value()?)?,
             "--binary" => options.binary = value()?.into(),
+            "--override" => options.overrides.push(value()?),
             "--keep" => options.keep = true,
             "--plant" => options.plant = true,
             "--librdkafka" => {
@@ -112,7 +115,7 @@ struct Times {
 
 fn story(options: &Options, directory: &std::path::Path) -> Result<String, String> {
     let mut random = Random::new(options.seed);
-    let mut node = Node::new(&options.binary, directory)?;
+    let mut node = Node::new(&options.binary, directory, options.overrides.clone())?;
     node.start()?;
     println!("{} kills, seed {}, {}", options.kills, options.seed, directory.display());
     let ledger = Arc::new(Ledger::default());

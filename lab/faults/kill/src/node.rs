@@ -23,6 +23,7 @@ const OVERRIDES: &[&str] = &[
 pub struct Node {
     binary: PathBuf,
     directory: PathBuf,
+    overrides: Vec<String>,
     port: u16,
     child: Option<Child>,
     started: Instant,
@@ -30,13 +31,15 @@ pub struct Node {
 }
 
 impl Node {
-    pub fn new(binary: &Path, directory: &Path) -> Result<Self, String> {
+    /// `overrides`: further settings, as `KEY=VALUE`.
+    pub fn new(binary: &Path, directory: &Path, overrides: Vec<String>) -> Result<Self, String> {
         std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
         let binary =
             binary.canonicalize().map_err(|error| format!("{} is not built: {error}", binary.display()))?;
         let port = free_port()?;
         let started = Instant::now();
-        Ok(Self { binary, directory: directory.to_owned(), port, child: None, started, log_read: 0 })
+        let directory = directory.to_owned();
+        Ok(Self { binary, directory, overrides, port, child: None, started, log_read: 0 })
     }
 
     pub fn address(&self) -> String {
@@ -60,7 +63,7 @@ impl Node {
         let listeners = format!("listeners=PLAINTEXT://127.0.0.1:{},CONTROLLER://127.0.0.1:0", self.port);
         let log_dirs = format!("log.dirs={}", self.directory.join("data").display());
         command.arg("server").args(["--override", &listeners, "--override", &log_dirs]);
-        for setting in OVERRIDES {
+        for setting in OVERRIDES.iter().copied().chain(self.overrides.iter().map(String::as_str)) {
             command.args(["--override", setting]);
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);

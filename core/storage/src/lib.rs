@@ -41,6 +41,7 @@ mod partition_metadata;
 pub mod placement;
 mod producer_snapshot;
 mod room;
+pub mod scrub;
 mod segment;
 mod small_file;
 mod time_index;

@@ -37,6 +37,7 @@ mod read;
 mod replace;
 mod retention;
 mod small_files;
+mod sound;
 mod stage;
 mod sync;
 mod tail;
@@ -90,6 +91,8 @@ pub struct Log {
     generation: u32,
     /// Where the reads that may come next begin.
     hints: [Option<ReadHint>; 2],
+    /// What readers have found sound.
+    sound: Option<Box<sound::Sound>>,
     failed: bool,
 }
 
@@ -146,6 +149,7 @@ impl Log {
             dirty: Unsynced::default(),
             generation: 0,
             hints: [None; 2],
+            sound: None,
             failed: false,
         }
     }

@@ -11,6 +11,7 @@ use crate::directories::reports;
 use crate::mailbox::{Checkpointed, Command};
 use crate::node::Node;
 use crate::quorum_worker;
+use crate::scrub;
 use barnabas_base::{Offset, TimestampMs};
 use barnabas_storage::{DelayedDelete, StorageError};
 use std::path::PathBuf;
@@ -91,11 +92,12 @@ impl Deletions {
 /// # Errors
 /// The system gives no thread.
 pub fn start(node: Arc<Node>) -> std::io::Result<JoinHandle<()>> {
-    let cleaners = cleaner::start(&node)?;
+    let mut background = cleaner::start(&node)?;
+    background.push(scrub::start(node.clone())?);
     std::thread::Builder::new().name("housekeeping".to_owned()).spawn(move || {
         run(&node);
         // They stop for the same reason. One that panicked has said so.
-        cleaners.into_iter().for_each(|cleaner| drop(cleaner.join()));
+        background.into_iter().for_each(|thread| drop(thread.join()));
     })
 }
 

@@ -60,6 +60,8 @@ pub enum Command {
     Clean(CleanCommand),
     /// Retention of partitions that may not be open.
     Retain(Vec<PartitionKey>),
+    /// Damage was found in this partition: what it reads is checked again.
+    CheckAgain(PartitionKey),
     /// Close every log for good; answered when nothing is dirty any more.
     Close(oneshot::Sender<Vec<Checkpointed>>),
     /// The worker's thread ends.
@@ -103,6 +105,8 @@ pub enum Declined {
     Storage,
     /// The log directory has no room: it may have some soon.
     Full,
+    /// What was asked for is damaged. Other offsets can be read.
+    Damaged,
 }
 
 impl Declined {
@@ -111,6 +115,8 @@ impl Declined {
             Self::Refused(refusal) => refusal.code(),
             Self::Unknown => ErrorCode::UnknownTopicOrPartition,
             Self::Storage | Self::Full => ErrorCode::KafkaStorageError,
+            // Clients retry KAFKA_STORAGE_ERROR in silence for ever; this one their application sees, and may seek past.
+            Self::Damaged => ErrorCode::CorruptMessage,
         }
     }
 }

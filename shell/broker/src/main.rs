@@ -27,6 +27,7 @@ mod publisher;
 mod quorum_worker;
 mod replay;
 mod replica;
+mod scrub;
 mod server;
 mod settings;
 mod shutdown;

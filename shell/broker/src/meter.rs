@@ -56,11 +56,14 @@ pub struct Meter {
     pub partitions_opened: Counter,
     pub partitions_failed: Counter,
     pub metadata_records_applied: Counter,
+    /// Places in segments that are not what was written.
+    pub damage_found: Counter,
+    pub bytes_scrubbed: Counter,
 }
 
 impl Meter {
     /// Names and values, for the log line at the end of the process.
-    pub fn snapshot(&self) -> [(&'static str, u64); 23] {
+    pub fn snapshot(&self) -> [(&'static str, u64); 25] {
         [
             ("connections_accepted", self.connections_accepted.get()),
             ("connections_refused", self.connections_refused.get()),
@@ -85,6 +88,8 @@ impl Meter {
             ("partitions_opened", self.partitions_opened.get()),
             ("partitions_failed", self.partitions_failed.get()),
             ("metadata_records_applied", self.metadata_records_applied.get()),
+            ("damage_found", self.damage_found.get()),
+            ("bytes_scrubbed", self.bytes_scrubbed.get()),
         ]
     }
 }

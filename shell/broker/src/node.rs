@@ -13,6 +13,7 @@ use crate::moves::Moves;
 use crate::node_config::Listener;
 use crate::producer_ids::ProducerIds;
 use crate::quorum_worker::ControllerHandle;
+use crate::scrub::Damages;
 use crate::shutdown::Shutdown;
 use crate::written::WrittenPartitions;
 use arc_swap::ArcSwap;
@@ -42,6 +43,7 @@ pub struct Node {
     pub budget: Budget,
     pub shutdown: Shutdown,
     pub deletions: Deletions,
+    pub damages: Damages,
     pub compaction: Compaction,
     pub written: WrittenPartitions,
     pub moves: Moves,
@@ -102,6 +104,7 @@ impl Node {
             budget: Budget::new(budget_bytes.unwrap_or(parts.memory_bytes / 4)),
             shutdown: parts.shutdown,
             deletions: parts.deletions,
+            damages: Damages::default(),
             compaction: Compaction::default(),
             written: WrittenPartitions::default(),
             moves: Moves::default(),

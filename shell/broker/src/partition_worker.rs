@@ -33,6 +33,7 @@ use crate::mailbox::{AppendCommand, AppendItem, AppendOutcome, Command, Declined
 use crate::node::Node;
 use crate::replay;
 use crate::replica::{Effects, Opening, Replica, batch_info};
+use crate::scrub;
 use crate::tickets::{NOBODY, Opened, Tickets};
 use crate::topic_settings;
 use barnabas_base::{DurationMs, Map, MonotonicMs, Offset, Set, TopicPartition};
@@ -117,6 +118,11 @@ impl PartitionWorker {
                 let _ = reply.send(self.housekeep(retain));
             }
             Command::Clean(command) => self.clean(command),
+            Command::CheckAgain(key) => {
+                if let Some(replica) = self.replicas.get_mut(&key) {
+                    replica.log.forget_sound();
+                }
+            }
             Command::Retain(keys) => self.retain_unopened(&keys),
             Command::Close(reply) => {
                 let _ = reply.send(self.close());
@@ -359,7 +365,7 @@ impl PartitionWorker {
         let end = replica.log.end();
         let read = replica.log.read(&mut files[replica.directory], from, max_bytes, end, true);
         read.map(|read| read.records).map_err(|error| {
-            tracing::error!(%error, "read failed");
+            scrub::name_damage(&self.node, &error);
             Declined::Storage
         })
     }

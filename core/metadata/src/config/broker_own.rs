@@ -28,6 +28,10 @@ pub(super) const KEYS: &[ConfigKey] = &[
         .doc("Log files that are kept open, over all partitions and log directories; others are opened when they are needed. Files \
               that are being synced may be open beside them. -1: half of the process's limit of descriptors; never more \
               than that."),
+    long("log.scrub.bytes.per.second", "33554432").at_least(0)
+        .doc("How fast sealed segments are read in the background to find bytes that have changed by themselves. 0: not at all."),
+    long("log.scrub.interval.ms", "604800000").at_least(1000)
+        .doc("How long after the beginning of one look through all sealed segments of a log directory the next one begins."),
     string("record.validation", "header").one_of(&["header", "full"])
         .doc("How much of a produced batch is looked at when no rule asks for more: `header`, or `full`, every record, \
               as Kafka does it."),

@@ -137,6 +137,7 @@ const BROKER: &[(&str, Status)] = &[
     ("log.remote.*", TIERED),
     ("log.retention.*", Applied),
     ("log.roll.*", Applied),
+    ("log.scrub.*", Applied),
     ("log.segment.*", Applied),
     ("max.connection.creation.rate", Applied),
     ("max.connections", Applied),

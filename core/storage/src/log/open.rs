@@ -62,7 +62,7 @@ impl Log {
         opened: &mut Opened,
     ) -> Result<(), StorageError> {
         self.clear_leftovers(files, opened)?;
-        let unindexed = self.load_segments(files, now, opened)?;
+        let unindexed = self.load_segments(files, from, now, opened)?;
         if self.segments.is_empty() {
             if from.recovery_point > from.log_start {
                 return Err(self.missing(from));
@@ -159,10 +159,12 @@ impl Log {
         }
     }
 
-    /// Finds the segments. Returns the bases of those that lack an index.
+    /// Finds the segments. Returns the bases of those that lack an index. An index whose segment was given up goes; one whose
+    /// segment is lost says so.
     fn load_segments(
         &mut self,
         files: &mut FilePool,
+        from: OpenFrom,
         now: TimestampMs,
         opened: &mut Opened,
     ) -> Result<Vec<Offset>, StorageError> {
@@ -188,6 +190,13 @@ impl Log {
         for (name, offset, suffix) in names.iter().filter_map(offset_file) {
             let of_segment = FileKind::ALL.iter().any(|kind| kind.suffix() == suffix);
             if of_segment && self.segments.binary_search_by_key(&offset, |segment| segment.base).is_err() {
+                // A roll that found the disk full may have left an empty one.
+                let is_empty = files.disk().stat(&dir.join(name))?.is_none_or(|stat| stat.len == 0);
+                if !is_empty && self.is_lost(files, offset, from)? {
+                    let (file, what) =
+                        (self.path(offset, FileKind::Log), "it is missing, and its index is there");
+                    return Err(StorageError::Damaged { file, position: 0, offset, what });
+                }
                 files.disk().remove_file(&dir.join(name))?;
                 opened.removed.push(dir.join(name));
             }
@@ -199,6 +208,25 @@ impl Log {
         };
         let lacks = |base: &Offset| !has(*base, segment::OFFSET_INDEX) || !has(*base, segment::TIME_INDEX);
         Ok(bases.filter(lacks).collect())
+    }
+
+    /// Whether a segment whose index was found, but not itself, should be there: it would fill a hole. Deletions take the segment's
+    /// file first and may be interrupted, at either end of the log or, by compaction, inside.
+    fn is_lost(&self, files: &mut FilePool, base: Offset, from: OpenFrom) -> Result<bool, StorageError> {
+        let next = self.segments.iter().map(|segment| segment.base).find(|next| *next > base);
+        // At the front, retention's work and a loss look the same.
+        let Some(before) = self.segment_of(base) else { return Ok(false) };
+        // Past the recovery point names need not have reached the disk in their order.
+        let is_unsure = next.is_some() && self.config.cleanup.compact && !from.clean;
+        if is_unsure || base >= from.recovery_point {
+            return Ok(false);
+        }
+        let mut end = self.segments[before].base;
+        let mut walker = self.walker(files, before, 0, false)?;
+        while let Step::Batch { header, .. } = walker.step()? {
+            end = header.next_offset();
+        }
+        Ok(end < next.unwrap_or(from.recovery_point))
     }
 
     fn read_epochs(&mut self, files: &mut FilePool, opened: &mut Opened) -> Result<(), StorageError> {

@@ -155,6 +155,11 @@ impl Log {
         }
     }
 
+    pub(super) fn damaged_batch(&self, at: usize, position: u32, batch: &[u8]) -> StorageError {
+        let offset = BatchHeader::parse(batch).map_or(self.segments[at].base, |header| header.base_offset);
+        self.damaged(at, position.into(), offset, "its checksum is wrong")
+    }
+
     /// A position at which a batch begins, at or before the first batch that holds `offset` or more.
     pub(super) fn begin_looking(
         &self,
@@ -200,7 +205,7 @@ impl Log {
     }
 
     fn read_segment(
-        &self,
+        &mut self,
         files: &mut FilePool,
         at: usize,
         from: Offset,
@@ -229,6 +234,7 @@ impl Log {
         if len == 0 {
             return Err(self.damaged(at, window.position.into(), from, "the file is shorter than it was"));
         }
+        let (len, next_offset) = self.sound_front(at, window.position, &window.bytes[..len], next_offset)?;
         window.bytes.truncate(len);
         let position = LogPosition { segment: segment.base, position: window.position };
         Ok(Some(BatchesRead {
@@ -322,6 +328,13 @@ impl Window {
         }
         Some(header)
     }
+}
+
+/// The size of the batch at the front of `bytes` and the offset after it, if it is whole and its checksum right.
+pub(super) fn next_sound(bytes: &[u8]) -> Option<(usize, Offset)> {
+    let header = BatchHeader::parse(bytes).ok()?;
+    let batch = bytes.get(..header.size as usize)?;
+    header.checksum_is_right(batch).then_some((batch.len(), header.next_offset()))
 }
 
 /// How many bytes at the front of `bytes` are whole batches below `upper`, and the offset after them.

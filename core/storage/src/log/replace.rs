@@ -249,6 +249,7 @@ impl Log {
         let taken = replacement.new.iter().map(|new| segment_of(new, now));
         self.segments.splice(at..at + replacement.old.len(), taken);
         self.hints = [None; 2];
+        self.forget_sound();
         self.dirty.dir = true;
         // Aborted records may be gone from the segments, and so may the index's word that they are aborted.
         if let Some(tail) = &mut self.tail {

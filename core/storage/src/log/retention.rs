@@ -124,6 +124,7 @@ impl Log {
     ) -> Result<Option<DelayedDelete>, StorageError> {
         let gone: Vec<Offset> = self.segments.drain(..count).map(|segment| segment.base).collect();
         self.hints = [None; 2];
+        self.forget_sound();
         let first = self.segments[0].base;
         self.advance_start(first);
         self.set_aside(files, &gone, now)

@@ -114,6 +114,7 @@ impl Log {
     fn given_up_from(&mut self, offset: Offset) {
         self.generation += 1;
         self.hints = [None; 2];
+        self.forget_sound();
         self.recovery_point = self.recovery_point.min(offset);
         self.epochs_changed |= self.epochs.truncate_from_end(offset);
     }

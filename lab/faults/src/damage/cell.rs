@@ -87,7 +87,9 @@ fn judge(
         let dir = relative.parent().filter(|dir| dir.components().count() > 1);
         named(relative)
             || other.is_some_and(named)
-            || dir.is_some_and(|dir| log.contains(&format!("{} ", dir.display())))
+            || dir.is_some_and(|dir| {
+                [" ", ":"].iter().any(|end| log.contains(&format!("{}{end}", dir.display())))
+            })
     };
     if let Err(error) = broker.start() {
         let log = broker.log();

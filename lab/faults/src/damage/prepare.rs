@@ -94,7 +94,7 @@ pub fn prepare(broker: &mut Broker, place: &Path) -> Result<Prepared, Trouble> {
     for number in 0..12 {
         load.connection.create_topic(&format!("idle-{number}"), 3, &[])?;
     }
-    std::thread::sleep(CHECKPOINTS);
+    wait_for_checkpoint(&work, load.next.values().copied().min().unwrap_or(0))?;
     load.produce(3)?;
     let view = View::take(broker.port, &load.places)?;
     broker.kill()?;
@@ -116,6 +116,38 @@ pub fn prepare(broker: &mut Broker, place: &Path) -> Result<Prepared, Trouble> {
         identity: load.identity,
         next: load.next,
     })
+}
+
+/// Until both directories' checkpoints vouch for what was acknowledged, metadata included. Where there is a journal, it does.
+fn wait_for_checkpoint(work: &Path, least: u64) -> Result<(), Trouble> {
+    let read = || -> Result<Vec<(String, u64)>, Trouble> {
+        let mut found = Vec::new();
+        for dir in ["a", "b"] {
+            let text = std::fs::read_to_string(work.join(dir).join("recovery-point-offset-checkpoint"))?;
+            found.extend(text.lines().filter_map(|line| {
+                let words: Vec<&str> = line.split(' ').collect();
+                Some(((*words.first()?).to_owned(), words.get(2)?.parse().ok()?))
+            }));
+        }
+        Ok(found)
+    };
+    // A busy machine's node leaves up to a minute between two of them.
+    for _ in 0..600 {
+        std::thread::sleep(CHECKPOINTS / 10);
+        if work.join("a/barnabas-journal-00").exists() {
+            std::thread::sleep(CHECKPOINTS);
+            return Ok(());
+        }
+        let found = read()?;
+        let ours =
+            |(topic, point): &&(String, u64)| (topic == "plain" || topic == "other") && *point >= least;
+        if found.iter().filter(ours).count() == 4 {
+            // What is acknowledged last, to be sure of the rest.
+            std::thread::sleep(CHECKPOINTS);
+            return Ok(());
+        }
+    }
+    trouble("the checkpoints do not move")
 }
 
 struct Load {

@@ -74,7 +74,9 @@ async fn alter_one(
         Ok(Ok(Begun::ToCopy)) if known.is_some_and(|each| each.to == to) => return Ok(()),
         Ok(Ok(Begun::ToCopy)) => {}
         Ok(Err(Declined::Refused(_) | Declined::Unknown)) => return Err(ErrorCode::ReplicaNotAvailable),
-        Ok(Err(Declined::Storage | Declined::Full)) | Err(_) => return Err(ErrorCode::KafkaStorageError),
+        Ok(Err(Declined::Storage | Declined::Full | Declined::Damaged)) | Err(_) => {
+            return Err(ErrorCode::KafkaStorageError);
+        }
     }
     // A copy of it may lie in a directory that is offline: there are never to be two.
     if node.directories.iter().any(|each| each.holds_partitions && !each.is_online()) {

@@ -350,7 +350,10 @@ fn resume_one(node: &Node, at: usize, entry: &PartitionDir) {
         Some(Ok(Begun::ToCopy)) => {}
         Some(Ok(Begun::There)) => return node.moves.discard(at, path),
         // The partition is offline: what was copied of it stays where it is.
-        Some(Err(Declined::Storage | Declined::Full | Declined::Refused(_) | Declined::Unknown)) | None => {
+        Some(Err(
+            Declined::Storage | Declined::Full | Declined::Damaged | Declined::Refused(_) | Declined::Unknown,
+        ))
+        | None => {
             return;
         }
     }

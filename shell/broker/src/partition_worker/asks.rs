@@ -2,7 +2,9 @@
 
 use super::PartitionWorker;
 use crate::mailbox::{AskCommand, AskItem, AskOutcome, Declined, Question, Said, Search};
+use crate::node::Node;
 use crate::replica::{Replica, entry_of};
+use crate::scrub::name_damage;
 use barnabas_api::k02_list_offsets::Bounds;
 use barnabas_base::LeaderEpoch;
 use barnabas_partition::{Isolation, Refusal};
@@ -50,15 +52,15 @@ impl PartitionWorker {
         self.open(item.partition)?;
         if matches!(item.question, Question::DeleteRecords(_)) {
             // So that the log's start never lies in what is in memory alone.
-            self.lay_all(item.partition).map_err(|error| failed(&error))?;
+            self.lay_all(item.partition).map_err(|error| failed(&self.node, &error))?;
         }
-        let Self { replicas, files, effects, .. } = self;
+        let Self { replicas, files, effects, node, .. } = self;
         let replica = replicas.get_mut(&item.partition).ok_or(Declined::Unknown)?;
         let files = &mut files[replica.directory];
         let said = match item.question {
             Question::List { isolation, search } => {
                 let bounds = list_bounds(replica, isolation, item.leader_epoch)?;
-                Said::Listed { bounds, found: find(replica, files, search)? }
+                Said::Listed { bounds, found: find(node, replica, files, search)? }
             }
             Question::EpochEnd(epoch) => {
                 replica.partition.check_leader(item.leader_epoch)?;
@@ -97,6 +99,7 @@ fn list_bounds(
 }
 
 fn find(
+    node: &Node,
     replica: &mut Replica,
     files: &mut FilePool,
     search: Search,
@@ -107,10 +110,10 @@ fn find(
         Search::ByTime(time) => replica.log.offset_for_timestamp(files, time, start),
         Search::MaxTime => replica.log.offset_of_max_timestamp(files),
     };
-    found.map_err(|error| failed(&error))
+    found.map_err(|error| failed(node, &error))
 }
 
-fn failed(error: &StorageError) -> Declined {
-    tracing::error!(%error, "read failed");
+fn failed(node: &Node, error: &StorageError) -> Declined {
+    name_damage(node, error);
     Declined::Storage
 }

@@ -2,6 +2,8 @@
 
 use super::PartitionWorker;
 use crate::mailbox::{Declined, Read, ReadCommand, ReadItem, ReadOutcome};
+use crate::node::Node;
+use crate::scrub::name_damage;
 use barnabas_base::{LeaderEpoch, Offset};
 use barnabas_partition::{Bounds, Isolation, Refusal};
 use barnabas_storage::{Log, StorageError};
@@ -54,7 +56,7 @@ impl PartitionWorker {
         known: &mut Option<Bounds>,
     ) -> Result<Read, Declined> {
         self.open(item.partition)?;
-        let Self { replicas, files, .. } = self;
+        let Self { replicas, files, node, .. } = self;
         let replica = replicas.get_mut(&item.partition).ok_or(Declined::Unknown)?;
         let bounds = replica.partition.bounds(isolation, item.leader_epoch)?;
         *known = Some(bounds);
@@ -77,13 +79,15 @@ impl PartitionWorker {
         }
         let files = &mut files[replica.directory];
         let read = replica.log.read(files, item.from, max_bytes, bounds.end, is_first);
-        let mut read = read.map_err(|error| refused(&error, out_of_range))?;
+        let mut read = read.map_err(|error| refused(node, &error, out_of_range))?;
         if read.position.is_some() && read.next_offset < bounds.end && read.records.len() < max_bytes / 2 {
             // It ended where the segment does; what comes next is mostly in memory. One answer for both.
             let rest =
                 replica.log.read(files, read.next_offset, max_bytes - read.records.len(), bounds.end, false);
-            let rest = rest.map_err(|error| refused(&error, out_of_range))?;
-            if !rest.records.is_empty() {
+            // What is wrong there is told to whoever asks for it.
+            if let Ok(rest) = rest
+                && !rest.records.is_empty()
+            {
                 read.records = [read.records, rest.records].concat().into();
                 read.next_offset = rest.next_offset;
             }
@@ -91,7 +95,7 @@ impl PartitionWorker {
         let aborted = match isolation {
             Isolation::ReadCommitted => {
                 let aborted = replica.log.aborted_transactions(files, item.from, read.next_offset);
-                aborted.map_err(|error| refused(&error, out_of_range))?
+                aborted.map_err(|error| refused(node, &error, out_of_range))?
             }
             Isolation::LogEnd | Isolation::ReadUncommitted => Vec::new(),
         };
@@ -105,12 +109,12 @@ fn diverging(log: &Log, last_fetched: LeaderEpoch, from: Offset) -> Option<(Lead
     (epoch < last_fetched || end < from).then_some((epoch, end))
 }
 
-fn refused(error: &StorageError, out_of_range: Refusal) -> Declined {
+fn refused(node: &Node, error: &StorageError, out_of_range: Refusal) -> Declined {
     match error {
         StorageError::OffsetOutOfRange { .. } => out_of_range.into(),
         error => {
-            tracing::error!(%error, "read failed");
-            Declined::Storage
+            name_damage(node, error);
+            if matches!(error, StorageError::Damaged { .. }) { Declined::Damaged } else { Declined::Storage }
         }
     }
 }

@@ -1,0 +1,90 @@
+use super::*;
+use crate::memory_disk::MemoryDisk;
+use barnabas_base::TimestampMs;
+use barnabas_wire::records::{BatchBuilder, BatchOptions};
+
+const DIR: &str = "/data/t-0";
+
+/// Two segments of ten batches each; the first is sealed.
+fn disk() -> Arc<dyn Disk> {
+    let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+    disk.create_dir(Path::new("/data")).unwrap();
+    disk.create_dir(Path::new(DIR)).unwrap();
+    for base in [0, 10] {
+        let path = offset_path(Path::new(DIR), Offset(base), LOG);
+        let file = disk.open(&path, OpenMode::Create).unwrap();
+        for offset in base..base + 10 {
+            let options = BatchOptions { base_offset: Offset(offset), ..BatchOptions::default() };
+            let mut builder = BatchBuilder::new(options);
+            builder.push(TimestampMs(1), None, Some(&[7; 100]), &[]);
+            let at = file.len().unwrap();
+            file.write_at(at, &[&builder.build().unwrap()]).unwrap();
+        }
+    }
+    disk
+}
+
+fn path() -> PathBuf {
+    offset_path(Path::new(DIR), Offset(0), LOG)
+}
+
+/// Offsets and reasons of what is damaged, in pieces of `bytes_max`.
+fn damage(disk: &Arc<dyn Disk>, bytes_max: u64) -> Vec<(i64, &'static str)> {
+    let sealed = sealed_segments(&**disk, Path::new(DIR)).unwrap();
+    assert_eq!(sealed, [(Offset(0), Offset(10))]);
+    let mut walk = SegmentScrub::open(disk, Path::new(DIR), sealed[0]).unwrap().unwrap();
+    let mut found = Vec::new();
+    loop {
+        match walk.step(bytes_max).unwrap() {
+            Scrubbed::Sound(read) => assert!(read >= bytes_max && read < bytes_max + 200),
+            Scrubbed::Damage(_, StorageError::Damaged { offset, what, .. }) => {
+                found.push((offset.get(), what))
+            }
+            Scrubbed::Damage(_, other) => panic!("{other}"),
+            Scrubbed::End(_) => return found,
+        }
+    }
+}
+
+fn flip(disk: &Arc<dyn Disk>, at: u64) {
+    let file = disk.open(&path(), OpenMode::Write).unwrap();
+    let byte = file.read_bytes(at, 1).unwrap()[0];
+    file.write_at(at, &[&[byte ^ 0x10]]).unwrap();
+}
+
+#[test]
+fn sound_segments_are_walked_in_pieces_of_any_size() {
+    for bytes_max in [1, 100, 170, 500, 1 << 20] {
+        assert_eq!(damage(&disk(), bytes_max), []);
+    }
+}
+
+#[test]
+fn each_damaged_batch_is_named_and_the_walk_goes_on_behind_it() {
+    let disk = disk();
+    let batch = disk.stat(&path()).unwrap().unwrap().len / 10;
+    flip(&disk, 3 * batch + 100);
+    flip(&disk, 7 * batch + 100);
+    let wrong = "its checksum is wrong";
+    assert_eq!(damage(&disk, 400), [(3, wrong), (7, wrong)]);
+}
+
+#[test]
+fn a_length_that_cannot_be_ends_the_walk_and_is_named() {
+    let disk = disk();
+    let batch = disk.stat(&path()).unwrap().unwrap().len / 10;
+    flip(&disk, 5 * batch + 8);
+    assert_eq!(damage(&disk, 1 << 20).len(), 1);
+    assert_eq!(damage(&disk, 1 << 20)[0].0, 5);
+}
+
+#[test]
+fn what_was_given_up_meanwhile_is_no_damage() {
+    let disk = disk();
+    let sealed = (Offset(0), Offset(10));
+    let mut walk = SegmentScrub::open(&disk, Path::new(DIR), sealed).unwrap().unwrap();
+    flip(&disk, 300);
+    disk.remove_file(&path()).unwrap();
+    assert!(matches!(walk.step(1 << 20).unwrap(), Scrubbed::End(_)));
+    assert!(SegmentScrub::open(&disk, Path::new(DIR), sealed).unwrap().is_none());
+}

@@ -13,7 +13,7 @@ const LANES: usize = 8;
 /// # Errors
 /// A refusal, or a node that does not start.
 pub async fn tell(run: &mut Run) -> Result<(), Failure> {
-    let count: i32 = if run.quick { 20_000 } else { 100_000 };
+    let count: i32 = if run.quick { 10_000 } else { 100_000 };
     let words = thousands(count as u64);
     run.table.heading(&format!("a topic of {words} partitions in one request"));
     let node = run.node("one-topic")?;

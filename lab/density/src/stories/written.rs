@@ -9,13 +9,13 @@ use crate::node::{DESCRIPTORS, Failure, MAPS};
 use crate::table::{seconds, thousands};
 use std::time::{Duration, Instant};
 
-const PARTITIONS: i32 = 20_000;
 const LANES: usize = 8;
 
 /// # Errors
 /// A refusal, or a node that does not start.
 pub async fn tell(run: &mut Run) -> Result<(), Failure> {
-    let words = thousands(PARTITIONS as u64);
+    let partitions: i32 = if run.quick { 4000 } else { 20_000 };
+    let words = thousands(partitions as u64);
     run.table.heading(&format!("{words} partitions, all of them written"));
     let mut node = run.node("written")?;
     let mut c = asks::connect(&node.address(), Duration::from_secs(10)).await?;
@@ -23,20 +23,20 @@ pub async fn tell(run: &mut Run) -> Result<(), Failure> {
     let name = "written".to_owned();
     node.take_peaks();
     let begun = Instant::now();
-    let ids = asks::create(&mut c, std::slice::from_ref(&name), PARTITIONS).await?;
+    let ids = asks::create(&mut c, std::slice::from_ref(&name), partitions).await?;
     let answer = asks::metadata(&mut c, Some(std::slice::from_ref(&name))).await?;
     let led = begun.elapsed();
-    run.table.is("leaders", thousands(asks::led(&answer) as u64), asks::led(&answer) == PARTITIONS as usize);
+    run.table.is("leaders", thousands(asks::led(&answer) as u64), asks::led(&answer) == partitions as usize);
     run.table.within(
         "created, and all leaders in a Metadata answer (Kafka: 90 s)",
         led,
         Duration::from_secs(2),
     );
     let id = ids.first().copied().ok_or("no topic")?;
-    let topics = [(name, id, PARTITIONS)];
+    let topics = [(name, id, partitions)];
     let written = many.produce_all(&topics).await?;
     let usable = begun.elapsed();
-    run.table.is("a record in each", thousands(written as u64), written == PARTITIONS as usize);
+    run.table.is("a record in each", thousands(written as u64), written == partitions as usize);
     run.table.within("created, and a record in each acknowledged, acks=all", usable, Duration::from_secs(2));
     let (again, took) = timed(many.produce_all(&topics)).await?;
     run.table.is(
@@ -67,7 +67,7 @@ pub async fn tell(run: &mut Run) -> Result<(), Failure> {
     run.table.is("it is the third record of its partition", format!("{read}"), read == 1);
     let (read, took) = timed(many.fetch_all(&topics, 1)).await?;
     let told = format!("{} in {}", thousands(read as u64), seconds(took));
-    run.table.is("then the second record read from every partition", told, read == PARTITIONS as usize);
+    run.table.is("then the second record read from every partition", told, read == partitions as usize);
     run.table.note("descriptors after it", thousands(node.figures().descriptors));
     let stopped = node.stop()?;
     run.table.note("clean stop", seconds(stopped));

@@ -1,8 +1,9 @@
 //! Small files that are replaced as a whole, so that a reader finds the old or the new contents and nothing between.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::disk::{Disk, DiskError, OpenMode};
+use crate::disk::{Disk, DiskError, DiskFile, OpenMode};
 
 /// More than any of these files holds; a larger one is no such file.
 const SMALL_BYTES_MAX: u64 = 1 << 30;
@@ -23,12 +24,33 @@ pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Vec<u8>>, Disk
 /// # Source
 /// Kafka `CheckpointFile.write`.
 pub(crate) fn replace(disk: &dyn Disk, path: &Path, contents: &[u8]) -> Result<(), DiskError> {
+    let (file, beside) = write_beside(disk, path, contents)?;
+    file.sync()?;
+    disk.rename(&beside, path)?;
+    disk.sync_dir(path.parent().unwrap_or(Path::new("/")))
+}
+
+/// As [`replace`] without its two syncs, which are the caller's: of the returned file, and of the directory. A crash before them may
+/// leave the file torn: only for what is found again from elsewhere then.
+pub(crate) fn replace_unsynced(
+    disk: &dyn Disk,
+    path: &Path,
+    contents: &[u8],
+) -> Result<Arc<dyn DiskFile>, DiskError> {
+    let (file, beside) = write_beside(disk, path, contents)?;
+    disk.rename(&beside, path)?;
+    Ok(file)
+}
+
+fn write_beside(
+    disk: &dyn Disk,
+    path: &Path,
+    contents: &[u8],
+) -> Result<(Arc<dyn DiskFile>, PathBuf), DiskError> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".tmp");
-    let beside = Path::new(&beside);
-    let file = disk.open(beside, OpenMode::Truncate)?;
+    let beside = PathBuf::from(beside);
+    let file = disk.open(&beside, OpenMode::Truncate)?;
     file.write_at(0, &[contents])?;
-    file.sync()?;
-    disk.rename(beside, path)?;
-    disk.sync_dir(path.parent().unwrap_or(Path::new("/")))
+    Ok((file, beside))
 }

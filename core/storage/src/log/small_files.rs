@@ -32,6 +32,19 @@ impl Log {
         Ok(())
     }
 
+    /// Synced with what else is dirty: where many logs are closed, two syncs for each would take most of the time. One that a crash
+    /// tears is made anew from the batches.
+    pub(super) fn write_epochs_unsynced(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+        let path = self.place.dir().join(epoch_file::FILE_NAME);
+        let text = epoch_file::render(&self.epochs);
+        let file = small_file::replace_unsynced(&**files.disk(), &path, text.as_bytes())?;
+        // As `partition.metadata`: no segment has this base, and no producer snapshot this place.
+        self.mark_dirty(Offset(i64::MIN), FileKind::Log, file);
+        self.dirty.dir = true;
+        self.epochs_changed = false;
+        Ok(())
+    }
+
     /// Writes `entries` as the state of producers when the log ended at `at`.
     ///
     /// Not waited for: a snapshot that a crash tears fails its checksum, and an older one and more of the log are read instead.

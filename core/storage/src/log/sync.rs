@@ -75,7 +75,7 @@ impl Log {
             self.change(|log| {
                 log.seal_indexes(files)?;
                 log.give_room_back(files)?;
-                if log.epochs_changed { log.write_epochs(files) } else { Ok(()) }
+                if log.epochs_changed { log.write_epochs_unsynced(files) } else { Ok(()) }
             })?;
         }
         files.close_log(self.id);

@@ -21,7 +21,7 @@ pub(super) const KEYS: &[ConfigKey] = &[
               segment and is synced there, so that it is written once."),
     long("log.journal.bytes", "").null().at_least(12_582_912)
         .doc("Size of each log directory's journal; unset, 256 MiB, at most a twentieth of the file system."),
-    long("log.journal.linger.us", "0").between(0, 100_000)
+    long("log.journal.linger.us", "200").between(0, 100_000)
         .doc("The least time between the ends of two rounds of the journal, unless a round is large: more makes rounds larger \
               and fewer under a load of small batches, and answers later. A journal that is idle never waits."),
     long("log.open.files.max", "-1").at_least(-1)

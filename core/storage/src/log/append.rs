@@ -38,7 +38,8 @@ struct Before {
 }
 
 impl Log {
-    /// Writes batches that are validated and numbered, after all that is staged.
+    /// Writes batches that are validated and numbered, after all that is staged. The first of an empty log may hold the log's
+    /// end, where records were deleted up to the middle of it; any other begins at the log's end or later.
     ///
     /// Goes into the page cache only. Rolls a new segment first where one is due.
     ///
@@ -65,9 +66,8 @@ impl Log {
         now: TimestampMs,
     ) -> Result<Appended, StorageError> {
         self.check_writable()?;
-        self.check_batches(records)?;
+        let (pieces, _) = gather(self.order(), self.epochs.latest(), records)?;
         self.lay_all(files, now)?;
-        let pieces = gather(self.laid_end, records)?;
         let appended = self.write_batches(files, records, now)?;
         if !pieces.is_empty() {
             let tail = self.tail.get_or_insert_default();
@@ -144,25 +144,27 @@ impl Log {
         (hash % jitter as u64) as i64
     }
 
-    pub(super) fn check_batches(&self, records: &[AppendBytes]) -> Result<(), StorageError> {
-        let mut end = self.end();
-        for piece in records {
-            for (header, _) in Batches::of(piece) {
-                let header = header.map_err(StorageError::NotBatches)?;
-                if header.base_offset < end {
-                    return Err(StorageError::OutOfOrder { found: header.base_offset, end });
-                }
-                end = header.next_offset();
-                let segment_bytes = self.config.segment_bytes;
-                if header.size > segment_bytes {
-                    return Err(StorageError::TooLargeForSegment {
-                        bytes: header.size.into(),
-                        segment_bytes,
-                    });
-                }
-            }
+    fn check_batches(&self, records: &[AppendBytes]) -> Result<(), StorageError> {
+        let mut order = self.order();
+        for (header, _) in records.iter().flat_map(Batches::of) {
+            order.check(&header.map_err(StorageError::NotBatches)?)?;
         }
         Ok(())
+    }
+
+    /// What may follow.
+    pub(super) fn order(&self) -> Order {
+        Order {
+            end: self.end(),
+            may_straddle: self.holds_nothing(),
+            segment_bytes: self.config.segment_bytes,
+        }
+    }
+
+    /// An empty log may begin within a batch: records were deleted up to there, and the batch comes back from the journal
+    /// or from a leader.
+    fn holds_nothing(&self) -> bool {
+        self.unlaid_bytes() == 0 && self.segments.iter().all(|segment| segment.size == 0)
     }
 
     fn append_checked(
@@ -177,7 +179,8 @@ impl Log {
         for piece in records {
             for (header, parts) in Batches::of(piece) {
                 let header = header.map_err(StorageError::NotBatches)?;
-                if self.roll_is_due(header.size, header.last_offset, header.max_timestamp, now) {
+                let straddles = self.segments.last().is_some_and(|active| active.base > header.base_offset);
+                if straddles || self.roll_is_due(header.size, header.last_offset, header.max_timestamp, now) {
                     self.write_run(files, &mut run)?;
                     self.begin_segment(files, header.base_offset, now)?;
                     run.position = 0;
@@ -485,6 +488,31 @@ impl Log {
             self.epochs_changed |= self.epochs.truncate_from_end(news);
         }
         self.generation += 1;
+        Ok(())
+    }
+}
+
+/// Where the next batch may begin.
+pub(super) struct Order {
+    pub end: Offset,
+    may_straddle: bool,
+    segment_bytes: u32,
+}
+
+impl Order {
+    /// Checks that the batch may come next.
+    pub(super) fn check(&mut self, header: &BatchHeader) -> Result<(), StorageError> {
+        let straddles = std::mem::take(&mut self.may_straddle) && header.last_offset >= self.end;
+        if header.base_offset < self.end && !straddles {
+            return Err(StorageError::OutOfOrder { found: header.base_offset, end: self.end });
+        }
+        if header.size > self.segment_bytes {
+            return Err(StorageError::TooLargeForSegment {
+                bytes: header.size.into(),
+                segment_bytes: self.segment_bytes,
+            });
+        }
+        self.end = header.next_offset();
         Ok(())
     }
 }

@@ -79,7 +79,7 @@ impl Log {
             self.recover(files, from, &unindexed, now, opened)?;
         }
         if self.laid_end < from.log_start {
-            // What was left lies below what was deleted.
+            // What was left lies below what was deleted. A batch that holds the start may come back from the journal.
             self.truncate_fully_and_start_at(files, from.log_start, now)?;
         }
         self.start = from.log_start.max(self.segments[0].base);
@@ -373,7 +373,9 @@ impl Log {
         unless_full(self.complete_indexes(files))?;
         self.active.has_spare_room = true;
         self.recovery_point = from.recovery_point.min(self.laid_end);
-        if self.recovery_point < self.laid_end || opened.cut.is_some() {
+        // A segment that begins where the last sync ended may have got its name after it, from a process that was killed.
+        let last_is_unsure = self.segments.last().is_some_and(|segment| segment.base >= self.recovery_point);
+        if self.recovery_point < self.laid_end || last_is_unsure || opened.cut.is_some() {
             self.unsynced_from(files, first)?;
         }
         Ok(())

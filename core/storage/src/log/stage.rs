@@ -1,9 +1,8 @@
 //! Staging and laying: batches are taken into memory first, and written into segments later, many at once.
 
-use barnabas_base::{Offset, TimestampMs};
-use bytes::Bytes;
+use barnabas_base::{EpochEntry, Offset, TimestampMs};
 
-use super::append::Batches;
+use super::append::{Batches, Order};
 use super::tail::Tail;
 use super::{AppendBytes, Laid, Log, Staged, StagedRecords};
 use crate::error::StorageError;
@@ -24,15 +23,14 @@ impl Log {
     /// [`StorageError::Failed`]: the log is as it was.
     pub fn stage(&mut self, batches: Vec<AppendBytes>) -> Result<Staged, StorageError> {
         self.check_writable()?;
-        self.check_batches(&batches)?;
         let from = self.end();
-        let records = gather(from, &batches)?;
+        let (records, epochs) = gather(self.order(), self.epochs.latest(), &batches)?;
         let end = records.last().map_or(from, |last| last.end);
         let bytes = records.iter().map(|piece| piece.bytes.len() as u64).sum();
+        for EpochEntry { epoch, start } in epochs {
+            self.assign_epoch(epoch, start);
+        }
         if !records.is_empty() {
-            for (header, _) in batches.iter().flat_map(Batches::of) {
-                self.note_epoch(&header.map_err(StorageError::NotBatches)?);
-            }
             let tail = self.tail.get_or_insert_default();
             records.iter().cloned().for_each(|piece| tail.stage(piece));
         }
@@ -99,27 +97,41 @@ impl Log {
     }
 }
 
-/// Copies batches that follow a log's end at `from` together, so that they lie in few pieces.
-pub(super) fn gather(from: Offset, batches: &[AppendBytes]) -> Result<Vec<StagedRecords>, StorageError> {
-    let mut pieces: Vec<StagedRecords> = Vec::with_capacity(1);
+/// Pieces, and the leader epochs that begin in them.
+type Gathered = (Vec<StagedRecords>, Vec<EpochEntry>);
+
+/// Checks batches and copies them together, so that they lie in few pieces. One look at each header does for both.
+pub(super) fn gather(
+    mut order: Order,
+    mut latest: Option<EpochEntry>,
+    batches: &[AppendBytes],
+) -> Result<Gathered, StorageError> {
+    let (mut pieces, mut epochs) = (Vec::with_capacity(1), Vec::new());
     let mut left: usize = batches.iter().map(AppendBytes::len).sum();
-    let (mut from, mut end) = (from, from);
-    let mut bytes = Vec::with_capacity(left.min(PIECE_BYTES));
+    let mut from = order.end;
+    let mut bytes = Vec::new();
     for (header, parts) in batches.iter().flat_map(Batches::of) {
         let header = header.map_err(StorageError::NotBatches)?;
-        let size = header.size as usize;
+        let (size, end) = (header.size as usize, order.end);
+        order.check(&header)?;
+        if header.magic >= 2 && latest.is_none_or(|latest| latest.epoch < header.leader_epoch) {
+            let entry = EpochEntry { epoch: header.leader_epoch, start: header.base_offset };
+            latest = Some(entry);
+            epochs.push(entry);
+        }
         if !bytes.is_empty() && bytes.len() + size > PIECE_BYTES {
-            let room = Vec::with_capacity(left.min(PIECE_BYTES).max(size));
-            let bytes = Bytes::from(std::mem::replace(&mut bytes, room));
-            pieces.push(StagedRecords { from, end, bytes });
+            pieces.push(StagedRecords { from, end, bytes: std::mem::take(&mut bytes).into() });
             from = end;
+        }
+        if bytes.is_empty() {
+            // Exactly what it will hold, but for a batch at the end that would be too much.
+            bytes.reserve_exact(left.min(PIECE_BYTES).max(size));
         }
         parts.iter().for_each(|part| bytes.extend_from_slice(part));
         left -= size;
-        end = header.next_offset();
     }
     if !bytes.is_empty() {
-        pieces.push(StagedRecords { from, end, bytes: bytes.into() });
+        pieces.push(StagedRecords { from, end: order.end, bytes: bytes.into() });
     }
-    Ok(pieces)
+    Ok((pieces, epochs))
 }

@@ -138,3 +138,58 @@ fn retention_after_a_restart_asks_the_files() {
         bench.log.delete_old_segments(&mut bench.files, TimestampMs(1130), Offset(60)).unwrap().is_some()
     );
 }
+
+/// Records were deleted up to the middle of a batch, the crash took the batch out of the segment, and the journal brings it
+/// back.
+#[test]
+fn an_empty_log_begins_within_a_batch() {
+    for (staged, value_bytes) in [(false, 10), (true, 10), (true, 800)] {
+        let mut bench = Bench::new(small_segments());
+        bench.fill(30, 40);
+        bench.log.truncate_fully_and_start_at(&mut bench.files, Offset(102), NOW).unwrap();
+        let wrong = batch(98, 4, 10, 1000, 0);
+        assert!(matches!(bench.append(wrong), Err(StorageError::OutOfOrder { .. })), "it ends before");
+        let batches = [batch(100, 5, value_bytes / 5, 1000, 0), batch(105, 1, 10, 1000, 0)];
+        if staged {
+            let parts = batches.iter().cloned().map(AppendBytes::from).collect();
+            bench.log.stage(parts).unwrap();
+            bench.log.lay_all(&mut bench.files, NOW).unwrap();
+        } else {
+            for bytes in &batches {
+                bench.append(bytes.clone()).unwrap();
+            }
+        }
+        let again = batch(105, 2, 10, 1000, 0);
+        assert!(
+            matches!(bench.append(again), Err(StorageError::OutOfOrder { .. })),
+            "only where it is empty"
+        );
+        bench.sync().unwrap();
+        bench.checkpoint().unwrap();
+        for _ in 0..2 {
+            assert_eq!((bench.log.start(), bench.log.end()), (Offset(102), Offset(106)));
+            assert_eq!(bench.log.first_segment_base(), Offset(100));
+            assert_eq!(bench.read_all(300).unwrap(), batches);
+            bench.reopen().unwrap();
+        }
+    }
+}
+
+/// The kill came after a roll whose names were never synced.
+#[test]
+fn a_new_segments_name_is_synced_by_the_process_that_finds_it() {
+    let mut bench = Bench::new(small_segments());
+    bench.fill(5, 40);
+    bench.sync().unwrap();
+    bench.checkpoint().unwrap();
+    bench.log.roll(&mut bench.files, NOW).unwrap();
+    bench.reopen().unwrap();
+    bench.fill(2, 40);
+    assert_eq!(bench.sync().unwrap(), Offset(7));
+    bench.disk.crash(1);
+    for seed in 0..8 {
+        bench.disk.crash(seed);
+    }
+    bench.reopen().unwrap();
+    assert_eq!(bench.log.end(), Offset(7));
+}

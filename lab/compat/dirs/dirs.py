@@ -32,11 +32,11 @@ COMPACTED = ("compacted", "compacted-txn", "compact-delete", *INTERNAL)
 CHAINS = {
     # name: (kraft.version 1?, how each owner ends, who raises metadata.version)
     "clean stops": (False, ("stop", "stop", "stop", "stop"), None),
-    "kill -9": (False, ("kill", "kill", "kill", "kill"), None),
+    "kill -9, static voters": (False, ("kill", "kill", "kill", "kill"), None),
     "clean stops, voters in the log, upgraded by Kafka": (True, ("stop", "stop", "stop", "stop"), "kafka-4"),
     "kill -9, voters in the log, upgraded by Barnabas": (True, ("kill", "kill", "kill", "kill"), "barnabas"),
 }
-QUICK = {"kill -9 of Kafka, then clean": (True, ("kill", "kill", "kill", "stop"), None)}
+QUICK = {"kill -9": (True, ("kill", "kill", "kill"), None)}
 
 
 class Broken(Exception):
@@ -148,7 +148,7 @@ class Chain:
         return stations.barnabas(self.place, self.binary) if kind == "barnabas" else stations.kafka(self.place, kind == "kafka-3")
 
     def run(self):
-        route = ("kafka-3", "barnabas", "kafka-4", "barnabas", "kafka-4")
+        route = ("kafka-3", "barnabas", "kafka-4", "barnabas", "kafka-4")[:len(self.ends) + 1]
         server = self.station(route[0]).start()
         self.client = stations.Client(self.place, *self.java[1:], self.root / "client.log")
         lines = []
@@ -206,7 +206,7 @@ class Chain:
         # (DIFFERENCES.md): what is deleted just before one is not asked about.
         ending = self.ends[max(stage - 1, 0)] if stage <= len(self.ends) else "stop"
         self.client.call("fill", stage, kind, "keep" if ending == "kill" and kind != "barnabas" else "trim")
-        self.thinned = self.client.call("freeze", 20 if kind.startswith("kafka") else 5)
+        self.thinned = self.client.call("freeze", 20)
         return self.snapshot(kind)
 
     def end(self, server, kind, how, seen):
@@ -271,7 +271,8 @@ def main(words):
     try:
         binary = find_binary(options.binary)
         java = stations.client_classes()
-        versions = f"Kafka {fetch.kafka_3()[0]} → Barnabas → Kafka {fetch.kafka()[0]} → Barnabas → Kafka {fetch.kafka()[0]}"
+        handed_back = "" if options.quick else f" → Kafka {fetch.kafka()[0]}"
+        versions = f"Kafka {fetch.kafka_3()[0]} → Barnabas → Kafka {fetch.kafka()[0]} → Barnabas{handed_back}"
         print(f"{versions}; {stations.DIRECTORIES} log directories; client: Apache's, {java[0]}")
         names = [name for name in (QUICK if options.quick else CHAINS) if not options.chain or options.chain in name]
         hops = total = 0

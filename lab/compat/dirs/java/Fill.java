@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
@@ -27,6 +28,9 @@ class Fill {
     static final List<String> COMPACTED = List.of("compacted", "compacted-txn", "compact-delete");
     static final int MANY = 40;
     static final long PAST = 1_700_000_000_000L;
+
+    /** The last value of each key of the compacted topics, by `topic-partition key`; null: a tombstone. */
+    static final Map<String, byte[]> last = new HashMap<>();
 
     static KafkaProducer<byte[], byte[]> living;
     static KafkaProducer<byte[], byte[]> open;
@@ -129,7 +133,23 @@ class Fill {
             before = seen;
             Thread.sleep(1200);
         }
+        checkLast();
         return seen[0] + " of " + seen[1];
+    }
+
+    /** Compaction may take what was overwritten, and nothing else: the last value of every key must be there. */
+    static void checkLast() throws Exception {
+        Map<String, byte[]> found = new HashMap<>();
+        try (KafkaConsumer<byte[], byte[]> consumer = consumer(Map.of())) {
+            List<TopicPartition> all = new ArrayList<>();
+            for (String topic : List.of("compacted", "compact-delete")) for (int p = 0; p < 2; p++) all.add(new TopicPartition(topic, p));
+            Snapshot.read(consumer, all).forEach((p, records) -> {
+                for (ConsumerRecord<byte[], byte[]> r : records) found.put(p + " " + new String(r.key(), StandardCharsets.UTF_8), r.value());
+            });
+        }
+        last.forEach((key, value) -> {
+            if (!Arrays.equals(value, found.get(key))) throw new IllegalStateException("the last value of " + key + " is not there");
+        });
     }
 
     /** Records left in the compacted topics, and offsets given out there. */
@@ -221,7 +241,9 @@ class Fill {
                 for (int n = 0; n < 3000; n++) {
                     byte[] value = n % 29 == 0 ? null : new byte[1000];
                     if (value != null) random.nextBytes(value);
-                    made.add(new ProducerRecord<>(topic, p, bytes("k" + random.nextInt(200)), value));
+                    String key = "k" + random.nextInt(200);
+                    last.put(topic + "-" + p + " " + key, value);
+                    made.add(new ProducerRecord<>(topic, p, bytes(key), value));
                 }
                 send(producer, made);
             }

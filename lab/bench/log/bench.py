@@ -180,6 +180,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="bench-log-", dir=ROOT / "target") as work:
         bench = Bench(options, work, loads.Clients(options.classpath, program, options.seconds, f"{work}/clients.log"))
         wide, rows = ([], []) if options.stories else plain_loads(bench, options.only)
+        if options.quick:
+            bench.runs = 1
         for name in chosen:
             rows += parts[name](bench)
     if options.density:
@@ -198,7 +200,7 @@ def finish(options, bench, wide, rows, seconds):
         print("\nA million partitions, and a topic of 100,000: `make density`.")
     rows = [row for row in rows if row.met is not None]
     met = sum(row.met for row in rows)
-    print(f"\nbench-log: {met} of {len(rows)} bars met; {bench.runs} runs each, {len(bench.lines)} in all, {seconds / 60:.0f} min; "
+    print(f"\nbench-log: {met} of {len(rows)} bars met; {options.runs} runs each, {len(bench.lines)} in all, {seconds / 60:.0f} min; "
           f"{bench.disturbed} disturbed by other load; missed: {', '.join(row.what for row in rows if not row.met) or 'none'}")
 
 

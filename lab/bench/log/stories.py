@@ -225,7 +225,9 @@ def amplification(bench):
     paced = librdkafka("small appends, 100,000/s", 16, 100, 3, spread=16, rate=100_000, batch_size=16384)
     rows = []
     for load, bar in ((small, 2.05), (large, 1.05), (paced, None)):
-        found = {"kafka": [], "barnabas": []}
+        if bench.quick and load is paced:
+            continue
+        found = {"barnabas": []} if bench.quick else {"kafka": [], "barnabas": []}
         for name in found:
             peer = bench.peers(f"bytes-{load.rate}-{bar}")[name]
             try:
@@ -246,7 +248,7 @@ def amplification(bench):
                 peer.server.remove()
                 settle()
         of = {name: spread(values, 3) for name, values in found.items()}
-        rows.append(Row(f"bytes written ÷ bytes of record batches, {load.title}", of["kafka"], of["barnabas"], f"≤ {bar}" if bar else "",
+        rows.append(Row(f"bytes written ÷ bytes of record batches, {load.title}", of.get("kafka", "–"), of["barnabas"], f"≤ {bar}" if bar else "",
                         median(found["barnabas"]) <= bar if bar else None))
     return rows
 

@@ -1,6 +1,6 @@
 //! Appending: batches go behind one another into the active segment, with an index entry now and then, until it is full.
 
-use barnabas_base::{Offset, TimestampMs};
+use barnabas_base::{EpochEntry, Offset, TimestampMs};
 
 use super::stage::gather;
 use super::{Active, AppendBytes, Appended, Log};
@@ -34,7 +34,7 @@ struct Before {
     active: Option<(Segment, u32, u32)>,
     last_time: TimestampMs,
     since_entry: u32,
-    epochs: usize,
+    epoch: Option<EpochEntry>,
 }
 
 impl Log {
@@ -436,7 +436,7 @@ impl Log {
             active: self.segments.last().map(counts),
             last_time: self.active.last_time,
             since_entry: self.active.since_entry,
-            epochs: self.epochs.entries().len(),
+            epoch: self.epochs.latest(),
         }
     }
 
@@ -484,8 +484,13 @@ impl Log {
         };
         self.laid_end = before.end;
         // What is staged has noted its epochs already, and they stay.
-        if let Some(news) = self.epochs.entries().get(before.epochs).map(|entry| entry.start) {
+        let is_new = |entry: &&EpochEntry| before.epoch.is_none_or(|before| entry.epoch > before.epoch);
+        if let Some(news) = self.epochs.entries().iter().find(is_new).map(|entry| entry.start) {
             self.epochs_changed |= self.epochs.truncate_from_end(news);
+            // An epoch that began where the next one did had given way to it.
+            if let Some(before) = before.epoch {
+                self.assign_epoch(before.epoch, before.start);
+            }
         }
         self.generation += 1;
         Ok(())

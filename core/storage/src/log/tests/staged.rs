@@ -259,6 +259,8 @@ fn aborted_transactions_are_indexed_with_their_markers() {
     let (mut bench, _) = in_three_parts();
     all.iter().for_each(|entry| bench.log.append_aborted(&mut bench.files, *entry).unwrap());
     bench.log.truncate_to(&mut bench.files, Offset(70), NOW).unwrap();
+    assert_eq!(ask(&mut bench, 0, 80), all[..3]);
+    stage(&mut bench, &[batch(70, 20, 3, 0, 9)]);
     bench.stop().unwrap();
     bench.reopen().unwrap();
     assert_eq!(ask(&mut bench, 0, 80), all[..3]);
@@ -354,6 +356,34 @@ fn an_append_past_the_tail_leaves_a_hole_that_readers_fill_from_the_segment() {
             assert_eq!(bench.read_all(max_bytes).unwrap(), batches);
         }
     }
+}
+
+#[test]
+fn direct_and_buffered_writes_take_turns_in_one_block() {
+    let mut bench = Bench::new(LogConfig::default());
+    let mut batches = Vec::new();
+    for at in 0..12 {
+        // A multiple of the block: the next direct write begins where the last one ended, within another block.
+        let bytes = batch(at, 1, if at % 3 == 1 { 4096 - 70 } else { 1000 + at as usize }, 1000, 0);
+        assert!(at % 3 != 1 || bytes.len() == 4096, "{}", bytes.len());
+        bench.files.set_direct_from((at % 3 != 1).then_some(1));
+        stage(&mut bench, std::slice::from_ref(&bytes));
+        bench.log.lay_all(&mut bench.files, NOW).unwrap();
+        bench.log.forget_below(Offset(at + 1));
+        batches.push(bytes);
+        assert_eq!(bench.read_all(10_000).unwrap(), batches);
+    }
+}
+
+#[test]
+fn an_epoch_without_records_outlives_a_full_disk() {
+    let (mut bench, _) = in_three_parts();
+    bench.log.lay_all(&mut bench.files, NOW).unwrap();
+    assert!(bench.log.assign_epoch(LeaderEpoch(8), Offset(80)));
+    let epochs = bench.log.epochs().clone();
+    bench.disk.set_capacity(1);
+    assert!(matches!(bench.append(batch(80, 1, 10, 0, 9)), Err(StorageError::Full(_))));
+    assert_eq!(*bench.log.epochs(), epochs);
 }
 
 /// The counts are what the pieces hold, and what is staged is whole and without a hole.

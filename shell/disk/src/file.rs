@@ -16,6 +16,9 @@ use crate::errors::failed;
 
 /// What one `pwritev` takes at most (`IOV_MAX`).
 const PARTS_MAX: usize = 1024;
+/// What one call writes. For more at once the kernel looks for larger pieces of memory that lie together, and finds them where
+/// nobody has been yet: 2 ns of CPU a byte, instead of 0.3 (lab/bench/JOURNAL.md).
+const CALL_BYTES: usize = 64 << 10;
 
 #[derive(Debug)]
 pub(crate) struct LinuxFile {
@@ -44,7 +47,12 @@ impl LinuxFile {
         // Empty parts at the front would make a write of nothing look like one that got nowhere.
         IoSlice::advance_slices(&mut rest, 0);
         while !rest.is_empty() {
-            match io::pwritev(&self.fd, &rest[..rest.len().min(PARTS_MAX)], position) {
+            let written = if rest[0].len() > CALL_BYTES {
+                io::pwrite(&self.fd, &rest[0][..CALL_BYTES], position)
+            } else {
+                io::pwritev(&self.fd, &rest[..parts_of_a_call(rest)], position)
+            };
+            match written {
                 Ok(0) => return Err(DiskError::new("write", &*self.path, DiskErrorKind::Device)),
                 Ok(written) => {
                     position += written as u64;
@@ -56,6 +64,16 @@ impl LinuxFile {
         }
         Ok(())
     }
+}
+
+/// How many of `slices` go into one call; the first of them does.
+fn parts_of_a_call(slices: &[IoSlice<'_>]) -> usize {
+    let mut bytes = 0;
+    let fits = |slice: &&IoSlice<'_>| {
+        bytes += slice.len();
+        bytes <= CALL_BYTES
+    };
+    slices.iter().take(PARTS_MAX).take_while(fits).count().max(1)
 }
 
 impl DiskFile for LinuxFile {

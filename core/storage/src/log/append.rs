@@ -14,8 +14,7 @@ use crate::segment::{LargestTimestamp, Segment};
 use crate::time_index;
 
 /// Writes of this much and more are taken for a segment that grows fast: room is set aside ahead of them. To set room aside
-/// for a few MiB at once costs less than to look for it with each write (lab/bench/JOURNAL.md: 0.2 instead of 1 to 2 ns of
-/// CPU per byte from 128 KiB on).
+/// for a few MiB at once keeps the file in few pieces and the search for room short (lab/bench/JOURNAL.md, 5).
 const ROOM_FOR_WRITES_FROM: u64 = 64 << 10;
 /// So much at most; and never more than the segment holds already, so that many small segments waste little.
 const ROOM_AHEAD_MAX: u64 = 4 << 20;

@@ -36,6 +36,7 @@ mod open;
 mod read;
 mod replace;
 mod retention;
+mod sealed;
 mod small_files;
 mod sound;
 mod stage;

@@ -20,7 +20,6 @@ use crate::disk::DirEntry;
 use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
 use crate::log_config::LogConfig;
-use crate::offset_index::OffsetEntry;
 use crate::segment::{self, Segment, offset_path, parse_offset_name};
 use crate::walker::{Step, Walker};
 use crate::{epoch_file, small_file};
@@ -316,16 +315,7 @@ impl Log {
         opened: &mut Opened,
     ) -> Result<(), StorageError> {
         let first = self.segment_of(from.recovery_point).unwrap_or(0);
-        for at in 0..first {
-            // The newest sealed segment may have been sealed after the last sync.
-            if at + 1 == first {
-                self.cut_padding(files, at)?;
-            }
-            let is_unsure = at + 1 == first && !self.index_reaches_end(files, at)?;
-            if is_unsure || unindexed.contains(&self.segments[at].base) {
-                self.rebuild_indexes(files, at, opened)?;
-            }
-        }
+        self.recover_sealed(files, first, unindexed, opened)?;
         let tail: Vec<Segment> = self.segments.split_off(first);
         self.laid_end = tail[0].base;
         let mut transactions = Transactions::from(self.laid_end);
@@ -373,49 +363,7 @@ impl Log {
         unless_full(self.complete_indexes(files))?;
         self.active.has_spare_room = true;
         self.recovery_point = from.recovery_point.min(self.laid_end);
-        // A segment that begins where the last sync ended may have got its name after it, from a process that was killed.
-        let last_is_unsure = self.segments.last().is_some_and(|segment| segment.base >= self.recovery_point);
-        if self.recovery_point < self.laid_end || last_is_unsure || opened.cut.is_some() {
-            self.unsynced_from(files, first)?;
-        }
-        Ok(())
-    }
-
-    /// Whether a sealed segment's offset index ends where it should.
-    fn index_reaches_end(&self, files: &mut FilePool, at: usize) -> Result<bool, StorageError> {
-        let segment = self.segments[at];
-        let entries = self.sealed_entries::<8>(files, segment.base, FileKind::OffsetIndex)?;
-        let mut last = OffsetEntry { offset: segment.base, position: 0 };
-        if let Some(newest) = entries.count().checked_sub(1) {
-            let file = self.existing_file(files, segment.base, FileKind::OffsetIndex)?;
-            let Some(entry) = entries.get(file.as_deref(), newest)? else { return Ok(false) };
-            last = OffsetEntry::decode(entry, segment.base);
-            if last.position == 0 || last.position >= segment.size {
-                return Ok(false);
-            }
-        }
-        let mut walker = self.walker(files, at, last.position, false)?;
-        let mut since = 0;
-        while let Step::Batch { header, .. } = walker.step()? {
-            let names_another = since == 0 && last.position > 0 && header.last_offset > last.offset;
-            if names_another || since > self.config.index_interval_bytes {
-                return Ok(false);
-            }
-            since += header.size;
-        }
-        Ok(true)
-    }
-
-    /// What is past the recovery point was read, and need not be on disk: it is synced before anything rests on it.
-    fn unsynced_from(&mut self, files: &mut FilePool, first: usize) -> Result<(), StorageError> {
-        for at in first..self.segments.len() {
-            let base = self.segments[at].base;
-            let file = self.file(files, base, FileKind::Log)?;
-            self.mark_dirty(base, FileKind::Log, file);
-        }
-        self.dirty.dir = true;
-        self.dirty.root = true;
-        Ok(())
+        self.note_unsynced(files, first, opened.cut.is_some())
     }
 
     /// Takes a segment's batches in as if they were appended again: indexes, epochs and times follow from them. Returns where
@@ -476,7 +424,7 @@ impl Log {
     }
 
     /// Writes a sealed segment's indexes anew from its batches.
-    fn rebuild_indexes(
+    pub(super) fn rebuild_indexes(
         &mut self,
         files: &mut FilePool,
         at: usize,

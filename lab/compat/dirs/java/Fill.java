@@ -124,7 +124,7 @@ class Fill {
     static String freeze(int seconds) throws Exception {
         long deadline = System.currentTimeMillis() + 1000L * seconds;
         long[] seen = counts();
-        while (seen[0] * 2 > seen[1] && System.currentTimeMillis() < deadline) {
+        while (seen[0] * 4 > seen[1] && System.currentTimeMillis() < deadline) {
             Thread.sleep(300);
             seen = counts();
         }

@@ -64,12 +64,12 @@ pub trait DiskFile: Send + Sync + std::fmt::Debug {
     }
     /// Writes all of `parts`, one after another, from `position` on. After an error any part of it may be written.
     fn write_at(&self, position: u64, parts: &[&[u8]]) -> Result<(), DiskError>;
-    /// Writes whole blocks past the page cache: `position`, the length and the address of `blocks` are multiples of
-    /// [`crate::journal::BLOCK_BYTES`]. Readers see them at once, as after [`DiskFile::write_at`]; they are durable after
+    /// Writes whole blocks past the page cache, one part after another: `position`, the length and the address of each part are
+    /// multiples of [`crate::journal::BLOCK_BYTES`]. Readers see them at once, as after [`DiskFile::write_at`]; they are durable after
     /// [`DiskFile::sync`]. After an error any part of them may be written.
     ///
     /// Returns false where that cannot be done here: then they are to be written with `write_at`.
-    fn write_direct(&self, _position: u64, _blocks: &[u8]) -> Result<bool, DiskError> {
+    fn write_direct(&self, _position: u64, _parts: &[&[u8]]) -> Result<bool, DiskError> {
         Ok(false)
     }
     /// Makes all that was written, and the length, durable (`fdatasync`).

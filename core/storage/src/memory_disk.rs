@@ -557,11 +557,13 @@ impl DiskFile for MemoryFile {
         })
     }
 
-    fn write_direct(&self, position: u64, blocks: &[u8]) -> Result<bool, DiskError> {
+    fn write_direct(&self, position: u64, parts: &[&[u8]]) -> Result<bool, DiskError> {
         let is_whole = |number: u64| number.is_multiple_of(BLOCK_BYTES as u64);
-        let aligned = blocks.as_ptr().align_offset(BLOCK_BYTES) == 0;
-        assert!(is_whole(position) && is_whole(blocks.len() as u64) && aligned, "whole blocks are written");
-        self.write_at(position, &[blocks])?;
+        let are_whole = parts
+            .iter()
+            .all(|part| part.as_ptr().align_offset(BLOCK_BYTES) == 0 && is_whole(part.len() as u64));
+        assert!(is_whole(position) && are_whole, "whole blocks are written");
+        self.write_at(position, parts)?;
         Ok(true)
     }
 

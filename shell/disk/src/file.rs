@@ -119,14 +119,20 @@ impl DiskFile for LinuxFile {
         }
     }
 
-    fn write_direct(&self, position: u64, blocks: &[u8]) -> Result<bool, DiskError> {
-        let mut written = 0;
+    fn write_direct(&self, position: u64, parts: &[&[u8]]) -> Result<bool, DiskError> {
+        let mut slices: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
+        let mut rest = &mut slices[..];
+        IoSlice::advance_slices(&mut rest, 0);
+        let mut at = position;
         match self.open_direct() {
             Ok(Some(direct)) => {
-                while written < blocks.len() {
-                    match io::pwrite(&direct, &blocks[written..], position + written as u64) {
+                while !rest.is_empty() {
+                    match io::pwritev(&direct, rest, at) {
                         Ok(some) if some == 0 || !some.is_multiple_of(BLOCK_BYTES) => break,
-                        Ok(some) => written += some,
+                        Ok(some) => {
+                            at += some as u64;
+                            IoSlice::advance_slices(&mut rest, some);
+                        }
                         Err(Errno::INTR) => {}
                         Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok(false),
                         Err(error) => return Err(failed("write", &self.path)(error)),
@@ -138,9 +144,7 @@ impl DiskFile for LinuxFile {
             // Too many open files, say: this once, the page cache does.
             Err(_) => {}
         }
-        if written < blocks.len() {
-            self.write_at(position + written as u64, &[&blocks[written..]])?;
-        }
+        self.write_slices(at, rest)?;
         Ok(true)
     }
 

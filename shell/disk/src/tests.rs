@@ -104,21 +104,21 @@ fn whole_blocks_go_past_the_page_cache_or_are_declined() {
         let store = vec![7; 4 * 4096];
         let blocks = &store[store.as_ptr().align_offset(4096)..][..2 * 4096];
         file.write_at(0, &[b"in the page cache, and dirty"]).unwrap();
-        if file.write_direct(4096, blocks).unwrap() {
+        if file.write_direct(4096, &[blocks]).unwrap() {
             assert_eq!(&file.read_bytes(4090, 8).unwrap()[..], [0, 0, 0, 0, 0, 0, 7, 7]);
             assert_eq!(file.len().unwrap(), 3 * 4096);
-            assert!(file.write_direct(0, blocks).unwrap());
+            assert!(file.write_direct(0, &[blocks]).unwrap());
             assert_eq!(file.read_bytes(0, 100).unwrap(), blocks[..100]);
             file.sync().unwrap();
         }
         // Not aligned: declined, or (where no alignment is asked for) written.
         let skewed = &store[store.as_ptr().align_offset(4096) + 1..][..4096];
-        let written = file.write_direct(4096, skewed).unwrap();
+        let written = file.write_direct(4096, &[skewed]).unwrap();
         assert!(!written || file.read_bytes(4096, 4096).unwrap() == skewed);
         // The name belongs to another file: the one that is open is written.
         LinuxDisk.remove_file(&path).unwrap();
         LinuxDisk.open(&path, OpenMode::Create).unwrap();
-        if file.write_direct(0, blocks).unwrap() {
+        if file.write_direct(0, &[blocks]).unwrap() {
             assert_eq!(std::fs::read(&path).unwrap(), b"");
             assert_eq!(file.read_bytes(0, 100).unwrap(), blocks[..100]);
         }

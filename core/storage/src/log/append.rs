@@ -2,7 +2,8 @@
 
 use barnabas_base::{EpochEntry, Offset, TimestampMs};
 
-use super::stage::gather;
+use super::direct::Run;
+use super::stage::gather_for;
 use super::{Active, AppendBytes, Appended, Log};
 use crate::batch::{BatchHeader, NoBatch};
 use crate::disk::{DiskErrorKind, DiskFile, OpenMode};
@@ -18,12 +19,6 @@ use crate::time_index;
 const ROOM_FOR_WRITES_FROM: u64 = 64 << 10;
 /// So much at most; and never more than the segment holds already, so that many small segments waste little.
 const ROOM_AHEAD_MAX: u64 = 4 << 20;
-
-/// Batches that go into the active segment with one write.
-pub(super) struct Run<'a> {
-    pub position: u64,
-    pub parts: Vec<&'a [u8]>,
-}
 
 /// What an append changes in memory, to take it back where the disk turns out to be full.
 struct Before {
@@ -65,9 +60,11 @@ impl Log {
         now: TimestampMs,
     ) -> Result<Appended, StorageError> {
         self.check_writable()?;
-        let (pieces, _) = gather(self.order(), self.epochs.latest(), records)?;
+        let position =
+            u64::from(self.segments.last().map_or(0, |segment| segment.size)) + self.unlaid_bytes();
+        let (pieces, whole) = gather_for(position, self.order(), records)?;
         self.lay_all(files, now)?;
-        let appended = self.write_batches(files, records, now)?;
+        let appended = self.write_batches(files, &[AppendBytes::Whole(whole)], now)?;
         if !pieces.is_empty() {
             let tail = self.tail.get_or_insert_default();
             pieces.into_iter().for_each(|piece| tail.keep_laid(piece));
@@ -176,19 +173,23 @@ impl Log {
         let mut run = Run { position, parts: Vec::with_capacity(records.len()) };
         let (mut bytes, mut rolled) = (0, None);
         for piece in records {
-            for (header, parts) in Batches::of(piece) {
+            let (mut from, mut at) = (0, 0);
+            for (header, _) in Batches::of(piece) {
                 let header = header.map_err(StorageError::NotBatches)?;
                 let straddles = self.segments.last().is_some_and(|active| active.base > header.base_offset);
                 if straddles || self.roll_is_due(header.size, header.last_offset, header.max_timestamp, now) {
+                    run.take(piece, from..at);
+                    from = at;
                     self.write_run(files, &mut run)?;
                     self.begin_segment(files, header.base_offset, now)?;
                     run.position = 0;
                     rolled = Some(header.base_offset);
                 }
                 self.account(&header);
-                bytes += u64::from(header.size);
-                run.parts.extend(parts.into_iter().filter(|part| !part.is_empty()));
+                at += header.size as usize;
             }
+            run.take(piece, from..at);
+            bytes += at as u64;
         }
         self.write_run(files, &mut run)?;
         self.index_laid_aborted(files)?;

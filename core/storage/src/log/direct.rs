@@ -6,14 +6,36 @@
 //! ([`Log::give_room_back`]) its file may be longer than what it holds, by zeros. A crash leaves them, and so they are never
 //! taken for a batch, nor for damage (open.rs).
 
-use super::append::Run;
-use super::{FileKind, Log, Offset};
+use std::ops::Range;
+
+use super::{AppendBytes, FileKind, Log, Offset};
 use crate::disk::DiskFile;
 use crate::error::StorageError;
 use crate::file_pool::FilePool;
 use crate::journal::{BLOCK_BYTES, RoundBuffer};
 use crate::segment::Segment;
 use crate::walker::Step;
+
+/// Batches that go into the active segment with one write.
+pub(super) struct Run<'a> {
+    pub position: u64,
+    pub parts: Vec<&'a [u8]>,
+}
+
+impl<'a> Run<'a> {
+    /// Adds whole batches of `piece`, which lie side by side and stay in one part.
+    pub(super) fn take(&mut self, piece: &'a AppendBytes, range: Range<usize>) {
+        match piece {
+            _ if range.is_empty() => {}
+            AppendBytes::Whole(bytes) => self.parts.push(&bytes[range]),
+            // It holds one batch.
+            AppendBytes::Split { header, body } => {
+                self.parts.push(header);
+                self.parts.extend((!body.is_empty()).then_some(&body[..]));
+            }
+        }
+    }
+}
 
 impl Log {
     /// Writes a run past the page cache if it is large enough. Returns whether it did.
@@ -34,7 +56,11 @@ impl Log {
         }
         blocks.push(&self.active.last_block);
         self.active.has_spare_room = true;
-        let done = write_blocks(file, run.position - head as u64, &run.parts, &mut blocks);
+        let at = run.position - head as u64;
+        let done = match *run.parts {
+            [whole] if lies_alike(whole, head) => write_in_place(file, at, whole, &mut blocks),
+            _ => write_blocks(file, at, &run.parts, &mut blocks),
+        };
         if let Ok(Some(last_block)) = &done {
             self.active.last_block.clone_from(last_block);
         }
@@ -95,6 +121,31 @@ impl Log {
     }
 }
 
+/// Whether `bytes` lie to the blocks of memory as they would behind the `head` bytes of a file's last block, and are worth it.
+fn lies_alike(bytes: &[u8], head: usize) -> bool {
+    bytes.len() >= 4 * BLOCK_BYTES
+        && bytes.as_ptr().align_offset(BLOCK_BYTES) == (BLOCK_BYTES - head) % BLOCK_BYTES
+}
+
+/// As [`write_blocks`] for bytes of which all whole blocks are written from where they lie; only the first and the last block
+/// are put together in `blocks`.
+fn write_in_place(
+    file: &dyn DiskFile,
+    at: u64,
+    bytes: &[u8],
+    blocks: &mut RoundBuffer,
+) -> Result<Option<Vec<u8>>, StorageError> {
+    let (front, rest) = bytes.split_at(blocks.len().next_multiple_of(BLOCK_BYTES) - blocks.len());
+    let (middle, tail) = rest.split_at(rest.len() - rest.len() % BLOCK_BYTES);
+    blocks.push(front);
+    let first = blocks.len();
+    blocks.push(tail);
+    blocks.pad();
+    let (first, last) = blocks.bytes().split_at(first);
+    let done = file.write_direct(at, &[first, middle, last])?;
+    Ok(done.then(|| tail.to_vec()))
+}
+
 /// Writes what is in `blocks` and then `parts`, from `at` on. Returns what of the last block is full; `None` where the file
 /// system refuses.
 fn write_blocks(
@@ -110,7 +161,7 @@ fn write_blocks(
             blocks.push(now);
             rest = later;
             if blocks.room() == 0 {
-                if !file.write_direct(at, blocks.bytes())? {
+                if !file.write_direct(at, &[blocks.bytes()])? {
                     return Ok(None);
                 }
                 at += blocks.len() as u64;
@@ -121,7 +172,7 @@ fn write_blocks(
     let full = blocks.len() - blocks.len() % BLOCK_BYTES;
     let last_block = blocks.bytes()[full..].to_vec();
     blocks.pad();
-    if blocks.len() > 0 && !file.write_direct(at, blocks.bytes())? {
+    if blocks.len() > 0 && !file.write_direct(at, &[blocks.bytes()])? {
         return Ok(None);
     }
     Ok(Some(last_block))

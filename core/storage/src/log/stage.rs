@@ -1,12 +1,14 @@
 //! Staging and laying: batches are taken into memory first, and written into segments later, many at once.
 
 use barnabas_base::{EpochEntry, Offset, TimestampMs};
+use bytes::Bytes;
 
 use super::append::{Batches, Order};
 use super::tail::Tail;
 use super::{AppendBytes, Laid, Log, Staged, StagedRecords};
 use crate::error::StorageError;
 use crate::file_pool::FilePool;
+use crate::journal::BLOCK_BYTES;
 
 /// Batches that are staged together lie in one piece of memory up to about this size: a reader looks for its batch in one
 /// piece, and memory is given back piece by piece.
@@ -134,4 +136,37 @@ pub(super) fn gather(
         pieces.push(StagedRecords { from, end: order.end, bytes: bytes.into() });
     }
     Ok((pieces, epochs))
+}
+
+/// As [`gather`], into one piece of memory that lies to the blocks of memory as it will lie to those of a file from `position`
+/// on: nearly all of it can be written from where it is. Also returns all of it.
+pub(super) fn gather_for(
+    position: u64,
+    mut order: Order,
+    batches: &[AppendBytes],
+) -> Result<(Vec<StagedRecords>, Bytes), StorageError> {
+    let total: usize = batches.iter().map(AppendBytes::len).sum();
+    let mut store: Vec<u8> = Vec::with_capacity(total + 2 * BLOCK_BYTES);
+    let begin = store.as_ptr().align_offset(BLOCK_BYTES) + (position % BLOCK_BYTES as u64) as usize;
+    store.resize(begin, 0);
+    let mut ends: Vec<(Offset, usize)> = Vec::new();
+    let start = order.end;
+    for (header, parts) in batches.iter().flat_map(Batches::of) {
+        let header = header.map_err(StorageError::NotBatches)?;
+        let piece = ends.last().map_or(begin, |last| last.1);
+        if store.len() > piece && store.len() + header.size as usize - piece > PIECE_BYTES {
+            ends.push((order.end, store.len()));
+        }
+        order.check(&header)?;
+        parts.iter().for_each(|part| store.extend_from_slice(part));
+    }
+    ends.push((order.end, store.len()));
+    let store = Bytes::from(store);
+    let (mut from, mut at) = (start, begin);
+    let pieces = ends.into_iter().filter(|(_, to)| *to > begin).map(|(end, to)| {
+        let piece = StagedRecords { from, end, bytes: store.slice(at..to) };
+        (from, at) = (end, to);
+        piece
+    });
+    Ok((pieces.collect(), store.slice(begin..)))
 }

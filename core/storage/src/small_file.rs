@@ -37,8 +37,18 @@ pub(crate) fn replace_unsynced(
     path: &Path,
     contents: &[u8],
 ) -> Result<Arc<dyn DiskFile>, DiskError> {
+    if disk.stat(path)?.is_none() {
+        // There is nothing that a torn one could take the place of.
+        return write_new(disk, path, contents);
+    }
     let (file, beside) = write_beside(disk, path, contents)?;
     disk.rename(&beside, path)?;
+    Ok(file)
+}
+
+fn write_new(disk: &dyn Disk, path: &Path, contents: &[u8]) -> Result<Arc<dyn DiskFile>, DiskError> {
+    let file = disk.open(path, OpenMode::Truncate)?;
+    file.write_at(0, &[contents])?;
     Ok(file)
 }
 
@@ -50,7 +60,5 @@ fn write_beside(
     let mut beside = path.as_os_str().to_owned();
     beside.push(".tmp");
     let beside = PathBuf::from(beside);
-    let file = disk.open(&beside, OpenMode::Truncate)?;
-    file.write_at(0, &[contents])?;
-    Ok((file, beside))
+    Ok((write_new(disk, &beside, contents)?, beside))
 }

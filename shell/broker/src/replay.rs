@@ -22,16 +22,19 @@ use barnabas_base::{Offset, TimestampMs, TopicPartition};
 use barnabas_storage::journal::{
     JournalConfig, JournalError, JournalPartition, LayOp, PartitionReplay, Recovered, recover,
 };
-use barnabas_storage::{DirKind, FilePool, Log, LogPlace, PartitionDir, StorageError};
+use barnabas_storage::{DirKind, FilePool, FileSystem, Log, LogPlace, PartitionDir, StorageError};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Files that each thread holds open.
 const FILES_OPEN: usize = 64;
 /// From so many partitions on the file system is synced as a whole, once.
 const WHOLE_FROM: usize = 4;
+/// From so many on it is synced meanwhile as well.
+const AHEAD_FROM: usize = 1000;
+const AHEAD_PAUSE: Duration = Duration::from_millis(100);
 
 /// Why a directory's journal was not replayed.
 #[derive(Debug, thiserror::Error)]
@@ -80,7 +83,7 @@ pub fn replay(node: &Node, index: usize) -> Result<Option<Recovered>, ReplayErro
         return Ok(Some(recovered));
     }
     let whole = directory.file_system.as_ref().filter(|_| recovered.partitions.len() >= WHOLE_FROM);
-    let ends = replay_all(node, index, &recovered.partitions, whole.is_some())?;
+    let ends = replay_all(node, index, &recovered.partitions, whole.map(|whole| &**whole))?;
     if let Some(whole) = whole {
         whole.sync().map_err(StorageError::from)?;
     }
@@ -107,12 +110,16 @@ fn replay_all(
     node: &Node,
     index: usize,
     partitions: &[PartitionReplay],
-    synced_as_a_whole: bool,
+    whole: Option<&dyn FileSystem>,
 ) -> Result<Ends, StorageError> {
     let next = AtomicUsize::new(0);
+    let synced_as_a_whole = whole.is_some();
     let done: Mutex<Result<Ends, StorageError>> = Mutex::new(Ok(Vec::new()));
     let threads = node.workers.min(partitions.len());
     std::thread::scope(|scope| {
+        if let Some(whole) = whole.filter(|_| partitions.len() >= AHEAD_FROM) {
+            scope.spawn(|| sync_ahead(whole, &next, partitions.len(), &done));
+        }
         for _ in 0..threads {
             scope.spawn(|| {
                 let mut files = FilePool::new(node.directories[index].disk.clone(), FILES_OPEN);
@@ -130,6 +137,25 @@ fn replay_all(
         }
     });
     done.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Has the disk write while the other threads lay, so that little is left for the sync that counts.
+fn sync_ahead(
+    whole: &dyn FileSystem,
+    next: &AtomicUsize,
+    partitions: usize,
+    done: &Mutex<Result<Ends, StorageError>>,
+) {
+    // After a failure the others stop early.
+    let has_failed = || done.lock().unwrap_or_else(PoisonError::into_inner).is_err();
+    while next.load(Ordering::Relaxed) < partitions && !has_failed() {
+        std::thread::sleep(AHEAD_PAUSE);
+        // A failure is reported once, and the sync that counts would not hear of it.
+        if let Err(error) = whole.sync() {
+            *done.lock().unwrap_or_else(PoisonError::into_inner) = Err(error.into());
+            return;
+        }
+    }
 }
 
 /// Where the log ends now; `None`: it is not to be served, or not here.

@@ -332,8 +332,14 @@ impl Log {
     pub(super) fn trim_indexes(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
         self.write_entries(files)?;
         let Some(base) = self.segments.last().map(|segment| segment.base) else { return Ok(()) };
-        self.file(files, base, FileKind::OffsetIndex)?.set_len(self.active.offsets.bytes())?;
-        self.file(files, base, FileKind::TimeIndex)?.set_len(self.active.times.bytes())?;
+        let (offsets, times) = (self.active.offsets.bytes(), self.active.times.bytes());
+        for (kind, bytes) in [(FileKind::OffsetIndex, offsets), (FileKind::TimeIndex, times)] {
+            let file = self.file(files, base, kind)?;
+            // Cutting is a transaction of the file system even where nothing is cut, and replay closes thousands of logs.
+            if file.len()? != bytes {
+                file.set_len(bytes)?;
+            }
+        }
         Ok(())
     }
 

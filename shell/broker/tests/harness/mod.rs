@@ -120,11 +120,16 @@ impl TestNode {
         command
     }
 
-    /// Starts the process and waits until it answers.
-    pub fn launch(&mut self) {
+    /// Starts the process.
+    pub fn launch_unawaited(&mut self) {
         let log = std::fs::File::options().create(true).append(true).open(self.log_path()).expect("a log");
         let child = self.command().stderr(log).stdout(Stdio::null()).spawn().expect("the binary starts");
         self.child = Some(child);
+    }
+
+    /// Starts the process and waits until it answers.
+    pub fn launch(&mut self) {
+        self.launch_unawaited();
         let started = Instant::now();
         loop {
             if let Ok(mut client) = Client::try_connect(self.port)

@@ -35,6 +35,9 @@ kill-loop: ## 500 kills -9 of one node under a fleet of producers
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/faults/kill/run
 
+damage: ## every file type, harmed in eight ways: found, named, never served
+	@lab/faults/damage/run
+
 fuzz: ## ten minutes of hostile bytes (SECONDS_EACH=… to change)
 	@lab/fuzz/run
 
@@ -54,5 +57,5 @@ bench-node: ## size, start and cost of one node beside Apache Kafka
 density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
-.PHONY: help run test compat kafka-dirs kill-story power-cut fuzz golden bench-log bench-node density
+.PHONY: help run test compat kafka-dirs kill-story power-cut damage fuzz golden bench-log bench-node density
 .PHONY: kill-loop disk-full

@@ -20,6 +20,7 @@
 //! Produce path 5 of 5. Before: core/partition/src/partition.rs, by way of shell/broker/src/partition_worker.rs.
 
 mod batch;
+mod checkpoint_guard;
 mod checkpoint_text;
 mod clean_shutdown;
 pub mod cleaner;

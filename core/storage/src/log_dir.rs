@@ -13,17 +13,19 @@ use std::sync::Arc;
 
 use barnabas_base::{BrokerEpoch, Map, Offset, Set, TopicId, TopicPartition, Uuid};
 
+use crate::checkpoint_guard::{Guard, Guarded, Sum};
 use crate::dir_name::{DirKind, PartitionDir};
 use crate::disk::{Disk, DiskLock, DiskSpace};
 use crate::error::StorageError;
 use crate::log::OpenFrom;
 use crate::meta_properties::{self, MetaProperties};
-use crate::{clean_shutdown, offset_checkpoint, partition_metadata, small_file};
+use crate::{checkpoint_guard, clean_shutdown, offset_checkpoint, partition_metadata, small_file};
 
 #[cfg(test)]
 mod tests;
 
 const LOCK: &str = ".lock";
+const STANDS_IN: &str = "other files stand in for it, and logs are checked where those do not say enough";
 
 /// A log directory that this process holds the lock of.
 #[derive(Debug)]
@@ -45,6 +47,10 @@ pub struct LogDir {
     /// After a clean stop: the logs that were opened since, for which that stop vouches no more.
     opened: Set<TopicPartition>,
     damaged: Vec<StorageError>,
+    /// The high watermarks that were read were durable when they were noted, whatever became of the process.
+    high_watermarks_hold: bool,
+    /// What is written from now on holds as much.
+    is_synced: bool,
 }
 
 /// One checkpoint file as it is and as it shall be.
@@ -53,8 +59,10 @@ struct OffsetCheckpoint {
     name: &'static str,
     offsets: Map<TopicPartition, Offset>,
     changed: bool,
-    /// It was unreadable at the start.
+    /// It was not what was written, or unreadable, at the start.
     is_damaged: bool,
+    /// Of the file as it lies there.
+    sum: Sum,
 }
 
 impl OffsetCheckpoint {
@@ -63,10 +71,19 @@ impl OffsetCheckpoint {
         disk: &dyn Disk,
         dir: &Path,
         name: &'static str,
+        guard: Option<&Guard>,
         damaged: &mut Vec<StorageError>,
     ) -> Result<Self, StorageError> {
         let path = dir.join(name);
         let text = small_file::read(disk, &path)?;
+        let sum = checkpoint_guard::sum(text.as_deref());
+        if let Some(guard) = guard
+            && guard.file(name).is_some_and(|file| !file.fits(sum))
+        {
+            let what = "it is not what was last written there".to_owned();
+            damaged.push(StorageError::BadFile { file: path, what, remedy: STANDS_IN });
+            return Ok(Self { name, offsets: Map::default(), changed: true, is_damaged: true, sum });
+        }
         let (offsets, is_damaged) = match text.as_deref().map(offset_checkpoint::parse) {
             None => (Map::default(), false),
             Some(Ok(offsets)) => (offsets, false),
@@ -76,14 +93,14 @@ impl OffsetCheckpoint {
                 (Map::default(), true)
             }
         };
-        Ok(Self { name, offsets, changed: is_damaged, is_damaged })
+        Ok(Self { name, offsets, changed: is_damaged, is_damaged, sum })
     }
 
     /// A damaged file of recovery points says nothing of what was synced; zero would let synced records be cut. High watermarks
     /// were durable when they were noted, so they stand in. Where they are damaged too, the log's own checks are all there is.
-    fn stand_in(&mut self, high_watermarks: &Self) {
+    fn stand_in(&mut self, offsets: &Map<TopicPartition, Offset>) {
         if self.is_damaged {
-            self.offsets.clone_from(&high_watermarks.offsets);
+            self.offsets.clone_from(offsets);
         }
     }
 
@@ -101,12 +118,10 @@ impl OffsetCheckpoint {
 
     fn write(&mut self, disk: &dyn Disk, dir: &Path) -> Result<(), StorageError> {
         if self.changed {
-            small_file::replace(
-                disk,
-                &dir.join(self.name),
-                offset_checkpoint::render(&self.offsets).as_bytes(),
-            )?;
+            let text = offset_checkpoint::render(&self.offsets);
+            small_file::replace(disk, &dir.join(self.name), text.as_bytes())?;
             self.changed = false;
+            self.sum = checkpoint_guard::sum(Some(text.as_bytes()));
         }
         Ok(())
     }
@@ -134,15 +149,26 @@ impl LogDir {
         let meta = read_meta(&*disk, path)?;
         let clean_file = small_file::read(&*disk, &path.join(clean_shutdown::FILE_NAME))?;
         let mut damaged = Vec::new();
-        let mut read = |name| OffsetCheckpoint::read(&*disk, path, name, &mut damaged);
+        let guard = read_guard(&*disk, path, &mut damaged)?;
+        let mut read = |name| OffsetCheckpoint::read(&*disk, path, name, guard.as_ref(), &mut damaged);
         let mut recovery_points = read(offset_checkpoint::RECOVERY_POINT)?;
-        let high_watermarks = read(offset_checkpoint::HIGH_WATERMARK)?;
-        recovery_points.stand_in(&high_watermarks);
+        let mut high_watermarks = read(offset_checkpoint::HIGH_WATERMARK)?;
+        let mut log_starts = read(offset_checkpoint::LOG_START)?;
+        let cleaner_points = read(offset_checkpoint::CLEANER)?;
+        let high_watermarks_hold =
+            !high_watermarks.is_damaged && guard.as_ref().is_some_and(|guard| guard.is_synced);
+        recovery_points.stand_in(&high_watermarks.offsets);
+        high_watermarks.stand_in(&recovery_points.offsets);
+        if let Some(guard) = &guard {
+            log_starts.stand_in(&guard.log_starts);
+        }
         Ok(Self {
             recovery_points,
-            log_starts: read(offset_checkpoint::LOG_START)?,
+            log_starts,
             high_watermarks,
-            cleaner_points: read(offset_checkpoint::CLEANER)?,
+            cleaner_points,
+            high_watermarks_hold,
+            is_synced: false,
             clean: clean_file.is_some(),
             clean_broker_epoch: clean_file.as_deref().and_then(clean_shutdown::parse),
             online: true,
@@ -159,13 +185,20 @@ impl LogDir {
     /// A directory that cannot be used ([`LogDir::open`] failed, or what is in it is not to be trusted): offline for good. Its
     /// identity is read where that is still possible, so that it is known whose partitions lie in it.
     pub fn dead(disk: Arc<dyn Disk>, path: &Path) -> Self {
-        let checkpoint =
-            |name| OffsetCheckpoint { name, offsets: Map::default(), changed: false, is_damaged: false };
+        let checkpoint = |name| OffsetCheckpoint {
+            name,
+            offsets: Map::default(),
+            changed: false,
+            is_damaged: false,
+            sum: None,
+        };
         Self {
             recovery_points: checkpoint(offset_checkpoint::RECOVERY_POINT),
             log_starts: checkpoint(offset_checkpoint::LOG_START),
             high_watermarks: checkpoint(offset_checkpoint::HIGH_WATERMARK),
             cleaner_points: checkpoint(offset_checkpoint::CLEANER),
+            high_watermarks_hold: false,
+            is_synced: false,
             clean: false,
             clean_broker_epoch: None,
             online: false,
@@ -246,6 +279,12 @@ impl LogDir {
         Ok(text.as_deref().and_then(partition_metadata::parse))
     }
 
+    /// Writes a partition's topic id anew, where the file is known to be damaged.
+    pub fn write_topic_id(&self, partition: &PartitionDir, topic: TopicId) -> Result<(), StorageError> {
+        let path = self.path.join(&partition.name).join(partition_metadata::FILE_NAME);
+        Ok(small_file::replace(&*self.disk, &path, partition_metadata::render(topic).as_bytes())?)
+    }
+
     /// What the checkpoints say of a partition, for [`crate::Log::open`].
     ///
     /// A clean stop vouches for a log once: a log that was dropped and is opened again may hold bytes that were never synced.
@@ -275,6 +314,17 @@ impl LogDir {
         self.log_starts.get(partition)
     }
 
+    /// The end of the log may not lie below this after whatever stop: everything below was on disk when it was noted. `None`: the
+    /// directory's files do not say so.
+    pub fn held_end(&self, partition: &TopicPartition) -> Option<Offset> {
+        self.high_watermark(partition).filter(|_| self.high_watermarks_hold)
+    }
+
+    /// From now on high watermarks are noted only once what lies below is durable, or not.
+    pub fn set_synced(&mut self, is_synced: bool) {
+        self.is_synced = is_synced;
+    }
+
     pub fn high_watermark(&self, partition: &TopicPartition) -> Option<Offset> {
         self.high_watermarks.get(partition)
     }
@@ -287,6 +337,12 @@ impl LogDir {
     /// `offset` comes from [`crate::Log::checkpoint`].
     pub fn set_recovery_point(&mut self, partition: TopicPartition, offset: Offset) {
         self.recovery_points.set(partition, Some(offset));
+    }
+
+    /// As [`LogDir::set_log_start`] where what is told may be older than what is known: a log's start does not move back.
+    pub fn raise_log_start(&mut self, partition: TopicPartition, offset: Option<Offset>) {
+        let known = self.log_starts.get(&partition);
+        self.log_starts.set(partition, known.max(offset));
     }
 
     /// Only worth an entry where the start lies above the first segment's base; `None` removes the entry.
@@ -314,9 +370,30 @@ impl LogDir {
     pub fn write_checkpoints(&mut self) -> Result<(), StorageError> {
         self.check_online()?;
         let (disk, path) = (self.disk.clone(), self.path.clone());
+        let guarded = self.write_guard();
+        self.note_failure(guarded)?;
         let written =
             self.checkpoints().into_iter().try_for_each(|checkpoint| checkpoint.write(&*disk, &path));
         self.note_failure(written)
+    }
+
+    /// Before the files are: what they are and what they are about to be.
+    fn write_guard(&mut self) -> Result<(), StorageError> {
+        let files: Vec<Guarded> = self
+            .checkpoints()
+            .iter()
+            .map(|file| {
+                let text = file.changed.then(|| offset_checkpoint::render(&file.offsets));
+                let after = text.map_or(file.sum, |text| checkpoint_guard::sum(Some(text.as_bytes())));
+                Guarded { name: file.name, before: file.sum, after }
+            })
+            .collect();
+        if files.iter().all(|file| file.before == file.after) {
+            return Ok(());
+        }
+        let guard = Guard { is_synced: self.is_synced, files, log_starts: self.log_starts.offsets.clone() };
+        let path = self.path.join(checkpoint_guard::FILE_NAME);
+        Ok(small_file::replace(&*self.disk, &path, guard.render().as_bytes())?)
     }
 
     /// Vouches for everything in the directory: all logs are closed and synced, all checkpoints written.
@@ -430,7 +507,8 @@ impl LogDir {
     }
 
     fn checkpoints(&mut self) -> [&mut OffsetCheckpoint; 4] {
-        [&mut self.recovery_points, &mut self.log_starts, &mut self.high_watermarks, &mut self.cleaner_points]
+        // As in `offset_checkpoint::ALL`.
+        [&mut self.recovery_points, &mut self.high_watermarks, &mut self.log_starts, &mut self.cleaner_points]
     }
 
     fn check_online(&self) -> Result<(), StorageError> {
@@ -459,6 +537,33 @@ pub fn remove_dir(disk: &dyn Disk, dir: &Path) -> Result<(), StorageError> {
         }
     }
     Ok(disk.remove_dir(dir)?)
+}
+
+/// What this program wrote last. `None`: it never did, or somebody else has written since: then neither the recovery points nor
+/// the high watermarks fit.
+fn read_guard(
+    disk: &dyn Disk,
+    dir: &Path,
+    damaged: &mut Vec<StorageError>,
+) -> Result<Option<Guard>, StorageError> {
+    let path = dir.join(checkpoint_guard::FILE_NAME);
+    let Some(text) = small_file::read(disk, &path)? else { return Ok(None) };
+    let Some(guard) = Guard::parse(&text) else {
+        let what = "its checksum is wrong".to_owned();
+        damaged.push(StorageError::BadFile {
+            file: path,
+            what,
+            remedy: "the checkpoints are believed as they are",
+        });
+        return Ok(None);
+    };
+    for name in [offset_checkpoint::RECOVERY_POINT, offset_checkpoint::HIGH_WATERMARK] {
+        let found = checkpoint_guard::sum(small_file::read(disk, &dir.join(name))?.as_deref());
+        if guard.file(name).is_some_and(|file| file.fits(found)) {
+            return Ok(Some(guard));
+        }
+    }
+    Ok(None)
 }
 
 fn read_meta(disk: &dyn Disk, dir: &Path) -> Result<Option<MetaProperties>, StorageError> {

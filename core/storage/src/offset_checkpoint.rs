@@ -11,6 +11,8 @@ pub(crate) const LOG_START: &str = "log-start-offset-checkpoint";
 pub(crate) const HIGH_WATERMARK: &str = "replication-offset-checkpoint";
 pub(crate) const CLEANER: &str = "cleaner-offset-checkpoint";
 
+pub(crate) const ALL: [&str; 4] = [RECOVERY_POINT, HIGH_WATERMARK, LOG_START, CLEANER];
+
 /// Entries are sorted, so that equal states give equal files.
 pub(crate) fn render(offsets: &Map<TopicPartition, Offset>) -> String {
     let mut sorted: Vec<_> = offsets.iter().collect();

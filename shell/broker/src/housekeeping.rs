@@ -170,7 +170,8 @@ pub fn write_checkpoints(node: &Node, checkpoints: Vec<Checkpointed>) {
             continue;
         }
         log_dir.set_recovery_point(partition.clone(), recovery_point);
-        log_dir.set_log_start(partition.clone(), log_start);
+        // A partition's answer may be older than records that were deleted since.
+        log_dir.raise_log_start(partition.clone(), log_start);
         log_dir.set_high_watermark(partition, high_watermark);
         if !concerned.contains(&directory) {
             concerned.push(directory);

@@ -38,7 +38,7 @@ use crate::tickets::{NOBODY, Opened, Tickets};
 use crate::topic_settings;
 use barnabas_base::{DurationMs, Map, MonotonicMs, Offset, Set, TopicPartition};
 use barnabas_partition::{Acks, Append, Placed, Refusal, Ticket};
-use barnabas_storage::{AppendBytes, FilePool, LogPlace};
+use barnabas_storage::{AppendBytes, FilePool, Log, LogPlace, StorageError};
 use bytes::Bytes;
 pub use journaled::Direct;
 use journaled::Journaled;
@@ -277,7 +277,9 @@ impl PartitionWorker {
         let opening = self.opening(key, name.clone(), place);
         let directory = opening.directory;
         let now = self.node.clock.wall();
-        let (mut replica, opened) = match Replica::open(opening, &mut self.files[directory], now) {
+        let opened = Replica::open(opening, &mut self.files[directory], now)
+            .and_then(|done| self.reaches_far_enough(directory, &name, &done.0.log).map(|()| done));
+        let (mut replica, opened) = match opened {
             Ok(done) => done,
             Err(error) => {
                 tracing::error!(partition = %name, %error, "partition cannot be opened and stays offline");
@@ -319,6 +321,26 @@ impl PartitionWorker {
             future: None,
         };
         Opening { key, directory, place, config, from, high_watermark }
+    }
+
+    /// What was acknowledged lay in the log or in the journal. Where neither has it, one of them was lost or is an old copy.
+    fn reaches_far_enough(
+        &self,
+        directory: usize,
+        name: &TopicPartition,
+        log: &Log,
+    ) -> Result<(), StorageError> {
+        let held = self.node.directories[directory].lock().held_end(name);
+        match held.filter(|held| log.end() < *held) {
+            None => Ok(()),
+            Some(_) => Err(StorageError::Damaged {
+                file: log.place().dir(),
+                position: 0,
+                offset: log.end(),
+                what: "it ends here, and more was acknowledged: a segment, or a file barnabas-journal-* of the log directory, was lost \
+                       or is an old copy",
+            }),
+        }
     }
 
     /// A log that lacks what the journal held of it would be served with a hole.

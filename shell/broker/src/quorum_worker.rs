@@ -13,6 +13,7 @@
 
 mod damage;
 mod files;
+mod snapshot_check;
 #[cfg(test)]
 mod tests;
 
@@ -29,6 +30,7 @@ use barnabas_storage::StorageError;
 use barnabas_wire::messages::CreateTopicsRequest;
 use barnabas_wire::{RequestBody, ResponseBody};
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI16, AtomicI64, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::sync::{Arc, OnceLock};
@@ -57,6 +59,9 @@ pub enum MetadataError {
     Quorum(#[from] QuorumError),
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// With the file or directory that it was read from.
+    #[error("{}: {source}", place.display())]
+    At { place: PathBuf, source: QuorumError },
 }
 
 /// The controller did not take the request; nothing was decided.

@@ -85,7 +85,10 @@ fn judge(
         let named = |path: &Path| log.contains(&*path.to_string_lossy());
         // The file itself, or the partition's directory as a whole.
         let dir = relative.parent().filter(|dir| dir.components().count() > 1);
+        // A partition whose journal is gone can only say so.
+        let is_journal = relative.to_string_lossy().contains("barnabas-journal-");
         named(relative)
+            || (is_journal && log.contains("barnabas-journal-"))
             || other.is_some_and(named)
             || dir.is_some_and(|dir| {
                 [" ", ":"].iter().any(|end| log.contains(&format!("{}{end}", dir.display())))

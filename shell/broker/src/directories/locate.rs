@@ -28,7 +28,11 @@ use crate::mailbox::PartitionKey;
 use crate::moves;
 use crate::node::Node;
 use barnabas_base::{DirectoryId, Offset, TopicId, TopicPartition};
-use barnabas_storage::StorageError;
+use barnabas_storage::{DiskErrorKind, StorageError};
+
+const METADATA_NAME: &str = "partition.metadata";
+/// A topic id that differs in no more bits is not another topic's.
+const DAMAGED_BITS_MAX: u32 = 16;
 
 /// A directory, by its place in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,7 +123,9 @@ fn find(
             Ok(found) => return Ok(found),
             Err(failed) => failed,
         };
-        if !matches!(error, StorageError::Disk(_) | StorageError::Failed(_)) {
+        // A file that may not be read says nothing of the others.
+        let is_denied = matches!(&error, StorageError::Disk(error) if error.kind == DiskErrorKind::Denied);
+        if is_denied || !matches!(error, StorageError::Disk(_) | StorageError::Failed(_)) {
             tracing::error!(partition = %name, %error, "partition cannot be opened and stays offline");
             return Err(Nowhere::Broken);
         }
@@ -142,7 +148,7 @@ fn look(
     let directories = &node.directories;
     let mut holding: Option<usize> = None;
     for (index, directory) in directories.iter().enumerate() {
-        if !directory.is_usable() || !is_there(directories, index, name, topic).map_err(|why| (index, why))? {
+        if !directory.is_usable() || !is_there(node, index, name, topic).map_err(|why| (index, why))? {
             continue;
         }
         let Some(first) = holding.replace(index) else { continue };
@@ -165,19 +171,35 @@ fn look(
     Ok(holding)
 }
 
-fn is_there(
-    directories: &Directories,
-    index: usize,
-    name: &TopicPartition,
-    topic: TopicId,
-) -> Result<bool, StorageError> {
-    let directory = &directories[index];
+/// Ids are random: two topics' differ in about 61 bits.
+fn bits_between(one: TopicId, other: TopicId) -> u32 {
+    one.0.iter().zip(other.0).map(|(one, other)| (one ^ other).count_ones()).sum()
+}
+
+fn is_there(node: &Node, index: usize, name: &TopicPartition, topic: TopicId) -> Result<bool, StorageError> {
+    let directory = &node.directories[index];
     let path = directory.path.join(name.to_string());
     if directory.disk.stat(&path)?.is_none() {
         return Ok(false);
     }
     let mut log_dir = directory.lock();
     match log_dir.topic_id(&current_dir(name))? {
+        Some(found) if bits_between(found, topic) <= DAMAGED_BITS_MAX && found != topic => {
+            tracing::warn!(
+                "{}/{METADATA_NAME} names topic id {found}, which is {topic} but for a few bits: it is damaged, and written anew",
+                path.display()
+            );
+            log_dir.write_topic_id(&current_dir(name), topic)?;
+            Ok(true)
+        }
+        Some(found) if found != topic && node.image.load().topics.by_id(found).is_some() => {
+            Err(StorageError::WrongOwner {
+                place: path.join(METADATA_NAME),
+                found: format!("another topic that is there, of id {found}"),
+                expected: format!("{name} of id {topic}"),
+                remedy: "were directories or their files exchanged? Put them back and start again",
+            })
+        }
         Some(found) if found != topic => {
             let stray = log_dir.rename_to_stray(name, random_uuid())?;
             tracing::warn!(

@@ -2,6 +2,7 @@
 
 use super::MetadataError;
 use super::damage::refuse_damage_before_valid;
+use super::snapshot_check::headers_of;
 use barnabas_base::{LeaderEpoch, Offset, PartitionIndex, TimestampMs, TopicPartition, Uuid, name};
 use barnabas_quorum::batches::EncodedBatch;
 use barnabas_quorum::bootstrap::LEGACY_FILE_NAME;
@@ -10,6 +11,7 @@ use barnabas_quorum::{SnapshotId, SnapshotTask, Starting, Stored};
 use barnabas_storage::{
     Disk, DiskFile, FilePool, Log, LogConfig, LogPlace, OpenFrom, OpenMode, StorageError,
 };
+use barnabas_wire::records::BatchHeader;
 use bytes::Bytes;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -78,6 +80,31 @@ impl MetadataFiles {
         Ok(Self { disk, dir, pool, log, was_cut })
     }
 
+    pub(super) fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
+    pub(super) fn log_range(&self) -> (Offset, Offset) {
+        (self.log.start(), self.log.end())
+    }
+
+    /// Of the batches in `from..to`, and perhaps a few more.
+    pub(super) fn headers(&mut self, from: Offset, to: Offset) -> Result<Vec<BatchHeader>, StorageError> {
+        let (mut headers, mut next) = (Vec::new(), from);
+        while next < to {
+            let read = self.log.read(&mut self.pool, next, PIECE_BYTES, to.max(from), true)?;
+            let (found, after) = headers_of(read.records);
+            let Some(after) = after else { break };
+            headers.extend(found);
+            next = after;
+        }
+        Ok(headers)
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// What is there, for the quorum to begin with.
     ///
     /// # Errors
@@ -112,8 +139,9 @@ impl MetadataFiles {
     /// They cannot be read, or say what cannot be.
     pub fn feed(&mut self, starting: &mut Starting) -> Result<(), MetadataError> {
         if let Some(id) = starting.snapshot() {
-            let file =
-                self.disk.open(&self.dir.join(id.file_name()), OpenMode::Read).map_err(StorageError::from)?;
+            let path = self.dir.join(id.file_name());
+            let at = |source| MetadataError::At { place: path.clone(), source };
+            let file = self.disk.open(&path, OpenMode::Read).map_err(StorageError::from)?;
             let mut position = 0;
             loop {
                 let piece = file.read_bytes(position, PIECE_BYTES).map_err(StorageError::from)?;
@@ -121,9 +149,10 @@ impl MetadataFiles {
                     break;
                 }
                 position += piece.len() as u64;
-                starting.feed_snapshot(&piece)?;
+                starting.feed_snapshot(&piece).map_err(at)?;
             }
-            starting.finish_snapshot()?;
+            starting.finish_snapshot().map_err(at)?;
+            self.check_snapshot(id, &path)?;
         }
         let end = self.log.end();
         let mut next = starting.log_from().max(self.log.start());
@@ -133,7 +162,8 @@ impl MetadataFiles {
                 break;
             }
             next = read.next_offset;
-            starting.feed_log(read.records)?;
+            let at = |source| MetadataError::At { place: self.dir.to_path_buf(), source };
+            starting.feed_log(read.records).map_err(at)?;
         }
         Ok(())
     }

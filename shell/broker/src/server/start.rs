@@ -25,7 +25,7 @@ use barnabas_metadata::features::FEATURES;
 use barnabas_net::{Acceptor, ConnectionLimits, Gate, SocketOptions};
 use barnabas_quorum::controller::ControllerSettings;
 use barnabas_quorum::node::LocalBroker;
-use barnabas_quorum::{Node as Quorum, Now, Settings as QuorumSettings, Voters};
+use barnabas_quorum::{Node as Quorum, Now, QuorumError, Settings as QuorumSettings, Voters};
 use barnabas_storage::journal::Recovered;
 use barnabas_storage::{Disk, LogConfig, LogDir, OpenFrom, StorageError};
 use barnabas_wire::Str;
@@ -49,6 +49,8 @@ pub fn start(
     let cluster_id = identify(config, &mut log_dirs, clock)?;
     check_any_left(&log_dirs)?;
     let (acceptors, listeners) = bind(config, &broker_config)?;
+    let is_synced = broker_config.value("log.ack.durability") != Some("written");
+    log_dirs.iter_mut().for_each(|(log_dir, _)| log_dir.set_synced(is_synced));
     let directories = Directories::new(
         log_dirs
             .into_iter()
@@ -226,6 +228,14 @@ fn check_empty(log_dir: &LogDir) -> Result<(), Failure> {
 }
 
 fn not_formatted(config: &NodeConfig, log_dir: &LogDir) -> String {
+    let dir = log_dir.path().display();
+    if let Some(found) = log_dir.partitions().ok().and_then(|found| found.into_iter().next()) {
+        return format!(
+            "log.dirs: {dir}/meta.properties is missing, and {dir} holds data ({} and perhaps more), so it cannot be told whose it \
+             is: put that file back from a copy",
+            found.name
+        );
+    }
     let standalone = if config.has_static_voters { "" } else { " --standalone" };
     format!(
         "log.dirs: {} is not formatted. Format it first: \
@@ -330,10 +340,11 @@ fn open_quorum(
             .unwrap_or(20 << 20),
         snapshot_interval: DurationMs(broker_config.long("metadata.log.max.snapshot.interval.ms")),
     };
-    let mut starting = Quorum::start(settings, files.stored()?)?;
+    let at = |error: QuorumError, files: &MetadataFiles| format!("{}: {error}", files.dir().display());
+    let mut starting = Quorum::start(settings, files.stored()?).map_err(|error| at(error, &files))?;
     files.feed(&mut starting)?;
     let now = Now { wall: clock.wall(), monotonic: clock.monotonic() };
-    let quorum = starting.finish(now, &mut || random_uuid().0)?;
+    let quorum = starting.finish(now, &mut || random_uuid().0).map_err(|error| at(error, &files))?;
     Ok((quorum, files))
 }
 

@@ -1,0 +1,114 @@
+//! `barnabas-checkpoints`: whether the checkpoint files of a log directory are those that this program wrote.
+//!
+//! Kafka's checkpoint files carry no checksum: a digit that has changed into another makes a whole, wrong file. This file names the
+//! checksum of each, as it was and as it is about to be, and is replaced before they are, so that whatever a crash leaves fits. It
+//! holds the log starts a second time, since nothing else says which records were deleted.
+//!
+//! When Apache Kafka has worked in the directory, none of the files fits: they are believed as they are, and this one says nothing.
+//! Kafka takes no notice of it. Drawn in docs/format/checkpoints.md.
+
+use barnabas_base::{Map, Offset, TopicPartition};
+use barnabas_wire::records::crc32c;
+
+use crate::offset_checkpoint;
+
+pub(crate) const FILE_NAME: &str = "barnabas-checkpoints";
+const FIRST_LINE: &str = "barnabas-checkpoints 0";
+const SYNCED: &str = "synced";
+const WRITTEN: &str = "written";
+/// In the place of a file's checksum: it does not exist.
+const ABSENT: &str = "-";
+
+/// A checksum; `None`: there is no such file.
+pub(crate) type Sum = Option<u32>;
+
+pub(crate) fn sum(contents: Option<&[u8]>) -> Sum {
+    contents.map(crc32c)
+}
+
+/// One checkpoint file: its name, and what it is before and after it is replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Guarded {
+    pub name: &'static str,
+    pub before: Sum,
+    pub after: Sum,
+}
+
+impl Guarded {
+    pub fn fits(&self, found: Sum) -> bool {
+        found == self.before || found == self.after
+    }
+}
+
+/// What the file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Guard {
+    /// High watermarks were on disk when they were noted.
+    pub is_synced: bool,
+    pub files: Vec<Guarded>,
+    pub log_starts: Map<TopicPartition, Offset>,
+}
+
+impl Guard {
+    pub fn file(&self, name: &str) -> Option<&Guarded> {
+        self.files.iter().find(|file| file.name == name)
+    }
+
+    pub fn render(&self) -> String {
+        let word = |sum: Sum| sum.map_or(ABSENT.to_owned(), |sum| format!("{sum:08x}"));
+        let mut body = format!("{}\n", if self.is_synced { SYNCED } else { WRITTEN });
+        for file in &self.files {
+            body.push_str(&format!("{} {} {}\n", file.name, word(file.before), word(file.after)));
+        }
+        body.push_str(&offset_checkpoint::render(&self.log_starts));
+        format!("{FIRST_LINE}\n{:08x}\n{body}", crc32c(body.as_bytes()))
+    }
+
+    /// `None`: damaged, or of a later version.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(text).ok()?;
+        let (checksum, body) = text.strip_prefix(FIRST_LINE)?.strip_prefix('\n')?.split_once('\n')?;
+        if u32::from_str_radix(checksum, 16).ok()? != crc32c(body.as_bytes()) {
+            return None;
+        }
+        let (durability, mut rest) = body.split_once('\n')?;
+        let sum = |word: &str| match word {
+            ABSENT => Some(None),
+            word => u32::from_str_radix(word, 16).ok().map(Some),
+        };
+        let mut files = Vec::new();
+        for name in offset_checkpoint::ALL {
+            let (line, after) = rest.split_once('\n')?;
+            let mut words = line.strip_prefix(name)?.split_whitespace();
+            files.push(Guarded { name, before: sum(words.next()?)?, after: sum(words.next()?)? });
+            rest = after;
+        }
+        let log_starts = offset_checkpoint::parse(rest.as_bytes()).ok()?;
+        Some(Self { is_synced: durability == SYNCED, files, log_starts })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back_and_no_bit_may_change() {
+        let file = |name| Guarded { name, before: None, after: Some(0xabc) };
+        let at = TopicPartition::new("t", barnabas_base::PartitionIndex(3));
+        let guard = Guard {
+            is_synced: true,
+            files: offset_checkpoint::ALL.map(file).to_vec(),
+            log_starts: [(at, Offset(77))].into_iter().collect(),
+        };
+        let text = guard.render().into_bytes();
+        assert_eq!(Guard::parse(&text).as_ref(), Some(&guard));
+        for bit in 0..text.len() * 8 {
+            let mut flipped = text.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            // But for a letter of the checksum that became a capital.
+            assert!(Guard::parse(&flipped).is_none_or(|found| found == guard), "bit {bit}");
+            assert_eq!(Guard::parse(&text[..bit / 8]), None, "cut at {}", bit / 8);
+        }
+    }
+}

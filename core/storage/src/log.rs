@@ -32,6 +32,7 @@
 
 mod append;
 mod direct;
+mod lost;
 mod open;
 mod read;
 mod replace;

@@ -14,7 +14,7 @@
 //! 3. nothing is replayed into a partition that has another topic id, was deleted, or lies in another directory
 
 use crate::directories::Directory;
-use crate::directories::locate::is_reserved;
+use crate::directories::locate::{Owner, exchanged, is_reserved};
 use crate::journal_thread::{journal_config, remove_files, slot_files};
 use crate::node::Node;
 use crate::topic_settings;
@@ -168,7 +168,14 @@ fn replay_one(
 ) -> Result<Option<Offset>, StorageError> {
     let JournalPartition { topic_id, topic_partition: name } = &*replay.partition;
     let directory = &node.directories[index];
-    if !belongs_here(node, index, &replay.partition)? {
+    let belongs_here = match belongs_here(node, index, &replay.partition) {
+        Err(error @ StorageError::WrongOwner { .. }) => {
+            keep_aside(directory, replay, &error.into())?;
+            return Ok(None);
+        }
+        belongs => belongs?,
+    };
+    if !belongs_here {
         tracing::debug!(partition = %name, "was deleted or moved: what the journal holds of it is not replayed");
         return Ok(None);
     }
@@ -226,7 +233,11 @@ fn belongs_here(node: &Node, index: usize, partition: &JournalPartition) -> Resu
         // Torn or missing: the crash came before its first sync.
         let found = directory.lock().topic_id(&dir)?;
         if at == index {
-            return Ok(found.is_none_or(|found| found == *topic_id));
+            return match found.map(|found| (found, Owner::of(node, found, *topic_id))) {
+                Some((found, Owner::Another)) => Err(exchanged(&directory.path, found, name, *topic_id)),
+                Some((_, Owner::Gone)) => Ok(false),
+                _ => Ok(true),
+            };
         }
         is_elsewhere |= found == Some(*topic_id);
     }

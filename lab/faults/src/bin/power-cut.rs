@@ -92,6 +92,7 @@ struct Report {
     verdict: Verdict,
     commits: u64,
     topics: u64,
+    late: Duration,
     starts: Vec<Duration>,
     /// Starts that found the end of a log torn.
     torn: u64,
@@ -257,6 +258,7 @@ impl<'a> Story<'a> {
         }
         self.report.commits = self.offsets.commits;
         self.report.topics = self.topics.acked;
+        self.report.late = self.topics.late;
         self.report.verdict = std::mem::take(&mut self.judge.verdict);
         Ok(())
     }
@@ -316,12 +318,13 @@ fn run() -> Result<bool, Trouble> {
                 let mut starts = report.starts.clone();
                 starts.sort();
                 println!(
-                    "  {} records read back, {} commits and {} topic changes acknowledged, median start {} ms, {} starts found a torn end, {:.0} s",
+                    "  {} records read back, {} commits and {} topic changes acknowledged, median start {} ms, {} starts found a torn end, topics known {} ms after the first answer at the latest, {:.0} s",
                     verdict.read,
                     report.commits,
                     report.topics,
                     starts.get(starts.len() / 2).copied().unwrap_or_default().as_millis(),
                     report.torn,
+                    report.late.as_millis(),
                     begun.elapsed().as_secs_f64()
                 );
                 println!("  {}", report.line(kind, &options));

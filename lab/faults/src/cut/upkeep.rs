@@ -6,6 +6,7 @@ use crate::records::{Stamp, batch};
 use crate::{Trouble, trouble};
 use barnabas_base::{ErrorCode, TimestampMs};
 use barnabas_wire::messages::delete_topics_request::DeleteTopicState;
+use barnabas_wire::messages::metadata_response::MetadataResponseTopic;
 use barnabas_wire::messages::offset_commit_request::{
     OffsetCommitRequestPartition, OffsetCommitRequestTopic,
 };
@@ -14,7 +15,7 @@ use barnabas_wire::messages::{
     DeleteTopicsRequest, MetadataRequest, OffsetCommitRequest, OffsetFetchRequest,
 };
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Groups hash to all partitions of `__consumer_offsets`.
 const GROUPS: usize = 6;
@@ -22,6 +23,7 @@ const GROUP_TOPIC: &str = "strict";
 const GROUP_PARTITIONS: i32 = 6;
 /// More topics than this are not kept.
 const TOPICS_MAX: usize = 12;
+const SETTLE: Duration = Duration::from_secs(3);
 
 /// Who commits offsets.
 #[derive(Debug, Default)]
@@ -120,6 +122,14 @@ fn committed(connection: &mut Connection, group: usize) -> Result<Vec<(i32, i64)
     })
 }
 
+/// Every topic and its number of partitions.
+fn topics_of(connection: &mut Connection) -> Result<BTreeMap<String, usize>, Trouble> {
+    let answer = connection.call(&MetadataRequest { topics: None, ..Default::default() }, 9)?;
+    let named =
+        |topic: &MetadataResponseTopic| Some((topic.name.as_ref()?.to_string(), topic.partitions.len()));
+    Ok(answer.topics.iter().filter_map(named).collect())
+}
+
 /// What must be true of a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Known {
@@ -143,6 +153,8 @@ pub struct Topics {
     list: BTreeMap<String, Topic>,
     next: u64,
     pub acked: u64,
+    /// The longest that a node that had answered took to know all topics.
+    pub late: Duration,
 }
 
 impl Topics {
@@ -209,14 +221,24 @@ impl Topics {
         Ok(())
     }
 
+    fn is_right(&self, there: &BTreeMap<String, usize>) -> bool {
+        self.list.iter().all(|(name, topic)| match topic.known {
+            Known::Made => there.contains_key(name),
+            Known::Deleted => !there.contains_key(name),
+            Known::Unsure => true,
+        })
+    }
+
     /// What the node knows is what it acknowledged. Returns what is wrong; what was unsure is settled.
     pub fn check(&mut self, connection: &mut Connection) -> Result<Vec<String>, Trouble> {
-        let answer = connection.call(&MetadataRequest { topics: None, ..Default::default() }, 9)?;
-        let there: BTreeMap<String, usize> = answer
-            .topics
-            .iter()
-            .filter_map(|topic| Some((topic.name.as_ref()?.to_string(), topic.partitions.len())))
-            .collect();
+        // A node that has just started may know its newest topics a moment later.
+        let begun = Instant::now();
+        let mut there = topics_of(connection)?;
+        while !self.is_right(&there) && begun.elapsed() < SETTLE {
+            std::thread::sleep(Duration::from_millis(5));
+            there = topics_of(connection)?;
+            self.late = self.late.max(begun.elapsed());
+        }
         let mut wrong = Vec::new();
         for (name, topic) in &mut self.list {
             let found = there.get(name);

@@ -29,6 +29,7 @@ use crate::moves;
 use crate::node::Node;
 use barnabas_base::{DirectoryId, Offset, TopicId, TopicPartition};
 use barnabas_storage::{DiskErrorKind, StorageError};
+use std::path::Path;
 
 const METADATA_NAME: &str = "partition.metadata";
 /// A topic id that differs in no more bits is not another topic's.
@@ -171,9 +172,38 @@ fn look(
     Ok(holding)
 }
 
-/// Ids are random: two topics' differ in about 61 bits.
-fn bits_between(one: TopicId, other: TopicId) -> u32 {
-    one.0.iter().zip(other.0).map(|(one, other)| (one ^ other).count_ones()).sum()
+/// What the topic id in a partition's directory says of whose it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    This,
+    /// The id differs in a few bits. Ids are random, two topics' differ in about 61: this one is damaged.
+    ThisDamaged,
+    /// A topic that is there under another name: files were exchanged.
+    Another,
+    /// A topic of this name that was deleted.
+    Gone,
+}
+
+impl Owner {
+    pub fn of(node: &Node, found: TopicId, topic: TopicId) -> Self {
+        let bits: u32 = found.0.iter().zip(topic.0).map(|(one, other)| (one ^ other).count_ones()).sum();
+        match bits {
+            0 => Self::This,
+            1..=DAMAGED_BITS_MAX => Self::ThisDamaged,
+            _ if node.image.load().topics.by_id(found).is_some() => Self::Another,
+            _ => Self::Gone,
+        }
+    }
+}
+
+/// [`Owner::Another`], for the operator.
+pub fn exchanged(directory: &Path, found: TopicId, name: &TopicPartition, topic: TopicId) -> StorageError {
+    StorageError::WrongOwner {
+        place: directory.join(name.to_string()).join(METADATA_NAME),
+        found: format!("another topic that is there, of id {found}"),
+        expected: format!("{name} of id {topic}"),
+        remedy: "were directories or their files exchanged? Put them back and start again",
+    }
 }
 
 fn is_there(node: &Node, index: usize, name: &TopicPartition, topic: TopicId) -> Result<bool, StorageError> {
@@ -183,24 +213,19 @@ fn is_there(node: &Node, index: usize, name: &TopicPartition, topic: TopicId) ->
         return Ok(false);
     }
     let mut log_dir = directory.lock();
-    match log_dir.topic_id(&current_dir(name))? {
-        Some(found) if bits_between(found, topic) <= DAMAGED_BITS_MAX && found != topic => {
+    let Some(found) = log_dir.topic_id(&current_dir(name))? else { return Ok(true) };
+    match Owner::of(node, found, topic) {
+        Owner::This => Ok(true),
+        Owner::ThisDamaged => {
+            let path = path.display();
             tracing::warn!(
-                "{}/{METADATA_NAME} names topic id {found}, which is {topic} but for a few bits: it is damaged, and written anew",
-                path.display()
+                "{path}/{METADATA_NAME} names topic id {found}, which is {topic} but for a few bits: it is damaged, and written anew"
             );
             log_dir.write_topic_id(&current_dir(name), topic)?;
             Ok(true)
         }
-        Some(found) if found != topic && node.image.load().topics.by_id(found).is_some() => {
-            Err(StorageError::WrongOwner {
-                place: path.join(METADATA_NAME),
-                found: format!("another topic that is there, of id {found}"),
-                expected: format!("{name} of id {topic}"),
-                remedy: "were directories or their files exchanged? Put them back and start again",
-            })
-        }
-        Some(found) if found != topic => {
+        Owner::Another => Err(exchanged(&directory.path, found, name, topic)),
+        Owner::Gone => {
             let stray = log_dir.rename_to_stray(name, random_uuid())?;
             tracing::warn!(
                 "{} belongs to topic id {found}, which is not {topic}: put aside as {}",
@@ -209,7 +234,6 @@ fn is_there(node: &Node, index: usize, name: &TopicPartition, topic: TopicId) ->
             );
             Ok(false)
         }
-        _ => Ok(true),
     }
 }
 

@@ -16,6 +16,7 @@ pub(crate) const FILE_NAME: &str = "barnabas-checkpoints";
 const FIRST_LINE: &str = "barnabas-checkpoints 0";
 const SYNCED: &str = "synced";
 const WRITTEN: &str = "written";
+const WITH_JOURNAL: &str = " journal";
 /// In the place of a file's checksum: it does not exist.
 const ABSENT: &str = "-";
 
@@ -45,6 +46,8 @@ impl Guarded {
 pub(crate) struct Guard {
     /// High watermarks were on disk when they were noted.
     pub is_synced: bool,
+    /// A journal was open: after an unclean stop it must be there.
+    pub has_journal: bool,
     pub files: Vec<Guarded>,
     pub log_starts: Map<TopicPartition, Offset>,
 }
@@ -56,7 +59,9 @@ impl Guard {
 
     pub fn render(&self) -> String {
         let word = |sum: Sum| sum.map_or(ABSENT.to_owned(), |sum| format!("{sum:08x}"));
-        let mut body = format!("{}\n", if self.is_synced { SYNCED } else { WRITTEN });
+        let durability = if self.is_synced { SYNCED } else { WRITTEN };
+        let journal = if self.has_journal { WITH_JOURNAL } else { "" };
+        let mut body = format!("{durability}{journal}\n");
         for file in &self.files {
             body.push_str(&format!("{} {} {}\n", file.name, word(file.before), word(file.after)));
         }
@@ -71,7 +76,9 @@ impl Guard {
         if u32::from_str_radix(checksum, 16).ok()? != crc32c(body.as_bytes()) {
             return None;
         }
-        let (durability, mut rest) = body.split_once('\n')?;
+        let (first, mut rest) = body.split_once('\n')?;
+        let durability = first.strip_suffix(WITH_JOURNAL).unwrap_or(first);
+        let has_journal = durability != first;
         let sum = |word: &str| match word {
             ABSENT => Some(None),
             word => u32::from_str_radix(word, 16).ok().map(Some),
@@ -84,7 +91,7 @@ impl Guard {
             rest = after;
         }
         let log_starts = offset_checkpoint::parse(rest.as_bytes()).ok()?;
-        Some(Self { is_synced: durability == SYNCED, files, log_starts })
+        Some(Self { is_synced: durability == SYNCED, has_journal, files, log_starts })
     }
 }
 
@@ -98,6 +105,7 @@ mod tests {
         let at = TopicPartition::new("t", barnabas_base::PartitionIndex(3));
         let guard = Guard {
             is_synced: true,
+            has_journal: true,
             files: offset_checkpoint::ALL.map(file).to_vec(),
             log_starts: [(at, Offset(77))].into_iter().collect(),
         };

@@ -13,13 +13,15 @@ use std::sync::Arc;
 
 use barnabas_base::{BrokerEpoch, Map, Offset, Set, TopicId, TopicPartition, Uuid};
 
-use crate::checkpoint_guard::{Guard, Guarded, Sum};
+use crate::checkpoint_guard::{Guard, Sum};
 use crate::dir_name::{DirKind, PartitionDir};
 use crate::disk::{Disk, DiskLock, DiskSpace};
 use crate::error::StorageError;
 use crate::log::OpenFrom;
 use crate::meta_properties::{self, MetaProperties};
 use crate::{checkpoint_guard, clean_shutdown, offset_checkpoint, partition_metadata, small_file};
+
+mod guard;
 
 #[cfg(test)]
 mod tests;
@@ -51,6 +53,11 @@ pub struct LogDir {
     high_watermarks_hold: bool,
     /// What is written from now on holds as much.
     is_synced: bool,
+    /// The process before had a journal open here, and now this one has.
+    had_journal: bool,
+    has_journal: bool,
+    /// The guard's own words have changed.
+    guard_changed: bool,
 }
 
 /// One checkpoint file as it is and as it shall be.
@@ -149,7 +156,7 @@ impl LogDir {
         let meta = read_meta(&*disk, path)?;
         let clean_file = small_file::read(&*disk, &path.join(clean_shutdown::FILE_NAME))?;
         let mut damaged = Vec::new();
-        let guard = read_guard(&*disk, path, &mut damaged)?;
+        let guard = guard::read(&*disk, path, &mut damaged)?;
         let mut read = |name| OffsetCheckpoint::read(&*disk, path, name, guard.as_ref(), &mut damaged);
         let mut recovery_points = read(offset_checkpoint::RECOVERY_POINT)?;
         let mut high_watermarks = read(offset_checkpoint::HIGH_WATERMARK)?;
@@ -169,6 +176,9 @@ impl LogDir {
             cleaner_points,
             high_watermarks_hold,
             is_synced: false,
+            had_journal: guard.as_ref().is_some_and(|guard| guard.has_journal),
+            has_journal: false,
+            guard_changed: false,
             clean: clean_file.is_some(),
             clean_broker_epoch: clean_file.as_deref().and_then(clean_shutdown::parse),
             online: true,
@@ -199,6 +209,9 @@ impl LogDir {
             cleaner_points: checkpoint(offset_checkpoint::CLEANER),
             high_watermarks_hold: false,
             is_synced: false,
+            had_journal: false,
+            has_journal: false,
+            guard_changed: false,
             clean: false,
             clean_broker_epoch: None,
             online: false,
@@ -320,6 +333,17 @@ impl LogDir {
         self.high_watermark(partition).filter(|_| self.high_watermarks_hold)
     }
 
+    /// The process before was not stopped cleanly and had a journal open here.
+    pub fn must_have_journal(&self) -> bool {
+        self.had_journal && !self.clean
+    }
+
+    /// A journal is open here from now on, or no longer. Written with the next checkpoints.
+    pub fn set_journal(&mut self, is_open: bool) {
+        self.guard_changed |= self.has_journal != is_open;
+        self.has_journal = is_open;
+    }
+
     /// From now on high watermarks are noted only once what lies below is durable, or not.
     pub fn set_synced(&mut self, is_synced: bool) {
         self.is_synced = is_synced;
@@ -375,25 +399,6 @@ impl LogDir {
         let written =
             self.checkpoints().into_iter().try_for_each(|checkpoint| checkpoint.write(&*disk, &path));
         self.note_failure(written)
-    }
-
-    /// Before the files are: what they are and what they are about to be.
-    fn write_guard(&mut self) -> Result<(), StorageError> {
-        let files: Vec<Guarded> = self
-            .checkpoints()
-            .iter()
-            .map(|file| {
-                let text = file.changed.then(|| offset_checkpoint::render(&file.offsets));
-                let after = text.map_or(file.sum, |text| checkpoint_guard::sum(Some(text.as_bytes())));
-                Guarded { name: file.name, before: file.sum, after }
-            })
-            .collect();
-        if files.iter().all(|file| file.before == file.after) {
-            return Ok(());
-        }
-        let guard = Guard { is_synced: self.is_synced, files, log_starts: self.log_starts.offsets.clone() };
-        let path = self.path.join(checkpoint_guard::FILE_NAME);
-        Ok(small_file::replace(&*self.disk, &path, guard.render().as_bytes())?)
     }
 
     /// Vouches for everything in the directory: all logs are closed and synced, all checkpoints written.
@@ -537,33 +542,6 @@ pub fn remove_dir(disk: &dyn Disk, dir: &Path) -> Result<(), StorageError> {
         }
     }
     Ok(disk.remove_dir(dir)?)
-}
-
-/// What this program wrote last. `None`: it never did, or somebody else has written since: then neither the recovery points nor
-/// the high watermarks fit.
-fn read_guard(
-    disk: &dyn Disk,
-    dir: &Path,
-    damaged: &mut Vec<StorageError>,
-) -> Result<Option<Guard>, StorageError> {
-    let path = dir.join(checkpoint_guard::FILE_NAME);
-    let Some(text) = small_file::read(disk, &path)? else { return Ok(None) };
-    let Some(guard) = Guard::parse(&text) else {
-        let what = "its checksum is wrong".to_owned();
-        damaged.push(StorageError::BadFile {
-            file: path,
-            what,
-            remedy: "the checkpoints are believed as they are",
-        });
-        return Ok(None);
-    };
-    for name in [offset_checkpoint::RECOVERY_POINT, offset_checkpoint::HIGH_WATERMARK] {
-        let found = checkpoint_guard::sum(small_file::read(disk, &dir.join(name))?.as_deref());
-        if guard.file(name).is_some_and(|file| file.fits(found)) {
-            return Ok(Some(guard));
-        }
-    }
-    Ok(None)
 }
 
 fn read_meta(disk: &dyn Disk, dir: &Path) -> Result<Option<MetaProperties>, StorageError> {

@@ -20,6 +20,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
+/// The first of a journal's files.
+const JOURNAL: &str = "barnabas-journal-00";
 /// How often due deletions are looked at.
 const TICK: Duration = Duration::from_secs(1);
 /// Between two checkpoints there are so many times as long as one takes: they cost a hundredth of one core, whatever the number
@@ -127,6 +129,7 @@ fn run(node: &Node) {
             sweep::retain_unopened(node);
         }
         let checkpoints = ask_workers(node, |reply| Command::Housekeep { retain, reply });
+        note_journals(node);
         write_checkpoints(node, checkpoints);
         if retain {
             // A million partitions are not looked through all the time.
@@ -135,6 +138,14 @@ fn run(node: &Node) {
         let pause =
             (now.elapsed() * CHECKPOINT_PAUSE_FACTOR).clamp(CHECKPOINT_PAUSE_MIN, CHECKPOINT_PAUSE_MAX);
         checkpoint_at = Instant::now() + pause;
+    }
+}
+
+/// So that after an unclean stop a journal that is gone is missed.
+fn note_journals(node: &Node) {
+    for directory in node.directories.iter().filter(|directory| directory.is_online()) {
+        let is_there = directory.disk.stat(&directory.path.join(JOURNAL));
+        directory.lock().set_journal(matches!(is_there, Ok(Some(_))));
     }
 }
 

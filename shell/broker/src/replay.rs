@@ -75,6 +75,12 @@ pub fn replay(node: &Node, index: usize) -> Result<Option<Recovered>, ReplayErro
     let disk = &*directory.disk;
     let files = slot_files(disk, &directory.path).map_err(StorageError::from)?;
     if files.is_empty() {
+        if directory.lock().must_have_journal() {
+            let file = directory.path.join("barnabas-journal-00");
+            let what = "it is missing, and the directory was not shut down cleanly: what was acknowledged last lay there".to_owned();
+            let remedy = "put it back; or, to give up what it held, remove barnabas-checkpoints beside it";
+            return Err(StorageError::BadFile { file, what, remedy }.into());
+        }
         return Ok(None);
     }
     let begun = Instant::now();

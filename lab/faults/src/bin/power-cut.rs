@@ -112,6 +112,8 @@ struct Story<'a> {
     judge: Judge,
     load: Vec<LoadTopic>,
     report: Report,
+    /// When the newest cut began.
+    cut_at: Instant,
 }
 
 impl<'a> Story<'a> {
@@ -157,6 +159,7 @@ impl<'a> Story<'a> {
             judge: Judge::default(),
             load,
             report: Report::default(),
+            cut_at: Instant::now(),
         })
     }
 
@@ -188,6 +191,7 @@ impl<'a> Story<'a> {
         let load = Duration::from_millis(self.chance.within(LOAD_MS.start, LOAD_MS.end));
         let (flush, kill_first) = (self.chance.one_in(3), self.chance.one_in(3));
         let last_breath = Duration::from_millis(self.chance.within(0, 25));
+        let mut cut_at = Instant::now();
         let (mount, broker) = (&self.mount, &mut self.broker);
         let (writers, offsets, topics) = (&mut self.writers, &mut self.offsets, &mut self.topics);
         std::thread::scope(|scope| {
@@ -198,6 +202,7 @@ impl<'a> Story<'a> {
             scope.spawn(move || offsets.run(port, shared));
             scope.spawn(move || topics.run(port, shared));
             std::thread::sleep(load);
+            cut_at = Instant::now();
             let done = if kill_first {
                 broker.kill().and_then(|()| mount.cut(flush))
             } else {
@@ -209,6 +214,7 @@ impl<'a> Story<'a> {
             shared.stop.store(true, Ordering::Relaxed);
             done
         })?;
+        self.cut_at = cut_at;
         let log = self.broker.log();
         if let Some(line) = log.lines().find(|line| line.contains("panicked")) {
             self.judge.verdict.wrong(line);
@@ -231,7 +237,7 @@ impl<'a> Story<'a> {
         let mut connection = Connection::open(self.broker.port)?;
         self.judge.read_back(&mut connection, &self.load, acked)?;
         let mut wrong = self.offsets.check(&mut connection)?;
-        wrong.append(&mut self.topics.check(&mut connection)?);
+        wrong.append(&mut self.topics.check(&mut connection, self.cut_at)?);
         wrong.into_iter().for_each(|wrong| self.judge.verdict.wrong(wrong));
         Ok(())
     }
@@ -299,6 +305,11 @@ fn story(options: &Options, kind: Kind) -> Result<Report, Trouble> {
         let kept = std::env::temp_dir().join(format!("barnabas-cut-{}.log", kind.name()));
         std::fs::copy(log, &kept)?;
         return trouble(format!("after {} cycles: {error} (log: {})", story.report.cycles, kept.display()));
+    }
+    if !story.report.verdict.is_clean_so_far(options) {
+        let kept = std::env::temp_dir().join(format!("barnabas-cut-{}.log", kind.name()));
+        std::fs::copy(story.broker.log_path(), &kept)?;
+        println!("  the node's log: {}", kept.display());
     }
     Ok(std::mem::take(&mut story.report))
 }

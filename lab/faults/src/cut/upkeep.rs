@@ -122,6 +122,14 @@ fn committed(connection: &mut Connection, group: usize) -> Result<Vec<(i32, i64)
     })
 }
 
+/// Against the beginning of the cut.
+fn when(since: Instant, cut: Instant) -> String {
+    match cut.checked_duration_since(since) {
+        Some(before) => format!("{} µs before the cut", before.as_micros()),
+        None => format!("{} µs into the cut", since.duration_since(cut).as_micros()),
+    }
+}
+
 /// Every topic and its number of partitions.
 fn topics_of(connection: &mut Connection) -> Result<BTreeMap<String, usize>, Trouble> {
     let answer = connection.call(&MetadataRequest { topics: None, ..Default::default() }, 9)?;
@@ -145,6 +153,8 @@ struct Topic {
     known: Known,
     /// Its record was acknowledged.
     holds: bool,
+    /// When what is known of it was acknowledged.
+    since: Instant,
 }
 
 /// Who makes and deletes topics.
@@ -186,7 +196,10 @@ impl Topics {
         let name = format!("made-{:06}", self.next);
         let partitions = if self.next.is_multiple_of(10) { 20 } else { 1 + (self.next % 4) as i32 };
         self.next += 1;
-        self.list.insert(name.clone(), Topic { partitions, known: Known::Unsure, holds: false });
+        self.list.insert(
+            name.clone(),
+            Topic { partitions, known: Known::Unsure, holds: false, since: Instant::now() },
+        );
         let code = connection.create_topic(&name, partitions, &[])?;
         if code != ErrorCode::None {
             return trouble(format!("{name}: {code}"));
@@ -206,6 +219,7 @@ impl Topics {
     fn note(&mut self, name: &str, known: Known) {
         if let Some(topic) = self.list.get_mut(name) {
             topic.known = known;
+            topic.since = Instant::now();
         }
         self.acked += u64::from(known != Known::Unsure);
     }
@@ -230,7 +244,7 @@ impl Topics {
     }
 
     /// What the node knows is what it acknowledged. Returns what is wrong; what was unsure is settled.
-    pub fn check(&mut self, connection: &mut Connection) -> Result<Vec<String>, Trouble> {
+    pub fn check(&mut self, connection: &mut Connection, cut: Instant) -> Result<Vec<String>, Trouble> {
         // A node that has just started may know its newest topics a moment later.
         let begun = Instant::now();
         let mut there = topics_of(connection)?;
@@ -243,8 +257,12 @@ impl Topics {
         for (name, topic) in &mut self.list {
             let found = there.get(name);
             match (topic.known, found) {
-                (Known::Made, None) => wrong.push(format!("topic {name} was made and is gone")),
-                (Known::Deleted, Some(_)) => wrong.push(format!("topic {name} was deleted and is back")),
+                (Known::Made, None) => {
+                    wrong.push(format!("topic {name} was made {} and is gone", when(topic.since, cut)))
+                }
+                (Known::Deleted, Some(_)) => {
+                    wrong.push(format!("topic {name} was deleted {} and is back", when(topic.since, cut)))
+                }
                 (Known::Unsure | Known::Made, Some(&count)) if count != topic.partitions as usize => {
                     wrong.push(format!("topic {name} has {count} of {} partitions", topic.partitions));
                 }

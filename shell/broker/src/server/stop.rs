@@ -1,5 +1,6 @@
 //! The clean end of a node.
 
+use crate::directories::Directory;
 use crate::housekeeping::{ask_workers, note_metadata_log, write_checkpoints};
 use crate::mailbox::Command;
 use crate::node::Node;
@@ -38,6 +39,7 @@ impl Stopping {
         }
         // Everything is in segments and synced: the journals say so, and go.
         for directory in node.directories.iter() {
+            forget_journal(directory);
             directory.journal.stop();
         }
         journals.into_iter().for_each(join);
@@ -60,6 +62,15 @@ impl Stopping {
         }
         tracing::info!("stopped{}", if clean { "" } else { "; the next start recovers what was not closed" });
         clean
+    }
+}
+
+/// Before its files go: a crash from here on must not ask for them.
+fn forget_journal(directory: &Directory) {
+    let mut log_dir = directory.lock();
+    log_dir.set_journal(false);
+    if let Err(error) = directory.is_online().then(|| log_dir.write_checkpoints()).unwrap_or(Ok(())) {
+        tracing::warn!(%error, "checkpoints of {} were not written", directory.path.display());
     }
 }
 

@@ -1,0 +1,60 @@
+//! When a log directory's `barnabas-checkpoints` is believed, and when it is written.
+
+use std::path::Path;
+
+use super::LogDir;
+use crate::checkpoint_guard::{self, Guard, Guarded};
+use crate::disk::Disk;
+use crate::error::StorageError;
+use crate::{offset_checkpoint, small_file};
+
+impl LogDir {
+    /// Before the files are: what they are and what they are about to be.
+    pub(super) fn write_guard(&mut self) -> Result<(), StorageError> {
+        let files: Vec<Guarded> = self
+            .checkpoints()
+            .iter()
+            .map(|file| {
+                let text = file.changed.then(|| offset_checkpoint::render(&file.offsets));
+                let after = text.map_or(file.sum, |text| checkpoint_guard::sum(Some(text.as_bytes())));
+                Guarded { name: file.name, before: file.sum, after }
+            })
+            .collect();
+        if !self.guard_changed && files.iter().all(|file| file.before == file.after) {
+            return Ok(());
+        }
+        let log_starts = self.log_starts.offsets.clone();
+        let guard = Guard { is_synced: self.is_synced, has_journal: self.has_journal, files, log_starts };
+        let path = self.path.join(checkpoint_guard::FILE_NAME);
+        small_file::replace(&*self.disk, &path, guard.render().as_bytes())?;
+        self.guard_changed = false;
+        Ok(())
+    }
+}
+
+/// What this program wrote last. `None`: it never did, or somebody else has written since: then neither the recovery points nor
+/// the high watermarks fit.
+pub(super) fn read(
+    disk: &dyn Disk,
+    dir: &Path,
+    damaged: &mut Vec<StorageError>,
+) -> Result<Option<Guard>, StorageError> {
+    let path = dir.join(checkpoint_guard::FILE_NAME);
+    let Some(text) = small_file::read(disk, &path)? else { return Ok(None) };
+    let Some(guard) = Guard::parse(&text) else {
+        let what = "its checksum is wrong".to_owned();
+        damaged.push(StorageError::BadFile {
+            file: path,
+            what,
+            remedy: "the checkpoints are believed as they are",
+        });
+        return Ok(None);
+    };
+    for name in [offset_checkpoint::RECOVERY_POINT, offset_checkpoint::HIGH_WATERMARK] {
+        let found = checkpoint_guard::sum(small_file::read(disk, &dir.join(name))?.as_deref());
+        if guard.file(name).is_some_and(|file| file.fits(found)) {
+            return Ok(Some(guard));
+        }
+    }
+    Ok(None)
+}

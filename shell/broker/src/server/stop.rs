@@ -69,7 +69,8 @@ impl Stopping {
 fn forget_journal(directory: &Directory) {
     let mut log_dir = directory.lock();
     log_dir.set_journal(false);
-    if let Err(error) = directory.is_online().then(|| log_dir.write_checkpoints()).unwrap_or(Ok(())) {
+    let written = if directory.is_online() { log_dir.write_checkpoints() } else { Ok(()) };
+    if let Err(error) = written {
         tracing::warn!(%error, "checkpoints of {} were not written", directory.path.display());
     }
 }

@@ -13,7 +13,7 @@ use barnabas_faults::broker::{Broker, Setup, binary};
 use barnabas_faults::chance::Chance;
 use barnabas_faults::cut::judge::{Judge, Verdict};
 use barnabas_faults::cut::librdkafka::Librdkafka;
-use barnabas_faults::cut::upkeep::{Offsets, Topics};
+use barnabas_faults::cut::upkeep::{Cut, Offsets, Topics};
 use barnabas_faults::cut::writer::{Shared, Writer};
 use barnabas_faults::cut::{Acked, LIBRDKAFKA_TOPIC, LoadTopic, PLAIN_WRITERS, TOPICS};
 use barnabas_faults::kafka::Connection;
@@ -112,8 +112,8 @@ struct Story<'a> {
     judge: Judge,
     load: Vec<LoadTopic>,
     report: Report,
-    /// When the newest cut began.
-    cut_at: Instant,
+    /// The newest cut.
+    cut: Cut,
 }
 
 impl<'a> Story<'a> {
@@ -159,7 +159,7 @@ impl<'a> Story<'a> {
             judge: Judge::default(),
             load,
             report: Report::default(),
-            cut_at: Instant::now(),
+            cut: Cut { begun: Instant::now(), done: Instant::now() },
         })
     }
 
@@ -191,7 +191,7 @@ impl<'a> Story<'a> {
         let load = Duration::from_millis(self.chance.within(LOAD_MS.start, LOAD_MS.end));
         let (flush, kill_first) = (self.chance.one_in(3), self.chance.one_in(3));
         let last_breath = Duration::from_millis(self.chance.within(0, 25));
-        let mut cut_at = Instant::now();
+        let mut cut = self.cut;
         let (mount, broker) = (&self.mount, &mut self.broker);
         let (writers, offsets, topics) = (&mut self.writers, &mut self.offsets, &mut self.topics);
         std::thread::scope(|scope| {
@@ -202,11 +202,12 @@ impl<'a> Story<'a> {
             scope.spawn(move || offsets.run(port, shared));
             scope.spawn(move || topics.run(port, shared));
             std::thread::sleep(load);
-            cut_at = Instant::now();
             let done = if kill_first {
                 broker.kill().and_then(|()| mount.cut(flush))
             } else {
+                let begun = Instant::now();
                 mount.cut(flush).and_then(|()| {
+                    cut = Cut { begun, done: Instant::now() };
                     std::thread::sleep(last_breath);
                     broker.kill()
                 })
@@ -214,7 +215,7 @@ impl<'a> Story<'a> {
             shared.stop.store(true, Ordering::Relaxed);
             done
         })?;
-        self.cut_at = cut_at;
+        self.cut = cut;
         let log = self.broker.log();
         if let Some(line) = log.lines().find(|line| line.contains("panicked")) {
             self.judge.verdict.wrong(line);
@@ -237,7 +238,7 @@ impl<'a> Story<'a> {
         let mut connection = Connection::open(self.broker.port)?;
         self.judge.read_back(&mut connection, &self.load, acked)?;
         let mut wrong = self.offsets.check(&mut connection)?;
-        wrong.append(&mut self.topics.check(&mut connection, self.cut_at)?);
+        wrong.append(&mut self.topics.check(&mut connection, self.cut)?);
         wrong.into_iter().for_each(|wrong| self.judge.verdict.wrong(wrong));
         Ok(())
     }

@@ -130,6 +130,22 @@ fn when(since: Instant, cut: Instant) -> String {
     }
 }
 
+/// When the file system was shut down: between these two.
+#[derive(Debug, Clone, Copy)]
+pub struct Cut {
+    pub begun: Instant,
+    pub done: Instant,
+}
+
+impl Cut {
+    /// A sync that is under way while the file system shuts down may be told that it succeeded, though nothing reached the device
+    /// (what was written lay in extents set aside, and their conversion is dropped); a machine without power tells nobody anything.
+    /// So an acknowledgement from these few milliseconds counts neither way. One from after them counts.
+    pub fn straddles(&self, acknowledged: Instant) -> bool {
+        (self.begun..=self.done).contains(&acknowledged)
+    }
+}
+
 /// Every topic and its number of partitions.
 fn topics_of(connection: &mut Connection) -> Result<BTreeMap<String, usize>, Trouble> {
     let answer = connection.call(&MetadataRequest { topics: None, ..Default::default() }, 9)?;
@@ -244,7 +260,11 @@ impl Topics {
     }
 
     /// What the node knows is what it acknowledged. Returns what is wrong; what was unsure is settled.
-    pub fn check(&mut self, connection: &mut Connection, cut: Instant) -> Result<Vec<String>, Trouble> {
+    pub fn check(&mut self, connection: &mut Connection, cut: Cut) -> Result<Vec<String>, Trouble> {
+        for topic in self.list.values_mut().filter(|topic| cut.straddles(topic.since)) {
+            topic.known = Known::Unsure;
+            topic.holds = false;
+        }
         // A node that has just started may know its newest topics a moment later.
         let begun = Instant::now();
         let mut there = topics_of(connection)?;
@@ -258,11 +278,10 @@ impl Topics {
             let found = there.get(name);
             match (topic.known, found) {
                 (Known::Made, None) => {
-                    wrong.push(format!("topic {name} was made {} and is gone", when(topic.since, cut)))
+                    wrong.push(format!("topic {name} was made {} and is gone", when(topic.since, cut.begun)))
                 }
-                (Known::Deleted, Some(_)) => {
-                    wrong.push(format!("topic {name} was deleted {} and is back", when(topic.since, cut)))
-                }
+                (Known::Deleted, Some(_)) => wrong
+                    .push(format!("topic {name} was deleted {} and is back", when(topic.since, cut.begun))),
                 (Known::Unsure | Known::Made, Some(&count)) if count != topic.partitions as usize => {
                     wrong.push(format!("topic {name} has {count} of {} partitions", topic.partitions));
                 }

@@ -26,6 +26,8 @@ pub enum Outcome {
     Cut,
     PartitionRefused,
     NodeRefused,
+    /// Bad, and on the list of what cannot be told.
+    Known(&'static str),
     Bad(String),
 }
 
@@ -38,6 +40,7 @@ impl Outcome {
             Self::Cut => "cut, named",
             Self::PartitionRefused => "partition refused",
             Self::NodeRefused => "node refuses",
+            Self::Known(_) => "**not told**",
             Self::Bad(_) => "BAD",
         }
     }

@@ -1,5 +1,6 @@
 //! Which file is harmed, and which other one of its kind it changes places with.
 
+use super::harm::Harm;
 use crate::Trouble;
 use std::path::{Path, PathBuf};
 
@@ -134,6 +135,22 @@ pub const ROWS: &[Target] = &[
         Some(Which::Nth("other-0", ".snapshot", -1)),
     ),
 ];
+
+/// What cannot be told from these files alone, and why: listed in docs/DAMAGE.md, and nothing else may be.
+pub fn known(row: &str, harm: Harm, clean: bool) -> Option<&'static str> {
+    match (row, harm, clean) {
+        (".log (sealed)" | ".log (active)" | "__consumer_offsets .log", Harm::Swapped, _) => {
+            Some("Kafka's segments do not say whose they are")
+        }
+        (".txnindex", Harm::Truncated | Harm::Swapped | Harm::Missing, true) => {
+            Some("Kafka's index of aborted transactions has neither a count nor a checksum")
+        }
+        (name, Harm::Stale, false) if name.starts_with("barnabas-journal") => {
+            Some("an older journal is whole; it is missed as far as the high watermarks' checkpoint reaches")
+        }
+        _ => None,
+    }
+}
 
 impl Which {
     /// The file's path below `root`; `None` where there is none.

@@ -338,10 +338,12 @@ impl LogDir {
         self.had_journal && !self.clean
     }
 
-    /// A journal is open here from now on, or no longer. Written with the next checkpoints.
-    pub fn set_journal(&mut self, is_open: bool) {
-        self.guard_changed |= self.has_journal != is_open;
+    /// A journal is open here from now on, or no longer. Written with the next checkpoints. Returns whether that is news.
+    pub fn set_journal(&mut self, is_open: bool) -> bool {
+        let is_news = self.has_journal != is_open;
+        self.guard_changed |= is_news;
         self.has_journal = is_open;
+        is_news
     }
 
     /// From now on high watermarks are noted only once what lies below is durable, or not.

@@ -118,6 +118,7 @@ fn run(node: &Node) {
             is_short |= directory.room.is_short();
         }
         delete_due(node);
+        note_journals(node);
         reports::watch(node);
         let now = Instant::now();
         let retain = now >= retain_at || (is_short && now >= retain_short_at);
@@ -129,7 +130,6 @@ fn run(node: &Node) {
             sweep::retain_unopened(node);
         }
         let checkpoints = ask_workers(node, |reply| Command::Housekeep { retain, reply });
-        note_journals(node);
         write_checkpoints(node, checkpoints);
         if retain {
             // A million partitions are not looked through all the time.
@@ -145,7 +145,13 @@ fn run(node: &Node) {
 fn note_journals(node: &Node) {
     for directory in node.directories.iter().filter(|directory| directory.is_online()) {
         let is_there = directory.disk.stat(&directory.path.join(JOURNAL));
-        directory.lock().set_journal(matches!(is_there, Ok(Some(_))));
+        let mut log_dir = directory.lock();
+        if log_dir.set_journal(matches!(is_there, Ok(Some(_))))
+            && let Err(error) = log_dir.write_checkpoints()
+        {
+            // It is tried again with the next checkpoints, which complain.
+            tracing::debug!(%error, "the journal of {} is not noted", directory.path.display());
+        }
     }
 }
 

@@ -28,6 +28,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+/// Of a journal's files the one that there always is.
+const FIRST_FILE: &str = "barnabas-journal-00";
 /// Files that each thread holds open.
 const FILES_OPEN: usize = 64;
 /// From so many partitions on the file system is synced as a whole, once.
@@ -74,13 +76,13 @@ pub fn replay(node: &Node, index: usize) -> Result<Option<Recovered>, ReplayErro
     let directory = &node.directories[index];
     let disk = &*directory.disk;
     let files = slot_files(disk, &directory.path).map_err(StorageError::from)?;
+    if directory.lock().must_have_journal() && !files.iter().any(|file| file.ends_with(FIRST_FILE)) {
+        let file = directory.path.join(FIRST_FILE);
+        let what = "it is missing, and the directory was not shut down cleanly: what was acknowledged last lay there";
+        let remedy = "put it back; or, to give up what it held, remove barnabas-checkpoints beside it";
+        return Err(StorageError::BadFile { file, what: what.to_owned(), remedy }.into());
+    }
     if files.is_empty() {
-        if directory.lock().must_have_journal() {
-            let file = directory.path.join("barnabas-journal-00");
-            let what = "it is missing, and the directory was not shut down cleanly: what was acknowledged last lay there".to_owned();
-            let remedy = "put it back; or, to give up what it held, remove barnabas-checkpoints beside it";
-            return Err(StorageError::BadFile { file, what, remedy }.into());
-        }
         return Ok(None);
     }
     let begun = Instant::now();

@@ -414,6 +414,20 @@ impl LogDir {
         Ok(())
     }
 
+    /// Logs that an unclean stop left and nobody has recovered since: not among `closed` (by this process, on its way out), nor
+    /// vouched for. A clean stop must not speak for them ([`LogDir::mark_clean`]): their ends may be torn.
+    pub fn unrecovered(&self, closed: &Set<TopicPartition>) -> Result<usize, StorageError> {
+        if self.clean {
+            return Ok(0);
+        }
+        let mut left = self.partitions()?;
+        left.retain(|dir| dir.kind == DirKind::Current);
+        left.retain(|dir| {
+            !closed.contains(&dir.topic_partition) && !self.vouched.contains(&dir.topic_partition)
+        });
+        Ok(left.len())
+    }
+
     /// Renames a partition's directory so that it counts as deleted, once its entries are gone from the checkpoints. The
     /// returned directory goes later, with [`LogDir::remove`]. `unique` is drawn at random by the caller.
     ///

@@ -161,10 +161,7 @@ fn retention_interval(node: &Node) -> Duration {
 }
 
 /// Asks every worker and waits for all of them.
-pub fn ask_workers(
-    node: &Node,
-    command: impl Fn(oneshot::Sender<Vec<Checkpointed>>) -> Command,
-) -> Vec<Checkpointed> {
+pub fn ask_workers<T>(node: &Node, command: impl Fn(oneshot::Sender<Vec<T>>) -> Command) -> Vec<T> {
     let mut answers = Vec::with_capacity(node.workers);
     for mailbox in &node.mailboxes {
         let (reply, answer) = oneshot::channel();

@@ -64,6 +64,8 @@ pub enum Command {
     CheckAgain(PartitionKey),
     /// Close every log for good; answered when nothing is dirty any more.
     Close(oneshot::Sender<Vec<Checkpointed>>),
+    /// Sizes of the open logs, with what is in memory alone.
+    Sizes(oneshot::Sender<Vec<LogSize>>),
     /// The worker's thread ends.
     End,
 }
@@ -242,6 +244,14 @@ pub struct Checkpointed {
     pub recovery_point: Offset,
     pub log_start: Option<Offset>,
     pub high_watermark: Offset,
+}
+
+/// An open log's bytes, wherever they are.
+#[derive(Debug)]
+pub struct LogSize {
+    pub directory: usize,
+    pub partition: barnabas_base::TopicPartition,
+    pub bytes: u64,
 }
 
 /// What the storage threads of a directory tell a worker. Not a command: it comes through while the queue of commands is full, as

@@ -36,7 +36,7 @@ use crate::replica::{Effects, Opening, Replica, batch_info};
 use crate::scrub;
 use crate::tickets::{NOBODY, Opened, Tickets};
 use crate::topic_settings;
-use barnabas_base::{DurationMs, Map, MonotonicMs, Offset, Set, TopicPartition};
+use barnabas_base::{DurationMs, Map, MonotonicMs, Offset, Set, TopicId, TopicPartition};
 use barnabas_partition::{Acks, Append, Placed, Refusal, Ticket};
 use barnabas_storage::{AppendBytes, FilePool, Log, LogPlace, StorageError};
 use bytes::Bytes;
@@ -124,6 +124,9 @@ impl PartitionWorker {
                 }
             }
             Command::Retain(keys) => self.retain_unopened(&keys),
+            Command::Sizes(reply) => {
+                let _ = reply.send(self.sizes());
+            }
             Command::Close(reply) => {
                 let _ = reply.send(self.close());
             }
@@ -270,7 +273,7 @@ impl PartitionWorker {
             Declined::Storage
         })?;
         if let Place::Found(directory) = place {
-            self.refuse_unreplayed(&name, directory).inspect_err(|_| {
+            self.refuse_unreplayed(&name, key.topic, directory).inspect_err(|_| {
                 self.failed.insert(key);
             })?;
         }
@@ -344,14 +347,19 @@ impl PartitionWorker {
     }
 
     /// A log that lacks what the journal held of it would be served with a hole.
-    fn refuse_unreplayed(&self, name: &TopicPartition, directory: usize) -> Result<(), Declined> {
+    fn refuse_unreplayed(
+        &self,
+        name: &TopicPartition,
+        topic: TopicId,
+        directory: usize,
+    ) -> Result<(), Declined> {
         let directory = &self.node.directories[directory];
-        let path = replay::unreplayed_path(directory, name);
+        let path = replay::unreplayed_path(directory, name, topic);
         if !matches!(directory.disk.stat(&path), Ok(None)) {
             tracing::error!(
                 partition = %name,
-                "partition stays offline: {} holds records that its log lacks. Restore the partition's directory and that file \
-                 from a copy, or delete the topic",
+                "partition stays offline: {} holds records that its log lacks. To serve what the log has without them, \
+                 move that file away and start again; else delete the topic",
                 path.display()
             );
             return Err(Declined::Storage);

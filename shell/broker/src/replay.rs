@@ -9,7 +9,7 @@
 //!
 //! Always true:
 //! 1. a journal goes on only after all that it held is synced in segments, or kept in a file of its own (2)
-//! 2. a partition whose log is damaged keeps what the journal held of it in `barnabas-unreplayed-TOPIC-PARTITION`, beside the
+//! 2. a partition whose log is damaged keeps what the journal held of it in `barnabas-unreplayed-TOPIC-PARTITION.ID`, beside the
 //!    partition's directory, and stays offline; the others are served
 //! 3. nothing is replayed into a partition that has another topic id, was deleted, or lies in another directory
 
@@ -18,7 +18,7 @@ use crate::directories::locate::{Owner, exchanged, is_reserved};
 use crate::journal_thread::{journal_config, remove_files, slot_files};
 use crate::node::Node;
 use crate::topic_settings;
-use barnabas_base::{Offset, TimestampMs, TopicPartition};
+use barnabas_base::{Offset, TimestampMs, TopicId, TopicPartition};
 use barnabas_storage::journal::{
     JournalConfig, JournalError, JournalPartition, LayOp, PartitionReplay, Recovered, recover,
 };
@@ -309,9 +309,10 @@ fn lower_recovery_point(directory: &Directory, log: &Log, end: Offset) -> Result
     Ok(())
 }
 
-/// Where the journal's part of a partition is kept that could not be replayed. While it is there, the partition is not served.
-pub fn unreplayed_path(directory: &Directory, name: &TopicPartition) -> PathBuf {
-    directory.path.join(format!("barnabas-unreplayed-{name}"))
+/// Where the journal's part of a partition is kept that could not be replayed. While it is there, the partition is not served;
+/// a topic that is made anew under the same name has nothing to do with that.
+pub fn unreplayed_path(directory: &Directory, name: &TopicPartition, topic: TopicId) -> PathBuf {
+    directory.path.join(format!("barnabas-unreplayed-{name}.{topic}"))
 }
 
 /// The partition's log is damaged, so what the journal holds cannot be put behind it. It is kept, as the journal goes on.
@@ -321,7 +322,7 @@ fn keep_aside(
     error: &ReplayError,
 ) -> Result<(), StorageError> {
     let name = &replay.partition.topic_partition;
-    let path = unreplayed_path(directory, name);
+    let path = unreplayed_path(directory, name, replay.partition.topic_id);
     let file = directory.disk.open(&path, barnabas_storage::OpenMode::Truncate)?;
     let mut position = 0;
     for item in &replay.items {
@@ -337,4 +338,16 @@ fn keep_aside(
         path.display()
     );
     Ok(())
+}
+
+/// The topic is deleted, and with it what was kept aside of it.
+pub fn forget_aside(directories: &[Directory], name: &TopicPartition, topic: TopicId) {
+    for directory in directories.iter().filter(|directory| directory.is_online()) {
+        let path = unreplayed_path(directory, name, topic);
+        if !matches!(directory.disk.stat(&path), Ok(None))
+            && let Err(error) = directory.disk.remove_file(&path)
+        {
+            tracing::warn!(%error, "{} stays behind", path.display());
+        }
+    }
 }

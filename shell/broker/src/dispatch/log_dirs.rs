@@ -1,16 +1,18 @@
 //! DescribeLogDirs: what lies in which directory, by what the file system says. AlterReplicaLogDirs: what shall lie where (moves.rs).
 //!
-//! Partitions are not opened for it: a log's size is that of its segment files. It may take a while with many partitions,
+//! Partitions are not opened for it: the owners tell the sizes of those that are open (part of which may be in memory alone), and
+//! the size of another is that of its segment files. It may take a while with many partitions,
 //! so that it runs beside the worker.
 
 use super::{Answer, Call, Started};
 use crate::directories::Directory;
+use crate::housekeeping::ask_workers;
 use crate::mailbox::{Command, Declined, PartitionKey};
 use crate::moves::{self, Begun, MoveCommand};
 use crate::node::Node;
 use barnabas_api::k34_alter_replica_log_dirs as k34;
 use barnabas_api::k35_describe_log_dirs::{self, Directory as Described, Replica, Wanted};
-use barnabas_base::{ErrorCode, Text, TopicId, TopicPartition};
+use barnabas_base::{DirectoryId, ErrorCode, Map, Text, TopicId, TopicPartition};
 use barnabas_storage::{DirKind, PartitionDir, StorageError};
 use barnabas_wire::messages::{AlterReplicaLogDirsRequest, DescribeLogDirsRequest};
 use std::collections::BTreeSet;
@@ -93,12 +95,15 @@ async fn alter_one(
 }
 
 fn describe_all(node: &Arc<Node>, wanted: &Wanted) -> Vec<Described> {
+    let sizes = ask_workers(node, Command::Sizes);
+    let open: Map<(usize, TopicPartition), u64> =
+        sizes.into_iter().map(|size| ((size.directory, size.partition), size.bytes)).collect();
     let mut on_disk = BTreeSet::new();
     let mut described: Vec<Described> = Vec::new();
-    for directory in node.directories.iter().filter(|directory| directory.holds_partitions) {
+    for (at, directory) in node.directories.iter().enumerate().filter(|entry| entry.1.holds_partitions) {
         let path = std::path::absolute(&directory.path).unwrap_or_else(|_| directory.path.to_path_buf());
         let path = Text::from(path.to_string_lossy().into_owned());
-        let found = if directory.is_online() { partitions(node, directory, wanted).ok() } else { None };
+        let found = if directory.is_online() { partitions(node, at, wanted, &open).ok() } else { None };
         let space = found.as_ref().and_then(|_| directory.lock().space().ok());
         for replica in found.iter().flatten() {
             on_disk.insert(TopicPartition { topic: replica.topic.clone(), partition: replica.partition });
@@ -112,11 +117,14 @@ fn describe_all(node: &Arc<Node>, wanted: &Wanted) -> Vec<Described> {
             partitions: found.unwrap_or_default(),
         });
     }
-    add_unwritten(node, wanted, &on_disk, &mut described);
+    add_unwritten(node, wanted, &on_disk, &open, &mut described);
     described
 }
 
-fn partitions(node: &Node, directory: &Directory, wanted: &Wanted) -> Result<Vec<Replica>, StorageError> {
+type Sizes = Map<(usize, TopicPartition), u64>;
+
+fn partitions(node: &Node, at: usize, wanted: &Wanted, open: &Sizes) -> Result<Vec<Replica>, StorageError> {
+    let directory = &node.directories[at];
     let listed = directory.lock().partitions()?;
     let moves = node.moves.all();
     let lag_of = |name: &TopicPartition| {
@@ -127,6 +135,7 @@ fn partitions(node: &Node, directory: &Directory, wanted: &Wanted) -> Result<Vec
     for entry in listed {
         let is_future = entry.kind == DirKind::Future;
         let offset_lag = if is_future { lag_of(&entry.topic_partition) } else { 0 };
+        let known = open.get(&(at, entry.topic_partition.clone())).copied().filter(|_| !is_future);
         let TopicPartition { topic, partition } = entry.topic_partition;
         // The metadata log is no topic of anybody's.
         let is_metadata = *topic == *barnabas_base::name::CLUSTER_METADATA;
@@ -134,25 +143,33 @@ fn partitions(node: &Node, directory: &Directory, wanted: &Wanted) -> Result<Vec
         if !is_shown || !wanted.contains(&topic, partition) {
             continue;
         }
-        let dir = directory.path.join(&entry.name);
-        let mut size_bytes = 0;
-        for file in directory.disk.list(&dir)?.iter().filter(|file| file.name.ends_with(".log")) {
-            size_bytes += directory.disk.stat(&dir.join(&file.name))?.map_or(0, |stat| stat.len);
-        }
+        let size_bytes = known.map_or_else(|| size_on_disk(directory, &entry.name), Ok)?;
         replicas.push(Replica { topic, partition, size_bytes, offset_lag, is_future });
     }
     Ok(replicas)
 }
 
-/// Partitions that nothing was written to have no directory here; Kafka's have, with nothing in it.
+fn size_on_disk(directory: &Directory, name: &str) -> Result<u64, StorageError> {
+    let dir = directory.path.join(name);
+    let mut bytes = 0;
+    for file in directory.disk.list(&dir)?.iter().filter(|file| file.name.ends_with(".log")) {
+        bytes += directory.disk.stat(&dir.join(&file.name))?.map_or(0, |stat| stat.len);
+    }
+    Ok(bytes)
+}
+
+/// Partitions that nothing was laid into have no directory here. In Kafka, partitions that nothing was written to have no directory here; Kafka's have, with nothing in it.
 fn add_unwritten(
     node: &Node,
     wanted: &Wanted,
     on_disk: &BTreeSet<TopicPartition>,
+    open: &Sizes,
     described: &mut [Described],
 ) {
     let holding = node.directories.iter().filter(|directory| directory.holds_partitions);
     let ids: Vec<_> = holding.map(|directory| directory.id).collect();
+    let place_of: Map<&TopicPartition, (usize, u64)> =
+        open.iter().map(|((directory, name), bytes)| (name, (*directory, *bytes))).collect();
     let image = node.image.load();
     for topic in image.topics.iter() {
         for (partition, state) in topic.partitions() {
@@ -162,13 +179,22 @@ fn add_unwritten(
                 continue;
             }
             let assigned = state.directory(node.broker_id);
-            let place = ids.iter().position(|id| Some(*id) == assigned).unwrap_or(0);
+            let named = ids.iter().position(|id| Some(*id) == assigned);
+            // Where it lies in a directory that is not there, nobody here knows anything of it.
+            let nowhere = assigned.is_none_or(|id| id == DirectoryId::DIRECTORY_UNASSIGNED);
+            let opened = place_of.get(&name);
+            let holds = |at: usize| {
+                let before = node.directories.iter().take(at);
+                before.filter(|directory| directory.holds_partitions).count()
+            };
+            let place = opened.map(|(at, _)| holds(*at)).or(named).or(nowhere.then_some(0));
+            let Some(place) = place else { continue };
             if let Some(directory) = described.get_mut(place).filter(|directory| !directory.is_offline) {
                 let topic = topic.name.clone();
                 directory.partitions.push(Replica {
                     topic,
                     partition,
-                    size_bytes: 0,
+                    size_bytes: opened.map_or(0, |(_, bytes)| *bytes),
                     offset_lag: 0,
                     is_future: false,
                 });

@@ -2,7 +2,7 @@
 
 use super::PartitionWorker;
 use crate::committer::WHOLE_FROM;
-use crate::mailbox::{Checkpointed, PartitionKey};
+use crate::mailbox::{Checkpointed, LogSize, PartitionKey};
 use crate::replica::Replica;
 use barnabas_base::Offset;
 use barnabas_storage::{FilePool, StorageError};
@@ -122,6 +122,15 @@ impl PartitionWorker {
             }
         }
         checkpoints
+    }
+
+    pub(super) fn sizes(&self) -> Vec<LogSize> {
+        let size = |replica: &Replica| LogSize {
+            directory: replica.directory,
+            partition: replica.log.place().topic_partition.clone(),
+            bytes: replica.log.size_bytes(),
+        };
+        self.replicas.values().map(size).collect()
     }
 
     fn close_files(&mut self, replica: &mut Replica) -> Result<(), StorageError> {

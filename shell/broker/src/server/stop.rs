@@ -4,6 +4,8 @@ use crate::directories::Directory;
 use crate::housekeeping::{ask_workers, note_metadata_log, write_checkpoints};
 use crate::mailbox::Command;
 use crate::node::Node;
+use crate::quorum_worker;
+use barnabas_base::{Set, TopicPartition};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -32,6 +34,8 @@ impl Stopping {
         }
         // Workers close their connections first, so that nothing is appended after its log is closed.
         let checkpoints = ask_workers(&node, Command::Close);
+        let mut closed: Set<TopicPartition> = checkpoints.iter().map(|one| one.partition.clone()).collect();
+        closed.insert(quorum_worker::partition());
         write_checkpoints(&node, checkpoints);
         for directory in node.directories.iter().filter(|directory| directory.is_online()) {
             let left = directory.room.uncounted();
@@ -55,7 +59,7 @@ impl Stopping {
         // The quorum's thread has ended already where it failed: its end of the answer is gone then.
         let metadata_is_clean = stopped.blocking_recv().is_ok();
         join(quorum);
-        let clean = metadata_is_clean & mark_clean(&node);
+        let clean = metadata_is_clean & mark_clean(&node, &closed);
         let figures = node.compaction.figures.snapshot(&node.compaction.candidates);
         for (name, value) in node.meter.snapshot().into_iter().chain(figures) {
             tracing::debug!("{name} {value}");
@@ -80,7 +84,9 @@ fn join(thread: JoinHandle<()>) {
     drop(thread.join());
 }
 
-fn mark_clean(node: &Node) -> bool {
+/// Marks the directories in which every log was closed by this process, or not touched since a clean stop. Returns whether nothing
+/// went wrong.
+fn mark_clean(node: &Node, closed: &Set<TopicPartition>) -> bool {
     let mut clean = true;
     note_metadata_log(node);
     for directory in node.directories.iter() {
@@ -90,7 +96,17 @@ fn mark_clean(node: &Node) -> bool {
             continue;
         }
         let mut log_dir = directory.lock();
-        let marked = log_dir.write_checkpoints().and_then(|()| log_dir.mark_clean(node.broker_epoch()));
+        let left = log_dir.unrecovered(closed);
+        if let Ok(logs @ 1..) = left {
+            let path = directory.path.display();
+            tracing::info!(
+                "{path}: {logs} logs were not opened since an unclean stop; they are recovered when they are"
+            );
+        }
+        let marked = log_dir.write_checkpoints().and(left).and_then(|left| match left {
+            0 => log_dir.mark_clean(node.broker_epoch()),
+            _ => Ok(()),
+        });
         if let Err(error) = marked {
             tracing::error!(%error, "log directory was not marked clean");
             clean = false;

@@ -85,10 +85,6 @@ pub trait DiskFile: Send + Sync + std::fmt::Debug {
         let _ = at;
         Ok(())
     }
-    /// The file descriptor, for `sendfile`; `None` where there is none.
-    fn raw_fd(&self) -> Option<i32> {
-        None
-    }
 }
 
 /// A file system as a whole. Kept from before what it is to make durable was written: a write-back that fails in between is

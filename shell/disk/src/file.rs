@@ -1,7 +1,7 @@
 //! One open file: positioned reads and gathered writes.
 
 use std::io::IoSlice;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use barnabas_base::TimestampMs;
@@ -183,9 +183,5 @@ impl DiskFile for LinuxFile {
         let accessed = fs::Timespec { tv_sec: 0, tv_nsec: fs::UTIME_OMIT };
         let times = fs::Timestamps { last_access: accessed, last_modification: modified };
         fs::futimens(&self.fd, &times).map_err(failed("set the time of", &self.path))
-    }
-
-    fn raw_fd(&self) -> Option<i32> {
-        Some(self.fd.as_raw_fd())
     }
 }

@@ -3,7 +3,7 @@
 use barnabas_base::{EpochEntry, Offset, TimestampMs};
 
 use super::direct::Run;
-use super::stage::gather_for;
+use super::stage::{Gathered, gather};
 use super::{Active, AppendBytes, Appended, Log};
 use crate::batch::{BatchHeader, NoBatch};
 use crate::disk::{DiskErrorKind, DiskFile, OpenMode};
@@ -62,7 +62,8 @@ impl Log {
         self.check_writable()?;
         let position =
             u64::from(self.segments.last().map_or(0, |segment| segment.size)) + self.unlaid_bytes();
-        let (pieces, whole) = gather_for(position, self.order(), records)?;
+        let Gathered { pieces, whole, .. } =
+            gather(self.order(), self.epochs.latest(), records, Some(position))?;
         self.lay_all(files, now)?;
         let appended = self.write_batches(files, &[AppendBytes::Whole(whole)], now)?;
         if !pieces.is_empty() {

@@ -10,8 +10,7 @@ use crate::error::StorageError;
 use crate::file_pool::FilePool;
 use crate::journal::BLOCK_BYTES;
 
-/// Batches that are staged together lie in one piece of memory up to about this size: a reader looks for its batch in one
-/// piece, and memory is given back piece by piece.
+/// Batches that are staged together are divided into pieces of about this size: a reader looks for its batch in one piece.
 const PIECE_BYTES: usize = 128 << 10;
 
 impl Log {
@@ -26,7 +25,8 @@ impl Log {
     pub fn stage(&mut self, batches: Vec<AppendBytes>) -> Result<Staged, StorageError> {
         self.check_writable()?;
         let from = self.end();
-        let (records, epochs) = gather(self.order(), self.epochs.latest(), &batches)?;
+        let Gathered { pieces: records, epochs, .. } =
+            gather(self.order(), self.epochs.latest(), &batches, None)?;
         let end = records.last().map_or(from, |last| last.end);
         let bytes = records.iter().map(|piece| piece.bytes.len() as u64).sum();
         for EpochEntry { epoch, start } in epochs {
@@ -99,74 +99,57 @@ impl Log {
     }
 }
 
-/// Pieces, and the leader epochs that begin in them.
-type Gathered = (Vec<StagedRecords>, Vec<EpochEntry>);
+/// Batches copied together.
+pub(super) struct Gathered {
+    pub pieces: Vec<StagedRecords>,
+    /// The leader epochs that begin in them.
+    pub epochs: Vec<EpochEntry>,
+    /// The bytes of all pieces, which lie side by side.
+    pub whole: Bytes,
+}
 
 /// Checks batches and copies them together, so that they lie in few pieces. One look at each header does for both.
+///
+/// `position`: where in a file they will lie. Then they lie to the blocks of memory as they will to those of the file, and nearly
+/// all of them can be written past the page cache from where they are.
 pub(super) fn gather(
     mut order: Order,
     mut latest: Option<EpochEntry>,
     batches: &[AppendBytes],
+    position: Option<u64>,
 ) -> Result<Gathered, StorageError> {
-    let (mut pieces, mut epochs) = (Vec::with_capacity(1), Vec::new());
-    let mut left: usize = batches.iter().map(AppendBytes::len).sum();
-    let mut from = order.end;
-    let mut bytes = Vec::new();
+    let total: usize = batches.iter().map(AppendBytes::len).sum();
+    let spare = position.map_or(0, |_| 2 * BLOCK_BYTES);
+    let mut store: Vec<u8> = Vec::with_capacity(total + spare);
+    let head = |position| (position % BLOCK_BYTES as u64) as usize;
+    let begin = position.map_or(0, |position| store.as_ptr().align_offset(BLOCK_BYTES) + head(position));
+    store.resize(begin, 0);
+    // Where a piece ends: in the log and in the memory.
+    let (mut ends, mut epochs) = (Vec::with_capacity(1), Vec::new());
+    let (mut from, mut piece) = (order.end, begin);
     for (header, parts) in batches.iter().flat_map(Batches::of) {
         let header = header.map_err(StorageError::NotBatches)?;
-        let (size, end) = (header.size as usize, order.end);
+        if store.len() > piece && store.len() - piece + header.size as usize > PIECE_BYTES {
+            ends.push((order.end, store.len()));
+            piece = store.len();
+        }
         order.check(&header)?;
         if header.magic >= 2 && latest.is_none_or(|latest| latest.epoch < header.leader_epoch) {
             let entry = EpochEntry { epoch: header.leader_epoch, start: header.base_offset };
             latest = Some(entry);
             epochs.push(entry);
         }
-        if !bytes.is_empty() && bytes.len() + size > PIECE_BYTES {
-            pieces.push(StagedRecords { from, end, bytes: std::mem::take(&mut bytes).into() });
-            from = end;
-        }
-        if bytes.is_empty() {
-            // Exactly what it will hold, but for a batch at the end that would be too much.
-            bytes.reserve_exact(left.min(PIECE_BYTES).max(size));
-        }
-        parts.iter().for_each(|part| bytes.extend_from_slice(part));
-        left -= size;
-    }
-    if !bytes.is_empty() {
-        pieces.push(StagedRecords { from, end: order.end, bytes: bytes.into() });
-    }
-    Ok((pieces, epochs))
-}
-
-/// As [`gather`], into one piece of memory that lies to the blocks of memory as it will lie to those of a file from `position`
-/// on: nearly all of it can be written from where it is. Also returns all of it.
-pub(super) fn gather_for(
-    position: u64,
-    mut order: Order,
-    batches: &[AppendBytes],
-) -> Result<(Vec<StagedRecords>, Bytes), StorageError> {
-    let total: usize = batches.iter().map(AppendBytes::len).sum();
-    let mut store: Vec<u8> = Vec::with_capacity(total + 2 * BLOCK_BYTES);
-    let begin = store.as_ptr().align_offset(BLOCK_BYTES) + (position % BLOCK_BYTES as u64) as usize;
-    store.resize(begin, 0);
-    let mut ends: Vec<(Offset, usize)> = Vec::new();
-    let start = order.end;
-    for (header, parts) in batches.iter().flat_map(Batches::of) {
-        let header = header.map_err(StorageError::NotBatches)?;
-        let piece = ends.last().map_or(begin, |last| last.1);
-        if store.len() > piece && store.len() + header.size as usize - piece > PIECE_BYTES {
-            ends.push((order.end, store.len()));
-        }
-        order.check(&header)?;
         parts.iter().for_each(|part| store.extend_from_slice(part));
     }
-    ends.push((order.end, store.len()));
+    if store.len() > piece {
+        ends.push((order.end, store.len()));
+    }
     let store = Bytes::from(store);
-    let (mut from, mut at) = (start, begin);
-    let pieces = ends.into_iter().filter(|(_, to)| *to > begin).map(|(end, to)| {
+    let mut at = begin;
+    let pieces = ends.into_iter().map(|(end, to)| {
         let piece = StagedRecords { from, end, bytes: store.slice(at..to) };
         (from, at) = (end, to);
         piece
     });
-    Ok((pieces.collect(), store.slice(begin..)))
+    Ok(Gathered { pieces: pieces.collect(), epochs, whole: store.slice(begin..) })
 }

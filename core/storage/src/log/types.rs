@@ -136,7 +136,7 @@ pub struct Laid {
     pub rolled: Option<Offset>,
 }
 
-/// A place in the files: for `sendfile`, and as a hint for the next read.
+/// A place in the files, as a hint for the next read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogPosition {
     pub segment: Offset,

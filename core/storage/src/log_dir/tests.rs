@@ -264,3 +264,18 @@ fn epoch_files_that_do_not_rise_are_refused() {
         assert!(epoch_file::parse(bad.as_bytes()).is_err(), "{bad:?}");
     }
 }
+
+#[test]
+fn a_stop_speaks_only_for_what_was_recovered() {
+    let disk = MemoryDisk::new();
+    let mut dir = open(&disk).unwrap();
+    for name in ["a-0", "b-0", "c-0"] {
+        disk.create_dir(&Path::new(ROOT).join(name)).unwrap();
+    }
+    let closed: Set<TopicPartition> = [partition("a", 0)].into_iter().collect();
+    assert_eq!(dir.unrecovered(&closed).unwrap(), 2, "nobody has opened b and c since the crash");
+    dir.vouch_for(partition("b", 0), Offset(3));
+    assert_eq!(dir.unrecovered(&closed).unwrap(), 1);
+    dir.mark_clean(BrokerEpoch(1)).unwrap();
+    assert_eq!(dir.unrecovered(&closed).unwrap(), 0, "a clean stop has spoken for all of them");
+}

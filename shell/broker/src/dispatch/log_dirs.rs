@@ -158,7 +158,7 @@ fn size_on_disk(directory: &Directory, name: &str) -> Result<u64, StorageError> 
     Ok(bytes)
 }
 
-/// Partitions that nothing was laid into have no directory here. In Kafka, partitions that nothing was written to have no directory here; Kafka's have, with nothing in it.
+/// Partitions that nothing was laid into have no directory here; Kafka's have one, with nothing in it.
 fn add_unwritten(
     node: &Node,
     wanted: &Wanted,
@@ -166,8 +166,9 @@ fn add_unwritten(
     open: &Sizes,
     described: &mut [Described],
 ) {
-    let holding = node.directories.iter().filter(|directory| directory.holds_partitions);
-    let ids: Vec<_> = holding.map(|directory| directory.id).collect();
+    // As in `described`: each with its place among all of the node's.
+    let holding: Vec<_> =
+        node.directories.iter().enumerate().filter(|entry| entry.1.holds_partitions).collect();
     let place_of: Map<&TopicPartition, (usize, u64)> =
         open.iter().map(|((directory, name), bytes)| (name, (*directory, *bytes))).collect();
     let image = node.image.load();
@@ -179,15 +180,12 @@ fn add_unwritten(
                 continue;
             }
             let assigned = state.directory(node.broker_id);
-            let named = ids.iter().position(|id| Some(*id) == assigned);
+            let named = holding.iter().position(|entry| Some(entry.1.id) == assigned);
             // Where it lies in a directory that is not there, nobody here knows anything of it.
             let nowhere = assigned.is_none_or(|id| id == DirectoryId::DIRECTORY_UNASSIGNED);
             let opened = place_of.get(&name);
-            let holds = |at: usize| {
-                let before = node.directories.iter().take(at);
-                before.filter(|directory| directory.holds_partitions).count()
-            };
-            let place = opened.map(|(at, _)| holds(*at)).or(named).or(nowhere.then_some(0));
+            let lies = opened.and_then(|(at, _)| holding.iter().position(|entry| entry.0 == *at));
+            let place = lies.or(named).or(nowhere.then_some(0));
             let Some(place) = place else { continue };
             if let Some(directory) = described.get_mut(place).filter(|directory| !directory.is_offline) {
                 let topic = topic.name.clone();

@@ -86,7 +86,9 @@ pub fn replay(node: &Node, index: usize) -> Result<Option<Recovered>, ReplayErro
         return Ok(None);
     }
     let begun = Instant::now();
-    let recovered = recover(disk, &directory.path, files.len(), directory.id)?;
+    let mut recovered = recover(disk, &directory.path, files.len(), directory.id)?;
+    // Before a log is changed by what a killed process may not have synced.
+    recovered.sync_files(disk, &directory.path)?;
     if recovered.is_empty() {
         return Ok(Some(recovered));
     }
@@ -108,6 +110,7 @@ pub fn replay(node: &Node, index: usize) -> Result<Option<Recovered>, ReplayErro
         begun.elapsed().as_millis()
     );
     drop(log_dir);
+    recovered.keep(|_| false);
     Ok(Some(recovered))
 }
 

@@ -18,6 +18,22 @@ pub enum JournalError {
         file.display()
     )]
     Damaged { file: PathBuf, position: u64, what: &'static str },
+    /// A file of the ring has lost its end.
+    #[error(
+        "the journal {} is {len} bytes long, and its files are {expected}: it was cut off, and what stood there may have been \
+         acknowledged. Nothing was replayed and nothing cut. Restore the log directory from a copy; or remove the journal's files \
+         to give up what is in them alone",
+        file.display()
+    )]
+    Short { file: PathBuf, len: u64, expected: u64 },
+    /// The newest part of the journal is gone.
+    #[error(
+        "the journal in {} ends in filling {found} of its files, and was seen in filling {expected}: a file barnabas-journal-* is \
+         missing, was emptied or is an old copy. Put it back; or, to give up what it held, remove the journal's files and \
+         barnabas-checkpoints beside them",
+        directory.display()
+    )]
+    Behind { directory: PathBuf, found: u64, expected: u64 },
     /// Files of another log directory.
     #[error(
         "the journal {} belongs to log directory {found}, not to {expected}: put it back where it was taken from, or remove it",

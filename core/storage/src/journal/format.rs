@@ -35,6 +35,8 @@ pub(super) struct RoundHeader {
     pub place: Place,
     pub replay_from: Place,
     pub previous_checksum: u32,
+    /// The opening that this one goes on behind; the same in all its rounds. 0: it begins with itself.
+    pub continues: u64,
     pub entries: u32,
 }
 
@@ -59,7 +61,7 @@ impl RoundHeader {
         put(&self.replay_from.life.to_be_bytes());
         put(&self.replay_from.position.to_be_bytes());
         put(&self.previous_checksum.to_be_bytes());
-        put(&[0; 8]);
+        put(&self.continues.to_be_bytes());
         assert_eq!(at, ROUND_HEADER_BYTES, "the header is drawn in docs/format/journal.md");
         let checksum = crc32c(&bytes[CHECKED_FROM..]);
         bytes[8..CHECKED_FROM].copy_from_slice(&checksum.to_be_bytes());
@@ -88,8 +90,19 @@ impl RoundHeader {
                 position: u32::from_be_bytes(read.array()?),
             },
             previous_checksum: u32::from_be_bytes(read.array()?),
+            continues: u64::from_be_bytes(read.array()?),
         };
         (header.len as usize >= ROUND_HEADER_BYTES).then_some(header)
+    }
+
+    /// Whether this round is the one after `before`: of the same opening, or the first of one that goes on behind it.
+    pub(super) fn follows(&self, before: &Self) -> bool {
+        let is_same = self.opening == before.opening && self.continues == before.continues;
+        let goes_on = self.continues == before.opening && self.place.position == 0;
+        (is_same || goes_on)
+            && self.number == before.number + 1
+            && self.previous_checksum == before.checksum
+            && self.replay_from >= before.replay_from
     }
 
     /// Whether `round` (`len` bytes from the magic on) is what was written.

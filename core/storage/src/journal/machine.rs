@@ -25,6 +25,8 @@ pub struct Journal {
     config: JournalConfig,
     directory: DirectoryId,
     opening: u64,
+    /// The opening before.
+    continues: u64,
     ring: Ring,
     tails: Tails,
     open: OpenRound,
@@ -62,14 +64,14 @@ enum State {
 }
 
 impl Journal {
-    /// Goes on in the files that `recovered` was read from, everything in them being laid and synced. The first round is due at
-    /// once; until it is durable, nothing that cannot be replayed over may be done to the directory's logs: no truncation,
-    /// no retention, no large append.
+    /// Goes on in the files that `recovered` was read from, and with what is left in it, as if this process had submitted that:
+    /// it holds its files until it is laid. The first round is due at once; until it is durable, nothing that cannot be replayed
+    /// over may be done to the directory's logs: no truncation, no retention, no large append.
     ///
     /// `opening`: a fresh random number, so that nothing an earlier process left half-written can pass for a round of this one.
     ///
     /// # Errors
-    /// [`JournalError::NoRoom`]: every file may still be needed.
+    /// [`JournalError::NoRoom`]: every file may still be needed. With nothing left in `recovered` there is always room.
     pub fn open(config: JournalConfig, recovered: &Recovered, opening: u64) -> Result<Self, JournalError> {
         assert!(config.files >= 3, "one file is written, one is laid, one is kept back");
         assert!(
@@ -77,34 +79,71 @@ impl Journal {
                 && config.file_bytes >= config.round_bytes_max,
             "a file holds whole blocks, and the largest round"
         );
-        let mut slots = recovered.lives.clone();
-        // A ring never shrinks while it is in use.
-        slots.resize(config.files.max(slots.len()), None);
-        let ring = Ring::new(config.file_bytes, slots, recovered.replay_from, recovered.next_life);
-        if ring.free() == 0 {
-            return Err(JournalError::NoRoom);
-        }
+        // Files keep the length that they were made with: of two lengths one would look cut off.
+        let file_bytes = recovered.file_bytes.filter(|bytes| *bytes >= config.round_bytes_max);
+        let config = JournalConfig { file_bytes: file_bytes.unwrap_or(config.file_bytes), ..config };
+        let ring = ring_of(&config, recovered)?;
         let capacity = config.round_bytes_max as usize;
-        Ok(Self {
+        let mut journal = Self {
             open: OpenRound::new(recovered.next_round, RoundBuffer::new(capacity)),
             spare: Some(RoundBuffer::new(capacity)),
             config,
             directory: recovered.directory,
             opening,
+            continues: recovered.last.map_or(0, |(opening, _)| opening),
             ring,
             tails: Tails::default(),
             in_flight: None,
             durable_round: recovered.next_round.saturating_sub(1),
             durable_at: None,
-            previous_checksum: 0,
+            previous_checksum: recovered.last.map_or(0, |(_, checksum)| checksum),
             state: State::Opening,
             figures: Figures::default(),
-        })
+        };
+        journal.go_on(recovered);
+        Ok(journal)
     }
 
-    /// How many files there are to open and write: as many as configured, or as there were before if that is more.
+    fn go_on(&mut self, recovered: &Recovered) {
+        let Some(first) = recovered.places.first().map(|(number, _)| *number) else { return };
+        let mut holds = vec![0_u32; recovered.places.len()];
+        for replay in &recovered.partitions {
+            assert!(replay.only_appends(), "what does more than append is replayed first");
+            let range = replay.synced_round.map(|round| (round, None));
+            let items = replay.items.iter().map(|item| (item.round, Some(item.append())));
+            let mut noted = None;
+            for (round, op) in range.into_iter().chain(items) {
+                self.tails.go_on(&replay.partition, round, op);
+                let at = (round - first) as usize;
+                holds[at] += 1;
+                let life = recovered.places[at].1.life;
+                if noted.replace(life) != Some(life) {
+                    self.tails.durable(&replay.partition, life, u64::MAX);
+                }
+            }
+            if let Some(life) = noted {
+                self.tails.durable(&replay.partition, life, self.config.lay_bytes);
+            }
+        }
+        let places = recovered.places.iter().zip(holds);
+        if !recovered.partitions.is_empty() {
+            self.ring.go_on(places.map(|((number, place), holds)| (*number, *place, holds)));
+        }
+    }
+
+    /// Whether the last file was one of those that were added so as to go on in a full ring, and is dropped now: to be removed.
+    pub fn shrink(&mut self) -> bool {
+        self.state == State::Open && self.ring.shrink(self.config.files)
+    }
+
+    /// How many files there are to open and write: as many as configured, or as there were before or are needed if that is more.
     pub fn files(&self) -> usize {
         self.ring.slots()
+    }
+
+    /// How long each is: as configured, or as they were made.
+    pub fn file_bytes(&self) -> u32 {
+        self.config.file_bytes
     }
 
     /// Whether an append of so many bytes belongs here.
@@ -228,6 +267,7 @@ impl Journal {
             place,
             replay_from,
             previous_checksum: self.previous_checksum,
+            continues: self.continues,
             entries: sealed.entries,
         };
         let checksum = header.seal(&mut sealed.buffer);
@@ -402,6 +442,27 @@ impl OpenRound {
         buffer.push(&[0; ROUND_HEADER_BYTES]);
         Self { number, buffer, entries: 0, holds: 0, record_bytes: 0, ends: Vec::new() }
     }
+}
+
+/// The files as they were found, and those that are missing. A ring in which most is held gets more of them, up to twice as many
+/// as usual, so that it can be gone on in at once.
+fn ring_of(config: &JournalConfig, recovered: &Recovered) -> Result<Ring, JournalError> {
+    let mut slots = recovered.lives.clone();
+    slots.resize(config.files.max(slots.len()), None);
+    let ring_with = |slots| Ring::new(config.file_bytes, slots, recovered.replay_from, recovered.next_life);
+    let mut ring = ring_with(slots.clone());
+    if !recovered.partitions.is_empty() {
+        while ring.free() <= config.files / 2 && slots.len() < 2 * config.files {
+            slots.push(None);
+            ring = ring_with(slots.clone());
+        }
+    }
+    // The first round of what goes on frees nothing, so it may not take the one that is kept back.
+    let wanted = if recovered.partitions.is_empty() { 1 } else { 2 };
+    if ring.free() < wanted {
+        return Err(JournalError::NoRoom);
+    }
+    Ok(ring)
 }
 
 /// Each partition once, with what was said of it last.

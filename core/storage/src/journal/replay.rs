@@ -27,12 +27,16 @@ pub struct PartitionReplay {
     pub cut: Option<Offset>,
     /// The log was synced up to here.
     pub synced_end: Option<Offset>,
+    /// The round that said so: the segments hold all before it.
+    pub(super) synced_round: Option<u64>,
     pub items: Vec<ReplayItem>,
 }
 
 /// One append, as it was submitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplayItem {
+    /// The round that holds it.
+    pub(super) round: u64,
     pub from: Offset,
     pub end: Offset,
     pub leader_epoch: LeaderEpoch,
@@ -41,25 +45,34 @@ pub struct ReplayItem {
 
 impl PartitionReplay {
     pub(super) fn new(partition: Arc<JournalPartition>) -> Self {
-        Self { partition, removed: false, restart: None, cut: None, synced_end: None, items: Vec::new() }
+        Self {
+            partition,
+            removed: false,
+            restart: None,
+            cut: None,
+            synced_end: None,
+            synced_round: None,
+            items: Vec::new(),
+        }
     }
 
-    /// Folds the next entry in.
-    pub(super) fn apply(&mut self, entry: Entry) {
+    /// Folds the next entry in, of this round.
+    pub(super) fn apply(&mut self, entry: Entry, round: u64) {
         match entry.kind {
             EntryKind::Records { from, end, records: AppendBytes::Whole(records) } => {
                 // A truncation is always an entry of its own; should one be missing, the later records count.
                 if self.items.last().is_some_and(|last| last.end > from) {
                     self.truncate(from);
                 }
-                self.items.push(ReplayItem { from, end, leader_epoch: entry.leader_epoch, records });
+                self.items.push(ReplayItem { round, from, end, leader_epoch: entry.leader_epoch, records });
             }
             EntryKind::Records { records: AppendBytes::Split { .. }, .. } => {
                 unreachable!("what is read from the journal is in one piece")
             }
             EntryKind::Range { end, .. } => {
                 // Everything before it was laid and synced, truncations included.
-                *self = Self { synced_end: Some(end), ..Self::new(Arc::clone(&self.partition)) };
+                let fresh = Self::new(Arc::clone(&self.partition));
+                *self = Self { synced_end: Some(end), synced_round: Some(round), ..fresh };
             }
             EntryKind::Truncate { end } => self.truncate(end),
             EntryKind::Restart { at } => {
@@ -82,6 +95,16 @@ impl PartitionReplay {
         if self.items.last().is_some_and(|last| last.records.is_empty()) {
             self.items.pop();
         }
+    }
+
+    /// Whether this only adds to what the log has, so that it may wait until the partition is opened.
+    pub fn only_appends(&self) -> bool {
+        !self.starts_afresh() && self.cut.is_none()
+    }
+
+    /// Record bytes.
+    pub fn bytes(&self) -> u64 {
+        self.items.iter().map(|item| item.records.len() as u64).sum()
     }
 
     /// Whether the log is to be emptied before anything else, whatever it holds.
@@ -123,12 +146,7 @@ impl PartitionReplay {
             let mut lacking = item.clone();
             lacking.drop_below(end);
             end = item.end;
-            steps.push(LayOp::Append {
-                from: lacking.from,
-                end: lacking.end,
-                leader_epoch: lacking.leader_epoch,
-                records: AppendBytes::Whole(lacking.records),
-            });
+            steps.push(lacking.append());
         }
         Ok(steps)
     }
@@ -139,6 +157,15 @@ impl PartitionReplay {
 }
 
 impl ReplayItem {
+    pub(super) fn append(&self) -> LayOp {
+        LayOp::Append {
+            from: self.from,
+            end: self.end,
+            leader_epoch: self.leader_epoch,
+            records: AppendBytes::Whole(self.records.clone()),
+        }
+    }
+
     /// Keeps the whole batches that lie below `end`.
     fn keep_below(&mut self, end: Offset) {
         let kept = self.batches_while(|header| header.next_offset() <= end);

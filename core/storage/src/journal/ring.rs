@@ -63,6 +63,22 @@ impl Ring {
         }
     }
 
+    /// Goes on with rounds that an earlier process wrote: number, place, and how many of their entries are not laid; without gaps.
+    pub(super) fn go_on(&mut self, rounds: impl Iterator<Item = (u64, Place, u32)>) {
+        self.rounds = rounds.map(|(number, place, holds)| HeldRound { number, place, holds }).collect();
+        self.trim();
+    }
+
+    /// Drops the last file if it is more than `wanted`, free, and not needed to be rid of a shortage.
+    pub(super) fn shrink(&mut self, wanted: usize) -> bool {
+        let last = self.slots.len() - 1;
+        let is_surplus = self.slots.len() > wanted && self.is_free(last) && self.free() > self.slots.len() / 2;
+        if is_surplus {
+            self.slots.pop();
+        }
+        is_surplus
+    }
+
     fn is_free(&self, slot: usize) -> bool {
         #[cfg(test)]
         if self.planted.recycle_early {

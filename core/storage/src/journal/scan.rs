@@ -5,7 +5,11 @@
 //! size of the journal, never on the size of the logs.
 //!
 //! A round that is not valid at the end was never durable, as rounds are written one after another: nobody was told that it
-//! is. Should a valid *later* round of the same opening lie anywhere, then it was, and the journal is damaged.
+//! is. Should a valid *later* round of the same opening lie anywhere, or one of an opening that goes on behind it, then it was, and
+//! the journal is damaged.
+//!
+//! Several openings may follow one another without anything having been laid in between: each begins a life, and its first round
+//! names the opening and the checksum of the round that it goes on behind.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,6 +26,8 @@ use crate::disk::{Disk, DiskFile, OpenMode};
 
 /// A piece of a file that is read at once while looking for rounds that should not be there.
 const SEARCH_BYTES: usize = 1 << 20;
+const TWIN: &str = "another file says that it is the same part of the journal: one of them is a copy";
+const FORKED: &str = "a round here and a later one both go on behind the same round";
 
 /// The name of a file of the ring, in the log directory itself: Kafka takes every *folder* there for a partition, and leaves
 /// files alone.
@@ -38,16 +44,44 @@ pub struct Recovered {
     /// Rounds from the replay point on, and their bytes.
     pub rounds: u64,
     pub bytes: u64,
+    /// Of each file that holds rounds. `None`: none does.
+    pub(super) file_bytes: Option<u32>,
     pub(super) lives: Vec<Option<u64>>,
     pub(super) replay_from: Place,
     pub(super) next_life: u64,
     pub(super) next_round: u64,
+    /// Number and place of each round from the replay point on, without gaps.
+    pub(super) places: Vec<(u64, Place)>,
+    /// Opening and checksum of the last round. `None`: there is none.
+    pub(super) last: Option<(u64, u32)>,
 }
 
 impl Recovered {
     /// Nothing is to be replayed: a new journal, or one that was closed.
     pub fn is_empty(&self) -> bool {
         self.partitions.is_empty()
+    }
+
+    /// The newest filling of a file that was found; 0: none.
+    pub fn newest_life(&self) -> u64 {
+        self.next_life - 1
+    }
+
+    /// What is not kept has been laid into segments and synced there, or is to be given up: it need not be replayed again.
+    pub fn keep(&mut self, is_kept: impl FnMut(&PartitionReplay) -> bool) {
+        self.partitions.retain(is_kept);
+    }
+
+    /// First of all, before a log is changed by what was found, a round is written behind it, or anybody is told: a process that
+    /// was killed may have written a round and not synced it.
+    ///
+    /// # Errors
+    /// The sync failed; that is final for the directory.
+    pub fn sync_files(&self, disk: &dyn Disk, dir: &Path) -> Result<(), JournalError> {
+        for slot in (0..self.lives.len()).filter(|slot| self.lives[*slot] >= Some(self.replay_from.life)) {
+            disk.open(&dir.join(slot_file_name(slot)), OpenMode::Write)?.sync()?;
+        }
+        Ok(())
     }
 }
 
@@ -56,6 +90,8 @@ impl Recovered {
 pub(super) struct Planted {
     pub skip_checksum: bool,
     pub skip_identity: bool,
+    /// Takes any round of the right number for the next one.
+    pub skip_opening: bool,
     pub skip_damage_search: bool,
 }
 
@@ -82,8 +118,8 @@ struct Found {
 /// Reads the journal of the log directory `dir`: `files` of it, some or all of which may be missing, and more if there are
 /// more. Changes nothing.
 ///
-/// The caller opens every partition named, does its [`PartitionReplay::steps`], syncs all of it, and only then opens a
-/// [`super::Journal`]. A crash in between starts over.
+/// The caller makes that durable ([`Recovered::sync_files`]), opens the partitions named, does their [`PartitionReplay::steps`], syncs all of it, says so with
+/// [`Recovered::keep`], and opens a [`super::Journal`], which goes on with the rest. A crash in between starts over.
 ///
 /// A directory that was shut down cleanly and whose journal is not [`Recovered::is_empty`] was used by somebody else in the
 /// meantime, and what the journal says is out of date: it is not to be replayed.
@@ -149,21 +185,29 @@ impl Scan {
             partitions: Vec::new(),
             rounds: 0,
             bytes: 0,
+            file_bytes: None,
             lives,
             replay_from: Place { life: 1, position: 0 },
             next_life: 1,
             next_round: 1,
+            places: Vec::new(),
+            last: None,
         };
+        self.refuse_short_files()?;
+        self.refuse_twins()?;
         let firsts = self.files.iter().filter_map(|file| file.first);
         let Some(newest) = firsts.max_by_key(|first| first.place.life) else {
             // Nothing was ever durable, unless a round in the middle of a file says otherwise.
             self.refuse_later_rounds(None, 0)?;
             return Ok(recovered);
         };
+        let len = self.files.iter().filter(|file| file.first.is_some()).map(|file| file.len).max();
+        recovered.file_bytes = len.and_then(|len| u32::try_from(len).ok());
         let last = self.last_of_life(newest)?;
         recovered.replay_from = last.replay_from;
         recovered.next_life = newest.place.life + 1;
         recovered.next_round = last.number + 1;
+        recovered.last = Some((last.opening, last.checksum));
         self.replay(last, &mut recovered)?;
         self.refuse_later_rounds(Some(last.opening), last.number)?;
         Ok(recovered)
@@ -181,12 +225,13 @@ impl Scan {
     /// Folds every round from the replay point up to `last`.
     fn replay(&self, last: RoundHeader, recovered: &mut Recovered) -> Result<(), JournalError> {
         let mut index: Map<Arc<JournalPartition>, usize> = Map::default();
-        let Some(mut found) = self.valid_at(recovered.replay_from, last.opening)? else {
+        let Some(mut found) = self.valid_at(recovered.replay_from)? else {
             return Err(self.damaged(recovered.replay_from, "the round that replay begins with is not there"));
         };
         loop {
             recovered.rounds += 1;
             recovered.bytes += found.bytes.len() as u64;
+            recovered.places.push((found.header.number, found.header.place));
             let Some(entries) = parse_entries(&found.bytes, &found.header) else {
                 return Err(self.damaged(found.header.place, "a round holds something else than entries"));
             };
@@ -195,10 +240,12 @@ impl Scan {
                     recovered.partitions.push(PartitionReplay::new(Arc::clone(&entry.partition)));
                     recovered.partitions.len() - 1
                 });
-                recovered.partitions[at].apply(entry);
+                recovered.partitions[at].apply(entry, found.header.number);
             }
             if found.header.number == last.number {
-                return Ok(());
+                // By whichever way: the checksum takes in that of the round before, and so all of them.
+                let is_last = self.planted.skip_identity || self.planted.skip_opening || found.header == last;
+                return if is_last { Ok(()) } else { Err(self.damaged(found.header.place, FORKED)) };
             }
             let next = next_in_file(&found.header);
             let next_life = Place { life: found.header.place.life + 1, position: 0 };
@@ -214,25 +261,22 @@ impl Scan {
 
     /// The round that follows `before`, if it stands at `place`.
     fn round_after(&self, before: &RoundHeader, place: Place) -> Result<Option<Found>, JournalError> {
-        let found = self.valid_at(place, before.opening)?;
+        let found = self.valid_at(place)?;
         Ok(found.filter(|found| {
             self.planted.skip_identity
-                || (found.header.number == before.number + 1
-                    && found.header.previous_checksum == before.checksum
-                    && found.header.replay_from >= before.replay_from)
+                || (self.planted.skip_opening && found.header.number == before.number + 1)
+                || found.header.follows(before)
         }))
     }
 
-    /// The valid round of this opening at `place`.
-    fn valid_at(&self, place: Place, opening: u64) -> Result<Option<Found>, JournalError> {
+    /// The valid round at `place`, of whatever opening.
+    fn valid_at(&self, place: Place) -> Result<Option<Found>, JournalError> {
         let is_life = |file: &SlotFile| file.first.is_some_and(|first| first.place.life == place.life);
         let Some(slot) = self.files.iter().position(is_life) else { return Ok(None) };
         let found = self.round_at(slot, place.position.into())?;
         Ok(found.filter(|found| {
             self.planted.skip_identity
-                || (found.header.opening == opening
-                    && found.header.place == place
-                    && found.header.directory == self.directory)
+                || (found.header.place == place && found.header.directory == self.directory)
         }))
     }
 
@@ -257,7 +301,33 @@ impl Scan {
         Ok(is_right.then_some(Found { header, bytes }))
     }
 
-    /// Looks at every block for a round of this opening that was written after `number`. A file whose first round is valid and
+    /// A file is given its length for good before its first round is written, and all have the same. One that is shorter has lost
+    /// what stood behind; and files are first taken in their order, so before one that was written to there is none that was not.
+    fn refuse_short_files(&self) -> Result<(), JournalError> {
+        let expected = self.files.iter().map(|file| file.len).max().unwrap_or(0);
+        let written = self.files.iter().rposition(|file| file.first.is_some());
+        let short = self.files.iter().take(written.map_or(0, |at| at + 1)).find(|file| file.len < expected);
+        match short {
+            Some(SlotFile { path, len, .. }) => {
+                Err(JournalError::Short { file: path.clone(), len: *len, expected })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A life is one filling of one file.
+    fn refuse_twins(&self) -> Result<(), JournalError> {
+        let mut seen = barnabas_base::Set::default();
+        let lives = self.files.iter().filter_map(|file| Some((file, file.first?.place.life)));
+        for (file, life) in lives {
+            if !seen.insert(life) {
+                return Err(JournalError::Damaged { file: file.path.clone(), position: 0, what: TWIN });
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at every block for a round of this opening, or of one that goes on behind it, that was written after `number`. A file whose first round is valid and
     /// that lies before the newest one was left for good: it holds none.
     fn refuse_later_rounds(&self, opening: Option<u64>, number: u64) -> Result<(), JournalError> {
         if self.planted.skip_damage_search {
@@ -293,7 +363,7 @@ impl Scan {
         let Some(header) = RoundHeader::parse(block) else { return Ok(()) };
         let is_later = header.number > number
             && header.directory == self.directory
-            && opening.is_none_or(|opening| opening == header.opening)
+            && opening.is_none_or(|opening| opening == header.opening || opening == header.continues)
             && u64::from(header.place.position) == at;
         if !is_later || self.round_at(slot, at)?.is_none() {
             return Ok(());

@@ -70,6 +70,19 @@ impl Tails {
         true
     }
 
+    /// What was recovered of a partition, in the order of its log, as if this process had submitted it; `None` stands for a range,
+    /// whose partition is to be looked at before it is forgotten.
+    pub(super) fn go_on(&mut self, partition: &Arc<JournalPartition>, round: u64, op: Option<LayOp>) {
+        let bytes = match &op {
+            Some(LayOp::Append { records, .. }) => records_len(records) as u64,
+            _ => 0,
+        };
+        let tail = self.tails.entry(Arc::clone(partition)).or_default();
+        tail.untaken_bytes += bytes;
+        self.unlaid_bytes += bytes;
+        tail.entries.push_back(Pending { round, op, bytes });
+    }
+
     /// `partition` has entries in a durable round of this life. `enough`: from so many bytes on it is laid unpressed.
     pub(super) fn durable(&mut self, partition: &Arc<JournalPartition>, life: u64, enough: u64) {
         let Some(tail) = self.tails.get_mut(partition) else { return };

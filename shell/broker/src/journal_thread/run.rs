@@ -151,7 +151,7 @@ impl Writer {
             None => recover(&*parts.disk, &parts.path, parts.config.files, parts.id)?,
         };
         let journal = Journal::open(parts.config.clone(), &recovered, parts.opening)?;
-        match parts.files.open(&parts.path, journal.files(), parts.config.file_bytes.into()) {
+        match parts.files.open(&parts.path, journal.files(), journal.file_bytes().into()) {
             Ok(files) => {
                 self.open = Some(Open { journal, files, slot: 0 });
                 Ok(true)

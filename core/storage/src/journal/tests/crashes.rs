@@ -5,8 +5,10 @@ use super::rig::{Bug, Rig};
 /// One directory's story: a few lives with a crash after each.
 fn story(seed: u64, bug: Option<Bug>) -> Result<(), String> {
     let mut rig = Rig::new(seed, bug);
-    for life in 0..4 {
-        for _ in 0..120 {
+    for life in 0..6 {
+        // Now and then one kill follows another at once.
+        let steps = if rig.random.one_in(4) { rig.random.below(10) } else { 120 };
+        for _ in 0..steps {
             if rig.step().is_err() {
                 break;
             }
@@ -55,6 +57,9 @@ fn each_planted_mistake_is_caught() {
         Bug::ForgetCut,
         Bug::AckRangeEarly,
         Bug::OpenBeforeSync,
+        Bug::ReplayPointEarly,
+        Bug::PendingDropped,
+        Bug::GoOnUnsynced,
     ];
     let found = bugs.map(|bug| (bug, caught(bug)));
     std::panic::set_hook(hook);

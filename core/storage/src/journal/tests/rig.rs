@@ -38,6 +38,12 @@ pub enum Bug {
     AckRangeEarly,
     /// The journal goes on before what was replayed is synced.
     OpenBeforeSync,
+    /// The journal goes on as if what waits in memory had been laid.
+    ReplayPointEarly,
+    /// What waits in memory for its partition to be opened is forgotten.
+    PendingDropped,
+    /// The journal goes on behind rounds that a killed process wrote and did not sync.
+    GoOnUnsynced,
 }
 
 pub struct Random(pub u64);
@@ -83,6 +89,10 @@ struct Part {
     acknowledged: usize,
     /// For each round that is not durable: how many of `ops` are done once it is.
     rounds: Vec<(u64, usize)>,
+    /// What the journal holds of it, until it is opened.
+    pending: Option<PartitionReplay>,
+    /// What the log held below this when it was opened is not laid once more.
+    opened_at: Offset,
 }
 
 pub struct Rig {
@@ -165,6 +175,8 @@ impl Rig {
                 ops: Vec::new(),
                 acknowledged: 0,
                 rounds: Vec::new(),
+                pending: None,
+                opened_at: Offset::ZERO,
             });
         }
         rig.begin();
@@ -177,8 +189,14 @@ impl Rig {
 
     /// Opens the journal's files for writing, in a process that has just started.
     fn begin(&mut self) {
+        for slot in self.config.files..self.journal.files() {
+            let file = self.disk.open(&slot_path(slot), OpenMode::Create).unwrap();
+            file.set_len(self.config.file_bytes.into()).unwrap();
+            file.sync().unwrap();
+        }
+        self.disk.sync_dir(Path::new(ROOT)).unwrap();
         let open = |slot| self.disk.open(&slot_path(slot), OpenMode::Write).unwrap();
-        self.slots = (0..self.config.files).map(open).collect();
+        self.slots = (0..self.journal.files()).map(open).collect();
         self.journal.plant(ring::Planted {
             recycle_early: self.has(Bug::RecycleEarly),
             keep_nothing_back: self.has(Bug::KeepNothingBack),
@@ -230,6 +248,7 @@ impl Rig {
 
     fn append(&mut self) {
         let index = self.any();
+        self.open_pending(index);
         let from = self.end(index);
         let (mut at, mut bytes) = (from, Vec::new());
         for _ in 0..1 + self.random.below(3) {
@@ -245,6 +264,7 @@ impl Rig {
 
     fn cut(&mut self) {
         let index = self.any();
+        self.open_pending(index);
         let now = contents(&self.parts[index].ops);
         match self.random.below(6) {
             0 => {
@@ -264,6 +284,7 @@ impl Rig {
     /// A large append: what the journal has of the partition goes first.
     fn large(&mut self) -> Result<(), Crash> {
         let index = self.any();
+        self.open_pending(index);
         self.write_round()?;
         while let Some(lay) = self.journal.take_lay(&name(index)) {
             self.lay(lay)?;
@@ -316,6 +337,10 @@ impl Rig {
         self.acknowledge(round.number);
         self.may_crash(40)?;
         self.journal.round_durable(round, Micros(0));
+        while self.journal.shrink() {
+            self.slots.pop();
+            self.disk.remove_file(&slot_path(self.slots.len())).unwrap();
+        }
         Ok(())
     }
 
@@ -329,6 +354,7 @@ impl Rig {
 
     fn lay(&mut self, lay: Lay) -> Result<(), Crash> {
         let index = lay.partition.topic_partition.partition.get() as usize;
+        self.open_pending(index);
         for op in lay.ops {
             self.carry_out(index, op);
             self.may_crash(40)?;
@@ -341,9 +367,29 @@ impl Rig {
         Ok(())
     }
 
+    /// Somebody asks for the partition: its log gets what it lacks.
+    fn open_pending(&mut self, index: usize) {
+        let Some(replay) = self.parts[index].pending.take() else { return };
+        if self.has(Bug::PendingDropped) {
+            self.parts[index].opened_at = Offset(i64::MAX);
+            return;
+        }
+        for step in replay.steps(self.parts[index].log.end()).unwrap() {
+            self.carry_out(index, step);
+        }
+        self.parts[index].opened_at = self.parts[index].log.end();
+        // Nobody is told of what the log holds before it is synced: a killed process may have left it in the page cache.
+        self.sync_log(index);
+        self.parts[index].acknowledged = self.parts[index].ops.len();
+    }
+
     fn carry_out(&mut self, index: usize, op: LayOp) {
         let (part, now) = (&mut self.parts[index], TimestampMs(0));
+        if !matches!(op, LayOp::Append { .. }) {
+            part.opened_at = Offset::ZERO;
+        }
         match op {
+            LayOp::Append { end, .. } if end <= part.opened_at => {}
             LayOp::Append { from, end, records, .. } => {
                 assert_eq!(part.log.end(), from);
                 part.log.append(&mut self.files, &[records], now).unwrap();
@@ -382,37 +428,70 @@ impl Rig {
     /// The power goes and comes back, perhaps several times; what is there then is compared with the model.
     pub fn crash_and_recover(&mut self) -> Result<(), String> {
         loop {
-            self.disk.crash(self.random.below(u64::MAX));
+            // Half of the time only the process is killed: what it wrote and did not sync is there, until the power goes as well.
+            if self.random.one_in(2) {
+                self.disk.crash(self.random.below(u64::MAX));
+            } else {
+                self.disk.kill();
+            }
             self.files = FilePool::new(Arc::new(self.disk.clone()), 100);
             let planted = Planted {
                 skip_checksum: self.has(Bug::SkipChecksum),
                 skip_identity: self.has(Bug::SkipIdentity),
                 ..Planted::default()
             };
-            let recovered = recover_with(&self.disk, Path::new(ROOT), self.config.files, DIRECTORY, planted)
+            let mut recovered = recover_with(&self.disk, Path::new(ROOT), self.config.files, DIRECTORY, planted)
                 .map_err(|error| error.to_string())?;
-            match self.replay(&recovered) {
+            if !self.has(Bug::GoOnUnsynced) {
+                recovered.sync_files(&self.disk, Path::new(ROOT)).unwrap();
+            }
+            let waits: Vec<bool> = (0..PARTITIONS).map(|_| self.random.one_in(2)).collect();
+            let is_pending = |replay: &PartitionReplay| {
+                replay.only_appends() && waits[replay.partition.topic_partition.partition.get() as usize]
+            };
+            match self.replay(&recovered, is_pending) {
                 Ok(()) => {}
                 Err(None) => continue,
                 Err(Some(why)) => return Err(why),
             }
             for index in 0..PARTITIONS {
-                if !self.has(Bug::OpenBeforeSync) {
+                if !self.has(Bug::OpenBeforeSync) && self.parts[index].pending.is_none() {
                     self.sync_log(index);
                 }
                 self.compare(index)?;
             }
+            recovered.keep(|replay| is_pending(replay) && !self.has(Bug::ReplayPointEarly));
             let opening = self.random.below(u64::MAX);
-            self.journal =
-                Journal::open(self.config.clone(), &recovered, opening).map_err(|e| e.to_string())?;
+            match Journal::open(self.config.clone(), &recovered, opening) {
+                Ok(journal) => self.journal = journal,
+                Err(JournalError::NoRoom) => self.replay_the_rest(recovered, opening)?,
+                Err(error) => return Err(error.to_string()),
+            }
             self.begin();
             return Ok(());
         }
     }
 
-    /// `Err(None)`: the power went again.
-    fn replay(&mut self, recovered: &Recovered) -> Result<(), Option<String>> {
+    /// No file is free to go on in.
+    fn replay_the_rest(&mut self, mut recovered: Recovered, opening: u64) -> Result<(), String> {
         for index in 0..PARTITIONS {
+            self.open_pending(index);
+            self.sync_log(index);
+        }
+        recovered.keep(|_| false);
+        self.journal = Journal::open(self.config.clone(), &recovered, opening).map_err(|e| e.to_string())?;
+        Ok(())
+    }
+
+    /// `Err(None)`: the power went again.
+    fn replay(
+        &mut self,
+        recovered: &Recovered,
+        is_pending: impl Fn(&PartitionReplay) -> bool,
+    ) -> Result<(), Option<String>> {
+        for index in 0..PARTITIONS {
+            self.parts[index].pending = None;
+            self.parts[index].opened_at = Offset::ZERO;
             let from = OpenFrom {
                 clean: false,
                 recovery_point: Offset::ZERO,
@@ -429,6 +508,10 @@ impl Rig {
             let mut replay = replay.clone();
             if self.has(Bug::ForgetCut) {
                 replay.cut = None;
+            }
+            if is_pending(&replay) {
+                self.parts[index].pending = Some(replay);
+                continue;
             }
             let end = self.parts[index].log.end();
             for step in replay.steps(end).map_err(|error| Some(error.to_string()))? {
@@ -450,6 +533,13 @@ impl Rig {
             found.batches.push(read.records);
             at = read.next_offset;
         }
+        for step in part.pending.iter().flat_map(|pending| pending.steps(end).expect("nothing is missing")) {
+            let LayOp::Append { end, records: AppendBytes::Whole(records), .. } = step else {
+                panic!("what waits only appends")
+            };
+            found.batches.extend(batches_of(&records));
+            found.end = end;
+        }
         let fits = (part.acknowledged..=part.ops.len()).find(|done| contents(&part.ops[..*done]) == found);
         let Some(done) = fits else {
             let wanted = contents(&part.ops[..part.acknowledged]);
@@ -462,7 +552,9 @@ impl Rig {
             ));
         };
         part.ops.truncate(done);
-        part.acknowledged = done;
+        if part.pending.is_none() {
+            part.acknowledged = done;
+        }
         part.rounds.clear();
         Ok(())
     }
@@ -472,6 +564,14 @@ pub fn slot_path(slot: usize) -> PathBuf {
     Path::new(ROOT).join(slot_file_name(slot))
 }
 
+fn batches_of(records: &Bytes) -> impl Iterator<Item = Bytes> {
+    let mut rest = records.clone();
+    std::iter::from_fn(move || {
+        let len = 12 + u32::from_be_bytes(rest.get(8..12)?.try_into().unwrap()) as usize;
+        Some(rest.split_to(len))
+    })
+}
+
 /// What a log holds after `ops`.
 fn contents(ops: &[Op]) -> Contents {
     let mut now = Contents { end: Offset::ZERO, batches: Vec::new() };
@@ -479,11 +579,7 @@ fn contents(ops: &[Op]) -> Contents {
         match op {
             Op::Append { from, end, records } => {
                 assert_eq!(now.end, *from);
-                let mut rest = records.clone();
-                while !rest.is_empty() {
-                    let len = 12 + u32::from_be_bytes(rest[8..12].try_into().unwrap()) as usize;
-                    now.batches.push(rest.split_to(len));
-                }
+                now.batches.extend(batches_of(records));
                 now.end = *end;
             }
             Op::Truncate { end } => {

@@ -153,6 +153,13 @@ impl DiskError {
     }
 }
 
+impl DiskErrorKind {
+    /// The machine lacked something that it may have again, and said so before it did anything that could be lost.
+    pub fn is_shortage(self) -> bool {
+        matches!(self, Self::TooManyFiles | Self::NoMemory | Self::TooLarge)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DiskErrorKind {
     #[error("there is no such file or directory")]
@@ -163,8 +170,17 @@ pub enum DiskErrorKind {
     Denied,
     #[error("the file system is read-only")]
     ReadOnly,
-    #[error("too many files are open: raise the limit of open files, or lower log.open.files.max")]
+    #[error(
+        "too many files are open: raise the limit of open files (ulimit -n), or lower log.open.files.max"
+    )]
     TooManyFiles,
+    /// Of what only opens or looks something up.
+    #[error("the operating system has no memory for it")]
+    NoMemory,
+    #[error(
+        "the file would be larger than the process (ulimit -f) or the file system allows: raise the limit, or lower log.segment.bytes"
+    )]
+    TooLarge,
     #[error("another process holds the lock")]
     Locked,
     #[error("the directory is not empty")]

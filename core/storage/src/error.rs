@@ -15,6 +15,10 @@ pub enum StorageError {
     /// The log is as it was before the call; later calls may succeed.
     #[error("the disk is full while writing {}: free space there or lower retention; nothing was kept of this write", .0.display())]
     Full(PathBuf),
+    /// The process has no descriptor left, the system no memory, or a file may not grow: nothing is wrong with the disk. As with
+    /// [`StorageError::Full`], the log is as it was, and later calls may succeed.
+    #[error("{0}; nothing was kept of this, and it is tried again")]
+    Exhausted(DiskError),
     /// Bytes that were synced, or that a clean stop vouched for, are not what was written. Nothing was cut.
     #[error(
         "{} is damaged at byte {position} (offset {offset}): {what}; this was written and synced, so nothing is cut: \
@@ -56,11 +60,19 @@ pub enum StorageError {
     WrongOwner { place: PathBuf, found: String, expected: String, remedy: &'static str },
 }
 
+impl StorageError {
+    /// What was to be done was not, and nothing else has changed: it may be tried again.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Self::Full(_) | Self::Exhausted(_))
+    }
+}
+
 impl From<DiskError> for StorageError {
     fn from(error: DiskError) -> Self {
         match error.kind {
             DiskErrorKind::Full => Self::Full(error.path),
             DiskErrorKind::Locked => Self::Locked(error.path),
+            kind if kind.is_shortage() => Self::Exhausted(error),
             _ => Self::Disk(error),
         }
     }

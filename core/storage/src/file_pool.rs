@@ -1,18 +1,24 @@
 //! Which files are open: a bounded number for all logs of one owner in one directory; those not used lately are closed first.
 //!
-//! One pool per worker and log directory, so no lock is needed: each gets its share of `log.open.files.max`. A file that
-//! somebody else still holds (a sync under way, bytes written and not yet synced) stays open until that is over, since
-//! closing it could lose the report of a failed write; the bound counts what the pool itself holds.
+//! One pool per worker and log directory, so no lock is needed: each gets its share of `log.open.files.max`.
+//!
+//! A file that was written and not yet synced is held beside the pool, since closing it could lose the report of a failed write. Of
+//! these there are a bounded number, too ([`FilePool::with_file_system`]): what is written beyond it is left to a sync of the file
+//! system as a whole, which reports such failures although the file was closed.
+//!
+//! Where the process or the system has no descriptor left, the pool closes what it holds and tries again.
+//!
+//! Always true, with a file system: `open files of this owner ≤ open_max`, but for one that is being used just now
 //!
 //! Eviction is the clock algorithm: each use marks a file, the hand clears marks and closes the first unmarked file.
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use barnabas_base::{Map, Offset};
 
-use crate::disk::{Disk, DiskError, DiskFile, OpenMode};
+use crate::disk::{Disk, DiskError, DiskFile, FileSystem, OpenMode};
 use crate::journal::RoundBuffer;
 
 /// Opens files on demand and keeps up to a bound of them open.
@@ -23,6 +29,10 @@ pub struct FilePool {
     slots: Vec<Slot>,
     by_key: Map<FileKey, usize>,
     hand: usize,
+    /// Files that wait for a sync, and how many there may be.
+    held: Arc<AtomicUsize>,
+    held_max: usize,
+    file_system: Option<Arc<dyn FileSystem>>,
     direct_from: Option<usize>,
     /// Where bytes are put together that go past the page cache; made when it is first needed.
     blocks: Option<RoundBuffer>,
@@ -33,6 +43,27 @@ pub struct FilePool {
 const DIRECT_FROM_BYTES: usize = 256 << 10;
 /// What one direct write takes: more makes a byte no cheaper.
 const DIRECT_WRITE_BYTES: usize = 1 << 20;
+
+/// A file that waits for a sync: open until it is dropped.
+#[derive(Debug)]
+pub struct HeldFile {
+    file: Arc<dyn DiskFile>,
+    held: Arc<AtomicUsize>,
+}
+
+impl std::ops::Deref for HeldFile {
+    type Target = Arc<dyn DiskFile>;
+
+    fn deref(&self) -> &Arc<dyn DiskFile> {
+        &self.file
+    }
+}
+
+impl Drop for HeldFile {
+    fn drop(&mut self) {
+        self.held.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 #[derive(Debug)]
 struct Slot {
@@ -79,9 +110,43 @@ impl FilePool {
             slots: Vec::new(),
             by_key: Map::default(),
             hand: 0,
+            held: Arc::default(),
+            held_max: usize::MAX,
+            file_system: None,
             direct_from: Some(DIRECT_FROM_BYTES),
             blocks: None,
         }
+    }
+
+    /// Bounds the files that wait for a sync as well: a quarter of `open_max` is theirs. `file_system` is that of the files, opened
+    /// before any of them was written.
+    #[must_use]
+    pub fn with_file_system(mut self, file_system: Option<Arc<dyn FileSystem>>) -> Self {
+        if file_system.is_some() {
+            self.held_max = (self.open_max / 4).max(1);
+            self.open_max = (self.open_max - self.held_max).max(3);
+        }
+        self.file_system = file_system;
+        self
+    }
+
+    pub fn file_system(&self) -> Option<&Arc<dyn FileSystem>> {
+        self.file_system.as_ref()
+    }
+
+    /// Keeps `file`, which was just written to, open until it is synced. `None`: too many wait already, and the file system is to be
+    /// synced as a whole.
+    pub(crate) fn hold(&self, file: Arc<dyn DiskFile>) -> Option<HeldFile> {
+        if self.held.load(Ordering::Relaxed) >= self.held_max {
+            return None;
+        }
+        self.held.fetch_add(1, Ordering::Relaxed);
+        Some(HeldFile { file, held: self.held.clone() })
+    }
+
+    /// How many files wait for a sync.
+    pub fn held_files(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
     }
 
     pub fn disk(&self) -> &Arc<dyn Disk> {
@@ -129,7 +194,14 @@ impl FilePool {
             self.slots[slot].used = true;
             return Ok(self.slots[slot].file.clone());
         }
-        let file = self.disk.open(&path(), mode)?;
+        let path = path();
+        let file = match self.disk.open(&path, mode) {
+            Err(error) if error.kind.is_shortage() && !self.slots.is_empty() => {
+                self.close_all();
+                self.disk.open(&path, mode)?
+            }
+            opened => opened?,
+        };
         let slot = Slot { key, file: file.clone(), used: true };
         if self.slots.len() < self.open_max {
             self.by_key.insert(key, self.slots.len());
@@ -151,6 +223,12 @@ impl FilePool {
                 return at;
             }
         }
+    }
+
+    fn close_all(&mut self) {
+        self.slots.clear();
+        self.by_key.clear();
+        self.hand = 0;
     }
 
     /// Closes one segment's files, since they get another name or go.

@@ -55,7 +55,7 @@ pub use disk::{
     DirEntry, Disk, DiskError, DiskErrorKind, DiskFile, DiskLock, DiskSpace, FileStat, FileSystem, OpenMode,
 };
 pub use error::StorageError;
-pub use file_pool::FilePool;
+pub use file_pool::{FilePool, HeldFile};
 pub use log::{
     AppendBytes, Appended, BatchesRead, CleanBounds, CompactionDebt, DelayedDelete, Dirty, FoundTimestamp,
     Laid, Log, LogPlace, LogPosition, OpenFrom, Opened, Staged, StagedRecords, SyncTicket, TailCut,

@@ -58,7 +58,7 @@ use barnabas_base::{LeaderEpoch, LeaderEpochs, Offset, TimestampMs};
 
 use crate::disk::{DiskError, DiskFile, OpenMode};
 use crate::error::StorageError;
-use crate::file_pool::{FileKey, FileKind, FilePool, LogId};
+use crate::file_pool::{FileKey, FileKind, FilePool, HeldFile, LogId};
 use crate::log_config::LogConfig;
 use crate::offset_index::OffsetEntries;
 use crate::segment::{Segment, offset_path};
@@ -119,7 +119,9 @@ struct Active {
 /// failed write.
 #[derive(Debug, Default)]
 struct Unsynced {
-    files: Vec<(FileKey, Arc<dyn DiskFile>)>,
+    files: Vec<(FileKey, HeldFile)>,
+    /// More than may be held open: the file system is synced.
+    is_whole: bool,
     /// Names in the partition's directory have changed.
     dir: bool,
     /// The partition's directory itself is new.
@@ -256,14 +258,14 @@ impl Log {
         done
     }
 
-    /// As [`Log::change`], for work that leaves the log as it was where it finds the disk full.
+    /// As [`Log::change`], for work that leaves the log as it was where it finds the disk full, or no descriptor left.
     fn attempt<T>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, StorageError>,
     ) -> Result<T, StorageError> {
         self.check_writable()?;
         let done = work(self);
-        self.failed |= done.as_ref().is_err_and(|error| !matches!(error, StorageError::Full(_)));
+        self.failed |= done.as_ref().is_err_and(|error| !error.is_passing());
         done
     }
 

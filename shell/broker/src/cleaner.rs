@@ -296,8 +296,8 @@ fn failed(
         // The topic was deleted under the cleaner's hands, and perhaps made again.
         _ if !is_known => candidates.forget(partition),
         CleanError::Stopped | CleanError::Gone(_) => candidates.rest(partition, REST_AFTER_ERROR),
-        CleanError::Storage(error @ StorageError::Full(_)) => {
-            tracing::warn!(partition = name, %error, "not compacted for now: there is no room for the new segments");
+        CleanError::Storage(error) if error.is_passing() => {
+            tracing::warn!(partition = name, %error, "not compacted for now; tried again in a while");
             candidates.rest(partition, REST_AFTER_ERROR);
         }
         // Reading a sector that is gone is this partition's matter; anything else is the directory's.

@@ -193,26 +193,34 @@ fn sync_round(
     meter: &Meter,
 ) -> Result<(), DiskError> {
     let mut seen = HashSet::new();
-    let mut files: Vec<&Arc<dyn DiskFile>> = Vec::new();
+    let mut files: Vec<&dyn DiskFile> = Vec::new();
     let mut dirs: Vec<&PathBuf> = Vec::new();
     for request in round {
-        files.extend(request.dirty.files.iter().filter(|file| seen.insert(Arc::as_ptr(file).cast::<()>())));
+        let unseen = request.dirty.files.iter().filter(|file| seen.insert(Arc::as_ptr(file).cast::<()>()));
+        files.extend(unseen.map(|file| &***file));
         dirs.extend(request.dirty.dirs.iter());
     }
     dirs.sort();
     dirs.dedup();
     meter.syncs.one();
     meter.files_synced.add(files.len() as u64);
-    if let Some(file_system) = file_system.filter(|_| files.len() + dirs.len() >= WHOLE_FROM) {
+    // Some may have been written and closed, since too many were open.
+    let is_left_to_it = round.iter().any(|request| request.dirty.is_whole);
+    let is_whole = is_left_to_it || files.len() + dirs.len() >= WHOLE_FROM;
+    if let Some(file_system) = file_system.filter(|_| is_whole) {
         return file_system.sync();
     }
     sync_files(&files)?;
     // Names after contents: a name that is durable points at contents that are.
-    dirs.into_iter().try_for_each(|dir| disk.sync_dir(dir))
+    match (dirs.into_iter().try_for_each(|dir| disk.sync_dir(dir)), file_system) {
+        // A directory could not be opened. The file system is open already.
+        (Err(error), Some(file_system)) if error.kind.is_shortage() => file_system.sync(),
+        (synced, _) => synced,
+    }
 }
 
-fn sync_files(files: &[&Arc<dyn DiskFile>]) -> Result<(), DiskError> {
-    let sync_all = |part: &[&Arc<dyn DiskFile>]| part.iter().try_for_each(|file| file.sync());
+fn sync_files(files: &[&dyn DiskFile]) -> Result<(), DiskError> {
+    let sync_all = |part: &[&dyn DiskFile]| part.iter().try_for_each(|file| file.sync());
     if files.len() <= FILES_PER_THREAD {
         return sync_all(files);
     }

@@ -50,6 +50,7 @@ pub struct Room {
     next_look_ms: AtomicU64,
     shut_until_ms: AtomicU64,
     say_from_ms: AtomicU64,
+    say_exhausted_from_ms: AtomicU64,
     /// The operator was told that it is short.
     was_said: AtomicU8,
 }
@@ -66,6 +67,7 @@ impl Room {
             next_look_ms: AtomicU64::new(0),
             shut_until_ms: AtomicU64::new(0),
             say_from_ms: AtomicU64::new(0),
+            say_exhausted_from_ms: AtomicU64::new(0),
             was_said: AtomicU8::new(0),
         }
     }
@@ -92,11 +94,24 @@ impl Room {
         self.uncounted.fetch_sub(signed(bytes), Ordering::Relaxed);
     }
 
-    /// A write found the disk full, whatever the figures say.
+    /// A write found the disk full, whatever the figures say. Where it was the process or the system that had no descriptor or no
+    /// memory for it, nobody is shut out: what is open goes on.
     pub fn hit(&self, error: &StorageError, now: MonotonicMs) {
+        if let StorageError::Exhausted(_) = error {
+            return self.say_exhausted(error, now);
+        }
         self.shut_until_ms.store(now.0 + SHUT_MS, Ordering::Relaxed);
         self.next_look_ms.store(now.0 + SHUT_MS, Ordering::Relaxed);
         self.become_level(Level::Full, now, || error.to_string());
+    }
+
+    fn say_exhausted(&self, error: &StorageError, now: MonotonicMs) {
+        let due = self.say_exhausted_from_ms.load(Ordering::Relaxed);
+        if now.0 >= due {
+            self.say_exhausted_from_ms.store(now.0 + SAY_MS, Ordering::Relaxed);
+            let path = self.path.display();
+            tracing::warn!("{path}: requests are refused, to be tried again by the client: {error}");
+        }
     }
 
     /// Bytes that were let in and are not settled: none once every log is closed.

@@ -13,7 +13,7 @@ use crate::node::Node;
 use crate::quorum_worker;
 use crate::scrub;
 use barnabas_base::{Offset, TimestampMs};
-use barnabas_storage::{DelayedDelete, StorageError};
+use barnabas_storage::DelayedDelete;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -194,9 +194,10 @@ pub fn write_checkpoints(node: &Node, checkpoints: Vec<Checkpointed>) {
     for directory in concerned {
         let written = node.directories[directory].lock().write_checkpoints();
         if let Err(error) = written {
-            match error {
-                StorageError::Full(_) => node.directories[directory].room.hit(&error, node.clock.monotonic()),
-                error => node.directory_failed(directory, &error),
+            if error.is_passing() {
+                node.directories[directory].room.hit(&error, node.clock.monotonic());
+            } else {
+                node.directory_failed(directory, &error);
             }
         }
     }

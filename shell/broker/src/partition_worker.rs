@@ -26,6 +26,7 @@ mod rounds;
 mod upkeep;
 
 use crate::committer::SyncRequest;
+use crate::directories::Directory;
 use crate::directories::locate::{Nowhere, Place, locate};
 use crate::directories::reports;
 use crate::full;
@@ -81,7 +82,10 @@ pub struct PartitionWorker {
 impl PartitionWorker {
     pub fn new(id: usize, node: Arc<Node>) -> Self {
         let share = node.open_files_max / (node.workers * node.directories.len()).max(1);
-        let files = node.directories.iter().map(|dir| FilePool::new(dir.disk.clone(), share)).collect();
+        let pool = |dir: &Directory| {
+            FilePool::new(dir.disk.clone(), share).with_file_system(dir.file_system.clone())
+        };
+        let files = node.directories.iter().map(pool).collect();
         let submissions = node.directories.iter().map(|_| Vec::new()).collect();
         let journaled = Journaled::new(node.directories.len());
         Self {
@@ -284,6 +288,11 @@ impl PartitionWorker {
             .and_then(|done| self.reaches_far_enough(directory, &name, &done.0.log).map(|()| done));
         let (mut replica, opened) = match opened {
             Ok(done) => done,
+            // Nothing is wrong with it; whoever asks again may find it open.
+            Err(error) if error.is_passing() => {
+                self.node.directories[directory].room.hit(&error, self.node.clock.monotonic());
+                return Err(Declined::Storage);
+            }
             Err(error) => {
                 tracing::error!(partition = %name, %error, "partition cannot be opened and stays offline");
                 self.node.meter.partitions_failed.one();

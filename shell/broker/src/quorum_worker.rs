@@ -260,8 +260,8 @@ impl QuorumWorker {
                 let _ = done.send(());
             }
             // Only on the way out: until then the thread waits for room.
-            Err(MetadataError::Storage(error @ StorageError::Full(_))) => {
-                tracing::warn!(%error, "the metadata log stops on a full disk; what was not written was not answered");
+            Err(MetadataError::Storage(error)) if error.is_passing() => {
+                tracing::warn!(%error, "the metadata log stops while nothing can be written; what was not written was not answered");
             }
             Err(error) => {
                 tracing::error!(%error, "the metadata quorum cannot go on");
@@ -367,11 +367,11 @@ impl QuorumWorker {
         loop {
             match write(self) {
                 Ok(()) => return Ok(()),
-                Err(error @ StorageError::Full(_)) => {
+                Err(error) if error.is_passing() => {
                     if !self.node.controller.shared.is_full.swap(true, Ordering::Relaxed) {
                         tracing::error!(
                             %error,
-                            "the metadata log's disk is full: topics and partitions are not created until there is room"
+                            "nothing can be written to the metadata log just now: topics and partitions are not created until that ends"
                         );
                         self.files.release_reserve()?;
                     } else if self.node.shutdown.is_wanted() {
@@ -426,7 +426,7 @@ impl QuorumWorker {
             Effect::WriteSnapshot(task) => self.write_snapshot(task),
             Effect::DeleteBefore { log_start, snapshots } => {
                 match self.files.delete_before(log_start, &snapshots, self.node.clock.wall()) {
-                    Err(error @ StorageError::Full(_)) => {
+                    Err(error) if error.is_passing() => {
                         tracing::warn!(%error, "old parts of the metadata log stay until the next snapshot");
                     }
                     done => done?,

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 
 /// Of a journal's files the one that there always is.
 const FIRST_FILE: &str = "barnabas-journal-00";
-/// Files that each thread holds open.
+/// Files that each thread holds open, at most.
 const FILES_OPEN: usize = 64;
 /// From so many partitions on the file system is synced as a whole, once.
 const WHOLE_FROM: usize = 4;
@@ -127,13 +127,17 @@ fn replay_all(
     let synced_as_a_whole = whole.is_some();
     let done: Mutex<Result<Ends, StorageError>> = Mutex::new(Ok(Vec::new()));
     let threads = node.workers.min(partitions.len());
+    // No worker has opened anything yet: their share is free.
+    let share = (node.open_files_max / threads.max(1)).min(FILES_OPEN);
     std::thread::scope(|scope| {
         if let Some(whole) = whole.filter(|_| partitions.len() >= AHEAD_FROM) {
             scope.spawn(|| sync_ahead(whole, &next, partitions.len(), &done));
         }
         for _ in 0..threads {
             scope.spawn(|| {
-                let mut files = FilePool::new(node.directories[index].disk.clone(), FILES_OPEN);
+                let directory = &node.directories[index];
+                let mut files = FilePool::new(directory.disk.clone(), share)
+                    .with_file_system(directory.file_system.clone());
                 while let Some(replay) = partitions.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let result = replay_one(node, index, replay, &mut files, synced_as_a_whole);
                     let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
@@ -219,8 +223,7 @@ fn replay_one(
     if let Some(dirty) = log.close(files)?
         && !synced_as_a_whole
     {
-        dirty.files.iter().try_for_each(|file| file.sync())?;
-        dirty.dirs.iter().try_for_each(|dir| directory.disk.sync_dir(dir))?;
+        dirty.sync(&*directory.disk, directory.file_system.as_ref())?;
     }
     Ok(Some(end))
 }

@@ -106,8 +106,7 @@ impl Replica {
         };
         // What the crash left unsynced is made durable before anybody is told of it.
         if let Some(dirty) = log.take_dirty() {
-            dirty.files.iter().try_for_each(|file| file.sync())?;
-            dirty.dirs.iter().try_for_each(|dir| files.disk().sync_dir(dir))?;
+            dirty.sync(&**files.disk(), files.file_system())?;
             log.mark_synced(dirty.ticket);
         }
         let place = log.place();

@@ -20,6 +20,7 @@ use rustix::io::{self, Errno};
 
 use crate::LinuxDisk;
 use crate::errors::failed;
+use crate::patience;
 
 /// Zeros are written in pieces of this size.
 const ZERO_BYTES: usize = 1 << 20;
@@ -85,10 +86,10 @@ impl JournalFile {
     pub fn open(path: &Path, file_bytes: u64) -> Result<Self, DiskError> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(FILE_MODE);
-        let (fd, way) = match fs::open(path, flags | OFlags::DIRECT | OFlags::DSYNC, mode) {
+        let (fd, way) = match patience::open(path, flags | OFlags::DIRECT | OFlags::DSYNC, mode) {
             Ok(fd) => (fd, JournalWay::Direct),
             Err(refused @ (Errno::INVAL | Errno::OPNOTSUPP)) => {
-                let fd = fs::open(path, flags, mode).map_err(failed("open", path))?;
+                let fd = patience::open(path, flags, mode).map_err(failed("open", path))?;
                 (fd, JournalWay::Buffered { refused: refused.raw_os_error() })
             }
             Err(error) => return Err(failed("open", path)(error)),
@@ -164,7 +165,7 @@ impl JournalFile {
     }
 
     fn fall_back(&mut self, refused: Errno) -> Result<(), DiskError> {
-        self.fd = fs::open(&self.path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
+        self.fd = patience::open(&self.path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
             .map_err(failed("open", &self.path))?;
         self.way = JournalWay::Buffered { refused: refused.raw_os_error() };
         Ok(())

@@ -1,11 +1,13 @@
 //! [`Disk`] for Linux: storage's calls carried out, one system call or two each.
 //!
-//! Decides nothing: no cache, no retry but for interrupted and partial transfers, no thread. Errors keep their meaning
+//! Decides nothing: no cache, no retry but for interrupted and partial transfers and where descriptors
+//! run short (patience.rs), no thread. Errors keep their meaning
 //! ([`DiskErrorKind`]) and name what was tried on what.
 
 mod errors;
 mod file;
 mod journal_file;
+mod patience;
 
 #[cfg(test)]
 mod tests;
@@ -24,6 +26,7 @@ use rustix::io::Errno;
 use crate::errors::failed;
 use crate::file::LinuxFile;
 pub use crate::journal_file::{JournalFile, JournalFiles, JournalWay};
+pub use crate::patience::{SPARE, keep_spare};
 
 /// The machine's file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -66,7 +69,7 @@ impl Disk for LinuxDisk {
             OpenMode::Create => OFlags::RDWR | OFlags::CREATE,
             OpenMode::Truncate => OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC,
         };
-        let fd = fs::open(path, flags | OFlags::CLOEXEC, Mode::from_raw_mode(FILE_MODE))
+        let fd = patience::open(path, flags | OFlags::CLOEXEC, Mode::from_raw_mode(FILE_MODE))
             .map_err(failed("open", path))?;
         Ok(Arc::new(LinuxFile::new(fd, path)))
     }
@@ -74,7 +77,7 @@ impl Disk for LinuxDisk {
     fn list(&self, dir: &Path) -> Result<Vec<DirEntry>, DiskError> {
         let fd = open_dir("list", dir)?;
         let mut entries = Vec::new();
-        for entry in fs::Dir::read_from(&fd).map_err(failed("list", dir))? {
+        for entry in patience::with(|| fs::Dir::read_from(&fd)).map_err(failed("list", dir))? {
             let entry = entry.map_err(failed("list", dir))?;
             // A name that is no UTF-8 is none of ours.
             let Ok(name) = entry.file_name().to_str() else { continue };
@@ -135,7 +138,8 @@ impl Disk for LinuxDisk {
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<(), DiskError> {
-        match open_dir("sync", dir) {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        match patience::open(dir, flags, Mode::empty()).map_err(failed("open", dir)) {
             Err(error) if error.is_not_found() => Ok(()),
             fd => fs::fsync(fd?).map_err(failed("sync", dir)),
         }
@@ -149,13 +153,14 @@ impl Disk for LinuxDisk {
 
     fn file_system(&self, dir: &Path) -> Result<Option<Arc<dyn FileSystem>>, DiskError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = fs::open(dir, flags, Mode::empty()).map_err(failed("open", dir))?;
+        let fd = patience::open(dir, flags, Mode::empty()).map_err(failed("open", dir))?;
         Ok(Some(Arc::new(LinuxFileSystem { fd, path: dir.to_path_buf() })))
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn DiskLock>, DiskError> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
-        let file = fs::open(path, flags, Mode::from_raw_mode(FILE_MODE)).map_err(failed("open", path))?;
+        let file =
+            patience::open(path, flags, Mode::from_raw_mode(FILE_MODE)).map_err(failed("open", path))?;
         let exclusive = FlockOperation::NonBlockingLockExclusive;
         let locked = fs::flock(&file, exclusive).and_then(|()| fs::fcntl_lock(&file, exclusive));
         match locked {
@@ -170,5 +175,5 @@ impl Disk for LinuxDisk {
 
 fn open_dir(action: &'static str, dir: &Path) -> Result<OwnedFd, DiskError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    fs::open(dir, flags, Mode::empty()).map_err(failed(action, dir))
+    patience::open(dir, flags, Mode::empty()).map_err(failed(action, dir))
 }

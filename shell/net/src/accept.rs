@@ -55,7 +55,9 @@ pub enum BindError {
 /// Why a connection was turned away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    #[error("max.connections ({0}) is reached")]
+    #[error(
+        "{0} connections are open, as many as max.connections or the process's limit of open files (ulimit -n) allows"
+    )]
     Total(usize),
     #[error("the limit of connections from one address ({0}) is reached")]
     PerIp(usize),
@@ -188,7 +190,8 @@ impl Acceptor {
                 Err(error) => {
                     if is_exhaustion(&error) {
                         if !paused {
-                            tracing::error!(%error, "cannot accept connections; trying again every 100 ms");
+                            tracing::error!(%error, "cannot accept connections for now, and tries again every 100 ms; those that are open go on. Where too many files are open, \
+                                 raise the limit of open files (ulimit -n) or lower log.open.files.max");
                         }
                         paused = true;
                         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -38,7 +38,7 @@ impl Log {
     /// Goes into the page cache only. Rolls a new segment first where one is due.
     ///
     /// # Errors
-    /// After [`StorageError::Full`], [`StorageError::OutOfOrder`], [`StorageError::NotBatches`] and
+    /// After [`StorageError::Full`], [`StorageError::Exhausted`], [`StorageError::OutOfOrder`], [`StorageError::NotBatches`] and
     /// [`StorageError::TooLargeForSegment`] the log holds what it did. After any other error it takes no more writes.
     pub fn append(
         &mut self,
@@ -82,9 +82,9 @@ impl Log {
     ) -> Result<Appended, StorageError> {
         let before = self.before_append();
         match self.append_checked(files, records, now) {
-            Err(StorageError::Full(path)) => {
+            Err(error) if error.is_passing() => {
                 self.change(|log| log.take_back(files, before))?;
-                Err(StorageError::Full(path))
+                Err(error)
             }
             done => {
                 self.failed |= done.is_err();
@@ -207,7 +207,7 @@ impl Log {
                 file.write_at(run.position, &run.parts)?;
                 self.active.last_block = Vec::new();
             }
-            self.mark_dirty(base, FileKind::Log, file);
+            self.mark_dirty(files, base, FileKind::Log, file);
             run.parts.clear();
         }
         Ok(())
@@ -225,7 +225,7 @@ impl Log {
         match file.allocate(wanted) {
             Ok(()) => self.active.room = wanted,
             // The write itself may still find what it needs.
-            Err(error) if error.kind == DiskErrorKind::Full => {}
+            Err(error) if error.kind == DiskErrorKind::Full || error.kind.is_shortage() => {}
             Err(error) => return Err(error.into()),
         }
         Ok(())
@@ -240,7 +240,7 @@ impl Log {
         if self.active.has_spare_room {
             let file = self.file(files, active.base, FileKind::Log)?;
             file.set_len(active.size.into())?;
-            self.mark_dirty(active.base, FileKind::Log, file);
+            self.mark_dirty(files, active.base, FileKind::Log, file);
             (self.active.room, self.active.has_spare_room) = (0, false);
         }
         Ok(())
@@ -313,7 +313,7 @@ impl Log {
         let Some(base) = self.segments.last().map(|segment| segment.base) else { return Ok(()) };
         for kind in [FileKind::OffsetIndex, FileKind::TimeIndex] {
             let file = self.file(files, base, kind)?;
-            self.mark_dirty(base, kind, file);
+            self.mark_dirty(files, base, kind, file);
         }
         self.dirty.dir = true;
         Ok(())
@@ -406,7 +406,7 @@ impl Log {
         for kind in [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex] {
             files.disk().remove_file(&self.path(base, kind))?;
         }
-        self.mark_dirty(base, FileKind::Log, file);
+        self.mark_dirty(files, base, FileKind::Log, file);
         self.dirty.dir = true;
         self.segments.push(Segment::empty(base, now));
         self.active = Active { last_time: TimestampMs::NONE, has_spare_room, ..Active::default() };
@@ -447,7 +447,7 @@ impl Log {
         }
     }
 
-    /// Restores what was before an append that found the disk full.
+    /// Restores what was before an append that found the disk full, or could open no file.
     fn take_back(&mut self, files: &mut FilePool, before: Before) -> Result<(), StorageError> {
         let Some((segment, offsets, times)) = before.active else {
             // The first append of all: whatever there is of the directory is found and used by the next one.
@@ -470,7 +470,7 @@ impl Log {
         self.segments.push(segment);
         let file = self.file(files, segment.base, FileKind::Log)?;
         file.set_len(segment.size.into())?;
-        self.mark_dirty(segment.base, FileKind::Log, file);
+        self.mark_dirty(files, segment.base, FileKind::Log, file);
         active.offsets.cut_to(offsets);
         active.times.cut_to(times);
         if self.staged().any(|tail| !tail.aborted.is_empty()) {

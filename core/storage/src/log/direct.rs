@@ -116,7 +116,7 @@ impl Log {
     ) -> Result<(), StorageError> {
         let file = self.file(files, base, FileKind::Log)?;
         file.set_len(position)?;
-        self.mark_dirty(base, FileKind::Log, file);
+        self.mark_dirty(files, base, FileKind::Log, file);
         Ok(())
     }
 }

@@ -469,10 +469,10 @@ impl Log {
     }
 }
 
-/// A full disk keeps no log from being served: entries stay in memory, or readers begin at the front of the segment.
+/// A full disk, or one descriptor too few, keeps no log from being served: entries stay in memory, or readers begin at the front of the segment.
 fn unless_full(done: Result<(), StorageError>) -> Result<(), StorageError> {
     match done {
-        Err(StorageError::Full(_)) => Ok(()),
+        Err(error) if error.is_passing() => Ok(()),
         done => done,
     }
 }

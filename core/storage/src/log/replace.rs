@@ -194,7 +194,7 @@ impl Log {
             .and_then(|()| ready_to_swap(files, &dir, &replacement.new));
         if let Err(error) = ready {
             // Nothing old was touched yet.
-            self.failed |= !matches!(error, StorageError::Full(_));
+            self.failed |= !error.is_passing();
             return Err(error);
         }
         let gone = self.change(|log| log.swap_in(files, &dir, at, replacement, now))?;

@@ -70,7 +70,7 @@ impl Log {
         for at in first..self.segments.len() {
             let base = self.segments[at].base;
             let file = self.file(files, base, FileKind::Log)?;
-            self.mark_dirty(base, FileKind::Log, file);
+            self.mark_dirty(files, base, FileKind::Log, file);
         }
         self.dirty.dir = true;
         self.dirty.root = true;

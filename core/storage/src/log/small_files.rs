@@ -21,7 +21,7 @@ impl Log {
         let file = files.disk().open(&path, OpenMode::Truncate)?;
         file.write_at(0, &[partition_metadata::render(self.place.topic_id).as_bytes()])?;
         // No segment's file: kept apart from those by a base that no segment has.
-        self.mark_dirty(Offset::NONE, FileKind::Log, file);
+        self.mark_dirty(files, Offset::NONE, FileKind::Log, file);
         Ok(())
     }
 
@@ -39,7 +39,7 @@ impl Log {
         let text = epoch_file::render(&self.epochs);
         let file = small_file::replace_unsynced(&**files.disk(), &path, text.as_bytes())?;
         // As `partition.metadata`: no segment has this base, and no producer snapshot this place.
-        self.mark_dirty(Offset(i64::MIN), FileKind::Log, file);
+        self.mark_dirty(files, Offset(i64::MIN), FileKind::Log, file);
         self.dirty.dir = true;
         self.epochs_changed = false;
         Ok(())
@@ -62,7 +62,7 @@ impl Log {
             let file = files.disk().open(&path, OpenMode::Truncate)?;
             file.write_at(0, &[&producer_snapshot::encode(entries)])?;
             // One snapshot per offset: the key only keeps the handle apart from the segments' own.
-            log.mark_dirty(Offset(-2 - at.get()), FileKind::Log, file);
+            log.mark_dirty(files, Offset(-2 - at.get()), FileKind::Log, file);
             log.dirty.dir = true;
             Ok(())
         })
@@ -152,7 +152,7 @@ impl Log {
         let len = file.len()?;
         let at = len - len % transaction_index::ENTRY_BYTES as u64;
         file.write_at(at, &[&aborted.encode()])?;
-        self.mark_dirty(base, FileKind::TransactionIndex, file);
+        self.mark_dirty(files, base, FileKind::TransactionIndex, file);
         self.dirty.dir = true;
         Ok(())
     }

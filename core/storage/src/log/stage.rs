@@ -68,7 +68,7 @@ impl Log {
     /// those that as many appends would have made.
     ///
     /// # Errors
-    /// After [`StorageError::Full`] the log is as it was: what was staged is. After any other error it takes no more writes.
+    /// After [`StorageError::Full`] and [`StorageError::Exhausted`] the log is as it was: what was staged is. After any other error it takes no more writes.
     pub fn lay(&mut self, files: &mut FilePool, end: Offset, now: TimestampMs) -> Result<Laid, StorageError> {
         self.check_writable()?;
         let nothing = Laid { end: self.laid_end, bytes: 0, rolled: None };

@@ -16,7 +16,7 @@ impl Log {
     /// Tickets come back to [`Log::mark_synced`] in the order in which they were taken.
     pub fn take_dirty(&mut self) -> Option<Dirty> {
         let unsynced = std::mem::take(&mut self.dirty);
-        if unsynced.files.is_empty() && !unsynced.dir && !unsynced.root {
+        if unsynced.files.is_empty() && !unsynced.is_whole && !unsynced.dir && !unsynced.root {
             return None;
         }
         let mut dirs = Vec::new();
@@ -29,6 +29,7 @@ impl Log {
         Some(Dirty {
             files: unsynced.files.into_iter().map(|(_, file)| file).collect(),
             dirs,
+            is_whole: unsynced.is_whole,
             ticket: SyncTicket { end: self.laid_end, generation: self.generation },
         })
     }
@@ -97,10 +98,23 @@ impl Log {
     }
 
     /// Notes that `file` was written to.
-    pub(super) fn mark_dirty(&mut self, base: Offset, kind: FileKind, file: Arc<dyn DiskFile>) {
+    pub(super) fn mark_dirty(
+        &mut self,
+        files: &FilePool,
+        base: Offset,
+        kind: FileKind,
+        file: Arc<dyn DiskFile>,
+    ) {
         let key = self.key(base, kind);
-        if !self.dirty.files.iter().any(|(known, _)| *known == key) {
-            self.dirty.files.push((key, file));
+        if self.dirty.is_whole || self.dirty.files.iter().any(|(known, _)| *known == key) {
+            return;
+        }
+        match files.hold(file) {
+            Some(held) => self.dirty.files.push((key, held)),
+            None => {
+                self.dirty.files.clear();
+                self.dirty.is_whole = true;
+            }
         }
     }
 

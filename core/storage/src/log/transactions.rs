@@ -137,7 +137,7 @@ impl Log {
             file.set_len(0)?;
             file.write_at(0, &[&contents])?;
         }
-        self.mark_dirty(base, FileKind::TransactionIndex, file);
+        self.mark_dirty(files, base, FileKind::TransactionIndex, file);
         Ok(())
     }
 }

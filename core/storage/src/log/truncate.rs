@@ -131,7 +131,7 @@ impl Log {
         let base = self.segments[at].base;
         let file = self.file(files, base, FileKind::Log)?;
         file.set_len(position.into())?;
-        self.mark_dirty(base, FileKind::Log, file);
+        self.mark_dirty(files, base, FileKind::Log, file);
         self.cut_indexes(files, base, offset)?;
         let segment = &mut self.segments[at];
         segment.size = position;

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use super::tail::Found;
 use crate::batch::HEADER_BYTES;
 use crate::dir_name::{DirKind, PartitionDir};
-use crate::disk::DiskFile;
+use crate::disk::{Disk, DiskError, FileSystem};
+use crate::file_pool::HeldFile;
 
 /// Where a log lies: `root/topic-partition`, or `root/topic-partition.<id>-future` while it is a copy in the making.
 #[derive(Debug, Clone)]
@@ -172,12 +173,34 @@ impl BatchesRead {
 }
 
 /// What must be synced before the log is durable up to `ticket.end()`.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Dirty {
-    pub files: Vec<Arc<dyn DiskFile>>,
+    pub files: Vec<HeldFile>,
     /// Synced after the files, with [`crate::Disk::sync_dir`].
     pub dirs: Vec<PathBuf>,
+    /// More was written than may be held open: only a sync of the file system makes all of it durable, and nothing else is needed
+    /// then. Never where the pool knows no file system ([`crate::FilePool::with_file_system`]).
+    pub is_whole: bool,
     pub ticket: SyncTicket,
+}
+
+impl Dirty {
+    /// Makes it durable; `file_system` is that of the pool with which it was written.
+    ///
+    /// # Errors
+    /// Final for the directory, as any failed sync.
+    pub fn sync(&self, disk: &dyn Disk, file_system: Option<&Arc<dyn FileSystem>>) -> Result<(), DiskError> {
+        if let Some(whole) = file_system.filter(|_| self.is_whole) {
+            return whole.sync();
+        }
+        self.files.iter().try_for_each(|file| file.sync())?;
+        // Names after contents: a name that is durable points at contents that are.
+        match (self.dirs.iter().try_for_each(|dir| disk.sync_dir(dir)), file_system) {
+            // The directory could not be opened. The file system is open already.
+            (Err(error), Some(whole)) if error.kind.is_shortage() => whole.sync(),
+            (synced, _) => synced,
+        }
+    }
 }
 
 /// Names a state of the log; handed back with [`crate::Log::mark_synced`].

@@ -124,6 +124,11 @@ fn find(
             Ok(found) => return Ok(found),
             Err(failed) => failed,
         };
+        // The directory is sound; asked again, it may answer.
+        if error.is_passing() {
+            node.directories[directory].room.hit(&error, node.clock.monotonic());
+            return Err(Nowhere::Offline);
+        }
         // A file that may not be read says nothing of the others.
         let is_denied = matches!(&error, StorageError::Disk(error) if error.kind == DiskErrorKind::Denied);
         if is_denied || !matches!(error, StorageError::Disk(_) | StorageError::Failed(_)) {

@@ -140,7 +140,7 @@ impl Writer {
         Micros(u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX))
     }
 
-    /// Opens the journal unless it is open. `false`: the disk has no room for it.
+    /// Opens the journal unless it is open. `false`: the disk has no room for it, or the process no descriptors.
     fn make_ready(&mut self) -> Result<bool, JournalError> {
         if self.open.is_some() {
             return Ok(true);
@@ -148,7 +148,13 @@ impl Writer {
         let parts = &mut self.parts;
         let recovered = match parts.recovered.take() {
             Some(recovered) => recovered,
-            None => recover(&*parts.disk, &parts.path, parts.config.files, parts.id)?,
+            None => match recover(&*parts.disk, &parts.path, parts.config.files, parts.id) {
+                Err(JournalError::Disk(error)) if error.kind.is_shortage() => {
+                    (parts.full)(&error.into());
+                    return Ok(false);
+                }
+                recovered => recovered?,
+            },
         };
         let journal = Journal::open(parts.config.clone(), &recovered, parts.opening)?;
         match parts.files.open(&parts.path, journal.files(), journal.file_bytes().into()) {
@@ -156,7 +162,7 @@ impl Writer {
                 self.open = Some(Open { journal, files, slot: 0 });
                 Ok(true)
             }
-            Err(error) if error.kind == DiskErrorKind::Full => {
+            Err(error) if error.kind == DiskErrorKind::Full || error.kind.is_shortage() => {
                 (parts.full)(&error.into());
                 parts.recovered = Some(recovered);
                 Ok(false)

@@ -103,8 +103,7 @@ impl Copying {
         let Some(log) = &mut self.log else { return Ok(()) };
         self.unsynced = 0;
         let Some(dirty) = log.take_dirty() else { return Ok(()) };
-        dirty.files.iter().try_for_each(|file| file.sync())?;
-        dirty.dirs.iter().try_for_each(|dir| self.files.disk().sync_dir(dir))?;
+        dirty.sync(&**self.files.disk(), self.files.file_system())?;
         log.mark_synced(dirty.ticket);
         Ok(())
     }
@@ -116,8 +115,7 @@ impl Copying {
     pub fn close(&mut self) -> Result<(), StorageError> {
         let Some(log) = &mut self.log else { return Ok(()) };
         if let Some(dirty) = log.close(&mut self.files)? {
-            dirty.files.iter().try_for_each(|file| file.sync())?;
-            dirty.dirs.iter().try_for_each(|dir| self.files.disk().sync_dir(dir))?;
+            dirty.sync(&**self.files.disk(), self.files.file_system())?;
         }
         Ok(())
     }

@@ -227,8 +227,8 @@ impl Mover {
 
     fn failed(&mut self, key: PartitionKey, each: &Move, error: &StorageError) -> Turn {
         match error {
-            StorageError::Full(_) => {
-                tracing::debug!(partition = %each.name, %error, "the move waits for room");
+            error if error.is_passing() => {
+                tracing::debug!(partition = %each.name, %error, "the move waits");
                 Turn::Waits
             }
             StorageError::Disk(_) | StorageError::Failed(_) => {

@@ -39,7 +39,7 @@ pub(super) struct Journaled {
     /// For each directory: partitions that are laid and synced as ordered.
     laid: Vec<Vec<Arc<JournalPartition>>>,
     orders: VecDeque<LayOrder>,
-    /// The disk was full.
+    /// The disk was full, or no file could be opened.
     postponed: Vec<LayOrder>,
     /// Appends that wait for room, in their order.
     held: VecDeque<Command>,
@@ -136,7 +136,7 @@ impl PartitionWorker {
         match self.lay_all(key) {
             Ok(()) => {}
             // The journal has its room already, whatever the segments lack.
-            Err(StorageError::Full(_)) if self.fits_journal(key) => return self.stage_round(key),
+            Err(error) if error.is_passing() && self.fits_journal(key) => return self.stage_round(key),
             Err(error) => return self.write_failed(key, &error),
         }
         let from = self.replicas.get(&key).map_or(Offset::ZERO, |replica| replica.log.end());
@@ -192,7 +192,7 @@ impl PartitionWorker {
         !self.journaled.orders.is_empty()
     }
 
-    /// Whether a full disk keeps something from being laid.
+    /// Whether a full disk, or a want of descriptors, keeps something from being laid.
     pub fn has_postponed(&self) -> bool {
         !self.journaled.postponed.is_empty()
     }
@@ -222,7 +222,7 @@ impl PartitionWorker {
                 self.settle_laid(key);
                 bytes
             }
-            Err(StorageError::Full(_)) => {
+            Err(error) if error.is_passing() => {
                 self.journaled.postponed.push(order);
                 0
             }
@@ -256,7 +256,7 @@ impl PartitionWorker {
                 self.cache(key, laid.end, laid.bytes);
                 Ok(laid.bytes)
             }
-            Err(error @ StorageError::Full(_)) => {
+            Err(error) if error.is_passing() => {
                 node.directories[directory].room.hit(&error, node.clock.monotonic());
                 Err(error)
             }

@@ -81,7 +81,8 @@ impl PartitionWorker {
         }
         match self.complete_copy(&mut copying) {
             Ok(true) => {}
-            Ok(false) | Err(StorageError::Full(_)) => return Err(SwapFailure::NotYet(copying)),
+            Ok(false) => return Err(SwapFailure::NotYet(copying)),
+            Err(error) if error.is_passing() => return Err(SwapFailure::NotYet(copying)),
             Err(error @ (StorageError::Disk(_) | StorageError::Failed(_))) => {
                 self.node.directory_failed(copying.to, &error);
                 return Err(SwapFailure::Over(copying));
@@ -92,7 +93,7 @@ impl PartitionWorker {
             }
         }
         if let Err(error) = self.promote(&mut copying) {
-            if matches!(error, StorageError::Full(_)) {
+            if error.is_passing() {
                 return Err(SwapFailure::NotYet(copying));
             }
             // Whether the name was given, the next start sees; the metadata log names the old directory until then.

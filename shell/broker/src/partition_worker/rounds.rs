@@ -6,7 +6,7 @@ use crate::committer::Synced;
 use crate::mailbox::{Declined, PartitionKey};
 use barnabas_base::Offset;
 use barnabas_partition::Effect;
-use barnabas_storage::{AbortedTransaction, StorageError};
+use barnabas_storage::{AbortedTransaction, Dirty, StorageError};
 
 impl PartitionWorker {
     /// Writes what this round's commands appended and hands in what must be synced.
@@ -151,12 +151,13 @@ impl PartitionWorker {
         let as_it_was = matches!(
             error,
             StorageError::Full(_)
+                | StorageError::Exhausted(_)
                 | StorageError::OutOfOrder { .. }
                 | StorageError::NotBatches(_)
                 | StorageError::TooLargeForSegment { .. }
         );
         if as_it_was {
-            if matches!(error, StorageError::Full(_)) {
+            if error.is_passing() {
                 node.directories[replica.directory].room.hit(error, node.clock.monotonic());
             } else {
                 tracing::error!(partition = %replica.log.place().topic_partition, %error, "batches were not written");
@@ -182,11 +183,9 @@ impl PartitionWorker {
         }
         let Some(mut replica) = self.replicas.remove(&key) else { return };
         let directory = replica.directory;
-        let disk = &self.node.directories[directory].disk;
-        let synced = replica.log.take_dirty().map_or(Ok(()), |dirty| {
-            dirty.files.iter().try_for_each(|file| file.sync())?;
-            dirty.dirs.iter().try_for_each(|dir| disk.sync_dir(dir))
-        });
+        let of = &self.node.directories[directory];
+        let sync = |dirty: Dirty| dirty.sync(&*of.disk, of.file_system.as_ref());
+        let synced = replica.log.take_dirty().map_or(Ok(()), sync);
         if let Err(error) = synced {
             self.node.directory_failed(directory, &StorageError::from(error));
             self.directory_failed(directory);

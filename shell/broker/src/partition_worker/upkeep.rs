@@ -80,7 +80,7 @@ impl PartitionWorker {
         let (directory, name) = (replica.directory, replica.log.place().topic_partition.clone());
         match error {
             // Nothing is lost by it: what was to be written down is found again from the log.
-            StorageError::Full(_) => {
+            error if error.is_passing() => {
                 self.node.directories[directory].room.hit(error, self.node.clock.monotonic());
             }
             StorageError::Disk(_) | StorageError::Failed(_) => {
@@ -156,6 +156,7 @@ impl PartitionWorker {
         if let Some(dirty) = replica.closing.as_mut().filter(|_| as_a_whole && is_possible) {
             dirty.files.clear();
             dirty.dirs.clear();
+            dirty.is_whole = false;
             replica.closed_unsynced = true;
         }
     }
@@ -175,10 +176,8 @@ impl PartitionWorker {
         replicas.retain(|replica| self.node.directories[replica.directory].is_online());
         replicas.retain_mut(|replica| {
             let Some(dirty) = replica.closing.take() else { return true };
-            let disk = &self.node.directories[replica.directory].disk;
-            let files = dirty.files.iter().try_for_each(|file| file.sync());
-            let synced = files.and_then(|()| dirty.dirs.iter().try_for_each(|dir| disk.sync_dir(dir)));
-            match synced {
+            let directory = &self.node.directories[replica.directory];
+            match dirty.sync(&*directory.disk, directory.file_system.as_ref()) {
                 Ok(()) => {
                     replica.log.mark_synced(dirty.ticket);
                     true
@@ -195,7 +194,7 @@ impl PartitionWorker {
         if !self.node.directories[directory].is_online() {
             return false;
         }
-        if matches!(error, StorageError::Full(_)) {
+        if error.is_passing() {
             tracing::warn!(partition = %name, %error, "log was not closed cleanly; the next start recovers it");
             // Nothing has failed, but nobody may vouch for the directory either.
             self.node.directories[directory].fail();

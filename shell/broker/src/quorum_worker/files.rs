@@ -202,7 +202,7 @@ impl MetadataFiles {
             .and_then(|file| file.write_at(0, &[&vec![0; RESERVE_BYTES]]));
         match written.map_err(StorageError::from) {
             Ok(()) => Ok(true),
-            Err(StorageError::Full(_)) => {
+            Err(error) if error.is_passing() => {
                 self.disk.remove_file(&path)?;
                 Ok(false)
             }
@@ -226,7 +226,7 @@ impl MetadataFiles {
     pub fn recovery_point(&mut self) -> Result<Option<Offset>, StorageError> {
         match self.log.checkpoint(&mut self.pool) {
             Ok(synced) => Ok(Some(synced)),
-            Err(StorageError::Full(_)) => Ok(None),
+            Err(error) if error.is_passing() => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -237,8 +237,7 @@ impl MetadataFiles {
     /// The sync failed, which is final.
     pub fn sync(&mut self) -> Result<(), StorageError> {
         let Some(dirty) = self.log.take_dirty() else { return Ok(()) };
-        dirty.files.iter().try_for_each(|file| file.sync())?;
-        dirty.dirs.iter().try_for_each(|dir| self.disk.sync_dir(dir))?;
+        dirty.sync(&*self.disk, None)?;
         self.log.mark_synced(dirty.ticket);
         Ok(())
     }
@@ -283,8 +282,7 @@ impl MetadataFiles {
     pub fn close(&mut self) -> Result<(), StorageError> {
         self.sync()?;
         if let Some(dirty) = self.log.close(&mut self.pool)? {
-            dirty.files.iter().try_for_each(|file| file.sync())?;
-            dirty.dirs.iter().try_for_each(|dir| self.disk.sync_dir(dir))?;
+            dirty.sync(&*self.disk, None)?;
             self.log.mark_synced(dirty.ticket);
         }
         Ok(())

@@ -4,6 +4,7 @@ use super::{Failure, Running};
 use crate::clock::Clock;
 use crate::committer::CommitterParts;
 use crate::connection::{MOVE_PATIENCE, NewConnection};
+use crate::descriptors;
 use crate::directories::{Directories, Directory, random_uuid};
 use crate::format::{Beginning, format, voter};
 use crate::full;
@@ -26,7 +27,7 @@ use barnabas_net::{Acceptor, ConnectionLimits, Gate, SocketOptions};
 use barnabas_quorum::controller::ControllerSettings;
 use barnabas_quorum::node::LocalBroker;
 use barnabas_quorum::{Node as Quorum, Now, QuorumError, Settings as QuorumSettings, Voters};
-use barnabas_storage::journal::Recovered;
+use barnabas_storage::journal::{JournalError, Recovered};
 use barnabas_storage::{Disk, LogConfig, LogDir, OpenFrom, StorageError};
 use barnabas_wire::Str;
 use barnabas_wire::messages::BrokerRegistrationRequest;
@@ -45,10 +46,12 @@ pub fn start(
 ) -> Result<Running, Failure> {
     let clock = Clock::start();
     let disk: Arc<dyn Disk> = Arc::new(LinuxDisk);
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    let descriptors = descriptors::share_out(&broker_config, workers, config.directories().len())?;
     let mut log_dirs = open_directories(config, &disk)?;
     let cluster_id = identify(config, &mut log_dirs, clock)?;
     check_any_left(&log_dirs)?;
-    let (acceptors, listeners) = bind(config, &broker_config)?;
+    let (acceptors, listeners) = bind(config, &broker_config, descriptors.connections)?;
     let is_synced = broker_config.value("log.ack.durability") != Some("written");
     log_dirs.iter_mut().for_each(|(log_dir, _)| log_dir.set_synced(is_synced));
     let directories = Directories::new(
@@ -64,7 +67,6 @@ pub fn start(
     begin_all(config, &directories)?;
     let (quorum, files) = open_quorum(config, &broker_config, &cluster_id, &directories, &listeners, clock)?;
     let (controller, requests) = ControllerHandle::new(quorum.directory(), quorum.kraft_version());
-    let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let (mailboxes, receivers): (Vec<_>, Vec<_>) = (0..workers).map(|_| Mailbox::new()).unzip();
     let node = Arc::new(Node::new(NodeParts {
         broker_id: config.node_id,
@@ -73,7 +75,7 @@ pub fn start(
         mailboxes,
         listeners,
         directories,
-        open_files_max: open_files_max(broker_config.long("log.open.files.max")),
+        open_files_max: descriptors.log_files,
         config: broker_config,
         controller,
         meter,
@@ -246,10 +248,10 @@ fn not_formatted(config: &NodeConfig, log_dir: &LogDir) -> String {
 
 type Bound = (Vec<Acceptor>, Vec<(Listener, SocketAddr)>);
 
-fn bind(config: &NodeConfig, broker_config: &BrokerConfig) -> Result<Bound, Failure> {
+fn bind(config: &NodeConfig, broker_config: &BrokerConfig, descriptors: usize) -> Result<Bound, Failure> {
     let count = |key| usize::try_from(broker_config.long(key)).unwrap_or(usize::MAX);
     let gate = Gate::new(ConnectionLimits {
-        connections_max: count("max.connections"),
+        connections_max: count("max.connections").min(descriptors),
         connections_per_ip_max: count("max.connections.per.ip"),
         connections_per_ip_overrides: per_ip_overrides(broker_config)?,
         creation_rate_max: u32::try_from(broker_config.long("max.connection.creation.rate"))
@@ -428,7 +430,11 @@ fn start_journals(node: &Arc<Node>) -> Vec<std::thread::JoinHandle<()>> {
         if !directory.holds_partitions || !directory.is_online() {
             continue;
         }
-        let is_full = |error: &ReplayError| matches!(error, ReplayError::Storage(StorageError::Full(_)));
+        let is_full = |error: &ReplayError| match error {
+            ReplayError::Storage(error) => error.is_passing(),
+            ReplayError::Journal(JournalError::Disk(error)) => error.kind.is_shortage(),
+            ReplayError::Journal(_) => false,
+        };
         let replayed = full::with_room(node, index, is_full, || replay::replay(node, index));
         let recovered = match replayed {
             Ok(recovered) => recovered,
@@ -463,22 +469,6 @@ fn journal_parts(node: &Arc<Node>, index: usize, recovered: Option<Recovered>) -
         full: Box::new(move |error| shut.directories[index].room.hit(error, shut.clock.monotonic())),
         failed: Box::new(move |error| told.directory_failed(index, &error)),
     }
-}
-
-/// Raises the limit of open files as far as it goes; half of it is for logs, or what is `wanted` (`log.open.files.max`) if that is
-/// less; the rest is for connections.
-fn open_files_max(wanted: i64) -> usize {
-    use rustix::process::{Resource, getrlimit, setrlimit};
-    let mut limit = getrlimit(Resource::Nofile);
-    if limit.current < limit.maximum {
-        limit.current = limit.maximum;
-        if let Err(error) = setrlimit(Resource::Nofile, limit) {
-            tracing::debug!(%error, "the limit of open files stays as it is");
-        }
-    }
-    let current = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let half = usize::try_from(current / 2).unwrap_or(usize::MAX);
-    half.min(usize::try_from(wanted).unwrap_or(usize::MAX)).clamp(64, 1 << 20)
 }
 
 fn memory_bytes() -> u64 {

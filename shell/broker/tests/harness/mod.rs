@@ -51,6 +51,8 @@ pub struct TestNode {
     pub port: u16,
     pub controller_port: u16,
     overrides: Vec<String>,
+    /// What the shell is told before it becomes the node: `ulimit -n 256`.
+    limits: Option<String>,
     child: Option<Child>,
 }
 
@@ -77,15 +79,26 @@ impl TestNode {
     }
 
     pub fn start_with(overrides: &[&str]) -> Self {
-        let mut node = Self {
+        Self::start_limited(None, overrides)
+    }
+
+    /// Under limits of the process, in the words of a shell.
+    pub fn start_limited(limits: Option<&str>, overrides: &[&str]) -> Self {
+        let mut node = Self::new(limits, overrides);
+        node.launch();
+        node
+    }
+
+    /// Not started yet.
+    pub fn new(limits: Option<&str>, overrides: &[&str]) -> Self {
+        Self {
             dir: TempDir::new(),
             port: free_port(),
             controller_port: free_port(),
             overrides: overrides.iter().map(|text| (*text).to_owned()).collect(),
+            limits: limits.map(str::to_owned),
             child: None,
-        };
-        node.launch();
-        node
+        }
     }
 
     /// For the next launch.
@@ -107,7 +120,15 @@ impl TestNode {
     }
 
     pub fn command(&self) -> Command {
-        let mut command = binary();
+        let mut command = match &self.limits {
+            None => binary(),
+            Some(limits) => {
+                let mut shell = Command::new("sh");
+                shell.args(["-c", &format!("{limits} && exec \"$0\" \"$@\"")]);
+                shell.arg(binary().get_program());
+                shell
+            }
+        };
         let listeners = format!(
             "listeners=PLAINTEXT://127.0.0.1:{},CONTROLLER://127.0.0.1:{}",
             self.port, self.controller_port
@@ -150,6 +171,11 @@ impl TestNode {
 
     pub fn pid(&self) -> u32 {
         self.child.as_ref().expect("running").id()
+    }
+
+    /// Waits until the process ends by itself.
+    pub fn wait(&mut self) -> ExitStatus {
+        self.child.take().expect("running").wait().expect("reaped")
     }
 
     /// Ends the process as a power cut of the process would.

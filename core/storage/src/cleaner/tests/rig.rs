@@ -207,8 +207,7 @@ impl Rig {
 
     pub fn sync(&mut self) -> Result<(), StorageError> {
         if let Some(dirty) = self.log.take_dirty() {
-            dirty.files.iter().try_for_each(|file| file.sync())?;
-            dirty.dirs.iter().try_for_each(|dir| self.files.disk().sync_dir(dir))?;
+            dirty.sync(&**self.files.disk(), None)?;
             self.log.mark_synced(dirty.ticket);
         }
         Ok(())

@@ -4,7 +4,9 @@
 //! checksum of each, as it was and as it is about to be, and is replaced before they are, so that whatever a crash leaves fits. It
 //! holds the log starts a second time, since nothing else says which records were deleted.
 //!
-//! When Apache Kafka has worked in the directory, none of the files fits: they are believed as they are, and this one says nothing.
+//! When Apache Kafka has worked in the directory since, they are believed as they are, and this one says nothing. That shows in
+//! `.kafka_cleanshutdown`, which Kafka removes when it starts and writes anew, with another broker epoch, when it stops: this file knows
+//! the checksum of the one that went with it. (Kafka may have left any of the checkpoints as they were.)
 //! Kafka takes no notice of it. Drawn in docs/format/checkpoints.md.
 
 use barnabas_base::{Map, Offset, TopicPartition};
@@ -17,6 +19,8 @@ const FIRST_LINE: &str = "barnabas-checkpoints 0";
 const SYNCED: &str = "synced";
 const WRITTEN: &str = "written";
 const WITH_JOURNAL: &str = " journal";
+/// Followed by a checksum.
+const STOPPED: &str = " stopped ";
 /// In the place of a file's checksum: it does not exist.
 const ABSENT: &str = "-";
 
@@ -48,11 +52,19 @@ pub(crate) struct Guard {
     pub is_synced: bool,
     /// A journal was open: after an unclean stop it must be there.
     pub has_journal: bool,
+    /// All was closed: the checksum of `.kafka_cleanshutdown`. Nothing while this program works in the directory.
+    pub stopped: Sum,
     pub files: Vec<Guarded>,
     pub log_starts: Map<TopicPartition, Offset>,
 }
 
 impl Guard {
+    /// Whether somebody else has worked in the directory since, by the `.kafka_cleanshutdown` that is there. A process that was killed
+    /// before it wrote this file for the first time is such a one: it has changed nothing else.
+    pub fn is_overtaken(&self, clean_shutdown: Sum) -> bool {
+        self.stopped != clean_shutdown
+    }
+
     pub fn file(&self, name: &str) -> Option<&Guarded> {
         self.files.iter().find(|file| file.name == name)
     }
@@ -61,7 +73,8 @@ impl Guard {
         let word = |sum: Sum| sum.map_or(ABSENT.to_owned(), |sum| format!("{sum:08x}"));
         let durability = if self.is_synced { SYNCED } else { WRITTEN };
         let journal = if self.has_journal { WITH_JOURNAL } else { "" };
-        let mut body = format!("{durability}{journal}\n");
+        let stopped = self.stopped.map_or(String::new(), |sum| format!("{STOPPED}{sum:08x}"));
+        let mut body = format!("{durability}{journal}{stopped}\n");
         for file in &self.files {
             body.push_str(&format!("{} {} {}\n", file.name, word(file.before), word(file.after)));
         }
@@ -77,6 +90,10 @@ impl Guard {
             return None;
         }
         let (first, mut rest) = body.split_once('\n')?;
+        let (first, stopped) = match first.split_once(STOPPED) {
+            Some((first, sum)) => (first, Some(u32::from_str_radix(sum, 16).ok()?)),
+            None => (first, None),
+        };
         let durability = first.strip_suffix(WITH_JOURNAL).unwrap_or(first);
         let has_journal = durability != first;
         let sum = |word: &str| match word {
@@ -91,7 +108,7 @@ impl Guard {
             rest = after;
         }
         let log_starts = offset_checkpoint::parse(rest.as_bytes()).ok()?;
-        Some(Self { is_synced: durability == SYNCED, has_journal, files, log_starts })
+        Some(Self { is_synced: durability == SYNCED, has_journal, stopped, files, log_starts })
     }
 }
 
@@ -106,6 +123,7 @@ mod tests {
         let guard = Guard {
             is_synced: true,
             has_journal: true,
+            stopped: Some(0xd),
             files: offset_checkpoint::ALL.map(file).to_vec(),
             log_starts: [(at, Offset(77))].into_iter().collect(),
         };

@@ -56,6 +56,8 @@ pub struct LogDir {
     /// The process before had a journal open here, and now this one has.
     had_journal: bool,
     has_journal: bool,
+    /// Of `.kafka_cleanshutdown`, once this process has stopped writing here.
+    stopped: Sum,
     /// The guard's own words have changed.
     guard_changed: bool,
 }
@@ -156,7 +158,7 @@ impl LogDir {
         let meta = read_meta(&*disk, path)?;
         let clean_file = small_file::read(&*disk, &path.join(clean_shutdown::FILE_NAME))?;
         let mut damaged = Vec::new();
-        let guard = guard::read(&*disk, path, &mut damaged)?;
+        let guard = guard::read(&*disk, path, clean_file.as_deref(), &mut damaged)?;
         let mut read = |name| OffsetCheckpoint::read(&*disk, path, name, guard.as_ref(), &mut damaged);
         let mut recovery_points = read(offset_checkpoint::RECOVERY_POINT)?;
         let mut high_watermarks = read(offset_checkpoint::HIGH_WATERMARK)?;
@@ -178,6 +180,7 @@ impl LogDir {
             is_synced: false,
             had_journal: guard.as_ref().is_some_and(|guard| guard.has_journal),
             has_journal: false,
+            stopped: None,
             guard_changed: false,
             clean: clean_file.is_some(),
             clean_broker_epoch: clean_file.as_deref().and_then(clean_shutdown::parse),
@@ -211,6 +214,7 @@ impl LogDir {
             is_synced: false,
             had_journal: false,
             has_journal: false,
+            stopped: None,
             guard_changed: false,
             clean: false,
             clean_broker_epoch: None,
@@ -265,6 +269,8 @@ impl LogDir {
         if self.clean {
             self.disk.remove_file(&self.path.join(clean_shutdown::FILE_NAME))?;
             self.disk.sync_dir(&self.path)?;
+            // It still speaks of that file.
+            self.guard_changed = true;
         }
         Ok(())
     }
@@ -380,8 +386,9 @@ impl LogDir {
         self.high_watermarks.set(partition, Some(offset));
     }
 
-    pub fn set_cleaner_point(&mut self, partition: TopicPartition, offset: Offset) {
-        self.cleaner_points.set(partition, Some(offset));
+    /// `None` removes the entry.
+    pub fn set_cleaner_point(&mut self, partition: TopicPartition, offset: Option<Offset>) {
+        self.cleaner_points.set(partition, offset);
     }
 
     /// Drops all entries of a partition. Written by the next [`LogDir::write_checkpoints`], which must happen before a log of
@@ -406,9 +413,11 @@ impl LogDir {
     /// Vouches for everything in the directory: all logs are closed and synced, all checkpoints written.
     pub fn mark_clean(&mut self, broker_epoch: BrokerEpoch) -> Result<(), StorageError> {
         self.check_online()?;
-        self.write_checkpoints()?;
         let path = self.path.join(clean_shutdown::FILE_NAME);
         let text = clean_shutdown::render(broker_epoch);
+        self.stopped = checkpoint_guard::sum(Some(text.as_bytes()));
+        self.guard_changed = true;
+        self.write_checkpoints()?;
         small_file::replace(&*self.disk, &path, text.as_bytes())?;
         self.clean = true;
         Ok(())

@@ -74,6 +74,12 @@ impl Watermarks {
         }
     }
 
+    /// Whether `bytes` of a copy, which can wait, still fit: it ends where refused producers would be let in again, so that it never
+    /// is what shuts them out.
+    pub fn admits_copy(&self, space: DiskSpace, uncounted: u64, bytes: u64) -> bool {
+        space.free.saturating_sub(uncounted) >= self.resume_at.saturating_add(bytes)
+    }
+
     /// How many bytes may be let in before the file system is asked again.
     pub fn allowance(&self, space: DiskSpace, uncounted: u64) -> u64 {
         space.free.saturating_sub(uncounted).saturating_sub(self.refuse_below)
@@ -124,5 +130,15 @@ mod tests {
         assert_eq!(marks.level(free(150), 60 * MIB, Level::Open), Level::Low);
         assert_eq!(marks.allowance(free(150), 20 * MIB), 30 * MIB);
         assert_eq!(marks.allowance(free(150), 200 * MIB), 0);
+    }
+
+    #[test]
+    fn a_copy_stops_before_producers_do() {
+        let marks = Watermarks::of(free(0).total, Some(400 * MIB));
+        assert!(marks.admits_copy(free(510), 0, 10 * MIB));
+        assert!(!marks.admits_copy(free(509), 0, 10 * MIB));
+        assert!(!marks.admits_copy(free(510), MIB, 10 * MIB), "what is not laid counts as used");
+        assert_eq!(marks.level(free(509), 0, Level::Open), Level::Open);
+        assert!(!marks.admits_copy(free(510), 0, u64::MAX));
     }
 }

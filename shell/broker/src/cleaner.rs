@@ -249,9 +249,11 @@ fn clean_log(
     directory.disk.sync_dir(&dir)?;
     let end = cleaning.end();
     let mut log_dir = directory.lock();
-    // Asked under the lock: a deletion forgets its entries under it too, after the image has lost the topic.
-    if node.image.load().topics.by_id(partition.topic).is_some() {
-        log_dir.set_cleaner_point(name, end);
+    // Asked under the lock: a deletion forgets its entries under it too, after the image has lost the topic; and a move does so
+    // after it has renamed the partition's directory.
+    let is_here = directory.disk.stat(&dir)?.is_some();
+    if is_here && node.image.load().topics.by_id(partition.topic).is_some() {
+        log_dir.set_cleaner_point(name, Some(end));
         log_dir.write_checkpoints().map_err(CleanError::Storage)?;
     }
     Ok((end, cleaning.stats()))

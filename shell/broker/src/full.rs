@@ -114,6 +114,18 @@ impl Room {
         }
     }
 
+    /// Whether a copy may write `bytes` more: asked of the file system each time, as it is written at once.
+    pub fn admits_copy(&self, bytes: u64) -> bool {
+        let uncounted = self.uncounted.load(Ordering::Relaxed).max(0) as u64;
+        // A file system that cannot be asked refuses the write itself.
+        let Ok(space) = self.disk.space(&self.path) else { return true };
+        self.watermarks(space.total).admits_copy(space, uncounted, bytes)
+    }
+
+    fn watermarks(&self, total: u64) -> Watermarks {
+        Watermarks::of(total, u64::try_from(self.wanted.load(Ordering::Relaxed)).ok())
+    }
+
     /// Bytes that were let in and are not settled: none once every log is closed.
     pub fn uncounted(&self) -> i64 {
         self.uncounted.load(Ordering::Relaxed)
@@ -144,8 +156,7 @@ impl Room {
                 return;
             }
         };
-        let wanted = u64::try_from(self.wanted.load(Ordering::Relaxed)).ok();
-        let marks = Watermarks::of(space.total, wanted);
+        let marks = self.watermarks(space.total);
         let allowance = signed(marks.allowance(space, uncounted));
         let mut level = marks.level(space, uncounted, self.level());
         if now.0 < self.shut_until_ms.load(Ordering::Relaxed) {

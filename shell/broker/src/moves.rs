@@ -17,6 +17,10 @@
 //! 1. nothing is acknowledged between the first rename and the second one being durable, so that both copies have everything
 //! 2. only what is durable in the partition is copied before the last step
 //! 3. a partition that was never written to has no copy: its place changes in the metadata log, and that is all
+//! 4. a copy never takes the room that producers need: one that does not fit is refused, one that fits no more waits (core/storage's
+//!    room.rs)
+//! 5. what the checkpoints say of the partition goes with it: recovery point, high watermark, log start, and how far it is compacted,
+//!    as it was when the copy was begun
 //!
 //! Source: KIP-113, KIP-858; Kafka `ReplicaManager.alterReplicaLogDirs`, `ReplicaAlterLogDirsThread`,
 //! `LogManager.replaceCurrentWithFutureLog`, which renames in the same order and leaves two to be chosen from by hand.
@@ -62,8 +66,8 @@ pub enum MoveCommand {
 pub enum Begun {
     /// It is there already, or begins there.
     There,
-    /// Its log is to be copied.
-    ToCopy,
+    /// Its log is to be copied: so many bytes now.
+    ToCopy { bytes: u64 },
 }
 
 /// A piece of a log.

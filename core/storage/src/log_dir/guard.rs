@@ -24,7 +24,8 @@ impl LogDir {
             return Ok(());
         }
         let log_starts = self.log_starts.offsets.clone();
-        let guard = Guard { is_synced: self.is_synced, has_journal: self.has_journal, files, log_starts };
+        let Self { is_synced, has_journal, stopped, .. } = *self;
+        let guard = Guard { is_synced, has_journal, stopped, files, log_starts };
         let path = self.path.join(checkpoint_guard::FILE_NAME);
         small_file::replace(&*self.disk, &path, guard.render().as_bytes())?;
         self.guard_changed = false;
@@ -32,11 +33,12 @@ impl LogDir {
     }
 }
 
-/// What this program wrote last. `None`: it never did, or somebody else has written since: then neither the recovery points nor
-/// the high watermarks fit.
+/// What this program wrote last. `None`: it never did, or somebody else has worked here since. That `.kafka_cleanshutdown` says; but
+/// if it was killed here and then somebody else was, nothing does, but that neither the recovery points nor the high watermarks fit.
 pub(super) fn read(
     disk: &dyn Disk,
     dir: &Path,
+    clean_shutdown: Option<&[u8]>,
     damaged: &mut Vec<StorageError>,
 ) -> Result<Option<Guard>, StorageError> {
     let path = dir.join(checkpoint_guard::FILE_NAME);
@@ -50,6 +52,9 @@ pub(super) fn read(
         });
         return Ok(None);
     };
+    if guard.is_overtaken(checkpoint_guard::sum(clean_shutdown)) {
+        return Ok(None);
+    }
     for name in [offset_checkpoint::RECOVERY_POINT, offset_checkpoint::HIGH_WATERMARK] {
         let found = checkpoint_guard::sum(small_file::read(disk, &dir.join(name))?.as_deref());
         if guard.file(name).is_some_and(|file| file.fits(found)) {

@@ -149,6 +149,62 @@ fn a_clean_stop_vouches_once() {
     assert_eq!((dir.was_clean(), dir.clean_broker_epoch()), (true, None));
 }
 
+/// Kafka may leave all checkpoints but one as they were: records were deleted, and nothing was written.
+#[test]
+fn what_another_broker_wrote_since_is_believed() {
+    let deleted = b"0\n1\na 0 8\n";
+    let kafkas_stop = b"{\"version\":0,\"brokerEpoch\":43}".as_slice();
+    for (clean_shutdown, began_again) in
+        [(Some(kafkas_stop), false), (None, false), (Some(kafkas_stop), true)]
+    {
+        let disk = MemoryDisk::new();
+        let mut dir = open(&disk).unwrap();
+        dir.set_synced(true);
+        dir.set_recovery_point(partition("a", 0), Offset(9));
+        dir.set_high_watermark(partition("a", 0), Offset(9));
+        dir.set_log_start(partition("a", 0), Some(Offset(5)));
+        dir.mark_clean(BrokerEpoch(42)).unwrap();
+        disk.kill();
+        if began_again {
+            let mut dir = open(&disk).unwrap();
+            dir.begin().unwrap();
+            dir.write_checkpoints().unwrap();
+            disk.kill();
+        }
+        write(&disk, "log-start-offset-checkpoint", deleted);
+        match clean_shutdown {
+            Some(text) => write(&disk, ".kafka_cleanshutdown", text),
+            None => disk.remove_file(&Path::new(ROOT).join(".kafka_cleanshutdown")).unwrap(),
+        }
+        let dir = open(&disk).unwrap();
+        assert_eq!(dir.log_start(&partition("a", 0)), Some(Offset(8)), "{clean_shutdown:?} {began_again}");
+        assert!(dir.damaged().is_empty(), "{:?}", dir.damaged());
+    }
+}
+
+/// The same bytes where nobody else was: a digit has changed, and the deleted records stay deleted all the same.
+#[test]
+fn a_checkpoint_that_was_changed_by_nobody_is_not_believed() {
+    for is_open in [false, true] {
+        let disk = MemoryDisk::new();
+        let mut dir = open(&disk).unwrap();
+        dir.set_recovery_point(partition("a", 0), Offset(9));
+        dir.set_log_start(partition("a", 0), Some(Offset(5)));
+        dir.mark_clean(BrokerEpoch(42)).unwrap();
+        disk.kill();
+        if is_open {
+            let mut dir = open(&disk).unwrap();
+            dir.begin().unwrap();
+            dir.write_checkpoints().unwrap();
+            disk.kill();
+        }
+        write(&disk, "log-start-offset-checkpoint", b"0\n1\na 0 1\n");
+        let dir = open(&disk).unwrap();
+        assert_eq!(dir.log_start(&partition("a", 0)), Some(Offset(5)), "open: {is_open}");
+        assert_eq!(dir.damaged().len(), 1);
+    }
+}
+
 #[test]
 fn partitions_are_known_by_their_names() {
     let disk = MemoryDisk::new();

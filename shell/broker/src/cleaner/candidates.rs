@@ -133,13 +133,14 @@ pub(super) fn by_owner(node: &Node) -> Vec<Question> {
     pieces.collect()
 }
 
-/// How far a partition is clean, as the checkpoints say. Only one directory has an entry for it.
-pub(super) fn clean_point(node: &Node, partition: PartitionKey) -> Option<Offset> {
+/// How far a partition is clean, as the checkpoints say. In the last step of a move two directories have an entry for it, and what was
+/// left of one that was cut off is older.
+pub fn clean_point(node: &Node, partition: PartitionKey) -> Option<Offset> {
     let image = node.image.load();
     let topic = image.topics.by_id(partition.topic)?.name.clone();
     let name = TopicPartition { topic, partition: partition.partition };
-    let mut usable = node.directories.iter().filter(|directory| directory.is_usable());
-    usable.find_map(|directory| directory.lock().cleaner_point(&name))
+    let usable = node.directories.iter().filter(|directory| directory.is_usable());
+    usable.filter_map(|directory| directory.lock().cleaner_point(&name)).min()
 }
 
 /// Names the compacted partitions on disk whose newest segment begins past what is clean. File names are all that is read.

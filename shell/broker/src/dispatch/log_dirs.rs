@@ -71,14 +71,25 @@ async fn alter_one(
     }
     let (reply, answer) = oneshot::channel();
     node.owner(key).send(Command::Move(MoveCommand::Begin { key, to, reply })).await;
-    match answer.await {
+    let bytes = match answer.await {
         Ok(Ok(Begun::There)) => return Ok(()),
-        Ok(Ok(Begun::ToCopy)) if known.is_some_and(|each| each.to == to) => return Ok(()),
-        Ok(Ok(Begun::ToCopy)) => {}
+        Ok(Ok(Begun::ToCopy { .. })) if known.is_some_and(|each| each.to == to) => return Ok(()),
+        Ok(Ok(Begun::ToCopy { bytes })) => bytes,
         Ok(Err(Declined::Refused(_) | Declined::Unknown)) => return Err(ErrorCode::ReplicaNotAvailable),
         Ok(Err(Declined::Storage | Declined::Full | Declined::Damaged)) | Err(_) => {
             return Err(ErrorCode::KafkaStorageError);
         }
+    };
+    let directory = &node.directories[to];
+    if !directory.room.admits_copy(bytes) {
+        tracing::warn!(
+            partition = %name,
+            "is not moved to {}: its {} MiB do not fit there and leave producers the room that they need \
+             (log.dir.min.free.bytes)",
+            directory.path.display(),
+            bytes.div_ceil(1 << 20)
+        );
+        return Err(ErrorCode::KafkaStorageError);
     }
     // A copy of it may lie in a directory that is offline: there are never to be two.
     if node.directories.iter().any(|each| each.holds_partitions && !each.is_online()) {

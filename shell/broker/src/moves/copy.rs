@@ -25,6 +25,10 @@ pub struct Copying {
     pub place: LogPlace,
     pub log: Option<Log>,
     pub files: FilePool,
+    /// How far the log was compacted before the first byte of it was copied; what is compacted meanwhile may be copied as it was before.
+    pub clean_to: Option<Offset>,
+    /// The operator was told that it waits for room.
+    pub is_waiting: bool,
     unsynced: u64,
 }
 
@@ -39,7 +43,7 @@ pub enum Fits {
 impl Copying {
     pub fn new(key: PartitionKey, to: usize, directory: &Directory, place: LogPlace) -> Self {
         let files = FilePool::new(directory.disk.clone(), FILES_OPEN);
-        Self { key, to, place, log: None, files, unsynced: 0 }
+        Self { key, to, place, log: None, files, clean_to: None, is_waiting: false, unsynced: 0 }
     }
 
     /// Goes on with what an earlier life of the node, which stopped cleanly, has copied.

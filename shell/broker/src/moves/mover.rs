@@ -5,13 +5,14 @@
 use super::copy::{Copying, Fits};
 use super::pace::Pace;
 use super::{Begun, Move, MoveCommand, MoveRead, SwapFailure};
+use crate::cleaner::candidates::clean_point;
 use crate::directories::random_uuid;
 use crate::mailbox::{Command, Declined, PartitionKey};
 use crate::node::Node;
 use barnabas_base::{Offset, TopicPartition, name};
 use barnabas_storage::{DirKind, LogPlace, PartitionDir, StorageError, remove_dir};
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -140,6 +141,10 @@ impl Mover {
                 Err(error) => return self.failed(key, each, &error),
             },
         };
+        if !self.has_room(each, &mut copying) {
+            self.copies.insert(key, copying);
+            return Turn::Waits;
+        }
         let from = copying.end();
         let read =
             match ask(&node, key, |reply| MoveCommand::Read { key, from, max_bytes: PIECE_BYTES, reply }) {
@@ -151,7 +156,11 @@ impl Mover {
                 }
             };
         match copying.put(&read, node.clock.wall()) {
-            Ok(Fits::Yes) => {}
+            Ok(Fits::Yes) => {
+                if std::mem::take(&mut copying.is_waiting) {
+                    tracing::info!(partition = %each.name, "there is room again: the move goes on");
+                }
+            }
             Ok(Fits::No) => {
                 self.copies.insert(key, copying);
                 return self.begin_anew(key, each);
@@ -168,6 +177,16 @@ impl Mover {
             return Turn::Copied(read.records.len() as u64);
         }
         self.swap(key, each, copying, &read)
+    }
+
+    /// Whether the directory that it goes to has room for one more piece. Says so once when there is none.
+    fn has_room(&self, each: &Move, copying: &mut Copying) -> bool {
+        let directory = &self.node.directories[each.to];
+        let has_room = directory.room.admits_copy(PIECE_BYTES as u64);
+        if !has_room && !std::mem::replace(&mut copying.is_waiting, true) {
+            say_waits(each, &directory.path, "there is no room but what producers must have left");
+        }
+        has_room
     }
 
     /// The copy has all that is durable: the owner does the rest.
@@ -218,17 +237,24 @@ impl Mover {
         };
         let mut copying = Copying::new(key, each.to, directory, place);
         if each.goes_on {
+            // What was compacted since it was begun, nobody knows.
             let image = self.node.image.load();
             let config = crate::topic_settings::log_config(&self.node, &image, &each.name.topic);
             copying.go_on(config, self.node.clock.wall())?;
+        } else {
+            copying.clean_to = clean_point(&self.node, key);
         }
         Ok(copying)
     }
 
     fn failed(&mut self, key: PartitionKey, each: &Move, error: &StorageError) -> Turn {
         match error {
+            // The figures said otherwise (a quota, no more inodes), or something else than room is short.
             error if error.is_passing() => {
-                tracing::debug!(partition = %each.name, %error, "the move waits");
+                if let Some(copying) = self.copies.get_mut(&key).filter(|copying| !copying.is_waiting) {
+                    copying.is_waiting = true;
+                    say_waits(each, &self.node.directories[each.to].path, &error.to_string());
+                }
                 Turn::Waits
             }
             StorageError::Disk(_) | StorageError::Failed(_) => {
@@ -296,6 +322,16 @@ pub fn begin_again(
     begin(node, key, name.clone(), to)
 }
 
+fn say_waits(each: &Move, to: &Path, why: &str) {
+    let (copied, end) = (each.copied_end, each.log_end);
+    tracing::warn!(
+        partition = %each.name,
+        "the move to {} waits, {copied} of {end} offsets copied: {why}. It goes on by itself, or is taken back by naming the \
+         directory that it came from",
+        to.display()
+    );
+}
+
 /// Where a move's copy lies.
 pub fn path_of(node: &Node, each: &Move) -> PathBuf {
     let root = node.directories[each.to].path.clone();
@@ -347,13 +383,22 @@ fn resume_one(node: &Node, at: usize, entry: &PartitionDir) {
         return;
     }
     match ask(node, key, |reply| MoveCommand::Begin { key, to: at, reply }) {
-        Some(Ok(Begun::ToCopy)) => {}
+        Some(Ok(Begun::ToCopy { .. })) => {}
         Some(Ok(Begun::There)) => return node.moves.discard(at, path),
         // The partition is offline: what was copied of it stays where it is.
         Some(Err(
             Declined::Storage | Declined::Full | Declined::Damaged | Declined::Refused(_) | Declined::Unknown,
         ))
         | None => {
+            return;
+        }
+    }
+    // A last step that was cut off may have noted it in the checkpoints of where it was to go.
+    {
+        let mut log_dir = directory.lock();
+        log_dir.forget(name);
+        if let Err(error) = log_dir.write_checkpoints() {
+            tracing::warn!(partition = %name, %error, "a move is not gone on with");
             return;
         }
     }

@@ -37,7 +37,7 @@ impl PartitionWorker {
             return Ok(Begun::There);
         }
         if replica.log.is_on_disk() || replica.log.end() > Offset::ZERO {
-            return Ok(Begun::ToCopy);
+            return Ok(Begun::ToCopy { bytes: replica.log.size_bytes() });
         }
         // Nothing was ever written: it begins there, once the metadata log says so.
         replica.partition.fail(effects);
@@ -151,7 +151,12 @@ impl PartitionWorker {
         log_dir.set_recovery_point(name.clone(), log.recovery_point());
         log_dir.set_log_start(name.clone(), (start > Offset::ZERO).then_some(start));
         log_dir.set_high_watermark(name.clone(), replica.partition.high_watermark());
-        log_dir.promote_future(name, unique)?;
+        log_dir.set_cleaner_point(name.clone(), copying.clean_to);
+        if let Err(error) = log_dir.promote_future(name, unique) {
+            // With no room it is tried again, or taken back: nothing of it is to be left in the checkpoints.
+            log_dir.forget(name);
+            return Err(error);
+        }
         log.become_current();
         Ok(())
     }

@@ -271,7 +271,7 @@ impl Rig {
 
     pub fn finish(&mut self, end: Offset) -> Result<(), StorageError> {
         self.sync()?;
-        self.dir.set_cleaner_point(place().topic_partition, end);
+        self.dir.set_cleaner_point(place().topic_partition, Some(end));
         self.dir.write_checkpoints()
     }
 

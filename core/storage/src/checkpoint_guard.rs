@@ -19,7 +19,7 @@ const FIRST_LINE: &str = "barnabas-checkpoints 0";
 const SYNCED: &str = "synced";
 const WRITTEN: &str = "written";
 const WITH_JOURNAL: &str = " journal";
-/// Followed by a checksum.
+/// Followed by a checksum, or [`ABSENT`].
 const STOPPED: &str = " stopped ";
 /// In the place of a file's checksum: it does not exist.
 const ABSENT: &str = "-";
@@ -52,17 +52,27 @@ pub(crate) struct Guard {
     pub is_synced: bool,
     /// A journal was open: after an unclean stop it must be there.
     pub has_journal: bool,
-    /// All was closed: the checksum of `.kafka_cleanshutdown`. Nothing while this program works in the directory.
-    pub stopped: Sum,
+    /// All that was open was closed: the checksum of `.kafka_cleanshutdown`, or that there is none, as some logs were not recovered
+    /// since an unclean stop. Nothing while this program works in the directory.
+    pub stopped: Option<Sum>,
     pub files: Vec<Guarded>,
     pub log_starts: Map<TopicPartition, Offset>,
 }
 
 impl Guard {
-    /// Whether somebody else has worked in the directory since, by the `.kafka_cleanshutdown` that is there. A process that was killed
-    /// before it wrote this file for the first time is such a one: it has changed nothing else.
-    pub fn is_overtaken(&self, clean_shutdown: Sum) -> bool {
-        self.stopped != clean_shutdown
+    /// Whether somebody else has worked in the directory since, by the `.kafka_cleanshutdown` that is there and the checkpoints, in the
+    /// order of [`offset_checkpoint::ALL`]. A process that was killed before it wrote this file for the first time is such a one: it has
+    /// changed nothing else.
+    pub fn is_overtaken(&self, clean_shutdown: Sum, found: &[Sum]) -> bool {
+        let mut fit = self.files.iter().zip(found).map(|(file, found)| file.fits(*found));
+        match self.stopped {
+            Some(stop) if stop != clean_shutdown => true,
+            Some(Some(_)) => false,
+            // Kafka would leave no trace elsewhere, if it was killed as well.
+            Some(None) => fit.any(|fits| !fits),
+            // Whoever is killed after this program was has written recovery points, high watermarks or neither.
+            None => clean_shutdown.is_some() || !fit.take(2).any(|fits| fits),
+        }
     }
 
     pub fn file(&self, name: &str) -> Option<&Guarded> {
@@ -73,7 +83,7 @@ impl Guard {
         let word = |sum: Sum| sum.map_or(ABSENT.to_owned(), |sum| format!("{sum:08x}"));
         let durability = if self.is_synced { SYNCED } else { WRITTEN };
         let journal = if self.has_journal { WITH_JOURNAL } else { "" };
-        let stopped = self.stopped.map_or(String::new(), |sum| format!("{STOPPED}{sum:08x}"));
+        let stopped = self.stopped.map_or(String::new(), |stop| format!("{STOPPED}{}", word(stop)));
         let mut body = format!("{durability}{journal}{stopped}\n");
         for file in &self.files {
             body.push_str(&format!("{} {} {}\n", file.name, word(file.before), word(file.after)));
@@ -90,16 +100,16 @@ impl Guard {
             return None;
         }
         let (first, mut rest) = body.split_once('\n')?;
-        let (first, stopped) = match first.split_once(STOPPED) {
-            Some((first, sum)) => (first, Some(u32::from_str_radix(sum, 16).ok()?)),
-            None => (first, None),
-        };
-        let durability = first.strip_suffix(WITH_JOURNAL).unwrap_or(first);
-        let has_journal = durability != first;
         let sum = |word: &str| match word {
             ABSENT => Some(None),
             word => u32::from_str_radix(word, 16).ok().map(Some),
         };
+        let (first, stopped) = match first.split_once(STOPPED) {
+            Some((first, stop)) => (first, Some(sum(stop)?)),
+            None => (first, None),
+        };
+        let durability = first.strip_suffix(WITH_JOURNAL).unwrap_or(first);
+        let has_journal = durability != first;
         let mut files = Vec::new();
         for name in offset_checkpoint::ALL {
             let (line, after) = rest.split_once('\n')?;
@@ -123,7 +133,7 @@ mod tests {
         let guard = Guard {
             is_synced: true,
             has_journal: true,
-            stopped: Some(0xd),
+            stopped: Some(Some(0xd)),
             files: offset_checkpoint::ALL.map(file).to_vec(),
             log_starts: [(at, Offset(77))].into_iter().collect(),
         };

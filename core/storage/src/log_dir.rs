@@ -56,8 +56,8 @@ pub struct LogDir {
     /// The process before had a journal open here, and now this one has.
     had_journal: bool,
     has_journal: bool,
-    /// Of `.kafka_cleanshutdown`, once this process has stopped writing here.
-    stopped: Sum,
+    /// Once this process has stopped writing here: of `.kafka_cleanshutdown`, where it wrote one.
+    stopped: Option<Sum>,
     /// The guard's own words have changed.
     guard_changed: bool,
 }
@@ -415,12 +415,22 @@ impl LogDir {
         self.check_online()?;
         let path = self.path.join(clean_shutdown::FILE_NAME);
         let text = clean_shutdown::render(broker_epoch);
-        self.stopped = checkpoint_guard::sum(Some(text.as_bytes()));
-        self.guard_changed = true;
-        self.write_checkpoints()?;
+        self.write_stopped(checkpoint_guard::sum(Some(text.as_bytes())))?;
         small_file::replace(&*self.disk, &path, text.as_bytes())?;
         self.clean = true;
         Ok(())
+    }
+
+    /// Nothing is written here any more, and not everything in the directory is vouched for ([`LogDir::unrecovered`]).
+    pub fn mark_left(&mut self) -> Result<(), StorageError> {
+        self.check_online()?;
+        self.write_stopped(None)
+    }
+
+    fn write_stopped(&mut self, clean_shutdown: Sum) -> Result<(), StorageError> {
+        self.stopped = Some(clean_shutdown);
+        self.guard_changed = true;
+        self.write_checkpoints()
     }
 
     /// Logs that an unclean stop left and nobody has recovered since: not among `closed` (by this process, on its way out), nor

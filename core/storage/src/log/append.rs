@@ -182,9 +182,14 @@ impl Log {
                     run.take(piece, from..at);
                     from = at;
                     self.write_run(files, &mut run)?;
-                    self.begin_segment(files, header.base_offset, now)?;
+                    let base = match self.segments.is_empty() {
+                        // What a copy of a compacted log begins with is a hole, which belongs to the log all the same.
+                        true => header.base_offset.min(self.laid_end),
+                        false => header.base_offset,
+                    };
+                    self.begin_segment(files, base, now)?;
                     run.position = 0;
-                    rolled = Some(header.base_offset);
+                    rolled = Some(base);
                 }
                 self.account(&header);
                 at += header.size as usize;

@@ -33,8 +33,7 @@ impl LogDir {
     }
 }
 
-/// What this program wrote last. `None`: it never did, or somebody else has worked here since. That `.kafka_cleanshutdown` says; but
-/// if it was killed here and then somebody else was, nothing does, but that neither the recovery points nor the high watermarks fit.
+/// What this program wrote last. `None`: it never did, or somebody else has worked here since.
 pub(super) fn read(
     disk: &dyn Disk,
     dir: &Path,
@@ -52,14 +51,10 @@ pub(super) fn read(
         });
         return Ok(None);
     };
-    if guard.is_overtaken(checkpoint_guard::sum(clean_shutdown)) {
-        return Ok(None);
+    let mut found = Vec::new();
+    for name in offset_checkpoint::ALL {
+        found.push(checkpoint_guard::sum(small_file::read(disk, &dir.join(name))?.as_deref()));
     }
-    for name in [offset_checkpoint::RECOVERY_POINT, offset_checkpoint::HIGH_WATERMARK] {
-        let found = checkpoint_guard::sum(small_file::read(disk, &dir.join(name))?.as_deref());
-        if guard.file(name).is_some_and(|file| file.fits(found)) {
-            return Ok(Some(guard));
-        }
-    }
-    Ok(None)
+    let is_overtaken = guard.is_overtaken(checkpoint_guard::sum(clean_shutdown), &found);
+    Ok((!is_overtaken).then_some(guard))
 }

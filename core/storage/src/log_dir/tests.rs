@@ -154,9 +154,19 @@ fn a_clean_stop_vouches_once() {
 fn what_another_broker_wrote_since_is_believed() {
     let deleted = b"0\n1\na 0 8\n";
     let kafkas_stop = b"{\"version\":0,\"brokerEpoch\":43}".as_slice();
-    for (clean_shutdown, began_again) in
-        [(Some(kafkas_stop), false), (None, false), (Some(kafkas_stop), true)]
-    {
+    #[derive(Debug, PartialEq)]
+    enum Our {
+        Stop,
+        StopWithLogsLeft,
+        Kill,
+    }
+    for (ours, clean_shutdown) in [
+        (Our::Stop, Some(kafkas_stop)),
+        (Our::Stop, None),
+        (Our::StopWithLogsLeft, Some(kafkas_stop)),
+        (Our::StopWithLogsLeft, None),
+        (Our::Kill, Some(kafkas_stop)),
+    ] {
         let disk = MemoryDisk::new();
         let mut dir = open(&disk).unwrap();
         dir.set_synced(true);
@@ -165,19 +175,28 @@ fn what_another_broker_wrote_since_is_believed() {
         dir.set_log_start(partition("a", 0), Some(Offset(5)));
         dir.mark_clean(BrokerEpoch(42)).unwrap();
         disk.kill();
-        if began_again {
+        if ours != Our::Stop {
             let mut dir = open(&disk).unwrap();
+            dir.set_synced(true);
             dir.begin().unwrap();
             dir.write_checkpoints().unwrap();
+            if ours == Our::StopWithLogsLeft {
+                dir.mark_left().unwrap();
+            }
+            disk.kill();
+            assert_eq!(open(&disk).unwrap().held_end(&partition("a", 0)), Some(Offset(9)), "{ours:?}");
             disk.kill();
         }
         write(&disk, "log-start-offset-checkpoint", deleted);
         match clean_shutdown {
             Some(text) => write(&disk, ".kafka_cleanshutdown", text),
-            None => disk.remove_file(&Path::new(ROOT).join(".kafka_cleanshutdown")).unwrap(),
+            None if ours == Our::Stop => {
+                disk.remove_file(&Path::new(ROOT).join(".kafka_cleanshutdown")).unwrap();
+            }
+            None => {}
         }
         let dir = open(&disk).unwrap();
-        assert_eq!(dir.log_start(&partition("a", 0)), Some(Offset(8)), "{clean_shutdown:?} {began_again}");
+        assert_eq!(dir.log_start(&partition("a", 0)), Some(Offset(8)), "{ours:?} {clean_shutdown:?}");
         assert!(dir.damaged().is_empty(), "{:?}", dir.damaged());
     }
 }

@@ -71,14 +71,15 @@ impl Copying {
     /// # Errors
     /// [`StorageError::Full`] leaves the copy as it was.
     pub fn put(&mut self, read: &MoveRead, now: TimestampMs) -> Result<Fits, StorageError> {
+        // A log may start in the middle of its first batch, and in front of it where compaction left a hole.
+        let first = read.from.min(read.log_start);
         let log = match &mut self.log {
             Some(log) => log,
-            empty => empty.insert(Log::create(self.place.clone(), read.config.clone(), read.from)),
+            empty => empty.insert(Log::create(self.place.clone(), read.config.clone(), first)),
         };
-        if read.log_start > log.end() {
+        if read.log_start > log.end() && read.from > log.end() {
             // Retention was faster than the copy.
-            let delete =
-                log.truncate_fully_and_start_at(&mut self.files, read.from.max(read.log_start), now)?;
+            let delete = log.truncate_fully_and_start_at(&mut self.files, first, now)?;
             for file in delete.map(|delete| delete.files).unwrap_or_default() {
                 self.files.disk().remove_file(&file)?;
             }

@@ -278,7 +278,8 @@ impl Mover {
         if let Err(error) = begin(&self.node, key, each.name.clone(), each.to) {
             tracing::error!(partition = %each.name, %error, "the move is given up; the partition stays where it is");
         }
-        Turn::Over
+        // Whatever it was may be so again.
+        Turn::Waits
     }
 
     fn give_up(&mut self, key: PartitionKey, each: &Move) {

@@ -105,7 +105,7 @@ fn mark_clean(node: &Node, closed: &Set<TopicPartition>) -> bool {
         }
         let marked = log_dir.write_checkpoints().and(left).and_then(|left| match left {
             0 => log_dir.mark_clean(node.broker_epoch()),
-            _ => Ok(()),
+            _ => log_dir.mark_left(),
         });
         if let Err(error) = marked {
             tracing::error!(%error, "log directory was not marked clean");

@@ -4,6 +4,10 @@
 
 #![allow(dead_code)] // Each test file uses its part.
 
+pub mod dump;
+pub mod three_dirs;
+pub mod transactions;
+
 use barnabas_wire::messages::{
     ApiVersionsRequest, CreateTopicsRequest, MetadataRequest, RequestBody, RequestHeader, ResponseBody,
     create_topics_request::CreatableTopic,

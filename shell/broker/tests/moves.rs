@@ -191,7 +191,7 @@ fn a_move_that_is_cut_off_before_its_renames_is_begun_again_or_leaves_nothing() 
         let mut client = rig.node.client();
         let topic = client.topic_id("cut");
         if is_taken_back {
-            eventually("it waits", || rig.node.log().contains("waits for room"));
+            eventually("it waits", || rig.node.log().contains("waits, "));
             assert_eq!(rig.place("cut"), (vec![from], vec![to]));
             assert_eq!(alter(&mut client, &rig.path(from), "cut", 0), 0);
             eventually("it stays", || rig.place("cut") == (vec![from], vec![]));
@@ -364,11 +364,11 @@ fn a_move_asks_for_room_before_it_begins_and_while_it_copies() {
     let so_far = copied(&rig.dirs[to]);
     rig.node.launch();
     let mut client = rig.node.client();
-    eventually("it waits and says so", || rig.node.log().contains("waits for room"));
+    eventually("it waits and says so", || rig.node.log().contains("waits, "));
     std::thread::sleep(Duration::from_millis(1_200));
     assert!(copied(&rig.dirs[to]) <= so_far, "nothing more is copied");
     assert_eq!(rig.place("large"), (vec![from], vec![to]));
-    assert_eq!(rig.node.log().matches("waits for room").count(), 1, "said once");
+    assert_eq!(rig.node.log().matches("waits, ").count(), 1, "said once");
     assert_eq!(all_values(&mut client, topic, 0).len(), 40, "it is read as ever");
     // Another place for it does not even begin.
     let third = (from + 2) % 3;

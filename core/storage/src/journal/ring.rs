@@ -72,7 +72,8 @@ impl Ring {
     /// Drops the last file if it is more than `wanted`, free, and not needed to be rid of a shortage.
     pub(super) fn shrink(&mut self, wanted: usize) -> bool {
         let last = self.slots.len() - 1;
-        let is_surplus = self.slots.len() > wanted && self.is_free(last) && self.free() > self.slots.len() / 2;
+        let is_surplus =
+            self.slots.len() > wanted && self.is_free(last) && self.free() > self.slots.len() / 2;
         if is_surplus {
             self.slots.pop();
         }

@@ -440,8 +440,9 @@ impl Rig {
                 skip_identity: self.has(Bug::SkipIdentity),
                 ..Planted::default()
             };
-            let mut recovered = recover_with(&self.disk, Path::new(ROOT), self.config.files, DIRECTORY, planted)
-                .map_err(|error| error.to_string())?;
+            let mut recovered =
+                recover_with(&self.disk, Path::new(ROOT), self.config.files, DIRECTORY, planted)
+                    .map_err(|error| error.to_string())?;
             if !self.has(Bug::GoOnUnsynced) {
                 recovered.sync_files(&self.disk, Path::new(ROOT)).unwrap();
             }

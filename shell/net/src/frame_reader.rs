@@ -1,15 +1,18 @@
 //! Reads requests: a 4-byte length, then that many bytes; hands each out as one slice of the buffer it arrived in.
 //!
 //! How much is read at once follows what the connection sends: the read size doubles when a read fills it and falls when
-//! little comes. Several small frames that arrive together share one buffer and one system call.
+//! little comes. Several small frames that arrive together share one buffer and one system call. A large frame gets a buffer of its
+//! own, in which it is never moved: its length is believed as far as the connection has lately sent such frames in full, and reading
+//! stops where it ends. Buffers go round (spare_buffers.rs).
 //!
 //! Always true:
-//! 1. the buffer's capacity ≤ twice the bytes that have arrived + the read size, whatever a length says
+//! 1. room is made for at most twice what has arrived + the read size, or for what the connection has lately sent in one frame (at
+//!    most [`EXPECTED_BYTES_MAX`]), whatever a length says, and after the budget has agreed; the buffer is at most twice that
 //! 2. between requests, with nothing half-read, there is no buffer
 //! 3. a length that is negative or above the limit is an error before a byte of its body is kept
 
-use crate::Claim;
-use bytes::{Buf, Bytes, BytesMut};
+use crate::{Claim, spare_buffers};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
@@ -19,6 +22,10 @@ use tokio::net::tcp::ReadHalf;
 
 const READ_BYTES_MIN: usize = 4 * 1024;
 const READ_BYTES_MAX: usize = 256 * 1024;
+/// How much room is made for a frame before it arrives. More than the largest request of Kafka's producers by default.
+const EXPECTED_BYTES_MAX: usize = 2 << 20;
+/// From this size on a frame has a buffer to itself. What is read beyond a smaller one is less to copy than a read costs.
+const ALONE_BYTES_MIN: usize = 128 * 1024;
 
 /// Why no further frame can be read. The connection is to be closed.
 #[derive(Debug, thiserror::Error)]
@@ -37,14 +44,19 @@ pub enum FrameError {
 #[derive(Debug)]
 pub struct FrameReader {
     buffer: BytesMut,
+    /// What the buffer was made with.
+    made_bytes: usize,
     claim: Claim,
     frame_bytes_max: usize,
     read_bytes: usize,
+    /// What frames have lately been like, with their lengths.
+    expected_bytes: usize,
 }
 
 impl FrameReader {
     pub fn new(claim: Claim, frame_bytes_max: usize) -> Self {
-        Self { buffer: BytesMut::new(), claim, frame_bytes_max, read_bytes: READ_BYTES_MIN }
+        let buffer = BytesMut::new();
+        Self { buffer, made_bytes: 0, claim, frame_bytes_max, read_bytes: READ_BYTES_MIN, expected_bytes: 0 }
     }
 
     /// The next frame without its length, and its share of the budget. `None` when the peer has closed between frames.
@@ -59,19 +71,20 @@ impl FrameReader {
                 return Ok(Some(frame));
             }
             if self.buffer.is_empty() {
-                self.buffer = BytesMut::new();
+                spare_buffers::put(std::mem::take(&mut self.buffer), self.made_bytes);
+                self.made_bytes = 0;
                 // Dropping what was split off gives back what no frame took along.
                 drop(self.claim.split(u64::MAX));
             }
             stream.readable().await?;
-            self.make_room().await?;
-            match read_once(stream, &mut self.buffer).await {
+            let wanted = self.make_room().await?;
+            match read_once(stream, &mut (&mut self.buffer).limit(wanted)).await {
                 // Nothing came, or tokio lets this task read no more in this turn: then the socket is still readable, and going
                 // round again without giving the turn away would never end.
                 None => tokio::task::coop::consume_budget().await,
                 Some(Ok(0)) if self.buffer.is_empty() => return Ok(None),
                 Some(Ok(0)) => return Err(self.truncated()),
-                Some(Ok(count)) => self.adapt(count),
+                Some(Ok(count)) => self.adapt(count, wanted),
                 Some(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                 Some(Err(error)) => return Err(error.into()),
             }
@@ -87,6 +100,8 @@ impl FrameReader {
         self.buffer.advance(4);
         let frame = self.buffer.split_to(length).freeze();
         let claim = self.claim.split(4 + length as u64);
+        // Falls by half with each frame that is smaller.
+        self.expected_bytes = (self.expected_bytes / 2).max(4 + length).min(EXPECTED_BYTES_MAX);
         Ok(Some((frame, claim)))
     }
 
@@ -107,21 +122,38 @@ impl FrameReader {
         }
     }
 
-    /// Makes room for one read, after the budget has agreed to it.
-    async fn make_room(&mut self) -> Result<(), FrameError> {
+    /// Makes room for one read, after the budget has agreed to it. Returns how much is to be read at most.
+    async fn make_room(&mut self) -> Result<usize, FrameError> {
         let held = self.buffer.len();
-        let missing = self.announced()?.map_or(0, |length| (4 + length).saturating_sub(held));
-        // At least the read size; what is missing of the frame as far as doubling reaches.
-        let wanted = missing.clamp(self.read_bytes, self.read_bytes.max(held));
-        self.claim.grow_to((held + wanted) as u64).await;
-        self.buffer.reserve(wanted);
-        Ok(())
+        let announced = self.announced()?.map(|length| 4 + length);
+        let missing = announced.map_or(0, |bytes| bytes - held);
+        // At least the read size; what is missing of the frame as far as doubling, or what was sent before, reaches.
+        let reach = self.read_bytes.max(held).max(self.expected_bytes.saturating_sub(held));
+        let wanted = match announced {
+            Some(bytes) if bytes >= ALONE_BYTES_MIN => missing.min(reach),
+            _ => missing.clamp(self.read_bytes, reach),
+        };
+        let is_too_small = self.buffer.capacity() - held < wanted;
+        let bytes = if is_too_small { (held + wanted).max(self.expected_bytes) } else { held + wanted };
+        self.claim.grow_to(bytes as u64).await;
+        if is_too_small {
+            self.replace_buffer(bytes);
+        }
+        Ok(wanted)
     }
 
-    fn adapt(&mut self, count: usize) {
+    fn replace_buffer(&mut self, bytes: usize) {
+        let (mut larger, made_bytes) = spare_buffers::take(bytes);
+        larger.extend_from_slice(&self.buffer);
+        spare_buffers::put(std::mem::replace(&mut self.buffer, larger), self.made_bytes);
+        self.made_bytes = made_bytes;
+    }
+
+    /// `count` of `wanted` bytes were there.
+    fn adapt(&mut self, count: usize, wanted: usize) {
         if count >= self.read_bytes {
             self.read_bytes = (self.read_bytes * 2).min(READ_BYTES_MAX);
-        } else if count < self.read_bytes / 4 {
+        } else if count < wanted && count < self.read_bytes / 4 {
             self.read_bytes = (self.read_bytes / 2).max(READ_BYTES_MIN);
         }
     }
@@ -134,7 +166,7 @@ impl FrameReader {
 
 /// Reads once; `None` where nothing has come. Through `poll_read` and not `try_read`: it alone takes a read that did not fill
 /// the buffer for the end of what is there, which saves the second read that would find nothing.
-async fn read_once(stream: &mut ReadHalf<'_>, buffer: &mut BytesMut) -> Option<io::Result<usize>> {
+async fn read_once(stream: &mut ReadHalf<'_>, buffer: &mut impl BufMut) -> Option<io::Result<usize>> {
     let mut reading = pin!(stream.read_buf(buffer));
     poll_fn(|context| match reading.as_mut().poll(context) {
         Poll::Ready(done) => Poll::Ready(Some(done)),

@@ -5,7 +5,7 @@
 //! size of a frame, the memory of all frames together.
 //!
 //! Always true:
-//! 1. nothing is reserved on the word of a length: a buffer grows as bytes arrive
+//! 1. nothing is reserved on the word of a length: a buffer grows as bytes arrive, or to what the connection has sent before
 //! 2. a connection that waits holds no buffer
 //! 3. a limit slows the sender down or closes its connection; it never ends the process
 //!
@@ -16,6 +16,7 @@ mod budget;
 mod endpoint;
 mod frame_reader;
 mod frame_writer;
+mod spare_buffers;
 
 pub use accept::{Acceptor, BindError, ConnectionLimits, ConnectionSlot, Gate, Refused, SocketOptions};
 pub use budget::{Budget, Claim};

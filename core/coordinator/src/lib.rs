@@ -26,9 +26,18 @@ mod outbox;
 mod records;
 mod request;
 mod shard;
+mod transactions;
 
 pub use config::GroupConfig;
-pub use framework::{BatchId, Caller, Closed, Committed, Effect, Held, Now, Pending, Record, Ticket, Timers};
+pub use framework::{
+    BatchId, Caller, Closed, Committed, Effect, EndTransaction, Held, Now, Pending, Producer, Record, Ticket,
+    Timers,
+};
 pub use records::LoadError;
 pub use request::{Request, Response};
 pub use shard::{GroupShard, GroupStats};
+pub use transactions::{
+    AddOffsets, AddPartitions, MarkerOrder, MarkerOutcome, MarkerTicket, TransactionConfig,
+    TransactionEffect, TransactionRequest, TransactionResponse, TransactionShard, TransactionState,
+    TransactionStats, TransactionVersion,
+};

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use barnabas_base::{DurationMs, ErrorCode, MonotonicMs, Text};
+use barnabas_base::{DurationMs, ErrorCode, MonotonicMs, ProducerId, Text};
 use bytes::Bytes;
 
 use crate::classic::{ClassicGroup, Protocols};
@@ -31,6 +31,10 @@ pub(crate) enum TimerKey {
 pub(crate) struct Then {
     /// The offsets that the batch changes.
     pub offsets: Vec<OffsetKey>,
+    /// The producer, and the offsets that the batch adds to its transaction.
+    pub in_transaction: Option<(ProducerId, Vec<OffsetKey>)>,
+    /// The producer whose transaction the batch ends, and whether it is committed.
+    pub ends: Option<(ProducerId, bool)>,
     pub groups: Vec<GroupThen>,
 }
 
@@ -102,9 +106,14 @@ impl Outbox {
 
     /// Hands out one batch.
     pub fn append(&mut self, records: Vec<Record>, then: Then) -> BatchId {
+        self.open(then, |batch| Effect::Append { batch, records })
+    }
+
+    /// Hands out one batch of whatever kind.
+    pub fn open(&mut self, then: Then, effect: impl FnOnce(BatchId) -> Effect) -> BatchId {
         let deadline = self.now.mono.plus(self.config.commit_timeout);
         let batch = self.pending.open(deadline, then);
-        self.effects.push(Effect::Append { batch, records });
+        self.effects.push(effect(batch));
         batch
     }
 

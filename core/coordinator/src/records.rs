@@ -27,6 +27,8 @@ pub enum LoadError {
     Key { offset: i64, source: DecodeError },
     #[error("record {offset} (type {type_number}) has a value that cannot be read: {source}")]
     Value { offset: i64, type_number: i16, source: DecodeError },
+    #[error("record {offset} has a transaction state that does not exist: {number}")]
+    State { offset: i64, number: i8 },
 }
 
 pub(crate) fn offset_commit(group: &str, topic: &str, partition: i32, value: OffsetCommitValue) -> Record {

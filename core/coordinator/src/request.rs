@@ -13,14 +13,18 @@ use barnabas_wire::messages::offset_commit_response::{
 };
 use barnabas_wire::messages::offset_fetch_request::OffsetFetchRequestGroup;
 use barnabas_wire::messages::offset_fetch_response::OffsetFetchResponseGroup;
+use barnabas_wire::messages::txn_offset_commit_response::{
+    TxnOffsetCommitResponsePartition, TxnOffsetCommitResponseTopic,
+};
 use barnabas_wire::messages::{
     DeleteGroupsRequest, DeleteGroupsResponse, DescribeGroupsRequest, DescribeGroupsResponse,
     HeartbeatRequest, HeartbeatResponse, JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest,
     LeaveGroupResponse, ListGroupsRequest, ListGroupsResponse, OffsetCommitRequest, OffsetCommitResponse,
-    OffsetDeleteRequest, OffsetDeleteResponse, SyncGroupRequest, SyncGroupResponse,
+    OffsetDeleteRequest, OffsetDeleteResponse, SyncGroupRequest, SyncGroupResponse, TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
 };
 
-use crate::framework::Refusable;
+use crate::framework::{EndTransaction, Refusable};
 
 /// The longest string that a message can carry.
 pub(crate) const ID_BYTES_MAX: usize = i16::MAX as usize;
@@ -40,6 +44,10 @@ pub enum Request {
         group: OffsetFetchRequestGroup,
         require_stable: bool,
     },
+    /// As for commits.
+    TxnOffsetCommit(TxnOffsetCommitRequest),
+    /// The shard's partition's share of a WriteTxnMarkers.
+    EndTransaction(EndTransaction),
     OffsetDelete(OffsetDeleteRequest),
     ListGroups(ListGroupsRequest),
     DescribeGroups(DescribeGroupsRequest),
@@ -56,6 +64,8 @@ pub enum Response {
     OffsetCommit(OffsetCommitResponse),
     /// In the form of version 8 on, whatever the version; topics carry both name and id.
     OffsetFetch(OffsetFetchResponseGroup),
+    TxnOffsetCommit(TxnOffsetCommitResponse),
+    EndTransaction(ErrorCode),
     OffsetDelete(OffsetDeleteResponse),
     ListGroups(ListGroupsResponse),
     /// `authorized_operations` is left for core/api to fill in.
@@ -84,6 +94,8 @@ impl Request {
                 error_code: code,
                 ..Default::default()
             }),
+            Self::TxnOffsetCommit(request) => Response::TxnOffsetCommit(txn_commit_refused(request, error)),
+            Self::EndTransaction(_) => Response::EndTransaction(error),
             Self::OffsetDelete(_) => {
                 Response::OffsetDelete(OffsetDeleteResponse { error_code: code, ..Default::default() })
             }
@@ -133,6 +145,12 @@ impl Request {
                     && request.topics.iter().all(|topic| fits(&topic.name))
                     && partitions().all(|partition| partition.committed_metadata.as_deref().is_none_or(fits))
             }
+            Self::TxnOffsetCommit(request) => {
+                let partitions = || request.topics.iter().flat_map(|topic| &topic.partitions);
+                fits(&request.group_id)
+                    && request.topics.iter().all(|topic| fits(&topic.name))
+                    && partitions().all(|partition| partition.committed_metadata.as_deref().is_none_or(fits))
+            }
             // These write nothing but what is in a record already.
             _ => true,
         }
@@ -144,6 +162,8 @@ impl Request {
             Self::JoinGroup(_)
             | Self::SyncGroup(_)
             | Self::OffsetCommit(_)
+            | Self::TxnOffsetCommit(_)
+            | Self::EndTransaction(_)
             | Self::OffsetDelete(_)
             | Self::DeleteGroups(_) => true,
             Self::Heartbeat(_)
@@ -196,6 +216,24 @@ fn commit_refused(request: &OffsetCommitRequest, error: ErrorCode) -> OffsetComm
     OffsetCommitResponse { topics: topics.collect(), ..Default::default() }
 }
 
+fn txn_commit_refused(request: &TxnOffsetCommitRequest, error: ErrorCode) -> TxnOffsetCommitResponse {
+    let topics = request.topics.iter().map(|topic| TxnOffsetCommitResponseTopic {
+        name: topic.name.clone(),
+        topic_id: topic.topic_id,
+        partitions: topic
+            .partitions
+            .iter()
+            .map(|partition| TxnOffsetCommitResponsePartition {
+                partition_index: partition.partition_index,
+                error_code: error.code(),
+                ..Default::default()
+            })
+            .collect(),
+        ..Default::default()
+    });
+    TxnOffsetCommitResponse { topics: topics.collect(), ..Default::default() }
+}
+
 impl Refusable for Response {
     /// What was to be said before the records behind it were lost.
     fn refused(self, error: ErrorCode) -> Self {
@@ -218,6 +256,12 @@ impl Refusable for Response {
                 partitions.filter(|part| part.error_code == 0).for_each(|part| part.error_code = code);
                 Self::OffsetCommit(response)
             }
+            Self::TxnOffsetCommit(mut response) => {
+                let partitions = response.topics.iter_mut().flat_map(|topic| &mut topic.partitions);
+                partitions.filter(|part| part.error_code == 0).for_each(|part| part.error_code = code);
+                Self::TxnOffsetCommit(response)
+            }
+            Self::EndTransaction(_) => Self::EndTransaction(error),
             // Consumers older than 3.9 do not know COORDINATOR_NOT_AVAILABLE here (Kafka
             // `GroupCoordinatorService.handleOffsetFetchException`).
             Self::OffsetFetch(response) => Self::OffsetFetch(OffsetFetchResponseGroup {

@@ -16,6 +16,7 @@ mod commits;
 mod groups;
 mod load;
 mod outcome;
+mod transactional;
 
 use barnabas_base::{ErrorCode, Map, MonotonicMs, Text, TopicId};
 
@@ -97,6 +98,11 @@ impl GroupShard {
             Request::Heartbeat(heartbeat) => self.heartbeat(heartbeat, ticket),
             Request::LeaveGroup(leave) => self.leave_group(caller, leave, ticket),
             Request::OffsetCommit(commit) => self.commit_offsets(caller, commit, ticket),
+            Request::TxnOffsetCommit(commit) => self.commit_in_transaction(commit, ticket),
+            Request::EndTransaction(end) => {
+                self.end_transaction(*end, ticket);
+                Ok(())
+            }
             Request::OffsetDelete(delete) => self.delete_offsets(delete, ticket),
             Request::OffsetFetch { .. } if caller.version == 0 => Err(ErrorCode::UnsupportedVersion),
             Request::OffsetFetch { group, require_stable } => {

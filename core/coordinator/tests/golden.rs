@@ -32,7 +32,7 @@ fn records_are_kafkas_to_the_byte() {
     for command in TALK {
         speech::tell(&mut rig, &speech::Words::of(command));
     }
-    let lines = rig.log.iter().map(|record| {
+    let lines = rig.log.iter().filter_map(rig::Logged::record).map(|record| {
         let value = record.value.as_ref().map_or("-".to_owned(), hex);
         format!("{} {value}", hex(&record.key))
     });

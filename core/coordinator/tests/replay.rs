@@ -150,7 +150,10 @@ impl World {
                 let index = self.random.below(self.rig.pending.len() as u64) as usize;
                 let batch = *self.rig.pending.keys().nth(index).expect("one of them");
                 let is_group = |key: &Bytes| key.starts_with(&[0, 2]);
-                self.lost_groups |= self.rig.pending[&batch].iter().any(|record| is_group(&record.key));
+                self.lost_groups |= self.rig.pending[&batch]
+                    .iter()
+                    .filter_map(rig::Logged::record)
+                    .any(|record| is_group(&record.key));
                 self.rig.fail(batch, ErrorCode::NotEnoughReplicas)
             }
             1..4 => self.rig.durable(oldest),

@@ -147,6 +147,15 @@ impl CoordinatorWorker {
                         let _ = reply.send(response);
                     }
                 }
+                // No request that comes to these is routed here yet (transactions).
+                Effect::AppendInTransaction { batch, .. } | Effect::AppendMarker { batch, .. } => {
+                    let Some(Shard::Active(active)) = self.shards.get_mut(&key) else { continue };
+                    effects.extend(active.shard.failed(
+                        batch,
+                        ErrorCode::UnsupportedVersion,
+                        now(&self.node),
+                    ));
+                }
                 Effect::Append { batch, records } => {
                     let error = match self.append(key, batch, &records, partitions) {
                         Ok(()) => continue,

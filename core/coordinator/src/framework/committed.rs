@@ -75,6 +75,11 @@ impl<V> Committed<V> {
         self.take(batch);
     }
 
+    /// Whether anything is on its way.
+    pub fn is_changing(&self) -> bool {
+        self.changes.is_some()
+    }
+
     /// Neither on disk nor on the way: the entry may be dropped.
     pub fn is_gone(&self) -> bool {
         self.committed.is_none() && self.changes.is_none()

@@ -1,9 +1,9 @@
 //! What goes into a coordinator and what comes out of it.
 
-use barnabas_base::{MonotonicMs, TimestampMs};
+use barnabas_base::{CoordinatorEpoch, MonotonicMs, ProducerEpoch, ProducerId, TimestampMs};
 use bytes::Bytes;
 
-use crate::Response;
+use crate::{Response, TransactionVersion};
 
 /// A request that waits for its answer, as the worker knows it. Answered exactly once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -52,6 +52,26 @@ pub enum Effect {
     /// Append `records` to the shard's partition, all or none, timestamped with the wall clock's time; batches in the order
     /// of their ids, several of them in one log batch if the worker likes. Then say `durable` or `failed`.
     Append { batch: BatchId, records: Vec<Record> },
+    /// As `Append`, as part of the producer's transaction: the batch says so and bears its id and epoch, without a sequence.
+    AppendInTransaction { batch: BatchId, producer: Producer, records: Vec<Record> },
+    /// Append the marker that ends the producer's transaction, in order with the rest. Then say `durable` or `failed`.
+    AppendMarker { batch: BatchId, end: EndTransaction },
     /// The answer to `ticket`.
     Answer { ticket: Ticket, response: Response },
+}
+
+/// Whose transaction records belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Producer {
+    pub id: ProducerId,
+    pub epoch: ProducerEpoch,
+}
+
+/// What WriteTxnMarkers says to one partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndTransaction {
+    pub producer: Producer,
+    pub commit: bool,
+    pub coordinator_epoch: CoordinatorEpoch,
+    pub version: TransactionVersion,
 }

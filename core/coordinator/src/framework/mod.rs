@@ -6,7 +6,7 @@ mod pending;
 mod timers;
 
 pub use committed::Committed;
-pub use effect::{BatchId, Caller, Effect, Now, Record, Ticket};
+pub use effect::{BatchId, Caller, Effect, EndTransaction, Now, Producer, Record, Ticket};
 pub(crate) use pending::Refusable;
 pub use pending::{Closed, Held, Pending};
 pub use timers::Timers;

@@ -4,6 +4,7 @@
 //! Kafka 4.4 `OffsetMetadataManager.commitOffset`, `ClassicGroup.validateOffsetCommit`.
 
 use barnabas_base::{ErrorCode, PartitionIndex, TimestampMs, TopicId};
+use barnabas_wire::Str;
 use barnabas_wire::messages::offset_commit_request::OffsetCommitRequestPartition;
 use barnabas_wire::messages::offset_commit_response::{
     OffsetCommitResponsePartition, OffsetCommitResponseTopic,
@@ -55,7 +56,7 @@ pub(crate) fn commit(
         let name = topic.name.text();
         let mut partitions = Vec::with_capacity(topic.partitions.len());
         for partition in &topic.partitions {
-            let error = if is_too_long(partition, config) {
+            let error = if is_metadata_too_long(partition.committed_metadata.as_ref(), config) {
                 ErrorCode::OffsetMetadataTooLarge
             } else {
                 let entry = entry(partition, topic.topic_id, now, expire_timestamp);
@@ -110,8 +111,8 @@ fn check(group: &ClassicGroup, request: &OffsetCommitRequest) -> Result<(), Erro
     Ok(())
 }
 
-fn is_too_long(partition: &OffsetCommitRequestPartition, config: &GroupConfig) -> bool {
-    let Some(metadata) = &partition.committed_metadata else { return false };
+pub(super) fn is_metadata_too_long(metadata: Option<&Str>, config: &GroupConfig) -> bool {
+    let Some(metadata) = metadata else { return false };
     // In UTF-16 a text never has more units than it has bytes in UTF-8.
     metadata.len() > config.offset_metadata_max
         && metadata.encode_utf16().count() > config.offset_metadata_max

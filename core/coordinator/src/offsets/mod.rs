@@ -8,9 +8,11 @@ mod delete;
 mod expire;
 mod fetch;
 mod store;
+mod transactional;
 
 pub(crate) use commit::commit;
 pub(crate) use delete::{delete, tombstones_of_topics};
 pub(crate) use expire::expire;
 pub(crate) use fetch::fetch;
 pub(crate) use store::{OffsetEntry, OffsetKey, Offsets};
+pub(crate) use transactional::{Transactional, commit_in_transaction};

@@ -4,6 +4,7 @@
 //! 1. what clients see is on disk ([`Committed`])
 //! 2. no group, topic or partition is kept without an offset in it
 //! 3. an offset of a transaction counts once its marker says so, unless a later commit was faster (`written`)
+//! 4. an offset of a transaction that is on its way to disk holds up those who ask for stable offsets, as one that is there
 
 use std::collections::BTreeMap;
 
@@ -71,11 +72,14 @@ type Partitions = BTreeMap<PartitionIndex, Committed<OffsetEntry>>;
 /// One group's offsets by topic and partition.
 pub(crate) type GroupOffsets = BTreeMap<Text, Partitions>;
 
+/// What one producer's transaction holds.
+type InTransaction = BTreeMap<OffsetKey, Committed<OffsetEntry>>;
+
 #[derive(Debug, Default)]
 pub(crate) struct Offsets {
     by_group: Map<Text, GroupOffsets>,
-    /// Offsets that are in the log and wait for their transaction's end.
-    in_transactions: BTreeMap<ProducerId, BTreeMap<OffsetKey, OffsetEntry>>,
+    /// Offsets that are in the log, or on their way there, and wait for their transaction's end.
+    in_transactions: BTreeMap<ProducerId, InTransaction>,
     /// Which producers have such offsets in a group.
     producers: Map<Text, Vec<ProducerId>>,
 }
@@ -130,29 +134,73 @@ impl Offsets {
     }
 
     /// A record of an open transaction, while loading.
-    pub fn load_in_transaction(&mut self, producer: ProducerId, key: OffsetKey, entry: OffsetEntry) {
-        let producers = self.producers.entry(key.group.clone()).or_default();
-        if !producers.contains(&producer) {
-            producers.push(producer);
-        }
-        self.in_transactions.entry(producer).or_default().insert(key, entry);
+    pub fn load_in_transaction(&mut self, producer: ProducerId, key: &OffsetKey, entry: OffsetEntry) {
+        self.slot_in_transaction(producer, key).settle(Some(entry));
     }
 
-    /// A transaction has ended. Kafka: `OffsetMetadataManager.replayEndTransactionMarker`.
+    /// `entry` is on its way to the log in `batch`, as part of the producer's transaction.
+    pub fn change_in_transaction(
+        &mut self,
+        batch: BatchId,
+        producer: ProducerId,
+        key: &OffsetKey,
+        entry: OffsetEntry,
+    ) {
+        self.slot_in_transaction(producer, key).change(batch, Some(entry));
+    }
+
+    pub fn commit_in_transaction(&mut self, batch: BatchId, producer: ProducerId, key: &OffsetKey) {
+        if let Some(slot) = self.in_transactions.get_mut(&producer).and_then(|held| held.get_mut(key)) {
+            slot.commit(batch);
+        }
+    }
+
+    pub fn revert_in_transaction(&mut self, batch: BatchId, producer: ProducerId, key: &OffsetKey) {
+        if let Some(slot) = self.in_transactions.get_mut(&producer).and_then(|held| held.get_mut(key)) {
+            slot.revert(batch);
+        }
+        self.drop_what_is_gone(producer);
+    }
+
+    /// A transaction has ended: its marker is on disk, and so is everything before it. What is on its way yet comes after the
+    /// marker and belongs to the next one. Kafka: `OffsetMetadataManager.replayEndTransactionMarker`.
     pub fn end_transaction(&mut self, producer: ProducerId, committed: bool) {
-        let Some(offsets) = self.in_transactions.remove(&producer) else { return };
-        self.producers.retain(|_, producers| {
-            producers.retain(|known| *known != producer);
-            !producers.is_empty()
-        });
-        for (key, entry) in offsets {
+        let Some(mut offsets) = self.in_transactions.remove(&producer) else { return };
+        for (key, held) in &mut offsets {
+            let Some(entry) = held.committed().cloned() else { continue };
+            held.settle(None);
             if committed {
-                let slot = self.slot(&key);
+                let slot = self.slot(key);
                 if slot.committed().is_none_or(|known| known.written < entry.written) {
                     slot.settle(Some(entry));
                 }
             }
         }
+        self.in_transactions.insert(producer, offsets);
+        self.drop_what_is_gone(producer);
+    }
+
+    fn slot_in_transaction(&mut self, producer: ProducerId, key: &OffsetKey) -> &mut Committed<OffsetEntry> {
+        let producers = self.producers.entry(key.group.clone()).or_default();
+        if !producers.contains(&producer) {
+            producers.push(producer);
+        }
+        self.in_transactions.entry(producer).or_default().entry(key.clone()).or_default()
+    }
+
+    /// Forgets what the producer's transaction does not hold any more, and the producer with the last of it.
+    fn drop_what_is_gone(&mut self, producer: ProducerId) {
+        let Some(held) = self.in_transactions.get_mut(&producer) else { return };
+        held.retain(|_, slot| !slot.is_gone());
+        if held.is_empty() {
+            self.in_transactions.remove(&producer);
+        }
+        let held = self.in_transactions.get(&producer);
+        self.producers.retain(|group, producers| {
+            let is_held = || held.is_some_and(|held| held.keys().any(|key| key.group == *group));
+            producers.retain(|known| *known != producer || is_held());
+            !producers.is_empty()
+        });
     }
 
     /// Whether a transaction that is open may change this offset.
@@ -174,7 +222,8 @@ impl Offsets {
         for producer in self.producers.get(group).into_iter().flatten() {
             let offsets = self.in_transactions.get(producer).into_iter().flatten();
             let own = offsets.filter(|(key, _)| key.group == group);
-            found.extend(own.map(|(key, entry)| (key.clone(), entry.topic_id)));
+            let own = own.filter_map(|(key, slot)| Some((key.clone(), slot.latest()?.topic_id)));
+            found.extend(own);
         }
         found.sort();
         found.dedup();
@@ -191,9 +240,12 @@ impl Offsets {
 
     /// A tombstone that is on disk ends what open transactions hold, too.
     pub fn forget_in_transactions(&mut self, key: &OffsetKey) {
-        for producer in self.producers.get(&key.group).into_iter().flatten() {
-            if let Some(offsets) = self.in_transactions.get_mut(producer) {
-                offsets.remove(key);
+        let producers = self.producers.get(&key.group).cloned().unwrap_or_default();
+        for producer in producers {
+            let held = self.in_transactions.get_mut(&producer);
+            if let Some(slot) = held.and_then(|held| held.get_mut(key)) {
+                slot.settle(None);
+                self.drop_what_is_gone(producer);
             }
         }
     }

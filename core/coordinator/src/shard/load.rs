@@ -153,7 +153,7 @@ impl GroupShard {
             Some(entry) => {
                 self.found_simple_group(&key.group);
                 if producer.is_some() {
-                    self.offsets.load_in_transaction(producer, key, entry);
+                    self.offsets.load_in_transaction(producer, &key, entry);
                 } else {
                     self.offsets.load(key, Some(entry));
                 }

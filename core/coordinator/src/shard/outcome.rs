@@ -16,6 +16,12 @@ impl GroupShard {
                 self.offsets.forget_in_transactions(key);
             }
         }
+        if let Some((producer, keys)) = &then.in_transaction {
+            keys.iter().for_each(|key| self.offsets.commit_in_transaction(batch, *producer, key));
+        }
+        if let Some((producer, committed)) = then.ends {
+            self.transaction_ended(producer, committed);
+        }
         for then in then.groups {
             match then {
                 GroupThen::Created(_) | GroupThen::Deleted(_) => {}
@@ -36,6 +42,9 @@ impl GroupShard {
     pub(super) fn batch_lost(&mut self, batch: BatchId, then: Then, error: ErrorCode) {
         for key in &then.offsets {
             self.offsets.revert(batch, key);
+        }
+        if let Some((producer, keys)) = &then.in_transaction {
+            keys.iter().for_each(|key| self.offsets.revert_in_transaction(batch, *producer, key));
         }
         for then in then.groups {
             match then {

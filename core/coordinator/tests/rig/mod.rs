@@ -16,6 +16,27 @@ use barnabas_wire::{EncodeError, Message, Writer};
 /// Wall time at the start of every test.
 pub const EPOCH_MS: i64 = 1_700_000_000_000;
 
+/// What takes one offset of the log.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Logged {
+    /// [`ProducerId::NONE`] outside of a transaction.
+    Record(ProducerId, Record),
+    Marker(ProducerId, bool),
+}
+
+impl Logged {
+    pub fn record(&self) -> Option<&Record> {
+        match self {
+            Self::Record(_, record) => Some(record),
+            Self::Marker(..) => None,
+        }
+    }
+}
+
+fn logged(producer: ProducerId, records: &[Record]) -> Vec<Logged> {
+    records.iter().map(|record| Logged::Record(producer, record.clone())).collect()
+}
+
 pub struct Rig {
     pub shard: GroupShard,
     pub config: GroupConfig,
@@ -24,9 +45,9 @@ pub struct Rig {
     pub disk_is_quick: bool,
     /// Who waits, and in which version.
     pub waiting: BTreeMap<Ticket, i16>,
-    pub pending: BTreeMap<BatchId, Vec<Record>>,
+    pub pending: BTreeMap<BatchId, Vec<Logged>>,
     /// What is on disk, in order.
-    pub log: Vec<Record>,
+    pub log: Vec<Logged>,
     next_ticket: u64,
     next_random: u64,
 }
@@ -75,16 +96,24 @@ impl Rig {
         let mut all = Vec::new();
         let mut newest = None;
         for effect in effects {
-            match &effect {
-                Effect::Append { batch, records } => {
-                    assert!(self.pending.keys().next_back().is_none_or(|last| last < batch));
-                    self.pending.insert(*batch, records.clone());
-                    newest = Some(*batch);
+            let appended = match &effect {
+                Effect::Append { batch, records } => Some((*batch, logged(ProducerId::NONE, records))),
+                Effect::AppendInTransaction { batch, producer, records } => {
+                    Some((*batch, logged(producer.id, records)))
                 }
-                Effect::Answer { ticket, response } => {
-                    let version = self.waiting.remove(ticket);
-                    encode(response, version.unwrap_or_else(|| panic!("ticket {} answered twice", ticket.0)));
+                Effect::AppendMarker { batch, end } => {
+                    Some((*batch, vec![Logged::Marker(end.producer.id, end.commit)]))
                 }
+                Effect::Answer { .. } => None,
+            };
+            if let Some((batch, logged)) = appended {
+                assert!(self.pending.keys().next_back().is_none_or(|last| *last < batch));
+                self.pending.insert(batch, logged);
+                newest = Some(batch);
+            }
+            if let Effect::Answer { ticket, response } = &effect {
+                let version = self.waiting.remove(ticket);
+                encode(response, version.unwrap_or_else(|| panic!("ticket {} answered twice", ticket.0)));
             }
             all.push(effect);
         }
@@ -131,11 +160,14 @@ impl Rig {
     /// A new shard, loaded from what is on disk.
     pub fn reloaded(&self) -> GroupShard {
         let mut shard = GroupShard::new(self.config.clone());
-        for (offset, record) in self.log.iter().enumerate() {
+        for (offset, logged) in self.log.iter().enumerate() {
             let offset = Offset(offset as i64);
-            shard
-                .replay(offset, ProducerId::NONE, &record.key, record.value.as_ref())
-                .expect("a good record");
+            match logged {
+                Logged::Record(producer, record) => shard
+                    .replay(offset, *producer, &record.key, record.value.as_ref())
+                    .expect("a good record"),
+                Logged::Marker(producer, commit) => shard.replay_marker(*producer, *commit),
+            }
         }
         shard
     }
@@ -177,6 +209,8 @@ fn encode(response: &Response, version: i16) {
             let response = OffsetFetchResponse { groups: vec![group.clone()], ..Default::default() };
             response.encode(&mut writer, version.max(8))
         }
+        Response::TxnOffsetCommit(response) => response.encode(&mut writer, version),
+        Response::EndTransaction(_) => Ok(()),
         Response::OffsetDelete(response) => response.encode(&mut writer, version),
         Response::ListGroups(response) => response.encode(&mut writer, version),
         Response::DescribeGroups(response) => response.encode(&mut writer, version),

@@ -14,6 +14,16 @@ pub fn effect(effect: &Effect) -> Vec<String> {
             let lines = records.iter().map(|each| format!("append @{} {}", batch.0, record(each)));
             lines.collect()
         }
+        Effect::AppendInTransaction { batch, producer, records } => {
+            let who = format!("p{}:{}", producer.id, producer.epoch);
+            let lines = records.iter().map(|each| format!("append @{} in {who} {}", batch.0, record(each)));
+            lines.collect()
+        }
+        Effect::AppendMarker { batch, end } => {
+            let what = if end.commit { "commit" } else { "abort" };
+            let (id, epoch) = (end.producer.id, end.producer.epoch);
+            vec![format!("append @{} {what} p{id}:{epoch} by {}", batch.0, end.coordinator_epoch)]
+        }
         Effect::Answer { ticket, response } => vec![format!("#{} {}", ticket.0, answer(response))],
     }
 }
@@ -107,6 +117,16 @@ fn answer(response: &Response) -> String {
             });
             format!("committed{}", parts.collect::<String>())
         }
+        Response::TxnOffsetCommit(response) => {
+            let parts = response.topics.iter().flat_map(|topic| {
+                topic
+                    .partitions
+                    .iter()
+                    .map(|part| format!(" {}-{}{}", topic.name, part.partition_index, error(part.error_code)))
+            });
+            format!("committed{}", parts.collect::<String>())
+        }
+        Response::EndTransaction(code) => format!("marker{}", error(code.code())),
         Response::OffsetFetch(response) => {
             let parts = response.topics.iter().flat_map(|topic| {
                 topic.partitions.iter().map(|part| {

@@ -96,6 +96,7 @@ pub fn tell(rig: &mut Rig, words: &Words<'_>) -> Vec<String> {
                 "storage" => ErrorCode::KafkaStorageError,
                 "replicas" => ErrorCode::NotEnoughReplicas,
                 "size" => ErrorCode::RecordListTooLarge,
+                "epoch" => ErrorCode::InvalidProducerEpoch,
                 other => panic!("no such error: {other}"),
             };
             heard(rig.fail(BatchId(words.number("batch", 0)), error))

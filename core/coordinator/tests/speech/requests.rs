@@ -1,7 +1,7 @@
 //! Commands → requests.
 
-use barnabas_base::Uuid;
-use barnabas_coordinator::Request;
+use barnabas_base::{CoordinatorEpoch, ProducerEpoch, ProducerId, Uuid};
+use barnabas_coordinator::{EndTransaction, Producer, Request, TransactionVersion};
 use barnabas_wire::Str;
 use barnabas_wire::messages::join_group_request::JoinGroupRequestProtocol;
 use barnabas_wire::messages::leave_group_request::MemberIdentity;
@@ -13,9 +13,12 @@ use barnabas_wire::messages::offset_delete_request::{
 };
 use barnabas_wire::messages::offset_fetch_request::{OffsetFetchRequestGroup, OffsetFetchRequestTopics};
 use barnabas_wire::messages::sync_group_request::SyncGroupRequestAssignment;
+use barnabas_wire::messages::txn_offset_commit_request::{
+    TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic,
+};
 use barnabas_wire::messages::{
     DeleteGroupsRequest, DescribeGroupsRequest, HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest,
-    ListGroupsRequest, OffsetCommitRequest, OffsetDeleteRequest, SyncGroupRequest,
+    ListGroupsRequest, OffsetCommitRequest, OffsetDeleteRequest, SyncGroupRequest, TxnOffsetCommitRequest,
 };
 use bytes::Bytes;
 
@@ -28,6 +31,8 @@ pub fn request<'a>(words: &Words<'a>) -> (&'a str, i16, Request) {
         "heartbeat" => (4, Request::Heartbeat(heartbeat(words))),
         "leave" => (5, Request::LeaveGroup(leave(words))),
         "commit" => (9, Request::OffsetCommit(commit(words))),
+        "txn-commit" => (5, Request::TxnOffsetCommit(txn_commit(words))),
+        "marker" => (2, Request::EndTransaction(marker(words))),
         "fetch" => (9, fetch(words)),
         "delete-offsets" => (0, Request::OffsetDelete(delete_offsets(words))),
         "list" => (5, Request::ListGroups(list(words))),
@@ -180,6 +185,49 @@ fn commit(words: &Words<'_>) -> OffsetCommitRequest {
         retention_time_ms: words.number("retention", -1),
         topics: topics.collect(),
         ..Default::default()
+    }
+}
+
+/// `producer=7 producer-epoch=0 offsets=topic-partition:offset`.
+fn txn_commit(words: &Words<'_>) -> TxnOffsetCommitRequest {
+    let plain = commit(words);
+    let topics = plain.topics.into_iter().map(|topic| TxnOffsetCommitRequestTopic {
+        name: topic.name,
+        topic_id: topic.topic_id,
+        partitions: topic
+            .partitions
+            .into_iter()
+            .map(|partition| TxnOffsetCommitRequestPartition {
+                partition_index: partition.partition_index,
+                committed_offset: partition.committed_offset,
+                committed_leader_epoch: partition.committed_leader_epoch,
+                committed_metadata: partition.committed_metadata,
+                ..Default::default()
+            })
+            .collect(),
+        ..Default::default()
+    });
+    TxnOffsetCommitRequest {
+        transactional_id: "x".into(),
+        group_id: plain.group_id,
+        producer_id: words.number("producer", 7),
+        producer_epoch: words.number("producer-epoch", 0),
+        generation_id_or_member_epoch: plain.generation_id_or_member_epoch,
+        member_id: plain.member_id,
+        group_instance_id: plain.group_instance_id,
+        topics: topics.collect(),
+        ..Default::default()
+    }
+}
+
+/// `producer=7 producer-epoch=0 abort`.
+fn marker(words: &Words<'_>) -> EndTransaction {
+    let (id, epoch) = (words.number("producer", 7), words.number("producer-epoch", 0));
+    EndTransaction {
+        producer: Producer { id: ProducerId(id), epoch: ProducerEpoch(epoch) },
+        commit: !words.has("abort"),
+        coordinator_epoch: CoordinatorEpoch(words.number("coordinator", 0)),
+        version: TransactionVersion(words.number("version", 0)),
     }
 }
 

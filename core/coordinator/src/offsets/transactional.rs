@@ -1,0 +1,101 @@
+//! TxnOffsetCommit: offsets that count once the producer's transaction is committed.
+//!
+//! The shard does not know transactions: the partition refuses a batch whose epoch is old or whose transaction nobody has
+//! begun, and the marker, not a request, says how it ended.
+//!
+//! # Source
+//! KIP-98, KIP-447; Kafka 4.4 `OffsetMetadataManager.commitTransactionalOffset`, `ClassicGroup.validateOffsetCommit`.
+
+use barnabas_base::{ErrorCode, PartitionIndex, TimestampMs, TopicId};
+use barnabas_wire::messages::txn_offset_commit_request::TxnOffsetCommitRequestPartition;
+use barnabas_wire::messages::txn_offset_commit_response::{
+    TxnOffsetCommitResponsePartition, TxnOffsetCommitResponseTopic,
+};
+use barnabas_wire::messages::{TxnOffsetCommitRequest, TxnOffsetCommitResponse};
+
+use super::commit::is_metadata_too_long;
+use super::store::{OffsetEntry, OffsetKey};
+use crate::GroupConfig;
+use crate::classic::{ClassicGroup, State};
+use crate::framework::Record;
+use crate::records;
+
+/// What a commit within a transaction comes to.
+#[derive(Debug, Default)]
+pub(crate) struct Transactional {
+    pub response: TxnOffsetCommitResponse,
+    pub records: Vec<Record>,
+    pub changes: Vec<(OffsetKey, OffsetEntry)>,
+}
+
+/// Works out what to write. `group`: `None` if there is none.
+///
+/// # Errors
+/// The refusal of the whole request. Partitions with too much metadata are refused one by one.
+pub(crate) fn commit_in_transaction(
+    group: Option<&ClassicGroup>,
+    request: &TxnOffsetCommitRequest,
+    now: TimestampMs,
+    config: &GroupConfig,
+) -> Result<Transactional, ErrorCode> {
+    match group {
+        Some(group) => check(group, request)?,
+        None if request.generation_id_or_member_epoch < 0 => {}
+        None => return Err(ErrorCode::IllegalGeneration),
+    }
+    let mut commit = Transactional::default();
+    let group_id = request.group_id.text();
+    for topic in &request.topics {
+        let name = topic.name.text();
+        let mut partitions = Vec::with_capacity(topic.partitions.len());
+        for partition in &topic.partitions {
+            let mut error = ErrorCode::OffsetMetadataTooLarge;
+            if !is_metadata_too_long(partition.committed_metadata.as_ref(), config) {
+                error = ErrorCode::None;
+                let entry = entry(partition, topic.topic_id, now);
+                let index = partition.partition_index;
+                commit.records.push(records::offset_commit(&group_id, &name, index, entry.to_record()));
+                let (group, topic) = (group_id.clone(), name.clone());
+                commit.changes.push((OffsetKey { group, topic, partition: PartitionIndex(index) }, entry));
+            }
+            partitions.push(TxnOffsetCommitResponsePartition {
+                partition_index: partition.partition_index,
+                error_code: error.code(),
+                ..Default::default()
+            });
+        }
+        commit.response.topics.push(TxnOffsetCommitResponseTopic {
+            name: topic.name.clone(),
+            topic_id: topic.topic_id,
+            partitions,
+            ..Default::default()
+        });
+    }
+    Ok(commit)
+}
+
+/// Older versions do not say who commits, so anybody may who says nothing, and the group's state is no hindrance: what was
+/// read was read (KIP-447).
+fn check(group: &ClassicGroup, request: &TxnOffsetCommitRequest) -> Result<(), ErrorCode> {
+    let generation = request.generation_id_or_member_epoch;
+    let instance = request.group_instance_id.as_deref();
+    let is_nobody = generation < 0 && request.member_id.is_empty() && instance.is_none();
+    if is_nobody || (generation < 0 && group.state == State::Empty) {
+        return Ok(());
+    }
+    group.check_member(&request.member_id, instance)?;
+    if generation == group.generation { Ok(()) } else { Err(ErrorCode::IllegalGeneration) }
+}
+
+fn entry(partition: &TxnOffsetCommitRequestPartition, topic_id: TopicId, now: TimestampMs) -> OffsetEntry {
+    let metadata = partition.committed_metadata.as_ref();
+    OffsetEntry {
+        offset: partition.committed_offset,
+        leader_epoch: partition.committed_leader_epoch.max(-1),
+        metadata: metadata.filter(|text| !text.is_empty()).map(|text| text.text()),
+        commit_timestamp: now.0,
+        expire_timestamp: -1,
+        topic_id,
+        written: 0,
+    }
+}

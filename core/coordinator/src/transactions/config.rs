@@ -1,0 +1,81 @@
+//! The settings that concern transactions, as values.
+
+use barnabas_base::DurationMs;
+
+/// `transaction.version`: what a client, or the cluster, does about transactions.
+///
+/// # Source
+/// KIP-890, KIP-1022; Kafka 4.4 `TransactionVersion`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct TransactionVersion(pub i16);
+
+impl TransactionVersion {
+    /// As Kafka always did it.
+    pub const V0: Self = Self(0);
+    /// Records have tagged fields.
+    pub const V1: Self = Self(1);
+    /// The epoch is bumped with each transaction; partitions add themselves.
+    pub const V2: Self = Self(2);
+
+    pub const fn bumps_epoch(self) -> bool {
+        self.0 >= 2
+    }
+
+    /// The version of the record's value.
+    pub const fn record_version(self) -> i16 {
+        if self.0 >= 1 { 1 } else { 0 }
+    }
+
+    /// What a client's EndTxn says of it.
+    pub const fn of_end_txn(request_version: i16) -> Self {
+        if request_version >= 5 { Self::V2 } else { Self::V0 }
+    }
+
+    /// What an AddPartitionsToTxn says of the client behind it.
+    pub const fn of_add_partitions(request_version: i16) -> Self {
+        if request_version >= 5 { Self::V2 } else { Self::V0 }
+    }
+}
+
+/// Defaults are Kafka 4.4's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TransactionConfig {
+    /// The cluster's finalized `transaction.version`.
+    pub version: TransactionVersion,
+    /// `transaction.max.timeout.ms`.
+    pub timeout_max: DurationMs,
+    /// `transactional.id.expiration.ms`.
+    pub id_expiration: DurationMs,
+    /// `transaction.remove.expired.transaction.cleanup.interval.ms`.
+    pub id_expiration_check_interval: DurationMs,
+    /// `request.timeout.ms`: how long an answer waits for its records to be safe.
+    pub append_timeout: DurationMs,
+    /// How long before a marker that could not be written, or a record that was lost, is tried again. Not a setting in Kafka
+    /// either.
+    pub retry_backoff: DurationMs,
+    /// What one batch of records may weigh: a little less than `max.message.bytes` of `__transaction_state`.
+    pub batch_bytes_max: usize,
+    /// Batches that may wait for the disk at the same time in one shard.
+    pub pending_batches_max: usize,
+    /// Requests that may wait for a producer id.
+    pub waiting_for_ids_max: usize,
+    /// Transactional ids of one shard; who brings another one is told to come back. Kafka has no such bound.
+    pub ids_max: usize,
+}
+
+impl Default for TransactionConfig {
+    fn default() -> Self {
+        Self {
+            version: TransactionVersion::V2,
+            timeout_max: DurationMs(900_000),
+            id_expiration: DurationMs(7 * 24 * 3_600_000),
+            id_expiration_check_interval: DurationMs(3_600_000),
+            append_timeout: DurationMs(30_000),
+            retry_backoff: DurationMs(100),
+            batch_bytes_max: 1_000_000,
+            pending_batches_max: 10_000,
+            waiting_for_ids_max: 10_000,
+            ids_max: 1_000_000,
+        }
+    }
+}

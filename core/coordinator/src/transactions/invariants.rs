@@ -1,0 +1,110 @@
+//! What must hold of a shard after every call, one function for each. Tests and the simulator ask after every step; each
+//! function has a planted bug in the tests that makes it speak.
+
+use barnabas_base::{ProducerId, Set, Text};
+
+use super::shard::{Entry, TimerKey, TransactionShard};
+use super::{TransactionState, transaction::Transaction};
+use crate::framework::Ticket;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) fn violations(shard: &TransactionShard) -> Vec<String> {
+    let mut found = Vec::new();
+    for (id, entry) in &shard.entries {
+        let checks = [
+            holds_something(entry),
+            values_fit(entry),
+            step_is_one(entry),
+            epoch_rises(entry),
+            markers_fit(entry),
+            open_is_watched(shard, id, entry),
+            decision_goes_on(shard, id, entry),
+        ];
+        found.extend(checks.into_iter().flatten().map(|what| format!("transactional id {id}: {what}")));
+    }
+    found.extend(timers_have_an_object(shard));
+    found.extend(tickets_wait_once(shard));
+    found
+}
+
+fn holds_something(entry: &Entry) -> Option<String> {
+    entry.transaction.is_gone().then(|| "nothing is known of it".to_owned())
+}
+
+fn values_fit(entry: &Entry) -> Option<String> {
+    let both = [entry.transaction.committed(), entry.transaction.latest()];
+    both.into_iter().flatten().find_map(value_fits)
+}
+
+fn value_fits(value: &Transaction) -> Option<String> {
+    let state = value.state.name();
+    if value.producer_id.get() < 0 || value.producer_epoch.get() < 0 {
+        return Some(format!("is {state} under {} and {}", value.producer_id, value.producer_epoch));
+    }
+    if value.state.is_idle() && !value.partitions.is_empty() {
+        return Some(format!("is {state} and has partitions"));
+    }
+    if !value.state.is_prepared() && value.next_producer_id != ProducerId::NONE {
+        return Some(format!("is {state} and has a next producer id"));
+    }
+    None
+}
+
+fn step_is_one(entry: &Entry) -> Option<String> {
+    let (from, to) = (entry.transaction.committed()?, entry.transaction.latest()?);
+    let is_step = !entry.transaction.is_changing() || to.state.may_follow(from.state);
+    (!is_step).then(|| format!("goes from {} to {}", from.state.name(), to.state.name()))
+}
+
+fn epoch_rises(entry: &Entry) -> Option<String> {
+    let (from, to) = (entry.transaction.committed()?, entry.transaction.latest()?);
+    let falls = from.producer_id == to.producer_id && to.producer_epoch < from.producer_epoch;
+    falls.then(|| format!("goes back from epoch {} to {}", from.producer_epoch, to.producer_epoch))
+}
+
+fn markers_fit(entry: &Entry) -> Option<String> {
+    let markers = entry.markers.as_ref()?;
+    let known = entry.transaction.committed().filter(|known| known.state.is_prepared());
+    let Some(known) = known else { return Some("has markers to write and no decision".to_owned()) };
+    if !markers.awaited.is_subset(&known.partitions) || !markers.failed.is_subset(&markers.awaited) {
+        return Some("waits for markers that are not its own".to_owned());
+    }
+    None
+}
+
+/// No transaction is open for ever.
+fn open_is_watched(shard: &TransactionShard, id: &Text, entry: &Entry) -> Option<String> {
+    let known = entry.transaction.committed()?;
+    let is_open = known.state == TransactionState::Ongoing && !known.is_two_phase();
+    let decides = entry.transaction.latest().is_some_and(|latest| latest.state.is_prepared());
+    let is_watched = shard.timers.is_set(&TimerKey::Timeout(id.clone()));
+    (is_open && !decides && !is_watched).then(|| "is open and nobody watches it".to_owned())
+}
+
+/// A decision that is on disk comes to its end.
+fn decision_goes_on(shard: &TransactionShard, id: &Text, entry: &Entry) -> Option<String> {
+    let known = entry.transaction.committed()?;
+    if !known.state.is_prepared() || !shard.is_active() {
+        return None;
+    }
+    let Some(markers) = &entry.markers else { return Some("is decided and has no markers".to_owned()) };
+    let retries = shard.timers.is_set(&TimerKey::Retry(id.clone()));
+    if !markers.failed.is_empty() && !markers.is_fenced && !retries {
+        return Some("has markers that failed and are not tried again".to_owned());
+    }
+    let is_stuck = markers.awaited.is_empty() && !entry.transaction.is_changing() && !retries;
+    is_stuck.then(|| "has all its markers and does not end".to_owned())
+}
+
+fn timers_have_an_object(shard: &TransactionShard) -> Option<String> {
+    let (timers, max) = (shard.timers.len(), shard.entries.len() * 2 + 1);
+    (timers > max).then(|| format!("{timers} timers where at most {max} can mean something"))
+}
+
+fn tickets_wait_once(shard: &TransactionShard) -> Option<String> {
+    let mut seen: Set<Ticket> = Set::default();
+    let twice = shard.tickets().find(|ticket| !seen.insert(*ticket));
+    twice.map(|ticket| format!("ticket {} waits twice", ticket.0))
+}

@@ -125,6 +125,22 @@ impl Directory {
         self.log_dir.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Bytes of the segments of a partition whose log is not open; 0 where it has no folder.
+    ///
+    /// # Errors
+    /// The file system cannot be asked.
+    pub fn size_on_disk(&self, name: &str) -> Result<u64, StorageError> {
+        let dir = self.path.join(name);
+        if self.disk.stat(&dir)?.is_none() {
+            return Ok(0);
+        }
+        let mut bytes = 0;
+        for file in self.disk.list(&dir)?.iter().filter(|file| file.name.ends_with(".log")) {
+            bytes += self.disk.stat(&dir.join(&file.name))?.map_or(0, |stat| stat.len);
+        }
+        Ok(bytes)
+    }
+
     /// Whether an entry of `cordoned.log.dirs` or of an AlterReplicaLogDirs request means this directory.
     pub fn is_called(&self, name: &str) -> bool {
         let name = Path::new(name);

@@ -89,6 +89,11 @@ impl Room {
         true
     }
 
+    /// Bytes that an earlier process let in, and that are in the journal alone.
+    pub fn count(&self, bytes: u64) {
+        self.uncounted.fetch_add(signed(bytes), Ordering::Relaxed);
+    }
+
     /// Bytes that were let in are in files now, or will never be written.
     pub fn settle(&self, bytes: u64) {
         self.uncounted.fetch_sub(signed(bytes), Ordering::Relaxed);

@@ -29,6 +29,7 @@ pub use files::{LinuxJournal, journal_config, remove_files, slot_files};
 pub use run::JournalParts;
 
 use crate::mailbox::PartitionKey;
+use crate::replay::ReplayError;
 use barnabas_base::Offset;
 use barnabas_storage::AppendBytes;
 use barnabas_storage::journal::{Entry, EntryKind, JournalError, JournalPartition};
@@ -66,9 +67,17 @@ pub fn key_of(partition: &JournalPartition) -> PartitionKey {
 pub enum StartError {
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// There is no file to go on in with what was recovered. Nothing has changed: it can be started with less.
+    #[error("no file of the journal is free")]
+    NoRoom,
+    #[error(transparent)]
+    Replay(#[from] Box<ReplayError>),
     #[error("the system gives no thread: {0}")]
     Thread(#[from] std::io::Error),
 }
+
+/// What becomes the thread.
+pub struct Prepared(run::Writer);
 
 /// Where workers hand in. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -117,18 +126,34 @@ impl JournalHandle {
         Self { shared: Arc::new(shared) }
     }
 
+    /// Where a journal was recovered: makes ready to go on in it. Nothing is written yet.
+    ///
+    /// # Errors
+    /// [`StartError::NoRoom`]: it can be tried again with less. Else the directory is offline.
+    pub fn prepare(&self, parts: JournalParts) -> Result<Prepared, StartError> {
+        let mut writer = run::Writer::new(self.shared.clone(), parts);
+        match writer.prepare() {
+            Ok(true) => Ok(Prepared(writer)),
+            Ok(false) => Err(StartError::NoRoom),
+            Err(error) => {
+                self.shared.fail();
+                Err(error.into())
+            }
+        }
+    }
+
     /// Starts the thread. Where a journal was recovered it goes on in it first, so that nothing is served before that is durable.
+    /// From here on it may want something laid.
     ///
     /// # Errors
     /// The journal cannot be gone on with: the directory is offline, and nothing was started.
-    pub fn start(&self, parts: JournalParts) -> Result<JoinHandle<()>, StartError> {
-        let name = format!("journal-{}", parts.directory);
-        let mut writer = run::Writer::new(self.shared.clone(), parts);
+    pub fn start(&self, prepared: Prepared) -> Result<JoinHandle<()>, StartError> {
+        let Prepared(mut writer) = prepared;
         if let Err(error) = writer.go_on() {
             self.shared.fail();
             return Err(error.into());
         }
-        Ok(std::thread::Builder::new().name(name).spawn(move || writer.run())?)
+        Ok(std::thread::Builder::new().name(writer.name()).spawn(move || writer.run())?)
     }
 
     /// Hands in what a worker's round appended; never blocks. The entries of one partition in the order of its log.

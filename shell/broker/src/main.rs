@@ -22,6 +22,7 @@ mod node;
 mod node_config;
 mod owners;
 mod partition_worker;
+mod pending;
 mod producer_ids;
 mod properties;
 mod publisher;

@@ -11,6 +11,7 @@ use crate::mailbox::{Mailbox, PartitionKey, Report};
 use crate::meter::Meter;
 use crate::moves::Moves;
 use crate::node_config::Listener;
+use crate::pending::Pending;
 use crate::producer_ids::ProducerIds;
 use crate::quorum_worker::ControllerHandle;
 use crate::scrub::Damages;
@@ -46,6 +47,7 @@ pub struct Node {
     pub damages: Damages,
     pub compaction: Compaction,
     pub written: WrittenPartitions,
+    pub pending: Pending,
     pub moves: Moves,
     pub producer_ids: ProducerIds,
     /// `log.ack.durability=synced`: an ack means on disk.
@@ -86,6 +88,7 @@ pub struct NodeParts {
 impl Node {
     pub fn new(parts: NodeParts) -> Self {
         let config = parts.config;
+        let pending = Pending::new(parts.directories.len());
         // Kafka sets no limit by default; here requests in flight never take more than a quarter of the machine's memory.
         let budget_bytes =
             u64::try_from(config.long("queued.max.request.bytes")).ok().filter(|&bytes| bytes > 0);
@@ -107,6 +110,7 @@ impl Node {
             damages: Damages::default(),
             compaction: Compaction::default(),
             written: WrittenPartitions::default(),
+            pending,
             moves: Moves::default(),
             producer_ids: ProducerIds::default(),
             journal_append_bytes_max: u64::try_from(config.long("log.journal.append.bytes.max")).unwrap_or(0),

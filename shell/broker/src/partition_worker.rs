@@ -24,20 +24,21 @@ mod patience;
 mod reads;
 mod rounds;
 mod upkeep;
+mod waiting;
 
 use crate::committer::SyncRequest;
 use crate::directories::Directory;
-use crate::directories::locate::{Nowhere, Place, locate};
+use crate::directories::locate::Place;
 use crate::directories::reports;
 use crate::full;
 use crate::mailbox::{AppendCommand, AppendItem, AppendOutcome, Command, Declined, PartitionKey, Report};
 use crate::node::Node;
-use crate::replay;
+use crate::replay::{ReplayError, aside};
 use crate::replica::{Effects, Opening, Replica, batch_info};
 use crate::scrub;
 use crate::tickets::{NOBODY, Opened, Tickets};
 use crate::topic_settings;
-use barnabas_base::{DurationMs, Map, MonotonicMs, Offset, Set, TopicId, TopicPartition};
+use barnabas_base::{DurationMs, Map, MonotonicMs, Offset, Set, TopicPartition};
 use barnabas_partition::{Acks, Append, Placed, Refusal, Ticket};
 use barnabas_storage::{AppendBytes, FilePool, Log, LogPlace, StorageError};
 use bytes::Bytes;
@@ -255,6 +256,21 @@ impl PartitionWorker {
                 return Err(Declined::Full);
             }
         }
+        let image = self.node.image.load();
+        let topic = image.topics.by_id(key.topic).ok_or(Declined::Unknown)?;
+        let state = topic.partition(key.partition).ok_or(Declined::Unknown)?;
+        if !self.closed && !state.has_replica(self.node.broker_id) {
+            return Err(Refusal::NotLeader.into());
+        }
+        drop(image);
+        self.open_known(key)
+    }
+
+    /// Opens a partition that is not open, whoever leads it.
+    fn open_known(&mut self, key: PartitionKey) -> Result<(), Declined> {
+        if self.replicas.contains_key(&key) {
+            return Ok(());
+        }
         if self.closed {
             return Err(Refusal::NotLeader.into());
         }
@@ -264,42 +280,39 @@ impl PartitionWorker {
         let image = self.node.image.load_full();
         let topic = image.topics.by_id(key.topic).ok_or(Declined::Unknown)?;
         let state = topic.partition(key.partition).ok_or(Declined::Unknown)?;
-        if !state.has_replica(self.node.broker_id) {
-            return Err(Refusal::NotLeader.into());
-        }
         let name = TopicPartition { topic: topic.name.clone(), partition: key.partition };
         self.node.written.add(key);
         let hint = state.directory(self.node.broker_id);
-        let place = locate(&self.node, key, &name).map_err(|why| {
-            if why == Nowhere::Broken {
-                self.failed.insert(key);
-            }
-            Declined::Storage
-        })?;
-        if let Place::Found(directory) = place {
-            self.refuse_unreplayed(&name, key.topic, directory).inspect_err(|_| {
-                self.failed.insert(key);
-            })?;
-        }
-        let opening = self.opening(key, name.clone(), place);
+        let (place, waiting) = self.locate_waiting(key, &name)?;
+        let mut opening = self.opening(key, name.clone(), place);
+        opening.waiting = waiting.as_ref().map(|(_, replay)| replay.clone());
         let directory = opening.directory;
         let now = self.node.clock.wall();
-        let opened = Replica::open(opening, &mut self.files[directory], now)
-            .and_then(|done| self.reaches_far_enough(directory, &name, &done.0.log).map(|()| done));
+        let opened = Replica::open(opening, &mut self.files[directory], now).and_then(|done| {
+            self.reaches_far_enough(directory, &name, &done.0.log)?;
+            Ok(done)
+        });
         let (mut replica, opened) = match opened {
             Ok(done) => done,
             // Nothing is wrong with it; whoever asks again may find it open.
-            Err(error) if error.is_passing() => {
+            Err(ReplayError::Storage(error)) if error.is_passing() => {
                 self.node.directories[directory].room.hit(&error, self.node.clock.monotonic());
                 return Err(Declined::Storage);
             }
             Err(error) => {
+                if let Some((directory, replay)) = waiting {
+                    return Err(self.not_opened(directory, key, &replay, &error));
+                }
                 tracing::error!(partition = %name, %error, "partition cannot be opened and stays offline");
                 self.node.meter.partitions_failed.one();
                 self.failed.insert(key);
                 return Err(Declined::Storage);
             }
         };
+        if waiting.is_some() {
+            let unlaid = replica.log.unlaid_bytes();
+            self.node.pending.remove(&self.node.directories, directory, key, unlaid);
+        }
         if let Some(cut) = opened.cut {
             let (file, bytes, end) = (cut.file.display(), cut.bytes, cut.end);
             tracing::info!(partition = %name, "cut {bytes} unsynced bytes off {file}, which ends at {end} now: {}", cut.why);
@@ -326,13 +339,14 @@ impl PartitionWorker {
             Place::New(_) => (None, None),
         };
         let config = topic_settings::log_config(&self.node, &self.node.image.load(), &name.topic);
+        let aside = aside::path(&self.node.directories[directory], &name, key.topic);
         let place = LogPlace {
             root: self.node.directories[directory].path.clone(),
             topic_partition: name,
             topic_id: key.topic,
             future: None,
         };
-        Opening { key, directory, place, config, from, high_watermark }
+        Opening { key, directory, place, config, from, high_watermark, waiting: None, aside }
     }
 
     /// What was acknowledged lay in the log or in the journal. Where neither has it, one of them was lost or is an old copy.
@@ -353,27 +367,6 @@ impl PartitionWorker {
                        or is an old copy",
             }),
         }
-    }
-
-    /// A log that lacks what the journal held of it would be served with a hole.
-    fn refuse_unreplayed(
-        &self,
-        name: &TopicPartition,
-        topic: TopicId,
-        directory: usize,
-    ) -> Result<(), Declined> {
-        let directory = &self.node.directories[directory];
-        let path = replay::unreplayed_path(directory, name, topic);
-        if !matches!(directory.disk.stat(&path), Ok(None)) {
-            tracing::error!(
-                partition = %name,
-                "partition stays offline: {} holds records that its log lacks. To serve what the log has without them, \
-                 move that file away and start again; else delete the topic",
-                path.display()
-            );
-            return Err(Declined::Storage);
-        }
-        Ok(())
     }
 
     /// A place for one batch of a coordinator of this worker.

@@ -1,21 +1,27 @@
-//! After an unclean stop: what each directory's journal holds and its segments lack is written into the segments, before anybody
-//! is served.
+//! After an unclean stop: what each directory's journal holds and its segments lack.
 //!
-//! Per directory: read the journal, open the logs that it names (several threads), bring each to where the journal says it ended,
-//! sync, note the recovery points, and only then let the journal go on. A crash anywhere in between starts over.
+//! Most of it waits in memory until its partition is opened (pending.rs), and the journal goes on holding it: so a start takes as
+//! long as reading the journal, whatever number of partitions it names.
+//!
+//! Written into segments before anybody is served is what does more than append (a log that was cut or given up), and
+//! everything where `log.ack.durability=written` leaves no journal, or where the journal's files have no room to go on. Then
+//! the logs are opened by several threads, each is brought to where the journal says it ended, all is synced, and the recovery points
+//! are noted. A crash anywhere in between starts over.
 //!
 //! After a clean stop there is no journal. Where one lies in a directory that says it was shut down cleanly, another broker has
 //! used the directory since, and what the journal says is out of date: it is removed, not replayed.
 //!
 //! Always true:
-//! 1. a journal goes on only after all that it held is synced in segments, or kept in a file of its own (2)
-//! 2. a partition whose log is damaged keeps what the journal held of it in `barnabas-unreplayed-TOPIC-PARTITION.ID`, beside the
-//!    partition's directory, and stays offline; the others are served
+//! 1. a journal forgets nothing that is not synced in segments, or kept in a file of its own (2)
+//! 2. a partition whose log is damaged keeps what the journal held of it beside the partition's directory (replay/aside.rs), and
+//!    stays offline; the others are served
 //! 3. nothing is replayed into a partition that has another topic id, was deleted, or lies in another directory
+
+pub mod aside;
 
 use crate::directories::Directory;
 use crate::directories::locate::{Owner, exchanged, is_reserved};
-use crate::journal_thread::{journal_config, remove_files, slot_files};
+use crate::journal_thread::{journal_config, key_of, remove_files, slot_files};
 use crate::node::Node;
 use crate::topic_settings;
 use barnabas_base::{Offset, TimestampMs, TopicId, TopicPartition};
@@ -23,7 +29,6 @@ use barnabas_storage::journal::{
     JournalConfig, JournalError, JournalPartition, LayOp, PartitionReplay, Recovered, recover,
 };
 use barnabas_storage::{DirKind, FilePool, FileSystem, Log, LogPlace, PartitionDir, StorageError};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -68,7 +73,8 @@ pub fn discard_stale(directory: &Directory) -> Result<(), StorageError> {
     Ok(remove_files(&*directory.disk, &directory.path, None)?)
 }
 
-/// Replays the journal of one directory, if there is one. Afterwards everything in it is synced in segments.
+/// Reads the journal of one directory, if there is one. What is left in it afterwards waits in memory; the rest is synced in
+/// segments, or nobody's.
 ///
 /// # Errors
 /// The directory cannot be served: its journal is damaged or belongs elsewhere, or the machine refuses.
@@ -89,11 +95,60 @@ pub fn replay(node: &Node, index: usize) -> Result<Option<Recovered>, ReplayErro
     let mut recovered = recover(disk, &directory.path, files.len(), directory.id)?;
     // Before a log is changed by what a killed process may not have synced.
     recovered.sync_files(disk, &directory.path)?;
-    if recovered.is_empty() {
-        return Ok(Some(recovered));
+    // Before its bytes count as somebody's.
+    recovered.keep(|replay| is_known(node, replay.partition.topic_id));
+    let image = node.image.load();
+    let waits = |replay: &PartitionReplay| {
+        let is_there = image.topics.by_id(replay.partition.topic_id).is_some();
+        node.acks_are_synced && is_there && replay.only_appends()
+    };
+    let at_once: Vec<PartitionReplay> =
+        recovered.partitions.iter().filter(|replay| !waits(replay)).cloned().collect();
+    replay_now(node, index, &at_once)?;
+    recovered.keep(waits);
+    for replay in &recovered.partitions {
+        let key = key_of(&replay.partition);
+        node.written.add(key);
+        node.pending.add(&node.directories, index, key, Arc::new(replay.clone()));
     }
-    let whole = directory.file_system.as_ref().filter(|_| recovered.partitions.len() >= WHOLE_FROM);
-    let ends = replay_all(node, index, &recovered.partitions, whole.map(|whole| &**whole))?;
+    if !recovered.is_empty() || !at_once.is_empty() {
+        tracing::info!(
+            "read {} rounds of the journal in {} in {} ms: {} partitions wait to be opened, {} were replayed",
+            recovered.rounds,
+            directory.path.display(),
+            begun.elapsed().as_millis(),
+            recovered.partitions.len(),
+            at_once.len()
+        );
+    }
+    Ok(Some(recovered))
+}
+
+/// The journal's files have no room to go on with what is left in it: all of that is written into segments after all.
+///
+/// # Errors
+/// As [`replay`].
+pub fn replay_rest(node: &Node, index: usize, recovered: &mut Recovered) -> Result<(), ReplayError> {
+    tracing::info!(
+        "the journal in {} has no file to go on in: {} partitions are replayed before anybody is served",
+        node.directories[index].path.display(),
+        recovered.partitions.len()
+    );
+    replay_now(node, index, &recovered.partitions)?;
+    for replay in &recovered.partitions {
+        node.pending.remove(&node.directories, index, key_of(&replay.partition), 0);
+    }
+    recovered.keep(|_| false);
+    Ok(())
+}
+
+fn replay_now(node: &Node, index: usize, partitions: &[PartitionReplay]) -> Result<(), ReplayError> {
+    if partitions.is_empty() {
+        return Ok(());
+    }
+    let directory = &node.directories[index];
+    let whole = directory.file_system.as_ref().filter(|_| partitions.len() >= WHOLE_FROM);
+    let ends = replay_all(node, index, partitions, whole.map(|whole| &**whole))?;
     if let Some(whole) = whole {
         whole.sync().map_err(StorageError::from)?;
     }
@@ -101,17 +156,12 @@ pub fn replay(node: &Node, index: usize) -> Result<Option<Recovered>, ReplayErro
     for (partition, end) in ends {
         log_dir.vouch_for(partition, end);
     }
-    log_dir.write_checkpoints()?;
-    tracing::info!(
-        "replayed {} rounds of the journal in {} into {} partitions in {} ms",
-        recovered.rounds,
-        directory.path.display(),
-        recovered.partitions.len(),
-        begun.elapsed().as_millis()
-    );
-    drop(log_dir);
-    recovered.keep(|_| false);
-    Ok(Some(recovered))
+    Ok(log_dir.write_checkpoints()?)
+}
+
+/// What belongs to a topic that was deleted is nobody's, unless the metadata log has lost its end.
+fn is_known(node: &Node, topic: TopicId) -> bool {
+    node.image.load().topics.by_id(topic).is_some() || node.controller.log_was_cut()
 }
 
 type Ends = Vec<(TopicPartition, Offset)>;
@@ -185,7 +235,7 @@ fn replay_one(
     let directory = &node.directories[index];
     let belongs_here = match belongs_here(node, index, &replay.partition) {
         Err(error @ StorageError::WrongOwner { .. }) => {
-            keep_aside(directory, replay, &error.into())?;
+            aside::keep(directory, replay, &error.into())?;
             return Ok(None);
         }
         belongs => belongs?,
@@ -212,7 +262,7 @@ fn replay_one(
     let (mut log, steps) = match opened {
         Ok(opened) => opened,
         Err(error) => {
-            keep_aside(directory, replay, &error)?;
+            aside::keep(directory, replay, &error)?;
             return Ok(None);
         }
     };
@@ -229,10 +279,12 @@ fn replay_one(
 }
 
 /// Whether what the journal says is of a partition that lies in this directory, or will.
-fn belongs_here(node: &Node, index: usize, partition: &JournalPartition) -> Result<bool, StorageError> {
+///
+/// # Errors
+/// [`StorageError::WrongOwner`]: folders were exchanged. Else the file system cannot be asked.
+pub fn belongs_here(node: &Node, index: usize, partition: &JournalPartition) -> Result<bool, StorageError> {
     let JournalPartition { topic_id, topic_partition: name } = partition;
-    let is_known = node.image.load().topics.by_id(*topic_id).is_some();
-    if !is_known && !node.controller.log_was_cut() {
+    if !is_known(node, *topic_id) {
         return Ok(false);
     }
     let dir = PartitionDir { name: name.to_string(), topic_partition: name.clone(), kind: DirKind::Current };
@@ -313,47 +365,4 @@ fn lower_recovery_point(directory: &Directory, log: &Log, end: Offset) -> Result
         log_dir.write_checkpoints()?;
     }
     Ok(())
-}
-
-/// Where the journal's part of a partition is kept that could not be replayed. While it is there, the partition is not served;
-/// a topic that is made anew under the same name has nothing to do with that.
-pub fn unreplayed_path(directory: &Directory, name: &TopicPartition, topic: TopicId) -> PathBuf {
-    directory.path.join(format!("barnabas-unreplayed-{name}.{topic}"))
-}
-
-/// The partition's log is damaged, so what the journal holds cannot be put behind it. It is kept, as the journal goes on.
-fn keep_aside(
-    directory: &Directory,
-    replay: &PartitionReplay,
-    error: &ReplayError,
-) -> Result<(), StorageError> {
-    let name = &replay.partition.topic_partition;
-    let path = unreplayed_path(directory, name, replay.partition.topic_id);
-    let file = directory.disk.open(&path, barnabas_storage::OpenMode::Truncate)?;
-    let mut position = 0;
-    for item in &replay.items {
-        file.write_at(position, &[&item.records])?;
-        position += item.records.len() as u64;
-    }
-    file.sync()?;
-    directory.disk.sync_dir(&directory.path)?;
-    tracing::error!(
-        partition = %name,
-        %error,
-        "partition stays offline; the {position} bytes of record batches that the journal held of it are kept in {}",
-        path.display()
-    );
-    Ok(())
-}
-
-/// The topic is deleted, and with it what was kept aside of it.
-pub fn forget_aside(directories: &[Directory], name: &TopicPartition, topic: TopicId) {
-    for directory in directories.iter().filter(|directory| directory.is_online()) {
-        let path = unreplayed_path(directory, name, topic);
-        if !matches!(directory.disk.stat(&path), Ok(None))
-            && let Err(error) = directory.disk.remove_file(&path)
-        {
-            tracing::warn!(%error, "{} stays behind", path.display());
-        }
-    }
 }

@@ -9,17 +9,20 @@ use crate::committer::{Covers, SyncRequest};
 use crate::fetch_wait::Waiters;
 use crate::mailbox::PartitionKey;
 use crate::partition_worker::Direct;
+use crate::replay::{ReplayError, aside};
 use barnabas_base::{DurationMs, MonotonicMs, Offset, Sequence, TimestampMs};
 use barnabas_partition::{
-    BatchInfo, BatchKind, Effect, LastBatch, LogEnds, Marker, Outcome, Partition, ProducerState, Ticket,
+    AbortedTxn, BatchInfo, BatchKind, Effect, LastBatch, LogEnds, Marker, Outcome, Partition, ProducerState,
+    Ticket,
 };
-use barnabas_storage::journal::JournalPartition;
+use barnabas_storage::journal::{JournalPartition, LayOp, PartitionReplay};
 use barnabas_storage::{
     AbortedTransaction, AppendBytes, Appended, Dirty, FilePool, Log, LogConfig, LogPlace, OpenFrom, Opened,
     ProducerEntry, StorageError,
 };
 use barnabas_wire::records::{Batch, BatchHeader, ReadyBatch};
 use bytes::Bytes;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// An open partition. See the file's header.
@@ -87,27 +90,37 @@ pub struct Opening {
     /// `None`: nothing is on disk yet.
     pub from: Option<OpenFrom>,
     pub high_watermark: Option<Offset>,
+    /// What the journal holds of it, and the log may lack.
+    pub waiting: Option<Arc<PartitionReplay>>,
+    /// Where more of it may be kept that the log could not take before.
+    pub aside: PathBuf,
 }
 
 impl Replica {
-    /// Opens the log, recovers it where the last stop was unclean, and rebuilds what is known of producers.
+    /// Opens the log, recovers it where the last stop was unclean, takes in what the journal holds, and rebuilds what is known of
+    /// producers.
     ///
     /// # Errors
-    /// As [`Log::open`]: the partition cannot be served.
+    /// As [`Log::open`], or the log ends before what the journal goes on with: the partition cannot be served.
     pub fn open(
         opening: Opening,
         files: &mut FilePool,
         now: TimestampMs,
-    ) -> Result<(Self, Opened), StorageError> {
-        let Opening { key, directory, place, config, from, high_watermark } = opening;
+    ) -> Result<(Self, Opened), ReplayError> {
+        let Opening { key, directory, place, config, from, high_watermark, waiting, aside } = opening;
         let (mut log, opened) = match from {
             None => (Log::create(place, config, Offset::ZERO), Opened::default()),
             Some(from) => Log::open(files, place, config, from, now)?,
         };
         // What the crash left unsynced is made durable before anybody is told of it.
         if let Some(dirty) = log.take_dirty() {
-            dirty.sync(&**files.disk(), files.file_system())?;
+            dirty.sync(&**files.disk(), files.file_system()).map_err(StorageError::from)?;
             log.mark_synced(dirty.ticket);
+        }
+        aside::take_in(&mut log, files, &aside, now)?;
+        let has_waited = waiting.is_some();
+        if let Some(waiting) = waiting {
+            stage(&mut log, &waiting)?;
         }
         let place = log.place();
         let name =
@@ -143,7 +156,7 @@ impl Replica {
             reader_waits_for: Offset::ZERO,
             unannounced_bytes: 0,
             snapshot_at,
-            changed: false,
+            changed: has_waited,
         };
         Ok((replica, opened))
     }
@@ -211,6 +224,21 @@ impl Replica {
     }
 }
 
+/// What the log lacks of it is in memory from then on, as if it had just been appended; the journal holds it already.
+fn stage(log: &mut Log, waiting: &PartitionReplay) -> Result<(), ReplayError> {
+    let mut batches = Vec::new();
+    for step in waiting.steps(log.end())? {
+        match step {
+            LayOp::Append { records, .. } => batches.push(records),
+            LayOp::Truncate { .. } | LayOp::Restart { .. } | LayOp::Remove => {
+                unreachable!("what does more than append is replayed at the start (replay.rs)")
+            }
+        }
+    }
+    log.stage(batches)?;
+    Ok(())
+}
+
 /// Tells the state machine what the log holds; returns where the producer snapshot stood.
 fn load(
     log: &mut Log,
@@ -219,21 +247,28 @@ fn load(
     high_watermark: Option<Offset>,
 ) -> Result<Offset, StorageError> {
     let end = log.end();
+    let laid_end = log.laid_end();
     let (from, entries) = if log.is_on_disk() {
         log.read_producer_snapshot(files, end)?.unwrap_or((log.first_segment_base(), Vec::new()))
     } else {
-        (end, Vec::new())
+        (laid_end, Vec::new())
     };
     partition.restore(entries.into_iter().map(state_of));
+    // Markers that are in memory alone stand in no index of aborted transactions yet.
+    let mut aborted = Vec::new();
     if from < end {
         let mut replay = |bytes: Bytes| {
             if let Ok(header) = BatchHeader::parse(&bytes)
                 && header.has_producer_id()
             {
-                partition.replay(header.base_offset, &batch_info(&header, || bytes.clone()));
+                let ended = partition.replay(header.base_offset, &batch_info(&header, || bytes.clone()));
+                aborted.extend(ended.filter(|ended| ended.last >= laid_end));
             }
         };
         log.scan(files, from, end, &mut replay)?;
+    }
+    for ended in aborted {
+        log.append_aborted(files, entry_of_aborted(ended))?;
     }
     let high_watermark = high_watermark.unwrap_or(log.start());
     partition.open(LogEnds { log_start: log.start(), log_end: end, high_watermark });
@@ -305,6 +340,16 @@ fn state_of(entry: ProducerEntry) -> ProducerState {
         last_timestamp: entry.timestamp,
         txn_first: (first != Offset::NONE).then_some(first),
         last_batch: (entry.last_sequence != Sequence::NONE).then_some(last_batch),
+    }
+}
+
+/// The words of the transaction index.
+pub fn entry_of_aborted(aborted: AbortedTxn) -> AbortedTransaction {
+    AbortedTransaction {
+        producer_id: aborted.producer_id,
+        first_offset: aborted.first,
+        last_offset: aborted.last,
+        last_stable_offset: aborted.last_stable,
     }
 }
 

@@ -79,7 +79,9 @@ impl Producer {
                     self.acknowledged.store(next + 1, Ordering::Release);
                     next += 1;
                 }
-                Some(45 | 59 | 47) => panic!("partition {}: sequence {next} was refused", self.partition),
+                Some(code @ (45 | 59 | 47)) => {
+                    panic!("partition {}: sequence {next} was refused: {code}", self.partition)
+                }
                 Some(_) => std::thread::sleep(Duration::from_millis(10)),
                 None => client = connect(self.port),
             }

@@ -72,6 +72,11 @@ impl JournalFiles {
         &self.files[0].way
     }
 
+    /// The last file is not written any more.
+    pub fn forget_last(&mut self) {
+        self.files.pop();
+    }
+
     /// Writes `bytes` (a [`barnabas_storage::journal::Round`]'s) and makes them durable.
     ///
     /// # Errors

@@ -5,7 +5,6 @@
 //! so that it runs beside the worker.
 
 use super::{Answer, Call, Started};
-use crate::directories::Directory;
 use crate::housekeeping::ask_workers;
 use crate::mailbox::{Command, Declined, PartitionKey};
 use crate::moves::{self, Begun, MoveCommand};
@@ -154,19 +153,10 @@ fn partitions(node: &Node, at: usize, wanted: &Wanted, open: &Sizes) -> Result<V
         if !is_shown || !wanted.contains(&topic, partition) {
             continue;
         }
-        let size_bytes = known.map_or_else(|| size_on_disk(directory, &entry.name), Ok)?;
+        let size_bytes = known.map_or_else(|| directory.size_on_disk(&entry.name), Ok)?;
         replicas.push(Replica { topic, partition, size_bytes, offset_lag, is_future });
     }
     Ok(replicas)
-}
-
-fn size_on_disk(directory: &Directory, name: &str) -> Result<u64, StorageError> {
-    let dir = directory.path.join(name);
-    let mut bytes = 0;
-    for file in directory.disk.list(&dir)?.iter().filter(|file| file.name.ends_with(".log")) {
-        bytes += directory.disk.stat(&dir.join(&file.name))?.map_or(0, |stat| stat.len);
-    }
-    Ok(bytes)
 }
 
 /// Partitions that nothing was laid into have no directory here; Kafka's have one, with nothing in it.

@@ -20,6 +20,9 @@ const UNLAID_SHARE: u64 = 16;
 pub trait RoundFiles: Send {
     /// Writes a round and makes it durable.
     fn write_durable(&mut self, slot: usize, position: u64, bytes: &[u8]) -> Result<(), DiskError>;
+
+    /// The last file is not written any more, and is about to be removed.
+    fn forget_last(&mut self);
 }
 
 /// Makes [`RoundFiles`].
@@ -42,6 +45,10 @@ impl JournalDisk for LinuxJournal {
 impl RoundFiles for JournalFiles {
     fn write_durable(&mut self, slot: usize, position: u64, bytes: &[u8]) -> Result<(), DiskError> {
         Self::write_durable(self, slot, position, bytes)
+    }
+
+    fn forget_last(&mut self) {
+        Self::forget_last(self);
     }
 }
 

@@ -7,7 +7,7 @@ use crate::meter::Meter;
 use barnabas_base::{DirectoryId, Map, Offset};
 use barnabas_storage::journal::{
     Entry, EntryKind, Journal, JournalConfig, JournalError, JournalPartition, Lay, LayOp, LayTicket, Micros,
-    Recovered, Refused, Round, Take, recover,
+    Recovered, Refused, Round, Take, recover, slot_file_name,
 };
 use barnabas_storage::{Disk, DiskErrorKind, StorageError};
 use std::collections::VecDeque;
@@ -79,9 +79,23 @@ impl Writer {
         }
     }
 
-    /// After an unclean stop, before anybody is served: from this round on, what was replayed is not replayed again.
+    pub(super) fn name(&self) -> String {
+        format!("journal-{}", self.parts.directory)
+    }
+
+    /// After an unclean stop: opens the files to go on in. `false`: there is no room for what is left in the journal.
+    pub(super) fn prepare(&mut self) -> Result<bool, JournalError> {
+        let Some(recovered) = &self.parts.recovered else { return Ok(true) };
+        let has_left = !recovered.is_empty();
+        match self.make_ready() {
+            Err(JournalError::NoRoom) if has_left => Ok(false),
+            is_ready => Ok(is_ready? || !has_left),
+        }
+    }
+
+    /// Before anybody is served: from this round on, what was replayed is not replayed again, and what was not is held.
     pub(super) fn go_on(&mut self) -> Result<(), JournalError> {
-        if self.parts.recovered.is_some() && self.make_ready()? {
+        if self.open.is_some() {
             self.turn()?;
         }
         Ok(())
@@ -229,6 +243,10 @@ impl Writer {
             open.journal.fail();
         }
         let done = open.journal.round_durable(round, now);
+        while open.journal.shrink() {
+            open.files.forget_last();
+            self.parts.disk.remove_file(&self.parts.path.join(slot_file_name(open.journal.files())))?;
+        }
         let count = self.parts.workers.len();
         let mut ends: Vec<Vec<(PartitionKey, Offset)>> = vec![Vec::new(); count];
         for durable in done.ends {

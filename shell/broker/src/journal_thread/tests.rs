@@ -37,6 +37,10 @@ impl RoundFiles for MemoryFiles {
         self.0[slot].write_at(position, &[bytes])?;
         self.0[slot].sync()
     }
+
+    fn forget_last(&mut self) {
+        self.0.pop();
+    }
 }
 
 struct Rig {
@@ -92,7 +96,7 @@ impl Rig {
                 counted.fetch_add(1, Ordering::SeqCst);
             }),
         };
-        let thread = journal.start(parts).expect("a thread");
+        let thread = journal.start(journal.prepare(parts).expect("files")).expect("a thread");
         Self { disk, journal, inbox, thread, failures, heard: Vec::new() }
     }
 

@@ -3,7 +3,7 @@
 use super::PartitionWorker;
 use crate::mailbox::{Declined, PartitionKey};
 use crate::publisher::ImageChange;
-use crate::replay;
+use crate::replay::aside;
 use crate::replica::{Effects, Replica};
 use crate::topic_settings;
 use barnabas_base::{BrokerId, PartitionIndex, Text, TopicId, TopicPartition};
@@ -120,10 +120,10 @@ impl PartitionWorker {
 
     /// Lets go of a partition and puts its directory aside for removal.
     fn close_deleted(&mut self, key: PartitionKey, name: TopicPartition) {
-        if self.failed.remove(&key) {
-            replay::forget_aside(&self.node.directories, &name, key.topic);
-        }
-        let mut removed = None;
+        self.failed.remove(&key);
+        aside::forget(&self.node.directories, &name, key.topic);
+        let mut removed =
+            self.forget_waiting(key).map(|(directory, replay)| (directory, replay.partition.clone()));
         let Self { replicas, effects, tickets, files, node, .. } = self;
         if let Some(mut replica) = replicas.remove(&key) {
             replica.partition.fail(effects);

@@ -21,9 +21,12 @@ use barnabas_storage::journal::{Entry, EntryKind, JournalPartition};
 use barnabas_storage::{AppendBytes, StorageError};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-/// Bytes laid before the mailbox is looked at again.
+/// Bytes laid before the mailbox is looked at again, and how long that may take: small pieces of many partitions are mostly files
+/// that are made.
 const LAY_TURN_BYTES: u64 = 1 << 20;
+const LAY_TURN: Duration = Duration::from_millis(2);
 /// Bytes of appends that wait for the journal before the mailbox is left alone. Appends that are answered hold a share of the
 /// node's memory budget meanwhile; this bound is for those that are not (`acks=0`).
 const HELD_BYTES_MAX: usize = 32 << 20;
@@ -183,7 +186,9 @@ impl PartitionWorker {
     /// Lays a piece of what was ordered. Returns whether there is more.
     pub fn lay_some(&mut self) -> bool {
         let mut bytes = 0;
+        let begun = Instant::now();
         while bytes < LAY_TURN_BYTES
+            && begun.elapsed() < LAY_TURN
             && let Some(order) = self.journaled.orders.pop_front()
         {
             bytes += self.lay_ordered(order);
@@ -204,6 +209,11 @@ impl PartitionWorker {
     fn lay_ordered(&mut self, order: LayOrder) -> u64 {
         let key = order.key();
         let is_online = self.node.directories[order.directory].is_online();
+        if is_online && self.node.pending.has(order.directory, key) && !self.open_to_lay(order.directory, key)
+        {
+            self.journaled.postponed.push(order);
+            return 0;
+        }
         let end = match self.replicas.get(&key) {
             // Nothing of the directory is laid any more.
             _ if !is_online => return 0,

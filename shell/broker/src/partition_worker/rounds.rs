@@ -4,6 +4,7 @@
 use super::{FLUSH_PAUSE, PartitionWorker};
 use crate::committer::Synced;
 use crate::mailbox::{Declined, PartitionKey};
+use crate::replica::entry_of_aborted;
 use barnabas_base::Offset;
 use barnabas_partition::Effect;
 use barnabas_storage::{AbortedTransaction, Dirty, StorageError};
@@ -281,12 +282,7 @@ impl PartitionWorker {
                 }
                 Effect::Aborted(aborted) => {
                     if let Some(replica) = &mut replica {
-                        replica.aborted.push(AbortedTransaction {
-                            producer_id: aborted.producer_id,
-                            first_offset: aborted.first,
-                            last_offset: aborted.last,
-                            last_stable_offset: aborted.last_stable,
-                        });
+                        replica.aborted.push(entry_of_aborted(aborted));
                     }
                 }
             }

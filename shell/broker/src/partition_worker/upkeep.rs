@@ -94,6 +94,7 @@ impl PartitionWorker {
     /// Closes every log: what is staged is laid, what is dirty is synced here. Nobody else is served any more.
     pub(super) fn close(&mut self) -> Vec<Checkpointed> {
         self.finish_round();
+        self.open_all_waiting();
         self.closed = true;
         let mut checkpoints = Vec::new();
         let replicas: Vec<Replica> = std::mem::take(&mut self.replicas).into_values().collect();
@@ -130,7 +131,7 @@ impl PartitionWorker {
             partition: replica.log.place().topic_partition.clone(),
             bytes: replica.log.size_bytes(),
         };
-        self.replicas.values().map(size).collect()
+        self.replicas.values().map(size).chain(self.sizes_of_waiting()).collect()
     }
 
     fn close_files(&mut self, replica: &mut Replica) -> Result<(), StorageError> {

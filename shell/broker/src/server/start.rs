@@ -9,7 +9,7 @@ use crate::directories::{Directories, Directory, random_uuid};
 use crate::format::{Beginning, format, voter};
 use crate::full;
 use crate::housekeeping::{self, Deletions};
-use crate::journal_thread::{JournalParts, LinuxJournal};
+use crate::journal_thread::{JournalParts, LinuxJournal, Prepared, StartError};
 use crate::mailbox::{Command, Mailbox};
 use crate::meter::Meter;
 use crate::moves;
@@ -425,30 +425,49 @@ fn start_committers(node: &Arc<Node>) -> Result<Vec<std::thread::JoinHandle<()>>
 
 /// Replays what the journals hold, and starts their threads. A directory whose journal is damaged is offline; the others serve.
 fn start_journals(node: &Arc<Node>) -> Vec<std::thread::JoinHandle<()>> {
-    let mut threads = Vec::new();
+    // All of them are read before the first goes on: it may want something laid at once, and where a partition lies is known only
+    // then.
+    let mut prepared = Vec::new();
     for (index, directory) in node.directories.iter().enumerate() {
         if !directory.holds_partitions || !directory.is_online() {
             continue;
         }
-        let is_full = |error: &ReplayError| match error {
-            ReplayError::Storage(error) => error.is_passing(),
-            ReplayError::Journal(JournalError::Disk(error)) => error.kind.is_shortage(),
-            ReplayError::Journal(_) => false,
-        };
-        let replayed = full::with_room(node, index, is_full, || replay::replay(node, index));
-        let recovered = match replayed {
-            Ok(recovered) => recovered,
-            Err(error) => {
-                node.directory_failed(index, &error);
-                continue;
-            }
-        };
-        match directory.journal.start(journal_parts(node, index, recovered)) {
+        match prepare_journal(node, index) {
+            Ok(journal) => prepared.push((index, journal)),
+            Err(error) => node.directory_failed(index, &error),
+        }
+    }
+    let mut threads = Vec::new();
+    for (index, journal) in prepared {
+        match node.directories[index].journal.start(journal) {
             Ok(thread) => threads.push(thread),
             Err(error) => node.directory_failed(index, &error),
         }
     }
     threads
+}
+
+fn prepare_journal(node: &Arc<Node>, index: usize) -> Result<Prepared, StartError> {
+    let recovered = full::with_room(node, index, is_full, || replay::replay(node, index));
+    let recovered = recovered.map_err(Box::new)?;
+    let journal = &node.directories[index].journal;
+    match (journal.prepare(journal_parts(node, index, recovered.clone())), recovered) {
+        (Err(StartError::NoRoom), Some(mut recovered)) => {
+            let replayed =
+                full::with_room(node, index, is_full, || replay::replay_rest(node, index, &mut recovered));
+            replayed.map_err(Box::new)?;
+            journal.prepare(journal_parts(node, index, Some(recovered)))
+        }
+        (prepared, _) => prepared,
+    }
+}
+
+fn is_full(error: &ReplayError) -> bool {
+    match error {
+        ReplayError::Storage(error) => error.is_passing(),
+        ReplayError::Journal(JournalError::Disk(error)) => error.kind.is_shortage(),
+        ReplayError::Journal(_) => false,
+    }
 }
 
 fn journal_parts(node: &Arc<Node>, index: usize, recovered: Option<Recovered>) -> JournalParts {

@@ -1,0 +1,186 @@
+//! Partitions of which the journal of an earlier process still holds something (pending.rs): brought together with their logs when
+//! they are opened, whoever asks for that.
+//!
+//! A partition that cannot be opened must not hold the journal for good: what waits for it is kept in a file of its own then
+//! (replay.rs), and the partition stays offline.
+//!
+//! Neighbours: partition_worker.rs, which opens; journaled.rs, which is ordered to lay.
+
+use super::PartitionWorker;
+use crate::directories::locate::{Nowhere, Place, locate};
+use crate::mailbox::{Declined, LogSize, PartitionKey};
+use crate::pending::name_of;
+use crate::replay::{ReplayError, aside, belongs_here};
+use barnabas_base::TopicPartition;
+use barnabas_storage::StorageError;
+use barnabas_storage::journal::PartitionReplay;
+use std::sync::Arc;
+
+/// What waits, and for which directory.
+pub(super) type Waiting = Option<(usize, Arc<PartitionReplay>)>;
+
+impl PartitionWorker {
+    /// Where a partition lies or may begin, and what waits for it there.
+    pub(super) fn locate_waiting(
+        &mut self,
+        key: PartitionKey,
+        name: &TopicPartition,
+    ) -> Result<(Place, Waiting), Declined> {
+        let mut waiting = self.waiting(key)?;
+        let mut is_on_disk = waiting.is_empty();
+        for (directory, _) in &waiting {
+            is_on_disk |= self.has_folder(*directory, name)?;
+        }
+        let place = if is_on_disk { locate(&self.node, key, name) } else { Ok(Place::Found(waiting[0].0)) };
+        let place = match place {
+            Ok(place) => place,
+            Err(Nowhere::Offline) => return Err(Declined::Storage),
+            Err(Nowhere::Broken) => {
+                self.failed.insert(key);
+                for (directory, replay) in waiting {
+                    let error = StorageError::Failed(self.node.directories[directory].path.to_path_buf());
+                    self.give_up_waiting(directory, key, &replay, &error.into())?;
+                }
+                return Err(Declined::Storage);
+            }
+        };
+        // Of two copies one counts, and so does what waits for it.
+        for (directory, _) in waiting.extract_if(.., |(at, _)| *at != place.directory()) {
+            self.node.pending.remove(&self.node.directories, directory, key, 0);
+        }
+        Ok((place, waiting.pop()))
+    }
+
+    /// What waits where the partition lies, or may lie: a move that was cut off between its two renames leaves two folders. What waits
+    /// where it does not lie any more is forgotten.
+    fn waiting(&mut self, key: PartitionKey) -> Result<Vec<(usize, Arc<PartitionReplay>)>, Declined> {
+        let mut here = Vec::new();
+        for (directory, replay) in self.node.pending.find(key) {
+            if !self.node.directories[directory].is_usable() {
+                continue;
+            }
+            match belongs_here(&self.node, directory, &replay.partition) {
+                Ok(true) => here.push((directory, replay)),
+                Ok(false) => self.node.pending.remove(&self.node.directories, directory, key, 0),
+                Err(error @ StorageError::WrongOwner { .. }) => {
+                    self.give_up_waiting(directory, key, &replay, &error.into())?;
+                }
+                Err(error) => {
+                    self.node.directory_failed(directory, &error);
+                    return Err(Declined::Storage);
+                }
+            }
+        }
+        Ok(here)
+    }
+
+    fn has_folder(&self, directory: usize, name: &TopicPartition) -> Result<bool, Declined> {
+        let each = &self.node.directories[directory];
+        match each.disk.stat(&each.path.join(name.to_string())) {
+            Ok(found) => Ok(found.is_some()),
+            Err(error) => {
+                self.node.directory_failed(directory, &error);
+                Err(Declined::Storage)
+            }
+        }
+    }
+
+    /// A partition for which something waits was not opened. A failed disk says nothing of the partition.
+    pub(super) fn not_opened(
+        &mut self,
+        directory: usize,
+        key: PartitionKey,
+        replay: &PartitionReplay,
+        error: &ReplayError,
+    ) -> Declined {
+        match error {
+            ReplayError::Storage(StorageError::Disk(_) | StorageError::Failed(_)) => {
+                self.node.directory_failed(directory, error);
+                self.directory_failed(directory);
+                Declined::Storage
+            }
+            _ => {
+                self.node.meter.partitions_failed.one();
+                self.failed.insert(key);
+                self.give_up_waiting(directory, key, replay, error).err().unwrap_or(Declined::Storage)
+            }
+        }
+    }
+
+    /// Keeps aside what waits for a partition that cannot take it.
+    fn give_up_waiting(
+        &mut self,
+        directory: usize,
+        key: PartitionKey,
+        replay: &PartitionReplay,
+        why: &ReplayError,
+    ) -> Result<(), Declined> {
+        match aside::keep(&self.node.directories[directory], replay, why) {
+            Ok(()) => {
+                self.node.pending.remove(&self.node.directories, directory, key, 0);
+                Ok(())
+            }
+            Err(error) if error.is_passing() => {
+                self.node.directories[directory].room.hit(&error, self.node.clock.monotonic());
+                Err(Declined::Full)
+            }
+            Err(error) => {
+                self.node.directory_failed(directory, &error);
+                self.directory_failed(directory);
+                Err(Declined::Storage)
+            }
+        }
+    }
+
+    /// The journal wants laid what waits for this partition. `false`: not now.
+    pub(super) fn open_to_lay(&mut self, directory: usize, key: PartitionKey) -> bool {
+        // Whether it is refused or failed, nothing of it waits any more if that is for good.
+        let _ = self.open_known(key);
+        !self.node.pending.has(directory, key)
+    }
+
+    /// Before the node stops: so that everything is in segments. A directory in which something is left is not vouched for.
+    pub(super) fn open_all_waiting(&mut self) {
+        let (workers, me) = (self.node.workers, self.id);
+        for directory in 0..self.node.directories.len() {
+            for (key, _) in self.node.pending.all(directory, |key| key.owner(workers) == me) {
+                if !self.node.directories[directory].is_online() {
+                    break;
+                }
+                if !self.open_to_lay(directory, key)
+                    && self.node.image.load().topics.by_id(key.topic).is_some()
+                {
+                    let path = self.node.directories[directory].path.display();
+                    tracing::warn!(
+                        "{path}: what the journal holds could not be laid; the next start finds it"
+                    );
+                    self.node.directories[directory].fail();
+                }
+            }
+        }
+    }
+
+    /// A deleted partition's. Returns where something was waiting.
+    pub(super) fn forget_waiting(&mut self, key: PartitionKey) -> Waiting {
+        let found = self.node.pending.find(key);
+        for (directory, _) in &found {
+            self.node.pending.remove(&self.node.directories, *directory, key, 0);
+        }
+        found.into_iter().next()
+    }
+
+    /// What has not been opened counts with what its folder has and with what waits; of a crash in the middle of laying, a little of
+    /// that twice.
+    pub(super) fn sizes_of_waiting(&self) -> Vec<LogSize> {
+        let (workers, me) = (self.node.workers, self.id);
+        let mut sizes = Vec::new();
+        for (directory, each) in self.node.directories.iter().enumerate() {
+            for (_, replay) in self.node.pending.all(directory, |key| key.owner(workers) == me) {
+                let name = name_of(&replay);
+                let on_disk = each.size_on_disk(&name.to_string()).unwrap_or(0);
+                sizes.push(LogSize { directory, partition: name.clone(), bytes: on_disk + replay.bytes() });
+            }
+        }
+        sizes
+    }
+}

@@ -263,6 +263,16 @@ impl Cluster {
         Ok(topic)
     }
 
+    /// What was told of a topic last, if anything.
+    pub fn known_topic(&self, name: &str) -> Option<&MetadataResponseTopic> {
+        self.topics.get(name)
+    }
+
+    /// Every node that was told of, with its address.
+    pub fn addresses(&self) -> impl Iterator<Item = (BrokerId, String)> + '_ {
+        self.addresses.iter().map(|(node, address)| (*node, address.clone()))
+    }
+
     /// The node that leads a partition.
     ///
     /// # Errors

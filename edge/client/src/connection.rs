@@ -33,6 +33,19 @@ impl Connection {
     /// # Errors
     /// [`ClientError::Unreachable`] where nobody listens or the name is unknown; whatever the first request ends with.
     pub async fn open(address: &str, client_id: &str, timeout: Duration) -> Result<Self, ClientError> {
+        Self::open_with(address, client_id, timeout, (-1, -1)).await
+    }
+
+    /// [`Self::open`] with the sizes of the socket's buffers for sending and receiving; −1 is what the system gives.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn open_with(
+        address: &str,
+        client_id: &str,
+        timeout: Duration,
+        (send_bytes, receive_bytes): (i32, i32),
+    ) -> Result<Self, ClientError> {
         let unreachable = |why: String| ClientError::Unreachable { address: address.to_owned(), why };
         let connecting = tokio::time::timeout(timeout, TcpStream::connect(address));
         let stream = match connecting.await {
@@ -40,6 +53,13 @@ impl Connection {
             Err(_) => return Err(unreachable(format!("no answer within {} ms", timeout.as_millis()))),
         };
         stream.set_nodelay(true).map_err(|error| unreachable(error.to_string()))?;
+        let socket = socket2::SockRef::from(&stream);
+        if let Ok(bytes) = usize::try_from(send_bytes) {
+            socket.set_send_buffer_size(bytes).map_err(|error| unreachable(error.to_string()))?;
+        }
+        if let Ok(bytes) = usize::try_from(receive_bytes) {
+            socket.set_recv_buffer_size(bytes).map_err(|error| unreachable(error.to_string()))?;
+        }
         let budget = Budget::new(2 * ANSWER_BYTES_MAX as u64);
         let mut connection = Self {
             address: address.to_owned(),
@@ -57,6 +77,11 @@ impl Connection {
 
     pub fn address(&self) -> &str {
         &self.address
+    }
+
+    /// The socket, for whoever has several requests under way on it. Nothing was asked that is not answered.
+    pub(crate) fn into_stream(self) -> TcpStream {
+        self.stream
     }
 
     /// Starts low: every broker answers version 0, and a newer one would only tell its name.

@@ -1,17 +1,23 @@
-//! Reads partitions from where it is told to: one fetch after another, each leader in turn.
+//! Reads partitions from where it is told to: from every leader at once, one fetch after another (`consumer/leader.rs`).
 //!
-//! Who reads which partition is not decided here: by the caller, or by [`crate::Group`].
+//! Who reads which partition is not decided here: by the caller, or by [`crate::Group`]. Each batch's CRC is checked.
+//!
+//! Always true: [`Consumer::positions`] moves only past what was given out. Where a leader is lost or replaced, reading
+//! begins anew from there: nothing is left out and nothing comes twice.
+
+mod leader;
 
 use crate::error::check;
 use crate::{ClientError, Cluster};
 use barnabas_base::{BrokerId, ErrorCode, Map, Offset, PartitionIndex, TopicPartition};
-use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
 use barnabas_wire::messages::fetch_response::PartitionData;
-use barnabas_wire::messages::{FetchRequest, FetchResponse};
 use barnabas_wire::records::{Entry, Records, entries};
 use bytes::Bytes;
+use leader::{Leader, Reading, Told};
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::future::poll_fn;
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 /// ListOffsets' sentinels.
 const LATEST: i64 = -1;
@@ -22,13 +28,25 @@ const EARLIEST: i64 = -2;
 pub struct ConsumerConfig {
     pub bytes_max: i32,
     pub partition_bytes_max: i32,
+    pub bytes_min: i32,
+    /// How long a leader may hold a fetch back that finds less than `bytes_min`.
+    pub wait_max: Duration,
+    /// −1: what the system gives.
+    pub receive_buffer_bytes: i32,
     /// Whether only committed transactions are seen.
     pub read_committed: bool,
 }
 
 impl Default for ConsumerConfig {
     fn default() -> Self {
-        Self { bytes_max: 50 * 1024 * 1024, partition_bytes_max: 1024 * 1024, read_committed: false }
+        Self {
+            bytes_max: 50 * 1024 * 1024,
+            partition_bytes_max: 1024 * 1024,
+            bytes_min: 1,
+            wait_max: Duration::from_millis(500),
+            receive_buffer_bytes: -1,
+            read_committed: false,
+        }
     }
 }
 
@@ -61,8 +79,20 @@ pub struct Consumer {
     positions: Map<PartitionIndex, Offset>,
     starts: Map<PartitionIndex, StartAt>,
     ready: VecDeque<Received>,
-    /// Which leader is asked next, so that none starves.
+    /// Batches that came and were not given out: (partition, from which offset on, records, the offset after them).
+    batches: VecDeque<FetchedBatch>,
+    leaders: Vec<Leader>,
+    /// Which leader is looked at first, so that none starves.
     turn: usize,
+}
+
+/// Records as they came, inflated: for whoever reads them in bulk.
+#[derive(Debug)]
+pub struct FetchedBatch {
+    pub partition: PartitionIndex,
+    /// Records below this were asked for by nobody; they come because a batch is whole or not at all.
+    pub from: Offset,
+    pub records: Records,
 }
 
 impl Consumer {
@@ -73,6 +103,8 @@ impl Consumer {
             positions: Map::default(),
             starts: Map::default(),
             ready: VecDeque::new(),
+            batches: VecDeque::new(),
+            leaders: Vec::new(),
             turn: 0,
         }
     }
@@ -80,6 +112,7 @@ impl Consumer {
     /// Reads exactly these partitions from now on. What is held of others is dropped.
     pub fn assign(&mut self, partitions: impl IntoIterator<Item = (PartitionIndex, StartAt)>) {
         let wanted: Map<PartitionIndex, StartAt> = partitions.into_iter().collect();
+        self.stop();
         self.positions.retain(|partition, _| wanted.contains_key(partition));
         self.ready.retain(|record| wanted.contains_key(&record.partition));
         self.starts = wanted;
@@ -96,7 +129,7 @@ impl Consumer {
 
     /// Whether the next [`Self::poll`] has to ask a node.
     pub fn is_drained(&self) -> bool {
-        self.ready.is_empty()
+        self.ready.is_empty() && self.batches.is_empty()
     }
 
     /// The next record, or `None` when `wait` has passed without one.
@@ -108,17 +141,40 @@ impl Consumer {
         cluster: &mut Cluster,
         wait: Duration,
     ) -> Result<Option<Received>, ClientError> {
-        let until = std::time::Instant::now() + wait;
-        let tries = cluster.tries(format!("reading {}", self.topic));
+        let until = Instant::now() + wait;
         loop {
             if let Some(record) = self.ready.pop_front() {
                 return Ok(Some(record));
             }
-            let left = until.saturating_duration_since(std::time::Instant::now());
+            let left = until.saturating_duration_since(Instant::now());
+            let Some(batch) = self.poll_batch(cluster, left).await? else { return Ok(None) };
+            self.push(&batch).map_err(|error| ClientError::Records(self.place(batch.partition), error))?;
+        }
+    }
+
+    /// The next batch of records, or `None` when `wait` has passed without one. Not to be mixed with [`Self::poll`].
+    ///
+    /// # Errors
+    /// As [`Self::poll`].
+    pub async fn poll_batch(
+        &mut self,
+        cluster: &mut Cluster,
+        wait: Duration,
+    ) -> Result<Option<FetchedBatch>, ClientError> {
+        let until = Instant::now() + wait;
+        let tries = cluster.tries(format!("reading {}", self.topic));
+        loop {
+            if let Some(batch) = self.batches.pop_front() {
+                let next = batch.records.header().next_offset();
+                self.positions.insert(batch.partition, next);
+                return Ok(Some(batch));
+            }
+            let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(None);
             }
-            if let Err(error) = self.fetch(cluster, left).await {
+            if let Err(error) = self.read_on(cluster, left).await {
+                self.stop();
                 if !is_curable(&error) {
                     return Err(error);
                 }
@@ -128,28 +184,75 @@ impl Consumer {
         }
     }
 
-    async fn fetch(&mut self, cluster: &mut Cluster, wait: Duration) -> Result<(), ClientError> {
-        self.find_positions(cluster).await?;
-        let mut by_leader: Vec<(BrokerId, Vec<PartitionIndex>)> = Vec::new();
-        let mut partitions: Vec<_> = self.positions.keys().copied().collect();
-        partitions.sort();
-        for partition in partitions {
-            let leader = cluster.leader(&self.topic, partition).await?;
-            match by_leader.iter_mut().find(|entry| entry.0 == leader) {
-                Some(entry) => entry.1.push(partition),
-                None => by_leader.push((leader, vec![partition])),
-            }
+    /// Drops what came and was not given out; reading begins anew from the positions.
+    fn stop(&mut self) {
+        self.leaders.clear();
+        self.batches.clear();
+    }
+
+    async fn read_on(&mut self, cluster: &mut Cluster, wait: Duration) -> Result<(), ClientError> {
+        if self.leaders.is_empty() {
+            self.begin(cluster).await?;
         }
-        if by_leader.is_empty() {
+        if self.leaders.is_empty() {
             tokio::time::sleep(wait.min(Duration::from_millis(100))).await;
             return Ok(());
         }
-        self.turn = (self.turn + 1) % by_leader.len();
-        let (leader, partitions) = &by_leader[self.turn];
-        let wait = wait.min(Duration::from_millis(500));
-        let request = self.request(cluster, partitions, wait);
-        let answer = cluster.ask_patiently(*leader, &request, wait).await?;
-        self.take(answer)
+        match tokio::time::timeout(wait, self.next_answer()).await {
+            Ok(told) => self.take(told?),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// The next answer of any leader.
+    async fn next_answer(&mut self) -> Told {
+        let turn = self.turn;
+        self.turn = self.turn.wrapping_add(1);
+        poll_fn(|cx| {
+            let count = self.leaders.len();
+            for step in 0..count {
+                if let Poll::Ready(told) = self.leaders[(turn + step) % count].answers.poll_recv(cx) {
+                    let ended =
+                        || Err(ClientError::Invalid("a leader's task ended without a word".to_owned()));
+                    return Poll::Ready(told.unwrap_or_else(ended));
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    async fn begin(&mut self, cluster: &mut Cluster) -> Result<(), ClientError> {
+        self.find_positions(cluster).await?;
+        let mut by_leader: Vec<(BrokerId, Map<PartitionIndex, i64>)> = Vec::new();
+        let positions: Vec<_> =
+            self.positions.iter().map(|(partition, offset)| (*partition, offset.get())).collect();
+        for (partition, offset) in positions {
+            let leader = cluster.leader(&self.topic, partition).await?;
+            match by_leader.iter_mut().find(|entry| entry.0 == leader) {
+                Some(entry) => drop(entry.1.insert(partition, offset)),
+                None => by_leader.push((leader, [(partition, offset)].into_iter().collect())),
+            }
+        }
+        for (leader, offsets) in by_leader {
+            let address = cluster.addresses().find(|(node, _)| *node == leader).map(|(_, address)| address);
+            let unknown =
+                || ClientError::refused(format!("node {leader}"), ErrorCode::BrokerNotAvailable.code(), None);
+            self.leaders.push(leader::read(Reading {
+                address: address.ok_or_else(unknown)?,
+                client_id: cluster.config().client_id.clone(),
+                connect_timeout: cluster.config().request_timeout,
+                topic: self.topic.clone(),
+                topic_id: cluster.topic_id(&self.topic).unwrap_or_default(),
+                config: self.config.clone(),
+                offsets,
+            }));
+        }
+        Ok(())
+    }
+
+    fn place(&self, partition: PartitionIndex) -> String {
+        TopicPartition::new(self.topic.as_str(), partition).to_string()
     }
 
     async fn find_positions(&mut self, cluster: &mut Cluster) -> Result<(), ClientError> {
@@ -170,51 +273,23 @@ impl Consumer {
         Ok(())
     }
 
-    fn request(&self, cluster: &Cluster, partitions: &[PartitionIndex], wait: Duration) -> FetchRequest {
-        let asked = |partition: &PartitionIndex| FetchPartition {
-            partition: partition.get(),
-            fetch_offset: self.positions[partition].get(),
-            partition_max_bytes: self.config.partition_bytes_max,
-            ..Default::default()
-        };
-        let topic = FetchTopic {
-            topic: self.topic.as_str().into(),
-            topic_id: cluster.topic_id(&self.topic).unwrap_or_default(),
-            partitions: partitions.iter().map(asked).collect(),
-            ..Default::default()
-        };
-        FetchRequest {
-            max_wait_ms: wait.as_millis() as i32,
-            min_bytes: 1,
-            max_bytes: self.config.bytes_max,
-            isolation_level: i8::from(self.config.read_committed),
-            topics: vec![topic],
-            ..Default::default()
+    fn take(&mut self, data: PartitionData) -> Result<(), ClientError> {
+        let index = PartitionIndex(data.partition_index);
+        if data.error_code == ErrorCode::OffsetOutOfRange.code() && self.starts.contains_key(&index) {
+            // Retention has passed us by: go on with what there is.
+            self.stop();
+            self.positions.remove(&index);
+            self.starts.insert(index, StartAt::Earliest);
+            return Ok(());
         }
-    }
-
-    fn take(&mut self, answer: FetchResponse) -> Result<(), ClientError> {
-        check(format!("fetching {}", self.topic), answer.error_code, None)?;
-        for partition in answer.responses.into_iter().flat_map(|topic| topic.partitions) {
-            let index = PartitionIndex(partition.partition_index);
-            if partition.error_code == ErrorCode::OffsetOutOfRange.code() && self.starts.contains_key(&index)
-            {
-                // Retention has passed us by: go on with what there is.
-                self.positions.remove(&index);
-                self.starts.insert(index, StartAt::Earliest);
-                continue;
-            }
-            check(TopicPartition::new(self.topic.as_str(), index).to_string(), partition.error_code, None)?;
-            self.unpack(index, partition)?;
-        }
-        Ok(())
+        check(self.place(index), data.error_code, None)?;
+        self.unpack(index, data)
     }
 
     fn unpack(&mut self, partition: PartitionIndex, data: PartitionData) -> Result<(), ClientError> {
-        let Some(position) = self.positions.get(&partition).copied() else { return Ok(()) };
-        let place = format!("{}-{partition}", self.topic);
+        let Some(from) = self.positions.get(&partition).copied() else { return Ok(()) };
+        let place = self.place(partition);
         let unreadable = |error: String| ClientError::Records(place.clone(), error);
-        let mut next = position;
         let mut aborted = AbortedTransactions::new(&data);
         for entry in entries(data.records.unwrap_or_default()) {
             let Entry::Batch(batch) = entry.map_err(|error| unreadable(error.to_string()))? else {
@@ -222,35 +297,44 @@ impl Consumer {
             };
             batch.check_crc().map_err(|error| unreadable(error.to_string()))?;
             let header = *batch.header();
-            next = next.max(header.next_offset());
-            let records = batch.records().map_err(|error| unreadable(error.to_string()))?;
+            let producer = header.producer_id.get();
             if header.attributes.is_control() {
-                aborted.marker(header.producer_id.get());
+                aborted.marker(producer);
+                self.skip(partition, header.next_offset());
                 continue;
             }
-            if self.config.read_committed
+            let is_aborted = self.config.read_committed
                 && header.attributes.is_transactional()
-                && aborted.holds(header.producer_id.get(), header.base_offset.get())
-            {
+                && aborted.holds(producer, header.base_offset.get());
+            if is_aborted || header.next_offset() <= from {
+                self.skip(partition, header.next_offset());
                 continue;
             }
-            self.push(partition, position, &records).map_err(unreadable)?;
+            let records = batch.records().map_err(|error| unreadable(error.to_string()))?;
+            self.batches.push_back(FetchedBatch { partition, from, records });
         }
-        self.positions.insert(partition, next);
         Ok(())
     }
 
-    fn push(&mut self, partition: PartitionIndex, from: Offset, records: &Records) -> Result<(), String> {
-        let dated_by_broker = records.header().attributes.timestamp_type()
+    /// Nobody is given what is below `next`; where records before it still wait, they take the position there.
+    fn skip(&mut self, partition: PartitionIndex, next: Offset) {
+        if !self.batches.iter().any(|batch| batch.partition == partition) {
+            let position = self.positions.entry(partition).or_insert(next);
+            *position = next.max(*position);
+        }
+    }
+
+    fn push(&mut self, batch: &FetchedBatch) -> Result<(), String> {
+        let dated_by_broker = batch.records.header().attributes.timestamp_type()
             == barnabas_wire::records::TimestampType::LogAppendTime;
-        for record in records.iter() {
+        for record in batch.records.iter() {
             let record = record.map_err(|error| error.to_string())?;
-            if record.offset < from {
+            if record.offset < batch.from {
                 continue;
             }
             let share = |slice: Option<&[u8]>| slice.map(Bytes::copy_from_slice);
             self.ready.push_back(Received {
-                partition,
+                partition: batch.partition,
                 offset: record.offset,
                 timestamp_ms: record.timestamp.0,
                 dated_by_broker,

@@ -3,7 +3,8 @@
 //! Knows nothing of a broker's insides and works with any broker that speaks Kafka's protocol. What can be tried again is
 //! tried again here until the caller's deadline; what cannot is an error that says what to do.
 //!
-//! Bounded: one connection per node, one request under way on each, one batch per partition.
+//! Bounded: one connection per node and one request under way on each; in a [`PipelinedProducer`] as many requests as
+//! `max.in.flight.requests.per.connection` and as many batches as `buffer.memory` hold.
 
 mod admin;
 mod cluster;
@@ -11,12 +12,15 @@ mod connection;
 mod consumer;
 mod error;
 mod group;
+mod murmur2;
+mod pipeline;
 mod producer;
 
 pub use admin::{Admin, NewTopic, PartitionDescription, TopicDescription};
 pub use cluster::{Cluster, ClusterConfig};
 pub use connection::Connection;
-pub use consumer::{Consumer, ConsumerConfig, Received, StartAt};
+pub use consumer::{Consumer, ConsumerConfig, FetchedBatch, Received, StartAt};
 pub use error::ClientError;
 pub use group::{Group, GroupConfig};
+pub use pipeline::{Counters, Delivery, Parsed, PipelineConfig, PipelinedProducer, Record, Spread, Taken};
 pub use producer::{Outgoing, Producer, ProducerConfig};

@@ -8,6 +8,7 @@ mod console_producer;
 mod error;
 mod key_values;
 mod log_dirs;
+mod perf;
 mod topics;
 
 pub use error::ToolError;
@@ -45,10 +46,28 @@ pub const TOOLS: &[Tool] = &[
         run: console_producer::run,
     },
     Tool {
+        name: "consumer-perf-test",
+        about: "Read records as fast as they come, and say how many",
+        flags: perf::consumer::flags,
+        run: perf::consumer::run,
+    },
+    Tool {
+        name: "e2e-latency",
+        about: "Send one record at a time and say how long each took to arrive",
+        flags: perf::e2e::flags,
+        run: perf::e2e::run,
+    },
+    Tool {
         name: "log-dirs",
         about: "Show what lies in which log directory",
         flags: log_dirs::flags,
         run: log_dirs::run,
+    },
+    Tool {
+        name: "producer-perf-test",
+        about: "Send records as fast as they go, or at a rate, and say how long they took",
+        flags: perf::producer::flags,
+        run: perf::producer::run,
     },
     Tool {
         name: "topics",

@@ -6,8 +6,9 @@
 //! page cache goes. What it does not show: a device that loses or tears what it said was written.
 
 use crate::{Trouble, trouble};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Which file system.
@@ -64,10 +65,16 @@ impl Mount {
         Ok(())
     }
 
-    /// From here on nothing reaches the device.
-    pub fn cut(&self, flush: bool) -> Result<(), Trouble> {
-        let word = if flush { "shutdown -f" } else { "shutdown" };
-        run(Command::new("xfs_io").args(["-x", "-c", word]).arg(&self.point)).map(drop)
+    /// Gets everything ready for a cut, so that the cut itself is one system call and not the start of a program.
+    pub fn arm(&self) -> Result<Armed, Trouble> {
+        let mut command = Command::new("xfs_io");
+        command
+            .args(["-x"])
+            .arg(&self.point)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        Ok(Armed { tool: command.spawn()? })
     }
 
     /// Waits for whoever still closes files there.
@@ -97,6 +104,29 @@ impl Drop for Mount {
     fn drop(&mut self) {
         if let Err(error) = self.remove() {
             eprintln!("{} stays behind: {error}", self.image.display());
+        }
+    }
+}
+
+/// A file system that is about to lose its power.
+#[derive(Debug)]
+pub struct Armed {
+    tool: Child,
+}
+
+impl Armed {
+    /// From some moment in here on nothing reaches the device.
+    pub fn cut(mut self, flush: bool) -> Result<(), Trouble> {
+        let word = if flush { "shutdown -f\n" } else { "shutdown\n" };
+        if let Some(mut input) = self.tool.stdin.take() {
+            input.write_all(word.as_bytes())?;
+        }
+        let done = self.tool.wait_with_output()?;
+        let said = String::from_utf8_lossy(&done.stderr);
+        if done.status.success() && said.trim().is_empty() {
+            Ok(())
+        } else {
+            trouble(format!("xfs_io: {}", said.trim()))
         }
     }
 }

@@ -4,7 +4,7 @@ mod harness;
 
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
-use barnabas_wire::messages::{FetchRequest, ProduceRequest, ResponseBody};
+use barnabas_wire::messages::{DeleteTopicsRequest, FetchRequest, ProduceRequest, ResponseBody};
 use barnabas_wire::records::batches;
 use bytes::Bytes;
 use harness::{Client, TestNode, batch};
@@ -225,18 +225,62 @@ fn a_damaged_log_keeps_its_partition_offline_and_what_the_journal_held_of_it_is_
     let mut client = node.client();
     assert_eq!(values(&mut client, "t", 0, 0), Err(STORAGE_ERROR));
     assert_eq!(values(&mut client, "t", 1, 0).map(|found| found.len()), Ok(3));
-    let aside = || {
-        let entries =
-            std::fs::read_dir(node.data()).expect("a directory").flatten().map(|entry| entry.path());
-        entries.filter(|path| path.to_string_lossy().contains("barnabas-unreplayed-t-0.")).collect::<Vec<_>>()
-    };
-    let kept = std::fs::read(&aside()[0]).expect("kept");
+    let kept = std::fs::read(&kept_aside(&node)[0]).expect("kept");
     assert!(kept.windows(1).any(|byte| byte == b"c"));
     // It stays so, since its log would have a hole.
     node.kill();
     node.launch();
     assert_eq!(values(&mut node.client(), "t", 0, 0), Err(STORAGE_ERROR));
     assert!(node.log().contains("barnabas-unreplayed-t-0"));
+    node.stop_expecting_trouble();
+}
+
+/// What was kept aside of partition `t-0`.
+fn kept_aside(node: &TestNode) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(node.data()).expect("a directory").flatten().map(|entry| entry.path());
+    entries.filter(|path| path.to_string_lossy().contains("barnabas-unreplayed-t-0.")).collect()
+}
+
+/// Its topic was deleted while the file could not be removed (a directory that was offline, a copy that was put back).
+#[test]
+fn what_was_kept_aside_is_nothing_to_a_new_topic_of_the_same_name() {
+    let mut node = TestNode::start();
+    let mut client = node.client();
+    client.create_topic("t", 1, &[]);
+    produce(&mut client, "t", -1, &[(0, &["a", "b"])]);
+    assert!(node.stop().success());
+    node.launch();
+    produce(&mut node.client(), "t", -1, &[(0, &["c"])]);
+    node.kill();
+    damage(&segment(&node, "t-0"), 70);
+    node.launch();
+    let mut client = node.client();
+    assert_eq!(values(&mut client, "t", 0, 0), Err(STORAGE_ERROR));
+    let aside = kept_aside(&node);
+    assert_eq!(aside.len(), 1);
+    let kept = std::fs::read(&aside[0]).expect("kept");
+    let names = vec!["t".into()];
+    let request = DeleteTopicsRequest { topic_names: names, timeout_ms: 10_000, ..Default::default() };
+    let ResponseBody::DeleteTopics(response) = client.call(request, 5) else { panic!("another response") };
+    assert_eq!(response.responses[0].error_code, 0);
+    wait_until("it goes with its topic", || kept_aside(&node).is_empty());
+    std::fs::write(&aside[0], &kept).expect("put back");
+    let complaints = |node: &TestNode| node.log().matches("stays offline").count();
+    let of_the_old_one = complaints(&node);
+    client.create_topic("t", 1, &[]);
+    let news = |count: usize| (0..count).map(|number| format!("new {number}")).collect::<Vec<_>>();
+    for life in 0..4 {
+        let mut client = node.client();
+        assert_eq!(values(&mut client, "t", 0, 0), Ok(news(life)), "life {life}");
+        assert_eq!(produce(&mut client, "t", -1, &[(0, &[&format!("new {life}")])]), [(0, life as i64)]);
+        match life % 2 {
+            0 => node.kill(),
+            _ => assert!(node.stop_expecting_trouble().success()),
+        }
+        node.launch();
+        assert_eq!(std::fs::read(&aside[0]).expect("it stays for the operator"), kept);
+    }
+    assert_eq!(complaints(&node), of_the_old_one, "{}", node.log());
     node.stop_expecting_trouble();
 }
 

@@ -93,6 +93,9 @@ struct Report {
     commits: u64,
     topics: u64,
     late: Duration,
+    /// Topic changes that were answered while a cut was being made.
+    uncounted: u64,
+    longest_cut: Duration,
     starts: Vec<Duration>,
     /// Starts that found the end of a log torn.
     torn: u64,
@@ -192,7 +195,8 @@ impl<'a> Story<'a> {
         let (flush, kill_first) = (self.chance.one_in(3), self.chance.one_in(3));
         let last_breath = Duration::from_millis(self.chance.within(0, 25));
         let mut cut = self.cut;
-        let (mount, broker) = (&self.mount, &mut self.broker);
+        let armed = self.mount.arm()?;
+        let broker = &mut self.broker;
         let (writers, offsets, topics) = (&mut self.writers, &mut self.offsets, &mut self.topics);
         std::thread::scope(|scope| {
             let shared = &shared;
@@ -203,10 +207,10 @@ impl<'a> Story<'a> {
             scope.spawn(move || topics.run(port, shared));
             std::thread::sleep(load);
             let done = if kill_first {
-                broker.kill().and_then(|()| mount.cut(flush))
+                broker.kill().and_then(|()| armed.cut(flush))
             } else {
                 let begun = Instant::now();
-                mount.cut(flush).and_then(|()| {
+                armed.cut(flush).and_then(|()| {
                     cut = Cut { begun, done: Instant::now() };
                     std::thread::sleep(last_breath);
                     broker.kill()
@@ -216,6 +220,7 @@ impl<'a> Story<'a> {
             done
         })?;
         self.cut = cut;
+        self.report.longest_cut = self.report.longest_cut.max(cut.done.duration_since(cut.begun));
         let log = self.broker.log();
         if let Some(line) = log.lines().find(|line| line.contains("panicked")) {
             self.judge.verdict.wrong(line);
@@ -266,6 +271,7 @@ impl<'a> Story<'a> {
         self.report.commits = self.offsets.commits;
         self.report.topics = self.topics.acked;
         self.report.late = self.topics.late;
+        self.report.uncounted = self.topics.uncounted;
         self.report.verdict = std::mem::take(&mut self.judge.verdict);
         Ok(())
     }
@@ -330,13 +336,15 @@ fn run() -> Result<bool, Trouble> {
                 let mut starts = report.starts.clone();
                 starts.sort();
                 println!(
-                    "  {} records read back, {} commits and {} topic changes acknowledged, median start {} ms, {} starts found a torn end, topics known {} ms after the first answer at the latest, {:.0} s",
+                    "  {} records read back, {} commits and {} topic changes acknowledged, median start {} ms, {} starts found a torn end, topics known {} ms after the first answer at the latest; {} topic changes were answered within a cut (the longest took {} µs) and count neither way; {:.0} s",
                     verdict.read,
                     report.commits,
                     report.topics,
                     starts.get(starts.len() / 2).copied().unwrap_or_default().as_millis(),
                     report.torn,
                     report.late.as_millis(),
+                    report.uncounted,
+                    report.longest_cut.as_micros(),
                     begun.elapsed().as_secs_f64()
                 );
                 println!("  {}", report.line(kind, &options));

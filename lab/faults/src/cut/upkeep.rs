@@ -181,6 +181,8 @@ pub struct Topics {
     pub acked: u64,
     /// The longest that a node that had answered took to know all topics.
     pub late: Duration,
+    /// Answers that came while a cut was being made.
+    pub uncounted: u64,
 }
 
 impl Topics {
@@ -262,6 +264,7 @@ impl Topics {
     /// What the node knows is what it acknowledged. Returns what is wrong; what was unsure is settled.
     pub fn check(&mut self, connection: &mut Connection, cut: Cut) -> Result<Vec<String>, Trouble> {
         for topic in self.list.values_mut().filter(|topic| cut.straddles(topic.since)) {
+            self.uncounted += u64::from(topic.known != Known::Unsure);
             topic.known = Known::Unsure;
             topic.holds = false;
         }

@@ -1,5 +1,5 @@
 //! The directory that every cell begins with: two log directories, sealed and active segments, deleted records, aborted
-//! transactions, committed offsets, metadata snapshots. Kept after a clean stop and after kill −9, with an older copy of both.
+//! transactions, what compaction has left, committed offsets, metadata snapshots. Kept after a clean stop and after kill −9, with an older copy of both.
 
 use super::copy_tree;
 use super::harm::is_root;
@@ -23,6 +23,13 @@ use std::time::Duration;
 /// Nobody's number, where the rig runs as root: the node must not.
 pub const NODE_USER: u32 = 65534;
 const SEGMENT: &[(&str, &str)] = &[("internal.segment.bytes", "20000"), ("index.interval.bytes", "1000")];
+/// Topics whose segments are planted: nobody produces there.
+const PLANTED: [&str; 2] = ["txn", "compact"];
+const COMPACT: &[(&str, &str)] = &[
+    ("internal.segment.bytes", "20000"),
+    ("cleanup.policy", "compact"),
+    ("min.cleanable.dirty.ratio", "0.01"),
+];
 /// The node writes its checkpoints each second.
 const CHECKPOINTS: Duration = Duration::from_millis(1400);
 const STAMP_MS: TimestampMs = TimestampMs(1_700_000_000_000);
@@ -48,6 +55,7 @@ pub fn node(place: &Path, binary: PathBuf, overrides: Vec<(String, String)>) -> 
     let own = [
         ("metadata.log.max.record.bytes.between.snapshots", "3000"),
         ("log.retention.check.interval.ms", "60000"),
+        ("log.cleaner.backoff.ms", "100"),
     ];
     let mut all: Vec<_> = own.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     all.extend(overrides);
@@ -74,15 +82,20 @@ pub fn prepare(broker: &mut Broker, place: &Path) -> Result<Prepared, Trouble> {
     let mut load = Load::begin(broker.port)?;
     load.produce(70)?;
     load.commit(10)?;
+    let (txn, compact) = (load.topic_id("txn")?, load.topic_id("compact")?);
     // The node makes the transactions' indexes itself, from batches that lie there when it starts.
     broker.stop()?;
-    plant_transactions(&work, &load.topic_id)?;
+    plant_transactions(&work, &txn)?;
+    // As they were placed; both directories are to have one.
+    plant_to_compact(&work.join("a/compact-0"), &compact)?;
+    plant_to_compact(&work.join("b/compact-1"), &compact)?;
     std::fs::remove_file(work.join("a/.kafka_cleanshutdown"))?;
     std::fs::remove_file(work.join("b/.kafka_cleanshutdown"))?;
     hand_over(&work)?;
     broker.start()?;
     load.connection = Connection::open(broker.port)?;
     View::take(broker.port, &load.places)?;
+    wait_for_cleaner(&work)?;
     load.delete_records("plain", 1, 15)?;
     load.delete_records("other", 0, 12)?;
     load.delete_records("other", 1, 9)?;
@@ -150,13 +163,26 @@ fn wait_for_checkpoint(work: &Path, least: u64) -> Result<(), Trouble> {
     trouble("the checkpoints do not move")
 }
 
+/// Until compaction has done in both directories what it can.
+fn wait_for_cleaner(work: &Path) -> Result<(), Trouble> {
+    for _ in 0..200 {
+        let done = |dir: &str| {
+            let text = std::fs::read_to_string(work.join(dir).join("cleaner-offset-checkpoint"));
+            text.is_ok_and(|text| text.contains("compact "))
+        };
+        if done("a") && done("b") {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    trouble("nothing was compacted")
+}
+
 struct Load {
     connection: Connection,
     identity: Identity,
     places: Vec<Place>,
     next: HashMap<Place, u64>,
-    /// Of the topic of transactions.
-    topic_id: String,
 }
 
 impl Load {
@@ -164,19 +190,24 @@ impl Load {
         let mut connection = Connection::open(port)?;
         connection.find_coordinator(GROUP)?;
         let mut places = Vec::new();
-        for (topic, partitions) in [("plain", 2), ("other", 2), ("txn", 1)] {
-            connection.create_topic(topic, partitions, SEGMENT)?;
+        for (topic, partitions, configs) in
+            [("plain", 2, SEGMENT), ("other", 2, SEGMENT), ("txn", 1, SEGMENT), ("compact", 2, COMPACT)]
+        {
+            connection.create_topic(topic, partitions, configs)?;
             places.extend((0..partitions).map(|partition| Place { topic: topic.to_owned(), partition }));
         }
         let identity = connection.identity()?;
-        let answer = connection.call(&MetadataRequest { topics: None, ..Default::default() }, 12)?;
-        let of = |name: &str| answer.topics.iter().find(|topic| topic.name.as_deref() == Some(name));
-        let topic_id = of("txn").map(|topic| topic.topic_id.to_string()).unwrap_or_default();
-        Ok(Self { connection, identity, places, next: HashMap::new(), topic_id })
+        Ok(Self { connection, identity, places, next: HashMap::new() })
+    }
+
+    fn topic_id(&mut self, name: &str) -> Result<String, Trouble> {
+        let answer = self.connection.call(&MetadataRequest { topics: None, ..Default::default() }, 12)?;
+        let found = answer.topics.iter().find(|topic| topic.name.as_deref() == Some(name));
+        found.map(|topic| topic.topic_id.to_string()).ok_or_else(|| Trouble(format!("{name} is not there")))
     }
 
     fn produce(&mut self, batches: usize) -> Result<(), Trouble> {
-        for place in self.places.iter().filter(|place| place.topic != "txn") {
+        for place in self.places.iter().filter(|place| !is_planted(place)) {
             for _ in 0..batches {
                 produce_next(&mut self.connection, self.identity, &mut self.next, place)?;
             }
@@ -214,6 +245,10 @@ impl Load {
             code => trouble(format!("deleting records: {code}")),
         }
     }
+}
+
+pub fn is_planted(place: &Place) -> bool {
+    PLANTED.contains(&&*place.topic)
 }
 
 /// The next batch of an idempotent producer.
@@ -268,6 +303,28 @@ fn plant_transactions(work: &Path, topic_id: &str) -> Result<(), Trouble> {
                 bytes.extend_from_slice(&records);
                 offset += count;
             }
+        }
+        std::fs::write(dir.join(format!("{base:020}.log")), bytes)?;
+    }
+    Ok(())
+}
+
+/// Four segments of the same keys, and one that is written to.
+fn plant_to_compact(dir: &Path, topic_id: &str) -> Result<(), Trouble> {
+    std::fs::create_dir_all(dir)?;
+    std::fs::write(dir.join("partition.metadata"), format!("version: 0\ntopic_id: {topic_id}"))?;
+    for base in (0..100).step_by(20) {
+        let mut bytes = Vec::new();
+        for batch in 0..2 {
+            let mut builder = BatchBuilder::new(BatchOptions::default());
+            for key in 0..10 {
+                let value = [(base + batch) as u8; 100];
+                builder.push(STAMP_MS, Some(format!("key-{batch}-{key}").as_bytes()), Some(&value), &[]);
+            }
+            let mut records = builder.build().map_err(|error| Trouble(error.to_string()))?.to_vec();
+            number_in_place(&mut records, Offset(base + batch * 10), LeaderEpoch(0), None)
+                .map_err(|error| Trouble(error.to_string()))?;
+            bytes.extend_from_slice(&records);
         }
         std::fs::write(dir.join(format!("{base:020}.log")), bytes)?;
     }

@@ -10,7 +10,9 @@
 //! Always true:
 //! 1. requests start in the order of their frames, and are answered in it
 //! 2. at most [`IN_FLIGHT_MAX`] requests wait for their answers; after that the socket is not read
-//! 3. nothing that a client sends ends more than its own connection
+//! 3. while the memory budget is spent, a connection that waits for large answers starts nothing more: what it would read could not be
+//!    written before them
+//! 4. nothing that a client sends ends more than its own connection
 //!
 //! Produce path 1 of 5. Before: shell/net's frame reader. After: core/api/src/k00_produce.rs, through dispatch.rs.
 
@@ -74,6 +76,8 @@ pub struct Session {
     foreign: Cell<(usize, u32)>,
     /// Answers are on their way to the socket.
     writing: Cell<bool>,
+    /// The memory budget was spent when one of the answers was read, which holds bytes without a share of it.
+    pub is_scarce: Cell<bool>,
     /// The client as its last request named itself.
     client: RefCell<Option<Arc<Client>>>,
     wakers: RefCell<[Option<Waker>; 2]>,
@@ -98,6 +102,7 @@ impl Session {
             patience: new.patience,
             foreign: Cell::new((worker, 0)),
             writing: Cell::new(false),
+            is_scarce: Cell::new(false),
             client: RefCell::new(None),
             wakers: RefCell::default(),
         }
@@ -275,7 +280,11 @@ async fn answered(session: &Session, queue: &Queue) {
 /// Waits until another request may be started.
 async fn room(session: &Session, queue: &Queue) {
     poll_fn(|context| {
-        if queue.borrow().len() < IN_FLIGHT_MAX {
+        let waiting = queue.borrow().len();
+        if waiting == 0 && !session.writing.get() {
+            session.is_scarce.set(false);
+        }
+        if waiting < IN_FLIGHT_MAX && !session.is_scarce.get() {
             return Poll::Ready(());
         }
         session.park(Half::Read, context);

@@ -99,8 +99,13 @@ impl Fetching {
         let whole = self.budget.allow(usize::MAX);
         let wanted: usize = self.parts.iter().map(|part| part.bytes_max).sum();
         let wanted = wanted.min(whole.bytes);
-        // Never waits: clients that do not read their answers would hold everybody else's up.
-        let max_bytes = if self.claim.try_grow_to(wanted as u64) { wanted } else { wanted.min(SCARCE_BYTES) };
+        // Never waits: clients that do not read their answers would hold everybody else's up. But a connection that gets an answer
+        // beyond the budget gets no second one before it has taken the first.
+        let is_granted = self.claim.try_grow_to(wanted as u64);
+        if !is_granted {
+            self.call.session.is_scarce.set(true);
+        }
+        let max_bytes = if is_granted { wanted } else { wanted.min(SCARCE_BYTES) };
         let waiter = self.waiter.clone().filter(|_| wait);
         let node = &self.call.session.node;
         owners::read(node, items.collect(), self.isolation, max_bytes, whole.at_least_one, waiter).await

@@ -7,6 +7,7 @@ use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduc
 use barnabas_wire::messages::{DeleteTopicsRequest, FetchRequest, ProduceRequest, ResponseBody};
 use barnabas_wire::records::batches;
 use bytes::Bytes;
+use harness::three_dirs::eventually;
 use harness::{Client, TestNode, batch};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -263,7 +264,7 @@ fn what_was_kept_aside_is_nothing_to_a_new_topic_of_the_same_name() {
     let request = DeleteTopicsRequest { topic_names: names, timeout_ms: 10_000, ..Default::default() };
     let ResponseBody::DeleteTopics(response) = client.call(request, 5) else { panic!("another response") };
     assert_eq!(response.responses[0].error_code, 0);
-    wait_until("it goes with its topic", || kept_aside(&node).is_empty());
+    eventually("it goes with its topic", || kept_aside(&node).is_empty());
     std::fs::write(&aside[0], &kept).expect("put back");
     let complaints = |node: &TestNode| node.log().matches("stays offline").count();
     let of_the_old_one = complaints(&node);

@@ -26,6 +26,14 @@ pub enum StorageError {
         file.display()
     )]
     Damaged { file: PathBuf, position: u64, offset: Offset, what: &'static str },
+    /// Neither the log nor the journal has what was acknowledged.
+    #[error(
+        "{} ends at offset {end}, and records up to offset {acknowledged} were acknowledged: a segment, or a file barnabas-journal-* \
+         of the log directory, was lost or is an old copy. Nothing was cut: put back what is missing and start again; or remove the \
+         partition's directory and elect its leader uncleanly to give up its data",
+        dir.display()
+    )]
+    EndsEarly { dir: PathBuf, end: Offset, acknowledged: Offset },
     /// A small file that cannot be rebuilt from anything else.
     #[error("{} is not readable as what it should be: {what}; {remedy}", file.display())]
     BadFile { file: PathBuf, what: String, remedy: &'static str },

@@ -7,6 +7,7 @@ mod console_consumer;
 mod console_producer;
 mod error;
 mod key_values;
+mod leader_election;
 mod log_dirs;
 mod perf;
 mod topics;
@@ -56,6 +57,12 @@ pub const TOOLS: &[Tool] = &[
         about: "Send one record at a time and say how long each took to arrive",
         flags: perf::e2e::flags,
         run: perf::e2e::run,
+    },
+    Tool {
+        name: "leader-election",
+        about: "Elect the preferred leaders, or, at the price of records, leaders that are not in sync",
+        flags: leader_election::flags,
+        run: leader_election::run,
     },
     Tool {
         name: "log-dirs",

@@ -116,7 +116,12 @@ fn config() -> Command {
         .subcommand(
             Command::new("explain")
                 .about("Lists each key: applied, emulated or ignored here, and why.")
-                .arg(Arg::new("file").value_name("FILE.properties").help("Only the keys of this file"))
+                .arg(
+                    Arg::new("what")
+                        .value_name("FILE.properties|KEY")
+                        .num_args(0..)
+                        .help("Only the keys of this file; or all that is known of a key"),
+                )
                 .arg(
                     Arg::new("all").long("all").action(ArgAction::SetTrue).help("Every key that Kafka knows"),
                 )

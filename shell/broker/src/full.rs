@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+const MIN_FREE: &str = "log.dir.min.free.bytes";
 /// Between two questions to the file system.
 const LOOK_MS: u64 = 1_000;
 /// The same while somebody is refused.
@@ -252,8 +253,15 @@ pub fn with_room<T, E: std::fmt::Display>(
 /// Takes the operator's `log.dir.min.free.bytes` over.
 pub fn configure(directories: &Directories, config: &BrokerConfig) {
     for directory in directories.iter() {
-        directory.room.wanted.store(config.long("log.dir.min.free.bytes"), Ordering::Relaxed);
+        directory.room.wanted.store(config.long(MIN_FREE), Ordering::Relaxed);
+        // So that it counts at once.
+        directory.room.next_look_ms.store(0, Ordering::Relaxed);
     }
+}
+
+/// What the operator asks to be kept free; `None`: our own choice.
+pub fn wanted(config: &BrokerConfig) -> Option<u64> {
+    u64::try_from(config.long(MIN_FREE)).ok()
 }
 
 /// In whose name a batch is appended.

@@ -14,6 +14,7 @@ mod fetch_wait;
 mod format;
 mod full;
 mod housekeeping;
+mod in_force;
 mod journal_thread;
 mod mailbox;
 mod meter;

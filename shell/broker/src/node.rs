@@ -58,6 +58,8 @@ pub struct Node {
     pub cache_bytes_max: u64,
     /// Of the machine.
     pub memory_bytes: u64,
+    /// Of a file that this process may write.
+    pub file_bytes_max: u64,
     pub request_bytes_max: usize,
     /// Memory that one request may take once it is decoded.
     pub decode_bytes_max: usize,
@@ -81,6 +83,7 @@ pub struct NodeParts {
     pub open_files_max: usize,
     /// Of the machine.
     pub memory_bytes: u64,
+    pub file_bytes_max: u64,
     pub shutdown: Shutdown,
     pub deletions: Deletions,
 }
@@ -116,6 +119,7 @@ impl Node {
             journal_append_bytes_max: u64::try_from(config.long("log.journal.append.bytes.max")).unwrap_or(0),
             cache_bytes_max: cache_bytes_max(&config, parts.memory_bytes),
             memory_bytes: parts.memory_bytes,
+            file_bytes_max: parts.file_bytes_max,
             acks_are_synced: config.value("log.ack.durability") != Some("written"),
             request_bytes_max,
             decode_bytes_max: barnabas_wire::MEMORY_BYTES_MAX,

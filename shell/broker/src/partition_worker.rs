@@ -292,23 +292,8 @@ impl PartitionWorker {
             self.reaches_far_enough(directory, &name, &done.0.log)?;
             Ok(done)
         });
-        let (mut replica, opened) = match opened {
-            Ok(done) => done,
-            // Nothing is wrong with it; whoever asks again may find it open.
-            Err(ReplayError::Storage(error)) if error.is_passing() => {
-                self.node.directories[directory].room.hit(&error, self.node.clock.monotonic());
-                return Err(Declined::Storage);
-            }
-            Err(error) => {
-                if let Some((directory, replay)) = waiting {
-                    return Err(self.not_opened(directory, key, &replay, &error));
-                }
-                tracing::error!(partition = %name, %error, "partition cannot be opened and stays offline");
-                self.node.meter.partitions_failed.one();
-                self.failed.insert(key);
-                return Err(Declined::Storage);
-            }
-        };
+        let (mut replica, opened) =
+            opened.map_err(|error| self.cannot_open(key, &name, directory, waiting.as_ref(), &error))?;
         if waiting.is_some() {
             let unlaid = replica.log.unlaid_bytes();
             self.node.pending.remove(&self.node.directories, directory, key, unlaid);
@@ -329,6 +314,32 @@ impl PartitionWorker {
         self.replicas.insert(key, replica);
         self.apply_effects(key);
         Ok(())
+    }
+
+    fn cannot_open(
+        &mut self,
+        key: PartitionKey,
+        name: &TopicPartition,
+        directory: usize,
+        waiting: Option<&(usize, Arc<barnabas_storage::journal::PartitionReplay>)>,
+        error: &ReplayError,
+    ) -> Declined {
+        match (error, waiting) {
+            // Nothing is wrong with it; whoever asks again may find it open.
+            (ReplayError::Storage(error), _) if error.is_passing() => {
+                self.node.directories[directory].room.hit(error, self.node.clock.monotonic());
+            }
+            (_, Some((directory, replay))) => return self.not_opened(*directory, key, replay, error),
+            _ => {
+                tracing::error!(
+                    partition = %name, %error,
+                    "partition cannot be opened and stays offline until the next start"
+                );
+                self.node.meter.partitions_failed.one();
+                self.failed.insert(key);
+            }
+        }
+        Declined::Storage
     }
 
     /// What is known of the log at its place.
@@ -359,13 +370,9 @@ impl PartitionWorker {
         let held = self.node.directories[directory].lock().held_end(name);
         match held.filter(|held| log.end() < *held) {
             None => Ok(()),
-            Some(_) => Err(StorageError::Damaged {
-                file: log.place().dir(),
-                position: 0,
-                offset: log.end(),
-                what: "it ends here, and more was acknowledged: a segment, or a file barnabas-journal-* of the log directory, was lost \
-                       or is an old copy",
-            }),
+            Some(acknowledged) => {
+                Err(StorageError::EndsEarly { dir: log.place().dir(), end: log.end(), acknowledged })
+            }
         }
     }
 

@@ -6,6 +6,7 @@
 //! Metadata path 4 of 4. Before: quorum_worker.rs, core/metadata's delta. After: partition_worker/changes.rs.
 
 use crate::directories::reports;
+use crate::full;
 use crate::mailbox::Command;
 use crate::node::Node;
 use barnabas_metadata::config::{DynamicConfigs, Properties};
@@ -25,6 +26,7 @@ pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {
     if changes.configs.iter().any(|resource| resource.kind == ResourceType::Broker) || changes.everything {
         let dynamic = dynamic_configs(node, &image);
         node.config.store(Arc::new(node.config.load().with_dynamic(dynamic)));
+        full::configure(&node.directories, &node.config.load());
     }
     // New partitions have their places before anybody can ask for them.
     let placed = reports::before_publishing(node, &node.image.load_full(), &image, &changes);

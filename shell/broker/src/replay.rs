@@ -55,7 +55,7 @@ pub enum ReplayError {
 /// The journal's bounds in this directory.
 pub fn config_of(node: &Node, directory: &Directory) -> JournalConfig {
     let total = directory.lock().space().map_or(u64::MAX, |space| space.total);
-    journal_config(&node.config.load(), total, node.memory_bytes)
+    journal_config(&node.config.load(), total, node.memory_bytes, node.file_bytes_max)
 }
 
 /// Before anything is written in a directory that was shut down cleanly: a journal there is out of date.

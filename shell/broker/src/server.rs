@@ -56,9 +56,17 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     log_to_stderr();
     seed_maps(u64::from_le_bytes(random_bytes()));
     let broker_config = check_values(&config)?;
-    let running = start::start(&config, broker_config, Arc::new(Meter::default()))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    survive_large_files(&runtime)?;
+    let running = start::start(&config, broker_config, Arc::new(Meter::default()))?;
     runtime.block_on(serve(running, file.is_none()))
+}
+
+/// A write beyond the limit of file sizes (`ulimit -f`) is to fail with an error, not end the process: a signal that is taken does not.
+fn survive_large_files(runtime: &tokio::runtime::Runtime) -> std::io::Result<()> {
+    let _entered = runtime.enter();
+    // It stays taken when this is dropped.
+    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())).map(drop)
 }
 
 fn random_bytes() -> [u8; 8] {
@@ -104,9 +112,12 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
         .enumerate()
         .map(|(listener, acceptor)| tokio::spawn(start::accept(node.clone(), listener, acceptor)))
         .collect();
-    say_ready(&node);
-    if is_first_try {
-        show_first_steps(&node);
+    // A directory may have failed since, and then nobody is served.
+    if !node.shutdown.is_wanted() {
+        say_ready(&node);
+        if is_first_try {
+            show_first_steps(&node);
+        }
     }
     tokio::select! {
         () = node.shutdown.wanted() => {}

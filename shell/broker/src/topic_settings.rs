@@ -27,8 +27,9 @@ pub fn log_config(node: &Node, image: &Image, topic: &str) -> Arc<LogConfig> {
         true => config.segment_ms.min(config.max_compaction_lag_ms.max(1)),
         false => config.segment_ms,
     };
+    let segment_bytes = u64::try_from(config.segment_bytes).unwrap_or(u64::MAX).min(node.file_bytes_max);
     Arc::new(LogConfig {
-        segment_bytes: u32::try_from(config.segment_bytes).unwrap_or(u32::MAX >> 1),
+        segment_bytes: u32::try_from(segment_bytes).unwrap_or(u32::MAX >> 1),
         segment_ms: DurationMs(segment_ms),
         segment_jitter_ms: DurationMs(config.segment_jitter_ms),
         segment_index_bytes: u32::try_from(config.segment_index_bytes).unwrap_or(10 << 20),

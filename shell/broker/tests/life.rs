@@ -181,6 +181,110 @@ fn every_key_is_explained() {
 }
 
 #[test]
+fn a_key_is_explained_by_name() {
+    let output = run(&["config", "explain", "log.journal.bytes", "retention.ms", "num.io.threads"]);
+    assert!(output.status.success());
+    let said = text(&output.stdout);
+    for words in ["12582912 to 8589934592", "in bytes", "set aside", "retention.ms", "num.io.threads"] {
+        assert!(said.contains(words), "{words} in {said}");
+    }
+    let output = run(&["config", "explain", "log.journal.byte"]);
+    assert!(!output.status.success());
+    assert!(text(&output.stderr).contains("did you mean log.journal.bytes"), "{}", text(&output.stderr));
+    let keys = run(&["config", "explain", "--all"]);
+    let keys: Vec<String> = text(&keys.stdout)
+        .lines()
+        .skip(1)
+        .filter_map(|line| {
+            line.trim_start_matches("topic: ").trim_start_matches("group: ").split_whitespace().next()
+        })
+        .map(|key| key.trim_start_matches("client-metrics:").to_owned())
+        .filter(|key| !key.is_empty())
+        .collect();
+    let words: Vec<&str> = ["config", "explain"].into_iter().chain(keys.iter().map(String::as_str)).collect();
+    let output = run(&words);
+    assert!(output.status.success(), "every key: {}", text(&output.stderr));
+}
+
+#[test]
+fn values_that_cannot_be_are_refused_with_key_value_range_and_unit() {
+    for (given, words) in [
+        (
+            "log.journal.bytes=1",
+            "1 for configuration log.journal.bytes: expected a whole number of bytes, 12582912 to 8589934592",
+        ),
+        ("log.journal.bytes=9000000000000", "12582912 to 8589934592"),
+        ("log.journal.linger.us=1000000", "a whole number of microseconds, 0 to 100000"),
+        ("log.journal.append.bytes.max=-1", "a whole number of bytes, 0 to 2097152"),
+        ("log.cache.bytes=-5", "a whole number of bytes, 0 to 1099511627776"),
+        ("log.cache.bytes=1000000000000", "half of this machine's memory"),
+        ("log.dir.min.free.bytes=-2", "a whole number of bytes, 0 to 1125899906842624, or -1"),
+        ("log.dir.min.free.bytes=1125899906842624", "more than the file system of"),
+        ("log.open.files.max=3", "a whole number of files, 64 to 1048576, or -1"),
+        ("log.scrub.bytes.per.second=5", "a whole number of bytes a second, 65536 to 1099511627776, or 0"),
+        ("log.scrub.interval.ms=1", "a whole number of milliseconds, 1000 to 315360000000"),
+        ("log.ack.durability=maybe", "one of synced, written"),
+    ] {
+        let mut node = TestNode::new(None, &[given]);
+        node.launch_unawaited();
+        assert!(!node.wait().success(), "{given}");
+        let log = node.log();
+        let key = given.split('=').next().expect("a key");
+        assert!(log.contains(words) && log.contains(key), "{given}: {log}");
+    }
+}
+
+#[test]
+fn what_is_in_force_is_said_at_the_start() {
+    let mut node = TestNode::start_with(&["log.open.files.max=100", "log.cache.bytes=1048576"]);
+    let log = node.log();
+    for words in [
+        "limits: 100 log files open at a time (log.open.files.max)",
+        "1 MiB of recent batches in memory (log.cache.bytes)",
+        "MiB is set aside with the first record (log.journal.bytes)",
+        "(log.dir.min.free.bytes)",
+    ] {
+        assert!(log.contains(words), "{words} in {log}");
+    }
+    assert!(log.contains(&format!("log directory {}: ", node.data().display())), "{log}");
+    assert!(node.stop().success());
+}
+
+#[test]
+fn segments_end_where_the_process_may_write_no_further() {
+    use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
+    // 16 MiB, in the shell's blocks of 512 bytes.
+    let small = ["log.journal.bytes=12582912"];
+    let mut node = TestNode::start_limited(Some("ulimit -f 32768"), &small);
+    assert!(node.log().contains("(ulimit -f): segments end there"), "{}", node.log());
+    let mut client = node.client();
+    client.create_topic("t", 1, &[]);
+    let value = "x".repeat(900_000);
+    for _ in 0..40 {
+        let data = PartitionProduceData { records: Some(harness::batch(&[&value])), ..Default::default() };
+        let topic = TopicProduceData { name: "t".into(), partition_data: vec![data], ..Default::default() };
+        let request = barnabas_wire::messages::ProduceRequest {
+            acks: -1,
+            timeout_ms: 10_000,
+            topic_data: vec![topic],
+            ..Default::default()
+        };
+        let barnabas_wire::messages::ResponseBody::Produce(response) = client.call(request, 9) else {
+            panic!("another response")
+        };
+        assert_eq!(response.responses[0].partition_responses[0].error_code, 0);
+    }
+    assert!(node.stop_expecting_trouble().success(), "{}", node.log());
+    let segments = std::fs::read_dir(node.data().join("t-0")).expect("a folder");
+    let sizes: Vec<u64> = segments
+        .map(|entry| entry.expect("an entry"))
+        .filter(|entry| entry.path().extension().is_some_and(|suffix| suffix == "log"))
+        .map(|entry| entry.metadata().expect("a file").len())
+        .collect();
+    assert!(sizes.len() >= 3 && sizes.iter().all(|size| *size <= 16 << 20), "{sizes:?}");
+}
+
+#[test]
 fn an_idle_node_is_small_and_a_signal_ends_it() {
     let mut node = TestNode::start();
     let bytes = node.rss_bytes();

@@ -6,7 +6,7 @@ use barnabas_wire::messages::{CreateTopicsRequest, ResponseBody, create_topics_r
 use harness::three_dirs::{
     Codes, Rig, STORAGE_ERROR, broker_config, eventually, produce, produce_batch, values,
 };
-use harness::{Client, TempDir, batch};
+use harness::{Client, TempDir, TestNode, batch, binary};
 use std::path::PathBuf;
 
 const PARTITIONS: i32 = 6;
@@ -158,6 +158,89 @@ fn a_directory_that_fails_while_the_node_serves_takes_only_its_own_partitions_wi
         assert_eq!(produce(&mut client, "t", partition, "after"), 0);
     }
     assert!(rig.node.stop_expecting_trouble().success());
+}
+
+/// `barnabas leader-election … --election-type UNCLEAN` for one partition.
+fn begin_anew(port: u16, topic: &str, partition: i32) -> String {
+    let server = format!("127.0.0.1:{port}");
+    let words = ["leader-election", "--bootstrap-server", &server, "--election-type", "unclean"];
+    let of = ["--topic", topic, "--partition", &partition.to_string()];
+    let output = binary().args(words).args(of).output().expect("runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn what_lay_on_a_disk_that_was_replaced_begins_anew_only_when_the_operator_says_so() {
+    let mut rig = Rig::start(&[]);
+    let mut client = rig.node.client();
+    client.create_topic("t", PARTITIONS, &[]);
+    let topic = client.topic_id("t");
+    for partition in 0..PARTITIONS {
+        assert_eq!(produce(&mut client, "t", partition, "before"), 0);
+    }
+    eventually("two partitions in each", || rig.places("t").iter().all(|found| found.len() == 2));
+    let lost = rig.places("t")[1].clone();
+    assert!(rig.node.stop().success());
+    let old = rig.dirs[1].with_extension("old");
+    std::fs::rename(&rig.dirs[1], &old).expect("moved");
+    std::fs::create_dir(&rig.dirs[1]).expect("an empty one");
+    // A node without a file formats what is empty; with one, `storage format -g` does.
+    rig.node.launch();
+    let log = rig.node.log();
+    let said = log.lines().find(|line| line.contains("2 partitions (such as t-")).expect("said");
+    assert!(said.contains("--election-type UNCLEAN") && said.contains("begin anew, empty"), "{said}");
+    let mut client = rig.node.client();
+    for &partition in &lost {
+        assert_eq!(rig.leaders("t")[partition as usize], -1);
+        assert_eq!(produce(&mut client, "t", partition, "while"), STORAGE_ERROR, "nothing begins by itself");
+    }
+    // Nor after another start.
+    assert!(rig.node.stop_expecting_trouble().success());
+    rig.node.launch();
+    let mut client = rig.node.client();
+    assert_eq!(produce(&mut client, "t", lost[0], "while"), STORAGE_ERROR);
+    let said = begin_anew(rig.node.port, "t", lost[0]);
+    assert_eq!(
+        said.trim(),
+        format!("Successfully completed leader election (UNCLEAN) for partitions t-{}", lost[0])
+    );
+    eventually("it is led again", || rig.leaders("t")[lost[0] as usize] == 1);
+    eventually("it takes records", || produce(&mut client, "t", lost[0], "after") == 0);
+    assert_eq!(values(&mut client, topic, lost[0]).expect("records"), ["after"]);
+    assert_eq!(produce(&mut client, "t", lost[1], "while"), STORAGE_ERROR, "the other one was not meant");
+    rig.node.kill();
+    rig.node.launch();
+    let mut client = rig.node.client();
+    assert_eq!(values(&mut client, topic, lost[0]).expect("records"), ["after"]);
+    assert!(rig.node.stop_expecting_trouble().success());
+    // The old disk comes back after all: what began anew stays, the rest is served again.
+    let has_new = rig.dirs[1].join(format!("t-{}", lost[0])).exists();
+    if !has_new {
+        std::fs::rename(&rig.dirs[1], rig.dirs[1].with_extension("gone")).expect("moved");
+        std::fs::rename(&old, &rig.dirs[1]).expect("moved back");
+        rig.node.launch();
+        let mut client = rig.node.client();
+        assert_eq!(values(&mut client, topic, lost[0]).expect("records"), ["after"]);
+        assert_eq!(values(&mut client, topic, lost[1]).expect("records"), ["before"]);
+        assert!(rig.node.stop_expecting_trouble().success());
+    }
+}
+
+#[test]
+fn one_directory_under_two_names_is_refused() {
+    let root = TempDir::new();
+    let (real, link) = (root.path().join("real"), root.path().join("link"));
+    std::fs::create_dir(&real).expect("a directory");
+    std::os::unix::fs::symlink(&real, &link).expect("a link");
+    let log_dirs = format!("log.dirs={},{}", real.display(), link.display());
+    let mut node = TestNode::new(None, &[&log_dirs]);
+    node.launch_unawaited();
+    assert!(!node.wait().success());
+    let log = node.log();
+    let names = [real.display().to_string(), link.display().to_string()];
+    assert!(names.iter().all(|name| log.contains(name)) && log.contains("the same directory"), "{log}");
+    assert!(std::fs::read_dir(&real).expect("readable").next().is_none(), "nothing was written");
 }
 
 #[test]

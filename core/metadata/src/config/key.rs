@@ -56,6 +56,8 @@ pub enum Valid {
     Any,
     AtLeast(i64),
     Between(i64, i64),
+    /// The first number, which means something of its own, or one from the second to the third.
+    Or(i64, i64, i64),
     /// For doubles.
     Fraction(f64, f64),
     OneOf(&'static [&'static str]),
@@ -145,6 +147,8 @@ pub struct ConfigKey {
     pub importance: Importance,
     /// Kafka's tools neither list nor describe it.
     pub internal: bool,
+    /// What a number counts; empty where the name says it, as Kafka's names do.
+    pub unit: &'static str,
     pub doc: &'static str,
 }
 
@@ -172,6 +176,7 @@ const fn row(kind: Kind, name: &'static str, default: &'static str) -> ConfigKey
         scope: Scope::ReadOnly,
         importance: Importance::Medium,
         internal: false,
+        unit: "",
         doc: "",
     }
 }
@@ -218,6 +223,16 @@ impl ConfigKey {
 
     pub(super) const fn between(self, least: i64, most: i64) -> Self {
         self.valid(Valid::Between(least, most))
+    }
+
+    /// `special`, or `least` to `most`.
+    pub(super) const fn or_between(self, special: i64, least: i64, most: i64) -> Self {
+        self.valid(Valid::Or(special, least, most))
+    }
+
+    pub(super) const fn unit(mut self, unit: &'static str) -> Self {
+        self.unit = unit;
+        self
     }
 
     pub(super) const fn one_of(self, values: &'static [&'static str]) -> Self {

@@ -44,7 +44,7 @@ pub use synonyms::{Unit, broker_synonyms, group_synonym, topic_synonyms};
 pub use topic_config::{
     CleanupPolicy, Compression, TimestampType, TopicConfig, TopicConfigRefusal, validate_topic_configs,
 };
-pub use value::{ValueError, canonical, check, check_cordoned_log_dirs};
+pub use value::{ValueError, canonical, check, check_cordoned_log_dirs, range};
 
 /// Whose keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -81,6 +81,11 @@ impl Resource {
     /// Every key of this kind of resource, table by table.
     pub fn keys(self) -> impl Iterator<Item = &'static ConfigKey> {
         self.tables().iter().copied().flatten()
+    }
+
+    /// The keys that are ours, and that Kafka does not know.
+    pub fn own_keys() -> &'static [ConfigKey] {
+        broker_own::KEYS
     }
 
     /// The key of this name.

@@ -51,38 +51,51 @@ pub fn check(key: &ConfigKey, value: &str) -> Result<(), ValueError> {
 }
 
 fn check_whole(key: &ConfigKey, value: &str, number: i64) -> Result<(), ValueError> {
-    let (fits, expected) = match key.valid {
-        Valid::AtLeast(least) => (number >= least, format!("at least {least}")),
-        Valid::Between(least, most) => ((least..=most).contains(&number), format!("{least} to {most}")),
-        Valid::GzipLevel => (number == -1 || (1..=9).contains(&number), "1 to 9, or -1".to_owned()),
-        _ => (true, String::new()),
+    let fits = match key.valid {
+        Valid::AtLeast(least) => number >= least,
+        Valid::Between(least, most) => (least..=most).contains(&number),
+        Valid::Or(special, least, most) => number == special || (least..=most).contains(&number),
+        Valid::GzipLevel => number == -1 || (1..=9).contains(&number),
+        _ => true,
     };
-    if fits { Ok(()) } else { Err(ValueError::new(key, value, format!("a whole number, {expected}"))) }
+    if fits {
+        return Ok(());
+    }
+    let of = if key.unit.is_empty() { String::new() } else { format!(" of {}", key.unit) };
+    Err(ValueError::new(key, value, format!("a whole number{of}, {}", range(key).unwrap_or_default())))
+}
+
+/// Which values the key takes, beyond its type, in words; `None`: all of the type.
+pub fn range(key: &ConfigKey) -> Option<String> {
+    Some(match key.valid {
+        Valid::Any => return None,
+        Valid::AtLeast(least) => format!("at least {least}"),
+        Valid::Between(least, most) => format!("{least} to {most}"),
+        Valid::Or(special, least, most) => format!("{least} to {most}, or {special}"),
+        Valid::Fraction(least, most) => format!("{least} to {most}"),
+        Valid::GzipLevel => "1 to 9, or -1".to_owned(),
+        Valid::OneOf(values) => format!("one of {}", values.join(", ")),
+        Valid::OneOfIgnoringCase(values) => format!("one of {} in any case", values.join(", ")),
+        Valid::ListOf(values) => format!("any of {}, separated by commas", values.join(", ")),
+        Valid::NonEmpty => "a text that is not empty".to_owned(),
+        Valid::ThrottledReplicas => {
+            "*, or partition:broker pairs separated by commas, like 0:101,1:102".to_owned()
+        }
+        Valid::OffsetReset => "latest, earliest, or by_duration: and a duration like P3DT12H".to_owned(),
+    })
 }
 
 fn check_text(key: &ConfigKey, value: &str) -> Result<(), ValueError> {
-    let (fits, expected) = match key.valid {
-        Valid::OneOf(values) => (values.contains(&value), format!("one of {}", values.join(", "))),
-        Valid::OneOfIgnoringCase(values) => {
-            let fits = values.iter().any(|known| known.eq_ignore_ascii_case(value));
-            (fits, format!("one of {} in any case", values.join(", ")))
-        }
-        Valid::ListOf(values) => {
-            let fits = parse_list(value).all(|entry| values.contains(&entry));
-            (fits, format!("any of {}, separated by commas", values.join(", ")))
-        }
-        Valid::NonEmpty => (!value.is_empty(), "a text that is not empty".to_owned()),
-        Valid::ThrottledReplicas => (
-            is_throttled_replicas(value),
-            "*, or partition:broker pairs separated by commas, like 0:101,1:102".to_owned(),
-        ),
-        Valid::OffsetReset => (
-            matches!(value, "latest" | "earliest") || is_by_duration(value),
-            "latest, earliest, or by_duration: and a duration like P3DT12H".to_owned(),
-        ),
-        _ => (true, String::new()),
+    let fits = match key.valid {
+        Valid::OneOf(values) => values.contains(&value),
+        Valid::OneOfIgnoringCase(values) => values.iter().any(|known| known.eq_ignore_ascii_case(value)),
+        Valid::ListOf(values) => parse_list(value).all(|entry| values.contains(&entry)),
+        Valid::NonEmpty => !value.is_empty(),
+        Valid::ThrottledReplicas => is_throttled_replicas(value),
+        Valid::OffsetReset => matches!(value, "latest" | "earliest") || is_by_duration(value),
+        _ => true,
     };
-    if fits { Ok(()) } else { Err(ValueError::new(key, value, expected)) }
+    if fits { Ok(()) } else { Err(ValueError::new(key, value, range(key).unwrap_or_default())) }
 }
 
 /// `value` as Kafka's `ConfigDef.convertToString` prints it once it was read; as it stands where it cannot be read.

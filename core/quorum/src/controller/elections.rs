@@ -99,6 +99,9 @@ fn one(
     let electorate = Electorate::as_it_is(case.image);
     let mut change = PartitionChange::new(electorate, case.config, topic, index, partition);
     change.election = election;
+    if election == Election::Unclean {
+        change.begin_anew_if_lost();
+    }
     let Some(record) = change.build() else {
         let code = if election == Election::Preferred {
             ErrorCode::PreferredLeaderNotAvailable

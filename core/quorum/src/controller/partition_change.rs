@@ -14,6 +14,7 @@ use barnabas_wire::MetadataRecord;
 use barnabas_wire::messages::PartitionChangeRecord;
 
 use super::configs::topic_values;
+use super::placement::directory_in_turn;
 use barnabas_metadata::config::BrokerConfig;
 
 /// The leader in a record that leaves it as it is.
@@ -80,6 +81,8 @@ pub(super) struct PartitionChange<'a> {
     pub unclean_shutdown: Option<BrokerId>,
     /// A replica's directory, if that is what changes.
     pub directory: Option<(BrokerId, DirectoryId)>,
+    /// The only replica begins anew, empty, in that directory.
+    begins_anew: bool,
 }
 
 impl<'a> PartitionChange<'a> {
@@ -104,6 +107,26 @@ impl<'a> PartitionChange<'a> {
             target_isr: partition.isr().to_vec(),
             unclean_shutdown: None,
             directory: None,
+            begins_anew: false,
+        }
+    }
+
+    /// For an election that somebody asks for at the price of records: an only replica that lies in a directory which its broker does
+    /// not have any more (its disk was replaced) begins anew in another one. Nobody decides that but the operator.
+    ///
+    /// # Source
+    /// Ours. Kafka begins such a replica anew by itself, at offset 0, once every directory that is left is online
+    /// (`LogManager.getOrCreateLog`).
+    pub fn begin_anew_if_lost(&mut self) {
+        let [alone] = *self.partition.replicas() else { return };
+        let Some(broker) = self.electorate.image.cluster.broker(alone).filter(|known| known.is_active())
+        else {
+            return;
+        };
+        let is_lost = self.partition.directory(alone).is_some_and(|at| !broker.has_online_directory(at));
+        if is_lost && let Some(directory) = directory_in_turn(broker, self.index) {
+            self.directory = Some((alone, directory));
+            self.begins_anew = true;
         }
     }
 
@@ -119,6 +142,7 @@ impl<'a> PartitionChange<'a> {
         };
         let mut elr = self.eligible(elr_enabled);
         let (leader, unclean) = self.elect(&elr, elr_enabled);
+        let unclean = unclean || self.begins_anew;
         if leader != partition.leader {
             record.leader = leader.get();
             if let Some(at) = elr.iter().position(|&eligible| eligible == leader) {

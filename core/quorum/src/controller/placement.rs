@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use barnabas_base::{BrokerId, DirectoryId, Text};
+use barnabas_base::{BrokerId, DirectoryId, PartitionIndex, Text};
 use barnabas_metadata::{Broker, Image};
 
 /// A broker that partitions can be placed on.
@@ -48,6 +48,15 @@ pub fn directory_for(image: &Image, broker: BrokerId) -> DirectoryId {
         (false, Some(&only), None) => only,
         _ => DirectoryId::DIRECTORY_UNASSIGNED,
     }
+}
+
+/// A directory of the broker that takes new replicas: they go round with the partitions. `None`: there is none.
+pub fn directory_in_turn(broker: &Broker, partition: PartitionIndex) -> Option<DirectoryId> {
+    let cordoned = broker.cordoned_log_dirs.as_deref().unwrap_or_default();
+    let open: Vec<DirectoryId> =
+        broker.log_dirs.iter().filter(|dir| !cordoned.contains(dir)).copied().collect();
+    let turn = usize::try_from(partition.get()).unwrap_or(0).checked_rem(open.len())?;
+    Some(open[turn])
 }
 
 /// Hands out partitions one after the other.

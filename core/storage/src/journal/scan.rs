@@ -371,7 +371,7 @@ impl Scan {
         Err(JournalError::Damaged {
             file: self.files[slot].path.clone(),
             position: at,
-            what: "a round here was written after one that is not readable",
+            what: "the round here is whole, and was written after one that is not readable any more",
         })
     }
 

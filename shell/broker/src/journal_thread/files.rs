@@ -52,8 +52,14 @@ impl RoundFiles for JournalFiles {
     }
 }
 
-/// The bounds of a directory's journal: `total_bytes` is the size of its file system, `memory_bytes` the machine's.
-pub fn journal_config(config: &BrokerConfig, total_bytes: u64, memory_bytes: u64) -> JournalConfig {
+/// The bounds of a directory's journal: `total_bytes` is the size of its file system, `memory_bytes` the machine's, `largest` that of
+/// a file which this process may write.
+pub fn journal_config(
+    config: &BrokerConfig,
+    total_bytes: u64,
+    memory_bytes: u64,
+    largest: u64,
+) -> JournalConfig {
     let number = |key| u64::try_from(config.long(key)).ok();
     let own_share = RING_BYTES.min(total_bytes / RING_SHARE).max(RING_BYTES_MIN);
     let ring = number("log.journal.bytes").unwrap_or(own_share).max(RING_BYTES_MIN);
@@ -61,7 +67,7 @@ pub fn journal_config(config: &BrokerConfig, total_bytes: u64, memory_bytes: u64
     let smallest = u64::from(defaults.round_bytes_max);
     let files = (ring / smallest).clamp(FILES_MIN, FILES_MAX);
     let block = BLOCK_BYTES as u64;
-    let file_bytes = (ring / files).min(1 << 30) / block * block;
+    let file_bytes = (ring / files).min(1 << 30).min(largest) / block * block;
     // What is in memory need not be more than what the files can hold.
     let unlaid = UNLAID_BYTES_MAX.min(memory_bytes / UNLAID_SHARE).min(ring / 4 * 3);
     let lay_bytes_max = defaults.lay_bytes_max.min(unlaid / 8);

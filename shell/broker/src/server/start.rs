@@ -9,6 +9,7 @@ use crate::directories::{Directories, Directory, random_uuid};
 use crate::format::{Beginning, format, voter};
 use crate::full;
 use crate::housekeeping::{self, Deletions};
+use crate::in_force;
 use crate::journal_thread::{JournalParts, LinuxJournal, Prepared, StartError};
 use crate::mailbox::{Command, Mailbox};
 use crate::meter::Meter;
@@ -46,11 +47,15 @@ pub fn start(
 ) -> Result<Running, Failure> {
     let clock = Clock::start();
     let disk: Arc<dyn Disk> = Arc::new(LinuxDisk);
+    in_force::check_distinct(&config.directories())?;
+    let file_bytes_max = in_force::file_bytes_max()?;
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let descriptors = descriptors::share_out(&broker_config, workers, config.directories().len())?;
     let mut log_dirs = open_directories(config, &disk)?;
     let cluster_id = identify(config, &mut log_dirs, clock)?;
     check_any_left(&log_dirs)?;
+    let memory_bytes = memory_bytes();
+    in_force::check(&broker_config, &log_dirs, memory_bytes)?;
     let (acceptors, listeners) = bind(config, &broker_config, descriptors.connections)?;
     let is_synced = broker_config.value("log.ack.durability") != Some("written");
     log_dirs.iter_mut().for_each(|(log_dir, _)| log_dir.set_synced(is_synced));
@@ -65,7 +70,8 @@ pub fn start(
     );
     full::configure(&directories, &broker_config);
     begin_all(config, &directories)?;
-    let (quorum, files) = open_quorum(config, &broker_config, &cluster_id, &directories, &listeners, clock)?;
+    let (quorum, files) =
+        open_quorum(config, &broker_config, &cluster_id, &directories, &listeners, clock, file_bytes_max)?;
     let (controller, requests) = ControllerHandle::new(quorum.directory(), quorum.kraft_version());
     let (mailboxes, receivers): (Vec<_>, Vec<_>) = (0..workers).map(|_| Mailbox::new()).unzip();
     let node = Arc::new(Node::new(NodeParts {
@@ -79,10 +85,12 @@ pub fn start(
         config: broker_config,
         controller,
         meter,
-        memory_bytes: memory_bytes(),
+        memory_bytes,
+        file_bytes_max,
         shutdown: Shutdown::default(),
         deletions: Deletions::default(),
     }));
+    in_force::say(&node, descriptors.connections);
     let worker_threads = receivers.into_iter().enumerate().map(|(id, receiver)| {
         let node = node.clone();
         std::thread::Builder::new()
@@ -160,7 +168,8 @@ fn identify(config: &NodeConfig, log_dirs: &mut [(LogDir, bool)], clock: Clock) 
                 if **log_dir.path() == *config.metadata_log_dir || known.is_none() {
                     return Err(problem.into());
                 }
-                let hint = "if its disk is not mounted, mount it and start again";
+                let hint = "if its disk is not mounted, mount it and start again; if its disk was replaced, format it with -g \
+                            (--ignore-formatted) and this cluster's id, and start again";
                 *log_dir = dead(log_dir.disk(), log_dir.path(), &format!("{problem}; {hint}"));
                 continue;
             }
@@ -311,6 +320,7 @@ fn open_quorum(
     directories: &Directories,
     listeners: &[(Listener, SocketAddr)],
     clock: Clock,
+    file_bytes_max: u64,
 ) -> Result<(Quorum, MetadataFiles), Failure> {
     let directory = directories
         .iter()
@@ -320,7 +330,9 @@ fn open_quorum(
     // Where the log begins, its own segments and snapshots say.
     let from = OpenFrom { log_start: barnabas_base::Offset::ZERO, ..known };
     let log_config = LogConfig {
-        segment_bytes: u32::try_from(broker_config.long("metadata.log.segment.bytes")).unwrap_or(1 << 30),
+        segment_bytes: u32::try_from(broker_config.long("metadata.log.segment.bytes"))
+            .unwrap_or(1 << 30)
+            .min(u32::try_from(file_bytes_max).unwrap_or(u32::MAX)),
         segment_ms: DurationMs(broker_config.long("metadata.log.segment.ms")),
         retention_ms: DurationMs(-1),
         retention_bytes: -1,

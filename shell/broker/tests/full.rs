@@ -6,7 +6,6 @@ mod harness;
 
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use barnabas_wire::messages::{DeleteTopicsRequest, ListOffsetsRequest, ProduceRequest, ResponseBody};
-use std::process::Command;
 
 use harness::{Client, TestNode, batch};
 
@@ -41,11 +40,7 @@ fn producers_are_refused_while_everybody_else_is_served() {
     assert_eq!(produce(&mut client, 8).0, 0);
     assert!(node.stop().success());
 
-    // All of the file system, and so more than is free.
-    let total = Command::new("df").args(["-B1", "--output=size"]).arg(node.data()).output().expect("df");
-    let total =
-        String::from_utf8(total.stdout).expect("text").lines().nth(1).expect("a line").trim().to_owned();
-    node.set_overrides(&[&format!("log.dir.min.free.bytes={total}")]);
+    node.set_overrides(&[&harness::no_room(&node.data())]);
     node.launch();
     let mut client = node.client();
     let (code, message) = produce(&mut client, 8);

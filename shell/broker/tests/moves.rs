@@ -185,7 +185,7 @@ fn a_move_that_is_cut_off_before_its_renames_is_begun_again_or_leaves_nothing() 
         let log_dirs =
             format!("log.dirs={}", rig.dirs.each_ref().map(|dir| dir.display().to_string()).join(","));
         if is_taken_back {
-            rig.node.set_overrides(&[&log_dirs, "log.dir.min.free.bytes=9000000000000000000"]);
+            rig.node.set_overrides(&[&log_dirs, &harness::no_room(&rig.dirs[0])]);
         }
         rig.node.launch();
         let mut client = rig.node.client();
@@ -360,7 +360,7 @@ fn a_move_asks_for_room_before_it_begins_and_while_it_copies() {
     assert!(rig.node.stop().success());
     // There is less room than producers must have left, everywhere.
     let log_dirs = format!("log.dirs={}", rig.dirs.each_ref().map(|dir| dir.display().to_string()).join(","));
-    rig.node.set_overrides(&[&log_dirs, "log.dir.min.free.bytes=9000000000000000000"]);
+    rig.node.set_overrides(&[&log_dirs, &harness::no_room(&rig.dirs[0])]);
     let so_far = copied(&rig.dirs[to]);
     rig.node.launch();
     let mut client = rig.node.client();

@@ -343,6 +343,13 @@ impl Client {
     }
 }
 
+/// `log.dir.min.free.bytes` that asks for more than is free: all of the file system.
+pub fn no_room(data: &Path) -> String {
+    let size = Command::new("df").args(["-B1", "--output=size"]).arg(data).output().expect("df");
+    let size = String::from_utf8(size.stdout).expect("text");
+    format!("log.dir.min.free.bytes={}", size.lines().nth(1).expect("a line").trim())
+}
+
 /// A batch with these values.
 pub fn batch(values: &[&str]) -> Bytes {
     let mut builder = BatchBuilder::new(BatchOptions::default());

@@ -200,6 +200,7 @@ fn notice_missing(node: &Node) {
         let error = match directory.disk.stat(&path) {
             Ok(Some(_)) => continue,
             Ok(None) => DiskError::new("find", path, DiskErrorKind::NotFound),
+            Err(error) if error.kind.is_shortage() => continue,
             Err(error) => error,
         };
         node.directory_failed(at, &error);

@@ -65,6 +65,10 @@ impl PartitionWorker {
                 Err(error @ StorageError::WrongOwner { .. }) => {
                     self.give_up_waiting(directory, key, &replay, &error.into())?;
                 }
+                Err(error) if error.is_passing() => {
+                    self.node.directories[directory].room.hit(&error, self.node.clock.monotonic());
+                    return Err(Declined::Storage);
+                }
                 Err(error) => {
                     self.node.directory_failed(directory, &error);
                     return Err(Declined::Storage);
@@ -78,6 +82,7 @@ impl PartitionWorker {
         let each = &self.node.directories[directory];
         match each.disk.stat(&each.path.join(name.to_string())) {
             Ok(found) => Ok(found.is_some()),
+            Err(error) if error.kind.is_shortage() => Err(Declined::Storage),
             Err(error) => {
                 self.node.directory_failed(directory, &error);
                 Err(Declined::Storage)

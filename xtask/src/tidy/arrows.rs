@@ -53,6 +53,7 @@ const CORE_MAY_USE: &[&str] = &[
     "foldhash",
     "imbl",
     "lz4_flex",
+    "regex",
     "serde_json",
     "smallvec",
     "snap",

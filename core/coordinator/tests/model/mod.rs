@@ -1,6 +1,7 @@
 //! Clients, partitions, a network that delays, repeats and loses, and a coordinator that moves. See transaction_model.rs.
 
 pub mod client;
+mod judge;
 pub mod partition;
 pub mod world;
 

@@ -22,16 +22,16 @@ const CLIENTS: usize = 5;
 
 /// What is under way between machines.
 #[derive(Debug, Clone)]
-enum Message {
+pub(super) enum Message {
     /// From a client to the coordinator.
     Ask {
-        client: usize,
+        from: From,
         version: i16,
         request: TransactionRequest,
     },
     /// And back.
     Told {
-        client: usize,
+        from: From,
         request: TransactionRequest,
         response: TransactionResponse,
     },
@@ -67,9 +67,16 @@ enum Message {
     },
 }
 
+/// A client, and which of its transactions it was in: as correlation ids do, it tells late answers apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct From {
+    pub client: usize,
+    pub attempt: usize,
+}
+
 #[derive(Debug)]
-enum Asked {
-    Client(usize, TransactionRequest),
+pub(super) enum Asked {
+    Client(From, TransactionRequest),
     Leader(Box<Message>, u64),
 }
 
@@ -79,18 +86,18 @@ pub struct World {
     pub bug: Bug,
     pub clients: Vec<Client>,
     pub partitions: Vec<Partition>,
-    network: Vec<Message>,
+    pub(super) network: Vec<Message>,
     asked: BTreeMap<Ticket, Asked>,
     next_value: Value,
-    bumps: bool,
+    pub(super) bumps: bool,
     /// What is below this has been fenced, or has ended on every partition: nobody writes under it any more.
-    fenced: Vec<(i64, i16)>,
+    pub(super) fenced: Vec<(i64, i16)>,
     /// What was answered to an end: the same for ever.
-    ended: BTreeMap<(i64, i16), (bool, i64, i16)>,
+    pub(super) ended: BTreeMap<(i64, i16), (bool, i64, i16)>,
     /// Of each transactional id, producer id and marker's epoch: whether it was committed.
-    decided: BTreeMap<(String, i64, i16), bool>,
-    read: usize,
-    last: BTreeMap<String, (i64, i16)>,
+    pub(super) decided: BTreeMap<(String, i64, i16), bool>,
+    pub(super) read: usize,
+    pub(super) last: BTreeMap<String, (i64, i16)>,
     is_healed: bool,
     pub found: Vec<String>,
 }
@@ -128,7 +135,7 @@ fn far(epoch: i16, version: TransactionVersion) -> Record {
     }
 }
 
-fn state_of(value: &TransactionLogValue) -> TransactionState {
+pub(super) fn state_of(value: &TransactionLogValue) -> TransactionState {
     TransactionState::of_record(value.transaction_status).expect("a state")
 }
 
@@ -214,7 +221,7 @@ impl World {
             return;
         }
         if let Some((version, request)) = self.clients[who].asks() {
-            self.network.push(Message::Ask { client: who, version, request });
+            self.network.push(Message::Ask { from: self.from(who), version, request });
             // It may lose patience, and start anew under what it had.
             if self.random.chance(2) {
                 let says = self.random.chance(50) && self.clients[who].producer >= 0;
@@ -238,6 +245,10 @@ impl World {
         }
     }
 
+    fn from(&self, client: usize) -> From {
+        From { client, attempt: self.clients[client].attempts.len() }
+    }
+
     fn send(&mut self, who: usize, (partition, value): (usize, Value)) {
         let client = &self.clients[who];
         let (id, producer, epoch, bumps) = (client.id, client.producer, client.epoch, self.bumps);
@@ -249,9 +260,35 @@ impl World {
                 verify_only: false,
                 partitions: vec![partition_of(partition)],
             });
-            self.network.push(Message::Ask { client: who, version: 3, request });
+            self.network.push(Message::Ask { from: self.from(who), version: 3, request });
+            return;
         }
         self.network.push(Message::Write { client: who, id, partition, value, producer, epoch, bumps });
+    }
+
+    /// Before version 2 a client writes to a partition once it is known to be in the transaction.
+    fn added(&mut self, who: usize, response: &TransactionResponse) {
+        let TransactionResponse::AddPartitions(result) = response else { return };
+        let added = &result.topic_results[0].results_by_partition[0];
+        let client = &self.clients[who];
+        if added.partition_error_code != 0 || client.state != State::Writes {
+            return;
+        }
+        let (id, producer, epoch, bumps) = (client.id, client.producer, client.epoch, self.bumps);
+        let Some(attempt) = client.attempts.last() else { return };
+        for (partition, value) in attempt.values.clone() {
+            if partition == added.partition_index as usize {
+                self.network.push(Message::Write {
+                    client: who,
+                    id,
+                    partition,
+                    value,
+                    producer,
+                    epoch,
+                    bumps,
+                });
+            }
+        }
     }
 
     /// A client commits only what was acknowledged throughout.
@@ -274,7 +311,9 @@ impl World {
                 Message::Verify { write, .. } | Message::Verified { write, .. } => {
                     !matches!(**write, Message::Write { value, .. } if values.contains(&value))
                 }
-                Message::Ask { client, request: TransactionRequest::AddPartitions(_), .. } => *client != who,
+                Message::Ask { from, request: TransactionRequest::AddPartitions(_), .. } => {
+                    from.client != who
+                }
                 _ => true,
             });
             self.asked.retain(|_, asked| {
@@ -289,7 +328,9 @@ impl World {
             return;
         }
         let at = self.random.below(self.network.len() as u64) as usize;
-        let repeats = !self.is_healed && self.random.chance(10);
+        // Before version 2 a marker that comes again may end the next transaction, whose epoch is the same (KIP-1228).
+        let may_repeat = self.bumps || !matches!(self.network[at], Message::Mark { .. });
+        let repeats = !self.is_healed && may_repeat && self.random.chance(10);
         let message = if repeats { self.network[at].clone() } else { self.network.swap_remove(at) };
         let is_lost = !self.is_healed && self.random.chance(4);
         // A worker always answers for the markers that it was to write.
@@ -297,12 +338,18 @@ impl World {
             return;
         }
         match message {
-            Message::Ask { client, version, request } => {
+            // Before version 2 a late end may hit the next transaction, too.
+            Message::Ask { from, .. } if !self.bumps && self.from(from.client) != from => {}
+            Message::Ask { from, version, request } => {
                 let (ticket, effects) = self.rig.send(version, request.clone());
-                self.asked.insert(ticket, Asked::Client(client, request));
+                self.asked.insert(ticket, Asked::Client(from, request));
                 self.follow(effects);
             }
-            Message::Told { client, request, response } => self.clients[client].hears(&request, &response),
+            Message::Told { from, .. } if self.from(from.client) != from => {}
+            Message::Told { from, request, response } => {
+                self.added(from.client, &response);
+                self.clients[from.client].hears(&request, &response);
+            }
             Message::Write { .. } => self.write(&message, None),
             Message::Verify { write, guard } => self.verify(write, guard),
             Message::Verified { write, guard } => self.write(&write, Some(guard)),
@@ -466,25 +513,26 @@ impl World {
                 });
             } else if self.bug == Bug::AnswerEarly {
                 let early = self.asked.values().find_map(|asked| match asked {
-                    Asked::Client(client, request @ TransactionRequest::EndTxn(_)) => {
-                        (format!("id-{}", self.clients[*client].id) == id).then(|| (*client, request.clone()))
+                    Asked::Client(from, request @ TransactionRequest::EndTxn(_)) => {
+                        let is_its = format!("id-{}", self.clients[from.client].id) == id;
+                        is_its.then(|| (*from, request.clone()))
                     }
                     _ => None,
                 });
-                let Some((client, request)) = early else { continue };
+                let Some((from, request)) = early else { continue };
                 let response = TransactionResponse::EndTxn(barnabas_wire::messages::EndTxnResponse {
                     producer_id: value.producer_id,
                     producer_epoch: value.producer_epoch,
                     ..Default::default()
                 });
-                self.told(client, request, response);
+                self.told(from, request, response);
             }
         }
     }
 
     fn answer(&mut self, ticket: Ticket, mut response: TransactionResponse) {
         match self.asked.remove(&ticket) {
-            Some(Asked::Client(client, request)) => {
+            Some(Asked::Client(from, request)) => {
                 match (&mut response, &request, self.bug) {
                     (
                         TransactionResponse::EndTxn(response),
@@ -502,7 +550,7 @@ impl World {
                     }
                     _ => {}
                 }
-                self.told(client, request, response);
+                self.told(from, request, response);
             }
             Some(Asked::Leader(write, guard)) => {
                 let TransactionResponse::AddPartitions(result) = response else { return };
@@ -512,114 +560,5 @@ impl World {
             }
             None => {}
         }
-    }
-
-    /// What clients are told is looked at, and goes its way.
-    fn told(&mut self, client: usize, request: TransactionRequest, response: TransactionResponse) {
-        let id = self.clients[client].id;
-        let held = self.last.get(&format!("id-{id}")).copied().unwrap_or((-1, -1));
-        match (&request, &response) {
-            (_, TransactionResponse::InitProducerId(init)) if init.error_code == 0 => {
-                let given = (init.producer_id, init.producer_epoch);
-                if given != held {
-                    self.found.push(format!("{given:?} is given and {held:?} on disk"));
-                }
-                self.fenced[id] = self.fenced[id].max(given);
-            }
-            (TransactionRequest::EndTxn(end), TransactionResponse::EndTxn(ended))
-                if ended.error_code == 0 && self.bumps =>
-            {
-                let given = (ended.producer_id, ended.producer_epoch);
-                if given != held {
-                    self.found.push(format!("{given:?} is told and {held:?} on disk"));
-                }
-                let what = (end.committed, given.0, given.1);
-                let key = (end.producer_id, end.producer_epoch);
-                let before = *self.ended.entry(key).or_insert(what);
-                if before != what {
-                    self.found.push(format!("the end of {key:?} was {before:?} and is {what:?}"));
-                }
-            }
-            _ => {}
-        }
-        self.network.push(Message::Told { client, request, response });
-    }
-
-    /// What is on disk: epochs never go back, decisions are never turned.
-    fn read_log(&mut self) {
-        self.read = self.read.min(self.rig.log.len());
-        for at in self.read..self.rig.log.len() {
-            let (id, Some(value)) = value_of(&self.rig.log[at]) else { continue };
-            let now = (value.producer_id, value.producer_epoch);
-            // What the client goes on with.
-            let next = if value.next_producer_id >= 0 { (value.next_producer_id, 0) } else { now };
-            let before = self.last.insert(id.clone(), next).unwrap_or((-1, -1));
-            if next < before {
-                self.found.push(format!("{id} goes back from {before:?} to {now:?}"));
-            }
-            let state = state_of(&value);
-            let number: usize = id.trim_start_matches("id-").parse().expect("a number");
-            if state.is_idle() {
-                self.fenced[number] = self.fenced[number].max(now);
-            }
-            if state.is_prepared() {
-                let commit = state == TransactionState::PrepareCommit;
-                let before = self.decided.insert((id.clone(), now.0, now.1), commit).unwrap_or(commit);
-                if before != commit && self.bumps {
-                    self.found.push(format!("{id} under {now:?} is committed and aborted"));
-                }
-            }
-        }
-        self.read = self.rig.log.len();
-    }
-
-    /// What was written, against what clients were told.
-    pub fn check(&mut self) {
-        let mut fate: BTreeMap<Value, Option<bool>> = BTreeMap::new();
-        for written in self.partitions.iter().flat_map(|partition| &partition.log) {
-            if fate.insert(written.value, written.committed).is_some() {
-                self.found.push(format!("{} is there twice", written.value));
-            }
-        }
-        for attempt in self.clients.iter().flat_map(|client| &client.attempts) {
-            let fates: Vec<Option<bool>> =
-                attempt.values.iter().filter_map(|(_, value)| fate.get(value).copied()).collect();
-            let is_torn = fates.contains(&Some(true)) && fates.contains(&Some(false));
-            if is_torn {
-                self.found.push(format!("{attempt:?} is torn: {fates:?}"));
-            }
-            let acked = |value: &Value| fate.get(value).copied();
-            match attempt.told {
-                Some(true) if attempt.acked.iter().any(|value| acked(value) == Some(Some(false))) => {
-                    self.found.push(format!("{attempt:?} was told committed: {fates:?}"));
-                }
-                Some(true) if attempt.acked.iter().any(|value| acked(value).is_none()) => {
-                    self.found.push(format!("{attempt:?} lost what was acknowledged"));
-                }
-                Some(false) if fates.contains(&Some(true)) => {
-                    self.found.push(format!("{attempt:?} was told aborted: {fates:?}"));
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// After the faults: nothing stays open or undecided.
-    pub fn check_end(&mut self) {
-        let stats = self.rig.shard.stats();
-        if stats.ongoing + stats.prepared > 0 {
-            self.found.push(format!("something is not ended: {stats:?}"));
-        }
-        if self.partitions.iter().any(Partition::is_open) {
-            self.found.push("a partition waits for a marker for ever".to_owned());
-        }
-    }
-
-    /// How many transactions came to which end, as clients know.
-    pub fn told_ends(&self) -> (usize, usize) {
-        let attempts = || self.clients.iter().flat_map(|client| &client.attempts);
-        let told =
-            |what| attempts().filter(move |attempt| attempt.told == Some(what) && !attempt.acked.is_empty());
-        (told(true).count(), told(false).count())
     }
 }

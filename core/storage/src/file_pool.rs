@@ -258,3 +258,55 @@ impl FilePool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory_disk::MemoryDisk;
+    use std::path::Path;
+
+    #[derive(Debug)]
+    struct NoOp;
+
+    impl FileSystem for NoOp {
+        fn sync(&self) -> Result<(), DiskError> {
+            Ok(())
+        }
+    }
+
+    fn key(base: i64) -> FileKey {
+        FileKey { log: LogId(1), base: Offset(base), kind: FileKind::Log }
+    }
+
+    #[test]
+    fn files_that_wait_for_a_sync_are_bounded_and_free_their_place() {
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+        disk.create_dir(Path::new("/d")).expect("made");
+        let mut pool = FilePool::new(disk, 40).with_file_system(Some(Arc::new(NoOp)));
+        let mut open = |pool: &mut FilePool, base| {
+            pool.get(key(base), OpenMode::Create, || PathBuf::from(format!("/d/{base}"))).expect("opens")
+        };
+        let mut held = Vec::new();
+        for base in 0..100 {
+            let file = open(&mut pool, base);
+            held.extend(pool.hold(file));
+            assert!(pool.open_files() + pool.held_files() <= 40);
+        }
+        assert_eq!((pool.open_files(), held.len()), (30, 10));
+        held.truncate(4);
+        assert_eq!(pool.held_files(), 4);
+        let file = open(&mut pool, 5);
+        assert!(pool.hold(file).is_some());
+    }
+
+    #[test]
+    fn without_a_file_system_each_file_is_held_until_it_is_synced() {
+        let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
+        disk.create_dir(Path::new("/d")).expect("made");
+        let mut pool = FilePool::new(disk, 4);
+        let path = || PathBuf::from("/d/1");
+        let file = pool.get(key(1), OpenMode::Create, path).expect("opens");
+        let held: Vec<_> = (0..100).map_while(|_| pool.hold(file.clone())).collect();
+        assert_eq!(held.len(), 100);
+    }
+}

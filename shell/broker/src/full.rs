@@ -253,7 +253,18 @@ pub fn with_room<T, E: std::fmt::Display>(
 /// Takes the operator's `log.dir.min.free.bytes` over.
 pub fn configure(directories: &Directories, config: &BrokerConfig) {
     for directory in directories.iter() {
-        directory.room.wanted.store(config.long(MIN_FREE), Ordering::Relaxed);
+        let before = directory.room.wanted.swap(config.long(MIN_FREE), Ordering::Relaxed);
+        let is_new = before != config.long(MIN_FREE);
+        if let Some(wanted) = wanted(config).filter(|_| is_new && directory.is_usable())
+            && let Ok(space) = directory.disk.space(&directory.path)
+            && wanted > space.total
+        {
+            let (path, total) = (directory.path.display(), space.total);
+            tracing::warn!(
+                "{MIN_FREE}={wanted} is more than the file system of {path}, which has {total} bytes: producers are refused there until \
+                 the key is lowered"
+            );
+        }
         // So that it counts at once.
         directory.room.next_look_ms.store(0, Ordering::Relaxed);
     }

@@ -227,6 +227,75 @@ fn what_lay_on_a_disk_that_was_replaced_begins_anew_only_when_the_operator_says_
     }
 }
 
+/// As an operator with a file does it: the message of each step names the next one.
+#[test]
+fn a_replaced_disk_of_a_node_with_a_file_is_formatted_and_its_partitions_given_up() {
+    let root = TempDir::new();
+    let port = harness::free_port();
+    let file = root.path().join("server.properties");
+    let of = |name: &str| root.path().join(name).display().to_string();
+    let text = format!(
+        "process.roles=broker,controller\nnode.id=1\ncontroller.listener.names=C\nlisteners=PLAINTEXT://127.0.0.1:{port},C://127.0.0.1:{}\nlog.dirs={}\nmetadata.log.dir={}\n",
+        harness::free_port(),
+        of("data"),
+        of("meta"),
+    );
+    std::fs::write(&file, text).expect("written");
+    let file = file.display().to_string();
+    let format = |more: &[&str]| {
+        let words = ["storage", "format", "-t", "AAAAAAAAAAAAAAAAAAAAZg", "-c", &file, "--standalone"];
+        binary().args(words).args(more).output().expect("runs")
+    };
+    assert!(format(&[]).status.success());
+    let mut node = TestNode::of_file(&file, port);
+    node.launch();
+    let mut client = node.client();
+    client.create_topic("t", 1, &[]);
+    let topic = client.topic_id("t");
+    assert_eq!(produce(&mut client, "t", 0, "before"), 0);
+    assert!(node.stop().success());
+    std::fs::remove_dir_all(of("data")).expect("replaced");
+    std::fs::create_dir(of("data")).expect("an empty one");
+    node.launch_unawaited();
+    assert!(!node.wait().success(), "no directory is left");
+    assert!(node.log().contains("format it with -g"), "{}", node.log());
+    assert!(format(&["-g"]).status.success());
+    node.launch();
+    let mut client = node.client();
+    assert_eq!(produce(&mut client, "t", 0, "while"), STORAGE_ERROR);
+    assert!(node.log().contains("1 partitions (such as t-0) stay offline"), "{}", node.log());
+    begin_anew(port, "t", 0);
+    eventually("it takes records", || produce(&mut client, "t", 0, "after") == 0);
+    assert_eq!(values(&mut client, topic, 0).expect("records"), ["after"]);
+    assert!(node.stop_expecting_trouble().success());
+}
+
+#[test]
+fn what_may_be_changed_while_the_node_runs_is_judged_as_at_the_start() {
+    const INVALID_REQUEST: i16 = 42;
+    let mut node = TestNode::start();
+    let mut client = node.client();
+    client.create_topic("t", 1, &[]);
+    for (key, value, expected) in [
+        ("log.dir.min.free.bytes", "-2", INVALID_REQUEST),
+        ("log.scrub.bytes.per.second", "12", INVALID_REQUEST),
+        ("log.scrub.interval.ms", "0", INVALID_REQUEST),
+        ("log.scrub.interval.ms", "5000", 0),
+        ("log.dir.min.free.bytes", "0", 0),
+    ] {
+        assert_eq!(broker_config(&mut client, key, Some(value)), expected, "{key}={value}");
+    }
+    assert_ne!(broker_config(&mut client, "log.journal.bytes", Some("12582912")), 0, "only in the file");
+    assert_eq!(produce(&mut client, "t", 0, "x"), 0);
+    let all = harness::no_room(&node.data());
+    let (key, value) = all.split_once('=').expect("a pair");
+    assert_eq!(broker_config(&mut client, key, Some(value)), 0);
+    eventually("it holds at once", || produce(&mut client, "t", 0, "y") == STORAGE_ERROR);
+    assert_eq!(broker_config(&mut client, key, None), 0);
+    eventually("and is taken back", || produce(&mut client, "t", 0, "z") == 0);
+    assert!(node.stop_expecting_trouble().success());
+}
+
 #[test]
 fn one_directory_under_two_names_is_refused() {
     let root = TempDir::new();

@@ -57,12 +57,14 @@ pub struct TestNode {
     overrides: Vec<String>,
     /// What the shell is told before it becomes the node: `ulimit -n 256`.
     limits: Option<String>,
+    /// Instead of a node without one.
+    file: Option<String>,
     child: Option<Child>,
 }
 
 /// Below the range from which the system numbers outgoing connections, and never the same twice in one process: nobody takes
 /// it between here and the node's own bind.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
         let number = std::process::id().wrapping_mul(97).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
@@ -101,8 +103,17 @@ impl TestNode {
             controller_port: free_port(),
             overrides: overrides.iter().map(|text| (*text).to_owned()).collect(),
             limits: limits.map(str::to_owned),
+            file: None,
             child: None,
         }
+    }
+
+    /// With all of its settings in a file; not started yet.
+    pub fn of_file(file: &str, port: u16) -> Self {
+        let mut node = Self::new(None, &[]);
+        node.file = Some(file.to_owned());
+        node.port = port;
+        node
     }
 
     /// For the next launch.
@@ -133,6 +144,10 @@ impl TestNode {
                 shell
             }
         };
+        if let Some(file) = &self.file {
+            command.args(["server", file]);
+            return command;
+        }
         let listeners = format!(
             "listeners=PLAINTEXT://127.0.0.1:{},CONTROLLER://127.0.0.1:{}",
             self.port, self.controller_port

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use barnabas_base::{ErrorCode, Set};
+use barnabas_base::{ErrorCode, Map, Set};
 use barnabas_metadata::config::{Kind, Resource as Keys, Scope, check};
 use barnabas_metadata::{Resource, ResourceType};
 use barnabas_wire::Str;
@@ -39,6 +39,57 @@ pub(crate) struct Change<'a> {
     pub name: &'a Str,
     pub operation: Option<Operation>,
     pub value: Option<&'a Str>,
+}
+
+/// Every resource of a request in its order, and what was refused before the controller was asked.
+#[derive(Debug)]
+pub(crate) struct Resources(Vec<(i8, Str, Option<Refusal>)>);
+
+impl Resources {
+    /// Leaves in `asked` what the controller is to be asked for: what `check` lets pass and is named once.
+    pub(crate) fn sift<R>(
+        asked: &mut Vec<R>,
+        id: impl Fn(&R) -> (i8, Str),
+        check: impl Fn(&R) -> Result<(), Refusal>,
+    ) -> Self {
+        let mut times: Map<(i8, Str), u32> = Map::default();
+        for resource in asked.iter() {
+            *times.entry(id(resource)).or_default() += 1;
+        }
+        let mut all = Vec::with_capacity(asked.len());
+        asked.retain(|resource| {
+            let id = id(resource);
+            let refusal = if times.get(&id).is_some_and(|times| *times > 1) {
+                Some(Refusal::new(ErrorCode::InvalidRequest, "Each resource must appear at most once."))
+            } else {
+                check(resource).err()
+            };
+            let is_fine = refusal.is_none();
+            all.push((id.0, id.1, refusal));
+            is_fine
+        });
+        Self(all)
+    }
+
+    /// An answer for each, from the controller's or from the reason why there is none.
+    pub(crate) fn answer<A>(
+        self,
+        outcome: Result<Vec<A>, Refusal>,
+        id: impl Fn(&A) -> (i8, Str),
+        refuse: impl Fn(i8, Str, &Refusal) -> A,
+    ) -> Vec<A> {
+        let (answered, why_not) = match outcome {
+            Ok(answered) => (answered, ErrorCode::UnknownServerError.into()),
+            Err(refusal) => (Vec::new(), refusal),
+        };
+        let mut decided: Map<(i8, Str), A> =
+            answered.into_iter().map(|answer| (id(&answer), answer)).collect();
+        let each = self.0.into_iter().map(|(kind, name, refusal)| match refusal {
+            Some(refusal) => refuse(kind, name, &refusal),
+            None => decided.remove(&(kind, name.clone())).unwrap_or_else(|| refuse(kind, name, &why_not)),
+        });
+        each.collect()
+    }
 }
 
 /// One resource's changes. `replaces_all`: keys that are not named are unset (AlterConfigs).

@@ -15,12 +15,11 @@
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleAlterConfigsRequest`, `ControllerApis.handleLegacyAlterConfigs`, `ConfigAdminManager`.
 
-use barnabas_base::{ErrorCode, Map};
 use barnabas_wire::Str;
 use barnabas_wire::messages::alter_configs_request::{AlterConfigsRequest, AlterConfigsResource};
 use barnabas_wire::messages::alter_configs_response::{AlterConfigsResourceResponse, AlterConfigsResponse};
 
-use crate::altered::{Change, Operation, check_resource};
+use crate::altered::{Change, Operation, Resources, check_resource};
 use crate::{Context, Plan, Refusal};
 
 /// For the controller.
@@ -30,30 +29,16 @@ pub struct Work {
     pub pending: Pending,
 }
 
-/// Every resource of the request in its order, and what was refused before the controller was asked.
+/// What is to be answered.
 #[derive(Debug)]
 pub struct Pending {
-    resources: Vec<(i8, Str, Option<Refusal>)>,
+    resources: Resources,
 }
 
 /// Checks what a broker can check, and leaves the rest to the controller.
 pub fn plan(mut request: AlterConfigsRequest, ctx: &Context<'_>) -> Plan<Work, AlterConfigsResponse> {
-    let mut times: Map<(i8, Str), u32> = Map::default();
-    for resource in &request.resources {
-        *times.entry((resource.resource_type, resource.resource_name.clone())).or_default() += 1;
-    }
-    let mut resources = Vec::with_capacity(request.resources.len());
-    request.resources.retain(|resource| {
-        let id = (resource.resource_type, resource.resource_name.clone());
-        let refusal = if times.get(&id).is_some_and(|times| *times > 1) {
-            Some(Refusal::new(ErrorCode::InvalidRequest, "Each resource must appear at most once."))
-        } else {
-            check(resource, ctx).err()
-        };
-        let is_fine = refusal.is_none();
-        resources.push((id.0, id.1, refusal));
-        is_fine
-    });
+    let id = |resource: &AlterConfigsResource| (resource.resource_type, resource.resource_name.clone());
+    let resources = Resources::sift(&mut request.resources, id, |resource| check(resource, ctx));
     let pending = Pending { resources };
     if request.resources.is_empty() {
         return Plan::Answer(pending.respond(Ok(AlterConfigsResponse::default())));
@@ -74,19 +59,9 @@ fn check(resource: &AlterConfigsResource, ctx: &Context<'_>) -> Result<(), Refus
 impl Pending {
     /// The answer to the client, from the controller's or from the reason why there is none.
     pub fn respond(self, outcome: Result<AlterConfigsResponse, Refusal>) -> AlterConfigsResponse {
-        let mut decided: Map<(i8, Str), AlterConfigsResourceResponse> = Map::default();
-        let (answered, why_not) = match outcome {
-            Ok(response) => (response.responses, ErrorCode::UnknownServerError.into()),
-            Err(refusal) => (Vec::new(), refusal),
-        };
-        for answer in answered {
-            decided.insert((answer.resource_type, answer.resource_name.clone()), answer);
-        }
-        let responses = self.resources.into_iter().map(|(kind, name, refusal)| match refusal {
-            Some(refusal) => refuse(kind, name, &refusal),
-            None => decided.remove(&(kind, name.clone())).unwrap_or_else(|| refuse(kind, name, &why_not)),
-        });
-        AlterConfigsResponse { responses: responses.collect(), ..AlterConfigsResponse::default() }
+        let id = |answer: &AlterConfigsResourceResponse| (answer.resource_type, answer.resource_name.clone());
+        let responses = self.resources.answer(outcome.map(|response| response.responses), id, refuse);
+        AlterConfigsResponse { responses, ..AlterConfigsResponse::default() }
     }
 }
 

@@ -1,5 +1,6 @@
 use super::*;
 use crate::testing::{Fixture, carried, config, versions};
+use barnabas_base::ErrorCode;
 use barnabas_wire::messages::alter_configs_request::AlterableConfig;
 
 fn resource(kind: i8, name: &str, configs: &[(&str, Option<&str>)]) -> AlterConfigsResource {

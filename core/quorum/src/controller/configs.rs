@@ -12,12 +12,13 @@ use barnabas_metadata::config::{
     self, BrokerConfig, ConfigKey, ConfigSource, Kind, Properties, Scope, TopicConfig, Unit, topic_synonyms,
 };
 use barnabas_metadata::{Image, Resource, ResourceType};
+use barnabas_wire::messages::alter_configs_request::AlterConfigsResource as ReplacedResource;
 use barnabas_wire::messages::alter_configs_response::AlterConfigsResourceResponse as Altered;
 use barnabas_wire::messages::incremental_alter_configs_request::AlterConfigsResource;
 use barnabas_wire::messages::incremental_alter_configs_response::AlterConfigsResourceResponse as IncrementallyAltered;
 use barnabas_wire::messages::{
     AlterConfigsRequest, AlterConfigsResponse, ClearElrRecord, ConfigRecord, IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
+    IncrementalAlterConfigsResponse, ResponseBody,
 };
 use barnabas_wire::{MetadataRecord, Str};
 
@@ -34,99 +35,105 @@ const VALUE_BYTES_MAX: usize = i16::MAX as usize;
 /// One change of one key: `None` unsets it.
 type KeyChanges = BTreeMap<Text, Option<Text>>;
 
+/// A resource of the request, and why it stays as it is.
+type Decided = (i8, Str, Option<Refusal>);
+
 pub(super) fn alter(case: &Case<'_>, request: &AlterConfigsRequest) -> Outcome {
-    let named = request.resources.iter().map(|resource| (resource.resource_type, &resource.resource_name));
-    let twice = named_twice(named);
-    let mut records = Vec::new();
-    let mut responses = Vec::new();
-    for resource in &request.resources {
-        let key = (resource.resource_type, resource.resource_name.clone());
-        let decided = if twice.contains_key(&key) { Err(appear_once()) } else { Ok(()) };
-        let decided = decided.and_then(|()| {
-            let target = resource_of(resource.resource_type, &resource.resource_name)?;
-            let mut changes = KeyChanges::new();
-            for config in &resource.configs {
-                let Some(value) = &config.value else {
-                    let message = format!("Null value not supported for : {}", config.name);
-                    return Err(Refusal::new(ErrorCode::InvalidRequest, message));
-                };
-                changes.insert(config.name.text(), Some(value.text()));
+    let id = |resource: &ReplacedResource| (resource.resource_type, resource.resource_name.clone());
+    let changes = |target: &Resource, resource: &ReplacedResource| all_changes(case.image, target, resource);
+    alter_each(case, &request.resources, request.validate_only, id, changes, |decided| {
+        let answer = |(resource_type, resource_name, refusal): &Decided| {
+            let (error_code, error_message) = error_fields(refusal.as_ref());
+            let resource_name = resource_name.clone();
+            Altered {
+                error_code,
+                error_message,
+                resource_type: *resource_type,
+                resource_name,
+                ..Altered::default()
             }
-            // What is not named goes back to its default.
-            let current = case.image.configs.of(&target);
-            for key in current.into_iter().flat_map(|values| values.keys()) {
-                changes.entry(key.clone()).or_insert(None);
-            }
-            change(case, &target, changes, &mut records)
-        });
-        let (error_code, error_message) = error_fields(decided.err().as_ref());
-        responses.push(Altered {
-            error_code,
-            error_message,
-            resource_type: resource.resource_type,
-            resource_name: resource.resource_name.clone(),
-            ..Altered::default()
-        });
-    }
-    if request.validate_only {
-        records.clear();
-    }
-    clear_elr(case.image, &mut records);
-    let response = AlterConfigsResponse { responses, ..AlterConfigsResponse::default() };
-    let refused = response.clone();
-    Outcome::atomic(records, response, move |why| {
-        let (code, message) = error_fields(Some(&Refusal::new(ErrorCode::PolicyViolation, why)));
-        let mut refused = refused;
-        for response in &mut refused.responses {
-            (response.error_code, response.error_message) = (code, message.clone());
-        }
-        refused.into()
+        };
+        let responses = decided.iter().map(answer).collect();
+        AlterConfigsResponse { responses, ..AlterConfigsResponse::default() }.into()
     })
 }
 
 pub(super) fn incremental_alter(case: &Case<'_>, request: &IncrementalAlterConfigsRequest) -> Outcome {
-    let named = request.resources.iter().map(|resource| (resource.resource_type, &resource.resource_name));
-    let twice = named_twice(named);
-    let mut records = Vec::new();
-    let mut responses = Vec::new();
-    for resource in &request.resources {
-        let key = (resource.resource_type, resource.resource_name.clone());
-        let decided = if twice.contains_key(&key) { Err(appear_once()) } else { Ok(()) };
-        let decided = decided.and_then(|()| {
-            let target = resource_of(resource.resource_type, &resource.resource_name)?;
-            let changes = incremental_changes(case.image, &target, resource)?;
-            change(case, &target, changes, &mut records)
-        });
-        let (error_code, error_message) = error_fields(decided.err().as_ref());
-        responses.push(IncrementallyAltered {
-            error_code,
-            error_message,
-            resource_type: resource.resource_type,
-            resource_name: resource.resource_name.clone(),
-            ..IncrementallyAltered::default()
-        });
-    }
-    if request.validate_only {
-        records.clear();
-    }
-    clear_elr(case.image, &mut records);
-    let response =
-        IncrementalAlterConfigsResponse { responses, ..IncrementalAlterConfigsResponse::default() };
-    let refused = response.clone();
-    Outcome::atomic(records, response, move |why| {
-        let (code, message) = error_fields(Some(&Refusal::new(ErrorCode::PolicyViolation, why)));
-        let mut refused = refused;
-        for response in &mut refused.responses {
-            (response.error_code, response.error_message) = (code, message.clone());
-        }
-        refused.into()
+    let id = |resource: &AlterConfigsResource| (resource.resource_type, resource.resource_name.clone());
+    let changes = |target: &Resource, resource: &AlterConfigsResource| {
+        incremental_changes(case.image, target, resource)
+    };
+    alter_each(case, &request.resources, request.validate_only, id, changes, |decided| {
+        let answer = |(resource_type, resource_name, refusal): &Decided| {
+            let (error_code, error_message) = error_fields(refusal.as_ref());
+            let resource_name = resource_name.clone();
+            IncrementallyAltered {
+                error_code,
+                error_message,
+                resource_type: *resource_type,
+                resource_name,
+                ..IncrementallyAltered::default()
+            }
+        };
+        let responses = decided.iter().map(answer).collect();
+        IncrementalAlterConfigsResponse { responses, ..IncrementalAlterConfigsResponse::default() }.into()
     })
 }
 
-fn named_twice<'a>(named: impl Iterator<Item = (i8, &'a Str)>) -> Map<(i8, Str), u32> {
+/// What both requests do: each resource by itself, all of its changes or none.
+fn alter_each<R>(
+    case: &Case<'_>,
+    resources: &[R],
+    validate_only: bool,
+    id: impl Fn(&R) -> (i8, Str),
+    changes: impl Fn(&Resource, &R) -> Result<KeyChanges, Refusal>,
+    respond: fn(&[Decided]) -> ResponseBody,
+) -> Outcome {
+    let twice = named_twice(resources.iter().map(&id));
+    let mut records = Vec::new();
+    let mut decided: Vec<Decided> = Vec::new();
+    for resource in resources {
+        let key = id(resource);
+        let done = if twice.contains_key(&key) { Err(appear_once()) } else { resource_of(key.0, &key.1) };
+        let done = done.and_then(|target| {
+            let changes = changes(&target, resource)?;
+            change(case, &target, changes, &mut records)
+        });
+        decided.push((key.0, key.1, done.err()));
+    }
+    if validate_only {
+        records.clear();
+    }
+    clear_elr(case.image, &mut records);
+    let response = respond(&decided);
+    Outcome::atomic(records, response, move |why| {
+        let refusal = Refusal::new(ErrorCode::PolicyViolation, why);
+        decided.iter_mut().for_each(|each| each.2 = Some(refusal.clone()));
+        respond(&decided)
+    })
+}
+
+/// What each key will be: what is not named goes back to its default.
+fn all_changes(image: &Image, target: &Resource, resource: &ReplacedResource) -> Result<KeyChanges, Refusal> {
+    let mut changes = KeyChanges::new();
+    for config in &resource.configs {
+        let Some(value) = &config.value else {
+            let message = format!("Null value not supported for : {}", config.name);
+            return Err(Refusal::new(ErrorCode::InvalidRequest, message));
+        };
+        changes.insert(config.name.text(), Some(value.text()));
+    }
+    let current = image.configs.of(target);
+    for key in current.into_iter().flat_map(|values| values.keys()) {
+        changes.entry(key.clone()).or_insert(None);
+    }
+    Ok(changes)
+}
+
+fn named_twice(named: impl Iterator<Item = (i8, Str)>) -> Map<(i8, Str), u32> {
     let mut count: Map<(i8, Str), u32> = Map::default();
-    for (kind, name) in named {
-        *count.entry((kind, name.clone())).or_default() += 1;
+    for key in named {
+        *count.entry(key).or_default() += 1;
     }
     count.retain(|_, count| *count > 1);
     count

@@ -18,7 +18,7 @@ pub(crate) const FILE_NAME: &str = "barnabas-checkpoints";
 const FIRST_LINE: &str = "barnabas-checkpoints 0";
 const SYNCED: &str = "synced";
 const WRITTEN: &str = "written";
-const WITH_JOURNAL: &str = " journal";
+const WITH_JOURNAL: &str = " journal ";
 /// Followed by a checksum, or [`ABSENT`].
 const STOPPED: &str = " stopped ";
 /// In the place of a file's checksum: it does not exist.
@@ -50,8 +50,8 @@ impl Guarded {
 pub(crate) struct Guard {
     /// High watermarks were on disk when they were noted.
     pub is_synced: bool,
-    /// A journal was open: after an unclean stop it must be there.
-    pub has_journal: bool,
+    /// A journal was open, and this was its newest life: after an unclean stop it must be there, and reach as far.
+    pub journal: Option<u64>,
     /// All that was open was closed: the checksum of `.kafka_cleanshutdown`, or that there is none, as some logs were not recovered
     /// since an unclean stop. Nothing while this program works in the directory.
     pub stopped: Option<Sum>,
@@ -82,7 +82,7 @@ impl Guard {
     pub fn render(&self) -> String {
         let word = |sum: Sum| sum.map_or(ABSENT.to_owned(), |sum| format!("{sum:08x}"));
         let durability = if self.is_synced { SYNCED } else { WRITTEN };
-        let journal = if self.has_journal { WITH_JOURNAL } else { "" };
+        let journal = self.journal.map_or(String::new(), |life| format!("{WITH_JOURNAL}{life}"));
         let stopped = self.stopped.map_or(String::new(), |stop| format!("{STOPPED}{}", word(stop)));
         let mut body = format!("{durability}{journal}{stopped}\n");
         for file in &self.files {
@@ -108,8 +108,10 @@ impl Guard {
             Some((first, stop)) => (first, Some(sum(stop)?)),
             None => (first, None),
         };
-        let durability = first.strip_suffix(WITH_JOURNAL).unwrap_or(first);
-        let has_journal = durability != first;
+        let (durability, journal) = match first.split_once(WITH_JOURNAL) {
+            Some((durability, life)) => (durability, Some(life.parse().ok()?)),
+            None => (first, None),
+        };
         let mut files = Vec::new();
         for name in offset_checkpoint::ALL {
             let (line, after) = rest.split_once('\n')?;
@@ -118,7 +120,7 @@ impl Guard {
             rest = after;
         }
         let log_starts = offset_checkpoint::parse(rest.as_bytes()).ok()?;
-        Some(Self { is_synced: durability == SYNCED, has_journal, stopped, files, log_starts })
+        Some(Self { is_synced: durability == SYNCED, journal, stopped, files, log_starts })
     }
 }
 
@@ -132,7 +134,7 @@ mod tests {
         let at = TopicPartition::new("t", barnabas_base::PartitionIndex(3));
         let guard = Guard {
             is_synced: true,
-            has_journal: true,
+            journal: Some(17),
             stopped: Some(Some(0xd)),
             files: offset_checkpoint::ALL.map(file).to_vec(),
             log_starts: [(at, Offset(77))].into_iter().collect(),

@@ -54,8 +54,8 @@ pub struct LogDir {
     /// What is written from now on holds as much.
     is_synced: bool,
     /// The process before had a journal open here, and now this one has.
-    had_journal: bool,
-    has_journal: bool,
+    had_journal: Option<u64>,
+    journal: Option<u64>,
     /// Once this process has stopped writing here: of `.kafka_cleanshutdown`, where it wrote one.
     stopped: Option<Sum>,
     /// The guard's own words have changed.
@@ -178,8 +178,8 @@ impl LogDir {
             cleaner_points,
             high_watermarks_hold,
             is_synced: false,
-            had_journal: guard.as_ref().is_some_and(|guard| guard.has_journal),
-            has_journal: false,
+            had_journal: guard.as_ref().and_then(|guard| guard.journal),
+            journal: None,
             stopped: None,
             guard_changed: false,
             clean: clean_file.is_some(),
@@ -212,8 +212,8 @@ impl LogDir {
             cleaner_points: checkpoint(offset_checkpoint::CLEANER),
             high_watermarks_hold: false,
             is_synced: false,
-            had_journal: false,
-            has_journal: false,
+            had_journal: None,
+            journal: None,
             stopped: None,
             guard_changed: false,
             clean: false,
@@ -339,16 +339,17 @@ impl LogDir {
         self.high_watermark(partition).filter(|_| self.high_watermarks_hold)
     }
 
-    /// The process before was not stopped cleanly and had a journal open here.
-    pub fn must_have_journal(&self) -> bool {
-        self.had_journal && !self.clean
+    /// The process before was not stopped cleanly and had a journal open here; its newest life then, or before.
+    pub fn had_journal(&self) -> Option<u64> {
+        self.had_journal.filter(|_| !self.clean)
     }
 
-    /// A journal is open here from now on, or no longer. Written with the next checkpoints. Returns whether that is news.
-    pub fn set_journal(&mut self, is_open: bool) -> bool {
-        let is_news = self.has_journal != is_open;
+    /// A journal is open here from now on, and this is its newest life; or no longer. Written with the next checkpoints. Returns
+    /// whether that is news.
+    pub fn set_journal(&mut self, life: Option<u64>) -> bool {
+        let is_news = self.journal != life;
         self.guard_changed |= is_news;
-        self.has_journal = is_open;
+        self.journal = life;
         is_news
     }
 

@@ -20,8 +20,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// The first of a journal's files.
-const JOURNAL: &str = "barnabas-journal-00";
 /// How often due deletions are looked at.
 const TICK: Duration = Duration::from_secs(1);
 /// Between two checkpoints there are so many times as long as one takes: they cost a hundredth of one core, whatever the number
@@ -141,12 +139,11 @@ fn run(node: &Node) {
     }
 }
 
-/// So that after an unclean stop a journal that is gone is missed.
+/// So that after an unclean stop a journal that is gone is missed, and so is its newest file.
 fn note_journals(node: &Node) {
     for directory in node.directories.iter().filter(|directory| directory.is_online()) {
-        let is_there = directory.disk.stat(&directory.path.join(JOURNAL));
         let mut log_dir = directory.lock();
-        if log_dir.set_journal(matches!(is_there, Ok(Some(_))))
+        if log_dir.set_journal(directory.journal.life())
             && let Err(error) = log_dir.write_checkpoints()
         {
             // It is tried again with the next checkpoints, which complain.

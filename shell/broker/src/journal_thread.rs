@@ -93,6 +93,8 @@ struct Shared {
     waiting_bytes: AtomicU64,
     /// A worker holds appends back and wants to hear when there is room.
     is_room_wanted: AtomicBool,
+    /// The journal's newest durable life; 0: it is not open.
+    life: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -122,6 +124,7 @@ impl JournalHandle {
             changed: Condvar::new(),
             waiting_bytes: AtomicU64::new(0),
             is_room_wanted: AtomicBool::new(false),
+            life: AtomicU64::new(0),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -190,6 +193,11 @@ impl JournalHandle {
         self.shared.is_room_wanted.store(true, Ordering::SeqCst);
         // Once more: the thread may have made room before it could see the wish.
         self.shared.waiting_bytes.load(Ordering::SeqCst) > QUEUE_BYTES_MAX
+    }
+
+    /// The newest life of the journal's files that something durable lies in; `None`: no journal is open.
+    pub fn life(&self) -> Option<u64> {
+        Some(self.shared.life.load(Ordering::Acquire)).filter(|life| *life > 0)
     }
 
     /// Lets the thread close the journal and end: everything in it is laid and synced, and nothing more is handed in.

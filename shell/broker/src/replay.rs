@@ -82,7 +82,8 @@ pub fn replay(node: &Node, index: usize) -> Result<Option<Recovered>, ReplayErro
     let directory = &node.directories[index];
     let disk = &*directory.disk;
     let files = slot_files(disk, &directory.path).map_err(StorageError::from)?;
-    if directory.lock().must_have_journal() && !files.iter().any(|file| file.ends_with(FIRST_FILE)) {
+    let had_life = directory.lock().had_journal();
+    if had_life.is_some() && !files.iter().any(|file| file.ends_with(FIRST_FILE)) {
         let file = directory.path.join(FIRST_FILE);
         let what = "it is missing, and the directory was not shut down cleanly: what was acknowledged last lay there";
         let remedy = "put it back; or, to give up what it held, remove barnabas-checkpoints beside it";
@@ -93,6 +94,12 @@ pub fn replay(node: &Node, index: usize) -> Result<Option<Recovered>, ReplayErro
     }
     let begun = Instant::now();
     let mut recovered = recover(disk, &directory.path, files.len(), directory.id)?;
+    let (found, expected) = (recovered.newest_life(), had_life.unwrap_or(0));
+    if found < expected {
+        return Err(JournalError::Behind { directory: directory.path.to_path_buf(), found, expected }.into());
+    }
+    // It is needed from the first moment on: whatever is noted in this directory says so.
+    directory.lock().set_journal(Some(found).filter(|life| *life > 0));
     // Before a log is changed by what a killed process may not have synced.
     recovered.sync_files(disk, &directory.path)?;
     // Before its bytes count as somebody's.

@@ -4,7 +4,9 @@ mod harness;
 
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
-use barnabas_wire::messages::{DeleteTopicsRequest, FetchRequest, ProduceRequest, ResponseBody};
+use barnabas_wire::messages::{
+    DeleteTopicsRequest, DescribeLogDirsRequest, FetchRequest, ProduceRequest, ResponseBody,
+};
 use barnabas_wire::records::batches;
 use bytes::Bytes;
 use harness::three_dirs::eventually;
@@ -304,5 +306,138 @@ fn a_damaged_journal_takes_its_directory_offline() {
     damage(&node.data().join("barnabas-journal-00"), 4096 + 200);
     node.launch();
     assert_eq!(values(&mut node.client(), "t", 0, 0).map(|found| found.len()), Ok(5));
+    assert!(node.stop().success());
+}
+
+fn describe_sizes(client: &mut Client) -> i64 {
+    let request = DescribeLogDirsRequest { topics: None, ..Default::default() };
+    let ResponseBody::DescribeLogDirs(response) = client.call(request, 4) else { panic!("another response") };
+    let topics = response.results.iter().flat_map(|dir| &dir.topics);
+    topics.flat_map(|topic| &topic.partitions).map(|partition| partition.partition_size).sum()
+}
+
+fn delete_topic(client: &mut Client, name: &str) {
+    let request =
+        DeleteTopicsRequest { topic_names: vec![name.into()], timeout_ms: 10_000, ..Default::default() };
+    let ResponseBody::DeleteTopics(response) = client.call(request, 5) else { panic!("another response") };
+    assert_eq!(response.responses[0].error_code, 0);
+}
+
+#[test]
+fn kills_in_a_row_before_anything_is_laid_lose_and_double_nothing() {
+    let mut node = TestNode::start();
+    let mut client = node.client();
+    client.create_topic("kept", 40, &[]);
+    client.create_topic("gone", 5, &[]);
+    let mut expected: Vec<Vec<String>> = vec![Vec::new(); 40];
+    let mut produced = |client: &mut Client, partition: i32, value: String| {
+        let base = expected[partition as usize].len() as i64;
+        assert_eq!(produce(client, "kept", -1, &[(partition, &[&value])]), [(0, base)]);
+        expected[partition as usize].push(value);
+    };
+    for partition in 0..40 {
+        produced(&mut client, partition, format!("first {partition}"));
+    }
+    produce(&mut client, "gone", -1, &[(0, &["a"]), (4, &["b"])]);
+    let before = describe_sizes(&mut client);
+    for life in 0..4 {
+        node.kill();
+        node.launch();
+        client = node.client();
+        if life == 0 {
+            assert_eq!(describe_sizes(&mut client), before, "what waits is counted");
+            delete_topic(&mut client, "gone");
+        }
+        // Some are opened in each life, some in none.
+        for partition in (life..30).step_by(3) {
+            produced(&mut client, partition, format!("life {life} of {partition}"));
+        }
+        assert_eq!(partition_dirs(&node.data(), "kept-"), 0, "nothing is laid yet");
+    }
+    for (partition, expected) in (0..40).zip(&expected) {
+        assert_eq!(values(&mut client, "kept", partition, 0).as_ref(), Ok(expected), "partition {partition}");
+    }
+    // A topic of the same name has nothing of the old one.
+    client.create_topic("gone", 5, &[]);
+    assert_eq!(produce(&mut client, "gone", -1, &[(4, &["new"])]), [(0, 0)]);
+    node.kill();
+    node.launch();
+    // Everything is laid by a clean stop, whether it was opened or not.
+    assert!(node.stop().success());
+    assert!(journal_files(&node.data()).is_empty());
+    assert_eq!(partition_dirs(&node.data(), "kept-"), 40);
+    node.launch();
+    client = node.client();
+    for (partition, expected) in (0..40).zip(&expected) {
+        assert_eq!(values(&mut client, "kept", partition, 0).as_ref(), Ok(expected), "partition {partition}");
+    }
+    assert_eq!(values(&mut client, "gone", 4, 0), Ok(vec!["new".to_owned()]));
+    assert_eq!(values(&mut client, "gone", 0, 0), Ok(Vec::new()));
+    assert!(node.stop().success());
+}
+
+#[test]
+fn a_folder_that_comes_back_gets_what_the_journal_held_for_it() {
+    for large in [false, true] {
+        let mut node = TestNode::start();
+        let mut client = node.client();
+        client.create_topic("t", 1, &[]);
+        produce(&mut client, "t", -1, &[(0, &["a"])]);
+        assert!(node.stop().success());
+        node.launch();
+        let value = if large { "x".repeat(700 << 10) } else { "b".to_owned() };
+        assert_eq!(produce(&mut node.client(), "t", -1, &[(0, &[&value])]), [(0, 1)]);
+        node.kill();
+        let (folder, away) = (node.data().join("t-0"), node.data().join("away"));
+        std::fs::rename(&folder, &away).expect("away");
+        node.launch();
+        assert_eq!(values(&mut node.client(), "t", 0, 0), Err(STORAGE_ERROR));
+        assert!(aside_of(&node), "it is kept");
+        node.kill();
+        // Still away: nothing changes.
+        node.launch();
+        assert_eq!(values(&mut node.client(), "t", 0, 0), Err(STORAGE_ERROR));
+        node.kill();
+        std::fs::rename(&away, &folder).expect("back");
+        node.launch();
+        let mut client = node.client();
+        assert_eq!(values(&mut client, "t", 0, 0).map(|found| found.len()), Ok(2), "large: {large}");
+        assert!(!aside_of(&node), "it was taken in");
+        assert_eq!(produce(&mut client, "t", -1, &[(0, &["c"])]), [(0, 2)]);
+        node.stop_expecting_trouble();
+    }
+}
+
+fn aside_of(node: &TestNode) -> bool {
+    let entries = std::fs::read_dir(node.data()).expect("a directory").flatten();
+    entries.into_iter().any(|entry| entry.file_name().to_string_lossy().contains("barnabas-unreplayed-"))
+}
+
+#[test]
+fn a_journal_file_that_was_cut_off_takes_its_directory_offline() {
+    let mut node = TestNode::start();
+    let mut client = node.client();
+    client.create_topic("t", 1, &[]);
+    produce(&mut client, "t", -1, &[(0, &["a"])]);
+    produce(&mut client, "t", -1, &[(0, &["b"])]);
+    let noted = || std::fs::read_to_string(node.data().join("barnabas-checkpoints")).unwrap_or_default();
+    let begun = std::time::Instant::now();
+    while !noted().contains(" journal 1") {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{}", noted());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    node.kill();
+    let path = node.data().join("barnabas-journal-00");
+    let whole = std::fs::read(&path).expect("a file");
+    for (len, said) in [(8192, "8192 bytes long, and its files are"), (0, "ends in filling 0")] {
+        std::fs::File::options().write(true).open(&path).expect("a file").set_len(len).expect("cut");
+        let output = node.command().output().expect("the node runs and ends");
+        assert!(!output.status.success());
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert!(log.contains(said), "{log}");
+    }
+    std::fs::write(&path, whole).expect("put back");
+    node.launch();
+    assert_eq!(values(&mut node.client(), "t", 0, 0).map(|found| found.len()), Ok(2));
     assert!(node.stop().success());
 }

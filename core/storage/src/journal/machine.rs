@@ -34,6 +34,7 @@ pub struct Journal {
     spare: Option<RoundBuffer>,
     in_flight: Option<u64>,
     durable_round: u64,
+    durable_life: u64,
     durable_at: Option<Micros>,
     previous_checksum: u32,
     state: State,
@@ -95,6 +96,7 @@ impl Journal {
             tails: Tails::default(),
             in_flight: None,
             durable_round: recovered.next_round.saturating_sub(1),
+            durable_life: recovered.newest_life(),
             durable_at: None,
             previous_checksum: recovered.last.map_or(0, |(_, checksum)| checksum),
             state: State::Opening,
@@ -298,6 +300,7 @@ impl Journal {
             return RoundDone { number: round.number, ends: Vec::new() };
         }
         self.durable_round = round.number;
+        self.durable_life = round.place.life;
         self.durable_at = Some(now);
         self.previous_checksum = round.checksum;
         self.ring.durable(round.replay_from);
@@ -327,6 +330,11 @@ impl Journal {
     /// Whether the opening round is durable, so that anything may be done to the directory's logs.
     pub fn is_open(&self) -> bool {
         self.state == State::Open
+    }
+
+    /// The life of the newest round that is durable; 0: none.
+    pub fn durable_life(&self) -> u64 {
+        self.durable_life
     }
 
     pub fn is_failed(&self) -> bool {
@@ -452,7 +460,8 @@ fn ring_of(config: &JournalConfig, recovered: &Recovered) -> Result<Ring, Journa
     let ring_with = |slots| Ring::new(config.file_bytes, slots, recovered.replay_from, recovered.next_life);
     let mut ring = ring_with(slots.clone());
     if !recovered.partitions.is_empty() {
-        while ring.free() <= config.files / 2 && slots.len() < 2 * config.files {
+        // One of the free ones is taken at once.
+        while ring.free() <= slots.len() / 2 + 1 && slots.len() < 2 * config.files {
             slots.push(None);
             ring = ring_with(slots.clone());
         }

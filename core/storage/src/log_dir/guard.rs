@@ -24,8 +24,8 @@ impl LogDir {
             return Ok(());
         }
         let log_starts = self.log_starts.offsets.clone();
-        let Self { is_synced, has_journal, stopped, .. } = *self;
-        let guard = Guard { is_synced, has_journal, stopped, files, log_starts };
+        let Self { is_synced, journal, stopped, .. } = *self;
+        let guard = Guard { is_synced, journal, stopped, files, log_starts };
         let path = self.path.join(checkpoint_guard::FILE_NAME);
         small_file::replace(&*self.disk, &path, guard.render().as_bytes())?;
         self.guard_changed = false;

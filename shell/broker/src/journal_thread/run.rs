@@ -243,6 +243,7 @@ impl Writer {
             open.journal.fail();
         }
         let done = open.journal.round_durable(round, now);
+        self.shared.life.store(open.journal.durable_life(), Ordering::Release);
         while open.journal.shrink() {
             open.files.forget_last();
             self.parts.disk.remove_file(&self.parts.path.join(slot_file_name(open.journal.files())))?;

@@ -36,11 +36,11 @@ impl PartitionWorker {
             Ok(place) => place,
             Err(Nowhere::Offline) => return Err(Declined::Storage),
             Err(Nowhere::Broken) => {
-                self.failed.insert(key);
                 for (directory, replay) in waiting {
                     let error = StorageError::Failed(self.node.directories[directory].path.to_path_buf());
                     self.give_up_waiting(directory, key, &replay, &error.into())?;
                 }
+                self.failed.insert(key);
                 return Err(Declined::Storage);
             }
         };
@@ -105,9 +105,12 @@ impl PartitionWorker {
                 Declined::Storage
             }
             _ => {
+                if let Err(declined) = self.give_up_waiting(directory, key, replay, error) {
+                    return declined;
+                }
                 self.node.meter.partitions_failed.one();
                 self.failed.insert(key);
-                self.give_up_waiting(directory, key, replay, error).err().unwrap_or(Declined::Storage)
+                Declined::Storage
             }
         }
     }

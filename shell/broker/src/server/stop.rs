@@ -72,7 +72,7 @@ impl Stopping {
 /// Before its files go: a crash from here on must not ask for them.
 fn forget_journal(directory: &Directory) {
     let mut log_dir = directory.lock();
-    log_dir.set_journal(false);
+    log_dir.set_journal(None);
     let written = if directory.is_online() { log_dir.write_checkpoints() } else { Ok(()) };
     if let Err(error) = written {
         tracing::warn!(%error, "checkpoints of {} were not written", directory.path.display());

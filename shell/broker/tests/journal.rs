@@ -352,7 +352,7 @@ fn kills_in_a_row_before_anything_is_laid_lose_and_double_nothing() {
         for partition in (life..30).step_by(3) {
             produced(&mut client, partition, format!("life {life} of {partition}"));
         }
-        assert_eq!(partition_dirs(&node.data(), "kept-"), 0, "nothing is laid yet");
+        assert_eq!(partition_dirs(&node.data(), "kept-"), 0, "life {life}: nothing is laid yet");
     }
     for (partition, expected) in (0..40).zip(&expected) {
         assert_eq!(values(&mut client, "kept", partition, 0).as_ref(), Ok(expected), "partition {partition}");

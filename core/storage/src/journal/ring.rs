@@ -69,11 +69,10 @@ impl Ring {
         self.trim();
     }
 
-    /// Drops the last file if it is more than `wanted`, free, and not needed to be rid of a shortage.
+    /// Drops the last file if it is more than `wanted`, free, and most are free without it.
     pub(super) fn shrink(&mut self, wanted: usize) -> bool {
         let last = self.slots.len() - 1;
-        let is_surplus =
-            self.slots.len() > wanted && self.is_free(last) && self.free() > self.slots.len() / 2;
+        let is_surplus = self.slots.len() > wanted && self.is_free(last) && self.free() > last / 2 + 1;
         if is_surplus {
             self.slots.pop();
         }

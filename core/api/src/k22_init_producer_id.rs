@@ -23,7 +23,9 @@ use barnabas_base::{ErrorCode, ProducerEpoch, ProducerId};
 use barnabas_wire::messages::init_producer_id_request::InitProducerIdRequest;
 use barnabas_wire::messages::init_producer_id_response::InitProducerIdResponse;
 
-use crate::Plan;
+use crate::groups::ToShard;
+use crate::transactions::{for_version, to_shard};
+use crate::{Context, Plan};
 
 /// A producer id that nobody has is needed; its epoch is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +46,27 @@ pub fn plan(request: &InitProducerIdRequest) -> Plan<Work, InitProducerIdRespons
     }
     // Without a transactional id the producer's old id and epoch mean nothing: it always gets a new one.
     Plan::Work(Work)
+}
+
+/// What the shard of a transactional id is asked. Not asked yet: [`plan`] refuses transactional ids until the shell has
+/// transaction coordinators.
+pub fn plan_transactional(
+    request: InitProducerIdRequest,
+    ctx: &Context<'_>,
+) -> Plan<ToShard<InitProducerIdRequest>, InitProducerIdResponse> {
+    let has_id = ProducerId(request.producer_id) != ProducerId::NONE;
+    let has_epoch = ProducerEpoch(request.producer_epoch) != ProducerEpoch::NONE;
+    if has_id != has_epoch {
+        return Plan::Answer(refuse(ErrorCode::InvalidRequest));
+    }
+    let id = request.transactional_id.clone().unwrap_or_default();
+    to_shard(&id, request, ctx, refuse)
+}
+
+/// The answer, from the shard's.
+pub fn respond_transactional(mut response: InitProducerIdResponse, version: i16) -> InitProducerIdResponse {
+    response.error_code = for_version(response.error_code, version, 4);
+    response
 }
 
 /// The answer, once there is an id or it is clear that there is none.

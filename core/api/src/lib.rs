@@ -38,6 +38,11 @@ pub mod k20_delete_topics;
 pub mod k21_delete_records;
 pub mod k22_init_producer_id;
 pub mod k23_offset_for_leader_epoch;
+pub mod k24_add_partitions_to_txn;
+pub mod k25_add_offsets_to_txn;
+pub mod k26_end_txn;
+pub mod k27_write_txn_markers;
+pub mod k28_txn_offset_commit;
 pub mod k32_describe_configs;
 pub mod k33_alter_configs;
 pub mod k34_alter_replica_log_dirs;
@@ -53,8 +58,11 @@ pub mod k55_describe_quorum;
 pub mod k57_update_features;
 pub mod k60_describe_cluster;
 pub mod k61_describe_producers;
+pub mod k65_describe_transactions;
+pub mod k66_list_transactions;
 pub mod k74_list_config_resources;
 pub mod k75_describe_topic_partitions;
+pub mod transactions;
 
 #[cfg(test)]
 mod testing;

@@ -17,6 +17,7 @@ use crate::{Client, Context};
 pub(crate) const ORDERS: TopicId = Uuid([0xa; 16]);
 pub(crate) const COMPACTED: TopicId = Uuid([0xb; 16]);
 pub(crate) const OFFSETS: TopicId = Uuid([0xc; 16]);
+pub(crate) const TRANSACTIONS: TopicId = Uuid([0xd; 16]);
 pub(crate) const UNKNOWN: TopicId = Uuid([0xf; 16]);
 pub(crate) const CLUSTER: &str = "the-cluster";
 
@@ -54,6 +55,14 @@ impl Fixture {
         let mut fixture = Self::new();
         let offsets = topic("__consumer_offsets", OFFSETS);
         fixture.add(&[offsets, partition(OFFSETS, 0, 1), partition(OFFSETS, 1, 2)]);
+        fixture
+    }
+
+    /// With `__consumer_offsets` and `__transaction_state`, of two partitions each: 0 led here, 1 by node 2.
+    pub(crate) fn with_transactions() -> Self {
+        let mut fixture = Self::with_groups();
+        let state = topic("__transaction_state", TRANSACTIONS);
+        fixture.add(&[state, partition(TRANSACTIONS, 0, 1), partition(TRANSACTIONS, 1, 2)]);
         fixture
     }
 

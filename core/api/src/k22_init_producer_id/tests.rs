@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{carried, versions};
+use crate::testing::{Fixture, carried, versions};
 
 fn request(transactional_id: Option<&str>, producer_id: i64, producer_epoch: i16) -> InitProducerIdRequest {
     InitProducerIdRequest {
@@ -48,5 +48,24 @@ fn every_version_carries_both_outcomes() {
         assert_eq!((given.error_code, given.producer_id, given.producer_epoch), (0, 1000, 0));
         let refused = carried(respond(Err(ErrorCode::CoordinatorLoadInProgress)), version);
         assert_eq!((refused.error_code, refused.producer_id), (14, -1));
+    }
+}
+
+#[test]
+fn a_transactional_id_has_its_shard() {
+    let fixture = Fixture::with_transactions();
+    let ask = |request| match plan_transactional(request, &fixture.ctx()) {
+        Plan::Work(work) => Ok(work.shard.get()),
+        Plan::Answer(response) => Err(response.error_code),
+    };
+    // "b" falls on partition 0 of two, which is led here; "a" on 1, which is not.
+    assert_eq!(ask(request(Some("b"), -1, -1)), Ok(0));
+    assert_eq!(ask(request(Some("b"), 7, 3)), Ok(0));
+    assert_eq!(ask(request(Some("a"), -1, -1)), Err(16), "NOT_COORDINATOR");
+    assert_eq!(ask(request(Some("b"), 7, -1)), Err(42));
+    assert_eq!(ask(request(Some(""), -1, -1)), Err(42));
+    for version in versions::<InitProducerIdResponse>() {
+        let fenced = carried(respond_transactional(refuse(ErrorCode::ProducerFenced), version), version);
+        assert_eq!(fenced.error_code, if version < 4 { 47 } else { 90 }, "version {version}");
     }
 }

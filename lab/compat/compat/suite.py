@@ -180,11 +180,25 @@ def run_cell(row, scenario, server, judges, logs):
         return Result(SKIP, row.missing)
     if scenario in row.lacks:
         return Result(SKIP, row.lacks[scenario])
-    begun = time.monotonic()
     cell = None
-    try:
+
+    def play():
+        nonlocal cell
         cell = Cell(row, scenario, server, judges, logs)
         SCENARIOS[scenario](cell)
+
+    try:
+        return judged(play)
+    finally:
+        if cell:
+            cell.close()
+
+
+def judged(play):
+    """What came of calling it."""
+    begun = time.monotonic()
+    try:
+        play()
         result = Result(PASS)
     except NotInClient as reason:
         result = Result(SKIP, str(reason))
@@ -194,9 +208,6 @@ def run_cell(row, scenario, server, judges, logs):
         # The suite's own mistake is a failure of the cell too: nothing passes by accident.
         where = traceback.extract_tb(error.__traceback__)[-1]
         result = Result(FAIL, f"{type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})")
-    finally:
-        if cell:
-            cell.close()
     result.seconds = time.monotonic() - begun
     return result
 

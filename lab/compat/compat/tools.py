@@ -14,9 +14,9 @@ import time
 from pathlib import Path
 
 from . import fetch
-from .driver import Failure, NotInClient, Refusal, until
+from .driver import Failure, until
 from .scenarios import RECENT, expect, lines
-from .suite import FAIL, PASS, SKIP, Judges, Result
+from .suite import SKIP, Judges, Result, judged
 
 TOOLS = {}
 PACKAGE = "org.apache.kafka.tools."
@@ -385,15 +385,4 @@ def cells(server, quick, logs, scratch, names=None):
 
 
 def run(function, server, judges, classpath, scratch):
-    begun = time.monotonic()
-    try:
-        function(Shell(server, judges.mine(), classpath, Path(scratch)))
-        result = Result(PASS)
-    except NotInClient as reason:
-        result = Result(SKIP, str(reason))
-    except (Failure, Refusal) as reason:
-        result = Result(FAIL, str(reason))
-    except Exception as error:
-        result = Result(FAIL, f"{type(error).__name__}: {error}")
-    result.seconds = time.monotonic() - begun
-    return result
+    return judged(lambda: function(Shell(server, judges.mine(), classpath, Path(scratch))))

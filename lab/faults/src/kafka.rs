@@ -8,6 +8,7 @@ use crate::{Trouble, trouble};
 use barnabas_base::{ErrorCode, ProducerEpoch, ProducerId};
 use barnabas_wire::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
+use barnabas_wire::messages::fetch_response::PartitionData;
 use barnabas_wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use barnabas_wire::messages::{
@@ -188,6 +189,23 @@ impl Connection {
 
     /// What lies from `from` on.
     pub fn fetch(&mut self, place: &Place, from: i64, bytes_max: i32) -> Result<Fetched, Trouble> {
+        let told = self.fetched(place, from, bytes_max, false)?;
+        Ok(Fetched {
+            error: ErrorCode::from_code(told.error_code),
+            log_start: told.log_start_offset,
+            high_watermark: told.high_watermark,
+            records: told.records.unwrap_or_default(),
+        })
+    }
+
+    /// The same as it was told, of all records or of committed ones.
+    pub fn fetched(
+        &mut self,
+        place: &Place,
+        from: i64,
+        bytes_max: i32,
+        read_committed: bool,
+    ) -> Result<PartitionData, Trouble> {
         let partition = FetchPartition {
             partition: place.partition,
             current_leader_epoch: -1,
@@ -207,19 +225,14 @@ impl Connection {
             max_wait_ms: 0,
             min_bytes: 0,
             max_bytes: bytes_max,
+            isolation_level: i8::from(read_committed),
             session_epoch: -1,
             topics: vec![topic],
             ..Default::default()
         };
         let mut answer = self.call(&request, FETCH)?;
         let told = answer.responses.pop().and_then(|mut topic| topic.partitions.pop());
-        let told = told.ok_or_else(|| Trouble("Fetch names no partition".to_owned()))?;
-        Ok(Fetched {
-            error: ErrorCode::from_code(told.error_code),
-            log_start: told.log_start_offset,
-            high_watermark: told.high_watermark,
-            records: told.records.unwrap_or_default(),
-        })
+        told.ok_or_else(|| Trouble("Fetch names no partition".to_owned()))
     }
 }
 

@@ -35,11 +35,7 @@ pub struct Offsets {
 
 impl Offsets {
     pub fn run(&mut self, port: u16, shared: &Shared) {
-        while shared.goes_on() {
-            if self.session(port, shared).is_err() {
-                std::thread::sleep(Duration::from_millis(2));
-            }
-        }
+        shared.reconnect(|| self.session(port, shared));
     }
 
     fn session(&mut self, port: u16, shared: &Shared) -> Result<(), Trouble> {
@@ -187,11 +183,7 @@ pub struct Topics {
 
 impl Topics {
     pub fn run(&mut self, port: u16, shared: &Shared) {
-        while shared.goes_on() {
-            if self.session(port, shared).is_err() {
-                std::thread::sleep(Duration::from_millis(2));
-            }
-        }
+        shared.reconnect(|| self.session(port, shared));
     }
 
     fn session(&mut self, port: u16, shared: &Shared) -> Result<(), Trouble> {

@@ -30,6 +30,15 @@ impl Shared {
     pub fn goes_on(&self) -> bool {
         !self.stop.load(Ordering::Relaxed)
     }
+
+    /// One connection after another, until told to stop.
+    pub fn reconnect(&self, mut session: impl FnMut() -> Result<(), Trouble>) {
+        while self.goes_on() {
+            if session().is_err() {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -75,11 +84,10 @@ impl Writer {
 
     /// Sends until told to stop, over as many connections as that takes.
     pub fn run(&mut self, port: u16, shared: &Shared) {
-        while shared.goes_on() && self.refused.is_empty() {
-            if self.session(port, shared).is_err() {
-                std::thread::sleep(Duration::from_millis(2));
-            }
-        }
+        shared.reconnect(|| match self.refused.is_empty() {
+            true => self.session(port, shared),
+            false => crate::trouble("refused before"),
+        });
     }
 
     /// Waits for what is still unanswered, without sending anything new.

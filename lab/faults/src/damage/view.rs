@@ -3,9 +3,8 @@
 use crate::kafka::{Connection, Place};
 use crate::{Trouble, trouble};
 use barnabas_base::ErrorCode;
-use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
 use barnabas_wire::messages::offset_fetch_request::OffsetFetchRequestGroup;
-use barnabas_wire::messages::{FetchRequest, MetadataRequest, OffsetFetchRequest};
+use barnabas_wire::messages::{MetadataRequest, OffsetFetchRequest};
 use barnabas_wire::records::batches;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -111,29 +110,7 @@ type Piece = (ErrorCode, bytes::Bytes, Vec<(i64, i64)>);
 
 /// A fetch of committed records alone.
 fn fetch(connection: &mut Connection, place: &Place, from: i64) -> Result<Piece, Trouble> {
-    let partition = FetchPartition {
-        partition: place.partition,
-        current_leader_epoch: -1,
-        fetch_offset: from,
-        last_fetched_epoch: -1,
-        log_start_offset: -1,
-        partition_max_bytes: FETCH_BYTES,
-        ..Default::default()
-    };
-    let topic =
-        FetchTopic { topic: place.topic.as_str().into(), partitions: vec![partition], ..Default::default() };
-    let request = FetchRequest {
-        replica_id: -1,
-        max_wait_ms: 0,
-        max_bytes: FETCH_BYTES,
-        isolation_level: 1,
-        session_epoch: -1,
-        topics: vec![topic],
-        ..Default::default()
-    };
-    let mut answer = connection.call(&request, 12)?;
-    let told = answer.responses.pop().and_then(|mut topic| topic.partitions.pop());
-    let told = told.ok_or_else(|| Trouble("Fetch names no partition".to_owned()))?;
+    let told = connection.fetched(place, from, FETCH_BYTES, true)?;
     let aborted = told.aborted_transactions.unwrap_or_default();
     let aborted = aborted.iter().map(|aborted| (aborted.producer_id, aborted.first_offset)).collect();
     Ok((ErrorCode::from_code(told.error_code), told.records.unwrap_or_default(), aborted))

@@ -60,12 +60,10 @@ const WINDOW: &str = "9 records sent, 9.9 records/sec (9.9 MB/sec), 9.9 ms avg l
 const CONSUMED: &str = "9-9-9 9:9:9:9, 9-9-9 9:9:9:9, 9.9, 9.9, 9, 9.9, 9, 9, 9.9, 9.9";
 
 /// What stands in a topic, or in several: told by reading one record more than there can be.
-fn count(node: &TestNode, topic: &str) -> u64 {
+fn count(node: &TestNode, which: &str) -> u64 {
     let told = run(
         node,
-        &format!(
-            "consumer-perf-test --topic {topic} --num-records 999999999 --timeout 1500 --json --hide-header"
-        ),
+        &format!("consumer-perf-test {which} --num-records 999999999 --timeout 1500 --json --hide-header"),
     );
     assert!(told.out[0].starts_with("WARNING: Exiting before consuming"), "{:?}", told.out);
     told.json()["records"].as_u64().expect("a number")
@@ -205,7 +203,7 @@ fn odd_flags_are_refused_in_a_line() {
     let mut node = TestNode::start();
     let produce = "producer-perf-test --topic t --num-records 10 --throughput -1";
     for (words, refusal) in [
-        (format!("{produce}"), "exactly one of --record-size, --payload-file and --payload-monotonic"),
+        (produce.to_owned(), "exactly one of --record-size, --payload-file and --payload-monotonic"),
         (format!("{produce} --record-size 1 --payload-monotonic"), "exactly one of"),
         (format!("{produce} --record-size 0"), "--record-size should be greater than zero."),
         (format!("{produce} --record-size 1 --num-producers 2"), "unexpected argument"),

@@ -10,13 +10,16 @@ use super::{cpu_time, metric_lines, read_properties};
 use crate::{ToolError, block_on, number, pairs, say, switch, tell, text, value};
 use barnabas_base::PartitionIndex;
 use barnabas_client::{
-    Cluster, ClusterConfig, Consumer, ConsumerConfig, FetchedBatch, Group, GroupConfig, StartAt,
+    ClientError, Cluster, ClusterConfig, Consumer, ConsumerConfig, FetchedBatch, Group, GroupConfig, StartAt,
 };
 use clap::{Arg, ArgMatches};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::mpsc;
 
 /// One look for records, after which the clock is looked at: as long as the tool of Kafka polls.
 const LOOK: Duration = Duration::from_millis(100);
+/// Batches of several topics that wait to be counted.
+const BATCHES_AHEAD: usize = 16;
 const COMMIT_INTERVAL: Duration = Duration::from_secs(5);
 const CLIENT_ID: &str = "perf-consumer-client";
 const MB: f64 = 1024.0 * 1024.0;
@@ -241,6 +244,27 @@ impl Count {
     }
 }
 
+/// Where batches come from: one topic's consumer, or the tasks of several.
+enum Source {
+    One(Box<Consumer>),
+    Many(mpsc::Receiver<Result<FetchedBatch, ClientError>>),
+}
+
+impl Source {
+    /// The next batch, or `None` after one look.
+    async fn next(&mut self, cluster: &mut Cluster) -> Result<Option<FetchedBatch>, ClientError> {
+        match self {
+            Self::One(consumer) => consumer.poll_batch(cluster, LOOK).await,
+            Self::Many(batches) => match tokio::time::timeout(LOOK, batches.recv()).await {
+                Ok(Some(told)) => told.map(Some),
+                // All tasks have ended, each with its error told.
+                Ok(None) => Err(ClientError::Invalid("no topic can be read any more".to_owned())),
+                Err(_) => Ok(None),
+            },
+        }
+    }
+}
+
 /// What was asked for.
 struct Job {
     bootstrap: String,
@@ -362,25 +386,53 @@ impl Job {
         let mut cluster = self.cluster();
         let joining = Instant::now();
         let topics = self.topics(&mut cluster).await?;
-        let mut consumers: Vec<Consumer> =
-            topics.iter().map(|topic| Consumer::new(topic, self.config.clone())).collect();
         let mut group = self.group.as_ref().map(|id| Group::new(GroupConfig::new(id), &topics[0]));
-        if let Some(group) = &mut group {
-            self.join(group, &mut cluster, &mut consumers[0]).await?;
-        } else {
-            for (topic, consumer) in topics.iter().zip(&mut consumers) {
-                let known = &cluster.topic(topic, false).await?.partitions;
-                consumer.assign(known.iter().map(|one| (PartitionIndex(one.partition_index), self.start)));
+        let mut consumers = Vec::new();
+        for topic in &topics {
+            let mut consumer = Consumer::new(topic, self.config.clone());
+            match &mut group {
+                Some(group) => self.join(group, &mut cluster, &mut consumer).await?,
+                None => {
+                    let known = &cluster.topic(topic, false).await?.partitions;
+                    consumer
+                        .assign(known.iter().map(|one| (PartitionIndex(one.partition_index), self.start)));
+                }
             }
+            consumers.push(consumer);
         }
         count.joined(joining.elapsed());
-        self.count_all(&mut cluster, &mut consumers, group.as_mut(), count).await?;
-        if let Some(mut group) = group {
-            let positions: Vec<_> = consumers[0].positions().collect();
+        let mut source = match consumers.len() {
+            1 => Source::One(Box::new(consumers.remove(0))),
+            _ => self.read_all(consumers),
+        };
+        self.count_all(&mut cluster, &mut source, group.as_mut(), count).await?;
+        if let (Some(mut group), Source::One(consumer)) = (group, source) {
+            let positions: Vec<_> = consumer.positions().collect();
             group.commit(&mut cluster, positions).await?;
             group.leave(&mut cluster).await?;
         }
         Ok(())
+    }
+
+    /// Each topic gets a task, so that one that is silent holds up no other.
+    fn read_all(&self, consumers: Vec<Consumer>) -> Source {
+        let (sender, batches) = mpsc::channel(BATCHES_AHEAD);
+        for mut consumer in consumers {
+            let (sender, mut cluster) = (sender.clone(), self.cluster());
+            tokio::spawn(async move {
+                while !sender.is_closed() {
+                    let told = match consumer.poll_batch(&mut cluster, LOOK).await.transpose() {
+                        Some(told) => told,
+                        None => continue,
+                    };
+                    let is_last = told.is_err();
+                    if sender.send(told).await.is_err() || is_last {
+                        break;
+                    }
+                }
+            });
+        }
+        Source::Many(batches)
     }
 
     async fn topics(&self, cluster: &mut Cluster) -> Result<Vec<String>, ToolError> {
@@ -419,30 +471,26 @@ impl Job {
     async fn count_all(
         &self,
         cluster: &mut Cluster,
-        consumers: &mut [Consumer],
+        source: &mut Source,
         mut group: Option<&mut Group>,
         count: &mut Count,
     ) -> Result<(), ToolError> {
         let (mut heard, mut committed) = (Instant::now(), Instant::now());
-        let mut turn = 0;
-        // With several topics each is looked at for its share of the time.
-        let look = LOOK / consumers.len() as u32;
         while count.records < self.records && heard.elapsed() <= self.timeout {
-            if let Some(group) = group.as_deref_mut() {
+            if let (Some(group), Source::One(consumer)) = (group.as_deref_mut(), &mut *source) {
                 let mut is_member = group.stay(cluster).await?;
                 if is_member && committed.elapsed() >= COMMIT_INTERVAL {
                     committed = Instant::now();
-                    let positions: Vec<_> = consumers[0].positions().collect();
+                    let positions: Vec<_> = consumer.positions().collect();
                     is_member = group.commit(cluster, positions).await?;
                 }
                 if !is_member {
                     let joining = Instant::now();
-                    self.join(group, cluster, &mut consumers[0]).await?;
+                    self.join(group, cluster, consumer).await?;
                     count.joined(joining.elapsed());
                 }
             }
-            turn = (turn + 1) % consumers.len();
-            if let Some(batch) = consumers[turn].poll_batch(cluster, look).await? {
+            if let Some(batch) = source.next(cluster).await? {
                 count.take(&batch, self.records)?;
                 heard = Instant::now();
             }

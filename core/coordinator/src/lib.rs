@@ -1,10 +1,11 @@
-//! The coordinators: who belongs to a group, what was committed, in records of Kafka's internal topics.
+//! The coordinators: who belongs to a group, what was committed, how a transaction ends, in records of Kafka's internal topics.
 //!
-//! One shard answers for one partition of `__consumer_offsets`. The coordinator worker hands it one thing at a time (a
+//! One [`GroupShard`] answers for one partition of `__consumer_offsets`, one [`TransactionShard`] for one of
+//! `__transaction_state`. The coordinator worker hands it one thing at a time (a
 //! request, "this batch is on disk", "time has passed") and carries out the [`Effect`]s that come back. No clock, no
 //! randomness, no I/O: time and random bytes are arguments, timers are a deadline that the worker asks for.
 //!
-//! One framework for every coordinator to come (KIP-848, share and streams groups, transactions):
+//! One framework for them and for every coordinator to come (KIP-848, share and streams groups):
 //! - [`Pending`]: the record batches that were handed out and are not on disk yet, the answers that wait for them, and
 //!   what is to happen then. `durable` and `failed` are the only ways out.
 //! - [`Timers`]: deadlines by key.
@@ -16,6 +17,10 @@
 //!
 //! Group path: shell/broker/src/connection.rs → core/api/src/k11_join_group.rs → shell/broker/src/coordinator_worker.rs
 //! → [`GroupShard::handle`] → the worker appends what [`Effect::Append`] holds → [`GroupShard::durable`] → answers.
+//!
+//! Transaction path: core/api/src/k26_end_txn.rs → [`TransactionShard::handle`] → the decision is appended → durable: the
+//! answer, and [`TransactionEffect::WriteMarkers`] → core/api/src/k27_write_txn_markers.rs at each partition's leader →
+//! [`TransactionShard::markers_answered`] → the end is appended. Nothing in the shell takes this path yet.
 
 mod classic;
 mod config;

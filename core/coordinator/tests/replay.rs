@@ -10,8 +10,11 @@ mod rig;
 
 use std::collections::BTreeMap;
 
-use barnabas_base::{DurationMs, ErrorCode, Text, Uuid};
-use barnabas_coordinator::{BatchId, Effect, GroupConfig, GroupShard, Request, Response, Ticket};
+use barnabas_base::{CoordinatorEpoch, DurationMs, ErrorCode, ProducerEpoch, ProducerId, Text, Uuid};
+use barnabas_coordinator::{
+    BatchId, Effect, EndTransaction, GroupConfig, GroupShard, Producer, Request, Response, Ticket,
+    TransactionVersion,
+};
 use barnabas_wire::Str;
 use barnabas_wire::messages::join_group_request::JoinGroupRequestProtocol;
 use barnabas_wire::messages::leave_group_request::MemberIdentity;
@@ -21,11 +24,14 @@ use barnabas_wire::messages::offset_commit_request::{
 use barnabas_wire::messages::offset_delete_request::{
     OffsetDeleteRequestPartition, OffsetDeleteRequestTopic,
 };
-use barnabas_wire::messages::offset_fetch_request::OffsetFetchRequestGroup;
+use barnabas_wire::messages::offset_fetch_request::{OffsetFetchRequestGroup, OffsetFetchRequestTopics};
 use barnabas_wire::messages::sync_group_request::SyncGroupRequestAssignment;
+use barnabas_wire::messages::txn_offset_commit_request::{
+    TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic,
+};
 use barnabas_wire::messages::{
     DeleteGroupsRequest, DescribeGroupsRequest, HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest,
-    ListGroupsRequest, OffsetCommitRequest, OffsetDeleteRequest, SyncGroupRequest,
+    ListGroupsRequest, OffsetCommitRequest, OffsetDeleteRequest, SyncGroupRequest, TxnOffsetCommitRequest,
 };
 use bytes::Bytes;
 use rig::Rig;
@@ -49,6 +55,7 @@ impl Random {
 const GROUPS: [&str; 3] = ["g", "h", "i"];
 const TOPICS: [&str; 3] = ["t", "u", "v"];
 const CLIENTS: u64 = 6;
+const PRODUCERS: u64 = 3;
 
 /// What a client knows of itself.
 #[derive(Debug, Clone, Default)]
@@ -202,7 +209,9 @@ impl World {
                 let members = vec![who];
                 (5, Request::LeaveGroup(LeaveGroupRequest { group_id, members, ..Default::default() }))
             }
-            68..88 => (self.random.below(8) as i16 + 2, self.commit(&client, group_id)),
+            68..80 => (self.random.below(8) as i16 + 2, self.commit(&client, group_id)),
+            80..86 => (5, self.commit_in_transaction(&client, group_id)),
+            86..88 => (2, self.end_transaction()),
             88..92 => {
                 let partitions = (0..2).map(|partition_index| OffsetDeleteRequestPartition {
                     partition_index,
@@ -300,6 +309,47 @@ impl World {
         })
     }
 
+    /// Producer 0 knows of no group members; the others may.
+    fn commit_in_transaction(&mut self, client: &Client, group_id: Str) -> Request {
+        let Request::OffsetCommit(plain) = self.commit(client, group_id) else { unreachable!("a commit") };
+        let topics = plain.topics.into_iter().map(|topic| TxnOffsetCommitRequestTopic {
+            name: topic.name,
+            topic_id: topic.topic_id,
+            partitions: topic
+                .partitions
+                .into_iter()
+                .map(|partition| TxnOffsetCommitRequestPartition {
+                    partition_index: partition.partition_index,
+                    committed_offset: partition.committed_offset,
+                    committed_metadata: partition.committed_metadata,
+                    ..Default::default()
+                })
+                .collect(),
+            ..Default::default()
+        });
+        let producer_id = self.random.below(PRODUCERS) as i64;
+        let says = producer_id > 0;
+        Request::TxnOffsetCommit(TxnOffsetCommitRequest {
+            group_id: plain.group_id,
+            producer_id,
+            producer_epoch: 0,
+            generation_id_or_member_epoch: if says { plain.generation_id_or_member_epoch } else { -1 },
+            member_id: if says { plain.member_id } else { Str::default() },
+            topics: topics.collect(),
+            ..Default::default()
+        })
+    }
+
+    fn end_transaction(&mut self) -> Request {
+        let id = ProducerId(self.random.below(PRODUCERS) as i64);
+        Request::EndTransaction(EndTransaction {
+            producer: Producer { id, epoch: ProducerEpoch(0) },
+            commit: self.random.chance(60),
+            coordinator_epoch: CoordinatorEpoch(0),
+            version: TransactionVersion::V0,
+        })
+    }
+
     /// Clients take in what they are told.
     fn learn(&mut self, effects: &[Effect]) {
         for effect in effects {
@@ -345,8 +395,11 @@ impl World {
         loaded.activate(now);
         assert_eq!(loaded.violations(), Vec::<String>::new(), "seed {seed}");
         for group in GROUPS {
-            let (live, stored) = (offsets(&mut self.rig.shard, group, now), offsets(&mut loaded, group, now));
-            assert_eq!(live, stored, "seed {seed}: offsets of {group}");
+            for stable in [false, true] {
+                let live = offsets(&mut self.rig.shard, group, stable, now);
+                let stored = offsets(&mut loaded, group, stable, now);
+                assert_eq!(live, stored, "seed {seed}: offsets of {group}, stable: {stable}");
+            }
             let (live, stored) =
                 (describe(&mut self.rig.shard, group, now), describe(&mut loaded, group, now));
             let state = state_of(&live);
@@ -369,9 +422,16 @@ fn ask(shard: &mut GroupShard, request: Request, now: barnabas_coordinator::Now)
     }
 }
 
-fn offsets(shard: &mut GroupShard, group: &str, now: barnabas_coordinator::Now) -> Response {
-    let group = OffsetFetchRequestGroup { group_id: group.into(), topics: None, ..Default::default() };
-    ask(shard, Request::OffsetFetch { group, require_stable: false }, now)
+/// Every partition there is, in a transaction or not.
+fn offsets(shard: &mut GroupShard, group: &str, stable: bool, now: barnabas_coordinator::Now) -> Response {
+    let topics = TOPICS.map(|topic| OffsetFetchRequestTopics {
+        name: topic.into(),
+        partition_indexes: vec![0, 1],
+        ..Default::default()
+    });
+    let topics = Some(topics.to_vec());
+    let group = OffsetFetchRequestGroup { group_id: group.into(), topics, ..Default::default() };
+    ask(shard, Request::OffsetFetch { group, require_stable: stable }, now)
 }
 
 fn describe(shard: &mut GroupShard, group: &str, now: barnabas_coordinator::Now) -> Response {

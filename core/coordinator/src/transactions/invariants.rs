@@ -80,7 +80,8 @@ fn open_is_watched(shard: &TransactionShard, id: &Text, entry: &Entry) -> Option
     let is_open = known.state == TransactionState::Ongoing && !known.is_two_phase();
     let decides = entry.transaction.latest().is_some_and(|latest| latest.state.is_prepared());
     let is_watched = shard.timers.is_set(&TimerKey::Timeout(id.clone()));
-    (is_open && !decides && !is_watched).then(|| "is open and nobody watches it".to_owned())
+    (shard.is_active() && is_open && !decides && !is_watched)
+        .then(|| "is open and nobody watches it".to_owned())
 }
 
 /// A decision that is on disk comes to its end.

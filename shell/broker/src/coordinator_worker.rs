@@ -182,7 +182,7 @@ impl CoordinatorWorker {
             builder.push(now, Some(&record.key), record.value.as_deref(), &[]);
         }
         let ready = builder.build().and_then(ReadyBatch::from_bytes).map_err(|error| {
-            tracing::error!(%error, "a coordinator's records make no batch");
+            tracing::error!(%error, "records of a group could not be put into a batch, and its request is refused: please report this");
             ErrorCode::UnknownServerError
         })?;
         let (reply, answer) = oneshot::channel();

@@ -242,7 +242,7 @@ pub fn with_room<T, E: std::fmt::Display>(
             tracing::error!(%error, "the start waits for room in {path}");
             // That may be all it takes.
             if let Err(error) = node.controller.give_reserve_away(node, |_| true) {
-                tracing::warn!(%error, "the reserve stays");
+                tracing::warn!(%error, "the room that is kept back for the metadata log could not be used for it");
             }
             continue;
         }

@@ -227,7 +227,7 @@ fn delete_due(node: &Node) {
         };
         if let Err(error) = done {
             let path = node.directories[directory].path.display();
-            tracing::warn!(%error, "files that are out of use stay behind in {path}");
+            tracing::warn!(%error, "files that are out of use stay behind in {path} until the next start");
         }
     }
 }

@@ -156,7 +156,10 @@ impl Node {
             return;
         }
         let path = failed.path.display();
-        tracing::error!(%error, "log directory {path} is offline until the next start");
+        tracing::error!(
+            %error,
+            "log directory {path} is offline until the next start, and so are its partitions. Check its disk"
+        );
         reports::heartbeat(self);
         self.tell_workers(directory);
         let any_left = self.directories.iter().any(|dir| dir.holds_partitions && dir.is_online());

@@ -254,7 +254,7 @@ impl QuorumWorker {
         match self.work(receiver) {
             Ok(done) => {
                 if let Err(error) = self.files.close() {
-                    tracing::error!(%error, "the metadata log was not closed cleanly");
+                    tracing::error!(%error, "the metadata log was not closed cleanly; the next start recovers it");
                 }
                 // Whoever asked may have stopped waiting.
                 let _ = done.send(());
@@ -264,7 +264,7 @@ impl QuorumWorker {
                 tracing::warn!(%error, "the metadata log stops while nothing can be written; what was not written was not answered");
             }
             Err(error) => {
-                tracing::error!(%error, "the metadata quorum cannot go on");
+                tracing::error!(%error, "the metadata quorum cannot go on, and the node stops");
                 self.node.shutdown.failed("the metadata log has failed");
             }
         }
@@ -444,13 +444,13 @@ impl QuorumWorker {
         let write = move || {
             let written = writer.write(&task);
             if let Err(error) = &written {
-                tracing::error!(snapshot = %id, %error, "metadata snapshot was not written");
+                tracing::error!(snapshot = %id, %error, "a snapshot of the metadata was not written: the log that it would replace is kept, and a later one is tried");
             }
             // The quorum thread may have ended: then nobody needs to know.
             let _ = sender.send(Message::SnapshotWritten { id, written: written.is_ok() });
         };
         if let Err(error) = std::thread::Builder::new().name("snapshot".to_owned()).spawn(write) {
-            tracing::error!(snapshot = %id, %error, "metadata snapshot was not written");
+            tracing::error!(snapshot = %id, %error, "a snapshot of the metadata was not written: the log that it would replace is kept, and a later one is tried");
             self.quorum.snapshot_written(id, false);
         }
     }

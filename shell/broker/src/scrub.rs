@@ -56,7 +56,18 @@ pub fn name_damage(node: &Node, error: &StorageError) {
                 tracing::error!(%error, "damage found: it is not served, what lies before and behind it is");
             }
         }
-        error => tracing::error!(%error, "read failed"),
+        // Nothing is wrong with what was to be read.
+        error if error.is_passing() => {
+            let file = match error {
+                StorageError::Exhausted(error) => &error.path,
+                _ => return,
+            };
+            if let Some(directory) = node.directories.iter().find(|each| file.starts_with(&each.path)) {
+                directory.room.hit(error, node.clock.monotonic());
+            }
+        }
+        StorageError::Disk(disk) if !node.damages.note(&disk.path, u64::MAX) => {}
+        error => tracing::error!(%error, "records cannot be read; whoever asks for them is refused"),
     }
 }
 

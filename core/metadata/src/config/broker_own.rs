@@ -38,8 +38,8 @@ pub(super) const KEYS: &[ConfigKey] = &[
               is idle never waits."),
     long("log.open.files.max", "-1").or_between(-1, 64, 1_048_576).unit("files")
         .doc("Log files that are open at a time, over all partitions and log directories, those that wait for a sync included; others \
-              are opened when they are needed. -1: half of what the process's limit of descriptors (`ulimit -n`, the soft limit is \
-              raised to the hard one) leaves beside the node's own; the other half is for connections. Never more than that limit \
+              are opened when they are needed. -1: three quarters of what the process's limit of descriptors (`ulimit -n`, the soft \
+              limit is raised to the hard one) leaves beside the node's own; the rest is for connections. Never more than that limit \
               allows with 16 connections left. Fewer cost about 2 µs for each file that has to be opened again."),
     long("log.scrub.bytes.per.second", "33554432").or_between(0, 65_536, 1 << 40).unit("bytes a second").cluster_wide()
         .doc("How fast sealed segments are read in the background to find bytes that have changed by themselves. More finds them \

@@ -298,7 +298,7 @@ impl Writer {
             let now = Micros(u64::MAX);
             let Take::Write(round) = open.journal.take_round(now) else {
                 // A bug, or the directory has just failed; what is not closed is replayed at the next start.
-                tracing::error!(directory = %self.parts.path.display(), "journal was not closed");
+                tracing::error!(directory = %self.parts.path.display(), "journal was not closed; the next start replays it");
                 return Ok(());
             };
             open.files.write_durable(round.slot, round.position, round.bytes())?;

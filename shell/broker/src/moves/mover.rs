@@ -265,7 +265,7 @@ impl Mover {
             // What was there cannot be gone on with.
             _ if each.goes_on => self.begin_anew(key, each),
             error => {
-                tracing::error!(partition = %each.name, %error, "the move is given up; the partition stays where it is");
+                tracing::error!(partition = %each.name, %error, "the move is given up; the partition stays where it is, and may be moved again");
                 self.give_up(key, each);
                 Turn::Over
             }
@@ -276,7 +276,7 @@ impl Mover {
         tracing::info!(partition = %each.name, "the copy is begun anew");
         self.give_up(key, each);
         if let Err(error) = begin(&self.node, key, each.name.clone(), each.to) {
-            tracing::error!(partition = %each.name, %error, "the move is given up; the partition stays where it is");
+            tracing::error!(partition = %each.name, %error, "the move is given up; the partition stays where it is, and may be moved again");
         }
         // Whatever it was may be so again.
         Turn::Waits
@@ -399,7 +399,7 @@ fn resume_one(node: &Node, at: usize, entry: &PartitionDir) {
         let mut log_dir = directory.lock();
         log_dir.forget(name);
         if let Err(error) = log_dir.write_checkpoints() {
-            tracing::warn!(partition = %name, %error, "a move is not gone on with");
+            tracing::warn!(partition = %name, %error, "a move that a stop cut off is not gone on with; the partition stays where it is, and may be moved again");
             return;
         }
     }
@@ -412,6 +412,6 @@ fn resume_one(node: &Node, at: usize, entry: &PartitionDir) {
     }
     node.moves.discard(at, path);
     if let Err(error) = begin(node, key, name.clone(), at) {
-        tracing::warn!(partition = %name, %error, "a move is not gone on with");
+        tracing::warn!(partition = %name, %error, "a move that a stop cut off is not gone on with; the partition stays where it is, and may be moved again");
     }
 }

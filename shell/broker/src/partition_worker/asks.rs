@@ -42,7 +42,11 @@ impl PartitionWorker {
             }
             let written = self.node.directories[directory].lock().write_checkpoints();
             if let Err(error) = written {
-                tracing::error!(%error, "the new log starts of deleted records could not be written");
+                tracing::error!(
+                    %error,
+                    "records that were to be deleted may come back with the next start: their deletion could not be written down. \
+                     It was refused, and may be asked for again"
+                );
                 places.for_each(|place| outcomes[place].result = Err(Declined::Storage));
             }
         }

@@ -152,7 +152,7 @@ impl PartitionWorker {
                 }
             }
             Err(error) => {
-                tracing::warn!(partition = %name, %error, "the directory of a deleted partition stays behind");
+                tracing::warn!(partition = %name, %error, "the directory of a deleted partition stays behind until the next start");
                 return;
             }
         }

@@ -64,7 +64,7 @@ impl PartitionWorker {
         let durable_end = durable_end.min(replica.log.end());
         let read = read_piece(replica, &mut files[replica.directory], from, max_bytes, durable_end);
         read.map_err(|error| {
-            tracing::error!(partition = %replica.log.place().topic_partition, %error, "read failed");
+            tracing::error!(partition = %replica.log.place().topic_partition, %error, "a partition on its way to another directory cannot be read there");
             Declined::Storage
         })
     }
@@ -88,7 +88,8 @@ impl PartitionWorker {
                 return Err(SwapFailure::Over(copying));
             }
             Err(error) => {
-                tracing::error!(%error, "a move is given up; the partition stays where it is");
+                let path = self.node.directories[copying.to].path.display();
+                tracing::error!(%error, "a move to {path} is given up; the partition stays where it is, and may be moved again");
                 return Err(SwapFailure::Over(copying));
             }
         }

@@ -80,7 +80,8 @@ impl PartitionWorker {
         let Some(replica) = replicas.get_mut(&key) else { return };
         for entry in aborted {
             if let Err(error) = replica.log.append_aborted(&mut files[replica.directory], *entry) {
-                tracing::error!(%error, "aborted transaction was not noted; its records may be read");
+                let name = &replica.name.topic_partition;
+                tracing::error!(partition = %name, %error, "aborted transaction was not noted; its records may be read");
             }
         }
     }
@@ -126,7 +127,8 @@ impl PartitionWorker {
         let Some(replica) = replicas.get_mut(&key) else { return };
         if let Err(error) = replica.snapshot_producers(&mut files[replica.directory]) {
             // Only the next start pays for it: it reads further back.
-            tracing::warn!(%error, "producer snapshot was not written");
+            let name = &replica.name.topic_partition;
+            tracing::warn!(partition = %name, %error, "producer snapshot was not written; the next start reads more of the log");
         }
     }
 
@@ -161,7 +163,7 @@ impl PartitionWorker {
             if error.is_passing() {
                 node.directories[replica.directory].room.hit(error, node.clock.monotonic());
             } else {
-                tracing::error!(partition = %replica.log.place().topic_partition, %error, "batches were not written");
+                tracing::error!(partition = %replica.log.place().topic_partition, %error, "batches were not written, and their producers were told");
             }
             // The state machine has given out offsets that are not in the log. It is dropped with everybody who waits in
             // it (their retries find what was written), and made anew from the log when it is next asked for.

@@ -87,7 +87,9 @@ impl PartitionWorker {
                 self.node.directory_failed(directory, error);
                 self.directory_failed(directory);
             }
-            error => tracing::error!(partition = %name, %error, "upkeep failed"),
+            error => {
+                tracing::error!(partition = %name, %error, "retention, or a checkpoint, of the partition failed; it is tried again")
+            }
         }
     }
 
@@ -200,7 +202,7 @@ impl PartitionWorker {
             // Nothing has failed, but nobody may vouch for the directory either.
             self.node.directories[directory].fail();
         } else {
-            tracing::error!(partition = %name, %error, "log was not closed cleanly");
+            tracing::error!(partition = %name, %error, "log was not closed cleanly; the next start recovers it");
             self.node.directory_failed(directory, error);
         }
         false

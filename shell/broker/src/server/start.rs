@@ -146,7 +146,10 @@ fn begin_all(config: &NodeConfig, directories: &Directories) -> Result<(), Failu
             return Err(error.into());
         }
         let path = directory.path.display();
-        tracing::error!(%error, "log directory {path} is offline until the next start");
+        tracing::error!(
+            %error,
+            "log directory {path} is offline until the next start: nothing can be written there. Check its disk and its owner"
+        );
         directory.fail();
     }
     if directories.iter().any(Directory::is_usable) { Ok(()) } else { Err(NONE_LEFT.into()) }
@@ -520,7 +523,8 @@ pub async fn accept(node: Arc<Node>, listener: usize, acceptor: Acceptor) {
         }
     });
     if let Err(error) = taken.await {
-        tracing::error!(%error, "a listener has stopped");
+        let at = node.listeners.get(listener).map(|(_, address)| address.to_string()).unwrap_or_default();
+        tracing::error!(%error, "the listener on {at} has stopped: nobody can connect there, and the node stops");
         node.shutdown.failed("a listener has stopped");
     }
 }

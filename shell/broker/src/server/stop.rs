@@ -30,7 +30,8 @@ impl Stopping {
         node.moves.stop();
         join(mover);
         if let Err(error) = node.controller.give_reserve_away(&node, |directory| directory.room.is_short()) {
-            tracing::warn!(%error, "the reserve stays");
+            tracing::warn!(%error, "the room that is kept back for the metadata log could not be given back before the stop; a full disk may keep logs from \
+                                       being closed, and the next start recovers those");
         }
         // Workers close their connections first, so that nothing is appended after its log is closed.
         let checkpoints = ask_workers(&node, Command::Close);
@@ -75,7 +76,7 @@ fn forget_journal(directory: &Directory) {
     log_dir.set_journal(None);
     let written = if directory.is_online() { log_dir.write_checkpoints() } else { Ok(()) };
     if let Err(error) = written {
-        tracing::warn!(%error, "checkpoints of {} were not written", directory.path.display());
+        tracing::warn!(%error, "checkpoints of {} were not written; the next start reads more of its logs", directory.path.display());
     }
 }
 
@@ -108,7 +109,8 @@ fn mark_clean(node: &Node, closed: &Set<TopicPartition>) -> bool {
             _ => log_dir.mark_left(),
         });
         if let Err(error) = marked {
-            tracing::error!(%error, "log directory was not marked clean");
+            let path = directory.path.display();
+            tracing::error!(%error, "log directory {path} was not marked clean; the next start recovers its logs");
             clean = false;
         }
     }

@@ -30,8 +30,9 @@ use barnabas_wire::messages::txn_offset_commit_request::{
     TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic,
 };
 use barnabas_wire::messages::{
-    DeleteGroupsRequest, DescribeGroupsRequest, HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest,
-    ListGroupsRequest, OffsetCommitRequest, OffsetDeleteRequest, SyncGroupRequest, TxnOffsetCommitRequest,
+    DeleteGroupsRequest, DescribeGroupsRequest, GroupRecordKey, GroupRecordValue, HeartbeatRequest,
+    JoinGroupRequest, LeaveGroupRequest, ListGroupsRequest, OffsetCommitRequest, OffsetDeleteRequest,
+    SyncGroupRequest, TxnOffsetCommitRequest,
 };
 use bytes::Bytes;
 use rig::Rig;
@@ -394,7 +395,10 @@ impl World {
         let now = self.rig.now();
         loaded.activate(now);
         assert_eq!(loaded.violations(), Vec::<String>::new(), "seed {seed}");
+        let truth = committed(&self.rig.log);
         for group in GROUPS {
+            let live = offsets(&mut self.rig.shard, group, false, now);
+            assert_eq!(shown(&live), truth.get(group).cloned().unwrap_or_default(), "seed {seed}: {group}");
             for stable in [false, true] {
                 let live = offsets(&mut self.rig.shard, group, stable, now);
                 let stored = offsets(&mut loaded, group, stable, now);
@@ -411,6 +415,62 @@ impl World {
             }
         }
     }
+}
+
+/// Topic and partition → offset.
+type Shown = BTreeMap<(String, i32), i64>;
+
+/// What the log says is committed, group by group, worked out without a shard: a transaction's offsets count from its commit
+/// marker on, unless a later commit was faster.
+fn committed(log: &[rig::Logged]) -> BTreeMap<String, Shown> {
+    type Place = (String, String, i32);
+    let mut settled: BTreeMap<Place, (usize, i64)> = BTreeMap::new();
+    let mut open: BTreeMap<ProducerId, BTreeMap<Place, (usize, i64)>> = BTreeMap::new();
+    for (at, logged) in log.iter().enumerate() {
+        let (producer, record) = match logged {
+            rig::Logged::Record(producer, record) => (producer, record),
+            rig::Logged::Marker(producer, commit) => {
+                for (place, entry) in open.remove(producer).unwrap_or_default() {
+                    if *commit && settled.get(&place).is_none_or(|known| known.0 < entry.0) {
+                        settled.insert(place, entry);
+                    }
+                }
+                continue;
+            }
+        };
+        let Ok(GroupRecordKey::OffsetCommit(key)) = GroupRecordKey::decode_key(record.key.clone()) else {
+            continue;
+        };
+        let place = (key.group.to_string(), key.topic.to_string(), key.partition);
+        let Some(value) = record.value.clone() else {
+            settled.remove(&place);
+            for held in open.values_mut() {
+                held.remove(&place);
+            }
+            continue;
+        };
+        let (value, _) = GroupRecordValue::decode_value(1, value).expect("a value");
+        let GroupRecordValue::OffsetCommit(value) = value else { panic!("{value:?}") };
+        let held = if producer.is_some() { open.entry(*producer).or_default() } else { &mut settled };
+        held.insert(place, (at, value.offset));
+    }
+    let mut groups: BTreeMap<String, Shown> = BTreeMap::new();
+    for ((group, topic, partition), (_, offset)) in settled {
+        groups.entry(group).or_default().insert((topic, partition), offset);
+    }
+    groups
+}
+
+fn shown(response: &Response) -> Shown {
+    let Response::OffsetFetch(response) = response else { panic!("{response:?}") };
+    let mut shown = Shown::new();
+    for topic in &response.topics {
+        let there = topic.partitions.iter().filter(|partition| partition.committed_offset >= 0);
+        shown.extend(
+            there.map(|part| ((topic.name.to_string(), part.partition_index), part.committed_offset)),
+        );
+    }
+    shown
 }
 
 fn ask(shard: &mut GroupShard, request: Request, now: barnabas_coordinator::Now) -> Response {

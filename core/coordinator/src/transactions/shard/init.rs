@@ -29,7 +29,11 @@ impl TransactionShard {
         let id = id.ok_or(ErrorCode::InvalidRequest)?.text();
         self.check_wishes(request)?;
         let said = (ProducerId(request.producer_id), ProducerEpoch(request.producer_epoch));
-        let expected: Expected = said.0.is_some().then_some(said);
+        let is_nobody = said.0 == ProducerId::NONE;
+        if is_nobody != (said.1 == ProducerEpoch::NONE) {
+            return Err(ErrorCode::InvalidRequest.into());
+        }
+        let expected: Expected = (!is_nobody).then_some(said);
         if self.is_busy(&id) {
             return Err(ErrorCode::ConcurrentTransactions.into());
         }

@@ -26,6 +26,8 @@ pub struct TopicChange {
 pub struct Changes {
     /// Anything may be different: the image was just loaded. The lists below are then empty; look at the whole image.
     pub everything: bool,
+    /// With `everything`: topics that the records since the snapshot deleted.
+    pub removed: Vec<TopicId>,
     pub features: bool,
     /// Brokers whose registration is new, changed or gone.
     pub brokers: BTreeSet<BrokerId>,
@@ -42,6 +44,11 @@ pub struct Changes {
 impl Changes {
     pub fn everything() -> Self {
         Self { everything: true, ..Self::default() }
+    }
+
+    /// As [`Changes::everything`], and still knows what was removed.
+    pub fn become_everything(&mut self) {
+        *self = Self { removed: std::mem::take(&mut self.removed), ..Self::everything() };
     }
 
     pub fn is_empty(&self) -> bool {
@@ -65,9 +72,12 @@ impl Changes {
 
     /// Adds what changed after this.
     pub fn merge(&mut self, later: Self) {
+        let removed = std::mem::take(&mut self.removed);
         if later.everything {
             *self = Self::everything();
         }
+        self.removed = removed;
+        self.removed.extend(later.removed);
         if self.everything {
             return;
         }

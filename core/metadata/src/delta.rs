@@ -94,9 +94,9 @@ impl Delta {
     /// loads its log: a list would be as long as the cluster is large.
     pub fn mark_everything(&mut self) {
         if let Some(before) = &mut self.before_transaction {
-            before.changes = Changes::everything();
+            before.changes.become_everything();
         }
-        self.changes = Changes::everything();
+        self.changes.become_everything();
     }
 
     /// The state with every record so far, a transaction that is open included: what a controller decides on.

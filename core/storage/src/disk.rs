@@ -77,6 +77,11 @@ pub trait DiskFile: Send + Sync + std::fmt::Debug {
     /// Cuts or lengthens (with zeros).
     fn set_len(&self, len: u64) -> Result<(), DiskError>;
     fn len(&self) -> Result<u64, DiskError>;
+    /// Where at or behind `position` the next bytes lie that may be other than zero: what was set aside and never written is
+    /// passed over without being read, where the file system can say so. `u64::MAX`: nowhere.
+    fn next_data(&self, position: u64) -> Result<u64, DiskError> {
+        Ok(position)
+    }
     /// Sets room aside from the start of the file up to `len` without changing its length, where the file system can.
     fn allocate(&self, len: u64) -> Result<(), DiskError>;
     /// Sets when the file counts as last written: what retention and the tombstones of old formats go by. A machine that keeps

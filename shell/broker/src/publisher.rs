@@ -28,6 +28,8 @@ pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {
         node.config.store(Arc::new(node.config.load().with_dynamic(dynamic)));
         full::configure(&node.directories, &node.config.load());
     }
+    let deleted = changes.topics.iter().filter(|(_, topic)| topic.deleted).map(|(id, _)| *id);
+    node.written.note_deleted(changes.removed.iter().copied().chain(deleted));
     // New partitions have their places before anybody can ask for them.
     let placed = reports::before_publishing(node, &node.image.load_full(), &image, &changes);
     let before = node.image.swap(image.clone());

@@ -8,7 +8,7 @@
 //! replica open, no directory and no entry in a checkpoint.
 
 use crate::mailbox::PartitionKey;
-use barnabas_base::{Map, PartitionIndex, TopicId};
+use barnabas_base::{Map, PartitionIndex, Set, TopicId};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,6 +18,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub struct WrittenPartitions {
     by_topic: Mutex<Map<TopicId, BTreeSet<PartitionIndex>>>,
     is_complete: AtomicBool,
+    /// Topics that were deleted shortly before the start, by the metadata log.
+    deleted: Mutex<Set<TopicId>>,
 }
 
 impl WrittenPartitions {
@@ -50,6 +52,19 @@ impl WrittenPartitions {
             }
         }
         is_complete.then_some(taken)
+    }
+
+    /// Deletions that were read of. Of interest are those that the process before may not have carried out: those of the start.
+    pub fn note_deleted(&self, topics: impl Iterator<Item = TopicId>) {
+        if self.is_complete.load(Ordering::Acquire) {
+            return;
+        }
+        self.deleted.lock().unwrap_or_else(PoisonError::into_inner).extend(topics);
+    }
+
+    /// Whether what is left of this topic is to go: it was deleted, and is no stray.
+    pub fn was_deleted(&self, topic: TopicId) -> bool {
+        self.deleted.lock().unwrap_or_else(PoisonError::into_inner).contains(&topic)
     }
 
     fn lock(&self) -> MutexGuard<'_, Map<TopicId, BTreeSet<PartitionIndex>>> {

@@ -441,3 +441,36 @@ fn a_journal_file_that_was_cut_off_takes_its_directory_offline() {
     assert_eq!(values(&mut node.client(), "t", 0, 0).map(|found| found.len()), Ok(2));
     assert!(node.stop().success());
 }
+
+#[test]
+fn a_deletion_that_a_kill_cut_off_leaves_no_stray() {
+    for made_anew in [false, true] {
+        let mut node = TestNode::start();
+        let mut client = node.client();
+        client.create_topic("t", 1, &[]);
+        produce(&mut client, "t", -1, &[(0, &["old"])]);
+        assert!(node.stop().success());
+        let (folder, copy) = (node.data().join("t-0"), node.data().join("copy"));
+        node.launch();
+        client = node.client();
+        // As it was before the deletion, which the node is killed too early to carry out.
+        assert!(
+            std::process::Command::new("cp").arg("-r").args([&folder, &copy]).status().expect("cp").success()
+        );
+        delete_topic(&mut client, "t");
+        if made_anew {
+            client.create_topic("t", 1, &[]);
+        }
+        eventually("it is put aside", || !folder.exists());
+        node.kill();
+        std::fs::rename(&copy, &folder).expect("put back");
+        node.launch();
+        client = node.client();
+        if made_anew {
+            assert_eq!(produce(&mut client, "t", -1, &[(0, &["new"])]), [(0, 0)]);
+            assert_eq!(values(&mut client, "t", 0, 0), Ok(vec!["new".to_owned()]));
+        }
+        eventually("it goes", || partition_dirs(&node.data(), "t-0.") == 0 && !folder.exists());
+        assert!(node.stop().success());
+    }
+}

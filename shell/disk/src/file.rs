@@ -162,6 +162,15 @@ impl DiskFile for LinuxFile {
         Ok(stat.st_size as u64)
     }
 
+    fn next_data(&self, position: u64) -> Result<u64, DiskError> {
+        // Everything else is read by position, so nobody minds where the descriptor stands.
+        match fs::seek(&self.fd, fs::SeekFrom::Data(position)) {
+            Ok(found) => Ok(found),
+            Err(Errno::NXIO) => Ok(u64::MAX),
+            Err(_) => Ok(position),
+        }
+    }
+
     fn allocate(&self, len: u64) -> Result<(), DiskError> {
         // What the file has written has its room; asking for it again takes longer the longer the file is.
         let from = self.len()?;

@@ -38,6 +38,7 @@ impl Delta {
             self.changes.configs.insert(resource);
         }
         if self.changes.everything {
+            self.changes.removed.push(id);
             return Ok(());
         }
         let change = self.changes.topics.entry(id).or_default();

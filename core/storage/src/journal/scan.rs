@@ -340,7 +340,11 @@ impl Scan {
                 continue;
             }
             let mut position = 0;
-            while position < slot_file.len {
+            loop {
+                position = position.max(file.next_data(position)?) / BLOCK_BYTES as u64 * BLOCK_BYTES as u64;
+                if position >= slot_file.len {
+                    break;
+                }
                 let piece = file.read_bytes(position, SEARCH_BYTES)?;
                 for (block, bytes) in piece.chunks(BLOCK_BYTES).enumerate() {
                     let at = position + (block * BLOCK_BYTES) as u64;

@@ -230,6 +230,12 @@ fn is_there(node: &Node, index: usize, name: &TopicPartition, topic: TopicId) ->
             Ok(true)
         }
         Owner::Another => Err(exchanged(&directory.path, found, name, topic)),
+        Owner::Gone if node.written.was_deleted(found) => {
+            if let Some(aside) = log_dir.rename_to_delete(name, random_uuid())? {
+                node.deletions.directory_later(index, aside, node.clock.wall());
+            }
+            Ok(false)
+        }
         Owner::Gone => {
             let stray = log_dir.rename_to_stray(name, random_uuid())?;
             tracing::warn!(

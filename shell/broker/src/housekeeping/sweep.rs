@@ -26,7 +26,7 @@ pub fn put_strays_aside(node: &Node) {
         all_were_listed &= listed.is_ok();
         let mut unassigned = Vec::new();
         for entry in listed.unwrap_or_default() {
-            if let Err(error) = settle(node, directory, &entry) {
+            if let Err(error) = settle(node, at, &entry) {
                 tracing::warn!(directory = %directory.path.display(), %error, "{} stays as it is", entry.name);
             }
             unassigned.extend(unassigned_key(node, directory, &entry).map(|key| (key, at)));
@@ -67,7 +67,8 @@ fn unassigned_key(node: &Node, directory: &Directory, entry: &PartitionDir) -> O
     (known.is_none() && is_there).then_some(PartitionKey { topic: topic.id, partition: *partition })
 }
 
-fn settle(node: &Node, directory: &Directory, entry: &PartitionDir) -> Result<(), StorageError> {
+fn settle(node: &Node, at: usize, entry: &PartitionDir) -> Result<(), StorageError> {
+    let directory = &node.directories[at];
     let TopicPartition { topic, partition } = &entry.topic_partition;
     match entry.kind {
         DirKind::Delete => directory.lock().remove(&directory.path.join(&entry.name)),
@@ -83,7 +84,15 @@ fn settle(node: &Node, directory: &Directory, entry: &PartitionDir) -> Result<()
                 );
                 return Ok(());
             }
-            let aside = directory.lock().rename_to_stray(&entry.topic_partition, random_uuid())?;
+            let mut log_dir = directory.lock();
+            if log_dir.topic_id(entry)?.is_some_and(|topic| node.written.was_deleted(topic)) {
+                let aside = log_dir.rename_to_delete(&entry.topic_partition, random_uuid())?;
+                if let Some(aside) = aside {
+                    node.deletions.directory_later(at, aside, node.clock.wall());
+                }
+                return Ok(());
+            }
+            let aside = log_dir.rename_to_stray(&entry.topic_partition, random_uuid())?;
             if let Some(aside) = aside {
                 let aside = aside.display();
                 tracing::warn!("{} belongs to no topic that is known: put aside as {aside}", entry.name);

@@ -16,7 +16,7 @@ compat: ## client × scenario, beside Apache Kafka
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/compat/run --full
 
-kafka-dirs: ## Kafka 3.9 → Barnabas → Kafka 4 → Barnabas on one data directory
+kafka-dirs: ## Kafka 3.9 → Barnabas → Kafka 4 → Barnabas on one data directory (about 5 minutes)
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/compat/dirs/run
 
@@ -24,18 +24,18 @@ kill-story: ## a million lines of a real log through ten kills
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/kill/run
 
-power-cut: ## 200 power cuts under load on ext4 and on XFS each
+power-cut: ## 200 power cuts under load on ext4 and on XFS each (root, loop mounts, 3 GiB in TMPDIR; about 15 minutes)
 	@lab/faults/cut/run
 
 disk-full: ## the story of a full disk with real clients, on ext4 and XFS, and Apache Kafka's beside it
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/faults/full/run
 
-kill-loop: ## 500 kills -9 of one node under a fleet of producers
+kill-loop: ## 500 kills -9 of one node under a fleet of producers (about 6 minutes)
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/faults/kill/run
 
-damage: ## every file type, harmed in eight ways: found, named, never served
+damage: ## every file type, harmed in eight ways: found, named, never served (about 4 minutes)
 	@lab/faults/damage/run
 
 fuzz: ## ten minutes of hostile bytes (SECONDS_EACH=… to change)

@@ -249,4 +249,26 @@ fn nothing_is_lost_or_doubled_by_moves_that_are_cut_off() {
     );
     assert!(moved > 0 && acknowledged.iter().all(|&count| count > 0));
     assert!(node.stop().success());
+    one_good_copy(&dirs);
+}
+
+/// Each partition has one folder, no copy in the making, and only that directory's checkpoints name it.
+fn one_good_copy(dirs: &[PathBuf; 3]) {
+    for partition in 0..PARTITIONS {
+        let name = format!("{TOPIC}-{partition}");
+        let holds = |dir: &PathBuf| dir.join(&name).exists();
+        assert_eq!(dirs.iter().filter(|dir| holds(dir)).count(), 1, "{name}");
+        for dir in dirs {
+            let entries = std::fs::read_dir(dir).expect("listed").flatten();
+            let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+            let copies: Vec<String> =
+                names.filter(|entry| entry.starts_with(&name) && entry.ends_with("-future")).collect();
+            assert_eq!(copies, Vec::<String>::new(), "{}", dir.display());
+            for file in ["recovery-point-offset-checkpoint", "replication-offset-checkpoint"] {
+                let text = std::fs::read_to_string(dir.join(file)).unwrap_or_default();
+                let is_named = text.contains(&format!("{TOPIC} {partition} "));
+                assert_eq!(is_named, holds(dir), "{name} in {}/{file}", dir.display());
+            }
+        }
+    }
 }

@@ -136,9 +136,10 @@ pub struct Cut {
 impl Cut {
     /// A sync that is under way while the file system shuts down may be told that it succeeded, though nothing reached the device
     /// (what was written lay in extents set aside, and their conversion is dropped); a machine without power tells nobody anything.
-    /// So an acknowledgement from these few milliseconds counts neither way. One from after them counts.
-    pub fn straddles(&self, acknowledged: Instant) -> bool {
-        (self.begun..=self.done).contains(&acknowledged)
+    /// Nor does it show here when an answer was given, only when it was taken, which on a busy machine is later. So what was answered
+    /// before the cut began counts, and what was asked after it was done does; what lies across it counts neither way.
+    pub fn straddles(&self, asked: Instant, answered: Instant) -> bool {
+        asked <= self.done && answered >= self.begun
     }
 }
 
@@ -163,9 +164,10 @@ enum Known {
 struct Topic {
     partitions: i32,
     known: Known,
-    /// Its record was acknowledged.
-    holds: bool,
-    /// When what is known of it was acknowledged.
+    /// Its record was acknowledged: when it was sent, and when that was told.
+    holds: Option<(Instant, Instant)>,
+    /// When what is known of it was asked for, and acknowledged.
+    asked: Instant,
     since: Instant,
 }
 
@@ -208,7 +210,13 @@ impl Topics {
         self.next += 1;
         self.list.insert(
             name.clone(),
-            Topic { partitions, known: Known::Unsure, holds: false, since: Instant::now() },
+            Topic {
+                partitions,
+                known: Known::Unsure,
+                holds: None,
+                asked: Instant::now(),
+                since: Instant::now(),
+            },
         );
         let code = connection.create_topic(&name, partitions, &[])?;
         if code != ErrorCode::None {
@@ -218,10 +226,11 @@ impl Topics {
         let place = Place { topic: name.clone(), partition: 0 };
         let stamp = Stamp { writer: super::PLAIN_WRITERS, number: 0 };
         let records = batch(None, stamp, 1, 30, TimestampMs(1))?;
+        let sent = Instant::now();
         if connection.produce(&place, -1, records)?.is_ok()
             && let Some(topic) = self.list.get_mut(&name)
         {
-            topic.holds = true;
+            topic.holds = Some((sent, Instant::now()));
         }
         Ok(())
     }
@@ -230,6 +239,9 @@ impl Topics {
         if let Some(topic) = self.list.get_mut(name) {
             topic.known = known;
             topic.since = Instant::now();
+            if known == Known::Unsure {
+                topic.asked = topic.since;
+            }
         }
         self.acked += u64::from(known != Known::Unsure);
     }
@@ -255,10 +267,13 @@ impl Topics {
 
     /// What the node knows is what it acknowledged. Returns what is wrong; what was unsure is settled.
     pub fn check(&mut self, connection: &mut Connection, cut: Cut) -> Result<Vec<String>, Trouble> {
-        for topic in self.list.values_mut().filter(|topic| cut.straddles(topic.since)) {
-            self.uncounted += u64::from(topic.known != Known::Unsure);
-            topic.known = Known::Unsure;
-            topic.holds = false;
+        for topic in self.list.values_mut() {
+            topic.holds = topic.holds.filter(|&(sent, told)| !cut.straddles(sent, told));
+            if cut.straddles(topic.asked, topic.since) {
+                self.uncounted += u64::from(topic.known != Known::Unsure);
+                topic.known = Known::Unsure;
+                topic.holds = None;
+            }
         }
         // A node that has just started may know its newest topics a moment later.
         let begun = Instant::now();
@@ -283,7 +298,7 @@ impl Topics {
                 _ => {}
             }
             topic.known = if found.is_some() { Known::Made } else { Known::Deleted };
-            if topic.holds && found.is_some() {
+            if topic.holds.is_some() && found.is_some() {
                 let place = Place { topic: name.clone(), partition: 0 };
                 let end = connection.list_offset(&place, -1)?;
                 if end != 1 {

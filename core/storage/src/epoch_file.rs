@@ -14,6 +14,10 @@ pub(crate) fn render(epochs: &LeaderEpochs) -> String {
 }
 
 pub(crate) fn parse(text: &[u8]) -> Result<LeaderEpochs, String> {
+    if text.last() != Some(&b'\n') {
+        // Its last number may be cut off as well, and a number still.
+        return Err("it ends within a line".to_owned());
+    }
     let entries = checkpoint_text::parse(text, |line| {
         let (epoch, start) = line.split_once(char::is_whitespace)?;
         let (epoch, start) = (epoch.parse().ok()?, start.trim().parse().ok()?);

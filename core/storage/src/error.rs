@@ -22,7 +22,8 @@ pub enum StorageError {
     /// Bytes that were synced, or that a clean stop vouched for, are not what was written. Nothing was cut.
     #[error(
         "{} is damaged at byte {position} (offset {offset}): {what}; this was written and synced, so nothing is cut: \
-         restore the partition's directory from a copy, or remove it to give up its data",
+         restore the partition's directory from a copy, or, to begin a partition anew without its records, make an empty file \
+         barnabas-give-up-TOPIC-PARTITION in the log directory and start again",
         file.display()
     )]
     Damaged { file: PathBuf, position: u64, offset: Offset, what: &'static str },

@@ -40,6 +40,7 @@ mod offset_checkpoint;
 mod offset_index;
 mod partition_metadata;
 pub mod placement;
+mod planted;
 mod producer_snapshot;
 mod room;
 pub mod scrub;

@@ -32,6 +32,7 @@
 
 mod append;
 mod direct;
+mod known;
 mod lost;
 mod open;
 mod read;
@@ -89,6 +90,10 @@ pub struct Log {
     /// The newest batches, where any are in memory.
     tail: Option<Box<tail::Tail>>,
     dirty: Unsynced,
+    /// What a start would have to read for the producers' states, roughly.
+    since_snapshot: u64,
+    /// What [`Log::checkpoint`] said last, and before that.
+    checkpointed: [Offset; 2],
     /// Goes up whenever bytes below `end` are given up, so that a sync begun before counts for nothing.
     generation: u32,
     /// Where the reads that may come next begin.
@@ -151,6 +156,8 @@ impl Log {
             active: Active::default(),
             tail: None,
             dirty: Unsynced::default(),
+            since_snapshot: 0,
+            checkpointed: [Offset::ZERO; 2],
             generation: 0,
             hints: [None; 2],
             sound: None,

@@ -60,6 +60,8 @@ pub struct LogDir {
     stopped: Option<Sum>,
     /// The guard's own words have changed.
     guard_changed: bool,
+    /// The guard is there and fits: this program was the last to write here.
+    is_ours: bool,
 }
 
 /// One checkpoint file as it is and as it shall be.
@@ -182,6 +184,7 @@ impl LogDir {
             journal: None,
             stopped: None,
             guard_changed: false,
+            is_ours: guard.is_some(),
             clean: clean_file.is_some(),
             clean_broker_epoch: clean_file.as_deref().and_then(clean_shutdown::parse),
             online: true,
@@ -216,6 +219,7 @@ impl LogDir {
             journal: None,
             stopped: None,
             guard_changed: false,
+            is_ours: false,
             clean: false,
             clean_broker_epoch: None,
             online: false,
@@ -312,6 +316,8 @@ impl LogDir {
             clean: (self.clean || self.vouched.contains(partition)) && self.opened.insert(partition.clone()),
             recovery_point: self.recovery_points.get(partition).unwrap_or(Offset::ZERO),
             log_start: self.log_starts.get(partition).unwrap_or(Offset::ZERO),
+            is_ours: self.is_ours,
+            was_compacted: self.cleaner_points.get(partition).is_some(),
         }
     }
 

@@ -26,8 +26,13 @@ pub struct ProducerEntry {
     pub current_txn_first_offset: Offset,
 }
 
+/// The size of a snapshot of so many producers.
+pub(crate) fn bytes_of(producers: usize) -> usize {
+    HEAD_BYTES + 4 + producers * ENTRY_BYTES
+}
+
 pub(crate) fn encode(entries: &[ProducerEntry]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(HEAD_BYTES + 4 + entries.len() * ENTRY_BYTES);
+    let mut bytes = Vec::with_capacity(bytes_of(entries.len()));
     bytes.extend_from_slice(&VERSION.to_be_bytes());
     bytes.extend_from_slice(&[0; 4]);
     bytes.extend_from_slice(&(entries.len() as i32).to_be_bytes());

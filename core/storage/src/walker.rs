@@ -4,11 +4,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::batch::{BatchHeader, NoBatch};
+use crate::batch::{BatchHeader, HEADER_BYTES, NoBatch};
 use crate::disk::{DiskError, DiskFile};
 
 /// Bytes per read: large enough that the calls do not matter, small enough for many logs to be opened at once.
 const CHUNK_BYTES: usize = 256 << 10;
+/// Where records are not wanted, batches of this much and more are skipped: what lies between two headers costs more to read than
+/// another call.
+pub(crate) const SKIP_FROM_BYTES: u32 = 32 << 10;
+/// What is read then, to find the next header.
+const LOOK_BYTES: usize = 4 << 10;
 
 /// A position in a segment file, moving from batch to batch.
 #[derive(Debug)]
@@ -16,15 +21,28 @@ pub(crate) struct Walker {
     file: Arc<dyn DiskFile>,
     position: u64,
     end: u64,
-    with_records: bool,
+    wanted: Wanted,
+    /// The size of the batch before.
+    last_size: u32,
     chunk: Bytes,
     chunk_at: u64,
+}
+
+/// Which batches are read whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// None: `bytes` stays empty.
+    Headers,
+    /// Control batches; of others `bytes` is the header.
+    Control,
+    /// All.
+    Records,
 }
 
 /// What lies at the walker's position.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// `bytes` is the whole batch where the walker reads records, and empty where it does not.
+    /// `bytes` is the whole batch, or what else of it is wanted.
     Batch {
         position: u64,
         header: BatchHeader,
@@ -41,7 +59,12 @@ pub(crate) enum Step {
 impl Walker {
     /// From `position`, where a batch begins, up to `end`. With `with_records`, each batch's bytes are read as well.
     pub(crate) fn new(file: Arc<dyn DiskFile>, position: u64, end: u64, with_records: bool) -> Self {
-        Self { file, position, end, with_records, chunk: Bytes::new(), chunk_at: position }
+        let wanted = if with_records { Wanted::Records } else { Wanted::Headers };
+        Self { file, position, end, wanted, last_size: 0, chunk: Bytes::new(), chunk_at: position }
+    }
+
+    pub(crate) fn wanting(self, wanted: Wanted) -> Self {
+        Self { wanted, ..self }
     }
 
     pub(crate) fn step(&mut self) -> Result<Step, DiskError> {
@@ -68,17 +91,20 @@ impl Walker {
         if u64::from(header.size) > left {
             return Ok(Step::Bad { position, why: "the batch is cut off" });
         }
-        let mut bytes = Bytes::new();
-        if self.with_records {
-            let size = header.size as usize;
-            self.load(size)?;
-            if self.loaded() < size {
-                return Ok(Step::Bad { position, why: "the file is shorter than it was" });
-            }
-            let from = self.offset_in_chunk();
-            bytes = self.chunk.slice(from..from + size);
+        let whole = header.size as usize;
+        let size = match self.wanted {
+            Wanted::Headers => 0,
+            Wanted::Control if !header.is_control() => whole.min(HEADER_BYTES),
+            Wanted::Control | Wanted::Records => whole,
+        };
+        self.load(size)?;
+        if self.loaded() < size {
+            return Ok(Step::Bad { position, why: "the file is shorter than it was" });
         }
+        let from = self.offset_in_chunk();
+        let bytes = self.chunk.slice(from..from + size);
         self.position += u64::from(header.size);
+        self.last_size = header.size;
         Ok(Step::Batch { position, header, bytes })
     }
 
@@ -97,7 +123,9 @@ impl Walker {
             return Ok(());
         }
         let left = self.end - self.position;
-        let len = (need.max(CHUNK_BYTES) as u64).min(left) as usize;
+        let skips = self.wanted != Wanted::Records && self.last_size >= SKIP_FROM_BYTES;
+        let chunk = if skips { LOOK_BYTES } else { CHUNK_BYTES };
+        let len = (need.max(chunk) as u64).min(left) as usize;
         self.chunk = self.file.read_bytes(self.position, len)?;
         self.chunk_at = self.position;
         Ok(())

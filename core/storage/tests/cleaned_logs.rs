@@ -85,7 +85,7 @@ fn compact(round: &Round) -> (BTreeMap<String, Vec<u8>>, Offset) {
     let name = TopicPartition::new("t", 0.into());
     let place = LogPlace { root, topic_partition: name, topic_id: TopicId::ZERO, future: None };
     let end = Offset(number(said, "end"));
-    let from = OpenFrom { clean: true, recovery_point: end, log_start: Offset::ZERO };
+    let from = OpenFrom { clean: true, recovery_point: end, ..OpenFrom::default() };
     let mut files = FilePool::new(Arc::new(disk.clone()), 16);
     let (mut log, _) = Log::open(&mut files, place, Arc::new(config), from, now).unwrap();
     assert_eq!(log.end(), end);

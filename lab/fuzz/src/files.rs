@@ -75,7 +75,7 @@ pub fn log_file(data: &[u8]) {
     disk.corrupt(&path, |bytes| *bytes = rest.to_vec());
     let is_clean = choice & 8 != 0;
     let recovery_point = if choice & 16 == 0 { Offset::ZERO } else { Offset(20) };
-    let from = OpenFrom { clean: is_clean, recovery_point, log_start: Offset::ZERO };
+    let from = OpenFrom { clean: is_clean, recovery_point, ..OpenFrom::default() };
     let mut files = FilePool::new(Arc::new(disk.clone()), 8);
     let Ok((mut log, _)) = Log::open(&mut files, place(), Arc::new(LogConfig::default()), from, NOW) else {
         return;

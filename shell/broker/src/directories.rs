@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `directories/locate.rs` | where does this partition lie, or where may it begin |
 //! | `directories/figures.rs` | how full and how busy is each directory |
+//! | `directories/give_up.rs` | which partition's records has the operator given up |
 //! | `directories/reports.rs` | what the controller is told of them |
 //!
 //! Always true:
@@ -15,6 +16,7 @@
 //! 2. one that could not be used at the start is offline from the start: nothing in it is touched
 
 pub mod figures;
+pub mod give_up;
 pub mod locate;
 pub mod reports;
 

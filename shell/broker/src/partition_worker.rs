@@ -283,9 +283,13 @@ impl PartitionWorker {
         let name = TopicPartition { topic: topic.name.clone(), partition: key.partition };
         self.node.written.add(key);
         let hint = state.directory(self.node.broker_id);
+        self.give_up_where_told(key, &name)?;
         let (place, waiting) = self.locate_waiting(key, &name)?;
         let mut opening = self.opening(key, name.clone(), place);
         opening.waiting = waiting.as_ref().map(|(_, replay)| replay.clone());
+        if let (Some(from), Some(waiting)) = (&mut opening.from, &opening.waiting) {
+            from.recovery_point = from.recovery_point.max(waiting.synced_below());
+        }
         let directory = opening.directory;
         let now = self.node.clock.wall();
         let opened = Replica::open(opening, &mut self.files[directory], now).and_then(|done| {
@@ -298,6 +302,7 @@ impl PartitionWorker {
             let unlaid = replica.log.unlaid_bytes();
             self.node.pending.remove(&self.node.directories, directory, key, unlaid);
         }
+        self.say_what_is_unusual(directory, &name, &replica.log, &opened);
         if let Some(cut) = opened.cut {
             let (file, bytes, end) = (cut.file.display(), cut.bytes, cut.end);
             tracing::info!(partition = %name, "cut {bytes} unsynced bytes off {file}, which ends at {end} now: {}", cut.why);
@@ -340,6 +345,36 @@ impl PartitionWorker {
             }
         }
         Declined::Storage
+    }
+
+    /// Indexes that were not what was written, and offsets that no segment holds: they stay known, so that the next start says
+    /// nothing of them.
+    fn say_what_is_unusual(
+        &self,
+        directory: usize,
+        name: &TopicPartition,
+        log: &Log,
+        opened: &barnabas_storage::Opened,
+    ) {
+        for file in &opened.disbelieved {
+            tracing::warn!(partition = %name, "{} does not fit its segment, and is made anew from it", file.display());
+        }
+        for (from, to) in &opened.gaps {
+            tracing::warn!(
+                partition = %name,
+                "no segment in {} holds offsets {from} up to {to}: another broker may have deleted it, or it was lost. The rest is served",
+                log.place().dir().display()
+            );
+        }
+        // What is missing at the front shows in nothing any more.
+        if opened.gaps.iter().any(|(_, to)| *to > log.first_segment_base()) {
+            let mut log_dir = self.node.directories[directory].lock();
+            let cleaned = log_dir.cleaner_point(name).unwrap_or(log.start());
+            log_dir.set_cleaner_point(name.clone(), Some(cleaned));
+            if let Err(error) = log_dir.write_checkpoints() {
+                tracing::warn!(partition = %name, %error, "the gap is not noted: the next start may refuse the partition");
+            }
+        }
     }
 
     /// What is known of the log at its place.

@@ -259,7 +259,8 @@ fn replay_one(
         future: None,
     };
     let config = topic_settings::log_config(node, &image, &name.topic);
-    let from = directory.lock().open_from(name);
+    let mut from = directory.lock().open_from(name);
+    from.recovery_point = from.recovery_point.max(replay.synced_below());
     let now = node.clock.wall();
     let opened = match Log::open(files, place, config, from, now) {
         Ok((log, _)) => replay.steps(log.end()).map(|steps| (log, steps)).map_err(ReplayError::from),

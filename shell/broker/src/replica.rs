@@ -203,6 +203,8 @@ impl Replica {
             self.partition.producer_snapshot().into_iter().map(entry_of).collect();
         self.log.write_producer_snapshot(files, at, &entries)?;
         self.snapshot_at = at;
+        // It is a new file: a ticket that is out does not cover it.
+        self.covers = None;
         Ok(())
     }
 
@@ -265,7 +267,7 @@ fn load(
                 aborted.extend(ended.filter(|ended| ended.last >= laid_end));
             }
         };
-        log.scan(files, from, end, &mut replay)?;
+        log.scan_headers(files, from, end, &mut replay)?;
     }
     for ended in aborted {
         log.append_aborted(files, entry_of_aborted(ended))?;

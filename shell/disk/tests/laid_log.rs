@@ -53,7 +53,7 @@ impl Bench {
     fn reopen(&mut self) {
         self.files = FilePool::new(Arc::new(LinuxDisk), 8);
         self.files.set_direct_from(self.direct_from);
-        let from = OpenFrom { clean: false, recovery_point: self.log.recovery_point(), log_start: Offset(0) };
+        let from = OpenFrom { recovery_point: self.log.recovery_point(), ..OpenFrom::default() };
         let (log, opened) = Log::open(&mut self.files, place(&self.root), config(), from, NOW).unwrap();
         assert_eq!(opened.cut, None);
         self.log = log;

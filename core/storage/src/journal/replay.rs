@@ -112,6 +112,16 @@ impl PartitionReplay {
         self.removed || self.restart.is_some()
     }
 
+    /// The log is synced up to here: what the journal holds no more was laid and synced, and ranges say so themselves. The
+    /// directory's checkpoint file lags behind that.
+    pub fn synced_below(&self) -> Offset {
+        if self.starts_afresh() {
+            return Offset::ZERO;
+        }
+        let first = self.items.first().map(|item| self.cut.map_or(item.from, |cut| item.from.min(cut)));
+        first.max(self.synced_end).unwrap_or(Offset::ZERO)
+    }
+
     /// The steps that bring a log which ends at `log_end` to where the journal says it ended. Doing them again, or after only
     /// some of them were done before the next crash, changes nothing.
     ///

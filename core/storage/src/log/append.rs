@@ -13,6 +13,7 @@ use crate::index_file::IndexEntries;
 use crate::offset_index::{self, OffsetEntry};
 use crate::segment::{LargestTimestamp, Segment};
 use crate::time_index;
+use crate::walker::SKIP_FROM_BYTES;
 
 /// Writes of this much and more are taken for a segment that grows fast: room is set aside ahead of them. To set room aside
 /// for a few MiB at once keeps the file in few pieces and the search for room short (lab/bench/JOURNAL.md, 5).
@@ -271,6 +272,8 @@ impl Log {
         };
         segment.largest = Some(largest);
         segment.size += header.size;
+        // A walk by headers skips large batches.
+        self.since_snapshot += u64::from(header.size.min(SKIP_FROM_BYTES));
         let base = segment.base;
         if self.active.since_entry > self.config.index_interval_bytes {
             let entry = OffsetEntry { offset: header.last_offset, position };
@@ -305,7 +308,7 @@ impl Log {
 
     /// Writes the active segment's pending index entries into their files, making them if they are missing. Nothing rests on
     /// them before the segment is sealed, so nothing is synced.
-    fn write_entries(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+    pub(super) fn write_entries(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
         let Some(base) = self.segments.last().map(|segment| segment.base) else { return Ok(()) };
         self.active.offsets.write_out(&*self.file(files, base, FileKind::OffsetIndex)?)?;
         self.active.times.write_out(&*self.file(files, base, FileKind::TimeIndex)?)?;
@@ -398,6 +401,7 @@ impl Log {
             Some(_) => {
                 self.seal_indexes(files)?;
                 self.give_room_back(files)?;
+                self.note_epochs(files)?;
             }
         }
         let path = self.path(base, FileKind::Log);

@@ -1,13 +1,21 @@
 //! A segment that should be there and is not.
 //!
-//! Before: open.rs, which found an index without its segment.
+//! At the front the leader epochs tell: where the log's start moves up, the first of them moves with it, and their file is written
+//! before the segments below go ([`Log::delete_old_segments`]). So below the first segment there is nothing that the file names.
+//! Inside, batches follow one another as long as nothing was compacted. At the end the recovery point tells (open.rs).
+//!
+//! Where another program was the last to write here, it may have deleted what is missing without a word: that is said, and the
+//! rest is served.
 
 use barnabas_base::Offset;
 
-use super::{Log, OpenFrom};
+use super::{Log, OpenFrom, Opened};
 use crate::error::StorageError;
-use crate::file_pool::FilePool;
+use crate::file_pool::{FileKind, FilePool};
 use crate::walker::Step;
+
+/// So many of the newest sealed segments are looked at, as each costs two short reads.
+const LOOKED_AT_MAX: usize = 1000;
 
 impl Log {
     /// Whether a segment whose index was found, but not itself, should be there: it would fill a hole. Deletions take the segment's
@@ -19,8 +27,9 @@ impl Log {
         from: OpenFrom,
     ) -> Result<bool, StorageError> {
         let next = self.segments.iter().map(|segment| segment.base).find(|next| *next > base);
-        // At the front, retention's work and a loss look the same.
-        let Some(before) = self.segment_of(base) else { return Ok(false) };
+        let Some(before) = self.segment_of(base) else {
+            return Ok(from.is_ours && self.lost_front(from).is_some_and(|(_, to)| base < to));
+        };
         // Past the recovery point names need not have reached the disk in their order.
         let is_unsure = next.is_some() && self.config.cleanup.compact && !from.clean;
         if is_unsure || base >= from.recovery_point {
@@ -32,5 +41,70 @@ impl Log {
             end = header.next_offset();
         }
         Ok(end < next.unwrap_or(from.recovery_point))
+    }
+
+    /// Offsets at the front that were not deleted and have no segment. The epochs are those of the file.
+    fn lost_front(&self, from: OpenFrom) -> Option<(Offset, Offset)> {
+        let first = self.segments.first()?.base;
+        let start = self.epochs.entries().first()?.start.max(from.log_start);
+        (start < first).then_some((start, first))
+    }
+
+    /// # Errors
+    /// [`StorageError::Damaged`]: the log's first segment was lost.
+    pub(super) fn look_for_lost_front(
+        &self,
+        from: OpenFrom,
+        opened: &mut Opened,
+    ) -> Result<(), StorageError> {
+        let Some((start, first)) = self.lost_front(from) else { return Ok(()) };
+        if from.is_ours {
+            return Err(self.lost(start));
+        }
+        opened.gaps.push((start, first));
+        Ok(())
+    }
+
+    /// # Errors
+    /// [`StorageError::Damaged`]: a segment inside the log was lost.
+    pub(super) fn look_for_lost_inside(
+        &self,
+        files: &mut FilePool,
+        from: OpenFrom,
+        opened: &mut Opened,
+    ) -> Result<(), StorageError> {
+        if self.config.cleanup.compact || from.was_compacted {
+            return Ok(());
+        }
+        let sealed = self.segments.len().saturating_sub(1);
+        for at in sealed.saturating_sub(LOOKED_AT_MAX)..sealed {
+            let next = self.segments[at + 1].base;
+            let Some(end) = self.end_of_sealed(files, at)?.filter(|end| *end < next) else { continue };
+            if from.is_ours {
+                return Err(self.lost(end));
+            }
+            opened.gaps.push((end, next));
+        }
+        Ok(())
+    }
+
+    /// The offset after a sealed segment's last batch; `None` where it ends with something else, which a reader will find.
+    fn end_of_sealed(&self, files: &mut FilePool, at: usize) -> Result<Option<Offset>, StorageError> {
+        let mut end = self.segments[at].base;
+        let position = self.begin_looking(files, at, Offset(i64::MAX))?;
+        let mut walker = self.walker(files, at, position, false)?;
+        loop {
+            match walker.step()? {
+                Step::Batch { header, .. } => end = header.next_offset(),
+                Step::End => return Ok(Some(end)),
+                Step::Bad { .. } => return Ok(None),
+            }
+        }
+    }
+
+    fn lost(&self, offset: Offset) -> StorageError {
+        let what = "it is missing: nothing deleted it, and the offsets from there on are in no other segment. Put it back; or, to \
+                    serve the rest, stop the node, remove barnabas-checkpoints from the log directory and start again";
+        StorageError::Damaged { file: self.path(offset, FileKind::Log), position: 0, offset, what }
     }
 }

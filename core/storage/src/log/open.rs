@@ -20,11 +20,12 @@ use crate::disk::DirEntry;
 use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
 use crate::log_config::LogConfig;
+use crate::planted::{self, Mistake};
 use crate::segment::{self, Segment, offset_path, parse_offset_name};
 use crate::walker::{Step, Walker};
 use crate::{epoch_file, small_file};
 
-const NOT_NEXT: &str = "its offset does not follow";
+pub(super) const NOT_NEXT: &str = "its offset does not follow";
 
 impl Log {
     /// Opens what an earlier process left in `place`; after an unclean stop, checks what lies past the recovery point, cuts
@@ -61,6 +62,7 @@ impl Log {
         opened: &mut Opened,
     ) -> Result<(), StorageError> {
         self.clear_leftovers(files, opened)?;
+        self.epochs = self.epochs_in_file(files)?.unwrap_or_default();
         let unindexed = self.load_segments(files, from, now, opened)?;
         if self.segments.is_empty() {
             if from.recovery_point > from.log_start {
@@ -71,6 +73,7 @@ impl Log {
             self.dirty.dir = true;
             return Ok(());
         }
+        self.look_for_lost_front(from, opened)?;
         self.read_epochs(files, opened)?;
         if from.clean {
             self.load_clean(files, from, &unindexed, opened)?;
@@ -81,10 +84,17 @@ impl Log {
             // What was left lies below what was deleted. A batch that holds the start may come back from the journal.
             self.truncate_fully_and_start_at(files, from.log_start, now)?;
         }
+        self.look_for_lost_inside(files, from, opened)?;
         self.start = from.log_start.max(self.segments[0].base);
         self.epochs_changed |= self.epochs.truncate_from_end(self.laid_end);
         self.epochs_changed |= self.epochs.truncate_from_start(self.start);
-        self.remove_stray_snapshots(files)
+        if !opened.gaps.is_empty() {
+            // Known from here on.
+            self.write_epochs(files)?;
+        }
+        let all = from.clean || planted::is(Mistake::BelievesNewerSnapshots);
+        let trusted = if all { self.laid_end } else { self.laid_end.min(from.recovery_point) };
+        self.remove_stray_snapshots(files, trusted)
     }
 
     fn missing(&self, from: OpenFrom) -> StorageError {
@@ -209,17 +219,20 @@ impl Log {
         Ok(bases.filter(lacks).collect())
     }
 
-    fn read_epochs(&mut self, files: &mut FilePool, opened: &mut Opened) -> Result<(), StorageError> {
+    /// `None`: there is no such file, or it is torn.
+    fn epochs_in_file(&self, files: &FilePool) -> Result<Option<LeaderEpochs>, StorageError> {
         let path = self.place.dir().join(epoch_file::FILE_NAME);
         let read = small_file::read(&**files.disk(), &path)?;
-        let torn = match read.as_deref().map(epoch_file::parse) {
-            Some(Ok(epochs)) => {
-                self.epochs = epochs;
-                return Ok(());
-            }
-            Some(Err(_)) => true,
-            None => false,
-        };
+        Ok(read.and_then(|text| epoch_file::parse(&text).ok()))
+    }
+
+    fn read_epochs(&mut self, files: &mut FilePool, opened: &mut Opened) -> Result<(), StorageError> {
+        let path = self.place.dir().join(epoch_file::FILE_NAME);
+        if let Some(epochs) = self.epochs_in_file(files)? {
+            self.epochs = epochs;
+            return Ok(());
+        }
+        let torn = files.disk().stat(&path)?.is_some();
         // Never written down (the crash came first), or damaged: the batches carry their epochs.
         self.epochs = self.epochs_of_batches(files)?;
         self.epochs_changed = true;
@@ -286,7 +299,8 @@ impl Log {
         Ok(end)
     }
 
-    /// After an unclean stop: every batch from the segment of the recovery point on is checked, and indexes are written anew.
+    /// After an unclean stop: what lies below the recovery point is known (known.rs); every batch past it is checked, and the indexes
+    /// are completed from there.
     fn recover(
         &mut self,
         files: &mut FilePool,
@@ -299,15 +313,21 @@ impl Log {
         self.recover_sealed(files, first, unindexed, opened)?;
         let tail: Vec<Segment> = self.segments.split_off(first);
         self.laid_end = tail[0].base;
+        let known = self.take_known(files, tail[0], reach_in(&tail, 0), from, opened)?;
+        // Their file was written before the checkpoint; what it says of later batches may be of some that were given up.
+        self.epochs_changed |= self.epochs.truncate_from_end(self.laid_end);
         let mut transactions = Transactions::from(self.laid_end);
         for (at, found) in tail.iter().enumerate() {
             // Where compaction is off, a hole means that the end of the segment before was lost unsynced.
-            let hole = found.base > self.laid_end && !self.config.cleanup.compact;
-            let reach = tail.get(at + 1).map_or(Offset(i64::MAX), |next| next.base);
+            let hole = at > 0 && found.base > self.laid_end && !self.config.cleanup.compact;
+            let reach = reach_in(&tail, at);
             let mut bad = if hole {
                 Some((0, "the offsets before it are missing"))
             } else {
-                self.take_in(files, *found, reach, Some(&mut transactions))?
+                if at > 0 {
+                    self.begin_taking_in(*found);
+                }
+                self.take_in_rest(files, *found, reach, Some(&mut transactions))?
             };
             let may_be_padded = !hole && (at + 1 == tail.len() || self.laid_end == reach);
             let padding = match bad {
@@ -326,7 +346,9 @@ impl Log {
                 bad = None;
             }
             if !hole {
-                self.write_transaction_index(files, found.base, &transactions.take_aborted())?;
+                let mut aborted = if at == 0 { known.aborted.clone() } else { Vec::new() };
+                aborted.extend(transactions.take_aborted());
+                self.write_transaction_index(files, found.base, &aborted)?;
             }
             match bad {
                 Some((position, why)) => {
@@ -342,6 +364,9 @@ impl Log {
             }
         }
         unless_full(self.complete_indexes(files))?;
+        if known.indexes_were_cut {
+            self.note_indexes(files)?;
+        }
         self.active.has_spare_room = true;
         self.recovery_point = from.recovery_point.min(self.laid_end);
         self.note_unsynced(files, first, opened.cut.is_some())
@@ -357,15 +382,32 @@ impl Log {
         files: &mut FilePool,
         found: Segment,
         reach: Offset,
-        mut checked: Option<&mut Transactions>,
+        checked: Option<&mut Transactions>,
     ) -> Result<Option<(u64, &'static str)>, StorageError> {
-        let check = checked.is_some();
+        self.begin_taking_in(found);
+        self.take_in_rest(files, found, reach, checked)
+    }
+
+    /// The segment is the log's last one, and nothing of it is taken in yet.
+    pub(super) fn begin_taking_in(&mut self, found: Segment) {
         self.segments.push(Segment::empty(found.base, found.created));
         self.active = Active { last_time: TimestampMs::NONE, ..Active::default() };
         // An empty segment still says where the log ends.
         self.laid_end = self.laid_end.max(found.base);
+    }
+
+    /// As [`Log::take_in`], from where the segment was taken in so far.
+    fn take_in_rest(
+        &mut self,
+        files: &mut FilePool,
+        found: Segment,
+        reach: Offset,
+        mut checked: Option<&mut Transactions>,
+    ) -> Result<Option<(u64, &'static str)>, StorageError> {
+        let check = checked.is_some();
+        let from = self.segments.last().map_or(0, |segment| segment.size);
         let file = self.file(files, found.base, FileKind::Log)?;
-        let mut walker = Walker::new(file, 0, found.size.into(), check);
+        let mut walker = Walker::new(file, from.into(), found.size.into(), check);
         let mut held: Option<(u64, BatchHeader, Bytes)> = None;
         loop {
             let next = held.as_ref().map_or(self.laid_end, |(_, header, _)| header.next_offset());
@@ -454,12 +496,13 @@ impl Log {
         Ok(TailCut { file, position, bytes: bytes - position, end: self.laid_end, why })
     }
 
-    /// Snapshots count where they lie at a segment's base or are the newest; later than the log's end they are wrong.
+    /// Snapshots count where they lie at a segment's base or are the newest; later than the log's end they are wrong. After an
+    /// unclean stop one that is newer than the recovery point may be of records that were given up.
     ///
     /// # Source
     /// Kafka `ProducerStateManager.removeStraySnapshots`.
-    fn remove_stray_snapshots(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
-        let (end, first) = (self.laid_end, self.first_segment_base());
+    fn remove_stray_snapshots(&mut self, files: &mut FilePool, end: Offset) -> Result<(), StorageError> {
+        let first = self.first_segment_base();
         let bases: Vec<Offset> = self.segments.iter().map(|segment| segment.base).collect();
         let is_base = |offset: Offset| bases.binary_search(&offset).is_ok();
         let newest = self.newest_snapshot(files, end)?;
@@ -467,6 +510,10 @@ impl Log {
             offset > end || offset < first || (!is_base(offset) && Some(offset) != newest)
         })
     }
+}
+
+fn reach_in(segments: &[Segment], at: usize) -> Offset {
+    segments.get(at + 1).map_or(Offset(i64::MAX), |next| next.base)
 }
 
 /// A full disk, or one descriptor too few, keeps no log from being served: entries stay in memory, or readers begin at the front of the segment.

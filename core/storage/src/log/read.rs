@@ -13,7 +13,7 @@ use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
 use crate::index_file::IndexEntries;
 use crate::offset_index::{ENTRY_BYTES, OffsetEntries, OffsetEntry};
-use crate::walker::{Step, Walker};
+use crate::walker::{Step, Walker, Wanted};
 
 /// Read on top of what was asked for, since the index names a place up to `index.interval.bytes` before the offset.
 const SLACK_BYTES: usize = 8 << 10;
@@ -69,18 +69,39 @@ impl Log {
         to: Offset,
         visit: &mut dyn FnMut(Bytes),
     ) -> Result<(), StorageError> {
-        self.scan_segments(files, from, to, visit)?;
+        self.scan_wanting(files, (from, to), Wanted::Records, visit)
+    }
+
+    /// As [`Log::scan`], showing the headers of batches; control batches are whole.
+    pub fn scan_headers(
+        &mut self,
+        files: &mut FilePool,
+        from: Offset,
+        to: Offset,
+        visit: &mut dyn FnMut(Bytes),
+    ) -> Result<(), StorageError> {
+        self.scan_wanting(files, (from, to), Wanted::Control, visit)
+    }
+
+    fn scan_wanting(
+        &self,
+        files: &mut FilePool,
+        (from, to): (Offset, Offset),
+        wanted: Wanted,
+        visit: &mut dyn FnMut(Bytes),
+    ) -> Result<(), StorageError> {
+        self.scan_segments(files, (from, to), wanted, visit)?;
         let staged = self.staged().flat_map(Tail::staged_batches);
-        let wanted = staged.skip_while(|(header, _)| header.last_offset < from);
-        wanted.take_while(|(header, _)| header.base_offset < to).for_each(|(_, bytes)| visit(bytes));
+        let staged = staged.skip_while(|(header, _)| header.last_offset < from);
+        staged.take_while(|(header, _)| header.base_offset < to).for_each(|(_, bytes)| visit(bytes));
         Ok(())
     }
 
     fn scan_segments(
         &self,
         files: &mut FilePool,
-        from: Offset,
-        to: Offset,
+        (from, to): (Offset, Offset),
+        wanted: Wanted,
         visit: &mut dyn FnMut(Bytes),
     ) -> Result<(), StorageError> {
         let first = self.segment_of(from).unwrap_or(0);
@@ -89,7 +110,7 @@ impl Log {
                 break;
             }
             let position = self.begin_looking(files, at, from)?;
-            let mut walker = self.walker(files, at, position, true)?;
+            let mut walker = self.walker(files, at, position, false)?.wanting(wanted);
             while let Some((_, header, bytes)) = self.next_batch(&mut walker, at)? {
                 if header.base_offset >= to {
                     return Ok(());

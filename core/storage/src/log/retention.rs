@@ -8,6 +8,7 @@ use super::{DelayedDelete, Log};
 use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
 use crate::index_file::IndexEntries;
+use crate::planted::{self, Mistake};
 use crate::segment::LargestTimestamp;
 
 impl Log {
@@ -127,7 +128,20 @@ impl Log {
         self.forget_sound();
         let first = self.segments[0].base;
         self.advance_start(first);
+        self.say_what_goes(files)?;
         self.set_aside(files, &gone, now)
+    }
+
+    /// Writes down where the log begins from now on, before files go: what is missing otherwise was lost (lost.rs). A full disk
+    /// must not keep anything from being deleted.
+    pub(super) fn say_what_goes(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+        if !self.epochs_changed || planted::is(Mistake::DeletesBeforeItSaysSo) {
+            return Ok(());
+        }
+        match self.write_epochs(files) {
+            Err(StorageError::Full(_)) => Ok(()),
+            written => written,
+        }
     }
 
     /// The largest timestamp of a segment, and the last offset of the first batch that has it.

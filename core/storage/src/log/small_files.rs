@@ -11,6 +11,11 @@ use crate::segment::{self, offset_path, parse_offset_name};
 use crate::transaction_index::{self, AbortedTransaction};
 use crate::{epoch_file, partition_metadata, small_file};
 
+/// What a start reads at most to find producers' states again, besides what lies past the recovery point: some milliseconds.
+const SNAPSHOT_EVERY_BYTES: u64 = 16 << 20;
+/// A snapshot takes no more than this part of what is written.
+const SNAPSHOT_PART: u64 = 64;
+
 impl Log {
     /// Written once, in place, and synced with the first records: before them nothing is lost with it.
     pub(super) fn write_partition_metadata(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
@@ -45,9 +50,22 @@ impl Log {
         Ok(())
     }
 
-    /// Writes `entries` as the state of producers when the log ended at `at`.
+    /// Before the recovery point passes what is written next: the epochs below it are those of their file.
+    pub(super) fn note_epochs(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+        if self.epochs_changed { self.write_epochs_unsynced(files) } else { Ok(()) }
+    }
+
+    /// Whether so much was laid since the newest snapshot of the producers, of whom there are so many, that another is worth it.
+    pub fn snapshot_is_due(&self, producers: usize) -> bool {
+        let bytes = producer_snapshot::bytes_of(producers) as u64;
+        self.since_snapshot >= SNAPSHOT_EVERY_BYTES.max(bytes * SNAPSHOT_PART)
+    }
+
+    /// Writes `entries` as the state of producers when the log ended at `at`. Where that is the end of the segments, the index
+    /// entries up to there are written as well, to be synced with it: an unclean start goes on from there (known.rs).
     ///
-    /// Not waited for: a snapshot that a crash tears fails its checksum, and an older one and more of the log are read instead.
+    /// Not waited for: a snapshot that a crash tears fails its checksum, and an older one and more of the log are read instead. The
+    /// next ticket covers it, and the one before does not reach past `at`: call [`Log::take_dirty`] anew after it.
     pub fn write_producer_snapshot(
         &mut self,
         files: &mut FilePool,
@@ -59,13 +77,33 @@ impl Log {
         }
         let path = offset_path(&self.place.dir(), at, segment::SNAPSHOT);
         self.attempt(|log| {
+            if at == log.laid_end {
+                log.write_entries(files)?;
+                log.note_indexes(files)?;
+            }
             let file = files.disk().open(&path, OpenMode::Truncate)?;
             file.write_at(0, &[&producer_snapshot::encode(entries)])?;
             // One snapshot per offset: the key only keeps the handle apart from the segments' own.
             log.mark_dirty(files, Offset(-2 - at.get()), FileKind::Log, file);
             log.dirty.dir = true;
-            Ok(())
+            log.since_snapshot = 0;
+            log.remove_passed_snapshots(files, at)
         })
+    }
+
+    /// Those at segments' bases stay, as in Kafka. Of the others an unclean start may need the newest that lies below what the
+    /// directory's checkpoint names, and none before it.
+    fn remove_passed_snapshots(&mut self, files: &FilePool, newest: Offset) -> Result<(), StorageError> {
+        let is_base = |at: &Offset| self.segments.binary_search_by_key(at, |segment| segment.base).is_ok();
+        let mut between = self.snapshot_offsets(files)?;
+        between.retain(|at| *at < newest && !is_base(at));
+        // The checkpoint file may still say what was handed out before.
+        let synced = self.checkpointed[1];
+        let needed = between.iter().rposition(|at| *at <= synced).unwrap_or(0);
+        for at in &between[..needed] {
+            files.disk().remove_file(&offset_path(&self.place.dir(), *at, segment::SNAPSHOT))?;
+        }
+        Ok(())
     }
 
     /// The newest readable snapshot at or below `at`: rebuild from it with [`Log::scan`]. Unreadable ones are removed. One below the
@@ -117,6 +155,8 @@ impl Log {
             if gone(offset) {
                 let path = offset_path(&self.place.dir(), offset, segment::SNAPSHOT);
                 files.disk().remove_file(&path)?;
+                // Back from the dead, it would speak of records that were given up.
+                self.dirty.dir = true;
             }
         }
         Ok(())

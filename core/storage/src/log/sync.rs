@@ -59,6 +59,7 @@ impl Log {
         if self.epochs_changed && self.is_on_disk() {
             self.attempt(|log| log.write_epochs(files))?;
         }
+        self.checkpointed = [self.recovery_point, self.checkpointed[0]];
         Ok(self.recovery_point)
     }
 
@@ -76,7 +77,7 @@ impl Log {
             self.change(|log| {
                 log.seal_indexes(files)?;
                 log.give_room_back(files)?;
-                if log.epochs_changed { log.write_epochs_unsynced(files) } else { Ok(()) }
+                log.note_epochs(files)
             })?;
         }
         files.close_log(self.id);

@@ -3,6 +3,7 @@
 mod append_read;
 mod crash;
 mod damage;
+mod kill;
 mod retain_truncate;
 pub(in crate::log) mod staged;
 mod timestamps;

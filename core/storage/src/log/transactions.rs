@@ -14,6 +14,7 @@ use crate::batch::BatchHeader;
 use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
 use crate::transaction_index::AbortedTransaction;
+use crate::walker::Wanted;
 
 /// Transactions as the batches from an offset on show them.
 #[derive(Debug)]
@@ -91,7 +92,7 @@ impl Log {
         let open = producers.iter().filter(|entry| entry.current_txn_first_offset.get() >= 0);
         let mut open: Map<ProducerId, Offset> =
             open.map(|entry| (entry.producer_id, entry.current_txn_first_offset)).collect();
-        self.scan(files, from, at, &mut |bytes| {
+        self.scan_headers(files, from, at, &mut |bytes| {
             if let Ok(header) = BatchHeader::parse(&bytes)
                 && header.is_transactional()
             {
@@ -109,7 +110,7 @@ impl Log {
     ) -> Result<Vec<AbortedTransaction>, StorageError> {
         let base = self.segments[at].base;
         let mut transactions = Transactions::from(base);
-        let mut walker = self.walker(files, at, 0, true)?;
+        let mut walker = self.walker(files, at, 0, false)?.wanting(Wanted::Control);
         while let Some((_, header, bytes)) = self.next_batch(&mut walker, at)? {
             transactions.observe(self, files, &header, bytes)?;
         }

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use barnabas_base::{Offset, TimestampMs};
 
 use super::{Active, DelayedDelete, Log};
+use crate::disk::OpenMode;
+use crate::epoch_file;
 use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
 use crate::offset_index::OffsetEntry;
@@ -71,6 +73,7 @@ impl Log {
         self.start = self.start.min(end);
         if self.is_on_disk() {
             self.remove_snapshots(files, |snapshot| snapshot > end)?;
+            files.disk().sync_dir(&self.place.dir())?;
         }
         Ok(())
     }
@@ -98,9 +101,18 @@ impl Log {
                 end = header.base_offset;
                 self.given_up_from(end);
             }
+            // First, and at once: were a process killed after this, the next one would not know that it is not synced, and power
+            // that goes later would bring back what speaks of the records that were given up.
+            self.remove_snapshots(files, |snapshot| snapshot > end)?;
+            self.cut_indexes(files, self.segments[at].base, end)?;
+            self.note_epochs(files)?;
+            self.sync_cut(files)?;
             self.cut_segment(files, end, position, now)?;
+        } else {
+            self.remove_snapshots(files, |snapshot| snapshot > end)?;
+            self.note_epochs(files)?;
+            self.sync_cut(files)?;
         }
-        self.remove_snapshots(files, |snapshot| snapshot > end)?;
         self.laid_end = end;
         self.start = self.start.min(end);
         if let Some(tail) = &mut self.tail {
@@ -108,6 +120,23 @@ impl Log {
         }
         self.drop_empty_tail();
         Ok(delete)
+    }
+
+    fn sync_cut(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+        if let Some(base) = self.segments.last().map(|segment| segment.base) {
+            for kind in [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex] {
+                if let Some(file) = self.existing_file(files, base, kind)? {
+                    file.sync()?;
+                }
+            }
+        }
+        let epochs = self.place.dir().join(epoch_file::FILE_NAME);
+        match files.disk().open(&epochs, OpenMode::Write) {
+            Ok(file) => file.sync()?,
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(files.disk().sync_dir(&self.place.dir())?)
     }
 
     /// What every truncation does to what is remembered.
@@ -156,13 +185,15 @@ impl Log {
         let below = |entry: &[u8; 12]| LargestTimestamp::decode(*entry, base).offset < offset;
         let count = self.active.times.count_while(file.as_deref(), below)?;
         self.active.times.cut_to(count);
-        // So that what is read back below is what counts.
+        // So that what is read back below is what counts; synced, so that no entry of what was given up comes back.
         self.trim_indexes(files)?;
+        self.note_indexes(files)?;
         self.cut_transaction_index(files, base, offset)
     }
 
+    /// Synced as well: an entry that came back would hide what is written there next.
     pub(super) fn cut_transaction_index(
-        &self,
+        &mut self,
         files: &mut FilePool,
         base: Offset,
         offset: Offset,
@@ -171,6 +202,7 @@ impl Log {
         if let Some(file) = self.existing_file(files, base, FileKind::TransactionIndex)? {
             let kept = aborted.iter().take_while(|aborted| aborted.last_offset < offset).count();
             file.set_len((kept * crate::transaction_index::ENTRY_BYTES) as u64)?;
+            self.mark_dirty(files, base, FileKind::TransactionIndex, file);
         }
         Ok(())
     }
@@ -222,10 +254,12 @@ impl Log {
             return Ok(None);
         }
         self.change(|log| {
+            log.say_what_goes(files)?;
             let gone: Vec<Offset> = log.segments.drain(..).rev().map(|segment| segment.base).collect();
             let delete = log.set_aside(files, &gone, now)?;
             log.remove_snapshots(files, |_| true)?;
             log.begin_segment(files, offset, now)?;
+            log.sync_cut(files)?;
             Ok(delete)
         })
     }

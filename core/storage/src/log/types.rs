@@ -36,8 +36,8 @@ impl LogPlace {
     }
 }
 
-/// What is known about a log from its directory's checkpoints.
-#[derive(Debug, Clone, Copy)]
+/// What is known about a log from its directory's checkpoints. The default: nothing.
+#[derive(Debug, Clone, Copy, Default)]
 pub struct OpenFrom {
     /// The directory was shut down cleanly: nothing is checked batch by batch.
     pub clean: bool,
@@ -45,6 +45,11 @@ pub struct OpenFrom {
     pub recovery_point: Offset,
     /// From `log-start-offset-checkpoint`; 0 where it has no entry.
     pub log_start: Offset,
+    /// This program was the last to write in the directory. It says which segments go before they do, so that one that is gone
+    /// otherwise was lost.
+    pub is_ours: bool,
+    /// Compaction has worked on the log, which may have left offsets without a segment.
+    pub was_compacted: bool,
 }
 
 /// What opening a log found and did.
@@ -54,8 +59,12 @@ pub struct Opened {
     pub cut: Option<TailCut>,
     /// Files whose contents were rebuilt from the segments.
     pub rebuilt: Vec<PathBuf>,
+    /// Of a segment that was synced: indexes that said something else than the segment.
+    pub disbelieved: Vec<PathBuf>,
     /// Leftovers of interrupted work that were removed.
     pub removed: Vec<PathBuf>,
+    /// Offsets for which there is no segment, where another program may have deleted it: from and to.
+    pub gaps: Vec<(Offset, Offset)>,
 }
 
 /// A tail that was cut off, since it was never synced and is not whole.

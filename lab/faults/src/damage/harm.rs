@@ -14,17 +14,20 @@ pub enum Harm {
     Swapped,
     Stale,
     Missing,
+    /// The segment's other files, too.
+    Vanished,
     WrongOwner,
     ReadOnly,
 }
 
-pub const ALL: [Harm; 8] = [
+pub const ALL: [Harm; 9] = [
     Harm::FlippedBit,
     Harm::ZeroedPage,
     Harm::Truncated,
     Harm::Swapped,
     Harm::Stale,
     Harm::Missing,
+    Harm::Vanished,
     Harm::WrongOwner,
     Harm::ReadOnly,
 ];
@@ -40,6 +43,7 @@ impl Harm {
             Self::Swapped => "swapped",
             Self::Stale => "stale copy",
             Self::Missing => "missing",
+            Self::Vanished => "all of the segment missing",
             Self::WrongOwner => "wrong owner",
             Self::ReadOnly => "read-only",
         }
@@ -75,6 +79,8 @@ impl Harm {
                 std::fs::set_permissions(file, permissions)?;
             }
             Self::Missing => std::fs::remove_file(file)?,
+            Self::Vanished if file.extension().is_none_or(|ending| ending != "log") => return Ok(false),
+            Self::Vanished => remove_segment(file)?,
             Self::WrongOwner => {
                 if !is_root()? {
                     return Ok(false);
@@ -86,6 +92,18 @@ impl Harm {
         }
         Ok(true)
     }
+}
+
+/// Everything that begins with the same offset.
+fn remove_segment(file: &Path) -> Result<(), Trouble> {
+    let (Some(dir), Some(base)) = (file.parent(), file.file_stem()) else { return trouble("no segment") };
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.file_stem() == Some(base) {
+            std::fs::remove_file(path)?;
+        }
+    }
+    Ok(())
 }
 
 pub fn is_root() -> Result<bool, Trouble> {

@@ -32,6 +32,7 @@ const fn row(name: &'static str, which: Which, other: Option<Which>) -> Target {
 const METADATA: &str = "__cluster_metadata-0";
 
 pub const ROWS: &[Target] = &[
+    row(".log (first)", Which::Nth("plain-0", ".log", 0), None),
     row(".log (sealed)", Which::Nth("plain-0", ".log", 1), Some(Which::Nth("other-0", ".log", 1))),
     row(".log (active)", Which::Nth("plain-0", ".log", -1), Some(Which::Nth("plain-1", ".log", -1))),
     Target {

@@ -51,7 +51,7 @@ impl Copying {
     /// # Errors
     /// What is there cannot be gone on with.
     pub fn go_on(&mut self, config: Arc<LogConfig>, now: TimestampMs) -> Result<(), StorageError> {
-        let from = OpenFrom { clean: false, recovery_point: Offset::ZERO, log_start: Offset::ZERO };
+        let from = OpenFrom::default();
         let (log, _) = Log::open(&mut self.files, self.place.clone(), config, from, now)?;
         self.log = log.is_on_disk().then_some(log);
         Ok(())

@@ -129,6 +129,7 @@ impl PartitionWorker {
                     let kind = EntryKind::Records { from: piece.from, end: piece.end, records };
                     entries.push(Entry { partition: Arc::clone(&replica.name), leader_epoch, kind });
                 }
+                self.note_aborted(key);
             }
             Err(error) => self.write_failed(key, &error),
         }
@@ -229,6 +230,7 @@ impl PartitionWorker {
                 if let Some(replica) = self.replicas.get_mut(&key) {
                     replica.laying = Some((order.partition, end));
                 }
+                self.snapshot_if_due(key);
                 self.settle_laid(key);
                 bytes
             }

@@ -4,10 +4,10 @@
 use super::{FLUSH_PAUSE, PartitionWorker};
 use crate::committer::Synced;
 use crate::mailbox::{Declined, PartitionKey};
-use crate::replica::entry_of_aborted;
+use crate::replica::{Replica, entry_of_aborted};
 use barnabas_base::Offset;
 use barnabas_partition::Effect;
-use barnabas_storage::{AbortedTransaction, Dirty, StorageError};
+use barnabas_storage::{Dirty, StorageError};
 
 impl PartitionWorker {
     /// Writes what this round's commands appended and hands in what must be synced.
@@ -28,7 +28,6 @@ impl PartitionWorker {
         let Some(replica) = self.replicas.get_mut(&key).filter(|replica| !replica.round.is_empty()) else {
             return;
         };
-        let aborted = std::mem::take(&mut replica.aborted);
         if !self.node.acks_are_synced {
             self.write_and_answer(key);
         } else if replica.direct.is_some() || replica.round_bytes as u64 > self.node.journal_append_bytes_max
@@ -36,9 +35,6 @@ impl PartitionWorker {
             self.write_direct(key);
         } else {
             self.stage_round(key);
-        }
-        if !aborted.is_empty() {
-            self.note_aborted(key, &aborted);
         }
     }
 
@@ -74,12 +70,12 @@ impl PartitionWorker {
         }
     }
 
-    /// Their markers are in the log; the index beside the segment is written now.
-    fn note_aborted(&mut self, key: PartitionKey, aborted: &[AbortedTransaction]) {
+    /// Their markers are in the log; the index beside the segment is written now, to be synced with them.
+    pub(super) fn note_aborted(&mut self, key: PartitionKey) {
         let Self { replicas, files, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
-        for entry in aborted {
-            if let Err(error) = replica.log.append_aborted(&mut files[replica.directory], *entry) {
+        for entry in std::mem::take(&mut replica.aborted) {
+            if let Err(error) = replica.log.append_aborted(&mut files[replica.directory], entry) {
                 let name = &replica.name.topic_partition;
                 tracing::error!(partition = %name, %error, "aborted transaction was not noted; its records may be read");
             }
@@ -107,7 +103,9 @@ impl PartitionWorker {
                 // The vector is kept: the next round fills it again.
                 replica.round = batches;
                 replica.round.clear();
+                self.note_aborted(key);
                 self.cache(key, appended.end, appended.bytes);
+                self.snapshot_if_due(key);
                 true
             }
             Err(error) => {
@@ -117,7 +115,7 @@ impl PartitionWorker {
         }
     }
 
-    /// A new segment begins with the next batch: writes what came before it, then what is known of producers there, as Kafka
+    /// A new segment begins with the next batch, or might: writes what came before it, then what is known of producers there, as Kafka
     /// does, so that every segment has a snapshot at its beginning.
     pub(super) fn close_segment(&mut self, key: PartitionKey) {
         self.write_round(key);
@@ -129,6 +127,16 @@ impl PartitionWorker {
             // Only the next start pays for it: it reads further back.
             let name = &replica.name.topic_partition;
             tracing::warn!(partition = %name, %error, "producer snapshot was not written; the next start reads more of the log");
+        }
+    }
+
+    /// Writes down what is known of producers where a start would have to read much for it.
+    pub(super) fn snapshot_if_due(&mut self, key: PartitionKey) {
+        let is_due = |replica: &&Replica| {
+            replica.round.is_empty() && replica.log.snapshot_is_due(replica.partition.producer_count())
+        };
+        if self.replicas.get(&key).filter(is_due).is_some() {
+            self.close_segment(key);
         }
     }
 
@@ -149,6 +157,7 @@ impl PartitionWorker {
             tickets.answer(ticket, Err(Declined::Storage));
         }
         replica.round.clear();
+        replica.aborted.clear();
         let unwritten = std::mem::take(&mut replica.round_bytes) as u64;
         node.directories[replica.directory].room.settle(unwritten);
         let as_it_was = matches!(

@@ -62,10 +62,14 @@ impl PartitionWorker {
                 replica.partition.advance_log_start(replica.log.start(), effects);
                 replica.changed = true;
                 node.deletions.later(replica.directory, delete);
-                // All of it went: what is known of producers stands in no batch any more.
+                // What is known of producers stands in no batch any more: all of it went, or the newest snapshot did.
                 let is_empty = replica.log.active_segment_base() == replica.log.end();
-                let noted =
-                    if is_empty { replica.snapshot_producers(&mut files[replica.directory]) } else { Ok(()) };
+                let is_unknown = is_empty || replica.snapshot_at < replica.log.first_segment_base();
+                let noted = if is_unknown {
+                    replica.snapshot_producers(&mut files[replica.directory])
+                } else {
+                    Ok(())
+                };
                 self.apply_effects(key);
                 if let Err(error) = noted {
                     self.upkeep_failed(key, &error);

@@ -7,13 +7,14 @@
 //! Neighbours: partition_worker.rs, which opens; journaled.rs, which is ordered to lay.
 
 use super::PartitionWorker;
+use crate::directories::give_up;
 use crate::directories::locate::{Nowhere, Place, locate};
 use crate::mailbox::{Declined, LogSize, PartitionKey};
 use crate::pending::name_of;
 use crate::replay::{ReplayError, aside, belongs_here};
 use barnabas_base::TopicPartition;
 use barnabas_storage::StorageError;
-use barnabas_storage::journal::PartitionReplay;
+use barnabas_storage::journal::{JournalPartition, PartitionReplay};
 use std::sync::Arc;
 
 /// What waits, and for which directory.
@@ -49,6 +50,32 @@ impl PartitionWorker {
             self.node.pending.remove(&self.node.directories, directory, key, 0);
         }
         Ok((place, waiting.pop()))
+    }
+
+    /// The operator has given the partition's records up: what waits for it goes with them.
+    pub(super) fn give_up_where_told(
+        &mut self,
+        key: PartitionKey,
+        name: &TopicPartition,
+    ) -> Result<(), Declined> {
+        let told = give_up::where_told(&self.node, name);
+        if told.is_empty() {
+            return Ok(());
+        }
+        for (directory, replay) in self.node.pending.find(key) {
+            let why = StorageError::Failed(self.node.directories[directory].path.join(name.to_string()));
+            self.give_up_waiting(directory, key, &replay, &why.into())?;
+        }
+        for directory in told {
+            if let Err(error) = give_up::put_aside(&self.node, directory, name, key.topic) {
+                tracing::error!(partition = %name, %error, "partition is not given up and stays offline");
+                self.failed.insert(key);
+                return Err(Declined::Storage);
+            }
+            let gone = JournalPartition { topic_id: key.topic, topic_partition: name.clone() };
+            self.journal_removed(directory, Arc::new(gone));
+        }
+        Ok(())
     }
 
     /// What waits where the partition lies, or may lie: a move that was cut off between its two renames leaves two folders. What waits

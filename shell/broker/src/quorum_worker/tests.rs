@@ -14,7 +14,7 @@ fn open(disk: &MemoryDisk) -> MetadataFiles {
     if disk.stat(&root).expect("asked").is_none() {
         disk.create_dir(&root).expect("made");
     }
-    let from = OpenFrom { clean: false, recovery_point: Offset::ZERO, log_start: Offset::ZERO };
+    let from = OpenFrom::default();
     MetadataFiles::open(Arc::new(disk.clone()), root, from, LogConfig::default(), NOW).expect("opens")
 }
 

@@ -493,19 +493,18 @@ impl Rig {
         for index in 0..PARTITIONS {
             self.parts[index].pending = None;
             self.parts[index].opened_at = Offset::ZERO;
+            let replay = recovered.partitions.iter().find(|replay| replay.partition == name(index));
             let from = OpenFrom {
-                clean: false,
-                recovery_point: Offset::ZERO,
+                recovery_point: replay.map_or(Offset::ZERO, PartitionReplay::synced_below),
                 log_start: self.parts[index].log_start,
+                is_ours: true,
+                ..OpenFrom::default()
             };
             let config = Arc::clone(&self.log_config);
             let (log, _) = Log::open(&mut self.files, place(&name(index)), config, from, TimestampMs(0))
                 .map_err(|error| Some(error.to_string()))?;
             self.parts[index].log = log;
-            let Some(replay) = recovered.partitions.iter().find(|replay| replay.partition == name(index))
-            else {
-                continue;
-            };
+            let Some(replay) = replay else { continue };
             let mut replay = replay.clone();
             if self.has(Bug::ForgetCut) {
                 replay.cut = None;

@@ -1,0 +1,34 @@
+//! Mistakes in opening a log that tests plant, one at a time, to show that they would be noticed. Outside of tests there are none.
+
+/// See `log/tests/kill.rs`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mistake {
+    /// Index entries past the recovery point are believed, and what lies before the last of them is not checked.
+    BelievesEntriesPastRecoveryPoint,
+    /// A producer snapshot that is newer than the recovery point is believed.
+    BelievesNewerSnapshots,
+    /// Times that were indexed before the newest offset entry are taken for all there are.
+    BelievesTimesToTheEnd,
+    /// Retention does not say first which segments go.
+    DeletesBeforeItSaysSo,
+}
+
+#[cfg(test)]
+thread_local! {
+    static PLANTED: std::cell::Cell<Option<Mistake>> = const { std::cell::Cell::new(None) };
+}
+
+#[cfg(test)]
+pub(crate) fn plant(mistake: Option<Mistake>) {
+    PLANTED.set(mistake);
+}
+
+#[cfg(test)]
+pub(crate) fn is(mistake: Mistake) -> bool {
+    PLANTED.get() == Some(mistake)
+}
+
+#[cfg(not(test))]
+pub(crate) const fn is(_mistake: Mistake) -> bool {
+    false
+}

@@ -1,0 +1,58 @@
+//! Beginning a partition anew without its records, on the operator's word: an empty file `barnabas-give-up-TOPIC-PARTITION` in the log
+//! directory.
+//!
+//! A partition whose files are damaged or gone stays offline, since what was acknowledged lay there. To delete the topic would take
+//! its other partitions with it. So where that file lies, the partition's directory is put aside as a stray, together with what
+//! the journal held of it and could not be replayed; the checkpoints forget the partition, and it begins at offset 0 in any log
+//! directory. Nothing is deleted.
+//!
+//! Before: partition_worker/waiting.rs, when the partition is first asked for. After: directories/locate.rs, which finds nothing.
+
+use super::{Directory, random_uuid};
+use crate::node::Node;
+use crate::replay::aside;
+use barnabas_base::{TopicId, TopicPartition};
+use barnabas_storage::StorageError;
+use std::path::PathBuf;
+
+const NAME: &str = "barnabas-give-up-";
+
+/// The log directories in which the operator has asked for it.
+pub fn where_told(node: &Node, name: &TopicPartition) -> Vec<usize> {
+    let is_told = |directory: &Directory| {
+        // One that cannot be asked is found out by whoever needs it.
+        directory.is_usable() && matches!(directory.disk.stat(&path(directory, name)), Ok(Some(_)))
+    };
+    (0..node.directories.len()).filter(|at| is_told(&node.directories[*at])).collect()
+}
+
+/// Does it in one of them.
+///
+/// # Errors
+/// The file system refuses: it is asked for still.
+pub fn put_aside(
+    node: &Node,
+    directory: usize,
+    name: &TopicPartition,
+    topic: TopicId,
+) -> Result<(), StorageError> {
+    let directory = &node.directories[directory];
+    let (disk, told) = (&directory.disk, path(directory, name));
+    let stray = directory.lock().rename_to_stray(name, random_uuid())?;
+    let unreplayed = aside::path(directory, name, topic);
+    if disk.stat(&unreplayed)?.is_some() {
+        let beside = stray.as_deref().unwrap_or(&directory.path);
+        disk.rename(&unreplayed, &beside.join(format!("given-up-{name}.{topic}")))?;
+    }
+    disk.remove_file(&told)?;
+    disk.sync_dir(&directory.path)?;
+    let put_aside = stray.map_or("its files were gone".to_owned(), |path| {
+        format!("its files are put aside as {}", path.display())
+    });
+    tracing::warn!(partition = %name, "{} was found: the partition begins anew, {put_aside}", told.display());
+    Ok(())
+}
+
+fn path(directory: &Directory, name: &TopicPartition) -> PathBuf {
+    directory.path.join(format!("{NAME}{name}"))
+}

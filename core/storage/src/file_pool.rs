@@ -283,7 +283,7 @@ mod tests {
         let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
         disk.create_dir(Path::new("/d")).expect("made");
         let mut pool = FilePool::new(disk, 40).with_file_system(Some(Arc::new(NoOp)));
-        let mut open = |pool: &mut FilePool, base| {
+        let open = |pool: &mut FilePool, base| {
             pool.get(key(base), OpenMode::Create, || PathBuf::from(format!("/d/{base}"))).expect("opens")
         };
         let mut held = Vec::new();

@@ -1,12 +1,14 @@
 //! DescribeTransactions, ListTransactions, and the transactional ids that nobody has used for long.
 //!
-//! What is shown is on disk.
+//! What is shown is on disk; of a decided transaction, the partitions that have no marker yet.
 //!
 //! # Source
 //! Kafka 4.4 `TransactionCoordinator.handleDescribeTransactions`, `TransactionStateManager.listTransactionStates`,
 //! `removeExpiredTransactionalIds`.
 
-use barnabas_base::{ErrorCode, Text, TimestampMs};
+use std::collections::BTreeSet;
+
+use barnabas_base::{ErrorCode, Text, TimestampMs, TopicPartition};
 use barnabas_wire::Str;
 use barnabas_wire::messages::describe_transactions_response::{TopicData, TransactionState as Described};
 use barnabas_wire::messages::list_transactions_response::TransactionState as Listed;
@@ -33,7 +35,11 @@ impl TransactionShard {
         let states = request.transactional_ids.iter().map(|id| match self.known(id) {
             _ if id.is_empty() => described_refused(id.clone(), ErrorCode::InvalidRequest),
             None => described_refused(id.clone(), ErrorCode::TransactionalIdNotFound),
-            Some(known) => described(id.clone(), known),
+            Some(known) => {
+                let markers = self.entries.get(id.as_str()).and_then(|entry| entry.markers.as_ref());
+                let partitions = markers.map_or(&known.partitions, |markers| &markers.awaited);
+                described(id.clone(), known, partitions)
+            }
         });
         let transaction_states = states.collect();
         let response = DescribeTransactionsResponse { transaction_states, ..Default::default() };
@@ -134,9 +140,10 @@ fn pattern(text: Option<&str>) -> Result<Option<Regex>, ErrorCode> {
     built.map(Some).map_err(|_| ErrorCode::InvalidRegularExpression)
 }
 
-fn described(id: Str, known: &Transaction) -> Described {
+/// `partitions`: those of the transaction, or those that have no marker yet.
+fn described(id: Str, known: &Transaction, partitions: &BTreeSet<TopicPartition>) -> Described {
     let mut topics: Vec<TopicData> = Vec::new();
-    for partition in &known.partitions {
+    for partition in partitions {
         match topics.last_mut().filter(|topic| *topic.topic == *partition.topic) {
             Some(topic) => topic.partitions.push(partition.partition.get()),
             None => topics.push(TopicData {

@@ -478,11 +478,8 @@ fn queue_answer(
             body
         }
     };
-    match barnabas_wire::encode_response(waiting.correlation_id, &body, waiting.version) {
+    match barnabas_wire::frame_response(waiting.correlation_id, &body, waiting.version) {
         Ok(frame) => {
-            let mut length = BytesMut::with_capacity(4);
-            length.put_u32(frame.len as u32);
-            writer.queue([length.freeze()]);
             writer.queue(frame.segments);
             true
         }

@@ -44,8 +44,16 @@ struct Entries {
     is_cut: bool,
 }
 
+enum Resume {
+    After(LastKnown),
+    /// There is nothing to go by.
+    FromTheFront,
+    /// What the entries say is not what the segment holds.
+    Unfit,
+}
+
 /// A batch up to which a segment and its indexes are known.
-struct Resume {
+struct LastKnown {
     header: BatchHeader,
     position: u32,
     offsets: usize,
@@ -73,18 +81,17 @@ impl Log {
             return Ok(Known { indexes_were_cut, ..Known::default() });
         }
         let mut entries = self.entries_below(files, found, until)?;
-        let has_entries = !entries.offsets.is_empty();
         let mut resume = self.resume_at(files, found, until, &entries)?;
-        if resume.is_none() && entries.times.pop().is_some() {
+        if matches!(resume, Resume::Unfit) && entries.times.pop().is_some() {
             // The last entry of times may lie across the end of what was written.
             resume = self.resume_at(files, found, until, &entries)?;
         }
-        let indexes_were_cut = entries.is_cut || resume.is_none();
-        if entries.is_damaged || (has_entries && resume.as_ref().is_none_or(|resume| resume.offsets == 0)) {
+        let indexes_were_cut = entries.is_cut || !matches!(resume, Resume::After(_));
+        if entries.is_damaged || matches!(resume, Resume::Unfit) {
             opened.disbelieved.push(self.path(found.base, FileKind::OffsetIndex));
         }
-        if let Some(resume) = resume.filter(|resume| resume.offsets > 0) {
-            self.resume(files, found, &resume)?;
+        if let Resume::After(last) = resume {
+            self.resume(files, found, &last)?;
         }
         self.walk_known(files, found, reach, until)?;
         Ok(Known { aborted: self.known_aborted(files, found.base)?, indexes_were_cut })
@@ -195,19 +202,18 @@ impl Log {
         Ok(Entries { offsets, times, is_damaged, is_cut })
     }
 
-    /// The last batch that an offset entry names and up to which the entries of times are complete. `None`: what the entries
-    /// say is not what the segment holds. Where there is nothing to go by, a place without entries.
+    /// The last batch that an offset entry names and up to which the entries of times are complete.
     fn resume_at(
         &mut self,
         files: &mut FilePool,
         found: Segment,
         until: Offset,
         entries: &Entries,
-    ) -> Result<Option<Resume>, StorageError> {
+    ) -> Result<Resume, StorageError> {
         let (Some(last), Some(mut complete)) =
             (entries.offsets.last(), entries.times.last().map(|time| time.offset))
         else {
-            return Ok(None);
+            return Ok(Resume::FromTheFront);
         };
         if complete < last.offset {
             // Times need not rise. Up to a snapshot all entries are there; one that lies where the recovery point does may have
@@ -220,20 +226,23 @@ impl Log {
         }
         let offsets = entries.offsets.partition_point(|entry| entry.offset <= complete);
         let Some(&at) = offsets.checked_sub(1).and_then(|last| entries.offsets.get(last)) else {
-            return Ok(None);
+            return Ok(Resume::FromTheFront);
         };
         let times = entries.times.partition_point(|time| time.offset <= at.offset);
         let Some(&largest) = times.checked_sub(1).and_then(|last| entries.times.get(last)) else {
-            return Ok(None);
+            return Ok(Resume::FromTheFront);
         };
         let file = self.file(files, found.base, FileKind::Log)?;
         let mut walker = Walker::new(file.clone(), at.position.into(), found.size.into(), true);
-        let Step::Batch { header, bytes, .. } = walker.step()? else { return Ok(None) };
+        let Step::Batch { header, bytes, .. } = walker.step()? else { return Ok(Resume::Unfit) };
         // An epoch that is not written down yet began further back.
         let epoch_is_known = header.magic < 2
             || self.epochs.latest().is_some_and(|latest| latest.epoch >= header.leader_epoch);
-        if header.last_offset != at.offset || !header.checksum_is_right(&bytes) || !epoch_is_known {
-            return Ok(None);
+        if header.last_offset != at.offset || !header.checksum_is_right(&bytes) {
+            return Ok(Resume::Unfit);
+        }
+        if !epoch_is_known {
+            return Ok(Resume::FromTheFront);
         }
         // The batch that has the largest timestamp.
         let before = entries.offsets.partition_point(|entry| entry.offset <= largest.offset).checked_sub(1);
@@ -245,15 +254,16 @@ impl Log {
                 Step::Batch { header: named, .. }
                     if named.last_offset == largest.offset && named.max_timestamp == largest.timestamp =>
                 {
-                    return Ok(Some(Resume { header, position: at.position, offsets, times, largest }));
+                    let position = at.position;
+                    return Ok(Resume::After(LastKnown { header, position, offsets, times, largest }));
                 }
-                _ => return Ok(None),
+                _ => return Ok(Resume::Unfit),
             }
         }
     }
 
     /// Everything up to a batch that its entries name is taken in.
-    fn resume(&mut self, files: &mut FilePool, found: Segment, at: &Resume) -> Result<(), StorageError> {
+    fn resume(&mut self, files: &mut FilePool, found: Segment, at: &LastKnown) -> Result<(), StorageError> {
         let file = self.file(files, found.base, FileKind::Log)?;
         let first = match Walker::new(file, 0, found.size.into(), false).step()? {
             Step::Batch { header, .. } => Some(header.max_timestamp),

@@ -290,7 +290,7 @@ fn a_node_that_dies_loses_and_doubles_nothing() {
     topic(&node, "killed", 4);
     let mut sending = tool(
         &node,
-        "producer-perf-test --topic killed --num-records 40000 --record-size 100 --throughput 10000 --json \
+        "producer-perf-test --topic killed --num-records 40000 --payload-monotonic --throughput 10000 --json \
          --command-property request.timeout.ms=5000",
     )
     .stdout(Stdio::piped())
@@ -310,6 +310,18 @@ fn a_node_that_dies_loses_and_doubles_nothing() {
     // What was meant to be sent while nobody listened waited for it: that is in the figures.
     assert!(json["max_ms"].as_f64().expect("a number") >= 250.0, "{json}");
     assert_eq!(count(&node, "--topic killed"), 40_000);
+    let told = run(
+        &node,
+        "console-consumer --topic killed --from-beginning --max-messages 40000 --property print.partition=true",
+    );
+    let mut last = std::collections::HashMap::new();
+    for line in &told.out {
+        let (partition, number) = line.split_once('\t').expect("two columns");
+        let number: i64 = number.parse().expect("a number");
+        let before = last.insert(partition, number).unwrap_or(-1);
+        assert!(before < number, "{partition}: {number} after {before}");
+    }
+    assert_eq!(told.out.len(), 40_000);
     node.stop_expecting_trouble();
 }
 

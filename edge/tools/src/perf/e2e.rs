@@ -61,6 +61,43 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
     text(matches, "histogram").map_or(Ok(()), |path| latencies.write(path))
 }
 
+/// What must be given, in the order in which the old way names it.
+const FLAGS: [&str; 5] = ["bootstrap-server", "topic", "num-records", "producer-acks", "record-size"];
+
+/// The words of the old way, which has no flags; none where there are flags.
+fn positional(matches: &ArgMatches) -> Result<Vec<&str>, ToolError> {
+    let words: Vec<&str> =
+        matches.get_many::<String>("positional").into_iter().flatten().map(String::as_str).collect();
+    if FLAGS.iter().any(|flag| text(matches, flag).is_some()) {
+        return match words.first() {
+            Some(word) => Err(ToolError::Usage(format!("'{word}' belongs to no flag"))),
+            None => Ok(words),
+        };
+    }
+    if !(5..=6).contains(&words.len()) {
+        return Err(ToolError::Usage(format!(
+            "Invalid number of arguments. Expected 5 or 6 positional arguments, but got {}. Usage: bootstrap-server \
+             topic num-records producer-acks record-size [optional] command-config",
+            words.len()
+        )));
+    }
+    say(
+        "WARNING: Positional argument usage is deprecated and will be removed in Apache Kafka 5.0. Please use named \
+         arguments instead: --bootstrap-server, --topic, --num-records, --producer-acks, --record-size, --command-config",
+    )?;
+    Ok(words)
+}
+
+/// `None`: null.
+fn header_bytes(matches: &ArgMatches) -> Result<Option<usize>, ToolError> {
+    const REFUSAL: &str =
+        "Value for --record-header-size must be a non-negative integer or -1 for null header value.";
+    match number::<i64>(matches, "record-header-size")?.unwrap_or(0) {
+        -1 => Ok(None),
+        size => usize::try_from(size).map(Some).map_err(|_| ToolError::Usage(REFUSAL.to_owned())),
+    }
+}
+
 struct Job {
     bootstrap: String,
     topic: String,
@@ -83,26 +120,8 @@ struct Content {
 
 impl Job {
     fn new(matches: &ArgMatches) -> Result<Self, ToolError> {
-        const FLAGS: [&str; 5] = ["bootstrap-server", "topic", "num-records", "producer-acks", "record-size"];
-        let positional: Vec<&str> =
-            matches.get_many::<String>("positional").into_iter().flatten().map(String::as_str).collect();
-        let is_old = FLAGS.iter().all(|flag| text(matches, flag).is_none());
-        if is_old {
-            if !(5..=6).contains(&positional.len()) {
-                return Err(ToolError::Usage(format!(
-                    "Invalid number of arguments. Expected 5 or 6 positional arguments, but got {}. Usage: \
-                     bootstrap-server topic num-records producer-acks record-size [optional] command-config",
-                    positional.len()
-                )));
-            }
-            say(
-                "WARNING: Positional argument usage is deprecated and will be removed in Apache Kafka 5.0. Please use \
-                 named arguments instead: --bootstrap-server, --topic, --num-records, --producer-acks, --record-size, \
-                 --command-config",
-            )?;
-        } else if let Some(word) = positional.first() {
-            return Err(ToolError::Usage(format!("'{word}' belongs to no flag")));
-        }
+        let positional = positional(matches)?;
+        let is_old = !positional.is_empty();
         let word = |place: usize| if is_old { Some(positional[place]) } else { text(matches, FLAGS[place]) };
         let needed = |place: usize| {
             word(place)
@@ -133,15 +152,6 @@ impl Job {
                 .map_err(|_| ToolError::Usage(format!("Value for --{flag} must be a non-negative integer.")))
         };
         let optional = |flag: &str| bytes(flag, number(matches, flag)?.unwrap_or(0));
-        let header_bytes = match number(matches, "record-header-size")?.unwrap_or(0) {
-            -1 => None,
-            size => Some(usize::try_from(size).map_err(|_| {
-                ToolError::Usage(
-                    "Value for --record-header-size must be a non-negative integer or -1 for null header value."
-                        .to_owned(),
-                )
-            })?),
-        };
         let file = if is_old { positional.get(5).copied() } else { text(matches, "command-config") };
         let bootstrap = needed(0)?.to_owned();
         Ok(Self {
@@ -150,7 +160,7 @@ impl Job {
             record_bytes: bytes("record-size", whole("record-size", needed(4)?)?)?,
             key_bytes: optional("record-key-size")?,
             header_key_bytes: optional("record-header-key-size")?,
-            header_bytes,
+            header_bytes: header_bytes(matches)?,
             headers: optional("num-headers")?,
             config: config(file.filter(|path| !path.trim().is_empty()), &bootstrap, acks)?,
             bootstrap,

@@ -9,17 +9,24 @@
 use super::report::Stats;
 use crate::{ToolError, say, tell};
 use barnabas_client::{Counters, Delivery, PipelineConfig, PipelinedProducer, Record, Spread, Taken};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 /// Records between two readings of the clock.
 const CLOCK_EVERY: u64 = 16;
 /// However full the batches are not, the sockets are looked at this often.
 const LOOK_EVERY: Duration = Duration::from_micros(500);
-/// A gap shorter than this is slept away in small steps: the runtime's timers count in whole milliseconds.
-const SHORT_GAP: Duration = Duration::from_millis(2);
-const SHORT_STEP: Duration = Duration::from_micros(100);
+/// With a rate, what falls due within so long is sent together: a thread that wakes for each record does little else.
+const STEP_MIN: Duration = Duration::from_micros(100);
+/// One wait for the sockets; what is due ends it earlier.
+const TURN_MAX: Duration = Duration::from_secs(1);
 /// Of random letters, for records whose content nobody looks at.
 const POOL_BYTES: usize = 64 * 1024;
 
@@ -91,10 +98,45 @@ fn mark(ns: u64, is_warm_up: bool) -> u64 {
     ns << 1 | u64::from(is_warm_up)
 }
 
+/// Wakes to the microsecond, where the runtime's timers count whole milliseconds.
+struct Timer(AsyncFd<OwnedFd>);
+
+impl Timer {
+    #[allow(deprecated)] // Of the owner of a descriptor it is sound: tokio's other constructors are unsafe, for those that are not.
+    fn new() -> std::io::Result<Self> {
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        Ok(Self(AsyncFd::with_interest(timer, Interest::READABLE)?))
+    }
+
+    fn set(&self, after: Duration) -> Result<(), ToolError> {
+        let time = |after: Duration| Timespec {
+            tv_sec: after.as_secs() as i64,
+            tv_nsec: after.subsec_nanos().into(),
+        };
+        let once = Itimerspec { it_interval: time(Duration::ZERO), it_value: time(after) };
+        let set = timerfd_settime(self.0.get_ref(), TimerfdTimerFlags::empty(), &once);
+        set.map(drop).map_err(|error| ToolError::Runtime(error.into()))
+    }
+
+    async fn rings(&self) -> Result<(), ToolError> {
+        let mut guard = self.0.readable().await.map_err(ToolError::Runtime)?;
+        // Once read there is nothing until the next ring. One from before it was set anew wakes once for nothing; the
+        // caller looks at the clock.
+        guard.clear_ready();
+        match rustix::io::read(self.0.get_ref(), &mut [0; 8]) {
+            Ok(_) | Err(rustix::io::Errno::AGAIN) => {}
+            Err(error) => return Err(ToolError::Runtime(error.into())),
+        }
+        Ok(())
+    }
+}
+
 struct Sender<'a> {
     job: &'a Job,
     count: &'a Count,
     producer: PipelinedProducer,
+    timer: Timer,
     started: Instant,
     started_unix: Duration,
     now: Duration,
@@ -114,6 +156,7 @@ pub async fn send(job: &Job, count: &Count, first: u64, started: Instant) -> Res
         job,
         count,
         producer,
+        timer: Timer::new().map_err(ToolError::Runtime)?,
         started,
         started_unix,
         now: started.elapsed(),
@@ -209,12 +252,10 @@ impl Sender<'_> {
             if due <= self.now {
                 return Ok(());
             }
-            let gap = due - self.now;
-            if gap > SHORT_GAP {
-                self.producer.turn(gap - SHORT_GAP / 2).await?;
-            } else {
-                self.producer.turn(Duration::ZERO).await?;
-                std::thread::sleep(gap.min(SHORT_STEP));
+            self.timer.set((due - self.now).max(STEP_MIN))?;
+            tokio::select! {
+                turned = self.producer.turn(TURN_MAX) => turned?,
+                rang = self.timer.rings() => rang?,
             }
             self.looked = self.now;
             self.take_deliveries()?;

@@ -146,7 +146,8 @@ pub fn plan(request: ProduceRequest, version: i16, ctx: &Context<'_>) -> Plan<Wo
         pending.refuse_all(ErrorCode::TransactionalIdAuthorizationFailed);
         return Plan::Answer(pending.respond());
     }
-    let mut parts = Vec::new();
+    let count = request.topic_data.iter().map(|topic| topic.partition_data.len()).sum();
+    let mut parts = Vec::with_capacity(count);
     for (at, topic) in request.topic_data.into_iter().enumerate() {
         pending.split_topic(at, topic, acks.is_some(), ctx, &mut parts);
     }

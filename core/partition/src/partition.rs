@@ -349,6 +349,14 @@ impl Partition {
         self.advance(effects);
     }
 
+    /// [`Self::written`] and [`Self::durable`] at once: where batches are kept in a journal, the write is the sync.
+    pub fn synced(&mut self, end: Offset, effects: &mut Vec<Effect>) {
+        assert!(end <= self.log_end, "what was written was given offsets before");
+        self.written_end = self.written_end.max(end);
+        self.durable_end = self.durable_end.max(end);
+        self.advance(effects);
+    }
+
     /// `broker` has everything below `end`.
     ///
     /// # Errors

@@ -33,7 +33,10 @@ impl Wait {
 /// Waits for one kind of end: what is written, or the high watermark.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WaitQueue {
-    waits: VecDeque<Wait>,
+    /// The first wait. Where thousands of partitions are written to, each has one at a time, and needs no list for it.
+    first: Option<Wait>,
+    /// Empty where there is no first.
+    others: VecDeque<Wait>,
     /// No wait ends before this moment. May be too early, never too late.
     earliest: Option<MonotonicMs>,
 }
@@ -42,16 +45,23 @@ impl WaitQueue {
     pub fn push(&mut self, wait: Wait) {
         self.earliest = Some(self.earliest.map_or(wait.deadline, |earliest| earliest.min(wait.deadline)));
         // New batches end last; a retry's first copy may end earlier.
-        let at = self.waits.partition_point(|other| other.end <= wait.end);
-        self.waits.insert(at, wait);
+        match &mut self.first {
+            None => self.first = Some(wait),
+            Some(first) if wait.end < first.end => self.others.push_front(std::mem::replace(first, wait)),
+            Some(_) => {
+                let at = self.others.partition_point(|other| other.end <= wait.end);
+                self.others.insert(at, wait);
+            }
+        }
     }
 
     /// Answers everything that needs `end` or less.
     pub fn answer(&mut self, end: Offset, log_start: Offset, effects: &mut Vec<Effect>) {
-        while let Some(wait) = self.waits.pop_front_if(|wait| wait.end <= end) {
+        while let Some(wait) = self.first.take_if(|wait| wait.end <= end) {
             effects.push(wait.ack(log_start));
+            self.first = self.others.pop_front();
         }
-        if self.waits.is_empty() {
+        if self.first.is_none() {
             self.earliest = None;
         }
     }
@@ -61,19 +71,28 @@ impl WaitQueue {
         if self.earliest.is_none_or(|earliest| earliest > now) {
             return;
         }
-        self.waits.retain(|wait| {
+        let mut waits_on = |wait: &Wait| {
             let waits_on = wait.deadline > now;
             if !waits_on {
                 effects.push(wait.refuse(Refusal::TimedOut));
             }
             waits_on
-        });
-        self.earliest = self.waits.iter().map(|wait| wait.deadline).min();
+        };
+        self.first = self.first.take().filter(&mut waits_on);
+        self.others.retain(waits_on);
+        if self.first.is_none() {
+            self.first = self.others.pop_front();
+        }
+        self.earliest = self.iter().map(|wait| wait.deadline).min();
     }
 
     pub fn refuse_all(&mut self, refusal: Refusal, effects: &mut Vec<Effect>) {
-        effects.extend(self.waits.drain(..).map(|wait| wait.refuse(refusal)));
-        self.earliest = None;
+        effects.extend(self.iter().map(|wait| wait.refuse(refusal)));
+        *self = Self::default();
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Wait> {
+        self.first.iter().chain(&self.others)
     }
 
     pub fn earliest(&self) -> Option<MonotonicMs> {
@@ -81,21 +100,21 @@ impl WaitQueue {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.waits.is_empty()
+        self.first.is_none()
     }
 
     pub fn len(&self) -> usize {
-        self.waits.len()
+        usize::from(self.first.is_some()) + self.others.len()
     }
 
     /// The least that any wait needs.
     pub fn first_end(&self) -> Option<Offset> {
-        self.waits.front().map(|wait| wait.end)
+        self.first.map(|wait| wait.end)
     }
 
     /// The most that any wait needs.
     pub fn last_end(&self) -> Option<Offset> {
-        self.waits.back().map(|wait| wait.end)
+        self.others.back().or(self.first.as_ref()).map(|wait| wait.end)
     }
 }
 

@@ -38,13 +38,14 @@ use crate::replica::{Effects, Opening, Replica, batch_info};
 use crate::scrub;
 use crate::tickets::{NOBODY, Opened, Tickets};
 use crate::topic_settings;
-use barnabas_base::{DurationMs, Map, MonotonicMs, Offset, Set, TopicPartition};
+use barnabas_base::{DurationMs, Map, MonotonicMs, Offset, Set, TimestampMs, TopicPartition};
 use barnabas_partition::{Acks, Append, Placed, Refusal, Ticket};
 use barnabas_storage::{AppendBytes, FilePool, Log, LogPlace, StorageError};
 use bytes::Bytes;
 pub use journaled::Direct;
 use journaled::Journaled;
 use patience::Patient;
+use rounds::carry_out;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -69,6 +70,10 @@ pub struct PartitionWorker {
     effects: Effects,
     /// Partitions with batches in this round.
     touched: Vec<PartitionKey>,
+    /// When the first of them came.
+    moment: Option<Moment>,
+    /// Lists of a round's batches, empty, for the next round: thousands of partitions need one for a moment each.
+    lists: Vec<Vec<AppendBytes>>,
     /// Partitions whose unsynced bytes nobody waits for.
     lazy: Vec<PartitionKey>,
     /// Partitions in which producers wait for `acks=all`.
@@ -78,6 +83,13 @@ pub struct PartitionWorker {
     /// For each log directory: what the committer gets at the end of the round.
     submissions: Vec<Vec<SyncRequest>>,
     journaled: Journaled,
+}
+
+/// Both clocks, read once a round.
+#[derive(Debug, Clone, Copy)]
+struct Moment {
+    wall: TimestampMs,
+    monotonic: MonotonicMs,
 }
 
 impl PartitionWorker {
@@ -99,6 +111,8 @@ impl PartitionWorker {
             tickets: Tickets::default(),
             effects: Vec::new(),
             touched: Vec::new(),
+            moment: None,
+            lists: Vec::new(),
             lazy: Vec::new(),
             awaited: Vec::new(),
             patient: Vec::new(),
@@ -183,15 +197,27 @@ impl PartitionWorker {
     ) -> Result<(), Declined> {
         let append =
             Append { origin: item.origin, acks, ticket, deadline, leader_epoch: None, verified: true };
-        self.place(item, append)
+        self.place_in_round(item, append)
+    }
+
+    /// As [`PartitionWorker::place_in_round`], between rounds.
+    pub(crate) fn place(&mut self, item: AppendItem, append: Append) -> Result<(), Declined> {
+        self.moment = None;
+        let placed = self.place_in_round(item, append);
+        self.moment = None;
+        placed
     }
 
     /// Gives a batch its offsets and keeps it for the round's write.
-    pub(crate) fn place(&mut self, item: AppendItem, append: Append) -> Result<(), Declined> {
-        self.open(item.partition)?;
-        let replica = self.replicas.get(&item.partition).ok_or(Declined::Unknown)?;
-        let directory = replica.directory;
-        let (now, writer) = (self.node.clock.monotonic(), full::writer(item.origin));
+    fn place_in_round(&mut self, item: AppendItem, append: Append) -> Result<(), Declined> {
+        let directory = match self.replicas.get(&item.partition) {
+            Some(replica) if !replica.partition.is_failed() => replica.directory,
+            _ => {
+                self.open(item.partition)?;
+                self.replicas.get(&item.partition).ok_or(Declined::Unknown)?.directory
+            }
+        };
+        let (now, writer) = (self.moment().monotonic, full::writer(item.origin));
         let bytes = item.batch.size_bytes();
         if !self.node.directories[directory].room.admit(bytes, writer, now) {
             self.node.meter.batches_refused_full.one();
@@ -205,13 +231,20 @@ impl PartitionWorker {
         placed.map(|_| ())
     }
 
+    /// Now, or when the round's first batch came, which is as good.
+    fn moment(&mut self) -> Moment {
+        let clock = self.node.clock;
+        *self.moment.get_or_insert_with(|| Moment { wall: clock.wall(), monotonic: clock.monotonic() })
+    }
+
     /// Returns whether there is something to write: a retry of what is there already is none.
     fn place_admitted(&mut self, item: AppendItem, append: Append) -> Result<bool, Declined> {
+        let now = self.moment().wall;
         let replica = self.replicas.get(&item.partition).ok_or(Declined::Unknown)?;
-        if replica.rolls_with(&item.batch, self.node.clock.wall()) {
+        if replica.rolls_with(&item.batch, now) {
             self.close_segment(item.partition);
         }
-        let Self { replicas, effects, .. } = self;
+        let Self { replicas, effects, lists, .. } = self;
         let replica = replicas.get_mut(&item.partition).ok_or(Declined::Storage)?;
         let segment_bytes = replica.log.config().segment_bytes;
         if item.batch.size_bytes() > segment_bytes as usize {
@@ -227,6 +260,7 @@ impl PartitionWorker {
             batch.number(base, leader_epoch);
             if replica.round.is_empty() {
                 self.touched.push(item.partition);
+                replica.round = lists.pop().unwrap_or_default();
             }
             replica.round_bytes += batch.size_bytes();
             replica.round.push(AppendBytes::Split { header: batch.raw_header(), body: batch.body().clone() });
@@ -239,7 +273,8 @@ impl PartitionWorker {
             replica.is_awaited = true;
             self.awaited.push(item.partition);
         }
-        self.apply_effects(item.partition);
+        let Self { effects, tickets, .. } = self;
+        carry_out(effects, tickets, Some(replica));
         Ok(is_new)
     }
 

@@ -237,7 +237,7 @@ fn stage(log: &mut Log, waiting: &PartitionReplay) -> Result<(), ReplayError> {
             }
         }
     }
-    log.stage(batches)?;
+    log.stage(&batches)?;
     Ok(())
 }
 

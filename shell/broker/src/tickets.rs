@@ -20,6 +20,8 @@ pub const NOBODY: Ticket = Ticket(u64::MAX);
 struct Place {
     generation: u64,
     undecided: usize,
+    /// A bit for each slot that is decided.
+    decided: Vec<u64>,
     outcomes: Vec<AppendOutcome>,
     reply: Option<oneshot::Sender<Vec<AppendOutcome>>>,
 }
@@ -48,6 +50,7 @@ impl Tickets {
         assert!(place < PLACES_MAX, "each request holds a share of the memory budget, which ends far sooner");
         let entry = &mut self.places[place];
         entry.undecided = batches;
+        entry.decided.clear();
         entry.outcomes = Vec::with_capacity(batches);
         entry.reply = Some(reply);
         Opened { place, generation: entry.generation }
@@ -72,7 +75,7 @@ impl Tickets {
             return;
         }
         let slot = (ticket.0 & ((1 << SLOT_BITS) - 1)) as u32;
-        if entry.outcomes.iter().any(|outcome| outcome.slot == slot) {
+        if !mark(&mut entry.decided, slot) {
             return;
         }
         entry.outcomes.push(AppendOutcome { slot, result });
@@ -87,6 +90,17 @@ impl Tickets {
             self.free.push(place);
         }
     }
+}
+
+/// Sets a slot's bit. `false`: it was set.
+fn mark(decided: &mut Vec<u64>, slot: u32) -> bool {
+    let (word, bit) = (slot as usize / 64, 1 << (slot % 64));
+    if decided.len() <= word {
+        decided.resize(word + 1, 0);
+    }
+    let is_new = decided[word] & bit == 0;
+    decided[word] |= bit;
+    is_new
 }
 
 #[cfg(test)]
@@ -111,6 +125,21 @@ mod tests {
         let slots: Vec<u32> =
             answer.try_recv().expect("answered").iter().map(|outcome| outcome.slot).collect();
         assert_eq!(slots, [9, 7]);
+    }
+
+    #[test]
+    fn a_request_may_have_thousands_of_batches() {
+        let mut tickets = Tickets::default();
+        let (reply, mut answer) = oneshot::channel();
+        let opened = tickets.open(10_000, reply);
+        for slot in (0..10_000).rev() {
+            assert!(answer.try_recv().is_err());
+            let ticket = tickets.ticket(opened, slot);
+            tickets.answer(ticket, acked(slot.into()));
+            tickets.answer(ticket, acked(-1));
+        }
+        let outcomes = answer.try_recv().expect("answered");
+        assert!(outcomes.iter().map(|outcome| outcome.slot).eq((0..10_000).rev()));
     }
 
     #[test]

@@ -3,23 +3,23 @@
 //! The values come from core/metadata (broker settings, then the topic's own); this file only turns them around.
 
 use crate::node::Node;
-use barnabas_base::DurationMs;
+use barnabas_base::{DurationMs, Text};
 use barnabas_metadata::config::TopicConfig;
 use barnabas_metadata::{Image, Resource};
 use barnabas_storage::{CleanupPolicy, CompactionConfig, LogConfig};
 use std::sync::Arc;
 
 /// Everything that is configured for a topic.
-pub fn topic_config(node: &Node, image: &Image, topic: &str) -> Arc<TopicConfig> {
+pub fn topic_config(node: &Node, image: &Image, topic: &Text) -> Arc<TopicConfig> {
     let config = node.config.load();
-    match image.configs.of(&Resource::topic(topic)) {
+    match image.configs.of(&Resource::topic(topic.clone())) {
         None => Arc::clone(config.topic_defaults()),
         Some(values) => config.topic_config(values.iter().map(|(key, value)| (&**key, &**value))),
     }
 }
 
 /// What storage acts on.
-pub fn log_config(node: &Node, image: &Image, topic: &str) -> Arc<LogConfig> {
+pub fn log_config(node: &Node, image: &Image, topic: &Text) -> Arc<LogConfig> {
     let config = topic_config(node, image, topic);
     // Only sealed segments are compacted: where a record may wait no longer, the segment may not stay open longer (Kafka
     // `LogConfig.maxSegmentMs`).
@@ -52,12 +52,12 @@ pub fn log_config(node: &Node, image: &Image, topic: &str) -> Arc<LogConfig> {
 }
 
 /// After how many records, and how long after the first, unsynced ones are to be synced with `log.ack.durability=written`.
-pub fn flush(node: &Node, image: &Image, topic: &str) -> (i64, DurationMs) {
+pub fn flush(node: &Node, image: &Image, topic: &Text) -> (i64, DurationMs) {
     let config = topic_config(node, image, topic);
     (config.flush_messages.max(1), DurationMs(config.flush_ms.max(0)))
 }
 
 /// How many in-sync replicas `acks=all` needs.
-pub fn min_in_sync(node: &Node, image: &Image, topic: &str) -> u16 {
+pub fn min_in_sync(node: &Node, image: &Image, topic: &Text) -> u16 {
     u16::try_from(topic_config(node, image, topic).min_insync_replicas).unwrap_or(1)
 }

@@ -476,7 +476,7 @@ fn ring_of(config: &JournalConfig, recovered: &Recovered) -> Result<Ring, Journa
 
 /// Each partition once, with what was said of it last.
 fn last_of_each(mut ends: Vec<DurableEnd>) -> Vec<DurableEnd> {
-    let mut seen = barnabas_base::Set::default();
+    let mut seen = barnabas_base::Set::with_capacity_and_hasher(ends.len(), Default::default());
     ends.reverse();
     ends.retain(|end| seen.insert(Arc::clone(&end.partition)));
     ends.reverse();

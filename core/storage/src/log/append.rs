@@ -3,7 +3,7 @@
 use barnabas_base::{EpochEntry, Offset, TimestampMs};
 
 use super::direct::Run;
-use super::stage::{Gathered, gather};
+use super::stage::gather;
 use super::{Active, AppendBytes, Appended, Log};
 use crate::batch::{BatchHeader, NoBatch};
 use crate::disk::{DiskErrorKind, DiskFile, OpenMode};
@@ -63,13 +63,12 @@ impl Log {
         self.check_writable()?;
         let position =
             u64::from(self.segments.last().map_or(0, |segment| segment.size)) + self.unlaid_bytes();
-        let Gathered { pieces, whole, .. } =
-            gather(self.order(), self.epochs.latest(), records, Some(position))?;
+        let gathered = gather(self.order(), self.epochs.latest(), records, Some(position))?;
         self.lay_all(files, now)?;
-        let appended = self.write_batches(files, &[AppendBytes::Whole(whole)], now)?;
-        if !pieces.is_empty() {
+        let appended = self.write_batches(files, &[AppendBytes::Whole(gathered.whole())], now)?;
+        if !gathered.pieces.is_empty() {
             let tail = self.tail.get_or_insert_default();
-            pieces.into_iter().for_each(|piece| tail.keep_laid(piece));
+            gathered.pieces.into_iter().for_each(|piece| tail.keep_laid(piece));
         }
         Ok(appended)
     }

@@ -2,6 +2,7 @@
 
 use barnabas_base::{EpochEntry, Offset, TimestampMs};
 use bytes::Bytes;
+use smallvec::SmallVec;
 
 use super::append::{Batches, Order};
 use super::tail::Tail;
@@ -22,11 +23,11 @@ impl Log {
     /// # Errors
     /// [`StorageError::OutOfOrder`], [`StorageError::NotBatches`], [`StorageError::TooLargeForSegment`],
     /// [`StorageError::Failed`]: the log is as it was.
-    pub fn stage(&mut self, batches: Vec<AppendBytes>) -> Result<Staged, StorageError> {
+    pub fn stage(&mut self, batches: &[AppendBytes]) -> Result<Staged, StorageError> {
         self.check_writable()?;
         let from = self.end();
         let Gathered { pieces: records, epochs, .. } =
-            gather(self.order(), self.epochs.latest(), &batches, None)?;
+            gather(self.order(), self.epochs.latest(), batches, None)?;
         let end = records.last().map_or(from, |last| last.end);
         let bytes = records.iter().map(|piece| piece.bytes.len() as u64).sum();
         for EpochEntry { epoch, start } in epochs {
@@ -99,13 +100,21 @@ impl Log {
     }
 }
 
-/// Batches copied together.
+/// Batches copied together. Of one batch, which is what each of thousands of partitions gets at a time, no list is made.
 pub(super) struct Gathered {
-    pub pieces: Vec<StagedRecords>,
+    pub pieces: SmallVec<[StagedRecords; 1]>,
     /// The leader epochs that begin in them.
-    pub epochs: Vec<EpochEntry>,
-    /// The bytes of all pieces, which lie side by side.
-    pub whole: Bytes,
+    pub epochs: SmallVec<[EpochEntry; 1]>,
+    /// The memory that they lie in, side by side, from `begin` on.
+    store: Bytes,
+    begin: usize,
+}
+
+impl Gathered {
+    /// The bytes of all pieces.
+    pub fn whole(&self) -> Bytes {
+        self.store.slice(self.begin..)
+    }
 }
 
 /// Checks batches and copies them together, so that they lie in few pieces. One look at each header does for both.
@@ -125,7 +134,7 @@ pub(super) fn gather(
     let begin = position.map_or(0, |position| store.as_ptr().align_offset(BLOCK_BYTES) + head(position));
     store.resize(begin, 0);
     // Where a piece ends: in the log and in the memory.
-    let (mut ends, mut epochs) = (Vec::with_capacity(1), Vec::new());
+    let (mut ends, mut epochs) = (SmallVec::<[(Offset, usize); 1]>::new(), SmallVec::new());
     let (mut from, mut piece) = (order.end, begin);
     for (header, parts) in batches.iter().flat_map(Batches::of) {
         let header = header.map_err(StorageError::NotBatches)?;
@@ -151,5 +160,5 @@ pub(super) fn gather(
         (from, at) = (end, to);
         piece
     });
-    Ok(Gathered { pieces: pieces.collect(), epochs, whole: store.slice(begin..) })
+    Ok(Gathered { pieces: pieces.collect(), epochs, store, begin })
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use barnabas_base::{LeaderEpoch, Offset, TimestampMs, TopicId, TopicPartition, Uuid};
 use bytes::Bytes;
+use smallvec::SmallVec;
 
 use super::tail::Found;
 use crate::batch::HEADER_BYTES;
@@ -124,7 +125,7 @@ pub struct Staged {
     pub end: Offset,
     pub bytes: u64,
     /// The same bytes as are staged, for the journal: one entry each.
-    pub records: Vec<StagedRecords>,
+    pub records: SmallVec<[StagedRecords; 1]>,
 }
 
 /// Whole batches that follow one another, in one piece of memory that the log's tail shares.

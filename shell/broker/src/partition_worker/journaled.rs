@@ -14,8 +14,11 @@
 //! Neighbours: rounds.rs, which decides the way; journal_thread.rs; core/storage's `Log::stage` and `Log::lay`.
 
 use super::PartitionWorker;
+use super::rounds::{carry_out, keep_list};
 use crate::journal_thread::LayOrder;
 use crate::mailbox::{Command, PartitionKey};
+use crate::node::Node;
+use crate::replica::Replica;
 use barnabas_base::Offset;
 use barnabas_storage::journal::{Entry, EntryKind, JournalPartition};
 use barnabas_storage::{AppendBytes, StorageError};
@@ -74,6 +77,31 @@ impl Journaled {
             ..Self::default()
         }
     }
+
+    /// Keeps a partition's round in memory, for the journal to write. The round's list goes back to `lists`.
+    pub(super) fn stage(
+        &mut self,
+        replica: &mut Replica,
+        node: &Node,
+        lists: &mut Vec<Vec<AppendBytes>>,
+    ) -> Result<(), StorageError> {
+        let batches = std::mem::take(&mut replica.round);
+        let staged = replica.log.stage(&batches)?;
+        node.meter.batches_appended.add(batches.len() as u64);
+        keep_list(lists, batches);
+        replica.round_bytes = 0;
+        replica.round_tickets.clear();
+        replica.unannounced_bytes += staged.bytes as i64;
+        replica.changed = true;
+        let leader_epoch = replica.partition.leader_epoch();
+        let entries = &mut self.entries[replica.directory];
+        for piece in staged.records {
+            let records = AppendBytes::Whole(piece.bytes);
+            let kind = EntryKind::Records { from: piece.from, end: piece.end, records };
+            entries.push(Entry { partition: Arc::clone(&replica.name), leader_epoch, kind });
+        }
+        Ok(())
+    }
 }
 
 impl PartitionWorker {
@@ -110,27 +138,11 @@ impl PartitionWorker {
     }
 
     /// Keeps the round's batches in memory and hands them to the journal.
-    pub(super) fn stage_round(&mut self, key: PartitionKey) {
-        let Self { replicas, node, journaled, .. } = self;
+    fn stage_round(&mut self, key: PartitionKey) {
+        let Self { replicas, node, journaled, lists, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
-        let batches = std::mem::take(&mut replica.round);
-        let count = batches.len();
-        match replica.log.stage(batches) {
-            Ok(staged) => {
-                node.meter.batches_appended.add(count as u64);
-                replica.round_bytes = 0;
-                replica.round_tickets.clear();
-                replica.unannounced_bytes += staged.bytes as i64;
-                replica.changed = true;
-                let leader_epoch = replica.partition.leader_epoch();
-                let entries = &mut journaled.entries[replica.directory];
-                for piece in staged.records {
-                    let records = AppendBytes::Whole(piece.bytes);
-                    let kind = EntryKind::Records { from: piece.from, end: piece.end, records };
-                    entries.push(Entry { partition: Arc::clone(&replica.name), leader_epoch, kind });
-                }
-                self.note_aborted(key);
-            }
+        match journaled.stage(replica, node, lists) {
+            Ok(()) => self.note_aborted(key),
             Err(error) => self.write_failed(key, &error),
         }
     }
@@ -163,19 +175,18 @@ impl PartitionWorker {
     /// A round of a journal is durable.
     pub(super) fn durable(&mut self, ends: Vec<(PartitionKey, Offset)>) {
         for (key, end) in ends {
-            let Self { replicas, effects, .. } = self;
+            let Self { replicas, effects, tickets, .. } = self;
             // A partition that was deleted meanwhile has told its producers.
             let Some(replica) = replicas.get_mut(&key) else { continue };
             if replica.partition.is_failed() {
                 continue;
             }
             let end = end.min(replica.partition.log_end());
-            replica.partition.written(end, effects);
-            replica.partition.durable(end, effects);
+            replica.partition.synced(end, effects);
             if replica.direct.is_some() && end == replica.partition.log_end() {
                 replica.direct = None;
             }
-            self.apply_effects(key);
+            carry_out(effects, tickets, Some(replica));
         }
         self.resume_readers();
     }

@@ -4,14 +4,20 @@
 use super::{FLUSH_PAUSE, PartitionWorker};
 use crate::committer::Synced;
 use crate::mailbox::{Declined, PartitionKey};
-use crate::replica::{Replica, entry_of_aborted};
+use crate::replica::{Effects, Replica, entry_of_aborted};
+use crate::tickets::Tickets;
 use barnabas_base::Offset;
 use barnabas_partition::Effect;
-use barnabas_storage::{Dirty, StorageError};
+use barnabas_storage::{AppendBytes, Dirty, StorageError};
+
+/// Lists of batches that are kept for the next round, and how many batches each may have room for: together a few MiB.
+const LISTS_MAX: usize = 1024;
+const LIST_BATCHES_MAX: usize = 16;
 
 impl PartitionWorker {
     /// Writes what this round's commands appended and hands in what must be synced.
     pub fn finish_round(&mut self) {
+        self.moment = None;
         if !self.touched.is_empty() {
             self.node.meter.append_rounds.one();
             let mut touched = std::mem::take(&mut self.touched);
@@ -25,16 +31,21 @@ impl PartitionWorker {
     }
 
     fn write_round(&mut self, key: PartitionKey) {
-        let Some(replica) = self.replicas.get_mut(&key).filter(|replica| !replica.round.is_empty()) else {
+        let Self { replicas, node, journaled, lists, .. } = self;
+        let Some(replica) = replicas.get_mut(&key).filter(|replica| !replica.round.is_empty()) else {
             return;
         };
-        if !self.node.acks_are_synced {
+        let is_large = || replica.round_bytes as u64 > node.journal_append_bytes_max;
+        if !node.acks_are_synced {
             self.write_and_answer(key);
-        } else if replica.direct.is_some() || replica.round_bytes as u64 > self.node.journal_append_bytes_max
-        {
+        } else if replica.direct.is_some() || is_large() {
             self.write_direct(key);
         } else {
-            self.stage_round(key);
+            match journaled.stage(replica, node, lists) {
+                Ok(()) if replica.aborted.is_empty() => {}
+                Ok(()) => self.note_aborted(key),
+                Err(error) => self.write_failed(key, &error),
+            }
         }
     }
 
@@ -56,8 +67,7 @@ impl PartitionWorker {
             self.sync_now(key);
             return;
         }
-        replica.partition.written(end, effects);
-        replica.partition.durable(end, effects);
+        replica.partition.synced(end, effects);
         self.apply_effects(key);
         self.flush_later(key);
     }
@@ -85,7 +95,7 @@ impl PartitionWorker {
     /// Writes the round's batches into the segment. `false`: they are not there, and their producers know it.
     pub(super) fn append_round(&mut self, key: PartitionKey) -> bool {
         let now = self.node.clock.wall();
-        let Self { replicas, files, node, .. } = self;
+        let Self { replicas, files, node, lists, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return false };
         let batches = std::mem::take(&mut replica.round);
         let directory = replica.directory;
@@ -100,9 +110,7 @@ impl PartitionWorker {
                 node.directories[replica.directory].wrote(appended.bytes);
                 replica.note_written(&appended, batches.len());
                 replica.round_tickets.clear();
-                // The vector is kept: the next round fills it again.
-                replica.round = batches;
-                replica.round.clear();
+                keep_list(lists, batches);
                 self.note_aborted(key);
                 self.cache(key, appended.end, appended.bytes);
                 self.snapshot_if_due(key);
@@ -262,41 +270,16 @@ impl PartitionWorker {
             return;
         }
         replica.must_flush = left > 0;
-        replica.partition.written(synced, effects);
-        replica.partition.durable(synced, effects);
+        replica.partition.synced(synced, effects);
         self.apply_effects(key);
         self.sync_now(key);
     }
 
     /// Carries out what a partition decided.
     pub(crate) fn apply_effects(&mut self, key: PartitionKey) {
-        if self.effects.is_empty() {
-            return;
-        }
-        let Self { replicas, tickets, effects, .. } = self;
-        let mut replica = replicas.get_mut(&key);
-        for effect in effects.drain(..) {
-            match effect {
-                Effect::Answer { ticket, answer } => {
-                    tickets.answer(ticket, answer.map_err(Declined::Refused))
-                }
-                Effect::HighWatermark(_) | Effect::LastStable(_) => {
-                    if let Some(replica) = &mut replica {
-                        replica.announce();
-                    }
-                }
-                Effect::LogStart(start) => {
-                    if let Some(replica) = &mut replica {
-                        replica.log.advance_start(start);
-                        replica.changed = true;
-                    }
-                }
-                Effect::Aborted(aborted) => {
-                    if let Some(replica) = &mut replica {
-                        replica.aborted.push(entry_of_aborted(aborted));
-                    }
-                }
-            }
+        if !self.effects.is_empty() {
+            let Self { replicas, tickets, effects, .. } = self;
+            carry_out(effects, tickets, replicas.get_mut(&key));
         }
     }
 
@@ -312,6 +295,39 @@ impl PartitionWorker {
                 self.awaited.push(key);
             }
             self.apply_effects(key);
+        }
+    }
+}
+
+/// Gives a round's list back for the next round.
+pub(super) fn keep_list(lists: &mut Vec<Vec<AppendBytes>>, mut list: Vec<AppendBytes>) {
+    list.clear();
+    if lists.len() < LISTS_MAX && list.capacity() <= LIST_BATCHES_MAX {
+        lists.push(list);
+    }
+}
+
+/// Carries out what a partition decided.
+pub(super) fn carry_out(effects: &mut Effects, tickets: &mut Tickets, mut replica: Option<&mut Replica>) {
+    for effect in effects.drain(..) {
+        match effect {
+            Effect::Answer { ticket, answer } => tickets.answer(ticket, answer.map_err(Declined::Refused)),
+            Effect::HighWatermark(_) | Effect::LastStable(_) => {
+                if let Some(replica) = &mut replica {
+                    replica.announce();
+                }
+            }
+            Effect::LogStart(start) => {
+                if let Some(replica) = &mut replica {
+                    replica.log.advance_start(start);
+                    replica.changed = true;
+                }
+            }
+            Effect::Aborted(aborted) => {
+                if let Some(replica) = &mut replica {
+                    replica.aborted.push(entry_of_aborted(aborted));
+                }
+            }
         }
     }
 }

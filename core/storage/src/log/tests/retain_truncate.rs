@@ -151,8 +151,8 @@ fn an_empty_log_begins_within_a_batch() {
         assert!(matches!(bench.append(wrong), Err(StorageError::OutOfOrder { .. })), "it ends before");
         let batches = [batch(100, 5, value_bytes / 5, 1000, 0), batch(105, 1, 10, 1000, 0)];
         if staged {
-            let parts = batches.iter().cloned().map(AppendBytes::from).collect();
-            bench.log.stage(parts).unwrap();
+            let parts: Vec<AppendBytes> = batches.iter().cloned().map(AppendBytes::from).collect();
+            bench.log.stage(&parts).unwrap();
             bench.log.lay_all(&mut bench.files, NOW).unwrap();
         } else {
             for bytes in &batches {

@@ -13,8 +13,8 @@ use crate::mailbox::{Declined, LogSize, PartitionKey};
 use crate::pending::name_of;
 use crate::replay::{ReplayError, aside, belongs_here};
 use barnabas_base::TopicPartition;
-use barnabas_storage::StorageError;
 use barnabas_storage::journal::{JournalPartition, PartitionReplay};
+use barnabas_storage::{DiskErrorKind, StorageError};
 use std::sync::Arc;
 
 /// What waits, and for which directory.
@@ -117,7 +117,8 @@ impl PartitionWorker {
         }
     }
 
-    /// A partition for which something waits was not opened. A failed disk says nothing of the partition.
+    /// A partition for which something waits was not opened. A failed disk says nothing of the partition; a file that may not be read
+    /// or written says nothing of the disk.
     pub(super) fn not_opened(
         &mut self,
         directory: usize,
@@ -125,8 +126,9 @@ impl PartitionWorker {
         replay: &PartitionReplay,
         error: &ReplayError,
     ) -> Declined {
+        let is_denied = matches!(error, ReplayError::Storage(StorageError::Disk(disk)) if disk.kind == DiskErrorKind::Denied);
         match error {
-            ReplayError::Storage(StorageError::Disk(_) | StorageError::Failed(_)) => {
+            ReplayError::Storage(StorageError::Disk(_) | StorageError::Failed(_)) if !is_denied => {
                 self.node.directory_failed(directory, error);
                 self.directory_failed(directory);
                 Declined::Storage

@@ -126,7 +126,7 @@ fn log(
                 let header = header(log.end().plus(at), batch_bytes);
                 AppendBytes::Split { header, body: store.slice(from..from + batch_bytes - header.len()) }
             });
-            log.stage(batches.collect())?;
+            log.stage(&batches.collect::<Vec<_>>())?;
         }
         let laid = log.unlaid_bytes() - begun;
         stage.add(before, Clock::now(), laid);

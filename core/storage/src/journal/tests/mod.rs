@@ -2,5 +2,6 @@
 
 mod crashes;
 mod formats;
+mod openings;
 mod rig;
 mod talks;

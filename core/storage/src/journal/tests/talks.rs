@@ -10,7 +10,7 @@ use barnabas_base::{LeaderEpoch, Map, Offset, PartitionIndex, TopicId, TopicPart
 use bytes::Bytes;
 
 use crate::journal::*;
-use crate::{AppendBytes, MemoryDisk};
+use crate::{AppendBytes, Disk, MemoryDisk, OpenMode};
 
 struct Said<'a> {
     words: Vec<&'a str>,
@@ -39,6 +39,10 @@ struct Talk {
     lays: Vec<Lay>,
     ends: Map<Arc<JournalPartition>, Offset>,
     answer: String,
+    /// What was written; a killed process leaves it to the next.
+    disk: MemoryDisk,
+    config: Option<JournalConfig>,
+    opening: u64,
 }
 
 impl Talk {
@@ -72,6 +76,12 @@ impl Talk {
                 writeln!(self.answer, "{} files, {} B unlaid", figures.files_free, figures.unlaid_bytes)
                     .unwrap();
             }
+            "kill" => self.kill(),
+            "shrink" => {
+                let shrunk = self.journal().shrink();
+                let files = self.journal().files();
+                writeln!(self.answer, "{shrunk}, {files} files").unwrap();
+            }
             "fail" => self.journal().fail(),
             "close" => self.journal().close(),
             "closed?" => {
@@ -102,8 +112,38 @@ impl Talk {
             lay_bytes_max: said.or("lay-max", 1 << 20) as u64,
             unlaid_bytes_max: said.or("unlaid", 1 << 20) as u64,
         };
-        let empty = recover(&MemoryDisk::new(), Path::new("/"), config.files, Uuid([1; 16])).unwrap();
-        self.journal = Some(Journal::open(config, &empty, 1).unwrap());
+        self.disk = MemoryDisk::new();
+        self.opening = 1;
+        let empty = recover(&self.disk, Path::new("/"), config.files, Uuid([1; 16])).unwrap();
+        self.journal = Some(Journal::open(config.clone(), &empty, 1).unwrap());
+        self.config = Some(config);
+    }
+
+    /// The next process goes on with what it finds.
+    fn kill(&mut self) {
+        (self.round, self.lays) = (None, Vec::new());
+        let config = self.config.clone().expect("a talk begins with open");
+        let found = recover(&self.disk, Path::new("/"), config.files, Uuid([1; 16])).unwrap();
+        for replay in &found.partitions {
+            let end = replay.items.last().map_or(replay.synced_end, |item| Some(item.end));
+            let end = end.unwrap();
+            writeln!(self.answer, "{} waits, to {end}", replay.partition.topic_partition).unwrap();
+            self.ends.insert(Arc::clone(&replay.partition), end);
+        }
+        self.opening += 1;
+        match Journal::open(config, &found, self.opening) {
+            Ok(journal) => self.journal = Some(journal),
+            Err(error) => writeln!(self.answer, "{error}").unwrap(),
+        }
+    }
+
+    /// Writes the round that is under way as the disk would have it.
+    fn write(&mut self, round: &Round) {
+        let path = Path::new("/").join(slot_file_name(round.slot));
+        let file = self.disk.open(&path, OpenMode::Create).unwrap();
+        let len = self.config.as_ref().map_or(0, |config| config.file_bytes.into());
+        file.set_len(len).unwrap();
+        file.write_at(round.position, &[round.bytes()]).unwrap();
     }
 
     fn submit(&mut self, said: &Said<'_>) {
@@ -152,6 +192,7 @@ impl Talk {
 
     fn durable(&mut self, said: &Said<'_>) {
         let round = self.round.take().expect("a round is under way");
+        self.write(&round);
         let done = self.journal().round_durable(round, Micros(said.or("now", 0) as u64));
         for end in done.ends {
             writeln!(self.answer, "{} to {}", end.partition.topic_partition, end.end).unwrap();

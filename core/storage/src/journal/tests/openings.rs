@@ -1,0 +1,123 @@
+//! Openings that go on one behind the other: which chain is followed, and which files it may lie in.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use barnabas_base::{LeaderEpoch, Offset, PartitionIndex, TopicId, TopicPartition};
+
+use super::rig::{DIRECTORY, ROOT, batch, slot_path};
+use crate::journal::scan::{Planted, recover_with};
+use crate::journal::*;
+use crate::{AppendBytes, Disk, MemoryDisk, OpenMode};
+
+const FILES: usize = 4;
+const FILE_BYTES: u32 = 12_288;
+
+fn partition() -> Arc<JournalPartition> {
+    let topic_partition = TopicPartition::new("orders", PartitionIndex(0));
+    Arc::new(JournalPartition { topic_id: TopicId::default(), topic_partition })
+}
+
+fn empty() -> MemoryDisk {
+    let disk = MemoryDisk::new();
+    disk.create_dir(Path::new(ROOT)).unwrap();
+    disk
+}
+
+/// Opens what is there and writes so many rounds (the opening one is one of them), each with one record of `fill`.
+fn go_on(disk: &MemoryDisk, opening: u64, rounds: i64, fill: u8) {
+    let config = JournalConfig {
+        files: FILES,
+        file_bytes: FILE_BYTES,
+        round_bytes_max: 4096,
+        lay_bytes: u64::MAX,
+        ..JournalConfig::default()
+    };
+    let found = recover(disk, Path::new(ROOT), FILES, DIRECTORY).unwrap();
+    let end = found.partitions.first().map_or(Offset::ZERO, |replay| replay.items.last().unwrap().end);
+    let mut journal = Journal::open(config, &found, opening).unwrap();
+    for slot in 0..journal.files() {
+        disk.open(&slot_path(slot), OpenMode::Create).unwrap().set_len(FILE_BYTES.into()).unwrap();
+    }
+    for number in 0..rounds {
+        if number > 0 {
+            let from = end.plus(number - 1);
+            let records = AppendBytes::Whole(batch(from, 1, fill, 20));
+            let kind = EntryKind::Records { from, end: from.plus(1), records };
+            journal.submit(Entry { partition: partition(), leader_epoch: LeaderEpoch(0), kind }).unwrap();
+        }
+        let Take::Write(round) = journal.take_round(Micros(0)) else { panic!("a round is due") };
+        let file = disk.open(&slot_path(round.slot), OpenMode::Write).unwrap();
+        file.write_at(round.position, &[round.bytes()]).unwrap();
+        file.sync().unwrap();
+        journal.round_durable(round, Micros(0));
+    }
+}
+
+/// By whom each record was written.
+fn fills(disk: &MemoryDisk, planted: Planted) -> Result<Vec<u8>, JournalError> {
+    let found = recover_with(disk, Path::new(ROOT), FILES, DIRECTORY, planted)?;
+    let items = found.partitions.iter().flat_map(|replay| &replay.items);
+    Ok(items.map(|item| item.records[item.records.len() - 2]).collect())
+}
+
+#[test]
+fn a_chain_leads_through_all_openings_behind_which_nothing_was_laid() {
+    let disk = empty();
+    go_on(&disk, 71, 3, b'a');
+    go_on(&disk, 72, 2, b'b');
+    go_on(&disk, 73, 1, b'-');
+    go_on(&disk, 74, 2, b'c');
+    assert_eq!(fills(&disk, Planted::default()).unwrap(), b"aabc");
+    // A ring that was made longer for that is read whole.
+    assert!(disk.stat(&slot_path(FILES)).unwrap().is_some());
+}
+
+#[test]
+fn a_file_of_another_branch_is_not_followed() {
+    let (left, right) = (empty(), empty());
+    // The same up to round 3, which fills a file; then another process goes on, in each of them.
+    for disk in [&left, &right] {
+        go_on(disk, 71, 3, b'a');
+    }
+    go_on(&left, 72, 5, b'l');
+    go_on(&right, 72, 5, b'r');
+    assert_eq!(fills(&left, Planted::default()).unwrap(), b"aallll");
+    let file = right.contents(&slot_path(1)).unwrap();
+    left.corrupt(&slot_path(1), |bytes| *bytes = file);
+    let blind = Planted { skip_opening: true, ..Planted::default() };
+    assert_eq!(fills(&left, blind).unwrap(), b"aarrll", "by numbers alone the wrong branch fits");
+    let error = fills(&left, Planted::default()).unwrap_err();
+    assert!(matches!(error, JournalError::Damaged { .. }), "{error}");
+}
+
+#[test]
+fn the_loss_of_an_openings_beginning_is_not_taken_for_the_end_of_the_one_before() {
+    let disk = empty();
+    go_on(&disk, 71, 3, b'a');
+    go_on(&disk, 72, 3, b'b');
+    disk.corrupt(&slot_path(1), |bytes| bytes[50] ^= 1);
+    let error = fills(&disk, Planted::default()).unwrap_err();
+    assert!(matches!(error, JournalError::Damaged { .. }), "{error}");
+    let blind = Planted { skip_damage_search: true, ..Planted::default() };
+    assert_eq!(fills(&disk, blind).unwrap(), b"aa");
+}
+
+#[test]
+fn two_files_of_one_life_and_one_that_is_shorter_are_refused() {
+    let disk = empty();
+    go_on(&disk, 71, 3, b'a');
+    go_on(&disk, 72, 3, b'b');
+    let file = disk.contents(&slot_path(1)).unwrap();
+    let copied = disk.clone();
+    copied.corrupt(&slot_path(3), |bytes| bytes.clone_from(&file));
+    assert!(matches!(fills(&copied, Planted::default()), Err(JournalError::Damaged { .. })));
+    copied.corrupt(&slot_path(3), |bytes| bytes.fill(0));
+    copied.corrupt(&slot_path(1), |bytes| bytes.truncate(8192));
+    let error = fills(&copied, Planted::default()).unwrap_err();
+    assert!(matches!(error, JournalError::Short { len: 8192, expected: 12_288, .. }), "{error}");
+    // One that was never written to may be short: its making was interrupted.
+    copied.corrupt(&slot_path(1), |bytes| bytes.clone_from(&file));
+    copied.corrupt(&slot_path(3), |bytes| bytes.truncate(4096));
+    assert_eq!(fills(&copied, Planted::default()).unwrap(), b"aabb");
+}

@@ -75,12 +75,15 @@ impl Committer {
     fn new(folder: &Path, batches: Batches, with_disk: bool) -> Result<Self, String> {
         let config = config();
         let (count, bytes) = (config.files, u64::from(config.file_bytes));
-        let recovered = recover(&LinuxDisk, folder, count, DIRECTORY).map_err(|error| error.to_string())?;
+        let mut recovered =
+            recover(&LinuxDisk, folder, count, DIRECTORY).map_err(|error| error.to_string())?;
         let files = if with_disk {
             Some(JournalFiles::open(folder, count, bytes).map_err(|error| error.to_string())?)
         } else {
             None
         };
+        // What an earlier run left is nobody's.
+        recovered.keep(|_| false);
         let opening = Clock::now().wall_ns;
         let journal = Journal::open(config, &recovered, opening).map_err(|error| error.to_string())?;
         let partition = |index| {

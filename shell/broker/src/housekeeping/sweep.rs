@@ -6,9 +6,12 @@
 use crate::directories::{Directory, random_uuid, reports};
 use crate::mailbox::{Command, PartitionKey};
 use crate::node::Node;
+use crate::pending::name_of;
 use crate::topic_settings;
 use barnabas_base::{TimestampMs, TopicPartition, name};
+use barnabas_storage::journal::PartitionReplay;
 use barnabas_storage::{DirKind, LogConfig, PartitionDir, StorageError};
+use barnabas_wire::records::BatchHeader;
 
 /// Partitions sent to a worker at once.
 const KEYS_MAX: usize = 64;
@@ -107,7 +110,14 @@ fn settle(node: &Node, at: usize, entry: &PartitionDir) -> Result<(), StorageErr
 pub fn retain_unopened(node: &Node) {
     let now = node.clock.wall();
     let mut due: Vec<Vec<PartitionKey>> = vec![Vec::new(); node.workers];
-    for directory in node.directories.iter().filter(|directory| directory.is_usable()) {
+    for (at, directory) in node.directories.iter().enumerate().filter(|(_, each)| each.is_usable()) {
+        // What waits in memory has no file to go by.
+        for (key, replay) in node.pending.all(at, |_| true) {
+            let config = topic_settings::log_config(node, &node.image.load(), &name_of(&replay).topic);
+            if is_waiting_too_old(&replay, &config, now) {
+                due[key.owner(node.workers)].push(key);
+            }
+        }
         let listed = directory.lock().partitions();
         for entry in listed.unwrap_or_default().iter().filter(|entry| entry.kind == DirKind::Current) {
             let image = node.image.load();
@@ -130,6 +140,14 @@ pub fn retain_unopened(node: &Node) {
             mailbox.send_blocking(Command::Retain(keys));
         }
     }
+}
+
+fn is_waiting_too_old(replay: &PartitionReplay, config: &LogConfig, now: TimestampMs) -> bool {
+    let limit_ms = config.retention_ms.0;
+    let newest = replay.items.last().and_then(|item| BatchHeader::parse(&item.records).ok());
+    config.cleanup.delete
+        && limit_ms >= 0
+        && newest.is_some_and(|newest| now.0.saturating_sub(newest.max_timestamp.0) > limit_ms)
 }
 
 fn is_due(

@@ -47,7 +47,8 @@ impl Log {
     fn lost_front(&self, from: OpenFrom) -> Option<(Offset, Offset)> {
         let first = self.segments.first()?.base;
         let start = self.epochs.entries().first()?.start.max(from.log_start);
-        (start < first).then_some((start, first))
+        // What was never synced may be gone for that reason.
+        (start < first && start < from.recovery_point).then_some((start, first))
     }
 
     /// # Errors

@@ -68,6 +68,11 @@ impl Log {
             if from.recovery_point > from.log_start {
                 return Err(self.missing(from));
             }
+            if !self.epochs.entries().is_empty() {
+                // Of a log that was given up: a later one does not begin there.
+                self.epochs.clear();
+                self.write_epochs(files)?;
+            }
             // The crash came before the first sync: the next append finds the directory and begins anew.
             self.dirty.root = true;
             self.dirty.dir = true;

@@ -475,3 +475,31 @@ fn a_deletion_that_a_kill_cut_off_leaves_no_stray() {
         assert!(node.stop().success());
     }
 }
+
+#[test]
+fn a_small_ring_survives_more_kills_than_it_has_files() {
+    let mut node = TestNode::start_with(&["log.journal.bytes=12582912"]);
+    node.client().create_topic("t", 30, &[]);
+    let mut expected: Vec<Vec<String>> = vec![Vec::new(); 30];
+    let mut most = 0;
+    for life in 0..12 {
+        let mut client = node.client();
+        for partition in (life % 3..30).step_by(3) {
+            let expected = &mut expected[partition as usize];
+            let value = format!("{life} of {partition}");
+            let answers = produce(&mut client, "t", -1, &[(partition, &[&value])]);
+            assert_eq!(answers, [(0, expected.len() as i64)]);
+            expected.push(value);
+        }
+        node.kill();
+        most = most.max(journal_files(&node.data()).len());
+        node.launch();
+    }
+    assert!((4..=6).contains(&most), "{most} files: longer for a while, and no more than twice as long");
+    let mut client = node.client();
+    for (partition, expected) in (0..30).zip(&expected) {
+        assert_eq!(values(&mut client, "t", partition, 0).as_ref(), Ok(expected), "partition {partition}");
+    }
+    assert!(node.stop().success());
+    assert!(journal_files(&node.data()).is_empty());
+}

@@ -9,7 +9,7 @@
 //!
 //! Neighbours: open.rs goes on with what lies past the recovery point. docs/format/recovery.md.
 
-use barnabas_base::Offset;
+use barnabas_base::{LeaderEpoch, Offset};
 
 use super::open::NOT_NEXT;
 use super::read::OUT_OF_REACH;
@@ -236,8 +236,8 @@ impl Log {
         let mut walker = Walker::new(file.clone(), at.position.into(), found.size.into(), true);
         let Step::Batch { header, bytes, .. } = walker.step()? else { return Ok(Resume::Unfit) };
         // An epoch that is not written down yet began further back.
-        let epoch_is_known = header.magic < 2
-            || self.epochs.latest().is_some_and(|latest| latest.epoch >= header.leader_epoch);
+        let latest = self.epochs.latest().map_or(LeaderEpoch::NONE, |latest| latest.epoch);
+        let epoch_is_known = header.leader_epoch <= latest;
         if header.last_offset != at.offset || !header.checksum_is_right(&bytes) {
             return Ok(Resume::Unfit);
         }

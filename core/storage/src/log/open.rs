@@ -283,7 +283,7 @@ impl Log {
                 last,
                 size,
                 self.laid_end,
-                "the segment is shorter than what was synced",
+                "the segment is shorter than what was synced, or the next one is missing",
             ));
         }
         self.recovery_point = self.laid_end;
@@ -341,8 +341,10 @@ impl Log {
             };
             let last = (bad.is_some() && !padding) || at + 1 == tail.len();
             if last && self.laid_end < from.recovery_point {
-                let (position, why) =
-                    bad.unwrap_or((found.size.into(), "the segment is shorter than what was synced"));
+                let (position, why) = bad.unwrap_or((
+                    found.size.into(),
+                    "the segment is shorter than what was synced, or the next one is missing",
+                ));
                 let file = self.path(found.base, FileKind::Log);
                 return Err(StorageError::Damaged { file, position, offset: self.laid_end, what: why });
             }

@@ -90,7 +90,10 @@ fn judge(
         let dir = relative.parent().filter(|dir| dir.components().count() > 1);
         // A partition whose journal is gone can only say so.
         let is_journal = relative.to_string_lossy().contains("barnabas-journal-");
+        // The last segment as a whole: the one before it is named, and the offset at which it began.
+        let base = relative.file_stem().and_then(|base| base.to_string_lossy().parse::<i64>().ok());
         named(relative)
+            || base.is_some_and(|base| log.contains(&format!("(offset {base}): the segment is shorter")))
             || (is_journal && log.contains("barnabas-journal-"))
             // Exchanged identities: which of the two files is wrong, nobody can tell.
             || (relative.ends_with("meta.properties") && log.contains("belongs to log directory"))

@@ -7,7 +7,7 @@
 //! Runs small with the other tests; `OPEN_BYTES=1073741824 cargo test --release -p barnabas-disk --test open_after_kill -- --nocapture`
 //! measures.
 
-use barnabas_base::{Offset, PartitionIndex, TimestampMs, TopicPartition};
+use barnabas_base::{LeaderEpoch, Offset, PartitionIndex, TimestampMs, TopicPartition};
 use barnabas_disk::LinuxDisk;
 use barnabas_storage::{AppendBytes, FilePool, Log, LogConfig, LogPlace, OpenFrom};
 use barnabas_wire::records::{BatchBuilder, BatchOptions};
@@ -20,7 +20,8 @@ const NOW: TimestampMs = TimestampMs(1_700_000_000_000);
 const UNSYNCED: u64 = 1 << 20;
 
 fn batch(value_bytes: usize) -> Vec<u8> {
-    let mut builder = BatchBuilder::new(BatchOptions::default());
+    let mut builder =
+        BatchBuilder::new(BatchOptions { leader_epoch: LeaderEpoch(0), ..BatchOptions::default() });
     builder.push(NOW, None, Some(&vec![7; value_bytes]), &[]);
     builder.build().expect("a batch").to_vec()
 }

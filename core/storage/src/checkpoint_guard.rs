@@ -61,8 +61,8 @@ pub(crate) struct Guard {
 
 impl Guard {
     /// Whether somebody else has worked in the directory since, by the `.kafka_cleanshutdown` that is there and the checkpoints, in the
-    /// order of [`offset_checkpoint::ALL`]. A process that was killed before it wrote this file for the first time is such a one: it has
-    /// changed nothing else.
+    /// order of [`offset_checkpoint::ALL`]. A process that was killed on a full disk, before it could write this file for the first
+    /// time, is such a one.
     pub fn is_overtaken(&self, clean_shutdown: Sum, found: &[Sum]) -> bool {
         let mut fit = self.files.iter().zip(found).map(|(file, found)| file.fits(*found));
         match self.stopped {

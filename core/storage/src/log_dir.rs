@@ -273,8 +273,14 @@ impl LogDir {
         if self.clean {
             self.disk.remove_file(&self.path.join(clean_shutdown::FILE_NAME))?;
             self.disk.sync_dir(&self.path)?;
-            // It still speaks of that file.
+            // It still speaks of that file: after a kill nothing in the directory would count as this program's.
             self.guard_changed = true;
+            if self.is_ours {
+                let guarded = self.write_guard();
+                // Where there is no room, the next checkpoints write it.
+                let guarded = guarded.or_else(|error| if error.is_passing() { Ok(()) } else { Err(error) });
+                return self.note_failure(guarded);
+            }
         }
         Ok(())
     }

@@ -100,7 +100,6 @@ fn open(root: &Path, recovery_point: Offset, end: Offset) -> (f64, f64) {
 
 #[test]
 fn opening_takes_as_long_as_what_is_not_synced() {
-    #[expect(clippy::disallowed_methods, reason = "a measurement is told how large")]
     let told = std::env::var("OPEN_BYTES").ok().and_then(|text| text.parse().ok());
     let total: u64 = told.unwrap_or(24 << 20);
     for value_bytes in [16 << 10, 200] {

@@ -149,6 +149,24 @@ fn a_clean_stop_vouches_once() {
     assert_eq!((dir.was_clean(), dir.clean_broker_epoch()), (true, None));
 }
 
+#[test]
+fn a_kill_right_after_the_start_leaves_the_directory_ours() {
+    let disk = MemoryDisk::new();
+    let mut dir = open(&disk).unwrap();
+    dir.set_synced(true);
+    dir.set_recovery_point(partition("a", 0), Offset(9));
+    dir.set_high_watermark(partition("a", 0), Offset(9));
+    dir.mark_clean(BrokerEpoch(42)).unwrap();
+    for _ in 0..2 {
+        disk.kill();
+        let mut dir = open(&disk).unwrap();
+        dir.set_synced(true);
+        assert!(dir.open_from(&partition("a", 0)).is_ours);
+        assert_eq!(dir.held_end(&partition("a", 0)), Some(Offset(9)));
+        dir.begin().unwrap();
+    }
+}
+
 /// Kafka may leave all checkpoints but one as they were: records were deleted, and nothing was written.
 #[test]
 fn what_another_broker_wrote_since_is_believed() {

@@ -23,6 +23,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(20);
+/// A stop brings into segments what the journal holds: some files for each partition, a millisecond or more where many tests share
+/// a disk.
+const STOP_PATIENCE: Duration = Duration::from_secs(120);
 
 /// A directory that goes with its owner.
 #[derive(Debug)]
@@ -223,7 +226,7 @@ impl TestNode {
             if let Some(status) = child.try_wait().expect("a child") {
                 return status;
             }
-            assert!(asked.elapsed() < PATIENCE, "the node does not stop: {}", self.log());
+            assert!(asked.elapsed() < STOP_PATIENCE, "the node does not stop: {}", self.log());
             std::thread::sleep(Duration::from_millis(5));
         }
     }

@@ -96,6 +96,8 @@ pub struct Log {
     checkpointed: [Offset; 2],
     /// Goes up whenever bytes below `end` are given up, so that a sync begun before counts for nothing.
     generation: u32,
+    /// So many tickets were taken.
+    tickets: u32,
     /// Where the reads that may come next begin.
     hints: [Option<ReadHint>; 2],
     /// What readers have found sound.
@@ -159,6 +161,7 @@ impl Log {
             since_snapshot: 0,
             checkpointed: [Offset::ZERO; 2],
             generation: 0,
+            tickets: 0,
             hints: [None; 2],
             sound: None,
             failed: false,

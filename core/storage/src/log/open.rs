@@ -73,6 +73,8 @@ impl Log {
                 self.epochs.clear();
                 self.write_epochs(files)?;
             }
+            // They are of records that are gone, and a later recovery point would vouch for them.
+            self.remove_snapshots(files, |_| true)?;
             // The crash came before the first sync: the next append finds the directory and begins anew.
             self.dirty.root = true;
             self.dirty.dir = true;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use barnabas_base::{Offset, TimestampMs};
 
-use super::{Dirty, Log, SyncTicket};
+use super::{Dirty, Log, SyncTicket, Unsynced};
 use crate::disk::DiskFile;
 use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
@@ -19,6 +19,10 @@ impl Log {
         if unsynced.files.is_empty() && !unsynced.is_whole && !unsynced.dir && !unsynced.root {
             return None;
         }
+        let active = self.segments.last().map(|active| self.key(active.base, FileKind::Log));
+        let active = active
+            .filter(|active| unsynced.is_whole || unsynced.files.iter().any(|(file, _)| file == active));
+        self.tickets += 1;
         let mut dirs = Vec::new();
         if unsynced.dir {
             dirs.push(self.place.dir());
@@ -30,7 +34,13 @@ impl Log {
             files: unsynced.files.into_iter().map(|(_, file)| file).collect(),
             dirs,
             is_whole: unsynced.is_whole,
-            ticket: SyncTicket { end: self.laid_end, generation: self.generation },
+            ticket: SyncTicket {
+                log: self.id,
+                number: self.tickets,
+                end: self.laid_end,
+                generation: self.generation,
+                active,
+            },
         })
     }
 
@@ -43,12 +53,43 @@ impl Log {
     }
 
     /// As [`Log::mark_synced`], where the sync began late enough to cover more than was taken: everything below `end` had been
-    /// written into the ticket's files by then, and no segment had been begun since.
+    /// written by then. It counts where that went into the segment's file alone, and that file is one of the ticket's.
     pub fn mark_synced_to(&mut self, ticket: SyncTicket, end: Offset) -> Offset {
-        if ticket.generation == self.generation {
-            self.recovery_point = self.recovery_point.max(ticket.end).max(end.min(self.laid_end));
+        if (ticket.log, ticket.generation) == (self.id, self.generation) {
+            let covered = if self.went_into_files_of(ticket) { end.min(self.laid_end) } else { ticket.end };
+            self.recovery_point = self.recovery_point.max(ticket.end).max(covered);
         }
         self.recovery_point
+    }
+
+    /// Whether all that was written since `ticket` was taken went into the active segment's file, and that is one of its files. A
+    /// ticket may be of a producer snapshot alone; and a marker's entry in the index of aborted transactions is another file.
+    fn went_into_files_of(&self, ticket: SyncTicket) -> bool {
+        let active = self.segments.last().map(|active| self.key(active.base, FileKind::Log));
+        let Unsynced { files, is_whole, dir, root } = &self.dirty;
+        ticket.number == self.tickets
+            && active.is_some_and(|active| {
+                ticket.active == Some(active) && files.iter().all(|(file, _)| *file == active)
+            })
+            && !(*is_whole || *dir || *root)
+    }
+
+    /// Notes what lies past the recovery point as unsynced once more: for whoever cannot wait for a ticket that is out.
+    ///
+    /// # Errors
+    /// As for any write.
+    pub fn note_unsynced_again(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+        // The segment before may have been sealed since the last sync.
+        let first = self.segment_of(self.recovery_point).unwrap_or(0).saturating_sub(1);
+        for base in self.segments.iter().skip(first).map(|segment| segment.base).collect::<Vec<_>>() {
+            for kind in FileKind::ALL {
+                if let Some(file) = self.existing_file(files, base, kind)? {
+                    self.mark_dirty(files, base, kind, file);
+                }
+            }
+        }
+        (self.dirty.dir, self.dirty.root) = (self.is_on_disk(), self.is_on_disk());
+        Ok(())
     }
 
     /// Writes what the recovery point rests on (the leader epochs), and returns the recovery point that
@@ -93,7 +134,7 @@ impl Log {
     /// Closes the log's files without writing anything: before its directory is renamed or removed.
     pub fn abandon(&mut self, files: &mut FilePool) {
         files.close_log(self.id);
-        self.dirty = super::Unsynced::default();
+        self.dirty = Unsynced::default();
         self.tail = None;
         self.failed = true;
     }

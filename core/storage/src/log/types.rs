@@ -11,7 +11,7 @@ use super::tail::Found;
 use crate::batch::HEADER_BYTES;
 use crate::dir_name::{DirKind, PartitionDir};
 use crate::disk::{Disk, DiskError, FileSystem};
-use crate::file_pool::HeldFile;
+use crate::file_pool::{FileKey, HeldFile, LogId};
 
 /// Where a log lies: `root/topic-partition`, or `root/topic-partition.<id>-future` while it is a copy in the making.
 #[derive(Debug, Clone)]
@@ -216,8 +216,13 @@ impl Dirty {
 /// Names a state of the log; handed back with [`crate::Log::mark_synced`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SyncTicket {
+    pub(super) log: LogId,
+    /// Tickets of a log are counted.
+    pub(super) number: u32,
     pub(super) end: Offset,
     pub(super) generation: u32,
+    /// The file of the segment that was written to, where it is among those to be synced.
+    pub(super) active: Option<FileKey>,
 }
 
 impl SyncTicket {

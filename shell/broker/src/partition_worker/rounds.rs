@@ -204,10 +204,15 @@ impl PartitionWorker {
         let Some(mut replica) = self.replicas.remove(&key) else { return };
         let directory = replica.directory;
         let of = &self.node.directories[directory];
-        let sync = |dirty: Dirty| dirty.sync(&*of.disk, of.file_system.as_ref());
-        let synced = replica.log.take_dirty().map_or(Ok(()), sync);
+        let sync = |dirty: Dirty| dirty.sync(&*of.disk, of.file_system.as_ref()).map_err(StorageError::from);
+        // A ticket that is out may not be synced yet, and nobody would wait for it.
+        let noted = match replica.sync_in_flight {
+            true => replica.log.note_unsynced_again(&mut self.files[directory]),
+            false => Ok(()),
+        };
+        let synced = noted.and_then(|()| replica.log.take_dirty().map_or(Ok(()), sync));
         if let Err(error) = synced {
-            self.node.directory_failed(directory, &StorageError::from(error));
+            self.node.directory_failed(directory, &error);
             self.directory_failed(directory);
         } else if let Some((partition, _)) = replica.laying.take() {
             self.laid_otherwise(directory, partition);

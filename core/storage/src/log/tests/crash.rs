@@ -1,6 +1,7 @@
 //! The power goes at any moment: what was synced is there, in order, and nothing that was not written.
 
 use super::*;
+use crate::Disk;
 
 /// SplitMix64.
 pub(super) struct Random(pub u64);
@@ -158,4 +159,76 @@ fn a_failed_sync_is_not_taken_for_a_success() {
         // Reads go on.
         assert_eq!(bench.read_all(500).unwrap().len(), 10);
     }
+}
+
+#[test]
+fn a_ticket_of_other_files_covers_nothing_that_is_written_later() {
+    let mut bench = Bench::new(LogConfig::default());
+    bench.fill(3, 40);
+    bench.sync().unwrap();
+    // As when a segment might be closed, and is not: the snapshot alone is handed in, and then a batch is laid.
+    bench.log.write_producer_snapshot(&mut bench.files, Offset(3), &[]).unwrap();
+    let dirty = bench.log.take_dirty().unwrap();
+    bench.fill(2, 40);
+    dirty.sync(&bench.disk, None).unwrap();
+    assert_eq!(bench.log.mark_synced_to(dirty.ticket, Offset(5)), Offset(3));
+    assert_eq!(bench.sync().unwrap(), Offset(5));
+}
+
+#[test]
+fn a_marker_is_covered_only_with_its_entry_in_the_index() {
+    let mut bench = Bench::new(LogConfig::default());
+    bench.fill(3, 40);
+    let aborted = crate::AbortedTransaction {
+        producer_id: barnabas_base::ProducerId(9),
+        first_offset: Offset(1),
+        last_offset: Offset(4),
+        last_stable_offset: Offset(5),
+    };
+    let dirty = bench.log.take_dirty().unwrap();
+    bench.fill(1, 40);
+    // Into the segment alone: that file is synced late enough.
+    assert_eq!(bench.log.mark_synced_to(dirty.ticket, Offset(4)), Offset(4));
+    let dirty = bench.log.take_dirty().unwrap();
+    bench.fill(1, 40);
+    bench.log.append_aborted(&mut bench.files, aborted).unwrap();
+    assert_eq!(bench.log.mark_synced_to(dirty.ticket, Offset(5)), Offset(4));
+    // Another ticket, and a log of the same place, say nothing of each other's files.
+    let dirty = bench.log.take_dirty().unwrap();
+    bench.fill(1, 40);
+    let later = bench.log.take_dirty().unwrap();
+    assert_eq!(bench.log.mark_synced_to(dirty.ticket, Offset(6)), Offset(5));
+    bench.reopen().unwrap();
+    let before = bench.log.recovery_point();
+    assert_eq!(bench.log.mark_synced_to(later.ticket, Offset(6)), before);
+}
+
+#[test]
+fn what_a_ticket_names_that_is_out_can_be_synced_without_it() {
+    let mut bench = Bench::new(small_segments());
+    bench.fill(30, 60);
+    drop(bench.log.take_dirty().unwrap());
+    bench.log.note_unsynced_again(&mut bench.files).unwrap();
+    assert_eq!(bench.sync().unwrap(), Offset(30));
+    bench.checkpoint().unwrap();
+    for seed in 0..20 {
+        bench.disk.crash(seed);
+        bench.reopen().unwrap();
+        assert_eq!(bench.log.end(), Offset(30));
+    }
+}
+
+/// A kill in the middle of giving up all records: the segments have their names no longer, and the snapshots do.
+#[test]
+fn a_log_without_segments_forgets_its_snapshots() {
+    let mut bench = Bench::new(LogConfig::default());
+    bench.fill(5, 40);
+    bench.log.write_producer_snapshot(&mut bench.files, Offset(5), &[]).unwrap();
+    bench.disk.remove_file(&bench.path("00000000000000000000.log")).unwrap();
+    bench.reopen().unwrap();
+    bench.fill(8, 40);
+    bench.sync().unwrap();
+    bench.checkpoint().unwrap();
+    bench.reopen().unwrap();
+    assert_eq!(bench.log.read_producer_snapshot(&mut bench.files, Offset(8)).unwrap(), None);
 }

@@ -11,6 +11,8 @@ pub(crate) enum Mistake {
     BelievesTimesToTheEnd,
     /// Retention does not say first which segments go.
     DeletesBeforeItSaysSo,
+    /// A sync that began late covers all that was written by then, whatever its files.
+    CoversOtherFiles,
 }
 
 #[cfg(test)]

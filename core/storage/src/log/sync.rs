@@ -8,6 +8,7 @@ use super::{Dirty, Log, SyncTicket, Unsynced};
 use crate::disk::DiskFile;
 use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
+use crate::planted::{self, Mistake};
 
 impl Log {
     /// What has to be synced so that everything appended or laid so far is durable. `None`: everything is, or is on its way.
@@ -56,7 +57,8 @@ impl Log {
     /// written by then. It counts where that went into the segment's file alone, and that file is one of the ticket's.
     pub fn mark_synced_to(&mut self, ticket: SyncTicket, end: Offset) -> Offset {
         if (ticket.log, ticket.generation) == (self.id, self.generation) {
-            let covered = if self.went_into_files_of(ticket) { end.min(self.laid_end) } else { ticket.end };
+            let is_covered = self.went_into_files_of(ticket) || planted::is(Mistake::CoversOtherFiles);
+            let covered = if is_covered { end.min(self.laid_end) } else { ticket.end };
             self.recovery_point = self.recovery_point.max(ticket.end).max(covered);
         }
         self.recovery_point

@@ -13,6 +13,7 @@ use crate::journal::{
     Entry, EntryKind, Journal, JournalConfig, JournalError, JournalPartition, LayOp, LayTicket, Micros,
     PartitionReplay, Take, recover, slot_file_name,
 };
+use crate::planted::{Mistake, plant};
 use crate::{AbortedTransaction, Dirty, Disk, DiskFile, Log, OpenMode, ProducerEntry};
 
 const DIRECTORY: Uuid = Uuid([3; 16]);
@@ -555,6 +556,17 @@ fn told(seed: u64) {
 #[test]
 fn what_is_durable_is_there_once_after_several_crashes() {
     (0..600).for_each(told);
+}
+
+#[test]
+fn a_sync_that_is_taken_for_more_than_it_was_is_noticed() {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    plant(Some(Mistake::CoversOtherFiles));
+    let caught = (0..2000).find(|seed| std::panic::catch_unwind(|| story(*seed)).is_err());
+    plant(None);
+    std::panic::set_hook(hook);
+    assert!(caught.is_some());
 }
 
 #[test]

@@ -160,6 +160,9 @@ impl Log {
         let base = self.segments[at].base;
         let file = self.file(files, base, FileKind::Log)?;
         file.set_len(position.into())?;
+        // At once: a process that is killed after this leaves a log that ends where its recovery point lies, in which the next one
+        // finds nothing to sync; and power that goes later would bring back what was given up.
+        file.sync()?;
         self.mark_dirty(files, base, FileKind::Log, file);
         self.cut_indexes(files, base, offset)?;
         let segment = &mut self.segments[at];

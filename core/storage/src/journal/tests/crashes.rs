@@ -25,6 +25,12 @@ fn seeds() -> u64 {
     told.map_or(1500, |text| text.parse().unwrap())
 }
 
+/// A cut that a start repeated, and a kill in the middle of that start.
+#[test]
+fn a_cut_is_not_taken_back_by_a_second_crash() {
+    story(22790, None).unwrap();
+}
+
 #[test]
 fn nothing_acknowledged_is_lost() {
     for seed in 0..seeds() {

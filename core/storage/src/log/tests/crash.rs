@@ -232,3 +232,21 @@ fn a_log_without_segments_forgets_its_snapshots() {
     bench.reopen().unwrap();
     assert_eq!(bench.log.read_producer_snapshot(&mut bench.files, Offset(8)).unwrap(), None);
 }
+
+/// A kill after the truncation, and power that goes in the next process's life: that one finds nothing to sync.
+#[test]
+fn a_cut_outlives_a_kill_and_the_power_after_it() {
+    for seed in 0..20 {
+        let mut bench = Bench::new(LogConfig::default());
+        bench.fill(10, 40);
+        bench.sync().unwrap();
+        bench.dir.set_recovery_point(place().topic_partition, Offset(7));
+        bench.dir.write_checkpoints().unwrap();
+        bench.log.truncate_to(&mut bench.files, Offset(7), NOW).unwrap();
+        bench.reopen().unwrap();
+        bench.sync().unwrap();
+        bench.disk.crash(seed);
+        bench.reopen().unwrap();
+        assert_eq!(bench.log.end(), Offset(7), "seed {seed}");
+    }
+}

@@ -1,6 +1,6 @@
 //! What else is acknowledged while records flow: committed offsets, and topics that are made, written and deleted.
 
-use super::writer::Shared;
+use super::writer::{Phase, Shared};
 use crate::kafka::{Connection, Place, patiently};
 use crate::records::{Stamp, batch};
 use crate::{Trouble, trouble};
@@ -46,7 +46,8 @@ impl Offsets {
             }
             self.attempted[group] += 1;
             let offset = self.attempted[group];
-            if commit(&mut connection, group, offset)? {
+            // Within a cut an answer counts neither way, as for records.
+            if commit(&mut connection, group, offset)? && shared.phase() == Phase::Load {
                 self.acked[group] = offset;
                 self.commits += 1;
             }

@@ -3,6 +3,9 @@
 //! With `acks=all` it is an idempotent producer with one identity for its whole life: a batch that is sent again has its old
 //! sequence, and the node must neither store it twice nor call it out of order. With `acks=1` it has no sequences, so what was
 //! not answered is given up: the judge allows it to be there or not, once.
+//!
+//! What is answered while the power is being cut counts as not answered ([`super::upkeep::Cut::straddles`] says why); it is
+//! sent again. What was sent after the cut must not be acknowledged at all.
 
 use super::{Acked, LoadTopic, PLAIN_WRITERS, TOPICS};
 use crate::Trouble;
@@ -13,7 +16,7 @@ use barnabas_base::{ErrorCode, TimestampMs};
 use barnabas_wire::messages::ProduceRequest;
 use bytes::Bytes;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const IN_FLIGHT: usize = 5;
@@ -24,9 +27,32 @@ pub struct Shared {
     pub stop: AtomicBool,
     /// Bytes that may still be written in this cycle before the writers slow down.
     pub bytes_left: AtomicI64,
+    phase: AtomicU8,
+}
+
+/// Where a cycle stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+pub enum Phase {
+    Load,
+    /// The system call that cuts the power may have begun.
+    Cutting,
+    /// It has returned.
+    Cut,
 }
 
 impl Shared {
+    pub fn set_phase(&self, phase: Phase) {
+        self.phase.store(phase as u8, Ordering::SeqCst);
+    }
+
+    pub fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::SeqCst) {
+            0 => Phase::Load,
+            1 => Phase::Cutting,
+            _ => Phase::Cut,
+        }
+    }
+
     pub fn goes_on(&self) -> bool {
         !self.stop.load(Ordering::Relaxed)
     }
@@ -47,6 +73,7 @@ struct Sent {
     first: u64,
     count: u32,
     bytes: Bytes,
+    sent_in: Phase,
 }
 
 /// One producer. See the file's header.
@@ -94,7 +121,7 @@ impl Writer {
     pub fn settle(&mut self, port: u16) -> Result<(), Trouble> {
         let mut connection = Connection::open(port)?;
         for _ in 0..100 {
-            if self.unanswered.is_empty() || self.send_again(&mut connection)? {
+            if self.unanswered.is_empty() || self.send_again(&mut connection, &Shared::default())? {
                 return Ok(());
             }
             std::thread::sleep(Duration::from_millis(20));
@@ -109,7 +136,7 @@ impl Writer {
         } else if self.identity.is_none() {
             self.identity = Some(connection.identity()?);
         }
-        if !self.send_again(&mut connection)? {
+        if !self.send_again(&mut connection, shared)? {
             return crate::trouble("not taken yet");
         }
         let mut requests: VecDeque<usize> = VecDeque::new();
@@ -118,7 +145,7 @@ impl Writer {
                 requests.push_back(self.send_new(&mut connection, shared)?);
             }
             let Some(batches) = requests.pop_front() else { continue };
-            if !self.take_answer(&mut connection, batches)? {
+            if !self.take_answer(&mut connection, batches, shared)? {
                 return crate::trouble("refused");
             }
         }
@@ -126,15 +153,16 @@ impl Writer {
     }
 
     /// What was not answered on the connection before. Whether all of it was taken now.
-    fn send_again(&mut self, connection: &mut Connection) -> Result<bool, Trouble> {
+    fn send_again(&mut self, connection: &mut Connection, shared: &Shared) -> Result<bool, Trouble> {
         let count = self.unanswered.len();
         let acks = self.acks();
-        for sent in &self.unanswered {
+        for sent in &mut self.unanswered {
+            sent.sent_in = shared.phase();
             connection.send(&produce_request(acks, [(&sent.place, sent.bytes.clone())]), PRODUCE)?;
         }
         let mut taken = true;
         for _ in 0..count {
-            taken &= self.take_answer(connection, 1)?;
+            taken &= self.take_answer(connection, 1, shared)?;
             if !taken {
                 return Ok(false);
             }
@@ -182,18 +210,23 @@ impl Writer {
         *next += count;
         let records = batch(self.identity, first, count as u32, bytes as usize, now())?;
         shared.bytes_left.fetch_sub(records.len() as i64, Ordering::Relaxed);
-        Ok(Sent { place, first: first.number, count: count as u32, bytes: records })
+        Ok(Sent { place, first: first.number, count: count as u32, bytes: records, sent_in: shared.phase() })
     }
 
     /// The answer to one request of so many batches. `false`: some of them must be sent again.
-    fn take_answer(&mut self, connection: &mut Connection, batches: usize) -> Result<bool, Trouble> {
+    fn take_answer(
+        &mut self,
+        connection: &mut Connection,
+        batches: usize,
+        shared: &Shared,
+    ) -> Result<bool, Trouble> {
         let answer = connection.receive::<ProduceRequest>(PRODUCE)?;
         let mut all = true;
         let mut seen = 0;
         for (place, told) in produced(&answer) {
             seen += 1;
             match told {
-                Ok(base) => self.note(&place, base)?,
+                Ok(base) => self.note(&place, base, shared.phase())?,
                 Err(code) => {
                     all = false;
                     self.note_refusal(&place, code);
@@ -206,13 +239,34 @@ impl Writer {
         Ok(all)
     }
 
-    fn note(&mut self, place: &Place, base: i64) -> Result<(), Trouble> {
+    fn note(&mut self, place: &Place, base: i64, phase: Phase) -> Result<(), Trouble> {
         let found = self.unanswered.iter().position(|sent| sent.place == *place);
-        let Some(sent) = found.and_then(|at| self.unanswered.remove(at)) else {
+        let Some(at) = found else {
             return crate::trouble(format!("an answer for {place} that nobody asked for"));
         };
+        let sent = &self.unanswered[at];
+        if sent.sent_in == Phase::Cut {
+            let told = format!(
+                "writer {} at {place}: acknowledged what was sent after the power was gone",
+                self.number
+            );
+            self.refused.push(told);
+        }
         let first = Stamp { writer: self.number, number: sent.first };
-        self.acked.push(Acked { place: sent.place, base, first, count: sent.count, acks: self.acks() });
+        let acked = Acked {
+            place: place.clone(),
+            base,
+            first,
+            count: sent.count,
+            acks: self.acks(),
+            is_within: phase > Phase::Load,
+        };
+        let is_within = acked.is_within;
+        self.acked.push(acked);
+        if is_within {
+            return crate::trouble("sent again after the cut");
+        }
+        self.unanswered.remove(at);
         Ok(())
     }
 

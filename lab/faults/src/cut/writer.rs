@@ -73,6 +73,7 @@ struct Sent {
     first: u64,
     count: u32,
     bytes: Bytes,
+    /// The first time.
     sent_in: Phase,
 }
 
@@ -156,8 +157,7 @@ impl Writer {
     fn send_again(&mut self, connection: &mut Connection, shared: &Shared) -> Result<bool, Trouble> {
         let count = self.unanswered.len();
         let acks = self.acks();
-        for sent in &mut self.unanswered {
-            sent.sent_in = shared.phase();
+        for sent in &self.unanswered {
             connection.send(&produce_request(acks, [(&sent.place, sent.bytes.clone())]), PRODUCE)?;
         }
         let mut taken = true;

@@ -460,16 +460,36 @@ impl LogDir {
         Ok(left.len())
     }
 
-    /// Renames a partition's directory so that it counts as deleted, once its entries are gone from the checkpoints. The
-    /// returned directory goes later, with [`LogDir::remove`]. `unique` is drawn at random by the caller.
+    /// Renames partitions' directories so that they count as deleted, once their entries are gone from the checkpoints. Returns
+    /// the new names of those that were there; they go later, with [`LogDir::remove`]. The names are made of numbers that the caller
+    /// draws at random. The logs must be closed ([`crate::Log::abandon`]).
     ///
-    /// The log must be closed ([`crate::Log::abandon`]). A partition that is not on disk is `None`.
+    /// The checkpoints are written once and the directory synced once, however many there are: they name every partition of the
+    /// directory, so to write them for each of thousands would take minutes.
     pub fn rename_to_delete(
+        &mut self,
+        partitions: &[(TopicPartition, Uuid)],
+    ) -> Result<Vec<PathBuf>, StorageError> {
+        partitions.iter().for_each(|(partition, _)| self.forget(partition));
+        self.write_checkpoints()?;
+        let mut renamed = Vec::with_capacity(partitions.len());
+        for (partition, unique) in partitions {
+            renamed.extend(self.rename_forgotten(partition, *unique)?);
+        }
+        if !renamed.is_empty() {
+            self.sync_names()?;
+        }
+        Ok(renamed)
+    }
+
+    /// The middle of [`LogDir::rename_to_delete`], for one that is forgotten ([`LogDir::forget`]) in checkpoints that are written. The
+    /// caller syncs the directory, once for many.
+    pub fn rename_forgotten(
         &mut self,
         partition: &TopicPartition,
         unique: Uuid,
     ) -> Result<Option<PathBuf>, StorageError> {
-        self.rename_to(partition, DirKind::Delete, unique)
+        self.rename_unsynced(partition, DirKind::Delete, unique)
     }
 
     /// As [`LogDir::rename_to_delete`], for a partition that another directory holds now: its name goes first, and its entries after
@@ -530,15 +550,30 @@ impl LogDir {
         kind: DirKind,
         unique: Uuid,
     ) -> Result<Option<PathBuf>, StorageError> {
+        let renamed = self.rename_unsynced(partition, kind, unique)?;
+        if renamed.is_some() {
+            self.sync_names()?;
+        }
+        Ok(renamed)
+    }
+
+    fn rename_unsynced(
+        &mut self,
+        partition: &TopicPartition,
+        kind: DirKind,
+        unique: Uuid,
+    ) -> Result<Option<PathBuf>, StorageError> {
         let from = self.path.join(partition.to_string());
         let to = self.path.join(PartitionDir::renamed(partition, kind, unique));
         match self.disk.rename(&from, &to) {
-            Err(error) if error.is_not_found() => return Ok(None),
-            renamed => self.note_failure(renamed.map_err(StorageError::from))?,
+            Err(error) if error.is_not_found() => Ok(None),
+            renamed => self.note_failure(renamed.map_err(StorageError::from)).map(|()| Some(to)),
         }
+    }
+
+    fn sync_names(&mut self) -> Result<(), StorageError> {
         let synced = self.disk.sync_dir(&self.path).map_err(StorageError::from);
-        self.note_failure(synced)?;
-        Ok(Some(to))
+        self.note_failure(synced)
     }
 
     /// Removes a directory with all files in it.

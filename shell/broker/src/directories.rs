@@ -24,13 +24,16 @@ use crate::committer::Committer;
 use crate::full::Room;
 use crate::journal_thread::JournalHandle;
 use crate::mailbox::PartitionKey;
-use barnabas_base::{DirectoryId, Offset, TopicId, TopicPartition, Uuid};
+use barnabas_base::{DirectoryId, Offset, Text, TopicId, TopicPartition, Uuid};
 use barnabas_storage::{DirKind, Disk, FileSystem, LogDir, OpenFrom, PartitionDir, StorageError};
 use figures::Figures;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+
+/// Partitions that are put aside under one hold of the lock: a few milliseconds.
+const ASIDE_AT_ONCE: usize = 64;
 
 /// One entry of `log.dirs` (or `metadata.log.dir`).
 #[derive(Debug)]
@@ -141,6 +144,58 @@ impl Directory {
             bytes += self.disk.stat(&dir.join(&file.name))?.map_or(0, |stat| stat.len);
         }
         Ok(bytes)
+    }
+
+    /// Renames the folders of deleted partitions that lie here, in one go: their entries leave the checkpoints first, with one write.
+    /// Returns the new names, and whose they are: they go later. What lies in a directory that is offline goes when it comes back
+    /// (housekeeping/sweep.rs). Folders that other topics have made under the same names stay;
+    /// one that does not say whose it is goes where its topic's name `is_free`.
+    ///
+    /// The lock is held for a few at a time.
+    ///
+    /// # Errors
+    /// The file system refuses; what is not renamed goes at the next start.
+    pub fn put_aside(
+        &self,
+        names: &[(&TopicPartition, TopicId)],
+        is_free: impl Fn(&Text) -> bool,
+    ) -> Result<Vec<(PathBuf, TopicId)>, StorageError> {
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let is_its = |log_dir: &LogDir, name: &TopicPartition, topic| -> Result<bool, StorageError> {
+            let found = log_dir.topic_id(&current_dir(name))?;
+            Ok(found.map_or_else(|| is_free(&name.topic), |found| found == topic))
+        };
+        let mut there = Vec::new();
+        for some in names.chunks(ASIDE_AT_ONCE) {
+            let mut log_dir = self.lock();
+            for &(name, topic) in some {
+                if self.disk.stat(&self.path.join(name.to_string()))?.is_none() {
+                    // Its files are gone: a new topic of that name must not be held to what its checkpoints say.
+                    log_dir.forget(name);
+                } else if is_its(&log_dir, name, topic)? {
+                    log_dir.forget(name);
+                    there.push((name, topic));
+                }
+            }
+        }
+        self.lock().write_checkpoints()?;
+        let mut aside = Vec::with_capacity(there.len());
+        for some in there.chunks(ASIDE_AT_ONCE) {
+            let mut log_dir = self.lock();
+            for &(name, topic) in some {
+                // Whoever began a partition of that name in the meantime has put this one aside.
+                if is_its(&log_dir, name, topic)? {
+                    let renamed = log_dir.rename_forgotten(name, random_uuid())?;
+                    aside.extend(renamed.map(|path| (path, topic)));
+                }
+            }
+        }
+        if !aside.is_empty() {
+            self.disk.sync_dir(&self.path)?;
+        }
+        Ok(aside)
     }
 
     /// Whether an entry of `cordoned.log.dirs` or of an AlterReplicaLogDirs request means this directory.
@@ -255,38 +310,6 @@ impl Directories {
     pub fn known(&self, directory: usize, name: &TopicPartition) -> (Option<OpenFrom>, Option<Offset>) {
         let mut log_dir = self.list[directory].lock();
         (Some(log_dir.open_from(name)), log_dir.high_watermark(name))
-    }
-
-    /// Renames the directories of a deleted partition, wherever they lie. Returns what is to be removed later. What lies in a
-    /// directory that is offline goes when it comes back (housekeeping/sweep.rs).
-    ///
-    /// # Errors
-    /// The file system refuses; what comes after that stays as it is, and goes at the next start.
-    pub fn put_aside(
-        &self,
-        name: &TopicPartition,
-        topic: TopicId,
-    ) -> Result<Vec<(usize, PathBuf)>, StorageError> {
-        let mut aside = Vec::new();
-        for (index, directory) in self.list.iter().enumerate().filter(|(_, each)| each.is_usable()) {
-            let mut log_dir = directory.lock();
-            let is_there = directory.disk.stat(&directory.path.join(name.to_string()))?.is_some();
-            let of_other =
-                is_there && log_dir.topic_id(&current_dir(name))?.is_some_and(|found| found != topic);
-            if of_other {
-                continue;
-            }
-            if is_there {
-                aside.extend(log_dir.rename_to_delete(name, random_uuid())?.map(|path| (index, path)));
-            } else if log_dir.recovery_point(name).max(log_dir.high_watermark(name).unwrap_or(Offset::ZERO))
-                > Offset::ZERO
-            {
-                // Its files are gone: a new topic of that name must not be held to what its checkpoints say.
-                log_dir.forget(name);
-                log_dir.write_checkpoints()?;
-            }
-        }
-        Ok(aside)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::node::Node;
 use crate::quorum_worker;
 use crate::scrub;
 use barnabas_base::{Offset, TimestampMs};
-use barnabas_storage::DelayedDelete;
+use barnabas_storage::{DelayedDelete, remove_dir};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -222,7 +222,7 @@ fn delete_due(node: &Node) {
                 (directory, done.map_err(Into::into))
             }
             Deletion::Directory { directory, path, .. } => {
-                (directory, node.directories[directory].lock().remove(&path))
+                (directory, remove_dir(&*node.directories[directory].disk, &path))
             }
         };
         if let Err(error) = done {

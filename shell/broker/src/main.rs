@@ -6,6 +6,7 @@ mod clock;
 mod committer;
 mod connection;
 mod coordinator_worker;
+mod deleted;
 mod descriptors;
 mod directories;
 mod dispatch;

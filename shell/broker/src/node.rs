@@ -5,6 +5,7 @@
 
 use crate::cleaner::Compaction;
 use crate::clock::Clock;
+use crate::deleted::DeletedTopics;
 use crate::directories::{Directories, reports};
 use crate::housekeeping::Deletions;
 use crate::mailbox::{Mailbox, PartitionKey, Report};
@@ -44,6 +45,7 @@ pub struct Node {
     pub budget: Budget,
     pub shutdown: Shutdown,
     pub deletions: Deletions,
+    pub deleted: DeletedTopics,
     pub damages: Damages,
     pub compaction: Compaction,
     pub written: WrittenPartitions,
@@ -110,6 +112,7 @@ impl Node {
             budget: Budget::new(budget_bytes.unwrap_or(parts.memory_bytes / 4)),
             shutdown: parts.shutdown,
             deletions: parts.deletions,
+            deleted: DeletedTopics::default(),
             damages: Damages::default(),
             compaction: Compaction::default(),
             written: WrittenPartitions::default(),

@@ -18,6 +18,7 @@
 mod asks;
 mod changes;
 mod clean;
+mod deleting;
 mod journaled;
 mod moves;
 mod patience;
@@ -42,10 +43,12 @@ use barnabas_base::{DurationMs, Map, MonotonicMs, Offset, Set, TimestampMs, Topi
 use barnabas_partition::{Acks, Append, Placed, Refusal, Ticket};
 use barnabas_storage::{AppendBytes, FilePool, Log, LogPlace, StorageError};
 use bytes::Bytes;
+use deleting::Deleting;
 pub use journaled::Direct;
 use journaled::Journaled;
 use patience::Patient;
 use rounds::carry_out;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -83,6 +86,8 @@ pub struct PartitionWorker {
     /// For each log directory: what the committer gets at the end of the round.
     submissions: Vec<Vec<SyncRequest>>,
     journaled: Journaled,
+    /// Deleted topics whose partitions are not all closed yet.
+    deleting: VecDeque<Deleting>,
 }
 
 /// Both clocks, read once a round.
@@ -118,6 +123,7 @@ impl PartitionWorker {
             patient: Vec::new(),
             submissions,
             journaled,
+            deleting: VecDeque::new(),
         }
     }
 

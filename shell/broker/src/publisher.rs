@@ -28,8 +28,10 @@ pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {
         node.config.store(Arc::new(node.config.load().with_dynamic(dynamic)));
         full::configure(&node.directories, &node.config.load());
     }
-    let deleted = changes.topics.iter().filter(|(_, topic)| topic.deleted).map(|(id, _)| *id);
-    node.written.note_deleted(changes.removed.iter().copied().chain(deleted));
+    let deleted = || changes.topics.iter().filter(|(_, topic)| topic.deleted);
+    // Before a topic of the same name can be made.
+    deleted().for_each(|(id, topic)| node.deleted.announce(*id, &topic.name, node.workers));
+    node.written.note_deleted(changes.removed.iter().copied().chain(deleted().map(|(id, _)| *id)));
     // New partitions have their places before anybody can ask for them.
     let placed = reports::before_publishing(node, &node.image.load_full(), &image, &changes);
     let before = node.image.swap(image.clone());

@@ -39,6 +39,7 @@ struct Running {
     quorum: JoinHandle<()>,
     housekeeping: JoinHandle<()>,
     mover: JoinHandle<()>,
+    deletions: JoinHandle<()>,
 }
 
 /// Runs a node until it is told to stop.
@@ -106,7 +107,8 @@ fn check_values(config: &NodeConfig) -> Result<BrokerConfig, Failure> {
 async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let Running { node, acceptors, workers, committers, journals, quorum, housekeeping, mover } = running;
+    let Running { node, acceptors, workers, committers, journals, quorum, housekeeping, mover, deletions } =
+        running;
     let accepting: Vec<_> = acceptors
         .into_iter()
         .enumerate()
@@ -129,8 +131,16 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
     for accept in accepting {
         accept.abort();
     }
-    let stopping =
-        stop::Stopping { node: node.clone(), workers, committers, journals, quorum, housekeeping, mover };
+    let stopping = stop::Stopping {
+        node: node.clone(),
+        workers,
+        committers,
+        journals,
+        quorum,
+        housekeeping,
+        mover,
+        deletions,
+    };
     let stopped = tokio::task::spawn_blocking(move || stopping.stop());
     tokio::select! {
         clean = stopped => {

@@ -75,7 +75,7 @@ impl Worker {
         let sleep = tokio::time::sleep(IDLE_CHECK_EVERY);
         tokio::pin!(sleep);
         let mut sleeps_until = None;
-        let mut has_more_to_lay = false;
+        let mut has_more = false;
         loop {
             let due = self.due();
             if sleeps_until != Some(due) {
@@ -101,7 +101,7 @@ impl Worker {
                     self.tick();
                 }
                 // Connections have their turn in between.
-                () = tokio::task::yield_now(), if has_more_to_lay => {}
+                () = tokio::task::yield_now(), if has_more => {}
             }
             reports.take(&mut reported);
             for report in reported.drain(..) {
@@ -110,7 +110,8 @@ impl Worker {
             self.coordinators.work(&mut self.partitions);
             self.partitions.finish_round();
             self.partitions.take_held();
-            has_more_to_lay = self.partitions.lay_some();
+            has_more = self.partitions.close_some_deleted();
+            has_more |= self.partitions.lay_some();
             self.coordinators.work(&mut self.partitions);
             self.watch_timers();
         }

@@ -328,13 +328,12 @@ impl Log {
             // Where compaction is off, a hole means that the end of the segment before was lost unsynced.
             let hole = at > 0 && found.base > self.laid_end && !self.config.cleanup.compact;
             let reach = reach_in(&tail, at);
-            let mut bad = if hole {
-                Some((0, "the offsets before it are missing"))
-            } else {
-                if at > 0 {
-                    self.begin_taking_in(*found);
-                }
-                self.take_in_rest(files, *found, reach, Some(&mut transactions))?
+            if at > 0 && !hole {
+                self.begin_taking_in(*found);
+            }
+            let mut bad = match hole {
+                true => Some((0, "the offsets before it are missing")),
+                false => self.take_in_rest(files, *found, reach, Some(&mut transactions))?,
             };
             let may_be_padded = !hole && (at + 1 == tail.len() || self.laid_end == reach);
             let padding = match bad {

@@ -276,14 +276,16 @@ fn partitions_are_known_by_their_names() {
     // Deleted: renamed at once, gone later.
     write(&disk, "a-0/00000000000000000000.log", b"");
     dir.set_recovery_point(partition("a", 0), Offset(9));
-    let aside = dir.rename_to_delete(&partition("a", 0), Uuid([0xab; 16])).unwrap().unwrap();
+    let never = (partition("never", 0), Uuid([1; 16]));
+    let renamed = dir.rename_to_delete(&[(partition("a", 0), Uuid([0xab; 16])), never.clone()]).unwrap();
+    let [aside] = &renamed[..] else { panic!("{renamed:?}") };
     assert!(aside.ends_with(format!("a-0.{}-delete", "ab".repeat(16))), "{aside:?}");
     disk.crash(5);
     let mut dir = open(&disk).unwrap();
     assert_eq!(dir.open_from(&partition("a", 0)).recovery_point, Offset(0));
-    dir.remove(&aside).unwrap();
-    assert_eq!(disk.stat(&aside).unwrap(), None);
-    assert_eq!(dir.rename_to_delete(&partition("never", 0), Uuid([1; 16])).unwrap(), None);
+    dir.remove(aside).unwrap();
+    assert_eq!(disk.stat(aside).unwrap(), None);
+    assert!(dir.rename_to_delete(&[never]).unwrap().is_empty());
     // The longest topic's name is cut short.
     let long = partition(&"t".repeat(249), 7);
     disk.create_dir(&Path::new(ROOT).join(long.to_string())).unwrap();

@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | yes | this directory, another online one, or none | it lies there; the metadata log is told where it differs |
 //! | yes | a directory of this node that is offline | the metadata log is told first, and the partition waits for that |
+//! | a deleted topic's, of the same name | anything | it waits until that one is closed; then that is put aside (deleted.rs) |
 //! | in two | one of the two | it lies there; the other copy is put aside, and if a move was cut off between its two renames, that is begun again |
 //! | in two | neither | [`StorageError::Twice`] |
 //! | no, but its checkpoints name it | anything | its files are gone: offline |
@@ -68,6 +69,10 @@ pub enum Nowhere {
 /// [`Nowhere`].
 pub fn locate(node: &Node, key: PartitionKey, name: &TopicPartition) -> Result<Place, Nowhere> {
     let directories = &node.directories;
+    // Its predecessor's log is closed first, in a moment.
+    if node.deleted.may_be_open(name) {
+        return Err(Nowhere::Offline);
+    }
     // In this order: what is no longer placed shows in the image.
     let placed = directories.figures.placed(key);
     let assigned = assigned_directory(node, key);
@@ -77,6 +82,9 @@ pub fn locate(node: &Node, key: PartitionKey, name: &TopicPartition) -> Result<P
             return Err(Nowhere::Offline);
         }
         return Ok(Place::Found(found));
+    }
+    if node.deleted.is_name_leaving(&name.topic) {
+        forget_predecessor(directories, name)?;
     }
     if let Some((directory, reached)) = vanished(directories, name) {
         let path = directories[directory].path.join(name.to_string());
@@ -105,6 +113,17 @@ pub fn locate(node: &Node, key: PartitionKey, name: &TopicPartition) -> Result<P
         return Err(Nowhere::Offline);
     }
     directories.place(key).map(Place::New).ok_or(Nowhere::Offline)
+}
+
+/// The checkpoints may speak still of a deleted topic's partition of this name, which is closed and has no folder.
+fn forget_predecessor(directories: &Directories, name: &TopicPartition) -> Result<(), Nowhere> {
+    while let Some((at, _)) = vanished(directories, name) {
+        let mut log_dir = directories[at].lock();
+        log_dir.forget(name);
+        // Whoever puts that topic aside writes them too, and complains.
+        log_dir.write_checkpoints().map_err(|_| Nowhere::Offline)?;
+    }
+    Ok(())
 }
 
 /// What the metadata log says of where it lies here.
@@ -232,8 +251,8 @@ fn is_there(node: &Node, index: usize, name: &TopicPartition, topic: TopicId) ->
             Ok(true)
         }
         Owner::Another => Err(exchanged(&directory.path, found, name, topic)),
-        Owner::Gone if node.written.was_deleted(found) => {
-            if let Some(aside) = log_dir.rename_to_delete(name, random_uuid())? {
+        Owner::Gone if node.written.was_deleted(found) || node.deleted.is_leaving(found) => {
+            if let Some(aside) = log_dir.rename_to_delete(&[(name.clone(), random_uuid())])?.pop() {
                 node.deletions.directory_later(index, aside, node.clock.wall());
             }
             Ok(false)

@@ -8,9 +8,9 @@ use crate::mailbox::{Command, PartitionKey};
 use crate::node::Node;
 use crate::pending::name_of;
 use crate::topic_settings;
-use barnabas_base::{TimestampMs, TopicPartition, name};
+use barnabas_base::{TimestampMs, TopicId, TopicPartition, name};
 use barnabas_storage::journal::PartitionReplay;
-use barnabas_storage::{DirKind, LogConfig, PartitionDir, StorageError};
+use barnabas_storage::{DirKind, LogConfig, PartitionDir, StorageError, remove_dir};
 use barnabas_wire::records::BatchHeader;
 
 /// Partitions sent to a worker at once.
@@ -28,12 +28,14 @@ pub fn put_strays_aside(node: &Node) {
         let listed = note_written(node, directory);
         all_were_listed &= listed.is_ok();
         let mut unassigned = Vec::new();
+        let mut deleted = Vec::new();
         for entry in listed.unwrap_or_default() {
-            if let Err(error) = settle(node, at, &entry) {
+            if let Err(error) = settle(node, at, &entry, &mut deleted) {
                 tracing::warn!(directory = %directory.path.display(), %error, "{} stays as it is", entry.name);
             }
             unassigned.extend(unassigned_key(node, directory, &entry).map(|key| (key, at)));
         }
+        finish_deletions(node, at, &deleted);
         if node.directories.are_several() {
             reports::assign(node, &unassigned);
         }
@@ -70,11 +72,32 @@ fn unassigned_key(node: &Node, directory: &Directory, entry: &PartitionDir) -> O
     (known.is_none() && is_there).then_some(PartitionKey { topic: topic.id, partition: *partition })
 }
 
-fn settle(node: &Node, at: usize, entry: &PartitionDir) -> Result<(), StorageError> {
+/// Partitions whose deletion the last stop interrupted.
+fn finish_deletions(node: &Node, at: usize, deleted: &[(TopicPartition, TopicId)]) {
+    let directory = &node.directories[at];
+    let names: Vec<(&TopicPartition, TopicId)> = deleted.iter().map(|(name, topic)| (name, *topic)).collect();
+    match directory.put_aside(&names, |_| false) {
+        Ok(aside) => {
+            let now = node.clock.wall();
+            aside.into_iter().for_each(|(path, _)| node.deletions.directory_later(at, path, now));
+        }
+        Err(error) => {
+            tracing::warn!(directory = %directory.path.display(), %error, "deleted partitions stay until the next start");
+        }
+    }
+}
+
+/// `deleted`: what is found to be a deleted topic's.
+fn settle(
+    node: &Node,
+    at: usize,
+    entry: &PartitionDir,
+    deleted: &mut Vec<(TopicPartition, TopicId)>,
+) -> Result<(), StorageError> {
     let directory = &node.directories[at];
     let TopicPartition { topic, partition } = &entry.topic_partition;
     match entry.kind {
-        DirKind::Delete => directory.lock().remove(&directory.path.join(&entry.name)),
+        DirKind::Delete => remove_dir(&*directory.disk, &directory.path.join(&entry.name)),
         DirKind::Current if **topic != *name::CLUSTER_METADATA => {
             if node.image.load().topics.partition(topic, *partition).is_some() {
                 return Ok(());
@@ -88,12 +111,14 @@ fn settle(node: &Node, at: usize, entry: &PartitionDir) -> Result<(), StorageErr
                 return Ok(());
             }
             let mut log_dir = directory.lock();
-            if log_dir.topic_id(entry)?.is_some_and(|topic| node.written.was_deleted(topic)) {
-                let aside = log_dir.rename_to_delete(&entry.topic_partition, random_uuid())?;
-                if let Some(aside) = aside {
-                    node.deletions.directory_later(at, aside, node.clock.wall());
+            match log_dir.topic_id(entry)? {
+                // A deletion of this life (deleted.rs).
+                Some(topic) if node.deleted.is_leaving(topic) => return Ok(()),
+                Some(topic) if node.written.was_deleted(topic) => {
+                    deleted.push((entry.topic_partition.clone(), topic));
+                    return Ok(());
                 }
-                return Ok(());
+                _ => {}
             }
             let aside = log_dir.rename_to_stray(&entry.topic_partition, random_uuid())?;
             if let Some(aside) = aside {

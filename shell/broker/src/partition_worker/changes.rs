@@ -1,13 +1,12 @@
-//! What the cluster decided: new leaders, changed settings, deleted topics, and directories that failed.
+//! What the cluster decided: new leaders, changed settings, deleted topics (deleting.rs), and directories that failed.
 
 use super::PartitionWorker;
 use crate::mailbox::{Declined, PartitionKey};
 use crate::publisher::ImageChange;
-use crate::replay::aside;
 use crate::replica::{Effects, Replica};
 use crate::topic_settings;
-use barnabas_base::{BrokerId, PartitionIndex, Text, TopicId, TopicPartition};
-use barnabas_metadata::{Image, ResourceType, TopicChange};
+use barnabas_base::{BrokerId, Text};
+use barnabas_metadata::{Image, ResourceType};
 use barnabas_partition::{FollowerState, Leadership};
 
 /// Gives a replica the role that the image says, where it has another one.
@@ -97,67 +96,6 @@ impl PartitionWorker {
                 replica.changed = true;
             }
             self.partition_changed(image, key);
-        }
-    }
-
-    fn topic_deleted(&mut self, id: TopicId, topic: &TopicChange, change: &ImageChange) {
-        self.node.compaction.candidates.topic_deleted(id);
-        let (workers, me) = (self.node.workers, self.id);
-        let is_mine = |partition: &PartitionIndex| {
-            PartitionKey { topic: id, partition: *partition }.owner(workers) == me
-        };
-        let written = self.node.written.take(id, |partition| is_mine(&partition));
-        let written = written.unwrap_or_else(|| {
-            let before = change.before.topics.by_id(id);
-            let count = before.map_or(0, |topic| topic.partition_count() as i32);
-            (0..count).map(PartitionIndex).filter(is_mine).collect()
-        });
-        for partition in written {
-            let key = PartitionKey { topic: id, partition };
-            self.close_deleted(key, TopicPartition { topic: topic.name.clone(), partition });
-        }
-    }
-
-    /// Lets go of a partition and puts its directory aside for removal.
-    fn close_deleted(&mut self, key: PartitionKey, name: TopicPartition) {
-        self.failed.remove(&key);
-        aside::forget(&self.node.directories, &name, key.topic);
-        let mut removed =
-            self.forget_waiting(key).map(|(directory, replay)| (directory, replay.partition.clone()));
-        let Self { replicas, effects, tickets, files, node, .. } = self;
-        if let Some(mut replica) = replicas.remove(&key) {
-            replica.partition.fail(effects);
-            for ticket in replica.round_tickets.drain(..) {
-                tickets.answer(ticket, Err(Declined::Unknown));
-            }
-            replica.waiters.wake_all();
-            let directory = replica.directory;
-            let unwritten = replica.round_bytes as u64 + replica.log.unlaid_bytes();
-            node.directories[directory].room.settle(unwritten);
-            replica.log.abandon(&mut files[directory]);
-            if let Some((partition, _)) = replica.laying.take() {
-                self.laid_otherwise(directory, partition);
-            }
-            if self.node.acks_are_synced {
-                removed = Some((directory, replica.name));
-            }
-            self.apply_effects(key);
-        }
-        match self.node.directories.put_aside(&name, key.topic) {
-            Ok(aside) => {
-                let config = topic_settings::log_config(&self.node, &self.node.image.load(), &name.topic);
-                let due = self.node.clock.wall().plus(config.file_delete_delay_ms);
-                for (directory, path) in aside {
-                    self.node.deletions.directory_later(directory, path, due);
-                }
-            }
-            Err(error) => {
-                tracing::warn!(partition = %name, %error, "the directory of a deleted partition stays behind until the next start");
-                return;
-            }
-        }
-        if let Some((directory, name)) = removed {
-            self.journal_removed(directory, name);
         }
     }
 

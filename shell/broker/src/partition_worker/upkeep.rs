@@ -100,6 +100,7 @@ impl PartitionWorker {
     /// Closes every log: what is staged is laid, what is dirty is synced here. Nobody else is served any more.
     pub(super) fn close(&mut self) -> Vec<Checkpointed> {
         self.finish_round();
+        self.close_all_deleted();
         self.open_all_waiting();
         self.closed = true;
         let mut checkpoints = Vec::new();

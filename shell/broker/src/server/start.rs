@@ -4,6 +4,7 @@ use super::{Failure, Running};
 use crate::clock::Clock;
 use crate::committer::CommitterParts;
 use crate::connection::{MOVE_PATIENCE, NewConnection};
+use crate::deleted;
 use crate::descriptors;
 use crate::directories::{Directories, Directory, random_uuid};
 use crate::format::{Beginning, format, voter};
@@ -103,7 +104,8 @@ pub fn start(
     let journals = start_journals(&node);
     let housekeeping = housekeeping::start(node.clone())?;
     let mover = moves::start(node.clone())?;
-    Ok(Running { node, acceptors, workers, committers, journals, quorum, housekeeping, mover })
+    let deletions = deleted::start(node.clone())?;
+    Ok(Running { node, acceptors, workers, committers, journals, quorum, housekeeping, mover, deletions })
 }
 
 /// Locks and reads every directory; with each, whether partitions may lie in it. One that cannot be used is dead: the node goes on

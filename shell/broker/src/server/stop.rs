@@ -18,12 +18,13 @@ pub struct Stopping {
     pub quorum: JoinHandle<()>,
     pub housekeeping: JoinHandle<()>,
     pub mover: JoinHandle<()>,
+    pub deletions: JoinHandle<()>,
 }
 
 impl Stopping {
     /// Ends everything. Returns whether every log was closed and vouched for.
     pub fn stop(self) -> bool {
-        let Self { node, workers, committers, journals, quorum, housekeeping, mover } = self;
+        let Self { node, workers, committers, journals, quorum, housekeeping, mover, deletions } = self;
         node.deletions.stop();
         join(housekeeping);
         // Before the workers close: it waits for them.
@@ -37,6 +38,9 @@ impl Stopping {
         let checkpoints = ask_workers(&node, Command::Close);
         let mut closed: Set<TopicPartition> = checkpoints.iter().map(|one| one.partition.clone()).collect();
         closed.insert(quorum_worker::partition());
+        // All deleted topics are closed, and nothing of them may be vouched for.
+        node.deleted.stop();
+        join(deletions);
         write_checkpoints(&node, checkpoints);
         for directory in node.directories.iter().filter(|directory| directory.is_online()) {
             let left = directory.room.uncounted();

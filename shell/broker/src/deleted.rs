@@ -1,0 +1,199 @@
+//! Deleted topics on their way out: between the metadata log's word and the moment when nothing of them lies under their names.
+//!
+//! Each worker closes its own partitions, a few in a turn (partition_worker/deleting.rs). What is closed is put aside by a thread of
+//! its own: that writes checkpoints, which name every partition of a directory, syncs directories, and for thousands of partitions
+//! takes longer than a worker may be away.
+//!
+//! Always true:
+//! 1. nobody renames a deleted partition's folder while its log may be open: files of logs are opened by name
+//! 2. a partition of the same name does not begin before that
+//! 3. the journal hears that a partition is gone once its folder's new name is durable
+//! 4. a kill at any moment leaves what the next start finishes (housekeeping/sweep.rs): the metadata log knows of the deletion
+//!
+//! Metadata path, besides: publisher.rs announces, directories/locate.rs asks, housekeeping.rs removes the files later.
+
+use crate::mailbox::PartitionKey;
+use crate::node::Node;
+use barnabas_base::{Map, Text, TimestampMs, TopicId, TopicPartition};
+use barnabas_storage::journal::{Entry, EntryKind, JournalPartition};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+/// One worker's partitions of a deleted topic: their logs are closed.
+#[derive(Debug)]
+pub struct Closed {
+    pub topic: TopicId,
+    pub names: Vec<TopicPartition>,
+    /// Whose journals know them, and by which name.
+    pub removed: Vec<(usize, Arc<JournalPartition>)>,
+    /// When their files go.
+    pub due: TimestampMs,
+}
+
+/// See the file's header.
+#[derive(Debug, Default)]
+pub struct DeletedTopics {
+    shared: Mutex<Shared>,
+    changed: Condvar,
+    /// Topics on their way out: nothing is locked while there are none.
+    count: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    leaving: Map<TopicId, Leaving>,
+    /// One list for each worker and topic at most.
+    closed: Vec<Closed>,
+    is_stopping: bool,
+}
+
+#[derive(Debug)]
+struct Leaving {
+    name: Text,
+    /// For each worker.
+    is_closed: Vec<bool>,
+    /// Workers whose list is not put aside yet.
+    left: usize,
+}
+
+impl DeletedTopics {
+    /// A topic is deleted; workers are told after this.
+    pub fn announce(&self, topic: TopicId, name: &Text, workers: usize) {
+        let leaving = Leaving { name: name.clone(), is_closed: vec![false; workers], left: workers };
+        let mut shared = self.lock();
+        shared.leaving.insert(topic, leaving);
+        self.count.store(shared.leaving.len(), Ordering::Release);
+    }
+
+    /// A worker has closed its partitions of a topic. Said once by each, also where it had none.
+    pub fn closed(&self, worker: usize, closed: Closed) {
+        let mut shared = self.lock();
+        if let Some(leaving) = shared.leaving.get_mut(&closed.topic) {
+            leaving.is_closed[worker] = true;
+        }
+        shared.closed.push(closed);
+        self.changed.notify_one();
+    }
+
+    /// Whether this topic's partitions are being closed and put aside.
+    pub fn is_leaving(&self, topic: TopicId) -> bool {
+        self.count.load(Ordering::Acquire) > 0 && self.lock().leaving.contains_key(&topic)
+    }
+
+    /// Whether a topic of this name is.
+    pub fn is_name_leaving(&self, name: &Text) -> bool {
+        self.count.load(Ordering::Acquire) > 0
+            && self.lock().leaving.values().any(|leaving| leaving.name == *name)
+    }
+
+    /// Whether a log may be open still of a deleted topic's partition that had this name.
+    pub fn may_be_open(&self, name: &TopicPartition) -> bool {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return false;
+        }
+        let is_open = |(topic, leaving): (&TopicId, &Leaving)| {
+            let key = PartitionKey { topic: *topic, partition: name.partition };
+            leaving.name == name.topic && !leaving.is_closed[key.owner(leaving.is_closed.len())]
+        };
+        self.lock().leaving.iter().any(is_open)
+    }
+
+    /// Ends the thread once all that is closed is put aside. Workers close nothing after this.
+    pub fn stop(&self) {
+        self.lock().is_stopping = true;
+        self.changed.notify_one();
+    }
+
+    /// All that is closed; waits for some. `None`: the node stops.
+    fn next(&self) -> Option<Vec<Closed>> {
+        let waits = |shared: &mut Shared| shared.closed.is_empty() && !shared.is_stopping;
+        let shared = self.changed.wait_while(self.lock(), waits);
+        let mut shared = shared.unwrap_or_else(PoisonError::into_inner);
+        Some(std::mem::take(&mut shared.closed)).filter(|closed| !closed.is_empty())
+    }
+
+    fn done(&self, all: &[Closed]) {
+        let mut shared = self.lock();
+        for closed in all {
+            if let Some(leaving) = shared.leaving.get_mut(&closed.topic) {
+                leaving.left -= 1;
+                if leaving.left == 0 {
+                    shared.leaving.remove(&closed.topic);
+                }
+            }
+        }
+        self.count.store(shared.leaving.len(), Ordering::Release);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// # Errors
+/// The system gives no thread.
+pub fn start(node: Arc<Node>) -> std::io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name("deletions".to_owned()).spawn(move || {
+        while let Some(all) = node.deleted.next() {
+            put_aside(&node, &all);
+            node.deleted.done(&all);
+        }
+    })
+}
+
+fn put_aside(node: &Node, all: &[Closed]) {
+    let names: Vec<(&TopicPartition, TopicId)> =
+        all.iter().flat_map(|closed| closed.names.iter().map(|name| (name, closed.topic))).collect();
+    let is_free = |name: &Text| node.image.load().topics.by_name(name).is_none();
+    for (at, directory) in node.directories.iter().enumerate().filter(|(_, each)| each.is_usable()) {
+        let aside = match directory.put_aside(&names, is_free) {
+            Ok(aside) => aside,
+            Err(error) => {
+                let path = directory.path.display();
+                tracing::warn!(%error, "directories of deleted partitions stay behind in {path} until the next start");
+                continue;
+            }
+        };
+        let due: Map<TopicId, TimestampMs> = all.iter().map(|closed| (closed.topic, closed.due)).collect();
+        for (path, topic) in aside {
+            node.deletions.directory_later(at, path, due[&topic]);
+        }
+        let removed = all.iter().flat_map(|closed| &closed.removed).filter(|(directory, _)| *directory == at);
+        let mut entries: Vec<Entry> = removed.map(|(_, name)| removal(name)).collect();
+        directory.journal.submit(&mut entries);
+    }
+}
+
+fn removal(name: &Arc<JournalPartition>) -> Entry {
+    let leader_epoch = barnabas_base::LeaderEpoch::NONE;
+    Entry { partition: Arc::clone(name), leader_epoch, kind: EntryKind::Remove }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use barnabas_base::PartitionIndex;
+
+    #[test]
+    fn a_name_is_free_once_its_owner_has_closed_it() {
+        let deleted = DeletedTopics::default();
+        let (topic, name) = (TopicId::from_random([7; 16]), Text::from("t"));
+        let partition = TopicPartition { topic: name.clone(), partition: PartitionIndex(3) };
+        let owner = PartitionKey { topic, partition: partition.partition }.owner(2);
+        let list = || Closed { topic, names: Vec::new(), removed: Vec::new(), due: TimestampMs(0) };
+        assert!(!deleted.may_be_open(&partition));
+        deleted.announce(topic, &name, 2);
+        assert!(deleted.may_be_open(&partition) && deleted.is_leaving(topic));
+        deleted.closed(1 - owner, list());
+        assert!(deleted.may_be_open(&partition));
+        deleted.closed(owner, list());
+        assert!(!deleted.may_be_open(&partition));
+        assert!(deleted.is_leaving(topic) && deleted.is_name_leaving(&name), "its folder lies there still");
+        let all = deleted.next().unwrap();
+        deleted.done(&all);
+        assert!(!deleted.is_leaving(topic) && !deleted.is_name_leaving(&name));
+        deleted.stop();
+        assert!(deleted.next().is_none());
+    }
+}

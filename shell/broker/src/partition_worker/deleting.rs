@@ -1,0 +1,107 @@
+//! Closing the partitions of deleted topics: a few in a turn, whatever their number.
+//!
+//! Before: changes.rs, which hears of the deletion. After: deleted.rs, whose thread puts their folders aside.
+
+use super::PartitionWorker;
+use crate::deleted::Closed;
+use crate::mailbox::{Declined, PartitionKey};
+use crate::publisher::ImageChange;
+use crate::replay::aside;
+use crate::topic_settings;
+use barnabas_base::{PartitionIndex, TopicId, TopicPartition};
+use barnabas_metadata::TopicChange;
+use barnabas_storage::journal::JournalPartition;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a turn of closing takes, and by how much less the rest of the worker waits.
+const TURN: Duration = Duration::from_millis(2);
+
+/// A deleted topic's partitions of this worker: `closed.names` are all, those from `open` on may be open still.
+#[derive(Debug)]
+pub(super) struct Deleting {
+    closed: Closed,
+    open: usize,
+}
+
+impl PartitionWorker {
+    pub(super) fn topic_deleted(&mut self, id: TopicId, topic: &TopicChange, change: &ImageChange) {
+        self.node.compaction.candidates.topic_deleted(id);
+        let (workers, me) = (self.node.workers, self.id);
+        let is_mine = |partition: &PartitionIndex| {
+            PartitionKey { topic: id, partition: *partition }.owner(workers) == me
+        };
+        let written = self.node.written.take(id, |partition| is_mine(&partition));
+        let written = written.unwrap_or_else(|| {
+            let before = change.before.topics.by_id(id);
+            let count = before.map_or(0, |topic| topic.partition_count() as i32);
+            (0..count).map(PartitionIndex).filter(is_mine).collect()
+        });
+        let name = |partition| TopicPartition { topic: topic.name.clone(), partition };
+        let config = topic_settings::log_config(&self.node, &self.node.image.load(), &topic.name);
+        let closed = Closed {
+            topic: id,
+            names: written.into_iter().map(name).collect(),
+            removed: Vec::new(),
+            due: self.node.clock.wall().plus(config.file_delete_delay_ms),
+        };
+        self.deleting.push_back(Deleting { closed, open: 0 });
+    }
+
+    /// Closes some. Returns whether there are more.
+    pub fn close_some_deleted(&mut self) -> bool {
+        let begun = Instant::now();
+        while let Some(Deleting { mut closed, mut open }) = self.deleting.pop_front() {
+            while open < closed.names.len() {
+                if begun.elapsed() >= TURN {
+                    self.deleting.push_front(Deleting { closed, open });
+                    return true;
+                }
+                closed.removed.extend(self.close_deleted(closed.topic, &closed.names[open]));
+                open += 1;
+            }
+            // What the round has for the journal comes before the word that they are gone.
+            self.submit();
+            self.node.deleted.closed(self.id, closed);
+        }
+        false
+    }
+
+    /// Before the node stops.
+    pub(super) fn close_all_deleted(&mut self) {
+        while self.close_some_deleted() {}
+    }
+
+    /// Lets go of a partition. Returns whose journal, and by which name, is to hear of it once its folder is put aside.
+    fn close_deleted(
+        &mut self,
+        topic: TopicId,
+        name: &TopicPartition,
+    ) -> Option<(usize, Arc<JournalPartition>)> {
+        let key = PartitionKey { topic, partition: name.partition };
+        self.failed.remove(&key);
+        aside::forget(&self.node.directories, name, key.topic);
+        let mut removed =
+            self.forget_waiting(key).map(|(directory, replay)| (directory, replay.partition.clone()));
+        let Self { replicas, effects, tickets, files, node, .. } = self;
+        if let Some(mut replica) = replicas.remove(&key) {
+            replica.partition.fail(effects);
+            for ticket in replica.round_tickets.drain(..) {
+                tickets.answer(ticket, Err(Declined::Unknown));
+            }
+            replica.waiters.wake_all();
+            let directory = replica.directory;
+            let unwritten = replica.round_bytes as u64 + replica.log.unlaid_bytes();
+            node.directories[directory].room.settle(unwritten);
+            replica.log.abandon(&mut files[directory]);
+            if let Some((partition, _)) = replica.laying.take() {
+                self.laid_otherwise(directory, partition);
+            }
+            if self.node.acks_are_synced {
+                removed = Some((directory, replica.name));
+            }
+            self.apply_effects(key);
+        }
+        removed
+    }
+}

@@ -342,10 +342,8 @@ impl Log {
             };
             let last = (bad.is_some() && !padding) || at + 1 == tail.len();
             if last && self.laid_end < from.recovery_point {
-                let (position, why) = bad.unwrap_or((
-                    found.size.into(),
-                    "the segment is shorter than what was synced, or the next one is missing",
-                ));
+                let short = "the segment is shorter than what was synced, or the next one is missing";
+                let (position, why) = bad.unwrap_or((found.size.into(), short));
                 let file = self.path(found.base, FileKind::Log);
                 return Err(StorageError::Damaged { file, position, offset: self.laid_end, what: why });
             }

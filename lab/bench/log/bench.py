@@ -52,7 +52,7 @@ class Bench:
 
 def warm_up(bench, servers):
     load = loads.librdkafka("warm-up", 16, 100, 3)
-    for name, seconds in (("kafka", 5 if bench.quick else 30), ("barnabas", 3)):
+    for name, seconds in (("kafka", 5 if bench.quick else 30), ("barnabas", 3 if bench.quick else 15)):
         servers[name].create({"warm-up": 16})
         for _ in range(max(seconds // 10, 1)):
             bench.clients.run(servers[name], load, "warm-up", min(seconds, 10))
@@ -152,7 +152,7 @@ def arguments():
     parser = argparse.ArgumentParser(prog="lab/bench/log/run", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", default=bool(os.environ.get("QUICK")), help="two runs, few rows (or QUICK=1)")
     parser.add_argument("--runs", type=int, help="runs of each row (5; quick: 2)")
-    parser.add_argument("--seconds", type=float, help="of each run (6; quick: 4)")
+    parser.add_argument("--seconds", type=float, help="of each run (4)")
     parser.add_argument("--data-gb", type=int, default=int(os.environ.get("DATA_GB", "20")), help="data behind the kill (20, less where the disk has less)")
     parser.add_argument("--only", help="loads whose title contains this, and no story")
     parser.add_argument("--stories", help="only these of many, crowd, kill, bytes (separated by commas), and no load")
@@ -160,7 +160,7 @@ def arguments():
     parser.add_argument("--binary", help="the barnabas program (default: target/release)")
     options = parser.parse_args()
     options.runs = options.runs or (2 if options.quick else 5)
-    options.seconds = options.seconds or (4 if options.quick else 6)
+    options.seconds = options.seconds or 4
     return options
 
 

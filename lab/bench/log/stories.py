@@ -50,12 +50,14 @@ def many_partitions(bench):
             peer.create({"ten": 10})
             for _ in range(3 if name == "kafka" else 1):
                 bench.clients.run(peer, ONE, "ten", 5)
-            peer.create({"crowd": count})
+            # Kafka refuses 10,000 partitions in one request.
+            crowd = min(count, 9_999) if name == "kafka" else count
+            peer.create({"crowd": crowd})
             if name == "kafka":
                 # It takes a minute to make 10,000 partitions, and has files for 20,000: fresh ones are measured once.
                 measured("10", "ten")
                 measured("fresh", "crowd")
-            peer.ask().produce_to_each({"crowd": count}, one_record(b"h" * 60))
+            peer.ask().produce_to_each({"crowd": crowd}, one_record(b"h" * 60))
             for run in range(bench.runs):
                 if len(found[name]["10"]) < run + 1:
                     measured("10", "ten")

@@ -28,7 +28,6 @@ mod filter;
 mod groups;
 mod key_hash;
 mod offset_map;
-pub(crate) mod planted;
 mod read;
 mod segment_writer;
 mod transactions;

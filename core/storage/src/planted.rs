@@ -1,6 +1,7 @@
-//! Mistakes in opening a log that tests plant, one at a time, to show that they would be noticed. Outside of tests there are none.
+//! Mistakes in opening, syncing and cleaning a log that tests plant, one at a time, to show that they would be noticed. Outside of tests
+//! there are none.
 
-/// See `log/tests/kill.rs`.
+/// See `log/tests/kill.rs` and `chain.rs`, `cleaner/tests/crashes.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mistake {
     /// Index entries past the recovery point are believed, and what lies before the last of them is not checked.
@@ -13,6 +14,24 @@ pub(crate) enum Mistake {
     DeletesBeforeItSaysSo,
     /// A sync that began late covers all that was written by then, whatever its files.
     CoversOtherFiles,
+    /// Of two records with one key the older one stays.
+    KeepsTheOlder,
+    /// Tombstones go when they are first seen.
+    DropsTombstonesAtOnce,
+    /// A batch without records goes, though its producer's last sequence stands there.
+    ForgetsProducers,
+    /// Aborted records are taken for the newest of their key.
+    BelievesAborted,
+    /// Markers go before the records of their transaction.
+    DropsMarkersFirst,
+    /// Damaged batches are cleaned like others.
+    SkipsChecksums,
+    /// The old segments go before the new ones are ready to take their place.
+    SwapsOldFirst,
+    /// A log that was truncated in the meantime gets its old records back.
+    IgnoresTruncation,
+    /// What an earlier cleaning left lies beside this one's files.
+    LeavesStrangers,
 }
 
 #[cfg(test)]

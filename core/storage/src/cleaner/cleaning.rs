@@ -9,7 +9,6 @@ use bytes::Bytes;
 use super::filter::{Filter, Left, control_type};
 use super::groups::groups;
 use super::offset_map::{Full, MapMemory, OffsetMap};
-use super::planted::{self, Mistake};
 use super::read::{FoundBatch, SegmentReader};
 use super::segment_writer::{SegmentWriter, remove_cleaned};
 use super::transactions::Transactions;
@@ -18,6 +17,7 @@ use super::types::{
 };
 use crate::batch::BatchHeader;
 use crate::disk::Disk;
+use crate::planted::{self, Mistake};
 use crate::segment::{self, offset_path};
 
 /// A cleaning whose keys are known: [`Cleaning::next_group`] until there is none, and then the log is clean up to

@@ -10,9 +10,9 @@ use barnabas_wire::records::{
 use bytes::Bytes;
 
 use super::offset_map::OffsetMap;
-use super::planted::{self, Mistake};
 use super::transactions::Transactions;
 use super::types::{CleanStats, LastRecord, LogToClean};
+use crate::planted::{self, Mistake};
 
 /// What stays and what goes, in one cleaning of one log.
 #[derive(Debug)]

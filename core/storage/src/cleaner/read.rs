@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use barnabas_base::Offset;
 use bytes::Bytes;
 
-use super::planted::{self, Mistake};
 use super::types::{CleanError, LogToClean, Pace, SegmentToClean};
 use crate::batch::BatchHeader;
 use crate::disk::{Disk, OpenMode};
+use crate::planted::{self, Mistake};
 use crate::segment::{self, offset_path};
 use crate::walker::{Step, Walker};
 

@@ -2,9 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use super::super::planted::{self, Mistake};
 use super::super::{CleanError, Replaced};
 use super::rig::{Random, Rig};
+use crate::planted::{self, Mistake};
 use crate::{Faults, StorageError};
 
 /// A life of writing, cleaning and crashes. `Err`: what was wrong.

@@ -2,9 +2,9 @@
 
 use barnabas_base::{Offset, TimestampMs};
 
-use super::super::planted::{self, Mistake};
 use super::super::{CleanError, Replaced};
 use super::rig::{Random, Rig, full_speed};
+use crate::planted::{self, Mistake};
 
 fn keyed(rig: &mut Rig, count: usize) {
     for at in 0..count {

@@ -28,9 +28,6 @@ pub struct Verdict {
     pub lost: u64,
     /// Records that were acknowledged with `acks=1`.
     pub lost_one: u64,
-    /// Records that were acknowledged within a cut, and how many of them are not there: neither good nor bad.
-    pub within: u64,
-    pub within_lost: u64,
     pub doubled: u64,
     pub wrong: Vec<String>,
 }
@@ -77,10 +74,7 @@ impl Judge {
     ) -> Result<(), Trouble> {
         let mut by_place: HashMap<Place, Vec<Acked>> = HashMap::new();
         for batch in acked {
-            match batch.is_within {
-                true => self.verdict.within += u64::from(batch.count),
-                false => self.verdict.acked += u64::from(batch.count),
-            }
+            self.verdict.acked += u64::from(batch.count);
             by_place.entry(batch.place.clone()).or_default().push(batch);
         }
         for topic in topics {
@@ -270,7 +264,6 @@ impl Reading<'_> {
             return;
         }
         match batch.acks {
-            _ if batch.is_within => self.verdict.within_lost += missing,
             1 => self.verdict.lost_one += missing,
             _ => {
                 self.verdict.lost += missing;

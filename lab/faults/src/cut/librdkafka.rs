@@ -3,7 +3,6 @@
 //! It says what was acknowledged line by line: `a PARTITION OFFSET NUMBER`; `e TEXT` for an error that its application would
 //! see. Asked to end it waits for what is under way and says `end`.
 
-use super::upkeep::Cut;
 use super::{Acked, LIBRDKAFKA, LIBRDKAFKA_TOPIC};
 use crate::kafka::Place;
 use crate::records::Stamp;
@@ -16,15 +15,12 @@ use std::time::{Duration, Instant};
 
 /// Lines that may wait to be read here.
 const LINES_MAX: usize = 1 << 20;
-/// What it was told before a cut was done may be read here so much later.
-const LAG: Duration = Duration::from_millis(100);
 
 /// The running client.
 #[derive(Debug)]
 pub struct Librdkafka {
     child: Child,
-    /// And when each was read.
-    lines: Receiver<(Instant, String)>,
+    lines: Receiver<String>,
     pub errors: Vec<String>,
     ended: bool,
 }
@@ -45,7 +41,7 @@ impl Librdkafka {
         let (send, lines) = sync_channel(LINES_MAX);
         std::thread::spawn(move || {
             for line in BufReader::new(out).lines().map_while(Result::ok) {
-                if send.send((Instant::now(), line)).is_err() {
+                if send.send(line).is_err() {
                     break;
                 }
             }
@@ -53,18 +49,18 @@ impl Librdkafka {
         Ok(Self { child, lines, errors: Vec::new(), ended: false })
     }
 
-    /// What was acknowledged since the last time. It knows nothing of cuts: what it said about the time of the newest may have been told within.
-    pub fn take(&mut self, cut: Option<Cut>) -> Vec<Acked> {
+    /// What was acknowledged since the last time.
+    pub fn take(&mut self) -> Vec<Acked> {
         let mut acked = Vec::new();
         loop {
             match self.lines.try_recv() {
-                Ok((at, line)) => self.take_line(at, cut, &line, &mut acked),
+                Ok(line) => self.take_line(&line, &mut acked),
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => return acked,
             }
         }
     }
 
-    fn take_line(&mut self, at: Instant, cut: Option<Cut>, line: &str, acked: &mut Vec<Acked>) {
+    fn take_line(&mut self, line: &str, acked: &mut Vec<Acked>) {
         let words: Vec<&str> = line.split(' ').collect();
         let numbers: Vec<i64> = words[1..].iter().filter_map(|word| word.parse().ok()).collect();
         match (words[0], numbers.as_slice()) {
@@ -74,7 +70,6 @@ impl Librdkafka {
                 first: Stamp { writer: LIBRDKAFKA, number: number as u64 },
                 count: 1,
                 acks: -1,
-                is_within: cut.is_some_and(|cut| at >= cut.begun && at < cut.done + LAG),
             }),
             ("end", _) => self.ended = true,
             _ => self.errors.push(format!("librdkafka: {line}")),
@@ -87,18 +82,18 @@ impl Librdkafka {
         let begun = Instant::now();
         let mut acked = Vec::new();
         while !self.ended {
-            acked.extend(self.take(None));
+            acked.extend(self.take());
             if begun.elapsed() > within {
                 return trouble("librdkafka did not get its records acknowledged");
             }
             if self.child.try_wait()?.is_some() && !self.ended {
                 std::thread::sleep(Duration::from_millis(100));
-                acked.extend(self.take(None));
+                acked.extend(self.take());
                 return if self.ended { Ok(acked) } else { trouble("librdkafka's process ended early") };
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        acked.extend(self.take(None));
+        acked.extend(self.take());
         Ok(acked)
     }
 }

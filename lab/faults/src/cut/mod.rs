@@ -25,8 +25,6 @@ pub struct Acked {
     pub first: Stamp,
     pub count: u32,
     pub acks: i16,
-    /// Answered within a cut: it counts neither way.
-    pub is_within: bool,
 }
 
 /// Writers from this number on send with `acks=1` and without sequences.

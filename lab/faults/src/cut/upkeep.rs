@@ -1,6 +1,6 @@
 //! What else is acknowledged while records flow: committed offsets, and topics that are made, written and deleted.
 
-use super::writer::{Phase, Shared};
+use super::writer::Shared;
 use crate::kafka::{Connection, Place, patiently};
 use crate::records::{Stamp, batch};
 use crate::{Trouble, trouble};
@@ -46,8 +46,7 @@ impl Offsets {
             }
             self.attempted[group] += 1;
             let offset = self.attempted[group];
-            // Within a cut an answer counts neither way, as for records.
-            if commit(&mut connection, group, offset)? && shared.phase() == Phase::Load {
+            if commit(&mut connection, group, offset)? {
                 self.acked[group] = offset;
                 self.commits += 1;
             }

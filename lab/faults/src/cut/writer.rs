@@ -2,10 +2,7 @@
 //!
 //! With `acks=all` it is an idempotent producer with one identity for its whole life: a batch that is sent again has its old
 //! sequence, and the node must neither store it twice nor call it out of order. With `acks=1` it has no sequences, so what was
-//! not answered is given up: the judge allows it to be there or not, once.
-//!
-//! What is answered while the power is being cut counts as not answered ([`super::upkeep::Cut::straddles`] says why); it is
-//! sent again. What was sent after the cut must not be acknowledged at all.
+//! not answered is given up: the judge allows it to be there or not, once. What was first sent after a cut must not be acknowledged.
 
 use super::{Acked, LoadTopic, PLAIN_WRITERS, TOPICS};
 use crate::Trouble;
@@ -16,7 +13,7 @@ use barnabas_base::{ErrorCode, TimestampMs};
 use barnabas_wire::messages::ProduceRequest;
 use bytes::Bytes;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const IN_FLIGHT: usize = 5;
@@ -27,32 +24,11 @@ pub struct Shared {
     pub stop: AtomicBool,
     /// Bytes that may still be written in this cycle before the writers slow down.
     pub bytes_left: AtomicI64,
-    phase: AtomicU8,
-}
-
-/// Where a cycle stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
-pub enum Phase {
-    Load,
-    /// The system call that cuts the power may have begun.
-    Cutting,
-    /// It has returned.
-    Cut,
+    /// The power is gone.
+    pub is_cut: AtomicBool,
 }
 
 impl Shared {
-    pub fn set_phase(&self, phase: Phase) {
-        self.phase.store(phase as u8, Ordering::SeqCst);
-    }
-
-    pub fn phase(&self) -> Phase {
-        match self.phase.load(Ordering::SeqCst) {
-            0 => Phase::Load,
-            1 => Phase::Cutting,
-            _ => Phase::Cut,
-        }
-    }
-
     pub fn goes_on(&self) -> bool {
         !self.stop.load(Ordering::Relaxed)
     }
@@ -73,8 +49,8 @@ struct Sent {
     first: u64,
     count: u32,
     bytes: Bytes,
-    /// The first time.
-    sent_in: Phase,
+    /// It was sent for the first time when the power was gone.
+    is_too_late: bool,
 }
 
 /// One producer. See the file's header.
@@ -210,7 +186,8 @@ impl Writer {
         *next += count;
         let records = batch(self.identity, first, count as u32, bytes as usize, now())?;
         shared.bytes_left.fetch_sub(records.len() as i64, Ordering::Relaxed);
-        Ok(Sent { place, first: first.number, count: count as u32, bytes: records, sent_in: shared.phase() })
+        let is_too_late = shared.is_cut.load(Ordering::SeqCst);
+        Ok(Sent { place, first: first.number, count: count as u32, bytes: records, is_too_late })
     }
 
     /// The answer to one request of so many batches. `false`: some of them must be sent again.
@@ -226,7 +203,7 @@ impl Writer {
         for (place, told) in produced(&answer) {
             seen += 1;
             match told {
-                Ok(base) => self.note(&place, base, shared.phase())?,
+                Ok(base) => self.note(&place, base, shared)?,
                 Err(code) => {
                     all = false;
                     self.note_refusal(&place, code);
@@ -239,34 +216,20 @@ impl Writer {
         Ok(all)
     }
 
-    fn note(&mut self, place: &Place, base: i64, phase: Phase) -> Result<(), Trouble> {
+    fn note(&mut self, place: &Place, base: i64, shared: &Shared) -> Result<(), Trouble> {
         let found = self.unanswered.iter().position(|sent| sent.place == *place);
-        let Some(at) = found else {
+        let Some(sent) = found.and_then(|at| self.unanswered.remove(at)) else {
             return crate::trouble(format!("an answer for {place} that nobody asked for"));
         };
-        let sent = &self.unanswered[at];
-        if sent.sent_in == Phase::Cut {
-            let told = format!(
-                "writer {} at {place}: acknowledged what was sent after the power was gone",
+        // Once the node is started again it may well be taken.
+        if sent.is_too_late && shared.is_cut.load(Ordering::SeqCst) {
+            self.refused.push(format!(
+                "writer {} at {place}: acknowledged what was sent when the power was gone",
                 self.number
-            );
-            self.refused.push(told);
+            ));
         }
         let first = Stamp { writer: self.number, number: sent.first };
-        let acked = Acked {
-            place: place.clone(),
-            base,
-            first,
-            count: sent.count,
-            acks: self.acks(),
-            is_within: phase > Phase::Load,
-        };
-        let is_within = acked.is_within;
-        self.acked.push(acked);
-        if is_within {
-            return crate::trouble("sent again after the cut");
-        }
-        self.unanswered.remove(at);
+        self.acked.push(Acked { place: sent.place, base, first, count: sent.count, acks: self.acks() });
         Ok(())
     }
 

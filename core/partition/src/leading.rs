@@ -1,19 +1,17 @@
-//! What a leader knows of the other replicas, and how far all that count have come.
+//! One leadership: how far have the in-sync replicas come, and are there enough of them.
+//!
+//! A lone replica has nothing here but where its epoch began: followers are kept apart ([`followers`]).
 //!
 //! Source: Kafka `Partition.maybeIncrementLeaderHW`, `effectiveMinIsr`; KIP-966.
 
-use barnabas_base::{BrokerId, Offset};
+use barnabas_base::{Offset, PartitionEpoch};
 
 use crate::Leadership;
+use crate::planted::{self, Mistake};
 
-/// Another replica.
-#[derive(Debug, Clone, Copy)]
-struct Follower {
-    broker: BrokerId,
-    in_sync: bool,
-    /// Everything below is on its disk. Unknown until it first fetches under this leader.
-    end: Offset,
-}
+mod followers;
+
+pub(crate) use followers::Followers;
 
 /// One leadership of this broker.
 #[derive(Debug, Clone)]
@@ -21,59 +19,72 @@ pub(crate) struct Leading {
     /// Where this epoch began.
     pub epoch_start: Offset,
     min_in_sync: u16,
-    followers: Box<[Follower]>,
+    /// None for a lone replica.
+    followers: Option<Box<Followers>>,
 }
 
 impl Leading {
     pub fn new(epoch_start: Offset, leadership: &Leadership<'_>) -> Self {
-        let mut leading = Self { epoch_start, min_in_sync: 1, followers: Box::default() };
-        leading.update(leadership);
-        leading
+        let followers = Followers::new(leadership).map(Box::new);
+        Self { epoch_start, min_in_sync: leadership.min_in_sync, followers }
     }
 
-    /// Takes over replicas and in-sync set; what is known of replicas that stay is kept.
-    pub fn update(&mut self, leadership: &Leadership<'_>) {
-        let known = |broker| self.followers.iter().find(|follower| follower.broker == broker);
-        let followers = leadership.followers.iter().map(|state| Follower {
-            broker: state.broker,
-            in_sync: state.in_sync,
-            end: known(state.broker).map_or(Offset::NONE, |follower| follower.end),
-        });
-        self.followers = followers.collect();
+    /// Takes over replicas and in-sync set; what is known of replicas that stay is kept. `false`: the word is not newer than what
+    /// is known, and only its minimum counts.
+    pub fn update(&mut self, leadership: &Leadership<'_>) -> bool {
         self.min_in_sync = leadership.min_in_sync;
+        let known = self.followers.as_ref().map_or(PartitionEpoch::NONE, |known| known.partition_epoch());
+        let is_newer = leadership.partition_epoch == PartitionEpoch::NONE
+            || leadership.partition_epoch > known
+            || planted::is(Mistake::TakesOldWords);
+        if !is_newer {
+            return false;
+        }
+        let mut followers = Followers::new(leadership);
+        if let (Some(followers), Some(known)) = (&mut followers, &self.followers) {
+            followers.remember(known);
+        }
+        self.followers = followers.map(Box::new);
+        true
+    }
+
+    /// For a mistake that is planted.
+    pub fn remember(&mut self, former: &Self) {
+        if let (Some(followers), Some(known)) = (&mut self.followers, &former.followers) {
+            followers.remember(known);
+        }
     }
 
     pub fn set_min_in_sync(&mut self, min_in_sync: u16) {
         self.min_in_sync = min_in_sync;
     }
 
-    /// Notes how far `broker` has come; `false` if it is no replica.
-    pub fn replicated(&mut self, broker: BrokerId, end: Offset) -> bool {
-        let follower = self.followers.iter_mut().find(|follower| follower.broker == broker);
-        let known = follower.is_some();
-        if let Some(follower) = follower {
-            follower.end = end;
-        }
-        known
+    pub fn followers(&self) -> Option<&Followers> {
+        self.followers.as_deref()
     }
 
-    /// In-sync replicas, the leader included.
+    pub fn followers_mut(&mut self) -> Option<&mut Followers> {
+        self.followers.as_deref_mut()
+    }
+
+    /// In-sync replicas as the controller knows them, the leader included.
     pub fn in_sync(&self) -> u16 {
-        1 + self.followers.iter().filter(|follower| follower.in_sync).count() as u16
+        1 + self.followers.as_ref().map_or(0, |followers| followers.in_sync())
     }
 
     /// In-sync replicas needed: never more than there are replicas.
     pub fn needed(&self) -> u16 {
-        self.min_in_sync.min(1 + self.followers.len() as u16)
+        let replicas = 1 + self.followers.as_ref().map_or(0, |followers| followers.len());
+        self.min_in_sync.min(replicas)
     }
 
-    /// Up to where everything is on every in-sync replica, this one durable up to `durable_end`. `None` while they are too
+    /// Up to where everything is on every replica that counts, this one durable up to `durable_end`. `None` while they are too
     /// few: what only they have could be lost with them, so nobody is shown it.
     pub fn safe_end(&self, durable_end: Offset) -> Option<Offset> {
-        if self.in_sync() < self.needed() {
+        let Some(followers) = &self.followers else { return Some(durable_end) };
+        if self.in_sync() < self.needed() && !planted::is(Mistake::IgnoresTheMinimum) {
             return None;
         }
-        let in_sync = self.followers.iter().filter(|follower| follower.in_sync);
-        Some(in_sync.map(|follower| follower.end).fold(durable_end, Offset::min))
+        Some(followers.safe_end(durable_end))
     }
 }

@@ -6,21 +6,32 @@
 //! | file | answers |
 //! |---|---|
 //! | `partition` | the state machine: offsets, ends, roles, answers |
+//! | `partition/leader` | what followers' fetches and the controller's answers change |
+//! | `partition/follower` | where to go on, what to cut, what to take over from the leader |
 //! | `producers` | is this batch a retry, a gap, a zombie's; which transactions are open |
-//! | `leading` | how far have the in-sync replicas come |
+//! | `leading` | how far have the in-sync replicas come; who is in sync |
+//! | `divergence` | where two logs part |
 //! | `waits` | who waits for what, until when |
-//! | `types` | the words that go in and out |
+//! | `types`, `replication` | the words that go in and out |
 //!
-//! It does not know which replicas fall out of or into the in-sync set: that comes with replication.
+//! It does not know who is a replica or who leads: that is the controller's word (core/quorum), which the worker passes on.
 
+mod divergence;
 mod leading;
 mod partition;
+mod planted;
 mod producers;
+mod replication;
 mod types;
 mod waits;
 
+pub use divergence::{diverging, truncation};
 pub use partition::Partition;
+pub use replication::{
+    Cut, FetchPosition, Follow, FollowerFetch, FollowerRead, FollowerState, IsrAnswer, IsrChange, IsrNext,
+    Leadership, PartitionAnswer, ReplicaKey,
+};
 pub use types::{
-    AbortedTxn, Acked, Acks, Append, BatchInfo, BatchKind, Bounds, Effect, FollowerState, Isolation,
-    LastBatch, Leadership, LogEnds, Marker, Origin, Outcome, Placed, ProducerState, Refusal, Ticket,
+    AbortedTxn, Acked, Acks, Append, BatchInfo, BatchKind, Bounds, Effect, Isolation, LastBatch, LogEnds,
+    Marker, Origin, Outcome, Placed, ProducerState, Refusal, Ticket,
 };

@@ -14,9 +14,10 @@
 //!
 //! Produce path 4 of 5. Before: shell/broker/src/partition_worker.rs. After: core/storage.
 
-use barnabas_base::{BrokerId, DurationMs, LeaderEpoch, MonotonicMs, Offset, TimestampMs};
+use barnabas_base::{DurationMs, LeaderEpoch, MonotonicMs, Offset, TimestampMs};
 
 use crate::leading::Leading;
+use crate::planted::{self, Mistake};
 use crate::producers::Producers;
 use crate::waits::{Wait, Waits};
 use crate::{
@@ -150,7 +151,7 @@ impl Partition {
     /// Kafka `Partition.getLocalLog`; KIP-320.
     pub fn check_leader(&self, asked: Option<LeaderEpoch>) -> Result<(), Refusal> {
         let current = self.leader_epoch;
-        match (&self.role, asked) {
+        match (&self.role, asked.filter(|_| !planted::is(Mistake::SkipsTheEpochCheck))) {
             (Role::Failed, _) => Err(Refusal::Offline),
             (_, Some(asked)) if asked < current => Err(Refusal::FencedEpoch { asked, current }),
             (_, Some(asked)) if asked > current => Err(Refusal::UnknownEpoch { asked, current }),
@@ -180,13 +181,18 @@ impl Partition {
     /// As [`Self::check_leader`].
     pub fn bounds(&self, isolation: Isolation, leader_epoch: Option<LeaderEpoch>) -> Result<Bounds, Refusal> {
         self.check_leader(leader_epoch)?;
+        Ok(self.bounds_of(isolation))
+    }
+
+    fn bounds_of(&self, isolation: Isolation) -> Bounds {
         let end = match isolation {
+            _ if planted::is(Mistake::ShowsEverything) => self.log_end,
             Isolation::LogEnd => self.log_end,
             Isolation::ReadUncommitted => self.high_watermark,
             Isolation::ReadCommitted => self.last_stable,
         };
         let Self { log_start, high_watermark, last_stable, log_end, .. } = *self;
-        Ok(Bounds { log_start, end, high_watermark, last_stable, log_end })
+        Bounds { log_start, end, high_watermark, last_stable, log_end }
     }
 
     /// As [`Self::bounds`], for ListOffsets: a new leader whose high watermark has not reached its own epoch yet does not
@@ -240,18 +246,28 @@ impl Partition {
 
     // What changes its role.
 
-    /// Leads from now on, or goes on leading with other replicas, in-sync replicas or minimum. A word older than what is known
-    /// is ignored: `false`.
+    /// Leads from now on, or goes on leading with other replicas, in-sync replicas or minimum. A word that is not newer than what
+    /// is known is ignored, but for its minimum: `false`.
     ///
     /// A new epoch begins at the log's end; storage must note that.
     pub fn become_leader(&mut self, leadership: &Leadership<'_>, effects: &mut Vec<Effect>) -> bool {
-        if leadership.epoch < self.leader_epoch || self.is_failed() {
+        if self.is_old(leadership.epoch) || self.is_failed() {
             return false;
         }
-        match &mut self.role {
-            Role::Leader(leading) if leadership.epoch == self.leader_epoch => leading.update(leadership),
-            _ => self.role = Role::Leader(Box::new(Leading::new(self.log_end, leadership))),
+        let mut leading = match &mut self.role {
+            Role::Leader(leading) if leadership.epoch == self.leader_epoch => {
+                let is_news = leading.update(leadership);
+                self.advance(effects);
+                return is_news;
+            }
+            _ => Leading::new(self.log_end, leadership),
+        };
+        if let Role::Leader(former) = &self.role
+            && planted::is(Mistake::KeepsFollowerEnds)
+        {
+            leading.remember(former);
         }
+        self.role = Role::Leader(Box::new(leading));
         self.leader_epoch = leadership.epoch;
         self.advance(effects);
         true
@@ -267,7 +283,7 @@ impl Partition {
 
     /// Follows from now on: appends that wait are told to look for the leader. An older word is ignored: `false`.
     pub fn become_follower(&mut self, epoch: LeaderEpoch, effects: &mut Vec<Effect>) -> bool {
-        if epoch < self.leader_epoch || self.is_failed() {
+        if self.is_old(epoch) || self.is_failed() {
             return false;
         }
         self.role = Role::Follower;
@@ -357,29 +373,6 @@ impl Partition {
         self.advance(effects);
     }
 
-    /// `broker` has everything below `end`.
-    ///
-    /// # Errors
-    /// [`Refusal::NotLeader`], [`Refusal::Offline`], [`Refusal::UnknownReplica`]; [`Refusal::OutOfRange`] for an end that lies
-    /// beyond this log's.
-    pub fn replicated(
-        &mut self,
-        broker: BrokerId,
-        end: Offset,
-        effects: &mut Vec<Effect>,
-    ) -> Result<(), Refusal> {
-        self.check_leader(None)?;
-        if end > self.log_end {
-            return Err(Refusal::OutOfRange { asked: end, start: self.log_start, end: self.log_end });
-        }
-        let Role::Leader(leading) = &mut self.role else { return Err(Refusal::NotLeader) };
-        if !leading.replicated(broker, end) {
-            return Err(Refusal::UnknownReplica(broker));
-        }
-        self.advance(effects);
-        Ok(())
-    }
-
     /// Ends the waits whose deadline has come. Their batches stay in the log.
     pub fn expire(&mut self, now: MonotonicMs, effects: &mut Vec<Effect>) {
         if let Some(waits) = &mut self.waits {
@@ -435,38 +428,11 @@ impl Partition {
         self.assert_invariants();
     }
 
-    /// Following: a batch of the leader's at `base` was appended. Nothing of it is judged.
-    pub fn follow(&mut self, base: Offset, batch: &BatchInfo, effects: &mut Vec<Effect>) {
-        assert!(!self.is_leader(), "a leader takes no batches from another");
-        assert!(base >= self.log_end, "an offset is taken once");
-        self.log_end = base.plus(i64::from(batch.offsets));
-        effects.extend(self.note(base, batch).map(Effect::Aborted));
-        self.assert_invariants();
-    }
-
-    /// Following: the leader says how far all in-sync replicas have come.
-    pub fn follow_high_watermark(&mut self, leaders: Offset, effects: &mut Vec<Effect>) {
-        assert!(!self.is_leader(), "a leader knows its high watermark itself");
-        self.move_high_watermark(leaders.min(self.durable_end), effects);
-        self.assert_invariants();
-    }
-
-    /// Following: the log now ends at `end`, earlier than it did. The producers are forgotten: [`Self::restore`] and
-    /// [`Self::replay`] them from what is left, then [`Self::open`] with where the log stands.
-    pub fn truncate(&mut self, end: Offset) {
-        assert!(!self.is_leader(), "a leader's log is the one that counts");
-        assert!(self.log_start <= end && end <= self.log_end, "a log is truncated inside itself");
-        self.producers = None;
-        self.log_end = end;
-        for mark in
-            [&mut self.written_end, &mut self.durable_end, &mut self.high_watermark, &mut self.last_stable]
-        {
-            *mark = (*mark).min(end);
-        }
-        self.assert_invariants();
-    }
-
     // How it does that.
+
+    fn is_old(&self, epoch: LeaderEpoch) -> bool {
+        epoch < self.leader_epoch && !planted::is(Mistake::TakesOldWords)
+    }
 
     fn producers_mut(&mut self) -> &mut Producers {
         self.producers.get_or_insert_default()
@@ -510,10 +476,15 @@ impl Partition {
         }
     }
 
+    /// What this replica itself has safely.
+    fn own_end(&self) -> Offset {
+        if planted::is(Mistake::CountsTheUndurable) { self.log_end } else { self.durable_end }
+    }
+
     /// After an end or the in-sync replicas have moved: moves the high watermark, answers who waited for any of them.
     fn advance(&mut self, effects: &mut Vec<Effect>) {
         if let Role::Leader(leading) = &self.role
-            && let Some(safe) = leading.safe_end(self.durable_end)
+            && let Some(safe) = leading.safe_end(self.own_end())
         {
             self.move_high_watermark(safe, effects);
         }
@@ -575,10 +546,16 @@ impl Partition {
     /// What the head of this file promises. Stays on in release: a dozen comparisons.
     fn assert_invariants(&self) {
         let marks = [self.log_start, self.high_watermark, self.durable_end, self.written_end, self.log_end];
+        let marks = if planted::is(Mistake::CountsTheUndurable) { [Offset::ZERO; 5] } else { marks };
         assert!(marks.is_sorted(), "invariant 1: {marks:?} rise");
         let stable = self.log_start <= self.last_stable && self.last_stable <= self.high_watermark;
         assert!(stable, "invariant 4: {} lies at or before {}", self.last_stable, self.high_watermark);
         assert!(self.last_stable <= self.stable_end(), "invariant 4: undecided before {}", self.last_stable);
+        if let Role::Leader(leading) = &self.role
+            && let Some(followers) = leading.followers()
+        {
+            followers.assert_invariants();
+        }
         let Some(waits) = &self.waits else { return };
         assert!(self.is_leader(), "invariant 5: only a leader lets anyone wait");
         let (written, safe) = (&waits.written, &waits.safe);
@@ -595,5 +572,7 @@ impl Partition {
     }
 }
 
+mod follower;
+mod leader;
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
 //! The words that go in and out of a [`Partition`](crate::Partition): batches, tickets, effects, refusals.
 
 use barnabas_base::{
-    BrokerId, CoordinatorEpoch, ErrorCode, LeaderEpoch, MonotonicMs, Offset, ProducerEpoch, ProducerId,
-    Sequence, TimestampMs,
+    BrokerEpoch, BrokerId, CoordinatorEpoch, ErrorCode, LeaderEpoch, MonotonicMs, Offset, ProducerEpoch,
+    ProducerId, Sequence, TimestampMs,
 };
 
 /// What a partition needs to know of one batch: its header's words, not its bytes.
@@ -107,6 +107,9 @@ pub enum Effect {
     LastStable(Offset),
     /// The log begins here now: storage notes it and drops what lies wholly below.
     LogStart(Offset),
+    /// The in-sync replicas should be others: the controller is to be asked for
+    /// [`Partition::isr_change`](crate::Partition::isr_change).
+    AlterIsr,
 }
 
 /// A batch that is as safe as its producer asked for.
@@ -164,6 +167,9 @@ pub enum Refusal {
     OffsetNotAvailable,
     #[error("broker {0} is not a replica of the partition")]
     UnknownReplica(BrokerId),
+    /// A fetch from a former life of a broker: what it says of its log may not be true any more.
+    #[error("broker {broker} is registered at epoch {registered}, and asks as of {asked}")]
+    StaleReplica { broker: BrokerId, asked: BrokerEpoch, registered: BrokerEpoch },
 }
 
 impl Refusal {
@@ -183,6 +189,7 @@ impl Refusal {
             Self::OutOfRange { .. } => ErrorCode::OffsetOutOfRange,
             Self::OffsetNotAvailable => ErrorCode::OffsetNotAvailable,
             Self::UnknownReplica(_) => ErrorCode::UnknownLeaderEpoch,
+            Self::StaleReplica { .. } => ErrorCode::NotLeaderOrFollower,
         }
     }
 }
@@ -220,23 +227,6 @@ impl Bounds {
         }
         Err(Refusal::OutOfRange { asked: offset, start: self.log_start, end: self.log_end })
     }
-}
-
-/// Who leads, and with whom: what the metadata log says of a partition that this broker leads.
-#[derive(Debug, Clone, Copy)]
-pub struct Leadership<'a> {
-    pub epoch: LeaderEpoch,
-    /// The other replicas.
-    pub followers: &'a [FollowerState],
-    /// `min.insync.replicas`.
-    pub min_in_sync: u16,
-}
-
-/// Another replica, and whether it counts for what is safe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FollowerState {
-    pub broker: BrokerId,
-    pub in_sync: bool,
 }
 
 /// What is known of one producer: what snapshots keep and DescribeProducers tells.

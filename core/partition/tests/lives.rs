@@ -6,8 +6,8 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use barnabas_base::{
-    CoordinatorEpoch, DurationMs, LeaderEpoch, MonotonicMs, Offset, ProducerEpoch, ProducerId, Sequence,
-    TimestampMs,
+    BrokerEpoch, CoordinatorEpoch, DurationMs, LeaderEpochs, MonotonicMs, Offset, ProducerEpoch, ProducerId,
+    Sequence, TimestampMs,
 };
 use barnabas_partition::*;
 
@@ -31,8 +31,8 @@ impl Life {
 
     /// With a follower that is never told to have come further than the high watermark of Kafka's log.
     fn lead(&mut self) {
-        let followers = [FollowerState { broker: FOLLOWER, in_sync: true }];
-        let leadership = Leadership { epoch: LeaderEpoch(0), followers: &followers, min_in_sync: 1 };
+        let followers = [FollowerState { broker: FOLLOWER, in_sync: true, registered: None }];
+        let leadership = Leadership { followers: &followers, ..Leadership::default() };
         assert!(self.partition.become_leader(&leadership, &mut self.effects));
     }
 
@@ -42,7 +42,8 @@ impl Life {
             "produce" | "commit" | "abort" => self.append(said),
             "hw" => {
                 let to = Offset(number(said, "to"));
-                self.partition.replicated(FOLLOWER, to, &mut self.effects).unwrap();
+                let fetch = fetch(to);
+                self.partition.follower_fetch(&fetch, &LeaderEpochs::default(), &mut self.effects).unwrap();
                 "ok".to_owned()
             }
             "delete" => {
@@ -140,6 +141,19 @@ impl Life {
 }
 
 const FOLLOWER: barnabas_base::BrokerId = barnabas_base::BrokerId(2);
+
+fn fetch(offset: Offset) -> FollowerFetch {
+    FollowerFetch {
+        broker: FOLLOWER,
+        broker_epoch: BrokerEpoch::NONE,
+        registered: None,
+        leader_epoch: None,
+        offset,
+        last_epoch: None,
+        log_start: Offset::ZERO,
+        now: MonotonicMs(0),
+    }
+}
 
 fn number(said: &str, key: &str) -> i64 {
     let word = said.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='));

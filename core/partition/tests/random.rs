@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 
 use barnabas_base::{
-    BrokerId, LeaderEpoch, MonotonicMs, Offset, ProducerEpoch, ProducerId, Sequence, TimestampMs,
+    BrokerEpoch, BrokerId, LeaderEpoch, LeaderEpochs, MonotonicMs, Offset, ProducerEpoch, ProducerId,
+    Sequence, TimestampMs,
 };
 use barnabas_partition::*;
 
@@ -84,9 +85,11 @@ impl Life {
         let follower = |index: usize| FollowerState {
             broker: BrokerId(index as i32 + 2),
             in_sync: index + 1 < self.in_sync,
+            registered: None,
         };
         let followers = [follower(0), follower(1)];
-        let leadership = Leadership { epoch: LeaderEpoch(self.epoch), followers: &followers, min_in_sync: 1 };
+        let epoch = LeaderEpoch(self.epoch);
+        let leadership = Leadership { epoch, followers: &followers, ..Leadership::default() };
         assert!(self.partition.become_leader(&leadership, &mut self.effects));
     }
 
@@ -162,7 +165,17 @@ impl Life {
                 let end = end.max(self.follower_ends[which]);
                 self.follower_ends[which] = end;
                 let broker = BrokerId(which as i32 + 2);
-                self.partition.replicated(broker, Offset(end), &mut self.effects).unwrap();
+                let fetch = FollowerFetch {
+                    broker,
+                    broker_epoch: BrokerEpoch::NONE,
+                    registered: None,
+                    leader_epoch: None,
+                    offset: Offset(end),
+                    last_epoch: None,
+                    log_start: Offset::ZERO,
+                    now: MonotonicMs(0),
+                };
+                self.partition.follower_fetch(&fetch, &LeaderEpochs::default(), &mut self.effects).unwrap();
             }
             7 => {
                 self.in_sync = 1 + self.random.below(3) as usize;

@@ -8,46 +8,26 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::fmt::Write;
-use std::path::Path;
 
 use barnabas_base::{
-    BrokerId, CoordinatorEpoch, DurationMs, LeaderEpoch, MonotonicMs, Offset, ProducerEpoch, ProducerId,
-    Sequence, TimestampMs,
+    BrokerEpoch, BrokerId, CoordinatorEpoch, DurationMs, LeaderEpoch, LeaderEpochs, MonotonicMs, Offset,
+    ProducerEpoch, ProducerId, Sequence, TimestampMs,
 };
 use barnabas_partition::*;
 
-/// One line that was said: `produce p=9 seq=0 txn`.
-struct Said<'a> {
-    verb: &'a str,
-    words: Vec<&'a str>,
+mod said;
+
+use said::Said;
+
+/// What talks of a partition say beside.
+trait Batches {
+    fn leader_epoch(&self) -> Option<LeaderEpoch>;
+    fn isolation(&self) -> Isolation;
+    fn batch(&self) -> BatchInfo;
+    fn append(&self) -> Append;
 }
 
-impl<'a> Said<'a> {
-    fn new(line: &'a str) -> Self {
-        let mut words = line.split_whitespace();
-        Self { verb: words.next().unwrap_or_default(), words: words.collect() }
-    }
-
-    fn word(&self, key: &str) -> Option<&'a str> {
-        self.words.iter().find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
-    }
-
-    fn has(&self, flag: &str) -> bool {
-        self.words.contains(&flag)
-    }
-
-    fn number(&self, key: &str) -> Option<i64> {
-        self.word(key).map(|word| word.parse().unwrap_or_else(|_| panic!("{key}={word} is no number")))
-    }
-
-    fn or(&self, key: &str, default: i64) -> i64 {
-        self.number(key).unwrap_or(default)
-    }
-
-    fn offset(&self, key: &str) -> Offset {
-        Offset(self.number(key).unwrap_or_else(|| panic!("{} needs {key}=", self.verb)))
-    }
-
+impl Batches for Said<'_> {
     fn leader_epoch(&self) -> Option<LeaderEpoch> {
         self.number("leader-epoch").map(|epoch| LeaderEpoch(epoch as i32))
     }
@@ -158,10 +138,15 @@ impl Talk {
                 let in_sync = said.or("in-sync", 1);
                 let replicas = said.or("replicas", in_sync);
                 let followers: Vec<FollowerState> = (2..=replicas)
-                    .map(|id| FollowerState { broker: BrokerId(id as i32), in_sync: id <= in_sync })
+                    .map(|id| FollowerState {
+                        broker: BrokerId(id as i32),
+                        in_sync: id <= in_sync,
+                        registered: None,
+                    })
                     .collect();
                 let min_in_sync = said.or("min", 1) as u16;
-                let leadership = Leadership { epoch, followers: &followers, min_in_sync };
+                let leadership =
+                    Leadership { epoch, followers: &followers, min_in_sync, ..Leadership::default() };
                 self.partition.become_leader(&leadership, &mut self.effects)
             }
             "min" => {
@@ -267,11 +252,9 @@ impl Talk {
             }
             // Every follower, if none is named; what is no replica is no matter then.
             "replicated" => match said.number("by") {
-                Some(broker) => {
-                    self.partition.replicated(BrokerId(broker as i32), said.offset("to"), effects)
-                }
+                Some(broker) => replicated(&mut self.partition, broker as i32, said.offset("to"), effects),
                 None => (2..10).try_for_each(|broker| {
-                    match self.partition.replicated(BrokerId(broker), said.offset("to"), effects) {
+                    match replicated(&mut self.partition, broker, said.offset("to"), effects) {
                         Err(Refusal::UnknownReplica(_)) => Ok(()),
                         told => told,
                     }
@@ -322,47 +305,42 @@ impl Talk {
                 }
                 Effect::LastStable(to) if self.show_marks => self.line(format_args!("last stable {to}")),
                 Effect::LogStart(to) => self.line(format_args!("log start {to}")),
-                Effect::HighWatermark(_) | Effect::LastStable(_) => {}
+                Effect::HighWatermark(_) | Effect::LastStable(_) | Effect::AlterIsr => {}
             }
         }
     }
 }
 
-/// The talk with the answers that the partition gives now.
-fn replay(text: &str) -> String {
-    let mut talk =
-        Talk { partition: Partition::new(), show_marks: false, effects: Vec::new(), answer: String::new() };
-    let mut replayed = String::new();
-    for line in text.lines() {
-        match line.strip_prefix("> ") {
-            Some(said) => write!(replayed, "{line}\n{}", talk.say(said)).unwrap(),
-            None if line.is_empty() || line.starts_with('#') => writeln!(replayed, "{line}").unwrap(),
-            None => {}
-        }
-    }
-    replayed
+/// `broker` asks from `to`, and so has everything below.
+fn replicated(
+    partition: &mut Partition,
+    broker: i32,
+    to: Offset,
+    effects: &mut Vec<Effect>,
+) -> Result<(), Refusal> {
+    let fetch = FollowerFetch {
+        broker: BrokerId(broker),
+        broker_epoch: BrokerEpoch::NONE,
+        registered: None,
+        leader_epoch: Some(partition.leader_epoch()),
+        offset: to,
+        last_epoch: None,
+        log_start: Offset::ZERO,
+        now: MonotonicMs(0),
+    };
+    partition.follower_fetch(&fetch, &LeaderEpochs::default(), effects).map(|_| ())
 }
 
 #[test]
-#[allow(clippy::disallowed_methods, reason = "a test reads its talks and the wish to write them anew")]
 fn talks() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/talks");
-    let write = std::env::var("TALKS").is_ok_and(|value| value == "write");
-    let mut paths: Vec<_> = directory.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    assert!(paths.len() > 10, "the talks are there");
-    let mut wrong = Vec::new();
-    for path in paths {
-        let text = String::from_utf8(std::fs::read(&path).unwrap()).unwrap();
-        let replayed = replay(&text);
-        if write {
-            std::fs::write(&path, &replayed).unwrap();
-        } else if replayed != text {
-            let pairs = text.lines().zip(replayed.lines()).enumerate();
-            let first = pairs.map(|(at, (old, new))| (at + 1, old, new)).find(|(_, old, new)| old != new);
-            let name = path.file_name().unwrap_or_default().to_owned();
-            wrong.push(format!("{name:?}: expected and answered differ first at {first:?}"));
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let talks = said::compare("tests/talks", || {
+        let mut talk = Talk {
+            partition: Partition::new(),
+            show_marks: false,
+            effects: Vec::new(),
+            answer: String::new(),
+        };
+        move |line: &str| talk.say(line)
+    });
+    assert!(talks > 10, "the talks are there");
 }

@@ -5,8 +5,6 @@ use barnabas_base::{CoordinatorEpoch, ProducerEpoch, ProducerId, Sequence};
 use super::*;
 use crate::{BatchKind, Marker, Ticket};
 
-const NOBODY: Leadership<'static> = Leadership { epoch: LeaderEpoch(0), followers: &[], min_in_sync: 1 };
-
 fn batch(producer: i64, sequence: i32, is_transactional: bool) -> BatchInfo {
     BatchInfo {
         offsets: 2,
@@ -34,7 +32,7 @@ fn how(acks: Acks) -> Append {
 fn leader() -> Partition {
     let mut partition = Partition::new();
     let effects = &mut Vec::new();
-    partition.become_leader(&NOBODY, effects);
+    partition.become_leader(&Leadership::default(), effects);
     partition.append(&batch(9, 0, false), &how(Acks::All), effects).unwrap();
     partition.append(&batch(9, 2, false), &how(Acks::All), effects).unwrap();
     partition.written(Offset(4), effects);

@@ -22,11 +22,15 @@ pub(super) fn take_role(
             .replicas()
             .iter()
             .filter(|&&replica| replica != broker)
-            .map(|&replica| FollowerState { broker: replica, in_sync: state.isr().contains(&replica) })
+            .map(|&replica| FollowerState {
+                broker: replica,
+                in_sync: state.isr().contains(&replica),
+                registered: None,
+            })
             .collect();
         let epoch = state.leader_epoch;
         let is_new = replica.partition.leader_epoch() != epoch;
-        let leadership = Leadership { epoch, followers: &followers, min_in_sync };
+        let leadership = Leadership { epoch, followers: &followers, min_in_sync, ..Leadership::default() };
         if replica.partition.become_leader(&leadership, effects) && is_new {
             replica.log.assign_epoch(epoch, replica.log.end());
         }

@@ -322,6 +322,8 @@ pub(super) fn carry_out(effects: &mut Effects, tickets: &mut Tickets, mut replic
                     replica.announce();
                 }
             }
+            // Nobody fetches as a follower yet, so that nobody joins or falls behind.
+            Effect::AlterIsr => {}
             Effect::LogStart(start) => {
                 if let Some(replica) = &mut replica {
                     replica.log.advance_start(start);

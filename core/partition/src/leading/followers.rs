@@ -1,0 +1,333 @@
+//! What a leader knows of the other replicas, and what it asks of the controller because of that.
+//!
+//! A follower's fetch says how far it has come: it asks from where everything below is on its disk. It has *caught up* when it asks
+//! from where the leader's log ended, then or at its fetch before. Whoever has not done so for `replica.lag.time.max.ms` is out of
+//! sync; whoever has reached the high watermark and the leader's own epoch may join.
+//!
+//! Always true:
+//! 1. one question to the controller is open at most; while it is, the *maximal* in-sync replicas count for the high watermark:
+//!    those that the controller knows, and who would join
+//! 2. a question that may have been heard is not forgotten until the controller or the metadata log says what became of it
+//! 3. who joins fetches in the life that the controller knows (KIP-903)
+//!
+//! Source: KIP-497, KIP-841, KIP-903; Kafka `Partition`, `Replica`.
+
+use barnabas_base::{
+    BrokerEpoch, BrokerId, DurationMs, ErrorCode, LeaderEpoch, MonotonicMs, Offset, PartitionEpoch,
+};
+
+use crate::planted::{self, Mistake};
+use crate::{FollowerFetch, FollowerState, IsrAnswer, IsrChange, IsrNext, Leadership, Refusal};
+
+/// Another replica.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Follower {
+    pub state: FollowerState,
+    /// Everything below is on its disk. Unknown until it first fetches under this leader.
+    pub end: Offset,
+    pub log_start: Offset,
+    /// The life in which it last fetched.
+    life: Option<BrokerEpoch>,
+    last_fetch: MonotonicMs,
+    /// Where the leader's log ended then.
+    leader_end_then: Offset,
+    /// When it had last caught up.
+    pub caught_up: Option<MonotonicMs>,
+    /// It has caught up, and will be asked for: the high watermark does not run away from it.
+    is_joining: bool,
+}
+
+impl Follower {
+    fn new(state: FollowerState, now: MonotonicMs) -> Self {
+        Self {
+            state,
+            end: Offset::NONE,
+            log_start: Offset::NONE,
+            life: None,
+            last_fetch: MonotonicMs(0),
+            leader_end_then: Offset(i64::MAX),
+            caught_up: state.in_sync.then_some(now),
+            is_joining: false,
+        }
+    }
+
+    fn fetched(&mut self, fetch: &FollowerFetch, leader_end: Offset) {
+        let caught_up = if fetch.offset >= leader_end {
+            Some(fetch.now)
+        } else if fetch.offset >= self.leader_end_then {
+            Some(self.last_fetch)
+        } else {
+            None
+        };
+        self.caught_up = self.caught_up.max(caught_up);
+        self.state.registered = fetch.registered;
+        self.end = fetch.offset;
+        self.log_start = fetch.log_start;
+        self.life = Some(fetch.broker_epoch);
+        self.last_fetch = fetch.now;
+        self.leader_end_then = leader_end;
+    }
+
+    fn has_caught_up(&self, leader_end: Offset, now: MonotonicMs, lag_max: DurationMs) -> bool {
+        self.end == leader_end || self.caught_up.is_some_and(|at| now.since(at) <= lag_max)
+    }
+
+    /// Whether the controller would let it join.
+    fn is_eligible(&self) -> bool {
+        let (Some(registered), Some(life)) = (self.state.registered, self.life) else {
+            return false;
+        };
+        life == BrokerEpoch::NONE || life == registered || planted::is(Mistake::ExpandsAnyLife)
+    }
+}
+
+/// A question to the controller that is not settled.
+#[derive(Debug, Clone)]
+struct Pending {
+    change: IsrChange,
+    /// Who would join. None: others would leave.
+    joins: Option<BrokerId>,
+}
+
+/// The other replicas of one leadership.
+#[derive(Debug, Clone)]
+pub(crate) struct Followers {
+    list: Vec<Follower>,
+    leader_epoch: LeaderEpoch,
+    partition_epoch: PartitionEpoch,
+    lag_max: DurationMs,
+    pending: Option<Pending>,
+    /// Questions asked so far.
+    asked: u32,
+}
+
+impl Followers {
+    /// `None`: there are no others.
+    pub fn new(leadership: &Leadership<'_>) -> Option<Self> {
+        if leadership.followers.is_empty() {
+            return None;
+        }
+        let list = leadership.followers.iter().map(|&state| Follower::new(state, leadership.now));
+        Some(Self {
+            list: list.collect(),
+            leader_epoch: leadership.epoch,
+            partition_epoch: leadership.partition_epoch,
+            lag_max: leadership.lag_max,
+            pending: None,
+            asked: 0,
+        })
+    }
+
+    /// Takes over what was known of those who stay. Who has just become in sync counts as caught up.
+    pub fn remember(&mut self, former: &Self) {
+        for follower in &mut self.list {
+            if let Some(known) = former.of(follower.state.broker) {
+                let caught_up = known.caught_up.max(follower.caught_up);
+                *follower = Follower { state: follower.state, caught_up, is_joining: false, ..*known };
+            }
+        }
+        self.asked = former.asked;
+    }
+
+    pub fn partition_epoch(&self) -> PartitionEpoch {
+        self.partition_epoch
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Follower> {
+        self.list.iter()
+    }
+
+    fn of(&self, broker: BrokerId) -> Option<&Follower> {
+        self.list.iter().find(|follower| follower.state.broker == broker)
+    }
+
+    pub fn len(&self) -> u16 {
+        self.list.len() as u16
+    }
+
+    pub fn in_sync(&self) -> u16 {
+        self.list.iter().filter(|follower| follower.state.in_sync).count() as u16
+    }
+
+    /// Up to where every follower that counts has everything, and `durable_end` at most.
+    pub fn safe_end(&self, durable_end: Offset) -> Offset {
+        if planted::is(Mistake::AcksBeforeTheIsr) {
+            return durable_end;
+        }
+        let counts = |follower: &&Follower| self.counts(follower);
+        let ends = self.list.iter().filter(counts).map(|follower| follower.end);
+        if planted::is(Mistake::CountsTheFastest) {
+            return ends.max().map_or(durable_end, |end| end.min(durable_end));
+        }
+        ends.fold(durable_end, Offset::min)
+    }
+
+    /// Whether the high watermark waits for it: the maximal in-sync replicas, and who is about to join.
+    fn counts(&self, follower: &Follower) -> bool {
+        let joins = self.pending.as_ref().and_then(|pending| pending.joins);
+        if planted::is(Mistake::ShrinksBeforeTheAnswer)
+            && let Some(pending) = &self.pending
+        {
+            return pending.change.in_sync.iter().any(|(broker, _)| *broker == follower.state.broker);
+        }
+        if planted::is(Mistake::ExpandsAfterTheAnswer) {
+            return follower.state.in_sync;
+        }
+        follower.state.in_sync || follower.is_joining || joins == Some(follower.state.broker)
+    }
+
+    /// Refuses a fetch that counts for nothing.
+    pub fn check(&self, fetch: &FollowerFetch) -> Result<(), Refusal> {
+        if self.of(fetch.broker).is_none() {
+            return Err(Refusal::UnknownReplica(fetch.broker));
+        }
+        match fetch.registered {
+            Some(registered)
+                if fetch.broker_epoch != BrokerEpoch::NONE
+                    && fetch.broker_epoch < registered
+                    && !planted::is(Mistake::ExpandsAnyLife) =>
+            {
+                let (broker, asked) = (fetch.broker, fetch.broker_epoch);
+                Err(Refusal::StaleReplica { broker, asked, registered })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes how far a follower has come. Returns whether the controller is to be asked to let it join.
+    pub fn fetched(
+        &mut self,
+        fetch: &FollowerFetch,
+        leader_end: Offset,
+        high_watermark: Offset,
+        epoch_start: Offset,
+    ) -> bool {
+        let (lag_max, is_free) = (self.lag_max, self.pending.is_none());
+        let Some(follower) = self.list.iter_mut().find(|follower| follower.state.broker == fetch.broker)
+        else {
+            return false;
+        };
+        follower.fetched(fetch, leader_end);
+        let may_join = !follower.state.in_sync && follower.is_eligible();
+        follower.is_joining = may_join && follower.has_caught_up(leader_end, fetch.now, lag_max);
+        let has_reached = follower.end >= high_watermark && follower.end >= epoch_start
+            || planted::is(Mistake::ExpandsWhoLags);
+        if !(may_join && has_reached && is_free) {
+            return false;
+        }
+        let joins = fetch.broker;
+        self.ask(Some(joins), |follower| follower.state.in_sync || follower.state.broker == joins);
+        true
+    }
+
+    /// Looks for who has fallen behind. Returns whether the controller is to be asked to let them go.
+    pub fn check_lag(&mut self, leader_end: Offset, now: MonotonicMs) -> bool {
+        let lag_max = self.lag_max;
+        for follower in &mut self.list {
+            follower.is_joining &= follower.has_caught_up(leader_end, now, lag_max);
+        }
+        let keeps_up = |follower: &Follower| follower.has_caught_up(leader_end, now, lag_max);
+        let lags = self.list.iter().any(|follower| follower.state.in_sync && !keeps_up(follower));
+        if !lags || self.pending.is_some() {
+            return false;
+        }
+        self.ask(None, |follower| follower.state.in_sync && keeps_up(follower));
+        true
+    }
+
+    fn ask(&mut self, joins: Option<BrokerId>, is_member: impl Fn(&Follower) -> bool) {
+        self.asked = self.asked.wrapping_add(1);
+        let in_sync = self.list.iter().filter(|follower| is_member(follower));
+        let life = |follower: &Follower| match planted::is(Mistake::ExpandsAnyLife) {
+            true => BrokerEpoch::NONE,
+            false => follower.life.unwrap_or(BrokerEpoch::NONE),
+        };
+        let in_sync = in_sync.map(|follower| (follower.state.broker, life(follower))).collect();
+        let change = IsrChange {
+            number: self.asked,
+            leader_epoch: self.leader_epoch,
+            partition_epoch: self.partition_epoch,
+            in_sync,
+        };
+        self.pending = Some(Pending { change, joins });
+    }
+
+    pub fn change(&self) -> Option<&IsrChange> {
+        self.pending.as_ref().map(|pending| &pending.change)
+    }
+
+    /// What the controller said to question `number`.
+    ///
+    /// # Source
+    /// Kafka `Partition.handleAlterPartitionError`, `handleAlterPartitionUpdate`.
+    pub fn answered(&mut self, number: u32, answer: &IsrAnswer<'_>, now: MonotonicMs) -> IsrNext {
+        if self.pending.as_ref().is_none_or(|pending| pending.change.number != number) {
+            return IsrNext::Settled;
+        }
+        match *answer {
+            IsrAnswer::Changed { leader_epoch, partition_epoch, in_sync } => {
+                if leader_epoch != self.leader_epoch || partition_epoch < self.partition_epoch {
+                    // Somebody else leads, or the metadata log was faster: it says the rest.
+                    return IsrNext::AwaitMetadata;
+                }
+                self.partition_epoch = partition_epoch;
+                self.pending = None;
+                for follower in &mut self.list {
+                    let was = follower.state.in_sync;
+                    follower.state.in_sync = in_sync.contains(&follower.state.broker);
+                    if follower.state.in_sync && !was {
+                        follower.is_joining = false;
+                        follower.caught_up = follower.caught_up.max(Some(now));
+                    }
+                }
+                IsrNext::Settled
+            }
+            // The controller knows this partition epoch and has changed nothing, nor will any other have (KIP-841).
+            IsrAnswer::Refused(ErrorCode::IneligibleReplica | ErrorCode::OperationNotAttempted) => {
+                self.pending = None;
+                for follower in &mut self.list {
+                    follower.is_joining = false;
+                }
+                IsrNext::Settled
+            }
+            IsrAnswer::Refused(
+                ErrorCode::UnknownTopicOrPartition
+                | ErrorCode::UnknownTopicId
+                | ErrorCode::FencedLeaderEpoch
+                | ErrorCode::InvalidUpdateVersion
+                | ErrorCode::InvalidRequest
+                | ErrorCode::NewLeaderElected,
+            ) => IsrNext::AwaitMetadata,
+            IsrAnswer::Refused(_) => {
+                if planted::is(Mistake::ForgetsTheQuestion) {
+                    self.pending = None;
+                    return IsrNext::Settled;
+                }
+                IsrNext::Ask
+            }
+        }
+    }
+
+    /// The broker's registration has changed.
+    pub fn set_registered(&mut self, broker: BrokerId, registered: Option<BrokerEpoch>) {
+        for follower in self.list.iter_mut().filter(|follower| follower.state.broker == broker) {
+            follower.state.registered = registered;
+            follower.is_joining &= follower.is_eligible();
+        }
+    }
+
+    /// How safe every invariant of this file is: asserted after every step of a leader with followers.
+    pub fn assert_invariants(&self) {
+        let Some(pending) = &self.pending else { return };
+        assert!(
+            pending.change.leader_epoch == self.leader_epoch
+                && pending.change.partition_epoch == self.partition_epoch,
+            "invariant 2 of followers: the open question is about the state that is known"
+        );
+        let joins = pending.joins.and_then(|joins| self.of(joins));
+        assert!(
+            joins.is_none_or(|follower| self.counts(follower) || planted::is(Mistake::ExpandsAfterTheAnswer)),
+            "invariant 1 of followers: who would join counts"
+        );
+    }
+}

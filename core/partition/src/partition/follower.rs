@@ -1,0 +1,147 @@
+//! A replica that follows: where it goes on, what it cuts, what it takes over from its leader.
+//!
+//! A follower acknowledges by where it asks from: not before all below is durable here ([`Partition::fetch_position`]). So one
+//! answer at a time is on its way to its disk; `fetcher` asks for many partitions at once, and one sync holds all of them.
+//!
+//! Replication path 3 of 3. Before: `fetcher` (a leader's answer). After: core/storage (append, truncate).
+//!
+//! Source: KIP-101, KIP-279, KIP-595; Kafka `ReplicaFetcherThread`, `AbstractFetcherThread`, `UnifiedLog.appendAsFollower`.
+
+use barnabas_base::{LeaderEpoch, LeaderEpochs, Offset};
+
+use super::{Partition, Role};
+use crate::divergence::truncation;
+use crate::planted::{self, Mistake};
+use crate::{BatchInfo, Bounds, Cut, Effect, FetchPosition, Follow, Isolation, Refusal};
+
+impl Partition {
+    /// Where to fetch from, by the epochs of this replica's log. `None`: it does not follow, or what it has is not durable yet.
+    pub fn fetch_position(&self, epochs: &LeaderEpochs) -> Option<FetchPosition> {
+        let is_settled = self.durable_end == self.log_end || planted::is(Mistake::FetchesAtLogEnd);
+        if !matches!(self.role, Role::Follower) || !is_settled {
+            return None;
+        }
+        let is_empty = self.log_end == self.log_start;
+        let last_epoch = epochs.epoch_at(self.log_end.plus(-1)).filter(|_| !is_empty);
+        Some(FetchPosition {
+            leader_epoch: self.leader_epoch,
+            offset: self.log_end,
+            last_epoch,
+            log_start: self.log_start,
+            high_watermark: self.high_watermark,
+        })
+    }
+
+    /// Whether an answer to a fetch from `asked` is about this log as it is now: later answers, and those of a former leader, are
+    /// dropped.
+    pub fn may_take(&self, asked: &FetchPosition) -> bool {
+        let is_ours = asked.leader_epoch == self.leader_epoch && asked.offset == self.log_end;
+        matches!(self.role, Role::Follower) && (is_ours || planted::is(Mistake::BelievesLateAnswers))
+    }
+
+    /// What to do with a batch at `base` that was written under `epoch`.
+    ///
+    /// # Errors
+    /// [`Refusal::OutOfRange`]: it begins inside of what is here, and ends behind it; such a leader is not one of this log.
+    ///
+    /// # Source
+    /// KAFKA-18723 for batches of a newer epoch.
+    pub fn judge(&self, base: Offset, offsets: i32, epoch: LeaderEpoch) -> Result<Follow, Refusal> {
+        if base.plus(i64::from(offsets)) <= self.log_end {
+            return Ok(Follow::Skip);
+        }
+        if base < self.log_end {
+            let (start, end) = (self.log_start, self.log_end);
+            return Err(Refusal::OutOfRange { asked: base, start, end });
+        }
+        Ok(if epoch > self.leader_epoch { Follow::Stop } else { Follow::Append })
+    }
+
+    /// A batch of the leader's at `base` was appended. Nothing of it is judged.
+    pub fn follow(&mut self, base: Offset, batch: &BatchInfo, effects: &mut Vec<Effect>) {
+        assert!(!self.is_leader(), "a leader takes no batches from another");
+        assert!(base >= self.log_end, "an offset is taken once");
+        self.log_end = base.plus(i64::from(batch.offsets));
+        if !planted::is(Mistake::ForgetsProducers) {
+            effects.extend(self.note(base, batch).map(Effect::Aborted));
+        }
+        self.assert_invariants();
+    }
+
+    /// The leader says how far all in-sync replicas have come, and where its log starts. Of both only what this replica has counts.
+    pub fn follow_marks(&mut self, high_watermark: Offset, log_start: Offset, effects: &mut Vec<Effect>) {
+        self.follow_high_watermark(high_watermark, effects);
+        let log_start = log_start.min(self.high_watermark);
+        self.advance_log_start(log_start, effects);
+    }
+
+    /// The leader says how far all in-sync replicas have come.
+    pub fn follow_high_watermark(&mut self, leaders: Offset, effects: &mut Vec<Effect>) {
+        assert!(!self.is_leader(), "a leader knows its high watermark itself");
+        self.move_high_watermark(leaders.min(self.durable_end), effects);
+        self.assert_invariants();
+    }
+
+    /// The leader says that this log is not a beginning of its own: what must go. After the cut the follower asks again.
+    ///
+    /// `epoch` and `end` as in [`FollowerRead::Diverging`](crate::FollowerRead::Diverging).
+    pub fn diverged(&self, epoch: LeaderEpoch, end: Offset, epochs: &LeaderEpochs) -> Cut {
+        self.cut_to(truncation(epochs, self.log_end, epoch, end))
+    }
+
+    /// The leader has nothing at the place that was asked for: it starts at `leaders_start` and ends at `leaders_end`.
+    ///
+    /// # Source
+    /// Kafka `AbstractFetcherThread.fetchOffsetAndTruncate`.
+    pub fn out_of_range(&self, leaders_start: Offset, leaders_end: Offset) -> Cut {
+        if leaders_end < self.log_end {
+            // It was elected at the price of records, and has fewer than this one.
+            self.cut_to(leaders_end)
+        } else if leaders_start > self.log_end {
+            // This one was away for longer than the leader keeps records.
+            Cut::StartAt(leaders_start)
+        } else {
+            Cut::Nothing
+        }
+    }
+
+    fn cut_to(&self, end: Offset) -> Cut {
+        if end >= self.log_end {
+            Cut::Nothing
+        } else if end < self.log_start {
+            Cut::StartAt(end)
+        } else {
+            Cut::To(end)
+        }
+    }
+
+    /// The log now ends at `end`, earlier than it did. The producers are forgotten: [`Self::restore`] and [`Self::replay`] them from
+    /// what is left, then [`Self::open`] with where the log stands.
+    pub fn truncate(&mut self, end: Offset) {
+        assert!(!self.is_leader(), "a leader's log is the one that counts");
+        assert!(self.log_start <= end && end <= self.log_end, "a log is truncated inside itself");
+        self.producers = None;
+        self.log_end = end;
+        for mark in
+            [&mut self.written_end, &mut self.durable_end, &mut self.high_watermark, &mut self.last_stable]
+        {
+            *mark = (*mark).min(end);
+        }
+        self.assert_invariants();
+    }
+
+    /// From where to where a consumer may read that does not insist on the leader (Fetch v11 and later, KIP-392).
+    ///
+    /// # Errors
+    /// As [`Self::check_leader`], but a follower answers too.
+    pub fn replica_bounds(
+        &self,
+        isolation: Isolation,
+        leader_epoch: Option<LeaderEpoch>,
+    ) -> Result<Bounds, Refusal> {
+        match self.check_leader(leader_epoch) {
+            Ok(()) | Err(Refusal::NotLeader) => Ok(self.bounds_of(isolation)),
+            Err(refusal) => Err(refusal),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Mistakes in replication that tests plant, one at a time, to show that the simulation notices them. Outside of tests there are none.
+
+/// See `sim/`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(test), allow(dead_code, reason = "only tests plant"))]
+pub(crate) enum Mistake {
+    /// The high watermark follows the leader alone.
+    AcksBeforeTheIsr,
+    /// It follows the replica that has come furthest.
+    CountsTheFastest,
+    /// It follows what the leader has been given, not what is durable.
+    CountsTheUndurable,
+    /// It moves on below `min.insync.replicas`.
+    IgnoresTheMinimum,
+    /// A leader answers whatever leader epoch is named.
+    SkipsTheEpochCheck,
+    /// A leader does not compare a follower's last epoch with its own.
+    SkipsDivergence,
+    /// A new leadership believes what the former one knew of its followers.
+    KeepsFollowerEnds,
+    /// Who leaves the in-sync replicas is not waited for as soon as the controller is asked.
+    ShrinksBeforeTheAnswer,
+    /// Who joins is not waited for until the controller has answered.
+    ExpandsAfterTheAnswer,
+    /// A question to the controller that failed is forgotten, though it may have been heard.
+    ForgetsTheQuestion,
+    /// Any life of a broker may join.
+    ExpandsAnyLife,
+    /// Who joins need not have reached the leader's own epoch, nor the high watermark.
+    ExpandsWhoLags,
+    /// A follower asks from where its log ends, durable or not.
+    FetchesAtLogEnd,
+    /// A follower cuts its log at its high watermark, not where the logs part.
+    TruncatesToHighWatermark,
+    /// A follower cuts where the leader's epoch ends, though it does not know that epoch itself.
+    TruncatesOnce,
+    /// A follower takes an answer to an older question for one to its last.
+    BelievesLateAnswers,
+    /// A follower does not note producers.
+    ForgetsProducers,
+    /// An older word of the controller is taken.
+    TakesOldWords,
+    /// Consumers are shown all there is.
+    ShowsEverything,
+}
+
+#[cfg(test)]
+thread_local! {
+    static PLANTED: std::cell::Cell<Option<Mistake>> = const { std::cell::Cell::new(None) };
+}
+
+#[cfg(test)]
+pub(crate) fn plant(mistake: Option<Mistake>) {
+    PLANTED.set(mistake);
+}
+
+#[cfg(test)]
+pub(crate) fn is(mistake: Mistake) -> bool {
+    PLANTED.get() == Some(mistake)
+}
+
+#[cfg(not(test))]
+pub(crate) const fn is(_mistake: Mistake) -> bool {
+    false
+}

@@ -48,6 +48,11 @@ pub enum QuorumError {
     NotAVoter { me: BrokerId, voters: Vec<BrokerId> },
     #[error("the metadata quorum has voters {voters:?}: this release runs a quorum of one")]
     ManyVoters { voters: Vec<BrokerId> },
+    #[error(
+        "the quorum's leader asks to cut the metadata log off at offset {end}, and everything below {high_watermark} is \
+         committed: one of the two has lost its log"
+    )]
+    Diverged { end: Offset, high_watermark: Offset },
     #[error("{needed} bytes of metadata must be written at once, and no more than {limit} can: {what}")]
     TooLarge { needed: usize, limit: usize, what: &'static str },
     #[error("broker {broker} of this process cannot register: {what}")]

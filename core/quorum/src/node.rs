@@ -198,7 +198,7 @@ impl Node {
         now: Now,
     ) -> Result<(), QuorumError> {
         let base = self.raft.log_end();
-        self.raft.append(records, version, atomic, now.wall)?;
+        self.raft.append(records, version, atomic, now)?;
         for record in records {
             let replayed = self.delta.replay(record);
             replayed.map_err(|source| QuorumError::Replay { offset: base, source })?;
@@ -219,10 +219,14 @@ impl Node {
     }
 
     /// The log is on disk up to `end`.
-    pub fn synced(&mut self, end: Offset, now: Now) {
-        self.raft.synced(end);
+    ///
+    /// # Errors
+    /// What stops the node.
+    pub fn synced(&mut self, end: Offset, now: Now) -> Result<(), QuorumError> {
+        self.raft.synced(end, now)?;
         self.collect();
         self.maybe_snapshot(now);
+        Ok(())
     }
 
     /// Turns the quorum's effects into the shell's.
@@ -237,6 +241,14 @@ impl Node {
                     self.effects.push(Effect::Append(batch));
                 }
                 raft::Effect::Committed(end) => self.committed(end),
+                // It leads alone: there is nobody to send to, to answer or to follow.
+                raft::Effect::Leader(_)
+                | raft::Effect::Send { .. }
+                | raft::Effect::Answer { .. }
+                | raft::Effect::Truncate(_)
+                | raft::Effect::SnapshotPiece { .. }
+                | raft::Effect::StoreSnapshot(_)
+                | raft::Effect::RestartLog(_) => {}
             }
         }
     }

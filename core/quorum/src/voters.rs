@@ -75,6 +75,13 @@ impl Voters {
         next
     }
 
+    #[must_use]
+    pub fn without(&self, id: BrokerId) -> Self {
+        let mut next = self.clone();
+        next.by_id.remove(&id);
+        next
+    }
+
     pub fn from_record(record: &VotersRecord) -> Self {
         let endpoint = |endpoint: &Endpoint| VoterEndpoint {
             listener: endpoint.name.text(),

@@ -349,7 +349,7 @@ impl QuorumWorker {
                 if let Some(Offset(synced)) = self.files.recovery_point()? {
                     self.node.controller.shared.recovery_point.store(synced, Ordering::Release);
                 }
-                self.quorum.synced(end, self.now());
+                self.quorum.synced(end, self.now())?;
             }
         }
     }

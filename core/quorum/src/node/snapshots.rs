@@ -67,8 +67,10 @@ impl Node {
         if self.snapshots.writing.is_some() || self.snapshots.ids.contains(&id) || !whole {
             return false;
         }
-        let kraft_version = self.raft.kraft_version();
-        let voters = || SnapshotVoters { kraft_version, voters: Some(self.raft.voters().clone()) };
+        // Those of the snapshot's end, not those that are only written yet.
+        let history = self.raft.history();
+        let kraft_version = history.level_before(id.end);
+        let voters = || SnapshotVoters { kraft_version, voters: history.voters_before(id.end).cloned() };
         let task = SnapshotTask {
             id,
             image: (*self.committed).clone(),
@@ -99,8 +101,8 @@ impl Node {
         let kept = self.snapshots.ids.split_off(&oldest_kept);
         let gone = std::mem::replace(&mut self.snapshots.ids, kept);
         self.log_start = self.log_start.max(oldest_kept.end);
-        self.raft.log_started(self.log_start);
-        let snapshots = gone.into_iter().collect();
+        let snapshots: Vec<SnapshotId> = gone.into_iter().collect();
+        self.raft.log_started(self.log_start, &snapshots);
         self.effects.push(Effect::DeleteBefore { log_start: self.log_start, snapshots });
     }
 }

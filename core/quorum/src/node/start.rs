@@ -23,10 +23,10 @@ use super::{Node, Now, Settings};
 use crate::batches::{Content, Control, read_batch};
 use crate::controller::Controller;
 use crate::node::snapshots::Snapshots;
+use crate::raft::history::History;
 use crate::raft::quorum_state::QuorumState;
-use crate::raft::{Past, Raft};
+use crate::raft::{Config, Past, Raft};
 use crate::snapshot::{SnapshotId, SnapshotReader};
-use crate::voters::Voters;
 use crate::{QuorumError, bootstrap};
 
 /// The broker that lives in this process.
@@ -75,12 +75,17 @@ impl Starting {
         let bootstrap = stored.legacy_bootstrap.clone().map(bootstrap::records_of).transpose()?;
         let past = Past {
             state,
+            // What lies below the snapshot is not read: whoever needs that is sent the snapshot.
+            log_start: next,
             log_end: next,
             epochs: LeaderEpochs::default(),
-            snapshot: newest.filter(|&id| id != SnapshotId::BOOTSTRAP),
-            kraft_version: 0,
-            voters: settings.static_voters.clone(),
-            voters_at: None,
+            // Nobody fetches them from a quorum of one: their sizes do not matter.
+            snapshots: newest
+                .filter(|&id| id != SnapshotId::BOOTSTRAP)
+                .map(|id| (id, 0))
+                .into_iter()
+                .collect(),
+            history: History::new(settings.static_voters.clone()),
         };
         let mut delta = Delta::new(Image::default());
         delta.mark_everything();
@@ -174,14 +179,7 @@ impl Starting {
 
     fn controls(&mut self, controls: Vec<Control>, base: Offset) {
         for (at, control) in controls.into_iter().enumerate() {
-            match control {
-                Control::KRaftVersion(record) => self.past.kraft_version = record.kraft_version,
-                Control::Voters(record) => {
-                    self.past.voters = Voters::from_record(&record);
-                    self.past.voters_at = Some(base.plus(at as i64));
-                }
-                Control::LeaderChange(_) | Control::SnapshotHeader(_) | Control::SnapshotFooter(_) => {}
-            }
+            self.past.history.apply(base.plus(at as i64), &control);
         }
     }
 
@@ -207,11 +205,7 @@ impl Starting {
         let Some(reader) = self.reader.take() else { return Ok(()) };
         let facts = reader.finish()?;
         self.delta.loaded().map_err(|source| QuorumError::Replay { offset: id.end, source })?;
-        self.past.kraft_version = facts.kraft_version;
-        if let Some(voters) = facts.voters {
-            self.past.voters = voters;
-            self.past.voters_at = (id != SnapshotId::BOOTSTRAP).then_some(Offset(id.end.get() - 1));
-        }
+        self.past.history.reset(id.end, facts.kraft_version, facts.voters);
         if id != SnapshotId::BOOTSTRAP {
             self.past.epochs.assign(id.epoch, id.end);
             self.provenance =
@@ -233,9 +227,9 @@ impl Starting {
             return Err(QuorumError::LogEndsEarly { log_end: self.stored.log_end, snapshot: self.next });
         }
         self.past.log_end = self.next;
-        let mut raft = Raft::new(&self.settings.me, &self.past)?;
+        self.leads_alone()?;
         self.delta.advance(self.provenance);
-        raft.lead(&self.settings.me, self.past.voters_at, now.wall)?;
+        let raft = Raft::new(self.settings.quorum(), self.past, now)?;
         let ids = self.stored.snapshots.iter().copied().collect::<BTreeSet<_>>();
         let mut node = Node {
             controller: Controller::new(
@@ -259,6 +253,30 @@ impl Starting {
         node.activate(&self.bootstrap, now)?;
         node.register_local_broker(now, random)?;
         Ok(node)
+    }
+}
+
+impl Starting {
+    /// # Errors
+    /// This node does not vote, or others do too.
+    fn leads_alone(&self) -> Result<(), QuorumError> {
+        let me = &self.settings.me;
+        let voters = self.past.history.voters();
+        if !voters.includes(me.id, me.directory) {
+            return Err(QuorumError::NotAVoter { me: me.id, voters: voters.ids() });
+        }
+        if voters.len() > 1 {
+            return Err(QuorumError::ManyVoters { voters: voters.ids() });
+        }
+        Ok(())
+    }
+}
+
+impl Settings {
+    /// The quorum's member. Alone, it times nothing and draws nothing at random.
+    fn quorum(&self) -> Config {
+        let listener = self.me.endpoints.first().map(|endpoint| endpoint.listener.clone());
+        Config::new(self.me.clone(), listener.unwrap_or_default(), 0)
     }
 }
 

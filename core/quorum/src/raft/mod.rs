@@ -1,145 +1,280 @@
-//! One member of the metadata quorum: epochs, who leads, what is committed. KRaft (KIP-595), sans I/O.
+//! One member of the metadata quorum: epochs, who leads, what is committed. KRaft (KIP-595, 630, 853, 996), sans I/O.
 //!
-//! Inputs are method calls (time, records to append, "the log is on disk up to here", and peers' requests and answers);
-//! outputs are [`Effect`]s, to be carried out in order by [`crate::node`] and the shell. Today the quorum has one voter,
-//! this node: an election is won by asking nobody and the high watermark is what is on disk. Votes, BeginQuorumEpoch,
-//! EndQuorumEpoch and followers' Fetch are further inputs beside [`Raft::synced`], and `Send` a further effect.
+//! Inputs are method calls: [`Raft::request`], [`Raft::response`], [`Raft::tick`] (the time comes with each, as a
+//! value), [`Raft::append`], [`Raft::synced`] (the log is on disk up to here), [`Raft::snapshot_stored`]. Outputs are
+//! [`Effect`]s, to be carried out in the order in which they are handed out by [`crate::node`] and the shell. It holds
+//! no log bytes: it knows the log's outline, and says what to append, cut off and read.
 //!
-//! Always true:
-//! 1. `high_watermark ≤ synced ≤ log_end`, and none of them moves back
-//! 2. the epoch only rises, and it is on disk ([`Effect::Persist`]) before anything is written under it
-//! 3. the first batch of an epoch is its leader's LEADER_CHANGE; nothing is committed before that batch is
+//! Always true (asserted across a whole quorum by core/quorum/tests/sim):
+//! 1. `high_watermark ≤ synced ≤ log_end`, and the high watermark never moves back
+//! 2. the epoch only rises, and epoch, vote and leader are on disk ([`Effect::Persist`]) before anything is said or
+//!    written that rests on them
+//! 3. the first batch of an epoch is its leader's LEADER_CHANGE; nothing is committed by a leader before that batch is
 //! 4. every batch carries the epoch that it was written under
+//! 5. a Fetch asks from the end of what is on this member's disk: it is the acknowledgement of all below
 //!
-//! Sources: KIP-595, KIP-630, KIP-853; Kafka `KafkaRaftClient`, `QuorumState`, `LeaderState`.
+//! Files: `election` (votes), `following` (Fetch, as it is sent), `leading` (Fetch, as it is answered), `snapshots`,
+//! `reconfiguration` (voters come and go), `requests` (Kafka's messages).
+//!
+//! Sources: the KIPs; Kafka `KafkaRaftClient`, `QuorumState`, `LeaderState`; the public TLA+ specification of KRaft.
 
+mod answers;
+mod draw;
+mod election;
+mod following;
+pub mod history;
+mod leading;
+mod log;
+pub mod message;
+mod peers;
+pub(crate) mod planted;
 pub mod quorum_state;
+mod reconfiguration;
+pub mod requests;
+mod role;
+mod snapshots;
 
-use barnabas_base::{BrokerId, DirectoryId, EpochEntry, LeaderEpoch, LeaderEpochs, Offset, TimestampMs};
+use std::collections::BTreeSet;
+
+use barnabas_base::{
+    BrokerId, DirectoryId, DurationMs, EpochEntry, LeaderEpoch, LeaderEpochs, MonotonicMs, Offset, Text,
+};
 use barnabas_metadata::MetadataVersion;
 use barnabas_wire::MetadataRecord;
-use barnabas_wire::messages::leader_change_message::Voter as LeaderChangeVoter;
-use barnabas_wire::messages::{KRaftVersionRecord, LeaderChangeMessage};
+use bytes::Bytes;
 
 use crate::QuorumError;
-use crate::batches::{Control, EncodedBatch, Place, control_batch, data_batches};
+use crate::batches::{EncodedBatch, Place, data_batches};
+use crate::node::Now;
 use crate::snapshot::SnapshotId;
-use crate::voters::{Voter, Voters};
+use crate::voters::{Voter, VoterEndpoint, Voters};
+use draw::Draw;
+use history::{History, NO_EPOCH};
+pub use log::Agreement;
+use log::Log;
+use message::{ReplicaKey, Request, Response};
+use peers::Peers;
+use planted::Mistake;
 use quorum_state::QuorumState;
+use role::Role;
+use snapshots::Storing;
+
+/// Names a request until its answer.
+pub type Ticket = u64;
+
+/// How a member is set up.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Id, directory, listeners, levels of `kraft.version`.
+    pub me: Voter,
+    /// The listener that members use among themselves: the first of `controller.listener.names`.
+    pub listener: Text,
+    /// `controller.quorum.bootstrap.servers`: whom to ask for the leader while no voter is known.
+    pub bootstrap: Vec<VoterEndpoint>,
+    /// Whether this node is a controller, which may become a voter; brokers only observe.
+    pub is_controller: bool,
+    /// `controller.quorum.auto.join.enable` (KIP-1186)
+    pub auto_join: bool,
+    /// `controller.quorum.election.timeout.ms`
+    pub election_timeout: DurationMs,
+    /// `controller.quorum.fetch.timeout.ms`
+    pub fetch_timeout: DurationMs,
+    /// `controller.quorum.election.backoff.max.ms`
+    pub election_backoff_max: DurationMs,
+    /// `controller.quorum.request.timeout.ms`
+    pub request_timeout: DurationMs,
+    /// `controller.quorum.retry.backoff.ms`
+    pub retry_backoff: DurationMs,
+    /// How long the leader may hold a Fetch that has nothing new.
+    pub fetch_wait: DurationMs,
+    /// Bytes of records, or of a snapshot, in one answer.
+    pub fetch_bytes_max: i32,
+    /// What election timeouts are drawn from: different on each node, and at each start.
+    pub seed: u64,
+}
+
+impl Config {
+    /// Kafka's defaults.
+    pub fn new(me: Voter, listener: Text, seed: u64) -> Self {
+        Self {
+            me,
+            listener,
+            bootstrap: Vec::new(),
+            is_controller: true,
+            auto_join: false,
+            election_timeout: DurationMs(1_000),
+            fetch_timeout: DurationMs(2_000),
+            election_backoff_max: DurationMs(1_000),
+            request_timeout: DurationMs(2_000),
+            retry_backoff: DurationMs(20),
+            fetch_wait: DurationMs(500),
+            fetch_bytes_max: 8 << 20,
+            seed,
+        }
+    }
+}
 
 /// What was found of the quorum's past: the log, its snapshots, the state file.
 #[derive(Debug, Clone, Default)]
 pub struct Past {
     pub state: Option<QuorumState>,
+    pub log_start: Offset,
     pub log_end: Offset,
     pub epochs: LeaderEpochs,
-    pub snapshot: Option<SnapshotId>,
-    pub kraft_version: i16,
-    pub voters: Voters,
-    /// Where the last VotersRecord stands: `None` if it was only ever in a snapshot of the format tool.
-    pub voters_at: Option<Offset>,
+    /// Finished snapshots and their sizes in bytes, the format tool's left out.
+    pub snapshots: Vec<(SnapshotId, u64)>,
+    pub history: History,
 }
 
 /// What must be done, in this order.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// Write the quorum-state file and sync it, before what follows.
     Persist { state: QuorumState, kraft_version: i16 },
-    /// Append to the log, sync, and call [`Raft::synced`].
+    /// Append to the log, sync, and call [`Raft::synced`], with ends that rise. What follows need not wait.
     Append(EncodedBatch),
+    /// Cut the log off here, before what follows. Nothing of the log is unsynced when this is handed out.
+    Truncate(Offset),
     /// Everything below is decided and stays.
     Committed(Offset),
+    /// Send, and call [`Raft::response`] with what came of it and `number`. `to` is below −1 where only an address is
+    /// known.
+    Send { to: BrokerId, endpoint: VoterEndpoint, number: u64, request: Request },
+    /// Answer a request, once `read` has been read and put in ([`Response::fill`]).
+    Answer { ticket: Ticket, response: Response, read: Option<Read> },
+    /// Who leads has changed.
+    Leader(LeaderAndEpoch),
+    /// Write this to the snapshot's unfinished file; at position 0, begin the file.
+    SnapshotPiece { id: SnapshotId, position: i64, bytes: Bytes },
+    /// The unfinished file is whole: sync it, give it its name, call [`Raft::snapshot_stored`].
+    StoreSnapshot(SnapshotId),
+    /// A snapshot holds more than the log did: the log is empty now, and begins where the snapshot ends. Before what
+    /// follows. The image is to be loaded from the snapshot.
+    RestartLog(SnapshotId),
+}
+
+/// What is to be read for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Read {
+    /// Whole batches from `from`, up to `end`; at least one, then no more than `bytes_max`.
+    Log {
+        from: Offset,
+        end: Offset,
+        bytes_max: i32,
+    },
+    Snapshot {
+        id: SnapshotId,
+        position: i64,
+        bytes_max: i32,
+    },
+}
+
+/// The leader of an epoch, as far as this member knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LeaderAndEpoch {
+    pub leader: Option<BrokerId>,
+    pub epoch: LeaderEpoch,
+}
+
+/// What a member is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RoleName {
+    Unattached,
+    Prospective,
+    Candidate,
+    Leader,
+    Follower,
+    Resigned,
+    /// Follows, or looks for whom to follow, without a vote.
+    Observer,
 }
 
 /// This node's part in the quorum.
 #[derive(Debug)]
 pub struct Raft {
-    me: BrokerId,
-    directory: DirectoryId,
-    voters: Voters,
-    kraft_version: i16,
+    config: Config,
+    key: ReplicaKey,
+    log: Log,
     epoch: LeaderEpoch,
-    leads: bool,
-    epochs: LeaderEpochs,
-    log_end: Offset,
-    synced: Offset,
+    leader: Option<BrokerId>,
+    leader_endpoints: Vec<VoterEndpoint>,
+    voted: Option<ReplicaKey>,
+    role: Role,
     high_watermark: Offset,
+    /// The leader's word, which may be ahead of what is here.
+    told_high_watermark: Offset,
+    peers: Peers,
+    draw: Draw,
+    /// Elections in a row that nobody won.
+    failures: u32,
+    /// A snapshot that is whole and on its way to disk.
+    storing: Option<Storing>,
+    persisted: Option<QuorumState>,
+    announced: LeaderAndEpoch,
     effects: Vec<Effect>,
 }
 
 impl Raft {
-    /// Takes up where the past ended, with no leader known.
+    /// Takes up where the past ended. The only voter leads at once; others wait for a leader or an election.
     ///
     /// # Errors
-    /// This node does not vote, or others do too.
-    pub fn new(me: &Voter, past: &Past) -> Result<Self, QuorumError> {
-        let voters = past.voters.ids();
-        if !past.voters.includes(me.id, me.directory) {
-            return Err(QuorumError::NotAVoter { me: me.id, voters });
-        }
-        if voters.len() > 1 {
-            return Err(QuorumError::ManyVoters { voters });
-        }
-        let of_state = past.state.as_ref().map_or(LeaderEpoch(0), |state| state.epoch);
-        let of_log = past.epochs.latest().map_or(LeaderEpoch(0), |entry| entry.epoch);
-        let of_snapshot = past.snapshot.map_or(LeaderEpoch(0), |id| id.epoch);
-        Ok(Self {
-            me: me.id,
-            directory: me.directory,
-            voters: past.voters.clone(),
-            kraft_version: past.kraft_version,
-            epoch: of_state.max(of_log).max(of_snapshot),
-            leads: false,
-            epochs: past.epochs.clone(),
-            log_end: past.log_end,
-            synced: Offset::ZERO,
-            high_watermark: Offset::ZERO,
+    /// A batch that cannot be written.
+    pub fn new(config: Config, past: Past, now: Now) -> Result<Self, QuorumError> {
+        let log = log_of(&past);
+        let of_state = past.state.as_ref().map_or(NO_EPOCH, |state| state.epoch);
+        let epoch = of_state.max(log.last_epoch());
+        // What the file says counts for its own epoch only.
+        let state = past.state.clone().filter(|state| state.epoch == epoch);
+        let key = ReplicaKey { id: config.me.id, directory: config.me.directory };
+        let voted = state.as_ref().and_then(|state| state.voted);
+        let mut raft = Self {
+            key,
+            epoch,
+            leader: state.as_ref().and_then(|state| state.leader),
+            leader_endpoints: Vec::new(),
+            voted: voted.map(|(id, directory)| ReplicaKey { id, directory }),
+            role: Role::Unattached { until: now.monotonic },
+            high_watermark: log.newest_snapshot().map_or(log.start, |id| id.end).max(log.start),
+            told_high_watermark: Offset::ZERO,
+            peers: Peers::new(config.request_timeout, config.retry_backoff),
+            draw: Draw::new(config.seed),
+            failures: 0,
+            storing: None,
+            persisted: past.state,
+            announced: LeaderAndEpoch::default(),
             effects: Vec::new(),
-        })
+            log,
+            config,
+        };
+        raft.start(now)?;
+        Ok(raft)
     }
 
-    /// Begins a new epoch and leads it: the only voter's election. `me` as it is configured now; `voters_at` as in
-    /// [`Past`].
-    ///
-    /// One write of the state says both "voted for myself" and "elected": who finds a leader in an epoch votes for
-    /// nobody else in it.
-    pub fn lead(
-        &mut self,
-        me: &Voter,
-        voters_at: Option<Offset>,
-        now: TimestampMs,
-    ) -> Result<(), QuorumError> {
-        self.epoch = LeaderEpoch(self.epoch.get() + 1);
-        self.leads = true;
-        let state =
-            QuorumState { epoch: self.epoch, leader: Some(self.me), voted: None, voters: self.voters.ids() };
-        self.effects.push(Effect::Persist { state, kraft_version: self.kraft_version });
-        let mut controls = vec![Control::LeaderChange(self.leader_change())];
-        // A new address, or voters that so far stand only in what the format tool wrote, go into the log (KIP-853).
-        if self.kraft_version >= 1 && (voters_at.is_none() || self.voters.get(me.id) != Some(me)) {
-            self.voters = self.voters.with(me.clone());
-            let level = KRaftVersionRecord {
-                version: 0,
-                kraft_version: self.kraft_version,
-                ..KRaftVersionRecord::default()
-            };
-            controls.push(Control::KRaftVersion(level));
-            controls.push(Control::Voters(self.voters.to_record()));
+    fn start(&mut self, now: Now) -> Result<(), QuorumError> {
+        if let Some(newest) = self.log.newest_snapshot().filter(|&id| self.log.is_behind(id)) {
+            // The node stopped between a snapshot that it fetched and the log that begins with it.
+            self.log.restart_at(newest);
+            self.epoch = self.epoch.max(newest.epoch);
+            self.effects.push(Effect::RestartLog(newest));
         }
-        let batch = control_batch(&controls, self.place(now))?;
-        self.appended(batch);
-        Ok(())
-    }
-
-    fn leader_change(&self) -> LeaderChangeMessage {
-        let voter = |id: BrokerId| LeaderChangeVoter { voter_id: id.get(), ..LeaderChangeVoter::default() };
-        LeaderChangeMessage {
-            version: 0,
-            leader_id: self.me.get(),
-            voters: self.voters.ids().into_iter().map(voter).collect(),
-            granting_voters: vec![voter(self.me)],
-            ..LeaderChangeMessage::default()
+        self.role = Role::Unattached { until: self.election_until(now) };
+        if planted::is(Mistake::LeadsAfterRestart) && self.leader == Some(self.key.id) {
+            return self.become_leader(&[self.key.id], now);
         }
+        if self.leader == Some(self.key.id) {
+            // It led before it stopped, and cannot lead that epoch again: what it wrote may be lost.
+            let until = self.election_until(now);
+            self.role = Role::Resigned { successors: Vec::new(), unacknowledged: BTreeSet::new(), until };
+        } else if let Some(leader) = self.leader {
+            let endpoints = self.endpoints_of(leader);
+            if !endpoints.is_empty() {
+                self.follow(self.epoch, leader, endpoints, now);
+            }
+        }
+        if self.is_alone() {
+            self.become_candidate(now)?;
+        }
+        self.poll(now)
     }
 
     /// Writes records, and returns where they begin and end in the log.
@@ -151,75 +286,168 @@ impl Raft {
         records: &[MetadataRecord],
         version: MetadataVersion,
         atomic: bool,
-        now: TimestampMs,
+        now: Now,
     ) -> Result<Vec<(Offset, Offset)>, QuorumError> {
-        assert!(self.leads, "only the leader writes");
+        assert!(self.leads(), "only the leader writes");
         let batches = data_batches(records, version, atomic, self.place(now))?;
         let places = batches.iter().map(|batch| (batch.base, batch.end)).collect();
-        batches.into_iter().for_each(|batch| self.appended(batch));
+        batches.into_iter().for_each(|batch| self.appended(batch, self.epoch));
+        self.poll(now)?;
         Ok(places)
     }
 
-    fn place(&self, now: TimestampMs) -> Place {
-        Place { base: self.log_end, epoch: self.epoch, timestamp: now }
+    fn place(&self, now: Now) -> Place {
+        Place { base: self.log.end, epoch: self.epoch, timestamp: now.wall }
     }
 
-    fn appended(&mut self, batch: EncodedBatch) {
-        assert_eq!(batch.base, self.log_end, "offsets follow without a gap");
-        self.epochs.assign(self.epoch, batch.base);
-        self.log_end = batch.end;
+    fn appended(&mut self, batch: EncodedBatch, epoch: LeaderEpoch) {
+        self.log.appended(&batch, epoch);
         self.effects.push(Effect::Append(batch));
     }
 
-    /// The log is on disk up to `end`. Moves the high watermark: this node alone is the majority.
-    pub fn synced(&mut self, end: Offset) {
-        assert!(end <= self.log_end, "synced {end} beyond the end of the log {}", self.log_end);
-        self.synced = self.synced.max(end);
-        // What earlier epochs wrote counts only once something of this epoch does (Raft, figure 8).
-        let starts_at = self.epochs.latest().filter(|latest| latest.epoch == self.epoch);
-        let in_epoch = self.leads && starts_at.is_some_and(|latest| self.synced > latest.start);
-        if in_epoch && self.synced > self.high_watermark {
-            self.high_watermark = self.synced;
-            self.effects.push(Effect::Committed(self.high_watermark));
+    /// The log is on disk up to `end`. Appends are synced in order: no `end` is below the one before it, but for a
+    /// truncation between them.
+    ///
+    /// # Errors
+    /// What stops the node.
+    pub fn synced(&mut self, end: Offset, now: Now) -> Result<(), QuorumError> {
+        assert!(end <= self.log.end, "synced {end} beyond the end of the log {}", self.log.end);
+        self.log.synced = self.log.synced.max(end);
+        if self.leads() {
+            self.advance_high_watermark(now);
+        } else {
+            self.follow_high_watermark();
         }
+        self.poll(now)
+    }
+
+    /// Time has passed. To be called at [`Raft::next_tick`], or more often.
+    ///
+    /// # Errors
+    /// What stops the node.
+    pub fn tick(&mut self, now: Now) -> Result<(), QuorumError> {
+        self.poll(now)
+    }
+
+    /// Does what the role has to do now: what has timed out, and what can be sent.
+    fn poll(&mut self, now: Now) -> Result<(), QuorumError> {
+        // A role that ends is followed by another that may have something to do at once.
+        while self.poll_role(now)? {}
+        self.serve_parked(now);
+        self.announce();
+        Ok(())
+    }
+
+    /// Returns whether the role changed.
+    fn poll_role(&mut self, now: Now) -> Result<bool, QuorumError> {
+        match self.role.name() {
+            RoleName::Unattached | RoleName::Observer => Ok(self.poll_unattached(now)),
+            RoleName::Prospective | RoleName::Candidate => self.poll_election(now),
+            RoleName::Leader => self.poll_leader(now),
+            RoleName::Follower => self.poll_follower(now),
+            RoleName::Resigned => Ok(self.poll_resigned(now)),
+        }
+    }
+
+    /// When [`Raft::tick`] has something to do.
+    pub fn next_tick(&self, now: Now) -> Option<MonotonicMs> {
+        let role = match &self.role {
+            Role::Unattached { until } => self.is_voter().then_some(*until),
+            Role::Resigned { until, .. } => Some(*until),
+            Role::Prospective(election) | Role::Candidate(election) => Some(election.until),
+            Role::Leader(leading) => self.leader_deadline(leading),
+            Role::Follower(following) => Some(following.until.min(following.update_at)),
+        };
+        let later = role.map(|at| at.max(MonotonicMs(now.monotonic.0 + 1)));
+        let ready = self.peers.next_ready(now.monotonic).filter(|_| !self.leads());
+        [later, ready].into_iter().flatten().min()
+    }
+
+    /// Gives up leadership, so that another leads soon: before a clean stop.
+    ///
+    /// # Errors
+    /// What stops the node.
+    pub fn resign(&mut self, now: Now) -> Result<(), QuorumError> {
+        if let Role::Leader(leading) = &mut self.role {
+            leading.must_resign = true;
+        }
+        self.poll(now)
     }
 
     pub fn take_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }
+}
 
-    /// Forgets epochs that ended below the log's new start.
-    pub fn log_started(&mut self, at: Offset) {
-        self.epochs.truncate_from_start(at);
-    }
+fn log_of(past: &Past) -> Log {
+    let mut log = Log {
+        start: past.log_start,
+        start_epoch: NO_EPOCH,
+        end: past.log_end,
+        synced: past.log_end,
+        epochs: past.epochs.clone(),
+        snapshots: past.snapshots.iter().copied().collect(),
+        history: past.history.clone(),
+    };
+    // The snapshot that the log begins with knows the epoch before it.
+    let first = log.snapshots.keys().find(|id| id.end == log.start);
+    log.start_epoch = first.map_or(NO_EPOCH, |id| id.epoch);
+    log
+}
 
+/// What is known from outside.
+impl Raft {
     pub fn me(&self) -> BrokerId {
-        self.me
+        self.key.id
     }
 
     pub fn directory(&self) -> DirectoryId {
-        self.directory
+        self.key.directory
+    }
+
+    pub fn key(&self) -> ReplicaKey {
+        self.key
     }
 
     pub fn epoch(&self) -> LeaderEpoch {
         self.epoch
     }
 
-    /// Where this leader's epoch begins.
+    /// Where the newest epoch of the log begins.
     pub fn epoch_start(&self) -> Option<EpochEntry> {
-        self.epochs.latest()
+        self.log.epochs.latest()
     }
 
     pub fn epochs(&self) -> &LeaderEpochs {
-        &self.epochs
+        &self.log.epochs
+    }
+
+    pub fn leader_and_epoch(&self) -> LeaderAndEpoch {
+        LeaderAndEpoch { leader: self.leader, epoch: self.epoch }
+    }
+
+    /// Whom this member voted for in its epoch.
+    pub fn voted(&self) -> Option<ReplicaKey> {
+        self.voted
+    }
+
+    pub fn role(&self) -> RoleName {
+        match self.role.name() {
+            RoleName::Unattached | RoleName::Follower if !self.is_voter() => RoleName::Observer,
+            name => name,
+        }
     }
 
     pub fn leads(&self) -> bool {
-        self.leads
+        matches!(self.role, Role::Leader(_))
+    }
+
+    pub fn log_start(&self) -> Offset {
+        self.log.start
     }
 
     pub fn log_end(&self) -> Offset {
-        self.log_end
+        self.log.end
     }
 
     pub fn high_watermark(&self) -> Offset {
@@ -227,11 +455,25 @@ impl Raft {
     }
 
     pub fn kraft_version(&self) -> i16 {
-        self.kraft_version
+        self.log.history.level()
     }
 
+    /// The voters that this member goes by, committed or not.
     pub fn voters(&self) -> &Voters {
-        &self.voters
+        self.log.history.voters()
+    }
+
+    pub fn history(&self) -> &History {
+        &self.log.history
+    }
+
+    /// Whether this node is one of the voters that it knows.
+    pub fn is_voter(&self) -> bool {
+        self.voters().includes(self.key.id, self.key.directory)
+    }
+
+    fn is_alone(&self) -> bool {
+        self.voters().len() == 1 && self.is_voter()
     }
 }
 

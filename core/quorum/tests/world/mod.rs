@@ -247,7 +247,7 @@ impl World {
     pub fn sync(&mut self) {
         self.files.synced = self.files.log.len();
         let (end, now) = (self.files.log_end(), self.time());
-        self.node().synced(end, now);
+        self.node().synced(end, now).unwrap();
         self.carry_out();
     }
 

@@ -1,0 +1,265 @@
+//! A follower's side of replication: what it fetches, and what it does with the answer.
+//!
+//! One Fetch at a time, and none while something that was fetched is not on disk: a Fetch says that all below its
+//! offset is (invariant 5 of [`super`]). An observer does the same without a vote, and asks around when its leader does
+//! not answer.
+//!
+//! Sources: KIP-595, KIP-853, KIP-1186; Kafka `KafkaRaftClient.pollFollower`, `handleFetchResponse`.
+
+use barnabas_base::{BrokerId, DurationMs, ErrorCode, Offset};
+use barnabas_wire::records::{Batch, batches};
+use bytes::Bytes;
+
+use super::message::{
+    AddVoter, Fetch, Fetched, FetchedContent, OffsetAndEpoch, RemoveVoter, ReplicaKey, Request, UpdateVoter,
+};
+use super::planted::{self, Mistake};
+use super::role::{FetchingSnapshot, Role};
+use super::{Effect, Raft};
+use crate::QuorumError;
+use crate::batches::{Content, EncodedBatch, read_batch};
+use crate::node::Now;
+use crate::snapshot::{SnapshotId, SnapshotReader};
+use crate::voters::{Voter, VoterEndpoint};
+
+impl Raft {
+    pub(super) fn poll_follower(&mut self, now: Now) -> Result<bool, QuorumError> {
+        let is_voter = self.is_voter();
+        let Role::Follower(following) = &mut self.role else { return Ok(false) };
+        if following.until <= now.monotonic && is_voter {
+            self.become_prospective(now);
+            return Ok(true);
+        }
+        if following.until <= now.monotonic {
+            self.fetch_from_any(now);
+            return Ok(false);
+        }
+        if following.update_at <= now.monotonic {
+            following.update_at = now.monotonic.plus(self.config.fetch_timeout);
+            let request = if is_voter { self.update_voter() } else { self.join() };
+            if let Some(request) = request {
+                self.send_to_leader(request, now);
+            }
+        }
+        self.fetch_from_leader(now);
+        Ok(false)
+    }
+
+    /// Whether everything that was fetched is on disk, and no snapshot is under way to it.
+    fn can_fetch(&self) -> bool {
+        let is_synced = self.log.synced == self.log.end || planted::is(Mistake::FetchesUnsynced);
+        is_synced && self.storing.is_none()
+    }
+
+    fn fetch_from_leader(&mut self, now: Now) {
+        let Role::Follower(following) = &self.role else { return };
+        if !self.can_fetch() {
+            return;
+        }
+        let request = match &following.snapshot {
+            Some(snapshot) => self.fetch_snapshot(snapshot.id, snapshot.position),
+            None => self.fetch(),
+        };
+        self.send_to_leader(request, now);
+    }
+
+    fn send_to_leader(&mut self, request: Request, now: Now) {
+        let Some(leader) = self.leader else { return };
+        if let Some(endpoint) = self.endpoint_in(&self.endpoints_of(leader)) {
+            self.send(leader, endpoint, request, now);
+        }
+    }
+
+    /// Asks one of all whom it knows, to learn who leads.
+    pub(super) fn fetch_from_any(&mut self, now: Now) {
+        if !self.can_fetch() || self.peers.is_any_under_way(now.monotonic) {
+            return;
+        }
+        let me = self.key.id;
+        let mut known: Vec<(BrokerId, VoterEndpoint)> = Vec::new();
+        for voter in self.voters().iter().filter(|voter| voter.id != me) {
+            known.extend(self.endpoint_in(&voter.endpoints).map(|endpoint| (voter.id, endpoint)));
+        }
+        // Addresses without an id count down from −2, as in Kafka.
+        let mine = self.endpoint_in(&self.config.me.endpoints);
+        let others = self.config.bootstrap.iter().zip(2..);
+        let others = others.filter(|&(endpoint, _)| Some(endpoint) != mine.as_ref());
+        known.extend(others.map(|(endpoint, at)| (BrokerId(-at), endpoint.clone())));
+        known.retain(|&(id, _)| self.peers.is_ready(id, now.monotonic));
+        let chosen = self.draw.below(known.len() as i64) as usize;
+        if let Some((id, endpoint)) = known.into_iter().nth(chosen) {
+            let request = self.fetch();
+            self.send(id, endpoint, request, now);
+        }
+    }
+
+    fn fetch(&self) -> Request {
+        let last = self.log.last();
+        Request::Fetch(Fetch {
+            replica: self.key,
+            epoch: self.epoch,
+            from: last.offset,
+            last_epoch: last.epoch,
+            high_watermark: self.high_watermark,
+            max_wait: self.config.fetch_wait,
+            bytes_max: self.config.fetch_bytes_max,
+        })
+    }
+
+    /// A voter whose record is not as it is configured now tells the leader (KIP-853).
+    fn update_voter(&self) -> Option<Request> {
+        let me = &self.config.me;
+        if self.kraft_version() < 1 || self.voters().get(me.id) == Some(me) {
+            return None;
+        }
+        Some(Request::UpdateVoter(UpdateVoter {
+            epoch: self.epoch,
+            voter: self.key,
+            endpoints: me.endpoints.clone(),
+            kraft_min: me.kraft_min,
+            kraft_max: me.kraft_max,
+        }))
+    }
+
+    /// A controller that shall join by itself asks to, after it has asked to remove the voter of its id that had another
+    /// disk (KIP-1186).
+    fn join(&self) -> Option<Request> {
+        let has_fetched = matches!(&self.role, Role::Follower(following) if following.has_fetched);
+        let wants = self.config.auto_join && self.config.is_controller && self.kraft_version() >= 1;
+        if !wants || !has_fetched {
+            return None;
+        }
+        if let Some(Voter { id, directory, .. }) = self.voters().get(self.key.id) {
+            let voter = ReplicaKey { id: *id, directory: *directory };
+            return Some(Request::RemoveVoter(RemoveVoter { voter }));
+        }
+        Some(Request::AddVoter(AddVoter {
+            voter: self.key,
+            endpoints: self.config.me.endpoints.clone(),
+            ack_when_committed: false,
+            timeout: self.config.request_timeout,
+        }))
+    }
+
+    /// The leader of this epoch is about to stop: the voter that it would have lead next waits least.
+    pub(super) fn expect_election(&mut self, leader: BrokerId, successors: &[ReplicaKey], now: Now) {
+        let is_of_leader = self.leader == Some(leader);
+        let max = self.config.election_backoff_max.0;
+        let count = successors.len();
+        let place = successors.iter().position(|successor| successor.means(&self.key));
+        let backoff = match place {
+            Some(0) => 0,
+            Some(place) => ((max >> (count - 1).min(20)) << (place - 1).min(20)).min(max),
+            None => max,
+        };
+        if let (Role::Follower(following), true) = (&mut self.role, is_of_leader) {
+            following.until = now.monotonic.plus(DurationMs(backoff));
+            // It has no leader to keep: who asks first may have its vote.
+            following.has_fetched = false;
+        }
+    }
+
+    pub(super) fn on_fetched(
+        &mut self,
+        from: BrokerId,
+        fetched: Fetched,
+        now: Now,
+    ) -> Result<(), QuorumError> {
+        let Role::Follower(following) = &mut self.role else { return Ok(()) };
+        if fetched.head.error != ErrorCode::None {
+            self.peers.pause(from, now.monotonic);
+            return Ok(());
+        }
+        following.has_fetched = true;
+        following.until = now.monotonic.plus(self.config.fetch_timeout);
+        match fetched.content {
+            FetchedContent::Diverging(theirs) => self.cut(theirs)?,
+            FetchedContent::Snapshot(id) => self.begin_snapshot(id),
+            FetchedContent::Records(bytes) => {
+                if !self.append_fetched(bytes)? {
+                    self.peers.pause(from, now.monotonic);
+                    return Ok(());
+                }
+                let told = fetched.high_watermark.unwrap_or(Offset::ZERO);
+                let told = if planted::is(Mistake::CommitsAllFetched) { self.log.end } else { told };
+                self.told_high_watermark = self.told_high_watermark.max(told);
+                self.follow_high_watermark();
+            }
+        }
+        Ok(())
+    }
+
+    fn cut(&mut self, theirs: OffsetAndEpoch) -> Result<(), QuorumError> {
+        if planted::is(Mistake::KeepsDivergingLog) {
+            // Goes on as if it had, at the leader's place.
+            return Ok(());
+        }
+        let end = self.log.cut_for(theirs);
+        if end < self.high_watermark {
+            return Err(QuorumError::Diverged { end, high_watermark: self.high_watermark });
+        }
+        if end < self.log.end {
+            self.log.truncate(end, planted::is(Mistake::KeepsTruncatedVoters));
+            self.effects.push(Effect::Truncate(end));
+            self.persist();
+        }
+        Ok(())
+    }
+
+    fn begin_snapshot(&mut self, id: SnapshotId) {
+        let is_new = !self.log.snapshots.contains_key(&id) && id.end >= self.high_watermark;
+        let Role::Follower(following) = &mut self.role else { return };
+        if is_new && id.epoch <= self.epoch {
+            let reader = SnapshotReader::new(id);
+            following.snapshot = Some(FetchingSnapshot { id, position: 0, reader });
+        }
+    }
+
+    /// Appends what the leader sent, as far as it is sound. `false`: something was not.
+    ///
+    /// A batch that does not follow the log, whose epoch is none that this leader can have, or whose CRC is wrong, is
+    /// left out with all behind it: it is fetched again (KAFKA-18723).
+    fn append_fetched(&mut self, bytes: Bytes) -> Result<bool, QuorumError> {
+        let mut voters_changed = false;
+        let mut is_sound = true;
+        for batch in batches(bytes) {
+            let Some(batch) = batch.ok().filter(|batch| self.follows(batch)) else {
+                is_sound = false;
+                break;
+            };
+            let header = *batch.header();
+            if header.attributes.is_control() {
+                let Content::Control(controls) = read_batch(&batch)? else { continue };
+                for (control, at) in controls.iter().zip(header.base_offset.get()..) {
+                    voters_changed |= self.log.history.apply(Offset(at), control);
+                }
+            }
+            let (base, end) = (header.base_offset, header.next_offset());
+            let bytes = batch.bytes().clone();
+            self.appended(EncodedBatch { base, end, bytes }, header.partition_leader_epoch);
+        }
+        if voters_changed {
+            self.persist();
+        }
+        Ok(is_sound)
+    }
+
+    fn follows(&self, batch: &Batch) -> bool {
+        let header = batch.header();
+        let epoch = header.partition_leader_epoch;
+        header.base_offset == self.log.end
+            && header.next_offset() > header.base_offset
+            && epoch >= self.log.last_epoch()
+            && epoch <= self.epoch
+            && batch.check_crc().is_ok()
+    }
+
+    /// Everything that the leader has called safe and that is on this disk is committed.
+    pub(super) fn follow_high_watermark(&mut self) {
+        let safe = self.told_high_watermark.min(self.log.synced);
+        if safe > self.high_watermark {
+            self.high_watermark = safe;
+            self.effects.push(Effect::Committed(safe));
+        }
+    }
+}

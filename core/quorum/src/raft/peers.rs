@@ -1,0 +1,81 @@
+//! Connections to the other members: one request under way to each, a pause after a failure.
+//!
+//! A request has a number; an answer with another number is of a request that is no longer waited for, and is dropped.
+//! That is what keeps a role's answers out of the next role.
+//!
+//! Source: Kafka `RequestManager`.
+
+use std::collections::BTreeMap;
+
+use barnabas_base::{BrokerId, DurationMs, MonotonicMs};
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Connection {
+    /// Number of the request under way, and when it is given up.
+    under_way: Option<(u64, MonotonicMs)>,
+    ready_at: MonotonicMs,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Peers {
+    connections: BTreeMap<BrokerId, Connection>,
+    next_number: u64,
+    timeout: DurationMs,
+    backoff: DurationMs,
+}
+
+impl Peers {
+    pub fn new(timeout: DurationMs, backoff: DurationMs) -> Self {
+        Self { connections: BTreeMap::new(), next_number: 1, timeout, backoff }
+    }
+
+    /// Whether a request can be sent to `id` now.
+    pub fn is_ready(&self, id: BrokerId, now: MonotonicMs) -> bool {
+        let Some(connection) = self.connections.get(&id) else { return true };
+        connection.ready_at <= now && connection.under_way.is_none_or(|(_, until)| until <= now)
+    }
+
+    /// Whether any request is under way.
+    pub fn is_any_under_way(&self, now: MonotonicMs) -> bool {
+        let under_way = |connection: &Connection| connection.under_way.is_some_and(|(_, until)| until > now);
+        self.connections.values().any(under_way)
+    }
+
+    /// Gives the number of a request that is sent now.
+    pub fn sent(&mut self, id: BrokerId, now: MonotonicMs) -> u64 {
+        let number = self.next_number;
+        self.next_number += 1;
+        let connection = self.connections.entry(id).or_default();
+        connection.under_way = Some((number, now.plus(self.timeout)));
+        number
+    }
+
+    /// Takes an answer or the news that there is none. `false`: nobody waits for it.
+    pub fn answered(&mut self, id: BrokerId, number: u64, ok: bool, now: MonotonicMs) -> bool {
+        let Some(connection) = self.connections.get_mut(&id) else { return false };
+        if connection.under_way.is_none_or(|(waited, _)| waited != number) {
+            return false;
+        }
+        connection.under_way = None;
+        connection.ready_at = if ok { now } else { now.plus(self.backoff) };
+        true
+    }
+
+    /// What was answered was of no use: a pause before the next request.
+    pub fn pause(&mut self, id: BrokerId, now: MonotonicMs) {
+        self.connections.entry(id).or_default().ready_at = now.plus(self.backoff);
+    }
+
+    /// Forgets all requests under way, and all pauses.
+    pub fn reset(&mut self) {
+        self.connections.clear();
+    }
+
+    /// When a connection that cannot be used now can be.
+    pub fn next_ready(&self, now: MonotonicMs) -> Option<MonotonicMs> {
+        let ready = self.connections.values().map(|connection| {
+            connection.under_way.map_or(connection.ready_at, |(_, until)| until.max(connection.ready_at))
+        });
+        ready.filter(|&at| at > now).min()
+    }
+}

@@ -1,0 +1,165 @@
+//! What a member is at the moment, and what it must remember for it.
+//!
+//! Epoch, leader and vote stand beside the role in [`super::Raft`], for they are on disk. "Observer" is no role: an
+//! observer is a follower, or unattached, whom no voter record names.
+//!
+//! Sources: KIP-595, KIP-996; Kafka `EpochState` and its kinds.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use barnabas_base::{BrokerId, MonotonicMs, Offset, TimestampMs};
+
+use super::message::{Fetch, ReplicaKey};
+use super::planted::{self, Mistake};
+use super::reconfiguration::Change;
+use super::{RoleName, Ticket};
+use crate::snapshot::{SnapshotId, SnapshotReader};
+use crate::voters::Voters;
+
+#[derive(Debug)]
+pub(super) enum Role {
+    /// Knows of no leader that it could follow.
+    Unattached {
+        until: MonotonicMs,
+    },
+    /// Asks whether it could win.
+    Prospective(Election),
+    Candidate(Election),
+    Leader(Box<Leading>),
+    Follower(Box<Following>),
+    /// Led this epoch and does so no longer.
+    Resigned {
+        successors: Vec<ReplicaKey>,
+        unacknowledged: BTreeSet<BrokerId>,
+        until: MonotonicMs,
+    },
+}
+
+impl Role {
+    pub fn name(&self) -> RoleName {
+        match self {
+            Self::Unattached { .. } => RoleName::Unattached,
+            Self::Prospective(_) => RoleName::Prospective,
+            Self::Candidate(_) => RoleName::Candidate,
+            Self::Leader(_) => RoleName::Leader,
+            Self::Follower(_) => RoleName::Follower,
+            Self::Resigned { .. } => RoleName::Resigned,
+        }
+    }
+}
+
+/// Votes that are asked for.
+#[derive(Debug)]
+pub(super) struct Election {
+    /// `None`: not answered yet.
+    votes: BTreeMap<BrokerId, Option<bool>>,
+    pub until: MonotonicMs,
+}
+
+impl Election {
+    pub fn new(voters: &Voters, until: MonotonicMs) -> Self {
+        Self { votes: voters.ids().into_iter().map(|id| (id, None)).collect(), until }
+    }
+
+    pub fn record(&mut self, id: BrokerId, granted: bool) {
+        if let Some(vote) = self.votes.get_mut(&id) {
+            *vote = Some(granted);
+        }
+    }
+
+    pub fn unanswered(&self) -> Vec<BrokerId> {
+        self.votes.iter().filter(|(_, vote)| vote.is_none()).map(|(&id, _)| id).collect()
+    }
+
+    pub fn granting(&self) -> Vec<BrokerId> {
+        self.votes.iter().filter(|&(_, &vote)| vote == Some(true)).map(|(&id, _)| id).collect()
+    }
+
+    pub fn is_won(&self) -> bool {
+        self.granting().len() >= majority(self.votes.len())
+    }
+
+    /// Whether those who have not refused are too few.
+    pub fn is_lost(&self) -> bool {
+        let refused = self.votes.values().filter(|&&vote| vote == Some(false)).count();
+        self.votes.len() - refused < majority(self.votes.len())
+    }
+}
+
+pub(super) fn majority(voters: usize) -> usize {
+    if planted::is(Mistake::HalfIsMajority) { (voters / 2).max(1) } else { voters / 2 + 1 }
+}
+
+/// How far the leader knows a replica to be.
+#[derive(Debug, Clone)]
+pub(super) struct Progress {
+    pub key: ReplicaKey,
+    /// Everything below is on its disk.
+    pub end: Option<Offset>,
+    pub fetched_at: Option<MonotonicMs>,
+    pub fetched_wall: TimestampMs,
+    /// Where the leader's log ended then.
+    pub leader_end_then: Option<Offset>,
+    pub caught_up_wall: TimestampMs,
+    /// Whether it knows who leads.
+    pub acknowledged: bool,
+}
+
+impl Progress {
+    pub fn new(key: ReplicaKey) -> Self {
+        Self {
+            key,
+            end: None,
+            fetched_at: None,
+            fetched_wall: TimestampMs::NONE,
+            leader_end_then: None,
+            caught_up_wall: TimestampMs::NONE,
+            acknowledged: false,
+        }
+    }
+}
+
+/// A Fetch that waits for something to send.
+#[derive(Debug)]
+pub(super) struct Parked {
+    pub ticket: Ticket,
+    pub fetch: Fetch,
+    pub until: MonotonicMs,
+}
+
+#[derive(Debug)]
+pub(super) struct Leading {
+    /// Where the epoch's first batch stands.
+    pub epoch_start: Offset,
+    /// Voters but for this node, if it is one.
+    pub voters: BTreeMap<BrokerId, Progress>,
+    pub observers: BTreeMap<ReplicaKey, Progress>,
+    /// Voters that have fetched since the last time a majority had.
+    pub fetched: BTreeSet<BrokerId>,
+    /// When this node resigns unless a majority fetches.
+    pub check_until: MonotonicMs,
+    /// When voters are told again who leads.
+    pub begin_at: MonotonicMs,
+    pub change: Option<Change>,
+    pub must_resign: bool,
+    pub parked: VecDeque<Parked>,
+}
+
+#[derive(Debug)]
+pub(super) struct Following {
+    /// Without a successful Fetch until then, the leader counts as gone.
+    pub until: MonotonicMs,
+    /// Whether the leader has answered a Fetch in this epoch: then no one else gets a pre-vote.
+    pub has_fetched: bool,
+    pub snapshot: Option<FetchingSnapshot>,
+    /// When to see whether the leader has this voter's addresses, or whether to join.
+    pub update_at: MonotonicMs,
+}
+
+/// A snapshot that comes in piece by piece.
+#[derive(Debug)]
+pub(super) struct FetchingSnapshot {
+    pub id: SnapshotId,
+    pub position: i64,
+    pub reader: SnapshotReader,
+}

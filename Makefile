@@ -46,6 +46,14 @@ golden: ## compare the codec with Apache's own classes, both ways
 	@lab/compat/golden/records/run
 	@core/quorum/tests/kafka/run
 
+bench: ## the lab, short set: workloads beside Apache Kafka, report and plots (half an hour; ARGS=--skip-done goes on)
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/bench/run --set short $(ARGS)
+
+bench-full: ## the lab, all of it (hours; ARGS=--skip-done goes on, ARGS="--only speed,modes" a part)
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/bench/run --set full $(ARGS)
+
 bench-log: ## the log beside Apache Kafka: cost of a synced acknowledgement, many partitions, kill -9 (QUICK=1: minutes)
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/bench/log/run
@@ -57,5 +65,5 @@ bench-node: ## size, start and cost of one node beside Apache Kafka
 density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
-.PHONY: help run test compat kafka-dirs kill-story power-cut damage fuzz golden bench-log bench-node density
+.PHONY: help run test compat kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
 .PHONY: kill-loop disk-full

@@ -16,22 +16,23 @@ A million partitions and the topic of 100,000 are lab/density's (`make density`)
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
-from peers import ROOT, make, spread
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from compat import fetch  # noqa: E402
-from compat.cli import find_binary  # noqa: E402
+from rig import ROOT  # noqa: E402
+from rig.machine import DISTURBED, all_descriptors, spread  # noqa: E402
+from rig.peers import PEERS  # noqa: E402
+from rig.peers.peer import Missing  # noqa: E402
 
 import loads  # noqa: E402
 import stories  # noqa: E402
+from peers import make  # noqa: E402
 from stories import Row  # noqa: E402
-
-DISTURBED = 0.1
 
 
 class Bench:
@@ -166,19 +167,18 @@ def arguments():
 
 def main():
     options = arguments()
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    all_descriptors()
     try:
-        options.version, options.classpath = fetch.kafka()
+        options.version = PEERS["kafka"].prepare(options)
         program = loads.loader()
-        options.binary = find_binary(options.binary or ROOT / "target/release/barnabas")
-    except fetch.Missing as missing:
+        PEERS["barnabas"].prepare(options)
+    except Missing as missing:
         sys.exit(f"bench-log: {missing}")
     begun = time.monotonic()
     parts = {"many": stories.many_partitions, "crowd": stories.twenty_thousand, "kill": stories.kill_with_data, "bytes": stories.amplification}
     chosen = options.stories.split(",") if options.stories else [] if options.only else list(parts)
     with tempfile.TemporaryDirectory(prefix="bench-log-", dir=ROOT / "target") as work:
-        bench = Bench(options, work, loads.Clients(options.classpath, program, options.seconds, f"{work}/clients.log"))
+        bench = Bench(options, work, loads.Clients(PEERS["kafka"].classpath, program, options.seconds, f"{work}/clients.log"))
         wide, rows = ([], []) if options.stories else plain_loads(bench, options.only)
         if options.quick:
             bench.runs = 1

@@ -1,14 +1,14 @@
 """The rows that are no plain load: many partitions, kill -9, bytes on the device. Each returns lines (for the file) and rows (for the table)."""
 
-import resource
 import shutil
 import time
 from dataclasses import dataclass
 
-from asks import one_record
 from compat.server import metadata_answers
 from loads import librdkafka
 from peers import log_bytes, settle, spread
+from rig.asks import one_record
+from rig.machine import blocks_of_the_dead
 
 THREE = librdkafka("librdkafka, 3 producers, 1 kB", 16, 1000, 3)
 ONE = librdkafka("librdkafka, 1 producer, 100 B", 16, 100, 1)
@@ -256,7 +256,3 @@ def amplification(bench):
                         median(found["barnabas"]) <= bar if bar else None))
     return rows
 
-
-def blocks_of_the_dead():
-    """Bytes that ended children had written to the device: what was laid at the clean stop is among them."""
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_oublock * 512

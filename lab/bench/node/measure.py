@@ -24,13 +24,15 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "lab/compat"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from rig import ROOT  # noqa: E402
+from rig.machine import all_descriptors, cpu_seconds, machine_busy, resident_mb, spread  # noqa: E402
+from rig.peers.kafka import Server as Kafka  # noqa: E402
 
 from compat import fetch  # noqa: E402
-from compat.server import Apache, Barnabas, metadata_answers  # noqa: E402
+from compat.server import Barnabas, metadata_answers  # noqa: E402
 
-TICK = os.sysconf("SC_CLK_TCK")
 LOADS = [
     # name, partitions, batch.size, linger.ms
     ("1 partition, 16 KiB, linger 0", 1, 16384, 0),
@@ -38,34 +40,6 @@ LOADS = [
     ("16 partitions, 16 KiB, linger 0", 16, 16384, 0),
     ("16 partitions, 64 KiB, linger 5", 16, 65536, 5),
 ]
-
-
-class Kafka(Apache):
-    """Apache Kafka as its own start script starts it."""
-
-    def command(self, properties):
-        command = super().command(properties)
-        heap = next(index for index, word in enumerate(command) if word.startswith("-Xmx"))
-        command[heap:heap + 1] = ["-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20",
-                                  "-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"]
-        return command
-
-
-def cpu_seconds(pid):
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
-
-
-def resident_mb(pid):
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
-    return float("nan")
-
-
-def machine_busy():
-    values = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
-    return (sum(values) - values[3] - values[4]) / TICK
 
 
 def create_topic(server, name, partitions):
@@ -137,11 +111,6 @@ def starts(make, directory, times):
     return found, resident[0]
 
 
-def spread(values, digits=2):
-    shown = [f"{value:.{digits}f}" for value in (statistics.median(values), min(values), max(values))]
-    return f"{shown[0]} [{shown[1]}..{shown[2]}]"
-
-
 def measure(options, classpath, version, work):
     makers = {
         "kafka": lambda directory: Kafka(directory, version, classpath),
@@ -204,8 +173,7 @@ def main():
     parser.add_argument("--records", type=int, default=3_000_000)
     parser.add_argument("--connections", type=int, default=10_000)
     options = parser.parse_args()
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    all_descriptors()
     try:
         version, classpath = fetch.kafka()
     except fetch.Missing as missing:

@@ -5,7 +5,7 @@
 //! SPREAD 0: no key, librdkafka chooses (one partition for 10 ms, then another); N: one record to each of N partitions in
 //! turn, as keys would. RATE: records a second of all producers together, 0 for as many as go. Each producer is a client of its
 //! own, with its own thread. Records acknowledged before the warm-up ends count neither for rate nor for latency.
-//! Compiled by rustc alone against the library of the confluent-kafka wheel (loads.py); declared here is what is used.
+//! Compiled by rustc alone against the library of the confluent-kafka wheel (clients.py); declared here is what is used.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::Arc;
@@ -57,6 +57,7 @@ struct Told {
     failed: u64,
     first_failure: c_int,
     histogram: Vec<u64>,
+    latency_us_max: i64,
     last: Instant,
     longest_silence: Duration,
 }
@@ -91,6 +92,7 @@ extern "C" fn report(_: *mut c_void, message: *const Message, opaque: *mut c_voi
         // SAFETY: the message is alive during the call.
         let us = unsafe { rd_kafka_message_latency(message) };
         told.histogram[bucket(us.max(0) as u64)] += 1;
+        told.latency_us_max = told.latency_us_max.max(us);
     }
 }
 
@@ -114,7 +116,7 @@ fn produce(job: &Job, seed: u64) -> Told {
     let from = job.begun + Duration::from_secs_f64(job.warm_up);
     let until = job.begun + Duration::from_secs_f64(job.seconds);
     let mut told = Box::new(Told {
-        from, until, acknowledged: 0, in_window: 0, failed: 0, first_failure: 0, histogram: vec![0; BUCKETS], last: Instant::now(), longest_silence: Duration::ZERO,
+        from, until, acknowledged: 0, in_window: 0, failed: 0, first_failure: 0, histogram: vec![0; BUCKETS], latency_us_max: 0, last: Instant::now(), longest_silence: Duration::ZERO,
     });
     let mut error = [0 as c_char; 512];
     let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
@@ -189,9 +191,10 @@ fn main() {
     // SAFETY: a static text of the library.
     let version = unsafe { CStr::from_ptr(rd_kafka_version_str()) }.to_string_lossy().into_owned();
     println!(
-        "{{\"acknowledged\": {}, \"failed\": {}, \"error\": {}, \"records_per_s\": {:.0}, \"p50_ms\": {:.3}, \"p99_ms\": {:.3}, \"p999_ms\": {:.3}, \"longest_silence_ms\": {:.1}, \"librdkafka\": \"{version}\"}}",
+        "{{\"acknowledged\": {}, \"failed\": {}, \"error\": {}, \"records_per_s\": {:.0}, \"p50_ms\": {:.3}, \"p99_ms\": {:.3}, \"p999_ms\": {:.3}, \"max_ms\": {:.3}, \"longest_silence_ms\": {:.1}, \"librdkafka\": \"{version}\"}}",
         sum(|one| one.acknowledged), sum(|one| one.failed), told.iter().map(|one| one.first_failure).find(|&error| error != 0).unwrap_or(0),
         sum(|one| one.in_window) as f64 / (job.seconds - job.warm_up), percentile(0.5), percentile(0.99), percentile(0.999),
+        told.iter().map(|one| one.latency_us_max).max().unwrap_or(0) as f64 / 1e3,
         told.iter().map(|one| one.longest_silence.as_secs_f64() * 1e3).fold(0.0, f64::max)
     );
 }

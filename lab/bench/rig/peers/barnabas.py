@@ -1,0 +1,34 @@
+"""Barnabas: synced, as it comes (an answer means on disk), and written (Kafka's weaker promise, for those who ask for it by name)."""
+
+import subprocess
+
+from compat.cli import find_binary
+from compat.server import Barnabas
+
+from .. import ROOT
+from .peer import Missing, Peer, several
+
+
+class BarnabasSynced(Peer):
+    name, label, colour = "barnabas", "Barnabas, synced", "#1b9e77"
+    settings = {"log.segment.delete.delay.ms": "500", "max.connections": "20000"}
+    binary = None
+    warm_up_seconds = 3
+
+    @classmethod
+    def prepare(cls, options):
+        BarnabasSynced.binary = find_binary(options.binary or ROOT / "target/release/barnabas")
+        said = subprocess.run([str(cls.binary), "--version"], capture_output=True, text=True)
+        if said.returncode != 0:
+            raise Missing(f"{cls.binary} does not run: {(said.stdout + said.stderr).strip()[-200:]}; build it: cargo build --release -p barnabas")
+        return said.stdout.strip().split()[-1] if said.stdout.split() else "?"
+
+    def make_server(self, overrides):
+        server = Barnabas(self.directory, BarnabasSynced.binary, several(self.directory, overrides))
+        server.label, server.proxied = self.label, []
+        return server
+
+
+class BarnabasWritten(BarnabasSynced):
+    name, label, colour = "written", "Barnabas, written", "#66a61e"
+    settings = {**BarnabasSynced.settings, "log.ack.durability": "written"}

@@ -1,0 +1,42 @@
+"""Apache Kafka 4.x, KRaft, one combined node, as its own start script starts it (1 GB heap, G1), with its own defaults: no sync before an answer."""
+
+from compat import fetch
+from compat.server import Apache
+
+from .peer import Peer, several
+
+HEAP = ["-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"]
+
+
+def as_started(command):
+    """The start script's heap and collector in place of the compatibility suite's small ones."""
+    heap = next(index for index, word in enumerate(command) if word.startswith("-Xmx"))
+    command[heap:heap + 1] = HEAP
+    return command
+
+
+class Server(Apache):
+    def command(self, properties):
+        return as_started(super().command(properties))
+
+
+class Kafka(Peer):
+    name, label, colour = "kafka", "Kafka", "#d95f02"
+    # The files of deleted topics go soon; everything else is as it comes.
+    settings = {"log.segment.delete.delay.ms": "500", "max.connections": "20000"}
+    makes_files_later = True
+    version = classpath = None
+    # What its compiler needs to have seen before its figures are its own.
+    warm_up_seconds = 20
+
+    @classmethod
+    def prepare(cls, options):
+        cls.version, cls.classpath = fetch.kafka()
+        cls.label = f"Kafka {cls.version}"
+        return cls.version
+
+    def make_server(self, overrides):
+        server = Server(self.directory, self.version, self.classpath, several(self.directory, overrides))
+        # Nobody stands between here; a proxy's listeners would be four more threads each.
+        server.proxied = []
+        return server

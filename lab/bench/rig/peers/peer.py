@@ -1,0 +1,131 @@
+"""A broker under test: how it is had, started and stopped, where it listens, what it costs.
+
+A subclass is a file. It says its `name` (in files and on command lines), `label` (in reports), `colour` (in plots), how it is fetched
+(`prepare`, which raises `Missing` with one line that says what and what to do) and which server it is (`make_server`).
+"""
+
+import shutil
+import socket
+import time
+from pathlib import Path
+
+from compat.fetch import Missing  # noqa: F401
+from compat.server import free_port
+
+from .. import machine
+from ..asks import Asks
+
+
+class Peer:
+    name, label, colour = "?", "?", "#777777"
+    # Held against others with the best that it has: what a peer is told beyond its own defaults stands here and in the report.
+    settings = {}
+    # Whether it makes the files of a new partition some time after it has answered.
+    makes_files_later = False
+
+    def __init__(self, directory, settings=None, port=None):
+        self.directory = Path(directory)
+        overrides = {**self.settings, **(settings or {})}
+        self.server = self.make_server(overrides)
+        if port:
+            self.server.port = port
+
+    @classmethod
+    def prepare(cls, options):
+        """Fetches what it needs; the version. Raises Missing."""
+        raise NotImplementedError
+
+    def make_server(self, overrides):
+        raise NotImplementedError
+
+    @property
+    def pid(self):
+        return self.server.process.pid
+
+    def pids(self):
+        """Every process whose cost is the peer's."""
+        return [self.pid]
+
+    def written(self):
+        return sum(machine.written_bytes(pid) for pid in self.pids())
+
+    def log_directories(self):
+        return [Path(one) for one in self.server.properties()["log.dirs"].split(",")]
+
+    def start(self):
+        self.refuse_taken_port()
+        self.server.start()
+        return self
+
+    def refuse_taken_port(self):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", self.server.port))
+            except OSError:
+                raise RuntimeError(f"port {self.server.port} is taken; give another one with --port, or leave it out and a free one is found") from None
+
+    def stop(self, within=120):
+        return self.server.stop(within)
+
+    def kill(self):
+        self.server.kill()
+
+    def remove(self):
+        self.kill()
+        self.server.remove()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def usage(self):
+        return machine.Usage(self.pids())
+
+    # Topics
+
+    def ask(self, within=60):
+        return Asks(self.server.port, within)
+
+    def create(self, topics, within=300):
+        """{name: partitions}: made, led, and (some make them later) with their directories. Seconds to the leaders."""
+        begun = time.monotonic()
+        asks = self.ask()
+        errors = asks.create(topics)
+        if any(errors.values()):
+            raise RuntimeError(f"{self.server.label} does not create {topics}: {errors}")
+        wanted = sum(topics.values())
+        while asks.led(list(topics)) < wanted:
+            if time.monotonic() - begun > within:
+                raise RuntimeError(f"{self.server.label}: not all of {wanted} partitions are led within {within} s")
+            time.sleep(0.05)
+        took = time.monotonic() - begun
+        asks.close()
+        if self.makes_files_later:
+            while time.monotonic() - begun < within and self.directories(topics) < wanted:
+                time.sleep(0.2)
+        return took
+
+    def partition_directories(self):
+        return [path for top in self.log_directories() if top.is_dir() for path in top.iterdir() if path.is_dir()]
+
+    def directories(self, topics):
+        return sum(path.name.rsplit("-", 1)[0] in topics for path in self.partition_directories())
+
+    def delete(self, names, within=60):
+        """Deletes topics and waits until their files are gone."""
+        asks = self.ask()
+        asks.delete(names)
+        asks.close()
+        starts = tuple(f"{name}-" for name in names)
+        deadline = time.monotonic() + within
+        while time.monotonic() < deadline and any(path.name.startswith(starts) for path in self.partition_directories()):
+            time.sleep(0.2)
+
+
+def several(directory, settings):
+    """`log.dirs` as a number of directories (a setting of the rig's) as the paths that a server wants."""
+    count = settings.pop("lab.log.dirs", None)
+    if count:
+        settings["log.dirs"] = ",".join(str(Path(directory) / f"data-{number}") for number in range(int(count)))
+    return settings
+
+
+__all__ = ["Missing", "Peer", "free_port", "several"]

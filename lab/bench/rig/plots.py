@@ -1,0 +1,81 @@
+"""Draws charts: bars with spreads, lines over a quantity. Run by report.py in an environment that has matplotlib; charts as JSON on standard input.
+
+Each becomes FILE.svg and FILE.png. Bars and points are medians, whiskers reach from the lowest run to the highest.
+"""
+
+import json
+import sys
+import textwrap
+
+import matplotlib
+
+matplotlib.use("Agg")
+# The same chart is the same file: no dates, no random ids.
+matplotlib.rcParams.update({"svg.hashsalt": "barnabas", "svg.fonttype": "none", "font.family": "DejaVu Sans", "font.size": 10, "axes.spines.top": False,
+                            "axes.spines.right": False, "axes.grid": True, "axes.axisbelow": True, "grid.color": "#e4e4e4", "axes.titleweight": "bold", "axes.titlesize": 12})
+import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.ticker import FuncFormatter  # noqa: E402
+
+
+def number(value, _=None):
+    if value == 0:
+        return "0"
+    return f"{value:,.0f}" if abs(value) >= 10 else f"{value:.3g}"
+
+
+def whiskers(points):
+    return [[middle - low for _, middle, low, _ in points], [high - middle for _, middle, _, high in points]]
+
+
+def bars(axes, chart):
+    count, series = len(chart["categories"]), chart["series"]
+    thick = 0.8 / len(series)
+    longest = max(point[3] for one in series for point in one["points"])
+    for place, one in enumerate(series):
+        at = [point[0] + (place - (len(series) - 1) / 2) * thick for point in one["points"]]
+        middles = [point[1] for point in one["points"]]
+        axes.barh(at, middles, thick * 0.92, color=one["colour"], label=one["label"], xerr=whiskers(one["points"]), error_kw={"lw": 1, "capsize": 2, "ecolor": "#333333"})
+        for where, point in zip(at, one["points"]):
+            axes.text(point[3] + longest * 0.012, where, number(point[1]), va="center", fontsize=8, color="#333333")
+    axes.set_yticks(range(count), ["\n".join(textwrap.wrap(name, 30)) for name in chart["categories"]])
+    axes.set_ylim(count - 0.5, -0.5)
+    axes.set_xlim(0, longest * 1.12)
+    axes.set_xlabel(chart["y_label"])
+    axes.xaxis.set_major_formatter(FuncFormatter(number))
+    axes.grid(visible=False, axis="y")
+
+
+def lines(axes, chart):
+    for place, one in enumerate(chart["series"]):
+        xs, middles = [point[0] for point in one["points"]], [point[1] for point in one["points"]]
+        axes.errorbar(xs, middles, yerr=whiskers(one["points"]), color=one["colour"], label=one["label"], marker="os^Dv"[place % 5], markersize=5, lw=1.8, capsize=3, elinewidth=1)
+    if chart["x_log"]:
+        axes.set_xscale("log")
+    if chart["y_log"]:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(0, 1.08 * max(point[3] for one in chart["series"] for point in one["points"]))
+    places = sorted({point[0] for one in chart["series"] for point in one["points"]})
+    axes.set_xticks(places if len(places) < 9 else places[:: len(places) // 8 + 1])
+    axes.minorticks_off()
+    axes.xaxis.set_major_formatter(FuncFormatter(number))
+    axes.yaxis.set_major_formatter(FuncFormatter(number))
+    axes.set_xlabel(chart["x_label"])
+    axes.set_ylabel(chart["y_label"])
+
+
+def draw(chart):
+    is_bars = chart["kind"] == "bars"
+    rows = sum(len(one["points"]) for one in chart["series"])
+    figure, axes = plt.subplots(figsize=(9, max(2.6, 1.7 + rows * 0.26) if is_bars else 5), layout="constrained")
+    (bars if is_bars else lines)(axes, chart)
+    axes.set_title(chart["title"], loc="left", pad=12)
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 3), frameon=False)
+    figure.savefig(f"{chart['file']}.svg", metadata={"Date": None})
+    figure.savefig(f"{chart['file']}.png", dpi=110, metadata={"Software": None})
+    plt.close(figure)
+
+
+for told in json.load(sys.stdin):
+    draw(told)

@@ -1,0 +1,231 @@
+"""The report of a set: a table for each workload with medians, spreads, ratios, bars and the source's figures, then the plots.
+
+Made of the lines of runs alone, so that it can be made again. The last attempt of each run counts.
+"""
+
+import json
+import subprocess
+
+from compat import fetch
+
+from . import BENCH
+from .machine import DISTURBED, median
+from .peers import PEERS
+
+# figure: (what tables call it, unit of plots, scale, digits)
+FIGURES = {
+    "records_per_s": ("throughput, k/s", "thousand records per second", 0.001, 0),
+    "p50_ms": ("p50, ms", "ms", 1, 2),
+    "p99_ms": ("p99, ms", "ms", 1, 2),
+    "p999_ms": ("p99.9, ms", "ms", 1, 2),
+    "max_ms": ("max, ms", "ms", 1, 1),
+    "server_us_per_record": ("server CPU, µs/record", "µs of CPU per record", 1, 3),
+    "client_us_per_record": ("client CPU, µs/record", "µs of CPU per record", 1, 3),
+    "device_bytes_per_record": ("bytes written/record", "bytes per record", 1, 0),
+    "switches_per_record": ("context switches/record", "context switches per record", 1, 4),
+    "rss_mb": ("RSS, MB", "MB", 1, 0),
+    "ready_s": ("exec to ready, s", "s", 1, 3),
+    "idle_rss_mb": ("idle RSS, MB", "MB", 1, 1),
+    "answered_s": ("answered, s", "s", 1, 3),
+    "led_s": ("all led, s", "s", 1, 3),
+    "usable_s": ("a record in each, s", "s", 1, 2),
+    "last_step_s": ("last step, s", "s", 1, 3),
+    "partitions_held": ("partitions held", "partitions", 1, 0),
+    "server_cpu_s": ("server CPU, s", "s of CPU", 1, 2),
+    "files": ("files", "files", 1, 0),
+}
+
+
+def shown(values, digits):
+    """median [min..max], with thousands set apart."""
+    if not values:
+        return "–"
+    text = [f"{value:,.{digits}f}" for value in (median(values), min(values), max(values))]
+    return text[0] if len(values) == 1 else f"{text[0]} [{text[1]}..{text[2]}]"
+
+
+class Found:
+    """What a set's lines say."""
+
+    def __init__(self, lines):
+        self.lines = lines
+
+    def values(self, workload, case, peer, figure):
+        scale = FIGURES[figure][2]
+        return [line[figure] * scale for line in self.lines.counted(workload, case, peer) if line.get(figure) is not None]
+
+    def peers(self, workload, case):
+        return [name for name in PEERS if name in case.peers and self.lines.counted(workload.name, case.name, name)]
+
+    def version(self, name):
+        return next((line["version"] for line in reversed(self.lines.all) if line.get("peer") == name), "")
+
+    def label(self, name):
+        label, version = PEERS[name].label, self.version(name)
+        return f"{label} {version}" if name.startswith("kafka") and version not in label else label
+
+    def ratio(self, workload, case, bar):
+        """(figure or ratio, lowest, highest), or None. The spread of a ratio is that of its runs, paired as they were interleaved."""
+        of = self.values(workload.name, case.name, bar.of, bar.figure)
+        if not of:
+            return None
+        if bar.to is None:
+            return median(of), min(of), max(of)
+        to = self.values(workload.name, bar.case or case.name, bar.to, bar.figure)
+        if not to or median(to) == 0:
+            return None
+        pairs = [one / other for one, other in zip(of, to) if other]
+        return median(of) / median(to), min(pairs, default=0), max(pairs, default=0)
+
+
+def bound_text(bar):
+    digits = 2 if bar.bound < 10 else 0
+    return f"{'≥' if bar.least else '≤'} {bar.bound:.{digits}f}"
+
+
+def judged(found, workload, case, bar):
+    """One row of the bars' table, and whether it is met; None where there are no figures."""
+    measured = found.ratio(workload, case, bar)
+    if measured is None:
+        return None
+    value, low, high = measured
+    met = value >= bar.bound if bar.least else value <= bar.bound
+    what = FIGURES[bar.figure][0]
+    against = "itself" if bar.to is None else found.label(bar.to) + (f", {bar.case}" if bar.case else "")
+    to = "–" if bar.to is None else shown(found.values(workload.name, bar.case or case.name, bar.to, bar.figure), FIGURES[bar.figure][3])
+    of = shown(found.values(workload.name, case.name, bar.of, bar.figure), FIGURES[bar.figure][3])
+    # A spread that lies on both sides of the bound does not say which it is.
+    hidden = "" if bar.bound < low or bar.bound > high or low == high else ", within the noise"
+    return f"| {case.name} | {what} | {of} | {to} | {against} | {value:.2f} [{low:.2f}..{high:.2f}] | {bound_text(bar)} | {'met' if met else 'MISSED'}{hidden} |", met
+
+
+def tables(found, workload, cases):
+    """A table for each stretch of cases that have the same figures."""
+    lines, before = [], None
+    for case in cases:
+        peers = found.peers(workload, case)
+        figures = [name for name in workload.figures if any(found.values(workload.name, case.name, peer, name) for peer in peers)]
+        if figures != before:
+            lines += ["", "| case | peer | runs | " + " | ".join(FIGURES[name][0] for name in figures) + " | other load | source |", "|" + "---|" * (len(figures) + 5)]
+            before = figures
+        for place, peer in enumerate(peers):
+            runs = found.lines.counted(workload.name, case.name, peer)
+            cells = [shown(found.values(workload.name, case.name, peer, name), FIGURES[name][3]) for name in figures]
+            loads = [line["other_load"] for line in runs if "other_load" in line]
+            other = f"{median(loads):.0%}" + (" (disturbed)" if median(loads) > DISTURBED else "") if loads else "–"
+            ended = "; ".join(sorted({line["ended"] for line in runs if line.get("ended")}))
+            cells += [other, "; ".join(filter(None, (ended, case.source if place == 0 else "")))]
+            lines.append(f"| {case.name if place == 0 else ''} | {found.label(peer)} | {len(runs)} | {' | '.join(cells)} |")
+    return lines
+
+
+def workload_part(found, workload):
+    """The workload's lines, and which of its bars are met."""
+    if workload.skipped:
+        return [f"## {workload.title}", "", f"Skipped: {workload.skipped}.", ""], []
+    cases = [case for case in workload.cases if found.peers(workload, case)]
+    if not cases:
+        return [], []
+    lines = [f"## {workload.title}", "", workload.question, *tables(found, workload, cases), ""]
+    lines += [workload.note, ""] if workload.note else []
+    rows = [row for case in cases for bar in case.bars if (row := judged(found, workload, case, bar))]
+    if rows:
+        lines += ["| case | figure | Barnabas | against | of | ratio | bar | |", "|---|---|---|---|---|---|---|---|", *(row for row, _ in rows), ""]
+    return lines, [met for _, met in rows]
+
+
+# Plots
+
+
+def series_of(found, workload, chart, cases):
+    """[{label, colour, points: [(place, median, min, max)]}], one for each peer; a line for each peer and line name where there are several."""
+    digits_lines = sorted({case.line for case in cases})
+    made = []
+    for peer in [name for name in PEERS if any(name in case.peers for case in cases)]:
+        for line in digits_lines:
+            points = []
+            for place, case in enumerate(cases):
+                values = found.values(workload.name, case.name, peer, chart.figure) if case.line == line else []
+                if values:
+                    points.append((case.x if chart.kind == "lines" else place, median(values), min(values), max(values)))
+            if points:
+                label = found.label(peer) + (f", {line}" if len(digits_lines) > 1 else "")
+                made.append({"label": label, "colour": PEERS[peer].colour, "points": sorted(points)})
+    return made
+
+
+def drawn(found, plan, workloads, directory):
+    """What plots.py is told to draw."""
+    charts = []
+    for workload in workloads:
+        for number, chart in enumerate(workload.charts):
+            cases = [case for case in workload.cases if chart.only in case.name and (chart.kind != "lines" or case.x is not None)]
+            series = series_of(found, workload, chart, cases)
+            with_any = {point[0] for one in series for point in one["points"]}
+            if not series or (chart.kind == "lines" and len(with_any) < 2):
+                continue
+            if chart.kind == "bars":
+                kept = sorted(with_any)
+                for one in series:
+                    one["points"] = [(kept.index(place), *rest) for place, *rest in one["points"]]
+                cases = [cases[place] for place in kept]
+            charts.append({"file": str(directory / f"{plan.name}-{workload.name}-{number + 1}"), "title": chart.title, "kind": chart.kind, "y_label": FIGURES[chart.figure][1],
+                           "x_label": chart.x_label, "x_log": chart.x_log, "y_log": chart.y_log, "categories": [case.name for case in cases], "series": series, "workload": workload.name,
+                           "digits": FIGURES[chart.figure][3]})
+    return charts
+
+
+def plots(charts):
+    """Draws them with matplotlib in an environment of the rig's own; a line that says why not, or nothing."""
+    if not charts:
+        return ""
+    try:
+        interpreter = plot_python()
+    except (fetch.Missing, OSError) as reason:
+        return f"no plots: {reason}"
+    done = subprocess.run([interpreter, "-B", str(BENCH / "rig/plots.py")], input=json.dumps(charts), capture_output=True, text=True)
+    return "" if done.returncode == 0 else f"no plots: {(done.stderr.strip().splitlines() or ['?'])[-1][:300]}"
+
+
+def plot_python():
+    """The interpreter that has matplotlib: an environment beside lab/compat's, so that neither changes the other."""
+    directory, wanted = fetch.CACHE.parent / "bench" / "plots", "matplotlib==3.11.2"
+    directory.mkdir(parents=True, exist_ok=True)
+    fresh, _ = fetch._stamp(directory, wanted)
+    interpreter = directory / "bin" / "python"
+    if not (fresh and interpreter.exists()):
+        fetch._run("plots-venv", ["python3", "-m", "venv", "--clear", str(directory)])
+        fetch._run("plots", [str(interpreter), "-m", "pip", "install", "-q", wanted])
+        fetch._stamp(directory, wanted)[1]()
+    return str(interpreter)
+
+
+def write_report(options, plan, workloads, lines, complaints):
+    """<set>.md and its plots; one line of what was found."""
+    found = Found(lines)
+    about = next((line["machine"] for line in lines.all if "machine" in line), {})
+    directory = options.results
+    directory.mkdir(parents=True, exist_ok=True)
+    charts = drawn(found, plan, workloads, directory)
+    complaint = plots(charts)
+    complaints = complaints + ([complaint] if complaint else [])
+    versions = ", ".join(f"{PEERS[name].label.split(',')[0]} {version}" for name, version in about.get("versions", {}).items() if not name.startswith(("skyline", "written")))
+    text = [f"# The lab: the {plan.name} set", "",
+            f"{about.get('date', '?')}, commit {about.get('commit', '?')}: {about.get('cores', '?')} cores ({about.get('cpu', '?')}), {about.get('memory_gb', '?')} GB, Linux {about.get('kernel', '?')}, "
+            f"{about.get('file_system', '?')}; {versions}. Broker and clients share the machine.", "",
+            "Cells are median [lowest..highest] of the runs, which were interleaved. Kafka does not sync before it answers, as is its default; Barnabas, synced, does. "
+            f"*Other load* is the share of all cores that neither broker nor client used; a run above {DISTURBED:.0%} is made again, and marked where it stayed so. "
+            "At full throughput latency is mostly queueing in the client.", ""]
+    verdicts = []
+    for workload in workloads:
+        part, met = workload_part(found, workload)
+        text += part
+        verdicts += met
+        text += [line for chart in charts if not complaint and chart["workload"] == workload.name for line in (f"![{chart['title']}]({chart['file'].rsplit('/', 1)[1]}.svg)", "")]
+    if complaints:
+        text += ["## What did not run", "", *(f"- {line}" for line in complaints), ""]
+    (directory / f"{plan.name}.md").write_text("\n".join(text))
+    for line in complaints[-1:] if complaint else []:
+        print(f"bench: {line}")
+    shown_directory = directory.name if directory.is_absolute() else directory
+    return f"{sum(verdicts)} of {len(verdicts)} bars met; {len(charts) if not complaint else 0} plots; report in {shown_directory}/{plan.name}.md"

@@ -1,0 +1,193 @@
+"""Runs workloads: peers started when they are first needed, runs interleaved, disturbed ones repeated, a line of JSON kept for each.
+
+What goes wrong costs its case and its peer one line, and the rest runs. What is kept is written after every run, so that a set that was
+ended is gone on with (`--skip-done`). At the end of each workload all servers are stopped and their directories removed.
+"""
+
+import json
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from . import ROOT
+from .machine import DISTURBED, settle
+from .peers import PEERS
+from .peers.peer import Missing
+
+# What a case may fail with; anything else is a bug of the rig and ends it.
+FAILURES = (RuntimeError, OSError, Missing, subprocess.SubprocessError, ValueError, KeyError, StopIteration)
+
+
+class Lines:
+    """One set's runs: a line of JSON each, in the order in which they were made."""
+
+    def __init__(self, path):
+        self.path = Path(path)
+        self.all = [json.loads(line) for line in self.path.read_text().splitlines()] if self.path.exists() else []
+
+    def of(self, workload, case, peer):
+        return [line for line in self.all if (line.get("workload"), line.get("case"), line.get("peer")) == (workload, case, peer)]
+
+    def counted(self, workload, case, peer):
+        """The last attempt of each run."""
+        return list({line["run"]: line for line in self.of(workload, case, peer)}.values())
+
+    def forget(self, workload, case, peer):
+        gone = self.of(workload, case, peer)
+        self.all = [line for line in self.all if line not in gone]
+
+    def keep(self, line):
+        self.all.append(line)
+        print(json.dumps(line), flush=True)
+        self.write()
+
+    def machine(self, about):
+        self.all = [{"machine": about}, *(line for line in self.all if "machine" not in line)]
+        self.write()
+
+    def write(self):
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = self.path.with_suffix(".new")
+        fresh.write_text("".join(json.dumps(line) + "\n" for line in self.all))
+        fresh.replace(self.path)
+
+
+class Rig:
+    def __init__(self, options, plan, work, clients, versions, lines):
+        self.options, self.plan, self.work, self.clients, self.versions, self.lines = options, plan, Path(work), clients, versions, lines
+        self.running, self.number = {}, 0
+        self.complaints, self.disturbed, self.took = [], 0, {}
+
+    def complain(self, text):
+        text = " ".join(str(text).split())[:400]
+        self.complaints.append(text)
+        print(f"bench: {text}", flush=True)
+
+    def make(self, name, settings=None):
+        self.number += 1
+        return PEERS[name](self.work / f"{name}-{self.number}", settings, port=self.options.port)
+
+    def peer(self, name, settings):
+        """A running server of this kind with these settings, started when it is first asked for."""
+        key = (name, tuple(sorted(settings.items())))
+        found = self.running.get(key)
+        if found is not None and found.server.process.poll() is None:
+            return found
+        if found is not None:
+            found.remove()
+        if self.options.port:
+            # One port, one server.
+            self.end_peers()
+        peer = self.make(name, settings)
+        try:
+            self.running[key] = peer.start()
+        except FAILURES:
+            self.running.pop(key, None)
+            peer.remove()
+            raise
+        return peer
+
+    def end_peers(self):
+        for peer in self.running.values():
+            peer.remove()
+        self.running.clear()
+        settle()
+
+    def run(self, workload):
+        begun = time.monotonic()
+        if workload.skipped:
+            self.complain(f"{workload.name}: skipped: {workload.skipped}")
+            return
+        free = shutil.disk_usage(self.work).free / 1e9
+        if free < workload.needs_gb:
+            self.complain(f"{workload.name}: skipped: {self.work} has {free:.1f} GB free and it needs {workload.needs_gb:g}; make room, or give another directory with --work")
+            return
+        try:
+            for case in workload.cases:
+                if not self.options.case or self.options.case in case.name:
+                    self.run_case(workload, case)
+        finally:
+            self.end_peers()
+            self.took[workload.name] = self.took.get(workload.name, 0) + time.monotonic() - begun
+
+    def wanted(self, case, name):
+        return min(case.runs.get(name, self.options.runs), self.options.runs)
+
+    def run_case(self, workload, case):
+        names = []
+        for name in case.peers:
+            if name not in self.versions:
+                continue
+            if self.options.skip_done and len(self.lines.counted(workload.name, case.name, name)) >= self.wanted(case, name):
+                continue
+            self.lines.forget(workload.name, case.name, name)
+            names.append(name)
+        begun, doing = time.monotonic(), {}
+        for name in names:
+            with Trouble(self, workload, case, name) as trouble:
+                doing[name] = None if case.own_server else self.peer(name, case.settings)
+                if doing[name] is not None:
+                    case.measure.prepare(self, doing[name], case.name)
+            if trouble.met:
+                doing.pop(name, None)
+        for run in range(max((self.wanted(case, name) for name in doing), default=0)):
+            for name in list(doing):
+                if run < self.wanted(case, name):
+                    with Trouble(self, workload, case, name) as trouble:
+                        self.one_run(workload, case, name, run)
+                    if trouble.met:
+                        del doing[name]
+        for name in doing:
+            if not case.own_server:
+                with Trouble(self, workload, case, name):
+                    case.measure.finish(self, self.peer(name, case.settings), case.name)
+        if names:
+            print(f"bench: {workload.name}: {case.name}: {time.monotonic() - begun:.0f} s", flush=True)
+
+    def one_run(self, workload, case, name, run):
+        for attempt in range(self.options.attempts):
+            if case.own_server:
+                peer = self.make(name, case.settings)
+                try:
+                    told = case.measure.run(self, peer, case.name, run)
+                finally:
+                    peer.remove()
+                    settle()
+            else:
+                told = case.measure.run(self, self.peer(name, case.settings), case.name, f"{run}-{attempt}")
+            quiet = told.get("other_load", 0) <= DISTURBED
+            self.lines.keep({"workload": workload.name, "case": case.name, "peer": name, "version": self.versions[name], "run": run, "attempt": attempt, **told})
+            if quiet:
+                return
+        self.disturbed += 1
+
+
+class Trouble:
+    """What goes wrong with one peer in one case is one line; the others go on."""
+
+    def __init__(self, rig, workload, case, name):
+        self.rig, self.what, self.met = rig, f"{workload.name}: {case.name}: {PEERS[name].label}", False
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if error is None or not isinstance(error, FAILURES):
+            return False
+        self.met = True
+        self.rig.complain(f"{self.what}: {error or kind.__name__}")
+        return True
+
+
+def about_machine(versions, work):
+    """What a reader must know of the machine that the figures are of."""
+    def first(path, start):
+        return next((line.split(":", 1)[1].strip() for line in Path(path).read_text().splitlines() if line.startswith(start)), "?")
+
+    mount = subprocess.run(["df", "--output=fstype,source", str(work)], capture_output=True, text=True).stdout.split("\n")[1:2]
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    return {"cpu": first("/proc/cpuinfo", "model name"), "cores": sum(line.startswith("processor") for line in Path("/proc/cpuinfo").read_text().splitlines()),
+            "memory_gb": round(int(first("/proc/meminfo", "MemTotal").split()[0]) / 1e6, 1), "kernel": Path("/proc/sys/kernel/osrelease").read_text().strip(),
+            "file_system": mount[0].split()[0] if mount and mount[0].split() else "?", "versions": versions, "commit": commit,
+            "date": time.strftime("%Y-%m-%d")}

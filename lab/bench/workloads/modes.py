@@ -1,0 +1,154 @@
+"""ZooKeeper mode, KRaft and Barnabas: message throughput, making partitions, how many one node holds.
+
+Question: what does the controller cost, and where does each end? Units: s from the request until every partition is led, and until a record
+in every partition was acknowledged. Held fixed: one node, fresh for each story, topics of 1,000 partitions, stock limits of the operating
+system. A peer is given a limited time for each story; what it had done by then stands in its line. Left out on purpose: replicas.
+"""
+
+import time
+
+from rig import machine
+from rig.asks import one_record
+from rig.clients import java
+from rig.measures import Produce, Story
+from rig.plan import KAFKA, SYNCED, ZOOKEEPER, Bar, Case, Chart, Workload, question
+
+STEP = 1_000
+
+
+def used(peer, since):
+    """What the partitions cost by now."""
+    files = sum(1 for _ in (path for top in peer.log_directories() for path in top.glob("*/*")))
+    return {"rss_mb": sum(machine.resident_mb(pid) for pid in peer.pids()), "server_cpu_s": sum(machine.cpu_seconds(pid) for pid in peer.pids()) - since, "files": files}
+
+
+def led_of(peer, topics, within):
+    """Seconds until all are led, or what is missing in words."""
+    begun, asks = time.monotonic(), peer.ask()
+    wanted = sum(topics.values())
+    try:
+        while True:
+            led = asks.led(list(topics))
+            if led >= wanted:
+                return time.monotonic() - begun
+            if time.monotonic() - begun > within:
+                raise RuntimeError(f"{led:,} of {wanted:,} partitions led after {within} s")
+            time.sleep(0.02)
+    finally:
+        asks.close()
+
+
+def refusals(errors):
+    return ", ".join(f"{sum(error == each for error in errors.values())} topics refused with error {each}" for each in sorted(set(errors.values()) - {0}))
+
+
+def made(peer, topics, within):
+    """Asks for topics in one request: seconds to the answer, to the leaders, and to a record in every partition."""
+    begun = time.monotonic()
+    asks = peer.ask(within)
+    errors = asks.create(topics)
+    answered = time.monotonic() - begun
+    if any(errors.values()):
+        raise RuntimeError(f"{sum(topics.values()):,} partitions in one request: {refusals(errors)}")
+    led_of(peer, topics, within)
+    led = time.monotonic() - begun
+    taken, batch = 0, one_record()
+    while taken < sum(topics.values()):
+        if time.monotonic() - begun > within:
+            raise RuntimeError(f"{taken:,} of {sum(topics.values()):,} partitions take a record after {within} s")
+        taken = asks.produce_to_each(topics, batch)
+    asks.close()
+    return {"answered_s": answered, "led_s": led, "usable_s": time.monotonic() - begun}
+
+
+def at_once(count, within):
+    """`count` partitions, topics of 1,000, in one request (Kafka takes 10 such topics at the most: then in requests of nine)."""
+    def tell(rig, peer):
+        peer.start()
+        since = sum(machine.cpu_seconds(pid) for pid in peer.pids())
+        topics = {f"many-{number}": STEP for number in range(count // STEP)}
+        if peer.makes_files_later and count > 9 * STEP:
+            # Of 10,000 and more in one request it says no (error 44).
+            names, told = list(topics), {"answered_s": 0.0, "led_s": 0.0, "usable_s": 0.0}
+            for first in range(0, len(names), 9):
+                part = made(peer, {name: STEP for name in names[first:first + 9]}, within)
+                told = {key: told[key] + part[key] for key in told}
+        else:
+            told = made(peer, topics, within)
+        return {"partitions": count, **told, **used(peer, since)}
+
+    return tell
+
+
+def in_steps(count, within):
+    """1,000 at a time, each step usable before the next; the time of all, and of the last step."""
+    def tell(rig, peer):
+        peer.start()
+        since, begun, last = sum(machine.cpu_seconds(pid) for pid in peer.pids()), time.monotonic(), {}
+        for number in range(count // STEP):
+            last = made(peer, {f"step-{number}": STEP}, max(within - (time.monotonic() - begun), 5))
+        return {"partitions": count, "usable_s": time.monotonic() - begun, "last_step_s": last["usable_s"], **used(peer, since)}
+
+    return tell
+
+
+def one_topic(count, within):
+    def tell(rig, peer):
+        peer.start()
+        since = sum(machine.cpu_seconds(pid) for pid in peer.pids())
+        return {"partitions": count, **made(peer, {"one": count}, within), **used(peer, since)}
+
+    return tell
+
+
+def capacity(most, step, within):
+    """Steps until it refuses, fails, or its time is over: how many partitions took a record, and why it ended."""
+    def tell(rig, peer):
+        peer.start()
+        begun, held, why = time.monotonic(), 0, f"all of {most:,} asked for"
+        since = sum(machine.cpu_seconds(pid) for pid in peer.pids())
+        while held < most:
+            left = within - (time.monotonic() - begun)
+            if left <= 0:
+                why = f"{within} s were over"
+                break
+            try:
+                made(peer, {f"c-{held}-{number}": STEP for number in range(step // STEP)}, max(left, 5))
+            except (RuntimeError, OSError) as reason:
+                why = str(reason) if peer.server.process.poll() is None else f"the broker ended ({reason})"
+                break
+            held += step
+        dead = peer.server.process.poll() is not None
+        return {"partitions_held": held, "ended": why, "seconds": time.monotonic() - begun, **({} if dead else used(peer, since))}
+
+    return tell
+
+
+def workload(plan):
+    three = (ZOOKEEPER, KAFKA, SYNCED)
+    within = 60 if plan.is_quick else 900 if plan.is_full else 60
+    few = {} if plan.is_full else {KAFKA: 1, ZOOKEEPER: 1}
+    cases = []
+    if not plan.is_quick:
+        cases.append(Case("Java, 100 B, 16 partitions, 64 KiB, linger 5", Produce(java("", 16, 100, 1, 65536, 5)), three, bars=(Bar("records_per_s", 1, least=True),),
+                          source="KRaft 1,224 k/s, 0.52 µs; ZooKeeper 1,259 k/s, 0.65 µs"))
+    counts = (1_000,) if plan.is_quick else (1_000, 5_000, 10_000, 20_000, 40_000, 80_000) if plan.is_full else (1_000, 5_000, 80_000)
+    source = {1_000: "0.77 s; ZooKeeper 7.7 s", 5_000: "38.7 s", 10_000: "64 s", 20_000: "88 s"}
+    for count in counts:
+        # What Kafka has files for, and what it makes in the time that a short set has.
+        of = three if count <= (20_000 if plan.is_full else 1_000) else (KAFKA, SYNCED) if count <= 5_000 else (SYNCED,)
+        runs = {**few, KAFKA: 1, ZOOKEEPER: 1} if count > 1_000 else few
+        cases.append(Case(f"{count:,} partitions at once", Story(at_once(count, within)), of, own_server=True, runs=runs, line="at once", x=count, source=source.get(count, "")))
+    for count in (() if plan.is_quick else (5_000, 20_000, 80_000) if plan.is_full else (80_000,)):
+        of = three if count <= 5_000 else (KAFKA, SYNCED) if count <= 20_000 and plan.is_full else (SYNCED,)
+        cases.append(Case(f"{count:,} partitions in steps of 1,000", Story(in_steps(count, within)), of, own_server=True, runs={KAFKA: 1, ZOOKEEPER: 1}, line="in steps of 1,000", x=count))
+    if not plan.is_quick:
+        cases.append(Case("one topic of 100,000 partitions", Story(one_topic(100_000, within)), (KAFKA, SYNCED), own_server=True, runs={KAFKA: 1}, source="refused with error 44"))
+        most = 1_000_000 if plan.is_full else 200_000
+        cases.append(Case("partitions that one node holds", Story(capacity(most, 5_000, within)), three if plan.is_full else (KAFKA, SYNCED), own_server=True, runs={KAFKA: 1, ZOOKEEPER: 1, SYNCED: 1},
+                          source="Kafka ends at 19,850 (20,000 files)"))
+    return Workload("modes", "ZooKeeper mode, KRaft and Barnabas", question(__doc__), cases,
+                    ("records_per_s", "server_us_per_record", "answered_s", "led_s", "usable_s", "last_step_s", "partitions_held", "rss_mb", "server_cpu_s", "files"),
+                    (Chart("usable_s", "Until every partition has taken a record, made at once", kind="lines", x_label="partitions", x_log=True, y_log=True, only="at once"),
+                     Chart("records_per_s", "Throughput by mode, 100-byte records", only="Java"), Chart("partitions_held", "Partitions that one node holds, fresh, stock limits", only="one node")),
+                    note="The source column is our own baseline of Kafka 4.3.1 and 3.9.2. A million partitions on one node are lab/density's (`make density`).", needs_gb=10)

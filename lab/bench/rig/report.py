@@ -104,6 +104,8 @@ def tables(found, workload, cases):
     lines, before = [], None
     for case in cases:
         peers = found.peers(workload, case)
+        if any("profile" in line for peer in peers for line in found.lines.counted(workload.name, case.name, peer)):
+            continue
         figures = [name for name in workload.figures if any(found.values(workload.name, case.name, peer, name) for peer in peers)]
         if figures != before:
             lines += ["", "| case | peer | runs | " + " | ".join(FIGURES[name][0] for name in figures) + " | other load | source |", "|" + "---|" * (len(figures) + 5)]
@@ -119,6 +121,21 @@ def tables(found, workload, cases):
     return lines
 
 
+def profiles(found, workload, case):
+    """The dearest functions of each peer, side by side, and what our own metering says of the same seconds."""
+    last = {peer: runs[-1] for peer in found.peers(workload, case) if (runs := found.lines.counted(workload.name, case.name, peer)) and "profile" in runs[-1]}
+    if not last:
+        return []
+    lines = [f"### {case.name}", "", "Own time, per cent of the server's CPU samples (perf).", "", "| " + " | ".join(f"{found.label(peer)} | %" for peer in last) + " |", "|---|---:" * len(last) + "|"]
+    for place in range(max(len(line["profile"]) for line in last.values())):
+        rows = [line["profile"][place] if place < len(line["profile"]) else ("", "") for line in last.values()]
+        lines.append("| " + " | ".join(f"{'`' + name + '`' if name else ''} | {share}" for share, name in rows) + " |")
+    for peer, line in last.items():
+        if line.get("hotspots"):
+            lines += ["", f"`barnabas hotspots`, the same seconds of {found.label(peer)}:", "", "```", *line["hotspots"], "```"]
+    return [*lines, ""]
+
+
 def workload_part(found, workload):
     """The workload's lines, and which of its bars are met."""
     if workload.skipped:
@@ -128,6 +145,8 @@ def workload_part(found, workload):
         return [], []
     lines = [f"## {workload.title}", "", workload.question, *tables(found, workload, cases), ""]
     lines += [workload.note, ""] if workload.note else []
+    for case in cases:
+        lines += profiles(found, workload, case)
     rows = [row for case in cases for bar in case.bars if (row := judged(found, workload, case, bar))]
     if rows:
         lines += ["| case | figure | Barnabas | against | of | ratio | bar | |", "|---|---|---|---|---|---|---|---|", *(row for row, _ in rows), ""]

@@ -8,6 +8,7 @@ Left out on purpose: other codecs (`speed` has them). The bound that matters: 1 
 from rig.clients import librdkafka
 from rig.measures import Produce
 from rig.plan import BOTH, KAFKA, SYNCED, THREE, Bar, Case, Chart, Workload, question
+from rig.profile import Profile
 
 
 def workload(plan):
@@ -21,6 +22,7 @@ def workload(plan):
     if not plan.is_quick:
         # gzip fills the cores with the clients' work: what the broker alone would do shows without.
         cases += [Case(f"10 producers, no compression, {count} partition{'s' * (count > 1)}", Produce(load(count, "none")), (KAFKA, SYNCED), bars=(cpu,)) for count in (10, 1)]
+        cases.append(Case("where the time goes: gzip, 1 partition", Profile(load(1, "gzip")), (KAFKA, SYNCED), runs={KAFKA: 1, SYNCED: 1}))
     return Workload("hotspot", "Ten producers on one partition and on ten", question(__doc__), cases,
                     ("records_per_s", "p50_ms", "p99_ms", "p999_ms", "server_us_per_record", "client_us_per_record", "switches_per_record", "device_bytes_per_record"),
                     (Chart("records_per_s", "Ten producers of 1,000-byte records: throughput"), Chart("server_us_per_record", "Ten producers of 1,000-byte records: CPU of the server per record")),

@@ -9,15 +9,20 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 const PRODUCE: i16 = 0;
+const FETCH: i16 = 1;
 const METADATA: i16 = 3;
+const FIND_COORDINATOR: i16 = 10;
 const API_VERSIONS: i16 = 18;
 const CREATE_TOPICS: i16 = 19;
 const DELETE_TOPICS: i16 = 20;
 const INIT_PRODUCER_ID: i16 = 22;
-/// (key, oldest, newest version) of what is served.
-const SERVED: [(i16, i16, i16); 6] = [
+/// (key, oldest, newest version) of what is told. FETCH and FIND_COORDINATOR are told and not served: librdkafka takes
+/// the record format and the codecs that a broker knows from them, and a producer asks for neither.
+const TOLD: [(i16, i16, i16); 8] = [
     (PRODUCE, 3, 7),
+    (FETCH, 4, 11),
     (METADATA, 1, 4),
+    (FIND_COORDINATOR, 0, 1),
     (API_VERSIONS, 0, 2),
     (CREATE_TOPICS, 2, 2),
     (DELETE_TOPICS, 1, 1),
@@ -145,8 +150,8 @@ impl Topics {
 
 fn api_versions(version: i16, out: &mut Vec<u8>) {
     let error = if version > 2 { UNSUPPORTED_VERSION } else { 0 };
-    put(out, &[&error.to_be_bytes(), &(SERVED.len() as i32).to_be_bytes()]);
-    for (key, oldest, newest) in SERVED {
+    put(out, &[&error.to_be_bytes(), &(TOLD.len() as i32).to_be_bytes()]);
+    for (key, oldest, newest) in TOLD {
         put(out, &[&key.to_be_bytes(), &oldest.to_be_bytes(), &newest.to_be_bytes()]);
     }
     if (1..=2).contains(&version) {
@@ -229,5 +234,55 @@ impl Words<'_> {
     fn text(&mut self) -> io::Result<String> {
         let length = self.i16()?.max(0) as usize;
         Ok(String::from_utf8_lossy(self.skip(length)?).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(key: i16, version: i16, body: &[u8]) -> Vec<u8> {
+        let mut frame = Vec::new();
+        put(&mut frame, &[&key.to_be_bytes(), &version.to_be_bytes(), &7_i32.to_be_bytes()]);
+        put_text(&mut frame, "test");
+        frame.extend(body);
+        frame
+    }
+
+    fn produced(acks: i16) -> Vec<u8> {
+        let mut body = Vec::new();
+        put(
+            &mut body,
+            &[&(-1_i16).to_be_bytes(), &acks.to_be_bytes(), &1000_i32.to_be_bytes(), &1_i32.to_be_bytes()],
+        );
+        put_text(&mut body, "t");
+        put(&mut body, &[&1_i32.to_be_bytes(), &2_i32.to_be_bytes(), &3_i32.to_be_bytes(), b"abc"]);
+        request(PRODUCE, 7, &body)
+    }
+
+    #[test]
+    fn a_newer_version_question_is_answered_in_the_oldest_way() {
+        let asked = Topics::new(1).take(&request(API_VERSIONS, 4, &[])).unwrap();
+        assert_eq!(asked.answer[8..10], UNSUPPORTED_VERSION.to_be_bytes());
+        assert_eq!(asked.answer.len(), 4 + 4 + 2 + 4 + TOLD.len() * 6);
+        assert_eq!(asked.answer[..4], (asked.answer.len() as u32 - 4).to_be_bytes());
+    }
+
+    #[test]
+    fn the_pieces_of_a_produce_request_are_found() {
+        let frame = produced(-1);
+        let asked = Topics::new(1).take(&frame).unwrap();
+        assert!(asked.is_answered);
+        assert_eq!(asked.pieces[0].partition, ("t".to_owned(), 2));
+        assert_eq!(&frame[asked.pieces[0].records.clone()], b"abc");
+        assert!(!Topics::new(1).take(&produced(0)).unwrap().is_answered);
+    }
+
+    #[test]
+    fn a_frame_that_ends_too_soon_is_an_error() {
+        let frame = produced(1);
+        for cut in 0..frame.len() {
+            assert!(Topics::new(1).take(&frame[..cut]).is_err(), "cut at {cut}");
+        }
     }
 }

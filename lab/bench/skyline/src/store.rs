@@ -285,3 +285,51 @@ impl Aligned {
         Ok(blocks as u64)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A batch of nothing but a header, with a checksum that is right.
+    fn batch() -> Vec<u8> {
+        let mut bytes = vec![7; 61];
+        bytes[8..12].copy_from_slice(&49_u32.to_be_bytes());
+        let crc = barnabas_wire::records::crc32c(&bytes[COVERED_FROM..]);
+        bytes[CRC_AT..COVERED_FROM].copy_from_slice(&crc.to_be_bytes());
+        bytes
+    }
+
+    fn piece(records: std::ops::Range<usize>) -> Vec<Piece> {
+        vec![Piece { partition: ("t".to_owned(), 0), records }]
+    }
+
+    #[test]
+    fn batches_go_to_their_partitions_file_and_damaged_ones_nowhere() {
+        let directory = std::env::temp_dir().join(format!("skyline-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let store = Store::open("file", &directory).unwrap();
+        let frame = [b"head".to_vec(), batch(), batch()].concat();
+        assert_eq!(store.keep(frame.clone(), piece(4..frame.len())).unwrap(), None);
+        assert_eq!(std::fs::read(directory.join("t-0.log")).unwrap(), frame[4..]);
+        let mut damaged = batch();
+        damaged[40] ^= 1;
+        assert!(store.keep(damaged, piece(0..61)).is_err());
+        assert!(store.keep(batch()[..50].to_vec(), piece(0..50)).is_err());
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_for_the_next_write() {
+        let mut buffer = Aligned::new(2 * BLOCK);
+        let bytes = vec![1; 3 * BLOCK];
+        let left = buffer.take(&bytes);
+        assert_eq!((left.len(), buffer.len), (BLOCK, 2 * BLOCK));
+        assert_eq!(buffer.take(left).len(), BLOCK);
+    }
+
+    #[test]
+    fn rounds_begin_at_the_front_before_the_journal_ends() {
+        assert_eq!(around(JOURNAL_BYTES - ROUND_BYTES_MAX as u64), JOURNAL_BYTES - ROUND_BYTES_MAX as u64);
+        assert_eq!(around(JOURNAL_BYTES - ROUND_BYTES_MAX as u64 + 1), 0);
+    }
+}

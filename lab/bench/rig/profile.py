@@ -1,0 +1,92 @@
+"""Where a server's time goes while a load runs: its functions by own time (perf, of any peer alike), and `barnabas hotspots` of ours.
+
+Units: per cent of the server's CPU samples. A Java server's compiled functions get their names from the map that its own `jcmd` writes.
+Left out on purpose: call graphs; they would cost the server what they measure.
+"""
+
+import re
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from .clients import Load
+from .measures import topic_name, warm
+from .peers.peer import Missing
+
+SAMPLES_PER_SECOND = 499
+ROWS = 15
+
+
+def words_of(command, timeout=60):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+    if done.returncode != 0:
+        raise RuntimeError(f"{command[0]}: {(done.stderr or done.stdout).strip()[-200:]}")
+    return done.stdout
+
+
+def own_time(pid, seconds, work, is_java):
+    """[(per cent, function)] of a process, the dearest first."""
+    if shutil.which("perf") is None:
+        raise Missing("perf is not installed: no profile (Debian: apt-get install linux-perf)")
+    recording, names = Path(work) / "perf.data", Path(f"/tmp/perf-{pid}.map")
+    try:
+        words_of(["perf", "record", "-q", "-F", str(SAMPLES_PER_SECOND), "-p", str(pid), "-o", str(recording), "--", "sleep", str(seconds)], seconds + 60)
+        if is_java:
+            words_of(["jcmd", str(pid), "Compiler.perfmap"])
+        told = words_of(["perf", "report", "-i", str(recording), "--stdio", "--no-children", "-g", "none", "--sort", "symbol"], 300)
+    finally:
+        recording.unlink(missing_ok=True)
+        names.unlink(missing_ok=True)
+    found = re.findall(r"^\s+([\d.]+)%\s+\[(.)\]\s+(.+?)\s*$", told, re.M)
+    return [(float(share), ("kernel: " if kind == "k" else "") + shortened(name)) for share, kind, name in found[:ROWS]]
+
+
+def shortened(name):
+    """A function's name without types, templates and hashes, so that a table can hold it."""
+    name = re.sub(r"\s+-\s+-$|::h[0-9a-f]{16}$", "", name.strip())
+    name = re.sub(r"<[^<>]*>", "", re.sub(r"<[^<>]*>", "", name))
+    return name.removeprefix("L").replace("/", ".")[:80]
+
+
+def metered(peer, seconds):
+    """What `barnabas hotspots` says over some seconds; nothing of a peer that has none. To be called beside the load."""
+    binary = getattr(peer, "binary", None)
+    if binary is None or not peer.name.startswith(("barnabas", "written")):
+        return None
+    return subprocess.Popen([str(binary), "hotspots", "--bootstrap-server", peer.server.address, "--interval", str(seconds)], stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True)
+
+
+@dataclass
+class Profile:
+    """One run under perf. Its figures are no measurement: the looking costs as well."""
+
+    load: Load
+    seconds: float = 4
+
+    def prepare(self, rig, peer, case):
+        warm(rig, peer)
+
+    def run(self, rig, peer, case, number):
+        topic = topic_name(case, number)
+        self.load.title = case
+        peer.create({topic: self.load.partitions})
+        running = rig.clients.start(peer, self.load, topic, self.seconds * 2 + 3)
+        try:
+            time.sleep(2)
+            told = metered(peer, self.seconds)
+            table = own_time(peer.pid, self.seconds, rig.work, is_java=peer.name.startswith("kafka"))
+            said, _ = told.communicate(timeout=30) if told else (None, None)
+            rig.clients.results(peer, self.load, running)
+        finally:
+            for process in running:
+                if process.poll() is None:
+                    process.kill()
+                    process.wait()
+        peer.delete([topic])
+        return {"profile": table, **({"hotspots": said.strip().splitlines()} if said and told.returncode == 0 else {})}
+
+    def finish(self, rig, peer, case):
+        """Nothing is left."""

@@ -22,6 +22,8 @@ mod partition;
 mod planted;
 mod producers;
 mod replication;
+#[cfg(test)]
+mod sim;
 mod types;
 mod waits;
 

@@ -2,7 +2,7 @@
 
 /// See `sim/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(not(test), allow(dead_code, reason = "only tests plant"))]
+#[cfg_attr(not(test), allow(dead_code, reason = "one of them stands in a test's worker"))]
 pub(crate) enum Mistake {
     /// The high watermark follows the leader alone.
     AcksBeforeTheIsr,
@@ -42,6 +42,31 @@ pub(crate) enum Mistake {
     TakesOldWords,
     /// Consumers are shown all there is.
     ShowsEverything,
+}
+
+#[cfg(test)]
+impl Mistake {
+    pub const ALL: &[Self] = &[
+        Self::AcksBeforeTheIsr,
+        Self::CountsTheFastest,
+        Self::CountsTheUndurable,
+        Self::IgnoresTheMinimum,
+        Self::SkipsTheEpochCheck,
+        Self::SkipsDivergence,
+        Self::KeepsFollowerEnds,
+        Self::ShrinksBeforeTheAnswer,
+        Self::ExpandsAfterTheAnswer,
+        Self::ForgetsTheQuestion,
+        Self::ExpandsAnyLife,
+        Self::ExpandsWhoLags,
+        Self::FetchesAtLogEnd,
+        Self::TruncatesToHighWatermark,
+        Self::TruncatesOnce,
+        Self::BelievesLateAnswers,
+        Self::ForgetsProducers,
+        Self::TakesOldWords,
+        Self::ShowsEverything,
+    ];
 }
 
 #[cfg(test)]

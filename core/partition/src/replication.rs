@@ -139,6 +139,9 @@ pub enum Cut {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Follow {
     Append,
+    /// The log is empty and starts inside of the batch, because the leader's does: storage begins the log at the batch's base, and
+    /// the log start stays.
+    AppendFromBelow,
     /// It is there already: the first batch of an answer may begin below what was asked for.
     Skip,
     /// It was written under a newer epoch than the one that is followed: it, and what comes after it, is for later.

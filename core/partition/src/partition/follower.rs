@@ -32,11 +32,12 @@ impl Partition {
         })
     }
 
-    /// Whether an answer to a fetch from `asked` is about this log as it is now: later answers, and those of a former leader, are
-    /// dropped.
-    pub fn may_take(&self, asked: &FetchPosition) -> bool {
-        let is_ours = asked.leader_epoch == self.leader_epoch && asked.offset == self.log_end;
-        matches!(self.role, Role::Follower) && (is_ours || planted::is(Mistake::BelievesLateAnswers))
+    /// Whether an answer to a fetch from `asked` is about this log as it is now: answers that come late or twice, and those of a
+    /// former leader, are dropped. The last epoch counts too: a log that was cut may have grown to the same offset again.
+    pub fn may_take(&self, asked: &FetchPosition, epochs: &LeaderEpochs) -> bool {
+        let Some(now) = self.fetch_position(epochs) else { return false };
+        let words = |at: &FetchPosition| (at.leader_epoch, at.offset, at.last_epoch);
+        words(asked) == words(&now) || planted::is(Mistake::BelievesLateAnswers)
     }
 
     /// What to do with a batch at `base` that was written under `epoch`.
@@ -45,10 +46,14 @@ impl Partition {
     /// [`Refusal::OutOfRange`]: it begins inside of what is here, and ends behind it; such a leader is not one of this log.
     ///
     /// # Source
-    /// KAFKA-18723 for batches of a newer epoch.
+    /// KAFKA-18723 for batches of a newer epoch; Kafka `Partition.doAppendRecordsToFollowerOrFutureReplica` for a log that starts
+    /// inside of a batch.
     pub fn judge(&self, base: Offset, offsets: i32, epoch: LeaderEpoch) -> Result<Follow, Refusal> {
         if base.plus(i64::from(offsets)) <= self.log_end {
             return Ok(Follow::Skip);
+        }
+        if base < self.log_end && self.log_end == self.log_start {
+            return Ok(Follow::AppendFromBelow);
         }
         if base < self.log_end {
             let (start, end) = (self.log_start, self.log_end);
@@ -60,7 +65,9 @@ impl Partition {
     /// A batch of the leader's at `base` was appended. Nothing of it is judged.
     pub fn follow(&mut self, base: Offset, batch: &BatchInfo, effects: &mut Vec<Effect>) {
         assert!(!self.is_leader(), "a leader takes no batches from another");
-        assert!(base >= self.log_end, "an offset is taken once");
+        let is_empty = self.log_end == self.log_start;
+        assert!(base >= self.log_end || is_empty, "an offset is taken once");
+        assert!(base.plus(i64::from(batch.offsets)) > self.log_end, "a log does not shrink by an append");
         self.log_end = base.plus(i64::from(batch.offsets));
         if !planted::is(Mistake::ForgetsProducers) {
             effects.extend(self.note(base, batch).map(Effect::Aborted));

@@ -1,0 +1,67 @@
+//! A thousand days without a violation; every mistake noticed; the same seed, the same day.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::world::World;
+use crate::planted::{self, Mistake};
+
+const SEEDS: u64 = 1000;
+
+#[test]
+fn a_thousand_days_go_well() {
+    let (mut acked, mut faults, mut epochs, mut cuts) = (0, 0, 0, 0);
+    for seed in 0..SEEDS {
+        let day = World::new(seed).run().unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        acked += day.acked;
+        faults += day.faults;
+        epochs += day.leader_epochs;
+        cuts += day.cuts;
+    }
+    println!("{SEEDS} days: {acked} acknowledged, {faults} faults, {epochs} leader epochs, {cuts} cuts");
+    assert!(acked > 20 * SEEDS as usize && epochs > 5 * SEEDS as i32 && cuts > SEEDS as usize);
+}
+
+#[test]
+fn the_same_seed_is_the_same_day() {
+    for seed in 0..50 {
+        let (one, two) = (World::new(seed).run(), World::new(seed).run());
+        assert_eq!(one, two, "seed {seed}");
+        assert_ne!(one, World::new(seed + 1000).run());
+    }
+}
+
+/// The first seed that notices, and what it saw.
+fn noticed(mistake: Mistake) -> Option<(u64, String)> {
+    planted::plant(Some(mistake));
+    let day = |seed| catch_unwind(AssertUnwindSafe(|| World::new(seed).run()));
+    let noticed = (0..SEEDS).find_map(|seed| match day(seed) {
+        Ok(Ok(_)) => None,
+        Ok(Err(why)) => Some((seed, why)),
+        Err(_) => Some((seed, "an assertion".to_owned())),
+    });
+    planted::plant(None);
+    noticed
+}
+
+#[test]
+fn every_mistake_is_noticed() {
+    let mut missed = Vec::new();
+    for &mistake in Mistake::ALL {
+        match noticed(mistake) {
+            Some((seed, why)) => println!("{mistake:?}: seed {seed}: {why}"),
+            None => missed.push(mistake),
+        }
+    }
+    assert!(missed.is_empty(), "not noticed: {missed:?}");
+}
+
+/// `SEED=7 cargo test -p barnabas-partition one_day -- --ignored --nocapture` tells all of it.
+#[test]
+#[ignore = "for reading"]
+#[allow(clippy::disallowed_methods, reason = "a test that is told what to tell")]
+fn one_day() {
+    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0);
+    let mut world = World::new(seed);
+    world.is_told = true;
+    println!("{:?}", world.run());
+}

@@ -165,8 +165,13 @@ class Clients:
             raise RuntimeError(f"{what}: {failed} records failed, error {next(one.get('error') for one in told if one['failed'])}")
         worst = {name: max(one[name] for one in told) for name in ("p50_ms", "p99_ms", "p999_ms", "max_ms")}
         rate = sum(one["records_per_s"] for one in told)
+        if self.in_full and rate == 0:
+            raise RuntimeError(f"{what}: nothing was acknowledged in time")
         if load.client == "barnabas":
             return sum(one["records"] for one in told), {"records_per_s": rate, **worst}
+        late = sum(one.pop("unacknowledged") for one in told)
+        if self.in_full and late:
+            raise RuntimeError(f"{what}: {late} records were not acknowledged within a minute of the end")
         if not self.in_full:
             told[0].pop("max_ms")
             return told[0]["acknowledged"], told[0]

@@ -52,6 +52,7 @@ const BUCKETS: usize = STEPS * 40;
 struct Told {
     from: Instant,
     until: Instant,
+    sent: u64,
     acknowledged: u64,
     in_window: u64,
     failed: u64,
@@ -116,7 +117,7 @@ fn produce(job: &Job, seed: u64) -> Told {
     let from = job.begun + Duration::from_secs_f64(job.warm_up);
     let until = job.begun + Duration::from_secs_f64(job.seconds);
     let mut told = Box::new(Told {
-        from, until, acknowledged: 0, in_window: 0, failed: 0, first_failure: 0, histogram: vec![0; BUCKETS], latency_us_max: 0, last: Instant::now(), longest_silence: Duration::ZERO,
+        from, until, sent: 0, acknowledged: 0, in_window: 0, failed: 0, first_failure: 0, histogram: vec![0; BUCKETS], latency_us_max: 0, last: Instant::now(), longest_silence: Duration::ZERO,
     });
     let mut error = [0 as c_char; 512];
     let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
@@ -164,6 +165,7 @@ fn produce(job: &Job, seed: u64) -> Told {
             }
         }
         rd_kafka_flush(handle, 60_000);
+        told.sent = sent;
     }
     // The handle is not destroyed: the process ends.
     std::mem::forget(payload);
@@ -191,8 +193,8 @@ fn main() {
     // SAFETY: a static text of the library.
     let version = unsafe { CStr::from_ptr(rd_kafka_version_str()) }.to_string_lossy().into_owned();
     println!(
-        "{{\"acknowledged\": {}, \"failed\": {}, \"error\": {}, \"records_per_s\": {:.0}, \"p50_ms\": {:.3}, \"p99_ms\": {:.3}, \"p999_ms\": {:.3}, \"max_ms\": {:.3}, \"longest_silence_ms\": {:.1}, \"librdkafka\": \"{version}\"}}",
-        sum(|one| one.acknowledged), sum(|one| one.failed), told.iter().map(|one| one.first_failure).find(|&error| error != 0).unwrap_or(0),
+        "{{\"unacknowledged\": {}, \"acknowledged\": {}, \"failed\": {}, \"error\": {}, \"records_per_s\": {:.0}, \"p50_ms\": {:.3}, \"p99_ms\": {:.3}, \"p999_ms\": {:.3}, \"max_ms\": {:.3}, \"longest_silence_ms\": {:.1}, \"librdkafka\": \"{version}\"}}",
+        sum(|one| one.sent - one.acknowledged - one.failed), sum(|one| one.acknowledged), sum(|one| one.failed), told.iter().map(|one| one.first_failure).find(|&error| error != 0).unwrap_or(0),
         sum(|one| one.in_window) as f64 / (job.seconds - job.warm_up), percentile(0.5), percentile(0.99), percentile(0.999),
         told.iter().map(|one| one.latency_us_max).max().unwrap_or(0) as f64 / 1e3,
         told.iter().map(|one| one.longest_silence.as_secs_f64() * 1e3).fold(0.0, f64::max)

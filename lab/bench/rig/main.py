@@ -5,10 +5,14 @@ runs so far, whoever made them: `--report` makes it again without measuring.
 """
 
 import argparse
+import os
+import shutil
 import signal
 import sys
 import tempfile
 import time
+import unittest
+from dataclasses import replace
 from pathlib import Path
 
 from . import BENCH, RESULTS, ROOT
@@ -36,7 +40,7 @@ def arguments():
     parser.add_argument("--report", action="store_true", help="only make the report and the plots of what was measured")
     parser.add_argument("--results", type=Path, help="where lines, report and plots go (lab/bench/results; quick: target/bench-quick)")
     parser.add_argument("--work", type=Path, help="where the servers' data goes while they run (target)")
-    parser.add_argument("--port", type=int, help="the one port that servers get, one server at a time (default: free ones)")
+    parser.add_argument("--port", type=int, help="servers get this port, the one two above it, and so on (default: free ones)")
     parser.add_argument("--binary", help="the barnabas program (default: target/release)")
     parser.add_argument("--list", action="store_true", help="what there is, and end")
     options = parser.parse_args()
@@ -46,7 +50,6 @@ def arguments():
 def completed(options):
     """The plan, with what flags change of it."""
     plan = PLANS[options.set]
-    from dataclasses import replace
     plan = replace(plan, runs=options.runs or plan.runs, seconds=options.seconds or plan.seconds, attempts=options.attempts or plan.attempts)
     options.runs, options.attempts = plan.runs, plan.attempts
     options.results = options.results or (ROOT / "target/bench-quick" if plan.is_quick else RESULTS)
@@ -107,12 +110,21 @@ def listed(workloads):
             print(f"    {case.name} [{', '.join(case.peers)}]")
 
 
+def remove_remains(work):
+    """What a rig that was killed could not remove: its servers have ended with it."""
+    for left in work.glob("bench-*-*"):
+        owner = left.name.split("-")[1]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+            shutil.rmtree(left, ignore_errors=True)
+
+
 def measured(options, plan, workloads, lines):
     """Runs them; the rig, with what it complains of."""
     work = options.work or ROOT / "target"
     work.mkdir(parents=True, exist_ok=True)
+    remove_remains(work)
     versions, missing = prepared(options, plan, workloads)
-    with tempfile.TemporaryDirectory(prefix="bench-", dir=work, ignore_cleanup_errors=True) as directory:
+    with tempfile.TemporaryDirectory(prefix=f"bench-{os.getpid()}-", dir=work, ignore_cleanup_errors=True) as directory:
         found, without = clients(options, plan, directory)
         rig = Rig(options, plan, directory, found, versions, lines)
         for line in missing + without:
@@ -159,13 +171,16 @@ def chosen_all(plan):
 
 
 def closing(plan, rig, lines):
-    """The quick form is a test: its last line counts as one."""
+    """The quick form is a test: its last line counts the rig's own tests and the cases that ran."""
     if plan.is_quick:
+        tests = unittest.defaultTestLoader.loadTestsFromName("rig.test_rig")
+        tested = unittest.TextTestRunner(sys.stdout, verbosity=0).run(tests)
+        wrong = len(tested.failures) + len(tested.errors)
         failed = [text for text in rig.complaints if "skipped" not in text and "left out" not in text]
         kept = {(line["workload"], line["case"]) for line in lines.all if "case" in line}
         left_out = len(rig.complaints) - len(failed)
-        print(f"bench: {len(kept)} passed, {len(failed)} failed, {left_out} skipped")
-        sys.exit(1 if failed or not kept else 0)
+        print(f"bench: {tested.testsRun - wrong + len(kept)} passed, {wrong + len(failed)} failed, {left_out} skipped")
+        sys.exit(1 if wrong or failed or not kept else 0)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ def warm(rig, peer):
     """What a server's compiler, files and memory need once before its figures are its own."""
     if getattr(peer, "is_warm", False):
         return
-    seconds = 1 if rig.plan.is_quick else peer.warm_up_seconds
+    seconds = 1 if rig.plan.is_quick else peer.warm_up_seconds if rig.plan.is_full else peer.warm_up_seconds * 2 // 3
     peer.create({"warm-up": 16})
     rig.clients.run(peer, librdkafka("warm-up", 16, 100, 3), "warm-up", seconds)
     peer.delete(["warm-up"])

@@ -12,6 +12,10 @@ class Plan:
     seconds: float
     attempts: int
 
+    def peers(self, all_of_them, few):
+        """The full set has every peer in every case; half an hour has room for those that a bar needs."""
+        return all_of_them if self.is_full else few
+
     @property
     def is_quick(self):
         return self.name == "quick"
@@ -23,7 +27,7 @@ class Plan:
 
 PLANS = {
     "quick": Plan("quick", 1, 1, 1),
-    "short": Plan("short", 5, 2, 2),
+    "short": Plan("short", 5, 1.5, 2),
     "full": Plan("full", 5, 5, 3),
 }
 
@@ -75,7 +79,7 @@ class Chart:
     x_label: str = ""
     x_log: bool = False
     y_log: bool = False
-    # Cases whose name contains this, where not all of them.
+    # Cases in whose name this expression is found, where not all of them.
     only: str = ""
 
 
@@ -95,5 +99,7 @@ class Workload:
     note: str = ""
     # Room that it needs on the disk, GB.
     needs_gb: float = 3
+    # Its servers are its own: none is taken over from the workload before, or left to the one behind.
+    alone: bool = False
     # Said instead of running it.
     skipped: str = ""

@@ -4,6 +4,7 @@ Made of the lines of runs alone, so that it can be made again. The last attempt 
 """
 
 import json
+import re
 import subprocess
 
 from compat import fetch
@@ -178,7 +179,7 @@ def drawn(found, plan, workloads, directory):
     charts = []
     for workload in workloads:
         for number, chart in enumerate(workload.charts):
-            cases = [case for case in workload.cases if chart.only in case.name and (chart.kind != "lines" or case.x is not None)]
+            cases = [case for case in workload.cases if re.search(chart.only, case.name) and (chart.kind != "lines" or case.x is not None)]
             series = series_of(found, workload, chart, cases)
             with_any = {point[0] for one in series for point in one["points"]}
             if not series or (chart.kind == "lines" and len(with_any) < 2):

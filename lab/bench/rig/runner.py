@@ -1,7 +1,8 @@
 """Runs workloads: peers started when they are first needed, runs interleaved, disturbed ones repeated, a line of JSON kept for each.
 
 What goes wrong costs its case and its peer one line, and the rest runs. What is kept is written after every run, so that a set that was
-ended is gone on with (`--skip-done`). At the end of each workload all servers are stopped and their directories removed.
+ended is gone on with (`--skip-done`). Servers stay for the workloads behind, unless one wants
+its own; at the end all are stopped and their directories removed.
 """
 
 import json
@@ -53,6 +54,11 @@ class Lines:
         fresh.replace(self.path)
 
 
+def server_key(name, settings):
+    """One server serves all cases that want this peer with these settings."""
+    return name, tuple(sorted(settings.items()))
+
+
 class Rig:
     def __init__(self, options, plan, work, clients, versions, lines):
         self.options, self.plan, self.work, self.clients, self.versions, self.lines = options, plan, Path(work), clients, versions, lines
@@ -66,19 +72,17 @@ class Rig:
 
     def make(self, name, settings=None):
         self.number += 1
-        return PEERS[name](self.work / f"{name}-{self.number}", settings, port=self.options.port)
+        port = self.options.port and self.options.port + 2 * (self.number - 1)
+        return PEERS[name](self.work / f"{name}-{self.number}", settings, port=port)
 
     def peer(self, name, settings):
         """A running server of this kind with these settings, started when it is first asked for."""
-        key = (name, tuple(sorted(settings.items())))
+        key = server_key(name, settings)
         found = self.running.get(key)
         if found is not None and found.server.process.poll() is None:
             return found
         if found is not None:
             found.remove()
-        if self.options.port:
-            # One port, one server.
-            self.end_peers()
         peer = self.make(name, settings)
         try:
             self.running[key] = peer.start()
@@ -87,6 +91,11 @@ class Rig:
             peer.remove()
             raise
         return peer
+
+    def end_peer(self, key):
+        peer = self.running.pop(key, None)
+        if peer is not None:
+            peer.remove()
 
     def end_peers(self):
         for peer in self.running.values():
@@ -103,12 +112,15 @@ class Rig:
         if free < workload.needs_gb:
             self.complain(f"{workload.name}: skipped: {self.work} has {free:.1f} GB free and it needs {workload.needs_gb:g}; make room, or give another directory with --work")
             return
+        if workload.alone:
+            self.end_peers()
         try:
             for case in workload.cases:
                 if not self.options.case or self.options.case in case.name:
                     self.run_case(workload, case)
         finally:
-            self.end_peers()
+            if workload.alone:
+                self.end_peers()
             self.took[workload.name] = self.took.get(workload.name, 0) + time.monotonic() - begun
 
     def wanted(self, case, name):
@@ -167,7 +179,8 @@ class Trouble:
     """What goes wrong with one peer in one case is one line; the others go on."""
 
     def __init__(self, rig, workload, case, name):
-        self.rig, self.what, self.met = rig, f"{workload.name}: {case.name}: {PEERS[name].label}", False
+        self.rig, self.key, self.met = rig, server_key(name, case.settings), False
+        self.what = f"{workload.name}: {case.name}: {PEERS[name].label}"
 
     def __enter__(self):
         return self
@@ -177,6 +190,8 @@ class Trouble:
             return False
         self.met = True
         self.rig.complain(f"{self.what}: {error or kind.__name__}")
+        # Who knows what it is left with: the next case gets another.
+        self.rig.end_peer(self.key)
         return True
 
 

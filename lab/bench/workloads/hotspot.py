@@ -17,11 +17,12 @@ def workload(plan):
 
     flat = Bar("records_per_s", 0.9, least=True, to=SYNCED, case="10 producers, gzip, 10 partitions")
     cpu = Bar("server_us_per_record", 1 / 4)
-    cases = [Case(f"10 producers, gzip, {count} partition{'s' * (count > 1)}", Produce(load(count, "gzip")), THREE if not plan.is_quick else BOTH,
+    cases = [Case(f"10 producers, gzip, {count} partition{'s' * (count > 1)}", Produce(load(count, "gzip")), plan.peers(THREE, BOTH),
                   bars=(cpu, flat) if count == 1 else (cpu,)) for count in ((10,) if plan.is_quick else (10, 1))]
-    if not plan.is_quick:
+    if plan.is_full:
         # gzip fills the cores with the clients' work: what the broker alone would do shows without.
         cases += [Case(f"10 producers, no compression, {count} partition{'s' * (count > 1)}", Produce(load(count, "none")), (KAFKA, SYNCED), bars=(cpu,)) for count in (10, 1)]
+    if not plan.is_quick:
         cases.append(Case("where the time goes: gzip, 1 partition", Profile(load(1, "gzip")), (KAFKA, SYNCED), runs={KAFKA: 1, SYNCED: 1}))
     return Workload("hotspot", "Ten producers on one partition and on ten", question(__doc__), cases,
                     ("records_per_s", "p50_ms", "p99_ms", "p999_ms", "server_us_per_record", "client_us_per_record", "switches_per_record", "device_bytes_per_record"),

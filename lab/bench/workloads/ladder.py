@@ -23,7 +23,7 @@ def workload(plan):
     best = {"batch_size": 131072, "linger_ms": 10}
     rungs = [
         ("out of the box", producer(1), {}, "short"),
-        ("4 log directories", producer(1), DIRS, "short"),
+        ("4 log directories", producer(1), DIRS, "full"),
         ("2 partitions", producer(2), DIRS, "full"),
         ("4 partitions", producer(4), DIRS, "full"),
         ("16 partitions", producer(16), DIRS, "short"),
@@ -32,7 +32,7 @@ def workload(plan):
         ("batch.size 64 KiB", producer(16, batch_size=65536), DIRS, "short"),
         ("batch.size 128 KiB", producer(16, batch_size=131072), DIRS, "full"),
         ("linger.ms 0", producer(16, batch_size=131072, linger_ms=0), DIRS, "full"),
-        ("linger.ms 10", producer(16, **best), DIRS, "short"),
+        ("linger.ms 10", producer(16, **best), DIRS, "full"),
         ("num.io.threads 16", producer(16, **best), IO, "full"),
         ("buffer.memory 64 MiB", producer(16, **best, buffer_memory=MIB_64), IO, "full"),
         ("num.network.threads 6", producer(16, **best, buffer_memory=MIB_64), NETWORK, "short"),
@@ -46,4 +46,4 @@ def workload(plan):
         cases[-1].bars = (Bar("records_per_s", 1, least=True, to=KAFKA, case="num.network.threads 6"),)
     return Workload("ladder", "The tuning ladder", question(__doc__), cases, ("records_per_s", "p50_ms", "p99_ms", "server_us_per_record", "client_us_per_record", "switches_per_record"),
                     (Chart("records_per_s", "The tuning ladder: throughput, 100-byte records"), Chart("server_us_per_record", "The tuning ladder: CPU of the server per record")),
-                    note="linger.ms out of the box is the client's default of 5; each rung keeps those above it. The last rung turns no knob at all.", needs_gb=8)
+                    note="linger.ms out of the box is the client's default of 5; each rung keeps those above it. The last rung turns no knob at all.", needs_gb=8, alone=True)

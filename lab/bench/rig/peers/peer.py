@@ -28,7 +28,7 @@ class Peer:
         overrides = {**self.settings, **(settings or {})}
         self.server = self.make_server(overrides)
         if port:
-            self.server.port = port
+            self.server.port, self.server.controller_port = port, port + 1
 
     @classmethod
     def prepare(cls, options):

@@ -1,0 +1,195 @@
+"""The rig itself: interleaving, repeats, what goes wrong, resuming, and what the report makes of lines. No server, no client; the quick set runs it."""
+
+import contextlib
+import io
+import json
+import socket
+import tempfile
+import unittest
+from pathlib import Path
+from types import SimpleNamespace
+
+from . import machine, report
+from .peers import PEERS
+from .peers.peer import Peer
+from .plan import PLANS, Bar, Case, Chart, Workload, question
+from .profile import shortened
+from .runner import Lines, Rig
+
+
+class Pretended(Peer):
+    """A server that is nothing but a name; it takes no port."""
+
+    def make_server(self, overrides):
+        return SimpleNamespace(process=SimpleNamespace(poll=lambda: None), port=1, remove=lambda: None, kill=lambda: None, label=self.name)
+
+    def start(self):
+        return self
+
+
+class A(Pretended):
+    name = label = "kafka"
+
+
+class B(Pretended):
+    name = label = "barnabas"
+
+
+class Broken(Pretended):
+    name = label = "written"
+
+    def start(self):
+        raise RuntimeError("ended with 1")
+
+
+class Measure:
+    """Tells what it was asked for; its loads are foreign ones in the order given."""
+
+    def __init__(self, loads=(), fails=()):
+        self.asked, self.loads, self.fails = [], list(loads), fails
+
+    def prepare(self, rig, peer, case):
+        self.asked.append(f"prepare {peer.name}")
+
+    def run(self, rig, peer, case, number):
+        self.asked.append(f"{peer.name} {number}")
+        if f"{peer.name} {number}" in self.fails:
+            raise RuntimeError("it does not\nanswer")
+        return {"records_per_s": 1000.0 * len(self.asked), "other_load": self.loads.pop(0) if self.loads else 0.0}
+
+    def finish(self, rig, peer, case):
+        self.asked.append(f"finish {peer.name}")
+
+
+def workload(measure, **more):
+    return Workload("w", "W", "What?", [Case("c", measure, ("kafka", "barnabas", "written"), **more)], ("records_per_s",), needs_gb=0)
+
+
+class Bench(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        kept = dict(PEERS)
+        PEERS.update({"kafka": A, "barnabas": B, "written": Broken})
+        self.addCleanup(lambda: (PEERS.clear(), PEERS.update(kept)))
+
+    def rig(self, peers=("kafka", "barnabas"), **more):
+        options = SimpleNamespace(**{"runs": 2, "attempts": 2, "skip_done": False, "port": None, "case": None, **more})
+        lines = Lines(Path(self.folder.name) / "results/t.jsonl")
+        return Rig(options, PLANS["short"], Path(self.folder.name), None, {name: "1" for name in peers}, lines)
+
+    def ran(self, rig, load):
+        with contextlib.redirect_stdout(io.StringIO()):
+            rig.run(load)
+        return load.cases[0].measure.asked
+
+    def test_runs_are_interleaved(self):
+        asked = self.ran(self.rig(), workload(Measure()))
+        self.assertEqual(asked, ["prepare kafka", "prepare barnabas", "kafka 0-0", "barnabas 0-0", "kafka 1-0", "barnabas 1-0", "finish kafka", "finish barnabas"])
+
+    def test_a_disturbed_run_is_made_again_and_the_last_attempt_counts(self):
+        rig = self.rig(runs=1)
+        self.ran(rig, workload(Measure(loads=[0.5, 0.0, 0.5, 0.6])))
+        self.assertEqual(rig.disturbed, 1)
+        counted = rig.lines.counted("w", "c", "kafka")
+        self.assertEqual([(line["attempt"], line["other_load"]) for line in counted], [(1, 0.0)])
+        self.assertEqual(len(rig.lines.all), 4)
+
+    def test_a_peer_that_does_not_start_costs_one_line(self):
+        rig = self.rig(peers=("kafka", "barnabas", "written"))
+        asked = self.ran(rig, workload(Measure()))
+        self.assertEqual(rig.complaints, ["w: c: written: ended with 1"])
+        self.assertIn("barnabas 1-0", asked)
+
+    def test_a_run_that_fails_ends_its_peers_case_and_no_other(self):
+        rig = self.rig()
+        asked = self.ran(rig, workload(Measure(fails=("kafka 0-0",))))
+        self.assertEqual(rig.complaints, ["w: c: kafka: it does not answer"])
+        self.assertNotIn("kafka 1-0", asked)
+        self.assertIn("barnabas 1-0", asked)
+        self.assertEqual([name for name, _ in rig.running], ["barnabas"])
+
+    def test_what_is_done_is_left_out(self):
+        self.ran(self.rig(peers=("kafka",)), workload(Measure()))
+        asked = self.ran(self.rig(skip_done=True), workload(Measure()))
+        self.assertEqual(asked, ["prepare barnabas", "barnabas 0-0", "barnabas 1-0", "finish barnabas"])
+        kept = [json.loads(line) for line in (Path(self.folder.name) / "results/t.jsonl").read_text().splitlines()]
+        self.assertEqual(len(kept), 4)
+
+    def test_a_case_that_is_measured_anew_loses_its_old_lines(self):
+        self.ran(self.rig(), workload(Measure()))
+        rig = self.rig(runs=1)
+        self.ran(rig, workload(Measure()))
+        self.assertEqual(len(rig.lines.all), 2)
+
+    def test_a_disk_without_room_is_one_line(self):
+        rig, load = self.rig(), workload(Measure())
+        load.needs_gb = 1e9
+        self.assertEqual(self.ran(rig, load), [])
+        self.assertIn("GB free", rig.complaints[0])
+
+    def test_a_port_that_is_taken_is_said_so(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            peer = A(self.folder.name)
+            peer.server.port = taken.getsockname()[1]
+            with self.assertRaisesRegex(RuntimeError, "is taken; give another one with --port"):
+                peer.refuse_taken_port()
+
+    def report_of(self, bars, kafka, ours):
+        lines = Lines(Path(self.folder.name) / "results/t.jsonl")
+        for name, values in (("kafka", kafka), ("barnabas", ours)):
+            lines.all += [{"workload": "w", "case": "c", "peer": name, "version": "1", "run": run, "attempt": 0, "records_per_s": value} for run, value in enumerate(values)]
+        load = workload(Measure(), bars=bars)
+        load.charts = (Chart("records_per_s", "T"),)
+        return report.Found(lines), load
+
+    def test_a_bar_is_a_ratio_of_medians_with_the_spread_of_its_pairs(self):
+        bar = Bar("records_per_s", 2, least=True)
+        found, load = self.report_of((bar,), [100_000, 200_000, 300_000], [400_000, 500_000, 600_000])
+        self.assertEqual(found.ratio(load, load.cases[0], bar), (2.5, 2.0, 4.0))
+        text, met = report.workload_part(found, load)
+        self.assertEqual(met, [True])
+        self.assertIn("| 500 [400..600] | 200 [100..300] | kafka 1 | 2.50 [2.00..4.00] | ≥ 2.00 | met, within the noise |", "\n".join(text))
+
+    def test_a_bar_without_figures_is_not_judged(self):
+        found, load = self.report_of((Bar("records_per_s", 2), Bar("p99_ms", 1, to=None)), [], [1])
+        self.assertEqual(report.workload_part(found, load)[1], [])
+
+    def test_bars_leave_out_cases_without_figures(self):
+        found, load = self.report_of((), [100_000], [200_000])
+        load.cases.insert(0, Case("never run", Measure(), ("kafka",)))
+        chart, = report.drawn(found, PLANS["short"], [load], Path("x"))
+        self.assertEqual(chart["categories"], ["c"])
+        self.assertEqual([one["points"] for one in chart["series"]], [[(0, 100.0, 100.0, 100.0)], [(0, 200.0, 200.0, 200.0)]])
+
+    def test_processes_are_accounted_for(self):
+        import os
+        usage = machine.Usage([os.getpid()])
+        sum(number * number for number in range(2_000_000))
+        told = usage.in_full(1000)
+        self.assertGreater(told["server_us_per_record"], 0)
+        self.assertGreater(told["rss_mb"], 1)
+        self.assertLessEqual(told["other_load"], 1)
+
+    def test_words(self):
+        self.assertEqual(question("One.\n\nTwo\nthree.\n\nFour."), "Two three.")
+        self.assertEqual(shortened("<core::iter::Map<I,F> as X>::next  -  -"), "::next")
+        self.assertEqual(machine.spread([3, 1, 2], 1), "2.0 [1.0..3.0]")
+
+    def test_every_workload_can_be_laid_out_in_every_set(self):
+        from workloads import WORKLOADS
+        for plan in PLANS.values():
+            for name, make in WORKLOADS.items():
+                load = make(plan)
+                names = [case.name for case in load.cases]
+                self.assertEqual((load.name, len(names)), (name, len(set(names))))
+                for figure in (*load.figures, *(bar.figure for case in load.cases for bar in case.bars), *(chart.figure for chart in load.charts)):
+                    self.assertIn(figure, report.FIGURES)
+                for bar in (bar for case in load.cases for bar in case.bars if bar.case and not plan.is_quick):
+                    self.assertIn(bar.case, names)
+                for case in load.cases:
+                    self.assertLessEqual(set(case.peers), set(PEERS))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -22,15 +22,16 @@
 //! | 13 | topic ids instead of names (KIP-516) |
 //!
 //! ## Left out
-//! - Transactions: a batch of a transaction is refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED, since there is no
-//!   transaction coordinator to vouch for it.
 //! - Quotas: the throttle time is always 0.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleProduceRequest`, `ReplicaManager.appendRecords`, `ProduceRequest`.
 
 use std::sync::Arc;
 
-use barnabas_base::{DurationMs, ErrorCode, Offset, PartitionIndex, TimestampMs, TopicId, is_internal_topic};
+use barnabas_base::{
+    DurationMs, ErrorCode, Offset, PartitionIndex, ProducerEpoch, ProducerId, TimestampMs, TopicId,
+    is_internal_topic,
+};
 use barnabas_metadata::Topic;
 use barnabas_metadata::config::{Compression as CompressionType, TimestampType as TopicTime, TopicConfig};
 use barnabas_wire::Str;
@@ -45,6 +46,11 @@ use barnabas_wire::records::{
 use bytes::Bytes;
 
 use crate::{Context, Leader, Plan, Slot};
+
+/// From this version on clients know TRANSACTION_ABORTABLE.
+const ABORTABLE_SINCE: i16 = 11;
+/// From this version on partitions join a transaction by being written to.
+const JOINS_SINCE: i16 = 12;
 
 /// Kafka's own admin client may write to internal topics.
 const ADMIN_CLIENT: &str = "__admin_client";
@@ -64,8 +70,21 @@ pub struct Work {
     pub acks: Acks,
     /// How long an answer may wait for `acks=all`.
     pub timeout: DurationMs,
+    /// Of those parts that say so.
+    pub transaction: Option<Transaction>,
     pub parts: Vec<Part>,
     pub pending: Pending,
+}
+
+/// Whose transaction batches of a request belong to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transaction {
+    /// Without it nobody can be asked: only a transaction that is open goes on.
+    pub transactional_id: Option<Str>,
+    pub producer_id: ProducerId,
+    pub producer_epoch: ProducerEpoch,
+    /// Partitions join the transaction by being written to, and the epoch rises with each transaction (KIP-890).
+    pub bumps: bool,
 }
 
 /// One partition's records.
@@ -76,6 +95,7 @@ pub struct Part {
     pub partition: PartitionIndex,
     /// A slice of the request's frame.
     pub records: Bytes,
+    pub is_transactional: bool,
 }
 
 /// What became of one partition's records.
@@ -137,15 +157,10 @@ pub fn plan(request: ProduceRequest, version: i16, ctx: &Context<'_>) -> Plan<Wo
         endpoints: Vec::new(),
         failed: false,
     };
-    let transactional = request
-        .topic_data
-        .iter()
-        .flat_map(|topic| &topic.partition_data)
-        .any(|partition| partition.records.as_deref().is_some_and(has_transactional_batch));
-    if transactional {
-        pending.refuse_all(ErrorCode::TransactionalIdAuthorizationFailed);
+    let Ok(transaction) = transaction(&request, version) else {
+        pending.refuse_all(ErrorCode::InvalidProducerIdMapping);
         return Plan::Answer(pending.respond());
-    }
+    };
     let count = request.topic_data.iter().map(|topic| topic.partition_data.len()).sum();
     let mut parts = Vec::with_capacity(count);
     for (at, topic) in request.topic_data.into_iter().enumerate() {
@@ -155,7 +170,7 @@ pub fn plan(request: ProduceRequest, version: i16, ctx: &Context<'_>) -> Plan<Wo
         return Plan::Answer(pending.respond());
     }
     let timeout = DurationMs(i64::from(request.timeout_ms.max(0)));
-    Plan::Work(Work { acks: pending.acks, timeout, parts, pending })
+    Plan::Work(Work { acks: pending.acks, timeout, transaction, parts, pending })
 }
 
 /// What a topic demands of the batches in a Produce request of this version.
@@ -191,13 +206,67 @@ pub fn rules(topic: &TopicConfig, version: i16, now: TimestampMs) -> Rules {
     }
 }
 
-/// Whether the first batch is a v2 batch of a transaction: clients send one batch per partition.
-fn has_transactional_batch(records: &[u8]) -> bool {
+/// More than one producer's transactions are in one request.
+struct Mixed;
+
+fn transaction(request: &ProduceRequest, version: i16) -> Result<Option<Transaction>, Mixed> {
+    let partitions = request.topic_data.iter().flat_map(|topic| &topic.partition_data);
+    let mut found = None;
+    for producer in partitions.filter_map(|partition| in_transaction(partition.records.as_deref()?)) {
+        if *found.get_or_insert(producer) != producer {
+            return Err(Mixed);
+        }
+    }
+    Ok(found.map(|(producer_id, producer_epoch)| Transaction {
+        transactional_id: request.transactional_id.clone(),
+        producer_id,
+        producer_epoch,
+        bumps: version >= JOINS_SINCE,
+    }))
+}
+
+/// Whose transaction the first batch is part of: clients send one batch per partition.
+fn in_transaction(records: &[u8]) -> Option<(ProducerId, ProducerEpoch)> {
     const MAGIC_AT: usize = 16;
     const ATTRIBUTES_AT: usize = 21;
     const TRANSACTIONAL: u8 = 0x10;
-    records.get(MAGIC_AT) == Some(&2)
-        && records.get(ATTRIBUTES_AT + 1).is_some_and(|attributes| attributes & TRANSACTIONAL != 0)
+    const PRODUCER_AT: usize = 43;
+    let is_transactional =
+        records.get(MAGIC_AT) == Some(&2) && records.get(ATTRIBUTES_AT + 1)? & TRANSACTIONAL != 0;
+    let (id, rest) = records.get(PRODUCER_AT..)?.split_first_chunk()?;
+    let producer =
+        (ProducerId(i64::from_be_bytes(*id)), ProducerEpoch(i16::from_be_bytes(*rest.first_chunk()?)));
+    (is_transactional && producer.0.is_some()).then_some(producer)
+}
+
+/// What a producer is told whose partition's place in its transaction could not be verified.
+///
+/// What older clients would not try again is told in a word that they do, and that makes them ask for no metadata.
+///
+/// # Source
+/// Kafka 4.4 `ReplicaManager.handleProduceAppend`, `AddPartitionsToTxnManager`.
+pub fn unverified(code: ErrorCode, version: i16) -> Outcome {
+    let said = |code, message: String| Outcome::Refused {
+        refusal: Refusal { code, message, record_errors: Vec::new() },
+        log_start: Offset::NONE,
+    };
+    match crate::transactions::unverified(code, version >= ABORTABLE_SINCE) {
+        ErrorCode::InvalidTxnState => {
+            said(ErrorCode::InvalidTxnState, "Partition was not added to the transaction".to_owned())
+        }
+        ErrorCode::ConcurrentTransactions if version >= JOINS_SINCE => {
+            Outcome::refused(ErrorCode::ConcurrentTransactions)
+        }
+        code @ (ErrorCode::ConcurrentTransactions
+        | ErrorCode::NetworkException
+        | ErrorCode::CoordinatorLoadInProgress
+        | ErrorCode::CoordinatorNotAvailable
+        | ErrorCode::NotCoordinator) => {
+            let message = format!("Unable to verify the partition has been added to the transaction: {code}");
+            said(ErrorCode::NotEnoughReplicas, message)
+        }
+        code => Outcome::refused(code),
+    }
 }
 
 fn skeleton(topic: &TopicProduceData, version: i16) -> TopicProduceResponse {
@@ -257,7 +326,8 @@ impl Pending {
                 self.set(slot, Outcome::refused(ctx.not_leader(state)), ctx);
             } else {
                 let records = data.records.unwrap_or_default();
-                parts.push(Part { slot, topic: Arc::clone(known), partition, records });
+                let is_transactional = in_transaction(&records).is_some();
+                parts.push(Part { slot, topic: Arc::clone(known), partition, records, is_transactional });
             }
         }
     }

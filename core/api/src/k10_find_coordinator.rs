@@ -1,7 +1,7 @@
 //! # FindCoordinator, key 10, versions 0–6
 //!
-//! Tells which broker looks after a group. The coordinator of a group is the leader of the partition of
-//! `__consumer_offsets` that the group's name falls on; the first question makes that topic come to be.
+//! Tells which broker looks after a group or a transactional id: the leader of the partition of `__consumer_offsets` or
+//! `__transaction_state` that the name falls on. The first question makes that topic come to be.
 //!
 //! | version | what it added |
 //! |---|---|
@@ -14,7 +14,6 @@
 //! | 6 | share groups (KIP-932) |
 //!
 //! ## Left out
-//! - Transactions: refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED, see InitProducerId.
 //! - Share groups: refused with INVALID_REQUEST.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleFindCoordinatorRequest`.
@@ -26,13 +25,13 @@ use barnabas_wire::messages::find_coordinator_request::FindCoordinatorRequest;
 use barnabas_wire::messages::find_coordinator_response::{Coordinator, FindCoordinatorResponse};
 
 use crate::auto_create::creation;
-use crate::groups::{Shard, shard_of};
-use crate::{Context, Node, Plan, Refusal};
+use crate::groups::{self, Shard};
+use crate::{Context, Node, Plan, Refusal, transactions};
 
 const GROUP: i8 = 0;
 const TRANSACTION: i8 = 1;
 
-/// `__consumer_offsets` has to be created; the answer goes out at once and the client asks again, as with Kafka.
+/// The coordinators' topic has to be created; the answer goes out at once and the client asks again, as with Kafka.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Work {
     /// For the controller, in this node's own name.
@@ -56,34 +55,32 @@ pub fn plan(
     } else {
         single(find(key_type, &request.key, ctx), version)
     };
-    if key_type == GROUP && ctx.image.topics.by_name(name::CONSUMER_OFFSETS).is_none() {
-        let create = creation([name::CONSUMER_OFFSETS].into_iter(), ctx);
-        return Plan::Work(Work { create, response });
+    let topic = match key_type {
+        GROUP => name::CONSUMER_OFFSETS,
+        TRANSACTION => name::TRANSACTION_STATE,
+        _ => return Plan::Answer(response),
+    };
+    if ctx.image.topics.by_name(topic).is_some() {
+        return Plan::Answer(response);
     }
-    Plan::Answer(response)
+    Plan::Work(Work { create: creation([topic].into_iter(), ctx), response })
 }
 
 fn find(key_type: i8, key: &str, ctx: &Context<'_>) -> Result<Node, Refusal> {
-    match key_type {
-        GROUP => {
-            let unavailable = || {
-                Refusal::new(
-                    ErrorCode::CoordinatorNotAvailable,
-                    "The group's coordinator is not available yet.",
-                )
-            };
-            let Some(Shard { leader, .. }) = shard_of(key, ctx) else { return Err(unavailable()) };
-            leader.node.ok_or_else(unavailable)
+    let shard = match key_type {
+        GROUP => groups::shard_of(key, ctx),
+        TRANSACTION => transactions::shard_of(key, ctx),
+        _ => {
+            return Err(Refusal::new(
+                ErrorCode::InvalidRequest,
+                "Only the coordinators of groups and transactions are available on this cluster yet.",
+            ));
         }
-        TRANSACTION => Err(Refusal::new(
-            ErrorCode::TransactionalIdAuthorizationFailed,
-            "Transactions are not available on this cluster yet.",
-        )),
-        _ => Err(Refusal::new(
-            ErrorCode::InvalidRequest,
-            "Only the coordinators of consumer groups are available on this cluster yet.",
-        )),
-    }
+    };
+    let unavailable =
+        || Refusal::new(ErrorCode::CoordinatorNotAvailable, "The coordinator is not available yet.");
+    let Some(Shard { leader, .. }) = shard else { return Err(unavailable()) };
+    leader.node.ok_or_else(unavailable)
 }
 
 fn coordinator(key_type: i8, key: Str, ctx: &Context<'_>) -> Coordinator {

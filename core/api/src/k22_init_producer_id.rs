@@ -13,8 +13,6 @@
 //! | 5 | TRANSACTION_ABORTABLE (KIP-890) |
 //!
 //! ## Left out
-//! - Transactions: a transactional id is refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED. Every client takes that for
-//!   final; COORDINATOR_NOT_AVAILABLE, which is truer, would be asked again until the application's patience ends.
 //! - Two-phase commit (version 6, KIP-939), which Kafka does not offer by default either.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleInitProducerIdRequest`, `TransactionCoordinator.handleInitProducerId`.
@@ -27,40 +25,30 @@ use crate::groups::ToShard;
 use crate::transactions::{for_version, to_shard};
 use crate::{Context, Plan};
 
-/// A producer id that nobody has is needed; its epoch is 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Work;
-
-/// Answers, or asks for a fresh producer id.
-pub fn plan(request: &InitProducerIdRequest) -> Plan<Work, InitProducerIdResponse> {
-    let has_id = ProducerId(request.producer_id) != ProducerId::NONE;
-    let has_epoch = ProducerEpoch(request.producer_epoch) != ProducerEpoch::NONE;
-    if request.transactional_id.as_ref().is_some_and(|id| id.is_empty()) {
-        return Plan::Answer(refuse(ErrorCode::InvalidRequest));
-    }
-    if request.transactional_id.is_some() {
-        return Plan::Answer(refuse(ErrorCode::TransactionalIdAuthorizationFailed));
-    }
-    if has_id != has_epoch {
-        return Plan::Answer(refuse(ErrorCode::InvalidRequest));
-    }
-    // Without a transactional id the producer's old id and epoch mean nothing: it always gets a new one.
-    Plan::Work(Work)
+/// Who gives the id and the epoch.
+#[derive(Debug, PartialEq)]
+pub enum Work {
+    /// A producer id that nobody has is needed; its epoch is 0.
+    Fresh,
+    /// The shard of the transactional id knows.
+    Transactional(ToShard<InitProducerIdRequest>),
 }
 
-/// What the shard of a transactional id is asked. Not asked yet: [`plan`] refuses transactional ids until the shell has
-/// transaction coordinators.
-pub fn plan_transactional(
-    request: InitProducerIdRequest,
-    ctx: &Context<'_>,
-) -> Plan<ToShard<InitProducerIdRequest>, InitProducerIdResponse> {
+/// Answers, or says who does.
+pub fn plan(request: InitProducerIdRequest, ctx: &Context<'_>) -> Plan<Work, InitProducerIdResponse> {
     let has_id = ProducerId(request.producer_id) != ProducerId::NONE;
     let has_epoch = ProducerEpoch(request.producer_epoch) != ProducerEpoch::NONE;
     if has_id != has_epoch {
         return Plan::Answer(refuse(ErrorCode::InvalidRequest));
     }
-    let id = request.transactional_id.clone().unwrap_or_default();
-    to_shard(&id, request, ctx, refuse)
+    let Some(id) = request.transactional_id.clone() else {
+        // Without a transactional id the producer's old id and epoch mean nothing: it always gets a new one.
+        return Plan::Work(Work::Fresh);
+    };
+    match to_shard(&id, request, ctx, refuse) {
+        Plan::Answer(response) => Plan::Answer(response),
+        Plan::Work(asked) => Plan::Work(Work::Transactional(asked)),
+    }
 }
 
 /// The answer, from the shard's.

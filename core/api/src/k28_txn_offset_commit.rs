@@ -32,6 +32,11 @@ use crate::{Context, Plan};
 /// From this version on topics have ids and no names.
 const IDS_SINCE: i16 = 6;
 
+/// From this version on clients know TRANSACTION_ABORTABLE.
+const ABORTABLE_SINCE: i16 = 4;
+/// From this version on the group's partition adds itself to the transaction.
+pub const JOINS_SINCE: i16 = 5;
+
 #[derive(Debug)]
 pub struct Work {
     /// Topics carry both name and id.
@@ -65,6 +70,21 @@ pub fn plan(
             }
             Plan::Answer(pending.respond(TxnOffsetCommitResponse::default()))
         }
+    }
+}
+
+/// What a client is told whose group's place in its transaction could not be verified.
+///
+/// # Source
+/// Kafka 4.4 `GroupCoordinatorService.commitTransactionalOffsets`, `CoordinatorPartitionWriter.maybeStartTransactionVerification`.
+pub fn unverified(code: ErrorCode, version: i16) -> ErrorCode {
+    match crate::transactions::unverified(code, version >= ABORTABLE_SINCE) {
+        ErrorCode::NetworkException => ErrorCode::CoordinatorLoadInProgress,
+        ErrorCode::UnknownTopicOrPartition | ErrorCode::NotEnoughReplicas | ErrorCode::RequestTimedOut => {
+            ErrorCode::CoordinatorNotAvailable
+        }
+        ErrorCode::NotLeaderOrFollower | ErrorCode::KafkaStorageError => ErrorCode::NotCoordinator,
+        other => other,
     }
 }
 

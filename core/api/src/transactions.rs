@@ -44,6 +44,19 @@ pub(crate) fn for_version(code: i16, version: i16, fenced_since: i16) -> i16 {
     }
 }
 
+/// What the coordinator's refusal of a partition means to whoever wanted to write to it. `knows_abortable`: the client knows
+/// TRANSACTION_ABORTABLE.
+///
+/// # Source
+/// Kafka 4.4 `AddPartitionsToTxnManager.AddPartitionsToTxnHandler`.
+pub(crate) fn unverified(code: ErrorCode, knows_abortable: bool) -> ErrorCode {
+    match code {
+        ErrorCode::ProducerFenced => ErrorCode::InvalidProducerEpoch,
+        ErrorCode::TransactionAbortable if !knows_abortable => ErrorCode::InvalidTxnState,
+        other => other,
+    }
+}
+
 /// What a shard is asked, or the refusal that `refuse` makes of an error.
 pub(crate) fn to_shard<Request, Response>(
     transactional_id: &str,

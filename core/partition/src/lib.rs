@@ -9,6 +9,7 @@
 //! | `partition/leader` | what followers' fetches and the controller's answers change |
 //! | `partition/follower` | where to go on, what to cut, what to take over from the leader |
 //! | `producers` | is this batch a retry, a gap, a zombie's; which transactions are open |
+//! | `partition/verification` | may this batch begin a transaction here, by the coordinator's word |
 //! | `leading` | how far have the in-sync replicas come; who is in sync |
 //! | `divergence` | where two logs part |
 //! | `waits` | who waits for what, until when |
@@ -34,6 +35,6 @@ pub use replication::{
     Leadership, PartitionAnswer, ReplicaKey,
 };
 pub use types::{
-    AbortedTxn, Acked, Acks, Append, BatchInfo, BatchKind, Bounds, Effect, Isolation, LastBatch, LogEnds,
-    Marker, Origin, Outcome, Placed, ProducerState, Refusal, Ticket,
+    AbortedTxn, Acked, Acks, Append, BatchInfo, BatchKind, Bounds, Effect, Guard, Isolation, LastBatch,
+    LogEnds, Marker, Origin, Outcome, Placed, ProducerState, Refusal, Ticket,
 };

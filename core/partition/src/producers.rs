@@ -67,6 +67,8 @@ pub(crate) struct Producer {
     coordinator_epoch: CoordinatorEpoch,
     last_timestamp: TimestampMs,
     txn_first: Option<Offset>,
+    /// Where its last transaction ended; [`Offset::NONE`] where that is not known, as it was before the log was opened.
+    last_marker: Offset,
     /// Oldest first; the first `remembered` of them.
     batches: [Remembered; BATCHES_REMEMBERED],
     remembered: u8,
@@ -78,6 +80,7 @@ impl Producer {
         coordinator_epoch: CoordinatorEpoch::NONE,
         last_timestamp: TimestampMs::NONE,
         txn_first: None,
+        last_marker: Offset::NONE,
         batches: [Remembered::NOTHING; BATCHES_REMEMBERED],
         remembered: 0,
     };
@@ -195,11 +198,28 @@ impl Producers {
         producer.set_epoch(batch.producer_epoch);
         producer.coordinator_epoch = marker.coordinator_epoch;
         producer.last_timestamp = batch.max_timestamp;
+        producer.last_marker = offset;
         let first = producer.txn_first.take()?;
         self.open.remove(&first);
         self.decided.insert(first, offset);
         let last_stable = self.open.keys().next().copied().unwrap_or(offset.plus(1));
         Some(Decided { first, outcome: marker.outcome, last_stable })
+    }
+
+    /// Whether a transaction of the producer is open under this epoch.
+    pub fn is_ongoing(&self, producer_id: ProducerId, epoch: ProducerEpoch) -> bool {
+        let known = self.entries.get(&producer_id);
+        known.is_some_and(|producer| producer.epoch == epoch && producer.txn_first.is_some())
+    }
+
+    /// Whether anything is remembered of the producer but its name.
+    pub fn has_epoch(&self, producer_id: ProducerId) -> bool {
+        self.entries.get(&producer_id).is_some_and(|producer| producer.epoch != ProducerEpoch::NONE)
+    }
+
+    /// Where the producer's last transaction ended.
+    pub fn last_marker(&self, producer_id: ProducerId) -> Offset {
+        self.entries.get(&producer_id).map_or(Offset::NONE, |producer| producer.last_marker)
     }
 
     /// The first offset whose transaction is undecided, or decided by a marker that is not safe yet.

@@ -85,6 +85,21 @@ pub struct Append {
     pub verified: bool,
 }
 
+/// When the transaction coordinator was asked whether a producer's transaction may begin on a partition. Its word counts
+/// only as long as no marker of the producer has come in between: a late batch of a transaction that has ended must not
+/// open another one, which nobody would end.
+///
+/// # Source
+/// KIP-890; Kafka `VerificationGuard`, `VerificationStateEntry`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Guard {
+    pub(crate) leader_epoch: LeaderEpoch,
+    /// The log's end when the coordinator was asked.
+    pub(crate) at: Offset,
+    /// The producer counts from 0 in each transaction (`transaction.version` 2).
+    pub(crate) starts_at_zero: bool,
+}
+
 /// What [`Partition::append`](crate::Partition::append) decided. The answer to the ticket follows as an [`Effect`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placed {

@@ -14,6 +14,7 @@ mod large;
 mod log_dirs;
 mod offsets;
 mod produce;
+mod transactions;
 
 use crate::connection::Session;
 use barnabas_api::k18_api_versions::{self, Listener};
@@ -141,7 +142,6 @@ pub fn start(
         RequestBody::ApiVersions(request) => now(cluster::api_versions(&call, &request)),
         RequestBody::Metadata(request) => now(cluster::metadata(&call, *request)),
         RequestBody::FindCoordinator(request) => now(cluster::find_coordinator(&call, *request)),
-        RequestBody::InitProducerId(request) => now(cluster::init_producer_id(call, &request)),
         RequestBody::DescribeConfigs(request) => now(cluster::describe_configs(&call, &request)),
         RequestBody::DescribeCluster(request) => now(cluster::describe_cluster(&call, &request)),
         RequestBody::DescribeTopicPartitions(request) => {
@@ -176,6 +176,14 @@ pub fn start(
         RequestBody::ListGroups(request) => Box::pin(groups::list_groups(call, *request)),
         RequestBody::DescribeGroups(request) => Box::pin(groups::describe_groups(call, *request)),
         RequestBody::DeleteGroups(request) => Box::pin(groups::delete_groups(call, *request)),
+        RequestBody::InitProducerId(request) => Box::pin(transactions::init_producer_id(call, *request)),
+        RequestBody::AddPartitionsToTxn(request) => Box::pin(transactions::add_partitions(call, *request)),
+        RequestBody::AddOffsetsToTxn(request) => Box::pin(transactions::add_offsets(call, *request)),
+        RequestBody::EndTxn(request) => Box::pin(transactions::end_txn(call, *request)),
+        RequestBody::WriteTxnMarkers(request) => Box::pin(transactions::write_markers(call, *request)),
+        RequestBody::TxnOffsetCommit(request) => Box::pin(transactions::commit_offsets(call, *request)),
+        RequestBody::DescribeTransactions(request) => Box::pin(transactions::describe(call, *request)),
+        RequestBody::ListTransactions(request) => Box::pin(transactions::list(call, *request)),
         other => {
             // `is_served` and this table name the same APIs; a test holds that.
             tracing::error!(api = %other.key(), "an API is advertised that nobody works on");

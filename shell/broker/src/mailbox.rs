@@ -13,9 +13,11 @@ use crate::moves::MoveCommand;
 use crate::publisher::ImageChange;
 use barnabas_api::k02_list_offsets;
 use barnabas_base::{
-    ErrorCode, LeaderEpoch, MonotonicMs, Offset, PartitionIndex, Text, TimestampMs, TopicId,
+    ErrorCode, LeaderEpoch, MonotonicMs, Offset, PartitionIndex, ProducerEpoch, ProducerId, Text,
+    TimestampMs, TopicId, TopicPartition,
 };
-use barnabas_partition::{Acked, Acks, Bounds, Isolation, Origin, Refusal};
+use barnabas_coordinator::{MarkerOutcome, MarkerTicket};
+use barnabas_partition::{Acked, Acks, Bounds, Guard, Isolation, Origin, Refusal};
 use barnabas_storage::{AbortedTransaction, FoundTimestamp, ProducerEntry};
 use barnabas_wire::records::ReadyBatch;
 use bytes::Bytes;
@@ -49,6 +51,7 @@ pub enum Command {
     Read(ReadCommand),
     Ask(AskCommand),
     Group(GroupCommand),
+    Transaction(TransactionCommand),
     ImageChanged(Arc<ImageChange>),
     Move(MoveCommand),
     /// Retention, expiry and checkpoints of the partitions that are open.
@@ -87,7 +90,30 @@ pub struct AppendItem {
     pub slot: u32,
     pub partition: PartitionKey,
     pub origin: Origin,
+    pub standing: Standing,
     pub batch: ReadyBatch,
+}
+
+/// What is known of a batch's transaction beside its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Standing {
+    /// Nothing: it may go on with a transaction that is open, or is part of none.
+    #[default]
+    Open,
+    /// The transaction coordinator was asked, and agreed: it may begin one.
+    Verified(Verified),
+    /// Nobody is asked (`transaction.partition.verification.enable=false`, and the broker's own records).
+    Waived,
+    /// It is a marker of this transaction version, which its bytes do not say.
+    Marker(i16),
+}
+
+/// What the coordinator's word rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verified {
+    /// The replica that gave out the guard: one made anew knows it no more.
+    pub replica: u64,
+    pub guard: Guard,
 }
 
 #[derive(Debug)]
@@ -196,6 +222,12 @@ pub enum Question {
     /// `None`: up to the high watermark.
     DeleteRecords(Option<Offset>),
     Producers,
+    /// What the coordinator's word about this producer's transaction would rest on.
+    Guard {
+        producer_id: ProducerId,
+        epoch: ProducerEpoch,
+        starts_at_zero: bool,
+    },
 }
 
 /// What is looked for in a log.
@@ -216,10 +248,18 @@ pub struct AskOutcome {
 
 #[derive(Debug)]
 pub enum Said {
-    Listed { bounds: k02_list_offsets::Bounds, found: Option<FoundTimestamp> },
-    EpochEnd { leader_epoch: LeaderEpoch, end: Offset },
+    Listed {
+        bounds: k02_list_offsets::Bounds,
+        found: Option<FoundTimestamp>,
+    },
+    EpochEnd {
+        leader_epoch: LeaderEpoch,
+        end: Offset,
+    },
     LogStart(Offset),
     Producers(Vec<ProducerEntry>),
+    /// `None`: the transaction is open, and the coordinator need not be asked.
+    Guard(Option<Verified>),
 }
 
 /// A request for one shard of the group coordinator.
@@ -232,7 +272,38 @@ pub struct GroupCommand {
     pub client_id: Text,
     /// As Java prints an address: `/127.0.0.1`.
     pub client_host: Text,
+    /// Of the records of a TxnOffsetCommit.
+    pub standing: Standing,
     pub reply: oneshot::Sender<barnabas_coordinator::Response>,
+}
+
+/// For one shard of the transaction coordinator.
+#[derive(Debug)]
+pub struct TransactionCommand {
+    /// The shard's partition of `__transaction_state`.
+    pub shard: PartitionKey,
+    pub what: ToTransactionShard,
+}
+
+#[derive(Debug)]
+pub enum ToTransactionShard {
+    Request(TransactionAsk),
+    /// What became of markers that it had ordered.
+    Markers {
+        ticket: MarkerTicket,
+        transactional_id: Text,
+        outcomes: Vec<(TopicPartition, MarkerOutcome)>,
+    },
+    /// The producer ids that it had asked for.
+    ProducerIds(Result<Vec<ProducerId>, ErrorCode>),
+}
+
+/// A request of a client, or of a partition's leader.
+#[derive(Debug)]
+pub struct TransactionAsk {
+    pub request: barnabas_coordinator::TransactionRequest,
+    pub version: i16,
+    pub reply: oneshot::Sender<barnabas_coordinator::TransactionResponse>,
 }
 
 /// How far one partition may be called safe in its directory's checkpoint files.

@@ -18,6 +18,7 @@ mod housekeeping;
 mod in_force;
 mod journal_thread;
 mod mailbox;
+mod markers;
 mod meter;
 mod moves;
 mod node;

@@ -88,6 +88,8 @@ pub struct PartitionWorker {
     journaled: Journaled,
     /// Deleted topics whose partitions are not all closed yet.
     deleting: VecDeque<Deleting>,
+    /// Replicas opened so far.
+    opened: u64,
 }
 
 /// Both clocks, read once a round.
@@ -124,6 +126,7 @@ impl PartitionWorker {
             submissions,
             journaled,
             deleting: VecDeque::new(),
+            opened: 0,
         }
     }
 
@@ -155,7 +158,7 @@ impl PartitionWorker {
             Command::Close(reply) => {
                 let _ = reply.send(self.close());
             }
-            Command::Connection(_) | Command::Group(_) | Command::End => {
+            Command::Connection(_) | Command::Group(_) | Command::Transaction(_) | Command::End => {
                 unreachable!("the worker's loop keeps these for connections and coordinators")
             }
         }
@@ -202,7 +205,7 @@ impl PartitionWorker {
         deadline: MonotonicMs,
     ) -> Result<(), Declined> {
         let append =
-            Append { origin: item.origin, acks, ticket, deadline, leader_epoch: None, verified: true };
+            Append { origin: item.origin, acks, ticket, deadline, leader_epoch: None, verified: false };
         self.place_in_round(item, append)
     }
 
@@ -259,7 +262,8 @@ impl PartitionWorker {
             return Err(Declined::Storage);
         }
         let mut batch = item.batch;
-        let info = batch_info(batch.header(), || batch.to_bytes());
+        let mut info = batch_info(batch.header(), || batch.to_bytes());
+        let append = Append { verified: replica.stands(&mut info, item.standing)?, ..append };
         let placed = replica.partition.append(&info, &append, effects)?;
         let is_new = matches!(placed, Placed::Write { .. });
         if let Placed::Write { base, leader_epoch } = placed {
@@ -356,6 +360,8 @@ impl PartitionWorker {
         let min_in_sync = topic_settings::min_in_sync(&self.node, &image, &name.topic);
         (replica.flush_messages, replica.flush_after) =
             topic_settings::flush(&self.node, &image, &name.topic);
+        self.opened += 1;
+        replica.number = self.opened;
         changes::take_role(&mut replica, state, self.node.broker_id, min_in_sync, &mut self.effects);
         self.replicas.insert(key, replica);
         self.apply_effects(key);

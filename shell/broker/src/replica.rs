@@ -7,13 +7,13 @@
 
 use crate::committer::{Covers, SyncRequest};
 use crate::fetch_wait::Waiters;
-use crate::mailbox::PartitionKey;
+use crate::mailbox::{PartitionKey, Standing};
 use crate::partition_worker::Direct;
 use crate::replay::{ReplayError, aside};
 use barnabas_base::{DurationMs, MonotonicMs, Offset, Sequence, TimestampMs};
 use barnabas_partition::{
     AbortedTxn, BatchInfo, BatchKind, Effect, LastBatch, LogEnds, Marker, Outcome, Partition, ProducerState,
-    Ticket,
+    Refusal, Ticket,
 };
 use barnabas_storage::journal::{JournalPartition, LayOp, PartitionReplay};
 use barnabas_storage::{
@@ -29,6 +29,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Replica {
     pub key: PartitionKey,
+    /// Which of those that this worker has opened.
+    pub number: u64,
     /// Its log directory's place in the node's list.
     pub directory: usize,
     pub log: Log,
@@ -128,6 +130,7 @@ impl Replica {
         let mut partition = Partition::new();
         let snapshot_at = load(&mut log, &mut partition, files, high_watermark)?;
         let replica = Self {
+            number: 0,
             key,
             directory,
             log,
@@ -159,6 +162,25 @@ impl Replica {
             changed: has_waited,
         };
         Ok((replica, opened))
+    }
+
+    /// Whether the coordinator's word counts for this batch ([`barnabas_partition::Append::verified`]); a marker's version is noted.
+    ///
+    /// # Errors
+    /// As [`Partition::is_verified`].
+    pub fn stands(&self, batch: &mut BatchInfo, standing: Standing) -> Result<bool, Refusal> {
+        match standing {
+            Standing::Open => Ok(false),
+            Standing::Waived => Ok(true),
+            Standing::Verified(word) if word.replica != self.number => Ok(false),
+            Standing::Verified(word) => self.partition.is_verified(batch, &word.guard),
+            Standing::Marker(version) => {
+                if let BatchKind::Marker(marker) = &mut batch.kind {
+                    marker.transaction_version = version;
+                }
+                Ok(true)
+            }
+        }
     }
 
     /// What the committer has to sync for this partition; `None` where nothing is unsynced or a ticket is out already.

@@ -40,7 +40,7 @@ pub fn run(id: usize, node: Arc<Node>, inbox: Inbox) -> std::io::Result<()> {
             id,
             fetch_sessions: Rc::new(RefCell::new(sessions)),
             partitions: PartitionWorker::new(id, node.clone()),
-            coordinators: CoordinatorWorker::new(node.clone()),
+            coordinators: CoordinatorWorker::new(id, node.clone()),
             sessions: Vec::new(),
             node,
             lazy_since: None,
@@ -121,6 +121,9 @@ impl Worker {
         match command {
             Command::Connection(new) => self.connect(new),
             Command::Group(group) => self.coordinators.take(group, &mut self.partitions),
+            Command::Transaction(transaction) => {
+                self.coordinators.take_transaction(transaction, &mut self.partitions);
+            }
             Command::ImageChanged(change) => {
                 self.partitions.take(Command::ImageChanged(change.clone()));
                 self.coordinators.image_changed(&change, &mut self.partitions);
@@ -151,7 +154,7 @@ impl Worker {
     }
 
     /// When the loop must wake up by itself.
-    fn due(&self) -> Instant {
+    fn due(&mut self) -> Instant {
         let lazy = self.lazy_since.map(|since| since + FLUSH_LOOK);
         let coordinators = self.coordinators.next_deadline().map(|at| self.node.clock.instant(at));
         [lazy, self.expire_at, self.retry_at, coordinators]

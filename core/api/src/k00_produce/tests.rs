@@ -98,15 +98,59 @@ fn internal_topics_are_for_the_admin_client() {
     assert_eq!(work(plan(allowed, 9, &fixture.ctx())).parts.len(), 1);
 }
 
-#[test]
-fn a_transaction_is_refused() {
-    let fixture = Fixture::new();
-    let mut transactional = request(&[("orders", TopicId::ZERO, 0)], -1);
+/// As much of a batch as is looked at before its owner sees it.
+fn transactional(producer: i64, epoch: i16) -> Bytes {
     let mut batch = vec![0; 61];
     batch[16] = 2;
     batch[22] = 0x10;
-    transactional.topic_data[0].partition_data[0].records = Some(Bytes::from(batch));
-    assert_eq!(only(&answered(plan(transactional, 9, &fixture.ctx()))).error_code, 53);
+    batch[43..51].copy_from_slice(&producer.to_be_bytes());
+    batch[51..53].copy_from_slice(&epoch.to_be_bytes());
+    Bytes::from(batch)
+}
+
+#[test]
+fn a_transaction_has_one_producer() {
+    let fixture = Fixture::new();
+    let asked = |second: Bytes| {
+        let mut asked = request(&[("orders", TopicId::ZERO, 0), ("orders", TopicId::ZERO, 0)], -1);
+        asked.transactional_id = Some("payments".into());
+        asked.topic_data[0].partition_data[0].records = Some(transactional(9, 3));
+        asked.topic_data[1].partition_data[0].records = Some(second);
+        asked
+    };
+    for version in 3..=12 {
+        let work = work(plan(asked(Bytes::new()), version, &fixture.ctx()));
+        let expected = Transaction {
+            transactional_id: Some("payments".into()),
+            producer_id: ProducerId(9),
+            producer_epoch: ProducerEpoch(3),
+            bumps: version >= 12,
+        };
+        assert_eq!(work.transaction, Some(expected));
+        let said: Vec<bool> = work.parts.iter().map(|part| part.is_transactional).collect();
+        assert_eq!(said, [true, false]);
+        for other in [transactional(9, 4), transactional(8, 3)] {
+            let response = answered(plan(asked(other), version, &fixture.ctx()));
+            let codes = response.responses.iter().map(|topic| topic.partition_responses[0].error_code);
+            assert!(codes.eq([49, 49]), "INVALID_PRODUCER_ID_MAPPING");
+        }
+    }
+}
+
+#[test]
+fn what_was_not_verified_is_told_in_words_that_the_version_knows() {
+    let told = |code, version| match unverified(code, version) {
+        Outcome::Refused { refusal, .. } => refusal.code,
+        other => panic!("{other:?}"),
+    };
+    use ErrorCode as E;
+    assert_eq!(told(E::TransactionAbortable, 10), E::InvalidTxnState);
+    assert_eq!(told(E::TransactionAbortable, 11), E::TransactionAbortable);
+    assert_eq!(told(E::ProducerFenced, 12), E::InvalidProducerEpoch);
+    assert_eq!(told(E::ConcurrentTransactions, 11), E::NotEnoughReplicas);
+    assert_eq!(told(E::ConcurrentTransactions, 12), E::ConcurrentTransactions);
+    assert_eq!(told(E::NotCoordinator, 12), E::NotEnoughReplicas);
+    assert_eq!(told(E::InvalidProducerIdMapping, 12), E::InvalidProducerIdMapping);
 }
 
 #[test]

@@ -20,7 +20,8 @@ fn ask(fixture: &Fixture, key_type: i8, key: &str, version: i16) -> (i16, i32, b
     let (response, creates) = match plan(request(key_type, key, version), version, &fixture.ctx()) {
         Plan::Answer(response) => (response, false),
         Plan::Work(work) => {
-            assert_eq!(&*work.create.topics[0].name, "__consumer_offsets");
+            let topic = if key_type == GROUP { "__consumer_offsets" } else { "__transaction_state" };
+            assert_eq!(&*work.create.topics[0].name, topic);
             (work.response, true)
         }
     };
@@ -52,10 +53,12 @@ fn the_first_question_creates_the_topic() {
 }
 
 #[test]
-fn transactions_are_refused_for_good() {
-    let fixture = Fixture::new();
+fn transactions_have_coordinators_too() {
     for version in 1..=6 {
-        assert_eq!(ask(&fixture, TRANSACTION, "payments", version), (53, -1, false));
+        assert_eq!(ask(&Fixture::new(), TRANSACTION, LED_HERE, version), (15, -1, true));
+        let fixture = Fixture::with_transactions();
+        assert_eq!(ask(&fixture, TRANSACTION, LED_HERE, version), (0, 1, false));
+        assert_eq!(ask(&fixture, TRANSACTION, LED_BY_NODE_2, version), (0, 2, false));
     }
 }
 

@@ -12,8 +12,9 @@ fn request(transactional_id: Option<&str>, producer_id: i64, producer_epoch: i16
 
 /// The code of the refusal; 0 where an id is needed.
 fn refused(request: &InitProducerIdRequest) -> i16 {
-    match plan(request) {
-        Plan::Work(Work) => 0,
+    match plan(request.clone(), &Fixture::new().ctx()) {
+        Plan::Work(Work::Fresh) => 0,
+        Plan::Work(other) => panic!("{other:?}"),
         Plan::Answer(response) => {
             assert_eq!((response.producer_id, response.producer_epoch), (-1, -1));
             response.error_code
@@ -35,13 +36,6 @@ fn half_an_old_identity_is_refused() {
 }
 
 #[test]
-fn a_transactional_id_is_refused_for_good() {
-    let code = refused(&request(Some("payments"), -1, -1));
-    assert_eq!(code, 53);
-    assert!(!ErrorCode::from_code(code).is_retriable());
-}
-
-#[test]
 fn every_version_carries_both_outcomes() {
     for version in versions::<InitProducerIdResponse>() {
         let given = carried(respond(Ok(ProducerId(1000))), version);
@@ -54,8 +48,9 @@ fn every_version_carries_both_outcomes() {
 #[test]
 fn a_transactional_id_has_its_shard() {
     let fixture = Fixture::with_transactions();
-    let ask = |request| match plan_transactional(request, &fixture.ctx()) {
-        Plan::Work(work) => Ok(work.shard.get()),
+    let ask = |request| match plan(request, &fixture.ctx()) {
+        Plan::Work(Work::Transactional(work)) => Ok(work.shard.get()),
+        Plan::Work(Work::Fresh) => panic!("not for a transactional id"),
         Plan::Answer(response) => Err(response.error_code),
     };
     // "b" falls on partition 0 of two, which is led here; "a" on 1, which is not.

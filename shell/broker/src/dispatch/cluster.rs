@@ -1,16 +1,16 @@
 //! What is answered from the image alone, and what comes to be because a client named it: ApiVersions, Metadata,
-//! FindCoordinator, InitProducerId, and the descriptions of cluster, topics and configurations.
+//! FindCoordinator, and the descriptions of cluster, topics and configurations.
 
 use super::{Answer, Call, Started};
 use barnabas_api::{
-    Plan, k03_metadata, k10_find_coordinator, k18_api_versions, k22_init_producer_id, k32_describe_configs,
+    Plan, k03_metadata, k10_find_coordinator, k18_api_versions, k32_describe_configs,
     k45_alter_partition_reassignments, k46_list_partition_reassignments, k60_describe_cluster,
     k74_list_config_resources, k75_describe_topic_partitions,
 };
 use barnabas_wire::messages::{
     AlterPartitionReassignmentsRequest, ApiVersionsRequest, DescribeClusterRequest, DescribeConfigsRequest,
-    DescribeTopicPartitionsRequest, FindCoordinatorRequest, InitProducerIdRequest,
-    ListConfigResourcesRequest, ListPartitionReassignmentsRequest, MetadataRequest,
+    DescribeTopicPartitionsRequest, FindCoordinatorRequest, ListConfigResourcesRequest,
+    ListPartitionReassignmentsRequest, MetadataRequest,
 };
 
 pub fn api_versions(call: &Call, request: &ApiVersionsRequest) -> Started {
@@ -40,7 +40,7 @@ pub fn metadata(call: &Call, request: MetadataRequest) -> Started {
     }
 }
 
-/// As [`metadata`]: where `__consumer_offsets` is missing it is asked for, and the client asks again.
+/// As [`metadata`]: where the coordinators' topic is missing it is asked for, and the client asks again.
 pub fn find_coordinator(call: &Call, request: FindCoordinatorRequest) -> Started {
     let moment = call.moment();
     match k10_find_coordinator::plan(request, call.version, &call.context(&moment)) {
@@ -49,17 +49,6 @@ pub fn find_coordinator(call: &Call, request: FindCoordinatorRequest) -> Started
             call.session.node.controller.auto_create(work.create);
             Started::reply(work.response)
         }
-    }
-}
-
-pub fn init_producer_id(call: Call, request: &InitProducerIdRequest) -> Started {
-    match k22_init_producer_id::plan(request) {
-        Plan::Answer(response) => Started::reply(response),
-        Plan::Work(_) => Started::wait(async move {
-            let node = &call.session.node;
-            let id = node.producer_ids.next(node).await;
-            Answer::Reply(k22_init_producer_id::respond(id).into())
-        }),
     }
 }
 

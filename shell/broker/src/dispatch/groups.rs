@@ -1,7 +1,7 @@
 //! Group requests: each to the shard that looks after its group, on the worker that owns the shard's partition.
 
 use super::{Answer, Call, Started};
-use crate::mailbox::{Command, GroupCommand, PartitionKey};
+use crate::mailbox::{Command, GroupCommand, PartitionKey, Standing};
 use barnabas_api::groups::ToShard;
 use barnabas_api::{
     Plan, k08_offset_commit, k09_offset_fetch, k11_join_group, k12_heartbeat, k13_leave_group,
@@ -17,21 +17,31 @@ use barnabas_wire::messages::{
 use tokio::sync::oneshot;
 
 /// A shard's answer on its way.
-struct Asked {
+pub(super) struct Asked {
     answer: oneshot::Receiver<Response>,
 }
 
 /// The shard, or its worker, has ended: the client looks for another coordinator.
-struct Gone;
+pub(super) struct Gone;
 
 impl Asked {
-    async fn wait(self) -> Result<Response, Gone> {
+    pub(super) async fn wait(self) -> Result<Response, Gone> {
         self.answer.await.map_err(|_| Gone)
     }
 }
 
 /// Sends a request to a shard, now.
 async fn send(call: &Call, shard: PartitionIndex, request: Request) -> Asked {
+    send_standing(call, shard, request, Standing::Open).await
+}
+
+/// As [`send`]; `standing` is that of records within a transaction.
+pub(super) async fn send_standing(
+    call: &Call,
+    shard: PartitionIndex,
+    request: Request,
+    standing: Standing,
+) -> Asked {
     let (reply, answer) = oneshot::channel();
     let node = &call.session.node;
     let topic = node.image.load().topics.id_of(name::CONSUMER_OFFSETS);
@@ -44,6 +54,7 @@ async fn send(call: &Call, shard: PartitionIndex, request: Request) -> Asked {
                 version: call.version,
                 client_id: call.client.client_id.clone().unwrap_or_else(|| Text::from("")),
                 client_host: call.client.host.clone(),
+                standing,
                 reply,
             };
             node.owner(shard).send(Command::Group(command)).await;

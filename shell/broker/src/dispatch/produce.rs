@@ -1,12 +1,13 @@
 //! Produce: judge each partition's records here, on the connection's worker, then send them to their owners.
 
+use super::transactions::{self, Wish};
 use super::{Answer, Call, Started};
-use crate::mailbox::{AppendItem, AppendOutcome, Declined, PartitionKey};
+use crate::mailbox::{AppendItem, AppendOutcome, Declined, PartitionKey, Standing};
 use crate::owners;
 use crate::topic_settings;
 use barnabas_api::k00_produce::{self, Acks as Wanted, Outcome, Part, Pending, Reply, Work};
 use barnabas_api::{Plan, Slot};
-use barnabas_base::{Offset, TimestampMs};
+use barnabas_base::{ErrorCode, Map, Offset, TimestampMs, TopicPartition};
 use barnabas_partition::{Acks, Origin};
 use barnabas_wire::messages::ProduceRequest;
 use barnabas_wire::records::{Refusal, TimestampType, validate_produce};
@@ -15,7 +16,7 @@ use barnabas_wire::records::{Refusal, TimestampType, validate_produce};
 pub async fn produce(call: Call, request: ProduceRequest) -> Started {
     let moment = call.moment();
     let plan = k00_produce::plan(request, call.version, &call.context(&moment));
-    let Work { acks, timeout, parts, mut pending } = match plan {
+    let Work { acks, timeout, transaction, parts, mut pending } = match plan {
         Plan::Answer(reply) => return Started::Answer(answer(reply)),
         Plan::Work(work) => work,
     };
@@ -24,14 +25,22 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
     let mut judge = Judge { call: &call, moment: &moment, now, last: None };
     let mut slots = Vec::with_capacity(parts.len());
     let mut items = Vec::with_capacity(parts.len());
+    let mut in_transaction = Vec::new();
     for part in parts {
         let slot = part.slot;
-        if let Some((item, append_time)) = judge.judge(part, slots.len() as u32, &mut pending) {
+        let name =
+            part.is_transactional.then(|| TopicPartition::new(part.topic.name.clone(), part.partition));
+        let number = slots.len() as u32;
+        if let Some((item, append_time)) = judge.judge(part, number, &mut pending) {
             items.push(item);
             slots.push((slot, append_time));
+            in_transaction.extend(name.map(|name| (number, name)));
         }
     }
     drop(moment);
+    if let Some(transaction) = transaction {
+        verify(&call, transaction, in_transaction, &mut items, &slots, &mut pending).await;
+    }
     let acks = match acks {
         Wanted::None => Acks::None,
         Wanted::Leader => Acks::Leader,
@@ -44,6 +53,7 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
     let mut owners = items.iter().map(|item| item.partition.owner(node.workers));
     let first = owners.next();
     call.session.produced_for(first.filter(|&first| owners.all(|owner| owner == first)));
+    let sent = items.len();
     let gathering = owners::append(&node, items, acks, deadline).await;
     if acks == Acks::None {
         return Started::Answer(answer(pending.respond()));
@@ -51,12 +61,51 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
     Started::wait(async move {
         let outcomes = gathering.all().await;
         // An owner that says nothing is gone: the node is stopping, and an answer would be a guess.
-        if outcomes.len() < slots.len() {
+        if outcomes.len() < sent {
             return Answer::Close;
         }
         set_outcomes(&call, &mut pending, &slots, outcomes);
         answer(pending.respond())
     })
+}
+
+/// Before a transaction begins on a partition its coordinator is asked, while the connection's next request waits, so that
+/// batches keep their order. Batches that may not be appended are taken out.
+async fn verify(
+    call: &Call,
+    transaction: k00_produce::Transaction,
+    names: Vec<(u32, TopicPartition)>,
+    items: &mut Vec<AppendItem>,
+    slots: &[(Slot, Option<TimestampMs>)],
+    pending: &mut Pending,
+) {
+    let wish = Wish {
+        transactional_id: transaction.transactional_id,
+        producer_id: transaction.producer_id,
+        producer_epoch: transaction.producer_epoch,
+        joins: transaction.bumps,
+    };
+    let mut names: Map<u32, TopicPartition> = names.into_iter().collect();
+    let asked: Vec<(u32, (PartitionKey, TopicPartition))> = items
+        .iter()
+        .filter_map(|item| Some((item.slot, (item.partition, names.remove(&item.slot)?))))
+        .collect();
+    let (numbers, partitions): (Vec<u32>, Vec<_>) = asked.into_iter().unzip();
+    let verdicts = transactions::verify(call, &wish, partitions).await;
+    let mut verdicts: Map<u32, Result<Standing, ErrorCode>> = numbers.into_iter().zip(verdicts).collect();
+    let moment = call.moment();
+    let context = call.context(&moment);
+    items.retain_mut(|item| match verdicts.remove(&item.slot) {
+        None => true,
+        Some(Ok(standing)) => {
+            item.standing = standing;
+            true
+        }
+        Some(Err(code)) => {
+            pending.set(slots[item.slot as usize].0, k00_produce::unverified(code, call.version), &context);
+            false
+        }
+    });
 }
 
 fn answer(reply: Reply) -> Answer {
@@ -99,8 +148,13 @@ impl Judge<'_> {
                 let is_append_time = rules.timestamp_type == TimestampType::LogAppendTime;
                 let append_time = is_append_time.then_some(self.now);
                 let partition = PartitionKey { topic: part.topic.id, partition: part.partition };
-                let item =
-                    AppendItem { slot: number, partition, origin: Origin::Client, batch: validated.batch };
+                let item = AppendItem {
+                    slot: number,
+                    partition,
+                    origin: Origin::Client,
+                    standing: Standing::Open,
+                    batch: validated.batch,
+                };
                 Some((item, append_time))
             }
             Ok(None) => {

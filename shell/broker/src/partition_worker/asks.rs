@@ -1,7 +1,7 @@
 //! Small questions: offsets by time, ends of epochs, deletion of records, producers, sizes.
 
 use super::PartitionWorker;
-use crate::mailbox::{AskCommand, AskItem, AskOutcome, Declined, Question, Said, Search};
+use crate::mailbox::{AskCommand, AskItem, AskOutcome, Declined, Question, Said, Search, Verified};
 use crate::node::Node;
 use crate::replica::{Replica, entry_of};
 use crate::scrub::name_damage;
@@ -75,6 +75,10 @@ impl PartitionWorker {
                 let start = replica.partition.delete_records(up_to, effects)?;
                 replica.changed = true;
                 Said::LogStart(start)
+            }
+            Question::Guard { producer_id, epoch, starts_at_zero } => {
+                let guard = replica.partition.guard(producer_id, epoch, starts_at_zero)?;
+                Said::Guard(guard.map(|guard| Verified { replica: replica.number, guard }))
             }
             Question::Producers => {
                 Said::Producers(replica.partition.producers().into_iter().map(entry_of).collect())

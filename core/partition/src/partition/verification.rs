@@ -1,0 +1,55 @@
+//! Whether a batch may begin a transaction on this partition: only if the transaction coordinator said so, and no marker of the
+//! producer has come since it was asked.
+//!
+//! Nothing is kept for those who ask: a [`Guard`] is a place in the log, and is compared with the place of the producer's
+//! last marker. Kafka keeps an entry for each producer that asks.
+//!
+//! It lasts as long as this [`Partition`] does. Whoever makes it anew from its log (a failed write) must drop the guards of
+//! the one before: shell/broker numbers its replicas for that.
+//!
+//! # Source
+//! KIP-890; Kafka 4 `UnifiedLog.maybeStartTransactionVerification`, `ProducerAppendInfo.checkSequence`.
+
+use barnabas_base::{ProducerEpoch, ProducerId, Sequence};
+
+use super::Partition;
+use crate::{BatchInfo, Guard, Refusal};
+
+impl Partition {
+    /// `None`: the producer's transaction is open here already, and nobody need be asked. `starts_at_zero`: the producer
+    /// counts from 0 in each transaction.
+    ///
+    /// # Errors
+    /// As [`Self::check_leader`].
+    pub fn guard(
+        &self,
+        producer_id: ProducerId,
+        epoch: ProducerEpoch,
+        starts_at_zero: bool,
+    ) -> Result<Option<Guard>, Refusal> {
+        self.check_leader(None)?;
+        let producers = self.producers.as_deref();
+        if producers.is_some_and(|producers| producers.is_ongoing(producer_id, epoch)) {
+            return Ok(None);
+        }
+        Ok(Some(Guard { leader_epoch: self.leader_epoch, at: self.log_end, starts_at_zero }))
+    }
+
+    /// Whether the coordinator's word, asked for under `guard`, still lets `batch` begin a transaction: what
+    /// [`crate::Append::verified`] is.
+    ///
+    /// # Errors
+    /// [`Refusal::SequenceGap`]: the transaction would begin here in its middle, as nothing is known of the producer that
+    /// could tell; an earlier batch of it was refused or is on its way.
+    pub fn is_verified(&self, batch: &BatchInfo, guard: &Guard) -> Result<bool, Refusal> {
+        let (producers, producer_id) = (self.producers.as_deref(), batch.producer_id);
+        let is_known = producers.is_some_and(|producers| producers.has_epoch(producer_id));
+        let sequence = batch.base_sequence;
+        if guard.starts_at_zero && !is_known && sequence != Sequence::NONE && sequence != Sequence(0) {
+            return Err(Refusal::SequenceGap { producer_id, sequence, last: Sequence::NONE });
+        }
+        let last_marker = producers.map(|producers| producers.last_marker(producer_id));
+        let has_ended = last_marker.is_some_and(|marker| marker >= guard.at);
+        Ok(guard.leader_epoch == self.leader_epoch && !has_ended)
+    }
+}

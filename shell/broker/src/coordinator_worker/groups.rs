@@ -1,0 +1,108 @@
+//! Shards of the group coordinator, as [`Host`](super::host::Host) sees them.
+
+use super::append::Contents;
+use super::host::{Handled, Hosted, Step};
+use crate::mailbox::{GroupCommand, PartitionKey};
+use crate::node::Node;
+use barnabas_base::{DurationMs, ErrorCode, MonotonicMs, Offset};
+use barnabas_coordinator::{
+    BatchId, Caller, Effect, GroupConfig, GroupShard, LoadError, Now, Response, Ticket,
+};
+use barnabas_metadata::config::BrokerConfig;
+use bytes::Bytes;
+use std::convert::Infallible;
+
+impl Hosted for GroupShard {
+    const TOPIC: &'static str = barnabas_base::name::CONSUMER_OFFSETS;
+    type Command = GroupCommand;
+    type Response = Response;
+    type Effect = Effect;
+    type Order = Infallible;
+
+    fn create(node: &Node, _key: PartitionKey) -> Self {
+        Self::new(config(&node.config.load()))
+    }
+
+    fn set_config(&mut self, node: &Node) {
+        self.set_config(config(&node.config.load()));
+    }
+
+    fn replay(&mut self, _from: Offset, bytes: Bytes) -> Result<Offset, LoadError> {
+        self.replay_batches(bytes)
+    }
+
+    fn activate(&mut self, now: Now) -> Vec<Effect> {
+        self.activate(now)
+    }
+
+    fn handle(&mut self, command: GroupCommand, ticket: Ticket, now: Now) -> Handled<Self> {
+        let caller = Caller {
+            client_id: &command.client_id,
+            client_host: &command.client_host,
+            version: command.version,
+            random: crate::directories::random_uuid().0,
+        };
+        let effects = self.handle(&caller, command.request, ticket, now);
+        Handled { effects, reply: command.reply, standing: command.standing }
+    }
+
+    fn durable(&mut self, through: BatchId, now: Now) -> Vec<Effect> {
+        self.durable(through, now)
+    }
+
+    fn failed(&mut self, batch: BatchId, error: ErrorCode, now: Now) -> Vec<Effect> {
+        self.failed(batch, error, now)
+    }
+
+    fn tick(&mut self, now: Now) -> Vec<Effect> {
+        self.tick(now)
+    }
+
+    fn next_deadline(&self) -> Option<MonotonicMs> {
+        self.next_deadline()
+    }
+
+    fn unload(self) -> Vec<Effect> {
+        self.unload()
+    }
+
+    fn step(effect: Effect) -> Step<Self> {
+        match effect {
+            Effect::Append { batch, records } => Step::Append(batch, Contents::Records(records)),
+            Effect::AppendInTransaction { batch, producer, records } => {
+                Step::Append(batch, Contents::InTransaction(producer, records))
+            }
+            Effect::AppendMarker { batch, end } => Step::Append(batch, Contents::Marker(end)),
+            Effect::Answer { ticket, response } => Step::Answer(ticket, response),
+        }
+    }
+
+    fn refuse(command: GroupCommand, error: ErrorCode) {
+        let refusal = command.request.refuse(error);
+        // A connection that is gone does not hear its answer.
+        let _ = command.reply.send(refusal);
+    }
+
+    fn refuse_while_loading(command: GroupCommand) {
+        let refusal = command.request.refuse_while_loading();
+        let _ = command.reply.send(refusal);
+    }
+}
+
+fn config(config: &BrokerConfig) -> GroupConfig {
+    let count = |key| usize::try_from(config.long(key)).unwrap_or(usize::MAX);
+    let minutes = |key| DurationMs(config.long(key).saturating_mul(60_000));
+    let millis = |key| DurationMs(config.long(key));
+    GroupConfig {
+        group_size_max: count("group.max.size"),
+        initial_rebalance_delay: millis("group.initial.rebalance.delay.ms"),
+        session_timeout_min: millis("group.min.session.timeout.ms"),
+        session_timeout_max: millis("group.max.session.timeout.ms"),
+        offset_metadata_max: count("offset.metadata.max.bytes"),
+        offsets_retention: minutes("offsets.retention.minutes"),
+        offsets_retention_check_interval: millis("offsets.retention.check.interval.ms"),
+        commit_timeout: millis("offsets.commit.timeout.ms"),
+        batch_bytes_max: count("message.max.bytes").saturating_sub(4096).max(4096),
+        ..GroupConfig::default()
+    }
+}

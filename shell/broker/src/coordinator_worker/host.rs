@@ -1,0 +1,341 @@
+//! The shards of one kind on one worker: who is loaded, what waits for the disk, who waits for an answer.
+//!
+//! What is particular to a kind is in [`Hosted`]; what a shard says is done by [`Host::carry_out`], but for what others must do
+//! ([`Step::Order`]), which is kept for [`Host::take_orders`].
+
+use super::load::Loading;
+use super::{append, now};
+use crate::mailbox::{AppendOutcome, PartitionKey, Standing};
+use crate::node::Node;
+use crate::partition_worker::PartitionWorker;
+use barnabas_base::{ErrorCode, LeaderEpoch, Map, MonotonicMs, Offset};
+use barnabas_coordinator::{BatchId, LoadError, Now, Ticket};
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::fmt::Debug;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Requests that wait for one shard to be loaded; more are told to come back.
+const WAITING_MAX: usize = 10_000;
+
+/// A kind of shard.
+pub(super) trait Hosted: Debug + Sized {
+    /// The topic whose partitions hold its records.
+    const TOPIC: &'static str;
+    /// A request with the place for its answer.
+    type Command: Debug;
+    type Response;
+    type Effect;
+    /// What it asks of others than its partition.
+    type Order: Debug;
+
+    fn create(node: &Node, key: PartitionKey) -> Self;
+    fn set_config(&mut self, node: &Node);
+    fn replay(&mut self, from: Offset, bytes: Bytes) -> Result<Offset, LoadError>;
+    fn activate(&mut self, now: Now) -> Vec<Self::Effect>;
+    /// Works on a request. Also gives what the records of this one stand on.
+    fn handle(&mut self, command: Self::Command, ticket: Ticket, now: Now) -> Handled<Self>;
+    fn durable(&mut self, through: BatchId, now: Now) -> Vec<Self::Effect>;
+    fn failed(&mut self, batch: BatchId, error: ErrorCode, now: Now) -> Vec<Self::Effect>;
+    fn tick(&mut self, now: Now) -> Vec<Self::Effect>;
+    fn next_deadline(&self) -> Option<MonotonicMs>;
+    fn unload(self) -> Vec<Self::Effect>;
+    fn step(effect: Self::Effect) -> Step<Self>;
+    /// Answers a request that no shard will see.
+    fn refuse(command: Self::Command, error: ErrorCode);
+    fn refuse_while_loading(command: Self::Command);
+}
+
+pub(super) struct Handled<S: Hosted> {
+    pub effects: Vec<S::Effect>,
+    pub reply: oneshot::Sender<S::Response>,
+    pub standing: Standing,
+}
+
+/// One effect, in words that all kinds share.
+pub(super) enum Step<S: Hosted> {
+    Append(BatchId, append::Contents),
+    Answer(Ticket, S::Response),
+    Order(S::Order),
+}
+
+#[derive(Debug)]
+enum Shard<S: Hosted> {
+    Loading(Loading<S>),
+    Active(Active<S>),
+}
+
+#[derive(Debug)]
+struct Active<S> {
+    shard: S,
+    /// Under which the partition was led when the shard was loaded.
+    leader_epoch: LeaderEpoch,
+    /// Batches that were handed to the partition, oldest first, and its word on each.
+    pending: VecDeque<(BatchId, oneshot::Receiver<Vec<AppendOutcome>>)>,
+}
+
+/// See the file's header.
+#[derive(Debug)]
+pub(super) struct Host<S: Hosted> {
+    node: Arc<Node>,
+    shards: Map<PartitionKey, Shard<S>>,
+    /// Who waits for which answer.
+    replies: Map<Ticket, oneshot::Sender<S::Response>>,
+    tickets: u64,
+    loading: bool,
+    /// Shards with batches that are not decided.
+    writing: Vec<PartitionKey>,
+    orders: Vec<(PartitionKey, S::Order)>,
+    /// The shards' next deadline; `None`: to be asked for anew.
+    deadline: Option<Option<MonotonicMs>>,
+}
+
+impl<S: Hosted> Host<S> {
+    pub fn new(node: Arc<Node>) -> Self {
+        Self {
+            node,
+            shards: Map::default(),
+            replies: Map::default(),
+            tickets: 0,
+            loading: false,
+            writing: Vec::new(),
+            orders: Vec::new(),
+            deadline: None,
+        }
+    }
+
+    /// Begins to load a shard, unless it is there.
+    pub fn host(&mut self, key: PartitionKey) {
+        let Self { node, shards, loading, .. } = self;
+        shards.entry(key).or_insert_with(|| {
+            *loading = true;
+            Shard::Loading(Loading::new(S::create(node, key), led_under(node, key)))
+        });
+    }
+
+    pub fn active(&mut self, key: PartitionKey) -> Option<&mut S> {
+        match self.shards.get_mut(&key) {
+            Some(Shard::Active(active)) => Some(&mut active.shard),
+            Some(Shard::Loading(_)) | None => None,
+        }
+    }
+
+    pub fn take(&mut self, key: PartitionKey, command: S::Command, partitions: &mut PartitionWorker) {
+        self.host(key);
+        match self.shards.get_mut(&key) {
+            Some(Shard::Active(active)) => {
+                self.tickets += 1;
+                let ticket = Ticket(self.tickets);
+                let Handled { effects, reply, standing } =
+                    active.shard.handle(command, ticket, now(&self.node));
+                self.replies.insert(ticket, reply);
+                self.carry_out(key, effects, standing, partitions);
+            }
+            Some(Shard::Loading(loading)) if loading.waiting.len() < WAITING_MAX => {
+                loading.waiting.push(command);
+            }
+            Some(Shard::Loading(_)) | None => S::refuse_while_loading(command),
+        }
+    }
+
+    /// Loads a piece of what is to be loaded and passes on what has become durable.
+    pub fn work(&mut self, partitions: &mut PartitionWorker) {
+        if self.loading {
+            self.load_some(partitions);
+        }
+        if self.writing.is_empty() {
+            return;
+        }
+        for key in std::mem::take(&mut self.writing) {
+            while let Some((batch, error)) = self.next_decided(key) {
+                let now = now(&self.node);
+                let Some(shard) = self.active(key) else { break };
+                let effects = match error {
+                    None => shard.durable(batch, now),
+                    Some(error) => shard.failed(batch, error, now),
+                };
+                self.carry_out(key, effects, Standing::Waived, partitions);
+            }
+            let is_writing =
+                |shard: &Shard<S>| matches!(shard, Shard::Active(active) if !active.pending.is_empty());
+            if self.shards.get(&key).is_some_and(is_writing) && !self.writing.contains(&key) {
+                self.writing.push(key);
+            }
+        }
+    }
+
+    /// The oldest batch of a shard, if its partition has decided it; with the error if it is not in the log.
+    fn next_decided(&mut self, key: PartitionKey) -> Option<(BatchId, Option<ErrorCode>)> {
+        let Some(Shard::Active(active)) = self.shards.get_mut(&key) else { return None };
+        let (batch, answer) = active.pending.front_mut()?;
+        let decided = match answer.try_recv() {
+            Err(oneshot::error::TryRecvError::Empty) => return None,
+            Err(oneshot::error::TryRecvError::Closed) => (*batch, Some(ErrorCode::NotCoordinator)),
+            Ok(outcomes) => {
+                let error = outcomes.into_iter().find_map(|outcome| outcome.result.err());
+                (*batch, error.map(|declined| append::error(declined.code())))
+            }
+        };
+        active.pending.pop_front();
+        Some(decided)
+    }
+
+    /// Does what a shard said. `standing` is that of its records within transactions.
+    pub fn carry_out(
+        &mut self,
+        key: PartitionKey,
+        effects: Vec<S::Effect>,
+        standing: Standing,
+        partitions: &mut PartitionWorker,
+    ) {
+        self.deadline = None;
+        let mut effects = VecDeque::from(effects);
+        while let Some(effect) = effects.pop_front() {
+            match S::step(effect) {
+                Step::Answer(ticket, response) => {
+                    if let Some(reply) = self.replies.remove(&ticket) {
+                        // A connection that is gone does not hear its answer.
+                        let _ = reply.send(response);
+                    }
+                }
+                Step::Order(order) => self.orders.push((key, order)),
+                Step::Append(batch, contents) => {
+                    let placed = append::place(&self.node, key, contents, standing, partitions);
+                    let Some(Shard::Active(active)) = self.shards.get_mut(&key) else { continue };
+                    match placed {
+                        Ok(answer) => {
+                            active.pending.push_back((batch, answer));
+                            if !self.writing.contains(&key) {
+                                self.writing.push(key);
+                            }
+                        }
+                        Err(error) => effects.extend(active.shard.failed(batch, error, now(&self.node))),
+                    }
+                }
+            }
+        }
+    }
+
+    /// What shards asked of others since this was last called.
+    pub fn take_orders(&mut self) -> Vec<(PartitionKey, S::Order)> {
+        std::mem::take(&mut self.orders)
+    }
+
+    /// When [`Host::tick`] is due.
+    pub fn next_deadline(&mut self) -> Option<MonotonicMs> {
+        if self.loading {
+            return Some(MonotonicMs(0));
+        }
+        let shards = &self.shards;
+        *self.deadline.get_or_insert_with(|| {
+            let deadlines = shards.values().filter_map(|shard| match shard {
+                Shard::Active(active) => active.shard.next_deadline(),
+                Shard::Loading(_) => None,
+            });
+            deadlines.min()
+        })
+    }
+
+    /// Does what is due.
+    pub fn tick(&mut self, partitions: &mut PartitionWorker) {
+        let now = now(&self.node);
+        if self.next_deadline().is_none_or(|at| at > now.mono) {
+            return;
+        }
+        self.each_where(
+            partitions,
+            |shard| shard.next_deadline().is_some_and(|at| at <= now.mono),
+            |shard| shard.tick(now),
+        );
+    }
+
+    /// Says something to every shard that is loaded.
+    pub fn each(&mut self, partitions: &mut PartitionWorker, said: impl FnMut(&mut S) -> Vec<S::Effect>) {
+        self.each_where(partitions, |_| true, said);
+    }
+
+    fn each_where(
+        &mut self,
+        partitions: &mut PartitionWorker,
+        is_meant: impl Fn(&S) -> bool,
+        mut said: impl FnMut(&mut S) -> Vec<S::Effect>,
+    ) {
+        let meant = |shard: &Shard<S>| matches!(shard, Shard::Active(active) if is_meant(&active.shard));
+        let keys = self.shards.iter().filter(|(_, shard)| meant(shard)).map(|(&key, _)| key);
+        for key in keys.collect::<Vec<_>>() {
+            if let Some(effects) = self.active(key).map(&mut said) {
+                self.carry_out(key, effects, Standing::Waived, partitions);
+            }
+        }
+    }
+
+    /// Takes the settings that are in force now.
+    pub fn set_config(&mut self) {
+        self.deadline = None;
+        for shard in self.shards.values_mut() {
+            match shard {
+                Shard::Active(active) => active.shard.set_config(&self.node),
+                Shard::Loading(loading) => loading.shard.set_config(&self.node),
+            }
+        }
+    }
+
+    /// Lets go of the shards whose partitions are led elsewhere now, or again.
+    pub fn unload_lost(&mut self, partitions: &mut PartitionWorker) {
+        let is_lost = |(key, shard): &(&PartitionKey, &Shard<S>)| {
+            let epoch = match shard {
+                Shard::Active(active) => active.leader_epoch,
+                Shard::Loading(loading) => loading.leader_epoch,
+            };
+            led_under(&self.node, **key) != Some(epoch)
+        };
+        let lost: Vec<PartitionKey> = self.shards.iter().filter(is_lost).map(|(&key, _)| key).collect();
+        for key in lost {
+            match self.shards.remove(&key) {
+                Some(Shard::Active(active)) => {
+                    let effects = active.shard.unload();
+                    self.carry_out(key, effects, Standing::Waived, partitions);
+                }
+                Some(Shard::Loading(loading)) => loading.refuse(ErrorCode::NotCoordinator),
+                None => {}
+            }
+        }
+    }
+
+    /// Reads a piece of each shard that is being loaded.
+    fn load_some(&mut self, partitions: &mut PartitionWorker) {
+        let is_loading = |shard: &Shard<S>| matches!(shard, Shard::Loading(_));
+        let keys = self.shards.iter().filter(|(_, shard)| is_loading(shard)).map(|(&key, _)| key);
+        self.loading = false;
+        for key in keys.collect::<Vec<_>>() {
+            let Some(Shard::Loading(mut loading)) = self.shards.remove(&key) else { continue };
+            match loading.read_piece(key, partitions) {
+                Ok(false) => {
+                    self.loading = true;
+                    self.shards.insert(key, Shard::Loading(loading));
+                }
+                Ok(true) => self.activate(key, loading, partitions),
+                Err(error) => loading.refuse(error),
+            }
+        }
+    }
+
+    fn activate(&mut self, key: PartitionKey, loading: Loading<S>, partitions: &mut PartitionWorker) {
+        let Loading { mut shard, waiting, leader_epoch, .. } = loading;
+        let effects = shard.activate(now(&self.node));
+        let active = Active { shard, leader_epoch, pending: VecDeque::new() };
+        self.shards.insert(key, Shard::Active(active));
+        self.carry_out(key, effects, Standing::Waived, partitions);
+        for command in waiting {
+            self.take(key, command, partitions);
+        }
+    }
+}
+
+/// The epoch under which this broker leads the partition now.
+pub(super) fn led_under(node: &Node, key: PartitionKey) -> Option<LeaderEpoch> {
+    let image = node.image.load();
+    let partition = image.topics.by_id(key.topic)?.partition(key.partition)?;
+    (partition.leader == node.broker_id).then_some(partition.leader_epoch)
+}

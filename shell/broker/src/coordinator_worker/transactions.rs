@@ -1,0 +1,140 @@
+//! Shards of the transaction coordinator, as [`Host`](super::host::Host) sees them, and what they ask of others: markers and
+//! producer ids. Both are brought by tasks of the worker's thread, and what came of them arrives in its mailbox.
+
+use super::append::Contents;
+use super::host::{Handled, Hosted, Step, led_under};
+use crate::mailbox::{
+    Command, PartitionKey, Standing, ToTransactionShard, TransactionAsk, TransactionCommand,
+};
+use crate::markers;
+use crate::node::Node;
+use barnabas_base::{CoordinatorEpoch, DurationMs, ErrorCode, LeaderEpoch, MonotonicMs, Offset};
+use barnabas_coordinator::{
+    BatchId, LoadError, MarkerOrder, Now, Ticket, TransactionConfig, TransactionEffect, TransactionResponse,
+    TransactionShard, TransactionVersion,
+};
+use barnabas_metadata::features;
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// Producer ids brought at once.
+const IDS: usize = 8;
+
+/// What a shard asks of others.
+#[derive(Debug)]
+pub(super) enum Order {
+    Markers(MarkerOrder),
+    ProducerIds,
+}
+
+/// Begins what a shard asked for.
+pub(super) fn carry_out(node: &Arc<Node>, shard: PartitionKey, order: Order) {
+    let node = node.clone();
+    tokio::task::spawn_local(async move {
+        let what = match order {
+            Order::Markers(order) => {
+                let outcomes = markers::write_ordered(&node, &order).await;
+                let MarkerOrder { ticket, transactional_id, .. } = order;
+                ToTransactionShard::Markers { ticket, transactional_id, outcomes }
+            }
+            Order::ProducerIds => ToTransactionShard::ProducerIds(producer_ids(&node).await),
+        };
+        node.owner(shard).send(Command::Transaction(TransactionCommand { shard, what })).await;
+    });
+}
+
+async fn producer_ids(node: &Node) -> Result<Vec<barnabas_base::ProducerId>, ErrorCode> {
+    let mut ids = Vec::with_capacity(IDS);
+    while ids.len() < IDS {
+        match node.producer_ids.next(node).await {
+            Ok(id) => ids.push(id),
+            Err(error) if ids.is_empty() => return Err(error),
+            Err(_) => break,
+        }
+    }
+    Ok(ids)
+}
+
+impl Hosted for TransactionShard {
+    const TOPIC: &'static str = barnabas_base::name::TRANSACTION_STATE;
+    type Command = TransactionAsk;
+    type Response = TransactionResponse;
+    type Effect = TransactionEffect;
+    type Order = Order;
+
+    fn create(node: &Node, key: PartitionKey) -> Self {
+        let epoch = led_under(node, key).unwrap_or(LeaderEpoch::NONE);
+        Self::new(config(node), CoordinatorEpoch(epoch.get()))
+    }
+
+    fn set_config(&mut self, node: &Node) {
+        self.set_config(config(node));
+    }
+
+    fn replay(&mut self, from: Offset, bytes: Bytes) -> Result<Offset, LoadError> {
+        self.replay_batches(from, bytes)
+    }
+
+    fn activate(&mut self, now: Now) -> Vec<TransactionEffect> {
+        self.activate(now)
+    }
+
+    fn handle(&mut self, command: TransactionAsk, ticket: Ticket, now: Now) -> Handled<Self> {
+        let effects = self.handle(command.version, command.request, ticket, now);
+        Handled { effects, reply: command.reply, standing: Standing::Waived }
+    }
+
+    fn durable(&mut self, through: BatchId, now: Now) -> Vec<TransactionEffect> {
+        self.durable(through, now)
+    }
+
+    fn failed(&mut self, batch: BatchId, error: ErrorCode, now: Now) -> Vec<TransactionEffect> {
+        self.failed(batch, error, now)
+    }
+
+    fn tick(&mut self, now: Now) -> Vec<TransactionEffect> {
+        self.tick(now)
+    }
+
+    fn next_deadline(&self) -> Option<MonotonicMs> {
+        self.next_deadline()
+    }
+
+    fn unload(self) -> Vec<TransactionEffect> {
+        self.unload()
+    }
+
+    fn step(effect: TransactionEffect) -> Step<Self> {
+        match effect {
+            TransactionEffect::Append { batch, records } => Step::Append(batch, Contents::Records(records)),
+            TransactionEffect::Answer { ticket, response } => Step::Answer(ticket, response),
+            TransactionEffect::WriteMarkers(order) => Step::Order(Order::Markers(order)),
+            TransactionEffect::AllocateProducerIds => Step::Order(Order::ProducerIds),
+        }
+    }
+
+    fn refuse(command: TransactionAsk, error: ErrorCode) {
+        let refusal = command.request.refuse(error);
+        // Whoever is gone does not hear its answer.
+        let _ = command.reply.send(refusal);
+    }
+
+    fn refuse_while_loading(command: TransactionAsk) {
+        Self::refuse(command, ErrorCode::CoordinatorLoadInProgress);
+    }
+}
+
+fn config(node: &Node) -> TransactionConfig {
+    let config = node.config.load();
+    let millis = |key| DurationMs(config.long(key));
+    let batch_bytes = usize::try_from(config.long("message.max.bytes")).unwrap_or(usize::MAX);
+    TransactionConfig {
+        version: TransactionVersion(node.image.load().features.level(features::name::TRANSACTION)),
+        timeout_max: millis("transaction.max.timeout.ms"),
+        id_expiration: millis("transactional.id.expiration.ms"),
+        id_expiration_check_interval: millis("transaction.remove.expired.transaction.cleanup.interval.ms"),
+        append_timeout: millis("request.timeout.ms"),
+        batch_bytes_max: batch_bytes.saturating_sub(4096).max(4096),
+        ..TransactionConfig::default()
+    }
+}

@@ -1,0 +1,398 @@
+//! Transactions: requests to the shard that looks after the transactional id, markers to their partitions' owners, and the
+//! coordinator's word before a transaction begins on a partition.
+//!
+//! Transaction path 1½ of 5. Before: connection.rs, core/api/src/k26_end_txn.rs. After: coordinator_worker.rs; markers.rs.
+
+use super::groups::{self, Gone};
+use super::{Answer, Call, Started};
+use crate::mailbox::{
+    AskItem, Command, PartitionKey, Question, Said, Standing, ToTransactionShard, TransactionAsk,
+    TransactionCommand,
+};
+use crate::markers::{self, Marker};
+use crate::owners;
+use barnabas_api::groups::ToShard;
+use barnabas_api::{
+    Plan, k22_init_producer_id, k24_add_partitions_to_txn, k25_add_offsets_to_txn, k26_end_txn,
+    k27_write_txn_markers, k28_txn_offset_commit, k65_describe_transactions, k66_list_transactions,
+    transactions,
+};
+use barnabas_base::{ErrorCode, Map, PartitionIndex, ProducerEpoch, ProducerId, TopicPartition, name};
+use barnabas_coordinator::{
+    AddOffsets, AddPartitions, EndTransaction, Producer, Request, Response, TransactionRequest,
+    TransactionResponse, TransactionVersion,
+};
+use barnabas_wire::messages::{
+    AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, DescribeTransactionsRequest, EndTxnRequest,
+    InitProducerIdRequest, ListTransactionsRequest, TxnOffsetCommitRequest, WriteTxnMarkersRequest,
+};
+use barnabas_wire::{ResponseBody, Str};
+use tokio::sync::oneshot;
+
+/// A version of AddPartitionsToTxn that stands for a client whose partitions join by being written to.
+const BUMPS: i16 = 5;
+
+type Asked = oneshot::Receiver<TransactionResponse>;
+
+/// Sends a request to a shard, now.
+async fn send(call: &Call, shard: PartitionIndex, version: i16, request: TransactionRequest) -> Asked {
+    let (reply, answer) = oneshot::channel();
+    let node = &call.session.node;
+    let topic = node.image.load().topics.id_of(name::TRANSACTION_STATE);
+    match topic {
+        Some(topic) => {
+            let shard = PartitionKey { topic, partition: shard };
+            let what = ToTransactionShard::Request(TransactionAsk { request, version, reply });
+            node.owner(shard).send(Command::Transaction(TransactionCommand { shard, what })).await;
+        }
+        // Deleted since the plan was made.
+        None => drop(reply.send(request.refuse(ErrorCode::NotCoordinator))),
+    }
+    answer
+}
+
+/// One request, one shard, one answer.
+async fn ask<R>(
+    call: Call,
+    plan: Plan<ToShard<R>, ResponseBody>,
+    wrap: impl FnOnce(R) -> TransactionRequest,
+    respond: impl FnOnce(TransactionResponse) -> Option<ResponseBody> + 'static,
+) -> Started {
+    let work = match plan {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let asked = send(&call, work.shard, call.version, wrap(work.request)).await;
+    Started::wait(async move {
+        let answer = asked.await.ok().and_then(respond);
+        answer.map_or(Answer::Close, Answer::Reply)
+    })
+}
+
+fn in_body<R, A: Into<ResponseBody>>(plan: Plan<R, A>) -> Plan<R, ResponseBody> {
+    match plan {
+        Plan::Answer(response) => Plan::Answer(response.into()),
+        Plan::Work(work) => Plan::Work(work),
+    }
+}
+
+/// The response of one kind; a shard answers a request with its own kind only.
+macro_rules! expect {
+    ($response:expr, $kind:ident) => {
+        match $response {
+            TransactionResponse::$kind(response) => Some(response),
+            _ => None,
+        }
+    };
+}
+
+pub async fn init_producer_id(call: Call, request: InitProducerIdRequest) -> Started {
+    let moment = call.moment();
+    let version = call.version;
+    let shard = match k22_init_producer_id::plan(request, &call.context(&moment)) {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(k22_init_producer_id::Work::Transactional(shard)) => shard,
+        Plan::Work(k22_init_producer_id::Work::Fresh) => {
+            return Started::wait(async move {
+                let node = &call.session.node;
+                let id = node.producer_ids.next(node).await;
+                Answer::Reply(k22_init_producer_id::respond(id).into())
+            });
+        }
+    };
+    let respond = move |response| {
+        let response = expect!(response, InitProducerId)?;
+        Some(k22_init_producer_id::respond_transactional(response, version).into())
+    };
+    ask(call, Plan::Work(shard), TransactionRequest::InitProducerId, respond).await
+}
+
+pub async fn add_partitions(call: Call, request: AddPartitionsToTxnRequest) -> Started {
+    let moment = call.moment();
+    let plan = k24_add_partitions_to_txn::plan(request, call.version, &call.context(&moment));
+    let work = match plan {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let mut pending = work.pending;
+    let mut asked = Vec::with_capacity(work.parts.len());
+    for ToShard { shard, request: part } in work.parts {
+        let request = TransactionRequest::AddPartitions(AddPartitions {
+            transactional_id: part.transactional_id,
+            producer_id: part.producer_id,
+            producer_epoch: part.producer_epoch,
+            verify_only: part.verify_only,
+            partitions: part.partitions,
+        });
+        asked.push((part.place, send(&call, shard, call.version, request).await));
+    }
+    Started::wait(async move {
+        for (place, asked) in asked {
+            let Ok(TransactionResponse::AddPartitions(result)) = asked.await else { return Answer::Close };
+            pending.add(place, result);
+        }
+        Answer::Reply(pending.respond().into())
+    })
+}
+
+pub async fn add_offsets(call: Call, request: AddOffsetsToTxnRequest) -> Started {
+    let moment = call.moment();
+    let version = call.version;
+    let plan = in_body(k25_add_offsets_to_txn::plan(&request, &call.context(&moment)));
+    let wrap = |work: k25_add_offsets_to_txn::Work| {
+        TransactionRequest::AddOffsets(AddOffsets {
+            transactional_id: work.transactional_id,
+            producer_id: work.producer_id,
+            producer_epoch: work.producer_epoch,
+            partition: work.partition,
+        })
+    };
+    let respond = move |response| {
+        expect!(response, AddOffsets)
+            .map(|response| k25_add_offsets_to_txn::respond(response, version).into())
+    };
+    ask(call, plan, wrap, respond).await
+}
+
+pub async fn end_txn(call: Call, request: EndTxnRequest) -> Started {
+    let moment = call.moment();
+    let version = call.version;
+    let plan = in_body(k26_end_txn::plan(request, &call.context(&moment)));
+    let respond = move |response| {
+        expect!(response, EndTxn).map(|response| k26_end_txn::respond(response, version).into())
+    };
+    ask(call, plan, TransactionRequest::EndTxn, respond).await
+}
+
+pub async fn describe(call: Call, request: DescribeTransactionsRequest) -> Started {
+    let moment = call.moment();
+    let work = match k65_describe_transactions::plan(request, &call.context(&moment)) {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let mut pending = work.pending;
+    let mut asked = Vec::with_capacity(work.parts.len());
+    for ToShard { shard, request } in work.parts {
+        asked.push(send(&call, shard, call.version, TransactionRequest::Describe(request)).await);
+    }
+    Started::wait(async move {
+        for asked in asked {
+            let Ok(TransactionResponse::Describe(response)) = asked.await else { return Answer::Close };
+            pending.add(response);
+        }
+        Answer::Reply(pending.respond().into())
+    })
+}
+
+pub async fn list(call: Call, request: ListTransactionsRequest) -> Started {
+    let moment = call.moment();
+    let work = match k66_list_transactions::plan(request, &call.context(&moment)) {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let mut pending = work.pending;
+    let mut asked = Vec::with_capacity(work.shards.len());
+    for shard in work.shards {
+        asked.push(send(&call, shard, call.version, TransactionRequest::List(work.request.clone())).await);
+    }
+    Started::wait(async move {
+        for asked in asked {
+            let Ok(TransactionResponse::List(response)) = asked.await else { return Answer::Close };
+            pending.add(response);
+        }
+        Answer::Reply(pending.respond().into())
+    })
+}
+
+pub async fn write_markers(call: Call, request: WriteTxnMarkersRequest) -> Started {
+    let moment = call.moment();
+    let work = match k27_write_txn_markers::plan(&request, &call.context(&moment)) {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let k27_write_txn_markers::Work { parts, mut pending } = work;
+    let marker = |part: &k27_write_txn_markers::Part| Marker {
+        partition: PartitionKey { topic: part.topic.id, partition: part.partition },
+        is_of_groups: part.is_of_groups(),
+        end: EndTransaction {
+            producer: Producer { id: part.producer_id, epoch: part.producer_epoch },
+            commit: part.commit,
+            coordinator_epoch: part.coordinator_epoch,
+            version: TransactionVersion(part.transaction_version),
+        },
+    };
+    let markers: Vec<Marker> = parts.iter().map(marker).collect();
+    let sent = markers::send(&call.session.node, &markers).await;
+    Started::wait(async move {
+        for (part, code) in parts.iter().zip(sent.outcomes().await) {
+            pending.add(part, code);
+        }
+        Answer::Reply(pending.respond().into())
+    })
+}
+
+/// The offsets go to the group's shard once the transaction's coordinator has said that the group's partition is part of it.
+pub async fn commit_offsets(call: Call, request: TxnOffsetCommitRequest) -> Started {
+    let moment = call.moment();
+    let work = match k28_txn_offset_commit::plan(request, call.version, &call.context(&moment)) {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let k28_txn_offset_commit::Work { commit: ToShard { shard, request }, pending } = work;
+    let wish = Wish {
+        transactional_id: Some(request.transactional_id.clone()),
+        producer_id: ProducerId(request.producer_id),
+        producer_epoch: ProducerEpoch(request.producer_epoch),
+        joins: call.version >= k28_txn_offset_commit::JOINS_SINCE,
+    };
+    let partition = TopicPartition::new(name::CONSUMER_OFFSETS, shard);
+    let topic = moment.image.topics.id_of(name::CONSUMER_OFFSETS);
+    drop(moment);
+    let verified = match topic {
+        Some(topic) => {
+            let key = PartitionKey { topic, partition: shard };
+            let verdicts = verify(&call, &wish, vec![(key, partition)]).await;
+            verdicts.into_iter().next().unwrap_or(Err(ErrorCode::NotCoordinator))
+        }
+        None => Err(ErrorCode::NotCoordinator),
+    };
+    let request = Request::TxnOffsetCommit(request);
+    let answered = |response| match response {
+        Response::TxnOffsetCommit(response) => Answer::Reply(pending.respond(response).into()),
+        _ => Answer::Close,
+    };
+    let standing = match verified {
+        Ok(standing) => standing,
+        Err(code) => {
+            let code = k28_txn_offset_commit::unverified(code, call.version);
+            return Started::Answer(answered(request.refuse(code)));
+        }
+    };
+    let asked = groups::send_standing(&call, shard, request, standing).await;
+    Started::wait(async move {
+        match asked.wait().await {
+            Ok(response) => answered(response),
+            Err(Gone) => Answer::Close,
+        }
+    })
+}
+
+/// Who wants to write in which transaction.
+#[derive(Debug)]
+pub struct Wish {
+    pub transactional_id: Option<Str>,
+    pub producer_id: ProducerId,
+    pub producer_epoch: ProducerEpoch,
+    /// The partitions join the transaction with this (KIP-890, `transaction.version` 2).
+    pub joins: bool,
+}
+
+/// Whether the transaction may be written to these partitions, in their order: what their batches stand on, or the
+/// coordinator's refusal.
+///
+/// Partitions on which the transaction is open need nobody's word. The coordinator is asked about the others in one request.
+///
+/// # Source
+/// Kafka 4.4 `ReplicaManager.maybeSendPartitionsToTransactionCoordinator`.
+pub async fn verify(
+    call: &Call,
+    wish: &Wish,
+    partitions: Vec<(PartitionKey, TopicPartition)>,
+) -> Vec<Result<Standing, ErrorCode>> {
+    let is_enabled = call.session.node.config.load().boolean("transaction.partition.verification.enable");
+    if !is_enabled && !wish.joins {
+        return vec![Ok(Standing::Waived); partitions.len()];
+    }
+    // Nobody can be asked: only what is open may go on.
+    let Some(transactional_id) = &wish.transactional_id else {
+        return vec![Ok(Standing::Open); partitions.len()];
+    };
+    let question = Question::Guard {
+        producer_id: wish.producer_id,
+        epoch: wish.producer_epoch,
+        starts_at_zero: wish.joins,
+    };
+    let items = partitions.iter().enumerate().map(|(slot, (partition, _))| AskItem {
+        slot: slot as u32,
+        partition: *partition,
+        leader_epoch: None,
+        question,
+    });
+    let said = owners::ask(&call.session.node, items.collect()).await.all().await;
+    // An owner that says nothing is gone: the node is stopping.
+    let mut verdicts = vec![Err(ErrorCode::NotLeaderOrFollower); partitions.len()];
+    let mut asked = Vec::new();
+    for outcome in said {
+        let slot = outcome.slot as usize;
+        verdicts[slot] = match outcome.result {
+            Ok(Said::Guard(None)) => Ok(Standing::Open),
+            Ok(Said::Guard(Some(word))) => {
+                asked.push((slot, partitions[slot].1.clone()));
+                Ok(Standing::Verified(word))
+            }
+            Ok(_) => Err(ErrorCode::UnknownServerError),
+            Err(declined) => Err(declined.code()),
+        };
+    }
+    if !asked.is_empty() {
+        let refusals = ask_coordinator(call, wish, transactional_id, &asked).await;
+        for (slot, partition) in asked {
+            if let Some(code) = refusals.of(&partition) {
+                verdicts[slot] = Err(code);
+            }
+        }
+    }
+    verdicts
+}
+
+/// What the transaction's coordinator said.
+enum Word {
+    All(ErrorCode),
+    Each(Map<TopicPartition, ErrorCode>),
+}
+
+impl Word {
+    fn of(&self, partition: &TopicPartition) -> Option<ErrorCode> {
+        let code = match self {
+            Self::All(code) => *code,
+            Self::Each(codes) => codes.get(partition).copied().unwrap_or(ErrorCode::UnknownServerError),
+        };
+        (code != ErrorCode::None).then_some(code)
+    }
+}
+
+async fn ask_coordinator(
+    call: &Call,
+    wish: &Wish,
+    transactional_id: &Str,
+    partitions: &[(usize, TopicPartition)],
+) -> Word {
+    let moment = call.moment();
+    let shard = match transactions::shard_here(transactional_id, &call.context(&moment)) {
+        Ok(shard) => shard,
+        Err(code) => return Word::All(code),
+    };
+    drop(moment);
+    let mut partitions: Vec<TopicPartition> =
+        partitions.iter().map(|(_, partition)| partition.clone()).collect();
+    partitions.sort();
+    let request = TransactionRequest::AddPartitions(AddPartitions {
+        transactional_id: transactional_id.clone(),
+        producer_id: wish.producer_id,
+        producer_epoch: wish.producer_epoch,
+        verify_only: !wish.joins,
+        partitions,
+    });
+    let asked = send(call, shard, BUMPS, request).await;
+    let Ok(TransactionResponse::AddPartitions(result)) = asked.await else {
+        return Word::All(ErrorCode::NotCoordinator);
+    };
+    let codes = result.topic_results.iter().flat_map(|topic| {
+        topic.results_by_partition.iter().map(|partition| {
+            let index = PartitionIndex(partition.partition_index);
+            let code = ErrorCode::from_code(partition.partition_error_code);
+            (TopicPartition::new(topic.name.text(), index), code)
+        })
+    });
+    Word::Each(codes.collect())
+}

@@ -37,7 +37,7 @@ impl TransactionVersion {
     }
 }
 
-/// Defaults are Kafka 4.4's.
+/// Defaults are Kafka 4.4's; without patience, which the shell asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransactionConfig {
     /// The cluster's finalized `transaction.version`.
@@ -53,6 +53,12 @@ pub struct TransactionConfig {
     /// How long before a marker that could not be written, or a record that was lost, is tried again. Not a setting in Kafka
     /// either.
     pub retry_backoff: DurationMs,
+    /// How long a request waits that finds its transactional id busy with the end of its last transaction, before it is told
+    /// CONCURRENT_TRANSACTIONS and comes back after a pause of its own. Kafka's brokers do so for partitions that join by being
+    /// written to (`add.partitions.to.txn.retry.backoff.max.ms`); here any request that comes too early waits.
+    pub busy_patience: DurationMs,
+    /// Requests of one shard that may wait for that.
+    pub parked_max: usize,
     /// What one batch of records may weigh: a little less than `max.message.bytes` of `__transaction_state`.
     pub batch_bytes_max: usize,
     /// Batches that may wait for the disk at the same time in one shard.
@@ -72,6 +78,8 @@ impl Default for TransactionConfig {
             id_expiration_check_interval: DurationMs(3_600_000),
             append_timeout: DurationMs(30_000),
             retry_backoff: DurationMs(100),
+            busy_patience: DurationMs(0),
+            parked_max: 10_000,
             batch_bytes_max: 1_000_000,
             pending_batches_max: 10_000,
             waiting_for_ids_max: 10_000,

@@ -26,6 +26,7 @@ pub(crate) fn violations(shard: &TransactionShard) -> Vec<String> {
     }
     found.extend(timers_have_an_object(shard));
     found.extend(tickets_wait_once(shard));
+    found.extend(parked_are_watched(shard));
     found
 }
 
@@ -100,8 +101,14 @@ fn decision_goes_on(shard: &TransactionShard, id: &Text, entry: &Entry) -> Optio
 }
 
 fn timers_have_an_object(shard: &TransactionShard) -> Option<String> {
-    let (timers, max) = (shard.timers.len(), shard.entries.len() * 2 + 1);
+    let (timers, max) = (shard.timers.len(), shard.entries.len() * 2 + shard.parked_ids() + 1);
     (timers > max).then(|| format!("{timers} timers where at most {max} can mean something"))
+}
+
+/// Nobody waits for ever for an id to be free, nor for one that is.
+fn parked_are_watched(shard: &TransactionShard) -> Option<String> {
+    let is_lost = |id: &&Text| !shard.timers.is_set(&TimerKey::Parked((*id).clone())) || !shard.is_busy(id);
+    shard.parked().find(is_lost).map(|id| format!("requests wait for {id}, and nobody wakes them"))
 }
 
 fn tickets_wait_once(shard: &TransactionShard) -> Option<String> {

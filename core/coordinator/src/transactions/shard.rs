@@ -17,8 +17,11 @@ mod init;
 mod load;
 mod markers;
 mod outcome;
+mod parked;
 
 use std::collections::{BTreeSet, VecDeque};
+
+use parked::Parked;
 
 use barnabas_base::{
     CoordinatorEpoch, DurationMs, ErrorCode, Map, MonotonicMs, ProducerId, Text, TopicPartition,
@@ -42,6 +45,8 @@ pub struct TransactionStats {
     pub partitions: usize,
     pub pending_batches: usize,
     pub waiting_for_ids: usize,
+    /// Requests that wait for their transactional id to be free.
+    pub parked: usize,
     pub timers: usize,
 }
 
@@ -52,6 +57,8 @@ pub(crate) enum TimerKey {
     Timeout(Text),
     /// Markers, or the record of the end, are tried again.
     Retry(Text),
+    /// Requests have waited long enough for the id to be free.
+    Parked(Text),
     /// Transactional ids that nobody has used for long are looked for.
     Expiry,
 }
@@ -96,6 +103,8 @@ struct Waiting {
     version: i16,
     request: TransactionRequest,
     ticket: Ticket,
+    /// When it came.
+    since: MonotonicMs,
 }
 
 /// The coordinator of the transactional ids of one partition.
@@ -116,6 +125,7 @@ pub struct TransactionShard {
     ids: VecDeque<ProducerId>,
     ids_asked: bool,
     waiting: VecDeque<Waiting>,
+    parked: Parked,
     now: Now,
     is_active: bool,
     effects: Vec<TransactionEffect>,
@@ -134,6 +144,7 @@ impl TransactionShard {
             ids: VecDeque::new(),
             ids_asked: false,
             waiting: VecDeque::new(),
+            parked: Parked::default(),
             now: Now { wall: barnabas_base::TimestampMs(0), mono: MonotonicMs(0) },
             is_active: false,
             effects: Vec::new(),
@@ -149,12 +160,13 @@ impl TransactionShard {
         now: Now,
     ) -> Vec<TransactionEffect> {
         self.now = now;
-        self.take(Waiting { version, request, ticket });
+        let since = now.mono;
+        self.take(Waiting { version, request, ticket, since });
         self.take_effects()
     }
 
     fn take(&mut self, waiting: Waiting) {
-        let Waiting { version, request, ticket } = waiting;
+        let Waiting { version, request, ticket, since } = waiting;
         let refusal = if !self.is_active {
             Err(ErrorCode::CoordinatorLoadInProgress.into())
         } else if !request.is_writable() {
@@ -166,12 +178,15 @@ impl TransactionShard {
         };
         match refusal {
             Ok(()) => {}
+            Err(No::Refused(ErrorCode::ConcurrentTransactions)) if self.may_park(&request, since) => {
+                self.park(Waiting { version, request, ticket, since });
+            }
             Err(No::Refused(error)) => self.answer(ticket, request.refuse(error)),
             Err(No::NeedsId) if self.waiting.len() >= self.config.waiting_for_ids_max => {
                 self.answer(ticket, request.refuse(ErrorCode::CoordinatorLoadInProgress));
             }
             Err(No::NeedsId) => {
-                self.waiting.push_back(Waiting { version, request, ticket });
+                self.waiting.push_back(Waiting { version, request, ticket, since });
                 self.ask_for_ids();
             }
         }
@@ -237,6 +252,7 @@ impl TransactionShard {
             match &key {
                 TimerKey::Timeout(id) => self.time_out(id),
                 TimerKey::Retry(id) => self.retry(id),
+                TimerKey::Parked(id) => self.unpark(id),
                 TimerKey::Expiry => self.expire(),
             }
         }
@@ -254,7 +270,8 @@ impl TransactionShard {
         while let Some(closed) = self.pending.pop_durable(BatchId(u64::MAX)) {
             self.refuse_all(closed.answers, ErrorCode::NotCoordinator);
         }
-        for Waiting { request, ticket, .. } in std::mem::take(&mut self.waiting) {
+        let parked = std::mem::take(&mut self.parked).into_all();
+        for Waiting { request, ticket, .. } in std::mem::take(&mut self.waiting).into_iter().chain(parked) {
             self.answer(ticket, request.refuse(ErrorCode::NotCoordinator));
         }
         self.take_effects()
@@ -265,6 +282,7 @@ impl TransactionShard {
             ids: self.entries.len(),
             pending_batches: self.pending.len(),
             waiting_for_ids: self.waiting.len(),
+            parked: self.parked.len(),
             timers: self.timers.len(),
             ..Default::default()
         };
@@ -287,7 +305,17 @@ impl TransactionShard {
     }
 
     pub(crate) fn tickets(&self) -> impl Iterator<Item = Ticket> {
-        self.pending.tickets().chain(self.waiting.iter().map(|each| each.ticket))
+        let waiting = self.waiting.iter().chain(self.parked.all());
+        self.pending.tickets().chain(waiting.map(|each| each.ticket))
+    }
+
+    /// Transactional ids that requests wait for.
+    pub(crate) fn parked(&self) -> impl Iterator<Item = &Text> {
+        self.parked.ids()
+    }
+
+    pub(crate) fn parked_ids(&self) -> usize {
+        self.parked.ids().count()
     }
 
     fn answer(&mut self, ticket: Ticket, response: TransactionResponse) {
@@ -306,7 +334,7 @@ impl TransactionShard {
     }
 
     /// Whether the transactional id takes no step now: a change of it is on its way to disk, or its markers are.
-    fn is_busy(&self, id: &str) -> bool {
+    pub(crate) fn is_busy(&self, id: &str) -> bool {
         let Some(entry) = self.entries.get(id) else { return false };
         let is_prepared = entry.transaction.committed().is_some_and(|known| known.state.is_prepared());
         entry.transaction.is_changing() || is_prepared

@@ -143,7 +143,9 @@ impl World {
     pub fn new(seed: u64, version: i16, bug: Bug) -> Self {
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         let version = TransactionVersion(version);
-        let config = TransactionConfig { version, append_timeout: DurationMs(2_000), ..Default::default() };
+        let busy_patience = DurationMs([0, 100, 5_000][random.below(3) as usize]);
+        let append_timeout = DurationMs(2_000);
+        let config = TransactionConfig { version, append_timeout, busy_patience, ..Default::default() };
         let mut rig = Rig::new(config);
         rig.disk_is_quick = false;
         if random.chance(30) {

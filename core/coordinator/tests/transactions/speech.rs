@@ -101,6 +101,8 @@ fn config(words: &Words<'_>) -> TransactionConfig {
         pending_batches_max: words.number("pending-max", standard.pending_batches_max),
         waiting_for_ids_max: words.number("waiting-max", standard.waiting_for_ids_max),
         ids_max: words.number("ids-max", standard.ids_max),
+        busy_patience: DurationMs(words.number("patience", standard.busy_patience.0)),
+        parked_max: words.number("parked-max", standard.parked_max),
         ..standard
     }
 }

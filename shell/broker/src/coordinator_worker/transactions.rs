@@ -134,6 +134,7 @@ fn config(node: &Node) -> TransactionConfig {
         id_expiration: millis("transactional.id.expiration.ms"),
         id_expiration_check_interval: millis("transaction.remove.expired.transaction.cleanup.interval.ms"),
         append_timeout: millis("request.timeout.ms"),
+        busy_patience: millis("add.partitions.to.txn.retry.backoff.max.ms"),
         batch_bytes_max: batch_bytes.saturating_sub(4096).max(4096),
         ..TransactionConfig::default()
     }

@@ -170,3 +170,18 @@ fn a_ticket_waits_once() {
         }
     });
 }
+
+#[test]
+fn whoever_waits_for_an_id_is_woken() {
+    let mut shard = shard();
+    let config = TransactionConfig { busy_patience: barnabas_base::DurationMs(100), ..Default::default() };
+    shard.set_config(config);
+    let end =
+        EndTxnRequest { transactional_id: "b".into(), producer_id: 8, committed: true, ..Default::default() };
+    assert_eq!(shard.handle(5, TransactionRequest::EndTxn(end), Ticket(7), NOW), []);
+    assert_eq!(shard.stats().parked, 1);
+    assert_eq!(shard.violations(), Vec::<String>::new());
+    shard.timers.cancel(&TimerKey::Parked(Text::from("b")));
+    let found = shard.violations();
+    assert!(found.iter().any(|what| what.contains("nobody wakes them")), "{found:?}");
+}

@@ -17,6 +17,7 @@ impl TransactionShard {
             }
             for id in closed.then.into_iter().flatten() {
                 self.settled(closed.id, &id);
+                self.unpark_if_free(&id);
             }
         }
         self.take_effects()
@@ -31,6 +32,7 @@ impl TransactionShard {
             self.refuse_all(closed.answers, append_refusal(error));
             for id in closed.then.into_iter().flatten() {
                 self.lost(batch, &id);
+                self.unpark_if_free(&id);
             }
         }
         self.take_effects()

@@ -574,6 +574,6 @@ impl Partition {
 
 mod follower;
 mod leader;
-mod verification;
 #[cfg(test)]
 mod tests;
+mod verification;

@@ -11,6 +11,8 @@ impl TransactionShard {
     /// All batches up to `through` are as safe as they are to be (but for those that were said to have failed).
     pub fn durable(&mut self, through: BatchId, now: Now) -> Vec<TransactionEffect> {
         self.now = now;
+        // What this leads to is not on disk yet, however far the word reaches.
+        let through = self.pending.newest().map_or(through, |newest| newest.min(through));
         while let Some(closed) = self.pending.pop_durable(through) {
             for (ticket, response) in closed.answers {
                 self.answer(ticket, response);

@@ -67,7 +67,8 @@ pub(crate) struct Producer {
     coordinator_epoch: CoordinatorEpoch,
     last_timestamp: TimestampMs,
     txn_first: Option<Offset>,
-    /// Where its last transaction ended; [`Offset::NONE`] where that is not known, as it was before the log was opened.
+    /// Where the last marker lies that did not rise above what it ended: late records may have its epoch. [`Offset::NONE`] where
+    /// none is known, as none is of the time before the log was opened.
     last_marker: Offset,
     /// Oldest first; the first `remembered` of them.
     batches: [Remembered; BATCHES_REMEMBERED],
@@ -195,10 +196,13 @@ impl Producers {
 
     fn note_marker(&mut self, offset: Offset, batch: &BatchInfo, marker: Marker) -> Option<Decided> {
         let producer = self.entries.entry(batch.producer_id).or_insert(Producer::NEW);
+        let rises = producer.txn_first.is_some() && batch.producer_epoch > producer.epoch;
+        if marker.transaction_version < 2 && !rises {
+            producer.last_marker = offset;
+        }
         producer.set_epoch(batch.producer_epoch);
         producer.coordinator_epoch = marker.coordinator_epoch;
         producer.last_timestamp = batch.max_timestamp;
-        producer.last_marker = offset;
         let first = producer.txn_first.take()?;
         self.open.remove(&first);
         self.decided.insert(first, offset);
@@ -217,7 +221,7 @@ impl Producers {
         self.entries.get(&producer_id).is_some_and(|producer| producer.epoch != ProducerEpoch::NONE)
     }
 
-    /// Where the producer's last transaction ended.
+    /// Where the producer's last transaction ended whose late records its marker does not keep out.
     pub fn last_marker(&self, producer_id: ProducerId) -> Offset {
         self.entries.get(&producer_id).map_or(Offset::NONE, |producer| producer.last_marker)
     }

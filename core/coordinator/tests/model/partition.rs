@@ -24,7 +24,7 @@ struct Producer {
     epoch: i16,
     is_open: bool,
     coordinator_epoch: i32,
-    /// Markers so far: what was verified before the last one is not verified any more.
+    /// Markers so far that do not rise above what they end: what was verified before the last one is not verified any more.
     markers: u64,
 }
 
@@ -80,7 +80,8 @@ impl Partition {
         if coordinator_epoch < known.coordinator_epoch {
             return MarkerOutcome::Failed(ErrorCode::TransactionCoordinatorFenced);
         }
-        *known = Producer { epoch, is_open: false, coordinator_epoch, markers: known.markers + 1 };
+        let markers = known.markers + u64::from(!order.version.bumps_epoch());
+        *known = Producer { epoch, is_open: false, coordinator_epoch, markers };
         let own = self.log.iter_mut().filter(|written| written.producer == producer);
         for written in own.filter(|written| written.committed.is_none()) {
             written.committed = Some(order.commit);

@@ -1,5 +1,8 @@
-//! Whether a batch may begin a transaction on this partition: only if the transaction coordinator said so, and no marker of the
-//! producer has come since it was asked.
+//! Whether a batch may begin a transaction on this partition: only if the transaction coordinator said so, and no marker has come
+//! since it was asked that ended that very transaction.
+//!
+//! A marker of `transaction.version` 2 bears the next transaction's epoch: late records of the one that it ended are refused for
+//! their epoch, and the next one may have been asked about before the marker came. Older markers bear the epoch of both.
 //!
 //! Nothing is kept for those who ask: a [`Guard`] is a place in the log, and is compared with the place of the producer's
 //! last marker. Kafka keeps an entry for each producer that asks.

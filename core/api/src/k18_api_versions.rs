@@ -13,7 +13,7 @@
 //! | 5 | the client says which cluster and node it means (KIP-1242) |
 //!
 //! ## Left out
-//! - APIs that this node does not answer yet: those of transactions, quotas, ACLs, SASL, share, streams and consumer
+//! - APIs that this node does not answer yet: those of quotas, ACLs, SASL, share, streams and consumer
 //!   groups, and client metrics.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleApiVersionsRequest`, `ApiVersionsRequest`, `ApiVersionsResponse`.

@@ -18,9 +18,9 @@
 //! Group path: shell/broker/src/connection.rs → core/api/src/k11_join_group.rs → shell/broker/src/coordinator_worker.rs
 //! → [`GroupShard::handle`] → the worker appends what [`Effect::Append`] holds → [`GroupShard::durable`] → answers.
 //!
-//! Transaction path: core/api/src/k26_end_txn.rs → [`TransactionShard::handle`] → the decision is appended → durable: the
-//! answer, and [`TransactionEffect::WriteMarkers`] → core/api/src/k27_write_txn_markers.rs at each partition's leader →
-//! [`TransactionShard::markers_answered`] → the end is appended. Nothing in the shell takes this path yet.
+//! Transaction path: core/api/src/k26_end_txn.rs → shell/broker/src/dispatch/transactions.rs → [`TransactionShard::handle`] → the decision is appended → durable: the
+//! answer, and [`TransactionEffect::WriteMarkers`] → shell/broker/src/markers.rs, each partition's leader →
+//! [`TransactionShard::markers_answered`] → the end is appended.
 
 mod classic;
 mod config;

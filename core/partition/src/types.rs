@@ -86,7 +86,7 @@ pub struct Append {
 }
 
 /// When the transaction coordinator was asked whether a producer's transaction may begin on a partition. Its word counts
-/// only as long as no marker of the producer has come in between: a late batch of a transaction that has ended must not
+/// only as long as that transaction's marker has not come in between: a late batch of a transaction that has ended must not
 /// open another one, which nobody would end.
 ///
 /// # Source

@@ -208,10 +208,10 @@ fn odd_flags_are_refused_in_a_line() {
         (format!("{produce} --record-size 0"), "--record-size should be greater than zero."),
         (format!("{produce} --record-size 1 --num-producers 2"), "unexpected argument"),
         (format!("{produce} --record-size 1 --warmup-records 10"), "must be strictly fewer"),
-        (format!("{produce} --record-size 1 --transactional-id x"), "transactions are not served yet"),
+        (format!("{produce} --record-size 1 --transactional-id x"), "this producer has no transactions yet"),
         (
             format!("{produce} --record-size 1 --command-property transactional.id=x"),
-            "transactions are not served yet",
+            "this producer has no transactions yet",
         ),
         (format!("{produce} --record-size 1 --command-property acks=3"), "acks takes 0, 1 or all"),
         (format!("{produce} --record-size 1 --command-property acks"), "Invalid property: acks"),

@@ -13,7 +13,6 @@ const NO_JVM: Status = NotAvailable("there is no Java virtual machine here to lo
 const SECURITY: Status = NotAvailable("listeners are plaintext: TLS and SASL are not there yet");
 const AUTHORIZATION: Status = NotAvailable("authorization is not there yet: every client may do everything");
 const TIERED: Status = NotAvailable("tiered storage is not there yet");
-const TRANSACTIONS: Status = NotAvailable("the transaction coordinator is not there yet");
 const NEW_GROUPS: Status = NotAvailable("only the classic group protocol is there yet");
 const QUOTAS: Status = NotAvailable("quotas are not there yet");
 const ONE_NODE: Status =
@@ -34,7 +33,11 @@ const FLUSH: Status = Emulated(
 const METRICS: Status = Ignored("metrics are not sampled in windows: counters count from the start");
 
 const BROKER: &[(&str, Status)] = &[
-    ("add.partitions.to.txn.retry.backoff.*", TRANSACTIONS),
+    ("add.partitions.to.txn.retry.backoff.max.ms", Applied),
+    (
+        "add.partitions.to.txn.retry.backoff.ms",
+        Ignored("whoever comes before the last transaction has ended waits for that, and is not asked again"),
+    ),
     ("advertised.listeners", Applied),
     ("alter.config.policy.class.name", NO_JVM),
     ("alter.log.dirs.replication.quota.*", QUOTAS),
@@ -215,7 +218,14 @@ const BROKER: &[(&str, Status)] = &[
     ("ssl.*", SECURITY),
     ("ssl.engine.factory.class", NO_JVM),
     ("telemetry.max.bytes", NotAvailable("clients cannot push metrics here yet")),
-    ("transaction*", TRANSACTIONS),
+    ("transaction*", Applied),
+    (
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        Ignored("timeouts are timers: a transaction ends when its time is over"),
+    ),
+    ("transaction.state.log.load.buffer.size", Ignored("loading reads whole batches under a fixed bound")),
+    ("transaction.state.log.replication.factor", Emulated("never more replicas than there are brokers")),
+    ("transaction.two.phase.commit.enable", NotAvailable("two-phase commit (KIP-939) is not there yet")),
     ("unclean.leader.election.*", ONE_NODE),
     ("unstable.*", NotAvailable("nothing unfinished is offered")),
 ];

@@ -169,7 +169,7 @@ impl PipelineConfig {
             "compression.zstd.level" => given.levels[2] = Some(number(name, value)?),
             "transactional.id" | "transaction.two.phase.commit.enable" => {
                 return Err(ClientError::Invalid(format!(
-                    "{name} is set, but transactions are not served yet: leave it out"
+                    "{name} is set, but this producer has no transactions yet: leave it out"
                 )));
             }
             "security.protocol" if value.eq_ignore_ascii_case("PLAINTEXT") => {}
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(refusal(&[("acks", "2")]), "acks takes 0, 1 or all; not '2'");
         assert_eq!(refusal(&[("linger.ms", "-1")]), "linger.ms takes a number from 0 on; not '-1'");
         assert!(refusal(&[("batch.size", "x")]).starts_with("batch.size takes a number"));
-        assert!(refusal(&[("transactional.id", "t")]).contains("transactions are not served yet"));
+        assert!(refusal(&[("transactional.id", "t")]).contains("this producer has no transactions yet"));
         assert!(refusal(&[("security.protocol", "SSL")]).contains("PLAINTEXT"));
         assert!(refusal(&[("delivery.timeout.ms", "1000")]).contains("request.timeout.ms"));
         // Not set, it follows.

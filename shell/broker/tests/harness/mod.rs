@@ -7,6 +7,7 @@
 pub mod dump;
 pub mod three_dirs;
 pub mod transactions;
+pub mod txn;
 
 use barnabas_wire::messages::{
     ApiVersionsRequest, CreateTopicsRequest, MetadataRequest, RequestBody, RequestHeader, ResponseBody,

@@ -158,10 +158,10 @@ def main():
         rig = measured(options, plan, workloads, lines)
     except KeyboardInterrupt:
         sys.exit("bench: ended; go on with --skip-done")
-    told = write_report(options, plan, chosen_all(plan), lines, rig.complaints)
+    told = write_report(options, plan, chosen_all(plan), lines, [text for text in rig.complaints if text not in rig.failed])
     for name, seconds in rig.took.items():
         print(f"bench: {name} took {seconds:.0f} s")
-    print(f"bench: {told}; {sum('case' in line for line in lines.all)} runs, {rig.disturbed} disturbed by other load, {(time.monotonic() - begun) / 60:.0f} min")
+    print(f"bench: {told}; {sum('run' in line for line in lines.all)} runs, {rig.disturbed} disturbed by other load, {(time.monotonic() - begun) / 60:.0f} min")
     return closing(plan, rig, lines)
 
 
@@ -176,8 +176,7 @@ def closing(plan, rig, lines):
         tests = unittest.defaultTestLoader.loadTestsFromName("rig.test_rig")
         tested = unittest.TextTestRunner(sys.stdout, verbosity=0).run(tests)
         wrong = len(tested.failures) + len(tested.errors)
-        failed = [text for text in rig.complaints if "skipped" not in text and "left out" not in text]
-        kept = {(line["workload"], line["case"]) for line in lines.all if "case" in line}
+        failed, kept = rig.failed, {(line["workload"], line["case"]) for line in lines.all if "run" in line}
         left_out = len(rig.complaints) - len(failed)
         print(f"bench: {tested.testsRun - wrong + len(kept)} passed, {wrong + len(failed)} failed, {left_out} skipped")
         sys.exit(1 if wrong or failed or not kept else 0)

@@ -14,7 +14,7 @@ matplotlib.use("Agg")
 matplotlib.rcParams.update({"svg.hashsalt": "barnabas", "svg.fonttype": "none", "font.family": "DejaVu Sans", "font.size": 10, "axes.spines.top": False,
                             "axes.spines.right": False, "axes.grid": True, "axes.axisbelow": True, "grid.color": "#e4e4e4", "axes.titleweight": "bold", "axes.titlesize": 12})
 import matplotlib.pyplot as plt  # noqa: E402
-from matplotlib.ticker import FuncFormatter  # noqa: E402
+from matplotlib.ticker import FuncFormatter, LogLocator  # noqa: E402
 
 
 def number(value, _=None):
@@ -53,6 +53,9 @@ def lines(axes, chart):
         axes.set_xscale("log")
     if chart["y_log"]:
         axes.set_yscale("log")
+        # Room around, and a tick or more whatever the range.
+        axes.set_ylim(min(point[2] for one in chart["series"] for point in one["points"]) / 1.6, 1.6 * max(point[3] for one in chart["series"] for point in one["points"]))
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     else:
         axes.set_ylim(0, 1.08 * max(point[3] for one in chart["series"] for point in one["points"]))
     places = sorted({point[0] for one in chart["series"] for point in one["points"]})

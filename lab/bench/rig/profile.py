@@ -40,14 +40,26 @@ def own_time(pid, seconds, work, is_java):
         recording.unlink(missing_ok=True)
         names.unlink(missing_ok=True)
     found = re.findall(r"^\s+([\d.]+)%\s+\[(.)\]\s+(.+?)\s*$", told, re.M)
-    return [(float(share), ("kernel: " if kind == "k" else "") + shortened(name)) for share, kind, name in found[:ROWS]]
+    sums = {}
+    for share, kind, name in found:
+        name = ("kernel: " if kind == "k" else "") + shortened(name)
+        sums[name] = sums.get(name, 0) + float(share)
+    return sorted(((round(share, 2), name) for name, share in sums.items()), reverse=True)[:ROWS]
 
 
 def shortened(name):
     """A function's name without types, templates and hashes, so that a table can hold it."""
-    name = re.sub(r"\s+-\s+-$|::h[0-9a-f]{16}$", "", name.strip())
-    name = re.sub(r"<[^<>]*>", "", re.sub(r"<[^<>]*>", "", name))
-    return name.removeprefix("L").replace("/", ".")[:80]
+    name = re.sub(r"(\s+-)+$", "", name.strip())
+    if name.startswith("0x"):
+        return "(without a name)"
+    java = re.match(r"(?:.* )?([\w.$]+)\(", name)
+    if java:
+        return ".".join(java.group(1).split(".")[-2:])
+    name, before = re.sub(r"::h[0-9a-f]{16}$", "", name), None
+    while name != before:
+        # A method of a trait goes by the trait's name.
+        before, name = name, re.sub(r"<([^<>]*)>", lambda found: found.group(1).split(" as ")[1] if " as " in found.group(1) else "", name)
+    return name[:80]
 
 
 def metered(peer, seconds):

@@ -16,23 +16,23 @@ from .peers import PEERS
 # figure: (what tables call it, unit of plots, scale, digits)
 FIGURES = {
     "records_per_s": ("throughput, k/s", "thousand records per second", 0.001, 0),
-    "p50_ms": ("p50, ms", "ms", 1, 2),
-    "p99_ms": ("p99, ms", "ms", 1, 2),
-    "p999_ms": ("p99.9, ms", "ms", 1, 2),
-    "max_ms": ("max, ms", "ms", 1, 1),
+    "p50_ms": ("p50, ms", "milliseconds", 1, 2),
+    "p99_ms": ("p99, ms", "milliseconds", 1, 2),
+    "p999_ms": ("p99.9, ms", "milliseconds", 1, 2),
+    "max_ms": ("max, ms", "milliseconds", 1, 1),
     "server_us_per_record": ("server CPU, µs/record", "µs of CPU per record", 1, 3),
     "client_us_per_record": ("client CPU, µs/record", "µs of CPU per record", 1, 3),
     "device_bytes_per_record": ("bytes written/record", "bytes per record", 1, 0),
     "switches_per_record": ("context switches/record", "context switches per record", 1, 4),
     "rss_mb": ("RSS, MB", "MB", 1, 0),
-    "ready_s": ("exec to ready, s", "s", 1, 3),
+    "ready_s": ("exec to ready, s", "seconds", 1, 3),
     "idle_rss_mb": ("idle RSS, MB", "MB", 1, 1),
-    "answered_s": ("answered, s", "s", 1, 3),
-    "led_s": ("all led, s", "s", 1, 3),
-    "usable_s": ("a record in each, s", "s", 1, 2),
-    "last_step_s": ("last step, s", "s", 1, 3),
+    "answered_s": ("answered, s", "seconds", 1, 3),
+    "led_s": ("all led, s", "seconds", 1, 3),
+    "usable_s": ("a record in each, s", "seconds", 1, 2),
+    "last_step_s": ("last step, s", "seconds", 1, 3),
     "partitions_held": ("partitions held", "partitions", 1, 0),
-    "server_cpu_s": ("server CPU, s", "s of CPU", 1, 2),
+    "server_cpu_s": ("server CPU, s", "seconds of CPU", 1, 2),
     "files": ("files", "files", 1, 0),
 }
 
@@ -228,7 +228,7 @@ def write_report(options, plan, workloads, lines, complaints):
     directory.mkdir(parents=True, exist_ok=True)
     charts = drawn(found, plan, workloads, directory)
     complaint = plots(charts)
-    complaints = complaints + ([complaint] if complaint else [])
+    complaints = complaints + lines.failures() + ([complaint] if complaint else [])
     versions = ", ".join(f"{PEERS[name].label.split(',')[0]} {version}" for name, version in about.get("versions", {}).items() if not name.startswith(("skyline", "written")))
     text = [f"# The lab: the {plan.name} set", "",
             f"{about.get('date', '?')}, commit {about.get('commit', '?')}: {about.get('cores', '?')} cores ({about.get('cpu', '?')}), {about.get('memory_gb', '?')} GB, Linux {about.get('kernel', '?')}, "

@@ -32,7 +32,11 @@ class Lines:
 
     def counted(self, workload, case, peer):
         """The last attempt of each run."""
-        return list({line["run"]: line for line in self.of(workload, case, peer)}.values())
+        return list({line["run"]: line for line in self.of(workload, case, peer) if "run" in line}.values())
+
+    def failures(self):
+        """What went wrong where, of cases that were not measured again since."""
+        return [f"{line['workload']}: {line['case']}: {line['peer']}: {line['failed']}" for line in self.all if "failed" in line]
 
     def forget(self, workload, case, peer):
         gone = self.of(workload, case, peer)
@@ -63,12 +67,13 @@ class Rig:
     def __init__(self, options, plan, work, clients, versions, lines):
         self.options, self.plan, self.work, self.clients, self.versions, self.lines = options, plan, Path(work), clients, versions, lines
         self.running, self.number = {}, 0
-        self.complaints, self.disturbed, self.took = [], 0, {}
+        self.complaints, self.failed, self.disturbed, self.took = [], [], 0, {}
 
     def complain(self, text):
         text = " ".join(str(text).split())[:400]
         self.complaints.append(text)
         print(f"bench: {text}", flush=True)
+        return text
 
     def make(self, name, settings=None):
         self.number += 1
@@ -180,6 +185,7 @@ class Trouble:
 
     def __init__(self, rig, workload, case, name):
         self.rig, self.key, self.met = rig, server_key(name, case.settings), False
+        self.line = {"workload": workload.name, "case": case.name, "peer": name}
         self.what = f"{workload.name}: {case.name}: {PEERS[name].label}"
 
     def __enter__(self):
@@ -189,7 +195,8 @@ class Trouble:
         if error is None or not isinstance(error, FAILURES):
             return False
         self.met = True
-        self.rig.complain(f"{self.what}: {error or kind.__name__}")
+        self.rig.failed.append(self.rig.complain(f"{self.what}: {error or kind.__name__}"))
+        self.rig.lines.keep({**self.line, "failed": " ".join(str(error or kind.__name__).split())[:400]})
         # Who knows what it is left with: the next case gets another.
         self.rig.end_peer(self.key)
         return True

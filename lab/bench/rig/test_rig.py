@@ -105,6 +105,8 @@ class Bench(unittest.TestCase):
         rig = self.rig()
         asked = self.ran(rig, workload(Measure(fails=("kafka 0-0",))))
         self.assertEqual(rig.complaints, ["w: c: kafka: it does not answer"])
+        self.assertEqual(rig.lines.failures(), rig.complaints)
+        self.assertEqual(rig.lines.counted("w", "c", "kafka"), [])
         self.assertNotIn("kafka 1-0", asked)
         self.assertIn("barnabas 1-0", asked)
         self.assertEqual([name for name, _ in rig.running], ["barnabas"])
@@ -173,7 +175,10 @@ class Bench(unittest.TestCase):
 
     def test_words(self):
         self.assertEqual(question("One.\n\nTwo\nthree.\n\nFour."), "Two three.")
-        self.assertEqual(shortened("<core::iter::Map<I,F> as X>::next  -  -"), "::next")
+        self.assertEqual(shortened("<core::iter::Map<I,F> as X>::next  -  -"), "X::next")
+        self.assertEqual(shortened("void org.apache.kafka.common.network.Selector.poll(java.util.Set, boolean)"), "Selector.poll")
+        self.assertEqual(shortened("0x000000000000ab68"), "(without a name)")
+        self.assertEqual(shortened("barnabas::round::write::h0123456789abcdef"), "barnabas::round::write")
         self.assertEqual(machine.spread([3, 1, 2], 1), "2.0 [1.0..3.0]")
 
     def test_every_workload_can_be_laid_out_in_every_set(self):

@@ -61,6 +61,19 @@ def made(peer, topics, within):
     return {"answered_s": answered, "led_s": led, "usable_s": time.monotonic() - begun}
 
 
+def said(tell, count):
+    """A peer that says no, or takes too long, has done so: that is its result."""
+    def told(rig, peer):
+        try:
+            return tell(rig, peer)
+        except (RuntimeError, OSError) as reason:
+            if peer.server.process is None:
+                raise
+            return {"partitions": count, "ended": str(reason)}
+
+    return told
+
+
 def at_once(count, within):
     """`count` partitions, topics of 1,000, in one request (Kafka takes 10 such topics at the most: then in requests of nine)."""
     def tell(rig, peer):
@@ -77,7 +90,7 @@ def at_once(count, within):
             told = made(peer, topics, within)
         return {"partitions": count, **told, **used(peer, since)}
 
-    return tell
+    return said(tell, count)
 
 
 def in_steps(count, within):
@@ -89,7 +102,7 @@ def in_steps(count, within):
             last = made(peer, {f"step-{number}": STEP}, max(within - (time.monotonic() - begun), 5))
         return {"partitions": count, "usable_s": time.monotonic() - begun, "last_step_s": last["usable_s"], **used(peer, since)}
 
-    return tell
+    return said(tell, count)
 
 
 def one_topic(count, within):
@@ -98,7 +111,7 @@ def one_topic(count, within):
         since = sum(machine.cpu_seconds(pid) for pid in peer.pids())
         return {"partitions": count, **made(peer, {"one": count}, within), **used(peer, since)}
 
-    return tell
+    return said(tell, count)
 
 
 def capacity(most, step, within):

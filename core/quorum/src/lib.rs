@@ -19,6 +19,10 @@ pub mod raft;
 pub mod snapshot;
 pub mod voters;
 
+#[cfg(test)]
+#[path = "../tests/sim/mod.rs"]
+mod sim;
+
 pub use error::QuorumError;
 pub use node::{Effect, Node, Now, Settings, Starting, Stored};
 pub use snapshot::{SnapshotId, SnapshotTask};

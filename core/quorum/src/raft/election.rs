@@ -124,6 +124,11 @@ impl Raft {
 
     pub(super) fn poll_election(&mut self, now: Now) -> Result<bool, QuorumError> {
         let (Role::Prospective(election) | Role::Candidate(election)) = &self.role else { return Ok(false) };
+        if election.is_won() {
+            // Its own vote was enough: the only voter.
+            self.settle_election(now)?;
+            return Ok(true);
+        }
         if election.until <= now.monotonic {
             self.lose_election(now);
             return Ok(true);
@@ -140,7 +145,7 @@ impl Raft {
 
     pub(super) fn poll_unattached(&mut self, now: Now) -> bool {
         let Role::Unattached { until } = &self.role else { return false };
-        if self.is_voter() && *until <= now.monotonic {
+        if self.may_lead() && *until <= now.monotonic {
             self.become_prospective(now);
             return true;
         }

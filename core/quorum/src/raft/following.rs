@@ -24,9 +24,9 @@ use crate::voters::{Voter, VoterEndpoint};
 
 impl Raft {
     pub(super) fn poll_follower(&mut self, now: Now) -> Result<bool, QuorumError> {
-        let is_voter = self.is_voter();
+        let (is_voter, may_lead) = (self.is_voter(), self.may_lead());
         let Role::Follower(following) = &mut self.role else { return Ok(false) };
-        if following.until <= now.monotonic && is_voter {
+        if following.until <= now.monotonic && may_lead {
             self.become_prospective(now);
             return Ok(true);
         }

@@ -3,7 +3,7 @@
 //!
 //! Always true:
 //! 1. an offset is committed when a majority of the voters has it on disk, and the epoch's first batch with it (Raft,
-//!    figure 8); the leader's own disk counts like any other
+//!    figure 8); the leader's own disk counts like any other, and must have it too (invariant 1 of [`super`])
 //! 2. a leader that a majority has not fetched from for one and a half fetch timeouts resigns (check quorum)
 //!
 //! Sources: KIP-595, KIP-853; Kafka `LeaderState`, `KafkaRaftClient.tryCompleteFetchRequest`, `pollLeader`.
@@ -51,7 +51,8 @@ impl Raft {
         // A new address, or voters that so far stand only in what the format tool wrote, go into the log (KIP-853).
         let only_formatted = self.log.history.voters_at().is_none_or(|at| at < Offset::ZERO);
         let me = &self.config.me;
-        if self.kraft_version() >= 1 && (only_formatted || self.voters().get(me.id) != Some(me)) {
+        let is_dynamic = self.kraft_version() >= 1 && self.is_voter();
+        if is_dynamic && (only_formatted || self.voters().get(me.id) != Some(me)) {
             let level = KRaftVersionRecord {
                 version: 0,
                 kraft_version: self.kraft_version(),
@@ -331,6 +332,8 @@ impl Raft {
         }
         ends.sort_unstable_by(|a, b| b.cmp(a));
         let Some(Some(end)) = ends.get(voters / 2).copied() else { return };
+        // What this node publishes must not be gone when it comes back, even where a majority has it.
+        let end = end.min(mine);
         let is_of_epoch = end > leading.epoch_start || planted::is(Mistake::CommitsOldEpoch);
         if is_of_epoch && end > self.high_watermark {
             self.high_watermark = end;

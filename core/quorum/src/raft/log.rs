@@ -13,6 +13,7 @@ use barnabas_base::{EpochEntry, LeaderEpoch, LeaderEpochs, Offset};
 
 use super::history::{History, NO_EPOCH};
 use super::message::OffsetAndEpoch;
+use super::planted::{self, Mistake};
 use crate::batches::EncodedBatch;
 use crate::snapshot::SnapshotId;
 
@@ -82,6 +83,9 @@ impl Log {
             }
         }
         if from == Offset::ZERO && last_epoch == NO_EPOCH {
+            return Agreement::Valid;
+        }
+        if planted::is(Mistake::SkipsDivergence) && from <= self.end {
             return Agreement::Valid;
         }
         let end = self.end_of(last_epoch);

@@ -352,15 +352,17 @@ impl Raft {
     /// When [`Raft::tick`] has something to do.
     pub fn next_tick(&self, now: Now) -> Option<MonotonicMs> {
         let role = match &self.role {
-            Role::Unattached { until } => self.is_voter().then_some(*until),
+            Role::Unattached { until } => self.may_lead().then_some(*until),
             Role::Resigned { until, .. } => Some(*until),
             Role::Prospective(election) | Role::Candidate(election) => Some(election.until),
             Role::Leader(leading) => self.leader_deadline(leading),
-            Role::Follower(following) => Some(following.until.min(following.update_at)),
+            Role::Follower(following) if self.may_lead() => Some(following.until.min(following.update_at)),
+            Role::Follower(following) => {
+                [following.until, following.update_at].into_iter().filter(|&at| at > now.monotonic).min()
+            }
         };
-        let later = role.map(|at| at.max(MonotonicMs(now.monotonic.0 + 1)));
         let ready = self.peers.next_ready(now.monotonic).filter(|_| !self.leads());
-        [later, ready].into_iter().flatten().min()
+        [role, ready].into_iter().flatten().min()
     }
 
     /// Gives up leadership, so that another leads soon: before a clean stop.
@@ -470,6 +472,19 @@ impl Raft {
     /// Whether this node is one of the voters that it knows.
     pub fn is_voter(&self) -> bool {
         self.voters().includes(self.key.id, self.key.directory)
+    }
+
+    /// Whether this node may lead: a voter may, and so may one that the newest voters leave out, as long as they are not
+    /// known to be committed. It may be the only one that has them, and then only it can bring them about: the others'
+    /// logs are shorter (Ongaro's thesis, 4.2.2). It has no voice of its own.
+    pub fn may_lead(&self) -> bool {
+        if self.is_voter() {
+            return true;
+        }
+        let history = &self.log.history;
+        let open = history.voters_at().filter(|&at| at >= self.high_watermark);
+        let before = open.and_then(|at| history.voters_before(at));
+        before.is_some_and(|voters| voters.includes(self.key.id, self.key.directory))
     }
 
     fn is_alone(&self) -> bool {

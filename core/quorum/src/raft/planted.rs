@@ -22,8 +22,8 @@ pub(crate) enum Mistake {
     SameEpochAgain,
     /// Answers of older epochs are taken for this one's.
     BelievesOldAnswers,
-    /// A leader takes a Fetch of another epoch for one of its own.
-    AcceptsAnyEpoch,
+    /// A leader does not look whether a follower's log agrees with its own.
+    SkipsDivergence,
     /// A change of voters begins while another is not committed.
     ChangesTwiceAtOnce,
     /// A change of voters begins before the leader has committed anything of its epoch (the bug of Raft's single-server

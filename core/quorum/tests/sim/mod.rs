@@ -1,0 +1,132 @@
+//! A quorum in one thread: 1–7 voters, spare controllers and brokers, a network that loses, delays, reorders, doubles and
+//! cuts, disks that lose what is not synced, crashes in the middle of effects, hanging nodes, voters that come and go.
+//!
+//! A run has two phases: things break and everything must stay safe; then nothing breaks any more and everything must get
+//! well. After every step every file in `invariants` is asked. The same seed gives the same trace.
+//!
+//! `QUORUM_SEEDS=10000 cargo test -p barnabas-quorum sim` runs more seeds, `QUORUM_SEED=n` one.
+
+mod cluster;
+mod disk;
+mod invariants;
+mod node;
+mod plan;
+mod rng;
+
+use cluster::{Cluster, Counts};
+
+use crate::raft::planted::{self, Mistake};
+
+/// A mistake of the shell: what the state machine asks for is not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DiskMistake {
+    /// Votes are not written to the state file.
+    ForgetsVotes,
+    /// Nothing is written to the state file.
+    ForgetsState,
+    /// What is written counts as synced.
+    SyncsNothing,
+}
+
+/// What went wrong.
+#[derive(Debug)]
+struct Failure {
+    what: String,
+    at: u64,
+    steps: u64,
+}
+
+fn run(seed: u64, mistake: Option<DiskMistake>) -> (Result<(), Failure>, u64, Counts) {
+    let mut cluster = Cluster::new(seed, mistake);
+    let outcome = cluster.run();
+    (outcome, cluster.hash, cluster.counts)
+}
+
+#[allow(clippy::disallowed_methods, reason = "a test's size")]
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
+}
+
+#[test]
+fn every_seed_is_safe_and_gets_well() {
+    let one = number("QUORUM_SEED");
+    let first = one.unwrap_or(0);
+    let seeds = if one.is_some() { 1 } else { number("QUORUM_SEEDS").unwrap_or(60) };
+    let mut total = Counts::default();
+    let mut broken = Vec::new();
+    for seed in first..first + seeds {
+        match std::panic::catch_unwind(|| run(seed, None)) {
+            Ok((Ok(()), _, counts)) => total.add(&counts),
+            Ok((Err(Failure { what, at, steps }), ..)) => {
+                println!("seed {seed}, {at} ms, step {steps}: {what}");
+                broken.push(seed);
+            }
+            Err(_) => broken.push(seed),
+        }
+    }
+    println!("{seeds} seeds: {total:?}");
+    assert!(broken.is_empty(), "seeds that break: {broken:?}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace() {
+    for seed in 0..10 {
+        let (first, second) = (run(seed, None), run(seed, None));
+        assert_eq!((first.1, first.2), (second.1, second.2), "seed {seed}");
+    }
+    assert_ne!(run(1, None).1, run(2, None).1);
+}
+
+const MISTAKES: [Mistake; 16] = [
+    Mistake::VotesTwice,
+    Mistake::IgnoresLogEnd,
+    Mistake::CommitsOldEpoch,
+    Mistake::CountsUnsynced,
+    Mistake::FetchesUnsynced,
+    Mistake::KeepsDivergingLog,
+    Mistake::HalfIsMajority,
+    Mistake::SameEpochAgain,
+    Mistake::BelievesOldAnswers,
+    Mistake::SkipsDivergence,
+    Mistake::ChangesTwiceAtOnce,
+    Mistake::ChangesBeforeCommit,
+    Mistake::CountsObservers,
+    Mistake::KeepsTruncatedVoters,
+    Mistake::LeadsAfterRestart,
+    Mistake::CommitsAllFetched,
+];
+
+/// The first seed that shows a mistake, and how.
+fn hunt(mut run: impl FnMut(u64) -> Option<String>) -> Option<(u64, String)> {
+    (0..1_000).find_map(|seed| run(seed).map(|what| (seed, what)))
+}
+
+/// A run with a mistake may also end in one of the state machine's own assertions.
+fn caught(seed: u64, mistake: Option<DiskMistake>) -> Option<String> {
+    let outcome = std::panic::catch_unwind(|| run(seed, mistake).0);
+    match outcome {
+        Ok(Ok(())) => None,
+        Ok(Err(failure)) => Some(failure.what.lines().next().unwrap_or_default().to_owned()),
+        Err(_) => Some("an assertion of its own".to_owned()),
+    }
+}
+
+#[test]
+fn every_planted_mistake_is_caught() {
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut missed = Vec::new();
+    let mut report = |name: String, found: Option<(u64, String)>| match found {
+        Some((seed, what)) => println!("{name}: seed {seed}: {what}"),
+        None => missed.push(name),
+    };
+    for mistake in MISTAKES {
+        planted::plant(Some(mistake));
+        report(format!("{mistake:?}"), hunt(|seed| caught(seed, None)));
+        planted::plant(None);
+    }
+    for mistake in [DiskMistake::ForgetsVotes, DiskMistake::ForgetsState, DiskMistake::SyncsNothing] {
+        report(format!("{mistake:?}"), hunt(|seed| caught(seed, Some(mistake))));
+    }
+    let _ = std::panic::take_hook();
+    assert!(missed.is_empty(), "not caught within 1,000 seeds: {missed:?}");
+}

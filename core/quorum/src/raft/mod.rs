@@ -19,6 +19,7 @@
 //! Sources: the KIPs; Kafka `KafkaRaftClient`, `QuorumState`, `LeaderState`; the public TLA+ specification of KRaft.
 
 mod answers;
+pub mod describe;
 mod draw;
 mod election;
 mod following;

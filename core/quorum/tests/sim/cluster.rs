@@ -11,6 +11,7 @@ use super::invariants::{self, Invariant};
 use super::node::{Brief, Node, endpoint, voter};
 use super::plan::Plan;
 use super::rng::{Rng, hash, mix};
+use super::wire::{self, Versions};
 use super::{DiskMistake, Failure};
 use crate::raft::history::History;
 use crate::raft::message::{AddVoter, RemoveVoter, ReplicaKey, Request, Response, UpdateVoter};
@@ -86,6 +87,7 @@ pub struct Counts {
 
 pub struct Cluster {
     pub plan: Plan,
+    versions: Versions,
     rng: Rng,
     pub now: u64,
     queue: BTreeMap<(u64, u64), Event>,
@@ -107,6 +109,7 @@ impl Cluster {
     pub fn new(seed: u64, mistake: Option<DiskMistake>) -> Self {
         let mut rng = Rng::new(seed);
         let plan = Plan::of(&mut rng);
+        let versions = Versions::of(&plan, rng.next());
         let mut cluster = Self {
             rng,
             now: 0,
@@ -122,6 +125,7 @@ impl Cluster {
             mistake,
             failure: None,
             next_directory: 0,
+            versions,
             plan,
         };
         cluster.format();
@@ -497,6 +501,16 @@ impl Cluster {
         let copies = if !self.is_calm && self.rng.permille(self.plan.duplicates) { 2 } else { 1 };
         // The answer's sender is whom the request named: an address without an id stays one.
         let number = (number << 8) | (named as u64 & 0xff);
+        let Some(body) = wire::request(body, self.versions) else {
+            let event = Event::Response {
+                from: named,
+                to: from,
+                number: number >> 8,
+                body: Some(Box::new(wire::no_word())),
+            };
+            self.after(1, event);
+            return;
+        };
         for _ in 0..copies {
             if !self.is_lost(from, to) {
                 let delay = self.delay();
@@ -532,6 +546,7 @@ impl Cluster {
             self.counts.voter_changes += u64::from(ok);
             return;
         }
+        let response = wire::response(response, self.versions);
         self.reply(id, to, number, Some(response));
     }
 

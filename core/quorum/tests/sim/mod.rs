@@ -12,6 +12,7 @@ mod invariants;
 mod node;
 mod plan;
 mod rng;
+mod wire;
 
 use cluster::{Cluster, Counts};
 

@@ -90,6 +90,7 @@ pub struct Log {
     /// The newest batches, where any are in memory.
     tail: Option<Box<tail::Tail>>,
     dirty: Unsynced,
+    settling: Settling,
     /// What a start would have to read for the producers' states, roughly.
     since_snapshot: u64,
     /// What [`Log::checkpoint`] said last, and before that.
@@ -120,6 +121,16 @@ struct Active {
     last_block: Vec<u8>,
     /// More room may be set aside than is used, and the file may go on with zeros up to the end of a block: by this process, or by one that ended uncleanly.
     has_spare_room: bool,
+}
+
+/// How far it is that what an earlier process did to the files, and did not sync, is durable ([`OpenFrom::is_unsettled`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Settling {
+    Done,
+    /// Before anything is written.
+    Due,
+    /// A ticket with a higher number than this covers it.
+    Noted(u32),
 }
 
 /// What was written and not yet handed out to be synced. Holds the files open: closing one could lose the report of a
@@ -158,6 +169,7 @@ impl Log {
             active: Active::default(),
             tail: None,
             dirty: Unsynced::default(),
+            settling: Settling::Done,
             since_snapshot: 0,
             checkpointed: [Offset::ZERO; 2],
             generation: 0,

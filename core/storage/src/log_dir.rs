@@ -38,6 +38,8 @@ pub struct LogDir {
     _lock: Option<Box<dyn DiskLock>>,
     meta: Option<MetaProperties>,
     clean: bool,
+    /// Nothing that an earlier process left is on its way to the medium still.
+    settled: bool,
     clean_broker_epoch: Option<BrokerEpoch>,
     online: bool,
     recovery_points: OffsetCheckpoint,
@@ -186,6 +188,7 @@ impl LogDir {
             guard_changed: false,
             is_ours: guard.is_some(),
             clean: clean_file.is_some(),
+            settled: clean_file.is_some(),
             clean_broker_epoch: clean_file.as_deref().and_then(clean_shutdown::parse),
             online: true,
             vouched: Set::default(),
@@ -221,6 +224,7 @@ impl LogDir {
             guard_changed: false,
             is_ours: false,
             clean: false,
+            settled: false,
             clean_broker_epoch: None,
             online: false,
             vouched: Set::default(),
@@ -261,6 +265,17 @@ impl LogDir {
     /// Whether the last process to write here stopped cleanly.
     pub fn was_clean(&self) -> bool {
         self.clean
+    }
+
+    /// The file system was synced as a whole since this process began: logs that are opened from now on need not have that done for
+    /// what an earlier one left.
+    pub fn note_settled(&mut self) {
+        self.settled = true;
+    }
+
+    /// After an unclean stop: [`LogDir::note_settled`] was called. A clean stop must not be noted before that.
+    pub fn is_settled(&self) -> bool {
+        self.settled
     }
 
     /// The broker epoch of the process that stopped cleanly, where its file says so (KIP-966).
@@ -323,6 +338,7 @@ impl LogDir {
             recovery_point: self.recovery_points.get(partition).unwrap_or(Offset::ZERO),
             log_start: self.log_starts.get(partition).unwrap_or(Offset::ZERO),
             is_ours: self.is_ours,
+            is_unsettled: !self.settled,
             was_compacted: self.cleaner_points.get(partition).is_some(),
         }
     }

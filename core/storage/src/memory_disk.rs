@@ -172,6 +172,24 @@ impl MemoryDisk {
         state.note_names(&all);
     }
 
+    /// As `syncfs`: everything is on the medium as programs see it.
+    ///
+    /// # Errors
+    /// Where syncs fail ([`Faults`]).
+    pub fn sync_all(&self) -> Result<(), DiskError> {
+        let mut state = self.state();
+        if state.sync_fails() {
+            return Err(DiskError::new("sync", Path::new("/"), DiskErrorKind::Device));
+        }
+        for node in &mut state.nodes {
+            match node {
+                Node::File(file) => file.sync(),
+                Node::Dir(dir) => dir.sync(),
+            }
+        }
+        Ok(())
+    }
+
     /// Changes the bytes of a file as a failing medium would: behind everybody's back, for good.
     pub fn corrupt(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.state();
@@ -203,6 +221,11 @@ fn draw(random: &mut u64, below: u64) -> u64 {
 }
 
 impl FileNode {
+    fn sync(&mut self) {
+        self.durable = self.now.clone();
+        self.unsynced.clear();
+    }
+
     fn crash(&mut self, random: &mut u64) {
         let mut kept = self.durable.clone();
         // The length may have reached the medium whether or not the bytes did.
@@ -234,6 +257,11 @@ impl FileNode {
 }
 
 impl DirNode {
+    fn sync(&mut self) {
+        self.durable = self.now.clone();
+        self.unsynced.clear();
+    }
+
     fn crash(&mut self, random: &mut u64) {
         let kept = draw(random, self.unsynced.len() as u64 + 1) as usize;
         for change in std::mem::take(&mut self.unsynced).into_iter().take(kept) {
@@ -429,8 +457,7 @@ impl Disk for MemoryDisk {
         match node.map(|at| &mut state.nodes[at]) {
             Some(Node::Dir(_)) if fails => Err(DiskError::new("sync", dir, DiskErrorKind::Device)),
             Some(Node::Dir(found)) => {
-                found.durable = found.now.clone();
-                found.unsynced.clear();
+                found.sync();
                 Ok(())
             }
             _ => Ok(()),
@@ -533,8 +560,7 @@ impl DiskFile for MemoryFile {
                 file.unsynced.clear();
                 return Err(DiskErrorKind::Device);
             }
-            file.durable = file.now.clone();
-            file.unsynced.clear();
+            file.sync();
             Ok(())
         })
     }

@@ -12,6 +12,8 @@ pub(crate) enum Mistake {
     BelievesTimesToTheEnd,
     /// Retention does not say first which segments go.
     DeletesBeforeItSaysSo,
+    /// What is found is durable as it is found, whatever an earlier process did to it before it was killed.
+    TakesFoundForSynced,
     /// A sync that began late covers all that was written by then, whatever its files.
     CoversOtherFiles,
     /// Of two records with one key the older one stays.

@@ -31,6 +31,7 @@ use barnabas_storage::journal::{
 use barnabas_storage::{DirKind, FilePool, FileSystem, Log, LogPlace, PartitionDir, StorageError};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Of a journal's files the one that there always is.
@@ -149,6 +150,38 @@ pub fn replay_rest(node: &Node, index: usize, recovered: &mut Recovered) -> Resu
     Ok(())
 }
 
+/// After an unclean stop: has the disk take what a killed process left in page caches, while the node serves already. A cut or a
+/// removal that the killed process did and did not sync looks done to this one, which has nothing to sync then; without this, power
+/// that goes hours later would take it back.
+///
+/// Nobody waits for it but the end of the node: a log that is opened before it is through, and written to, sees to itself
+/// (`OpenFrom::is_unsettled`).
+///
+/// # Errors
+/// The system gives no thread.
+pub fn settle(node: &Arc<Node>, index: usize) -> std::io::Result<Option<JoinHandle<()>>> {
+    let directory = &node.directories[index];
+    let Some(file_system) = directory.file_system.clone().filter(|_| !directory.lock().was_clean()) else {
+        return Ok(None);
+    };
+    let told = node.clone();
+    let settle = move || {
+        let begun = Instant::now();
+        match file_system.sync() {
+            Ok(()) => {
+                told.directories[index].lock().note_settled();
+                tracing::debug!(
+                    directory = index,
+                    ms = begun.elapsed().as_millis() as u64,
+                    "all that was left unsynced is synced"
+                );
+            }
+            Err(error) => told.directory_failed(index, &StorageError::from(error)),
+        }
+    };
+    std::thread::Builder::new().name(format!("settle-{index}")).spawn(settle).map(Some)
+}
+
 fn replay_now(node: &Node, index: usize, partitions: &[PartitionReplay]) -> Result<(), ReplayError> {
     if partitions.is_empty() {
         return Ok(());
@@ -261,6 +294,8 @@ fn replay_one(
     let config = topic_settings::log_config(node, &image, &name.topic);
     let mut from = directory.lock().open_from(name);
     from.recovery_point = from.recovery_point.max(replay.synced_below());
+    // Before anything rests on it the file system is synced, once for all.
+    from.is_unsettled &= !synced_as_a_whole;
     let now = node.clock.wall();
     let opened = match Log::open(files, place, config, from, now) {
         Ok((log, _)) => replay.steps(log.end()).map(|steps| (log, steps)).map_err(ReplayError::from),

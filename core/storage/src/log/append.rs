@@ -80,6 +80,7 @@ impl Log {
         records: &[AppendBytes],
         now: TimestampMs,
     ) -> Result<Appended, StorageError> {
+        self.attempt(|log| log.settle(files))?;
         let before = self.before_append();
         match self.append_checked(files, records, now) {
             Err(error) if error.is_passing() => {

@@ -101,7 +101,11 @@ impl Log {
         }
         let all = from.clean || planted::is(Mistake::BelievesNewerSnapshots);
         let trusted = if all { self.laid_end } else { self.laid_end.min(from.recovery_point) };
-        self.remove_stray_snapshots(files, trusted)
+        self.remove_stray_snapshots(files, trusted)?;
+        if from.is_unsettled && !from.clean && !planted::is(Mistake::TakesFoundForSynced) {
+            self.note_unsettled(files)?;
+        }
+        Ok(())
     }
 
     fn missing(&self, from: OpenFrom) -> StorageError {

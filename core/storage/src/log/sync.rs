@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use barnabas_base::{Offset, TimestampMs};
 
-use super::{Dirty, Log, SyncTicket, Unsynced};
+use super::{Dirty, Log, Settling, SyncTicket, Unsynced};
 use crate::disk::DiskFile;
 use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
@@ -56,6 +56,10 @@ impl Log {
     /// As [`Log::mark_synced`], where the sync began late enough to cover more than was taken: everything below `end` had been
     /// written by then. It counts where that went into the segment's file alone, and that file is one of the ticket's.
     pub fn mark_synced_to(&mut self, ticket: SyncTicket, end: Offset) -> Offset {
+        if ticket.log == self.id && matches!(self.settling, Settling::Noted(before) if ticket.number > before)
+        {
+            self.settling = Settling::Done;
+        }
         if (ticket.log, ticket.generation) == (self.id, self.generation) {
             let is_covered = self.went_into_files_of(ticket) || planted::is(Mistake::CoversOtherFiles);
             let covered = if is_covered { end.min(self.laid_end) } else { ticket.end };
@@ -91,6 +95,39 @@ impl Log {
             }
         }
         (self.dirty.dir, self.dirty.root) = (self.is_on_disk(), self.is_on_disk());
+        Ok(())
+    }
+
+    /// At the end of an opening: what was found counts only once it is durable as it was found, where an earlier process may have made
+    /// it so. A log in which nothing changes need not wait for that.
+    pub(super) fn note_unsettled(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+        let Unsynced { files: dirty, is_whole, dir, root } = &self.dirty;
+        if dirty.is_empty() && !(*is_whole || *dir || *root) {
+            self.settling = Settling::Due;
+            return Ok(());
+        }
+        self.note_unsynced_again(files)?;
+        self.settling = Settling::Noted(self.tickets);
+        Ok(())
+    }
+
+    /// Before the first write: a tail and segments that an earlier process cut off are gone for good, so that nothing of them can come
+    /// back within, or behind, what is written there. The rest goes with the next ticket: indexes and snapshots have weight below the
+    /// recovery point alone, which does not move before that.
+    pub(super) fn settle(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+        if self.settling == Settling::Done {
+            return Ok(());
+        }
+        if let Some(base) = self.segments.last().map(|segment| segment.base)
+            && let Some(file) = self.existing_file(files, base, FileKind::Log)?
+        {
+            file.sync()?;
+            files.disk().sync_dir(&self.place.dir())?;
+        }
+        if self.settling == Settling::Due {
+            self.note_unsynced_again(files)?;
+        }
+        self.settling = Settling::Done;
         Ok(())
     }
 

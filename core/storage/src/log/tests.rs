@@ -8,6 +8,7 @@ mod kill;
 mod retain_truncate;
 pub(in crate::log) mod staged;
 mod timestamps;
+mod unsettled;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -49,6 +49,9 @@ pub struct OpenFrom {
     /// This program was the last to write in the directory. It says which segments go before they do, so that one that is gone
     /// otherwise was lost.
     pub is_ours: bool,
+    /// The last stop was unclean, and the file system was not synced as a whole since: what an earlier process cut or removed here, and
+    /// was killed before it synced that, may come back when the power goes.
+    pub is_unsettled: bool,
     /// Compaction has worked on the log, which may have left offsets without a segment.
     pub was_compacted: bool,
 }

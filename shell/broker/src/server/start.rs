@@ -101,7 +101,8 @@ pub fn start(
     let workers = worker_threads.collect::<Result<Vec<_>, _>>()?;
     let committers = start_committers(&node)?;
     let quorum = quorum_worker::start(quorum, files, requests, node.clone())?;
-    let journals = start_journals(&node);
+    let mut journals = start_journals(&node);
+    journals.extend(start_settling(&node));
     let housekeeping = housekeeping::start(node.clone())?;
     let mover = moves::start(node.clone())?;
     let deletions = deleted::start(node.clone())?;
@@ -459,6 +460,21 @@ fn start_journals(node: &Arc<Node>) -> Vec<std::thread::JoinHandle<()>> {
         match node.directories[index].journal.start(journal) {
             Ok(thread) => threads.push(thread),
             Err(error) => node.directory_failed(index, &error),
+        }
+    }
+    threads
+}
+
+/// See [`replay::settle`]. Once the journals are read: they are synced by themselves, and somebody waits for that.
+fn start_settling(node: &Arc<Node>) -> Vec<std::thread::JoinHandle<()>> {
+    let mut threads = Vec::new();
+    for (index, directory) in node.directories.iter().enumerate().filter(|(_, dir)| dir.is_online()) {
+        match replay::settle(node, index) {
+            Ok(thread) => threads.extend(thread),
+            Err(error) => {
+                // Logs see to themselves then, and the stop will not be called clean.
+                tracing::warn!(%error, "{} is not synced as a whole after the unclean stop", directory.path.display());
+            }
         }
     }
     threads

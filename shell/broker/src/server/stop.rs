@@ -109,7 +109,8 @@ fn mark_clean(node: &Node, closed: &Set<TopicPartition>) -> bool {
             );
         }
         let marked = log_dir.write_checkpoints().and(left).and_then(|left| match left {
-            0 => log_dir.mark_clean(node.broker_epoch()),
+            // What a process before this one left unsynced, the next one would not look at.
+            0 if log_dir.is_settled() => log_dir.mark_clean(node.broker_epoch()),
             _ => log_dir.mark_left(),
         });
         if let Err(error) = marked {

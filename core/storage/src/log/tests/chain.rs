@@ -55,6 +55,12 @@ struct Rig {
     queue: VecDeque<(usize, Entry, Offset)>,
     parts: Vec<Part>,
     config: Arc<LogConfig>,
+    /// All batches have one length, so that what lay in a file before may go on where a new batch ends.
+    is_even: bool,
+    /// What is staged is often laid before it is durable.
+    lays_early: bool,
+    /// In this life each second opening of a log is its end.
+    is_hasty: bool,
 }
 
 /// The power goes in the middle of something.
@@ -129,7 +135,7 @@ impl Rig {
         disk.sync_dir(Path::new(ROOT)).unwrap();
         disk.sync_dir(Path::new("/")).unwrap();
         let empty = recover(&disk, Path::new(ROOT), journal_config.files, DIRECTORY).unwrap();
-        let segment_bytes = [1500, 4000, 20_000][random.below(3) as usize];
+        let segment_bytes = [600, 1500, 4000, 20_000][random.below(4) as usize];
         let config = LogConfig { segment_bytes, index_interval_bytes: 300, ..LogConfig::default() };
         let part = |at| Part {
             name: name(at),
@@ -154,6 +160,9 @@ impl Rig {
             slots: Vec::new(),
             queue: VecDeque::new(),
             config: Arc::new(config),
+            is_even: seed.is_multiple_of(2),
+            lays_early: seed % 4 < 2,
+            is_hasty: false,
         };
         rig.begin();
         rig
@@ -188,6 +197,7 @@ impl Rig {
             35 => self.lay(at, Offset(i64::MAX))?,
             36 => self.take_ticket(at),
             37 => self.abort(at),
+            38 => self.settle_disk(),
             _ => self.place_ranges(),
         }
         if self.random.below(120) == 0 { Err(Cut) } else { Ok(()) }
@@ -205,7 +215,8 @@ impl Rig {
             base_sequence: Sequence(last + 1),
             ..BatchOptions::default()
         });
-        let value = vec![self.random.below(256) as u8; 1 + self.random.below(value_bytes) as usize];
+        let size = if self.is_even { 100 } else { 1 + self.random.below(value_bytes) };
+        let value = vec![self.random.below(256) as u8; size as usize];
         builder.push(TimestampMs(1000 + base_offset.get()), None, Some(&value), &[]);
         let bytes = builder.build().unwrap();
         follow(&mut self.parts[at].states, &bytes);
@@ -232,6 +243,9 @@ impl Rig {
             let records = AppendBytes::Whole(piece.bytes);
             let kind = EntryKind::Records { from: piece.from, end: piece.end, records };
             self.hand_in(at, kind, piece.end);
+        }
+        if self.lays_early && self.random.below(3) == 0 {
+            self.lay(at, Offset(i64::MAX))?;
         }
         Ok(())
     }
@@ -371,7 +385,7 @@ impl Rig {
     fn large(&mut self, at: usize) -> Result<(), Cut> {
         self.lay(at, Offset(i64::MAX))?;
         let from = self.log(at).end();
-        let bytes = self.batch(at, 1200);
+        let bytes = self.batch(at, 1200.min(u64::from(self.config.segment_bytes) - 200));
         let Self { parts, files, .. } = self;
         let appended = parts[at].log.as_mut().unwrap().append_kept(files, &[bytes.into()], NOW).unwrap();
         self.extend(at, appended.end, appended.rolled);
@@ -429,6 +443,29 @@ impl Rig {
         Ok(())
     }
 
+    /// What the shell does in the background after an unclean stop.
+    fn settle_disk(&mut self) {
+        if self.random.below(4) == 0 {
+            self.disk.sync_all().unwrap();
+            self.dir.note_settled();
+        }
+    }
+
+    /// All is laid, synced and vouched for, and the journal holds nothing.
+    fn rest(&mut self) -> Result<(), Cut> {
+        for _ in 0..3 {
+            self.write_round()?;
+            self.order_lays()?;
+            for at in 0..PARTITIONS {
+                self.lay(at, Offset(i64::MAX))?;
+                self.sync_ticket(at);
+                self.answer_ticket(at);
+                self.checkpoint(at)?;
+            }
+        }
+        Ok(())
+    }
+
     /// As the partition's owner opens it. Now and then the power goes meanwhile.
     fn open(&mut self, at: usize) -> Result<(), Cut> {
         if self.parts[at].log.is_some() {
@@ -440,7 +477,7 @@ impl Rig {
         from.recovery_point = from.recovery_point.max(synced);
         let opened = Log::open(&mut self.files, place_of(at), Arc::clone(&self.config), from, NOW);
         let (mut log, _) = opened.unwrap_or_else(|error| panic!("partition {at}: {error}"));
-        if self.random.below(20) == 0 {
+        if self.random.below(if self.is_hasty { 2 } else { 20 }) == 0 {
             return Err(Cut);
         }
         if let Some(dirty) = log.take_dirty() {
@@ -489,7 +526,8 @@ impl Rig {
     }
 
     fn crash(&mut self) {
-        if self.random.below(2) == 0 {
+        let by_power = if self.is_hasty { 4 } else { 2 };
+        if self.random.below(by_power) == 0 {
             self.disk.crash(self.random.below(u64::MAX));
         } else {
             self.disk.kill();
@@ -498,6 +536,7 @@ impl Rig {
         self.dir = LogDir::open(Arc::new(self.disk.clone()), Path::new(ROOT)).unwrap();
         self.dir.begin().unwrap();
         self.queue.clear();
+        self.is_hasty = false;
         let mut recovered =
             recover(&self.disk, Path::new(ROOT), self.journal_config.files, DIRECTORY).unwrap();
         recovered.sync_files(&self.disk, Path::new(ROOT)).unwrap();
@@ -532,11 +571,25 @@ impl Rig {
     }
 }
 
+/// Lives are long, short, or so short that a start is killed while it opens the first log.
 fn story(seed: u64) {
     let mut rig = Rig::new(seed);
-    for _ in 0..7 {
-        let steps = if rig.random.below(4) == 0 { rig.random.below(12) } else { 150 };
+    for _ in 0..9 {
+        let steps = match rig.random.below(8) {
+            0 | 1 => rig.random.below(12),
+            2 | 3 => {
+                rig.is_hasty = true;
+                rig.random.below(40)
+            }
+            _ => 150,
+        };
         let _ = (0..steps).try_for_each(|_| rig.step());
+        if rig.random.below(3) == 0 {
+            let _ = rig.rest().and_then(|()| {
+                let steps = rig.random.below(12);
+                (0..steps).try_for_each(|_| rig.step())
+            });
+        }
         rig.crash();
     }
     for at in 0..PARTITIONS {

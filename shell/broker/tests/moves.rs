@@ -3,14 +3,16 @@
 
 mod harness;
 
+use barnabas_base::{ProducerEpoch, ProducerId, Sequence, TimestampMs};
 use barnabas_wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
 use barnabas_wire::messages::{DeleteRecordsRequest, ResponseBody};
+use barnabas_wire::records::{BatchBuilder, BatchOptions};
 use harness::dump::{Dump, assert_same};
 use harness::three_dirs::{
     Rig, STORAGE_ERROR, all_values, alter, broker_config, eventually, produce, produce_batch,
 };
 use harness::transactions::write_transactions;
-use harness::{Client, batch};
+use harness::{Client, batch, now_ms};
 use std::path::Path;
 use std::time::Duration;
 
@@ -63,6 +65,41 @@ fn a_partition_moves_with_all_that_it_has() {
         }
     }
     assert!(rig.node.stop().success());
+}
+
+/// A producer that had several batches under way, and lost the answers, sends all of them again after the move and a kill.
+#[test]
+fn batches_that_may_be_sent_again_are_known_after_a_move() {
+    let mut rig = Rig::start(&[]);
+    let mut client = rig.node.client();
+    client.create_topic("again", 1, &[]);
+    let topic = client.topic_id("again");
+    let sent: Vec<_> = (0..5)
+        .map(|sequence| {
+            let mut builder = BatchBuilder::new(BatchOptions {
+                producer_id: ProducerId(4_000),
+                producer_epoch: ProducerEpoch(0),
+                base_sequence: Sequence(sequence),
+                ..BatchOptions::default()
+            });
+            builder.push(TimestampMs(now_ms()), None, Some(sequence.to_string().as_bytes()), &[]);
+            builder.build().expect("a batch")
+        })
+        .collect();
+    for bytes in &sent {
+        assert_eq!(produce_batch(&mut client, "again", 0, bytes.clone()), 0);
+    }
+    let (from, _) = rig.place("again");
+    let to = (from[0] + 1) % 3;
+    assert_eq!(alter(&mut client, &rig.path(to), "again", 0), 0);
+    eventually("it has moved", || rig.place("again") == (vec![to], vec![]));
+    rig.node.kill();
+    rig.node.launch();
+    let mut client = rig.node.client();
+    for bytes in &sent {
+        assert_eq!(produce_batch(&mut client, "again", 0, bytes.clone()), 0, "answered as the first time");
+    }
+    assert_eq!(all_values(&mut client, topic, 0), ["0", "1", "2", "3", "4"]);
 }
 
 #[test]

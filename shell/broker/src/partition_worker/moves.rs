@@ -131,7 +131,9 @@ impl PartitionWorker {
             return Ok(false);
         }
         log.adopt_epochs(replica.log.epochs().clone());
-        let entries: Vec<ProducerEntry> = replica.partition.producers().into_iter().map(entry_of).collect();
+        // With all of a producer's batches that may be sent again, as in `Replica::snapshot_producers`.
+        let entries: Vec<ProducerEntry> =
+            replica.partition.producer_snapshot().into_iter().map(entry_of).collect();
         log.write_producer_snapshot(&mut copying.files, end, &entries)?;
         log.checkpoint(&mut copying.files)?;
         copying.sync()?;

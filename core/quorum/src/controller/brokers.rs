@@ -276,7 +276,7 @@ fn after_predecessor(case: &Case<'_>, broker: &Broker, clean: bool, records: &mu
         let mut change = PartitionChange::new(electorate, case.config, topic, index, partition);
         change.target_isr.retain(|&member| member != broker.id);
         change.unclean_shutdown = unclean.then_some(broker.id);
-        records.extend(change.build());
+        records.extend(change.build().map(MetadataRecord::from));
     });
 }
 
@@ -315,7 +315,8 @@ fn unfence(image: &Image, config: &BrokerConfig, broker: &Broker, records: &mut 
     let electorate = Electorate { image, removed: None, added: Some(broker) };
     let is_leaderless = |partition: &Partition| partition.leader == BrokerId::NONE;
     for_each_partition(image, is_leaderless, |topic, index, partition| {
-        records.extend(PartitionChange::new(electorate, config, topic, index, partition).build());
+        let change = PartitionChange::new(electorate, config, topic, index, partition);
+        records.extend(change.build().map(MetadataRecord::from));
     });
 }
 
@@ -330,7 +331,7 @@ fn without(image: &Image, config: &BrokerConfig, broker: BrokerId, records: &mut
     for_each_partition_of(image, broker, |topic, index, partition| {
         let mut change = PartitionChange::new(electorate, config, topic, index, partition);
         change.target_isr.retain(|&member| member != broker);
-        records.extend(change.build());
+        records.extend(change.build().map(MetadataRecord::from));
     });
 }
 
@@ -480,7 +481,7 @@ fn directories(
         for_each_partition(case.image, is_lost, |topic, index, partition| {
             let mut change = PartitionChange::new(electorate, case.config, topic, index, partition);
             change.target_isr.retain(|&member| member != broker.id);
-            records.extend(change.build());
+            records.extend(change.build().map(MetadataRecord::from));
         });
     }
     if let Some(cordoned) = &request.cordoned_log_dirs

@@ -84,5 +84,5 @@ fn move_to(
     if !online {
         change.target_isr.retain(|&member| member != id);
     }
-    Ok(change.build())
+    Ok(change.build().map(MetadataRecord::from))
 }

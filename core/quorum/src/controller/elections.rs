@@ -110,7 +110,7 @@ fn one(
         };
         return Err(Refusal::new(code, "no replica that may lead is alive"));
     };
-    records.push(record);
+    records.push(record.into());
     Ok(())
 }
 

@@ -10,6 +10,8 @@
 //!
 //! One file per subject; each names the Kafka class that its order of checks and error codes follow.
 
+mod alter_partition;
+mod balance;
 pub mod brokers;
 mod configs;
 mod delete_topics;
@@ -20,6 +22,7 @@ mod partition_change;
 mod partitions;
 pub mod placement;
 mod producer_ids;
+mod reassignments;
 mod refusal;
 mod topics;
 
@@ -31,6 +34,7 @@ use barnabas_metadata::{Image, Resource, ResourceType, Values};
 use barnabas_wire::{MetadataRecord, RequestBody, ResponseBody};
 
 use crate::node::{LocalBroker, Now};
+use balance::Balance;
 use brokers::Sessions;
 pub use refusal::Refusal;
 
@@ -111,6 +115,7 @@ pub struct Controller {
     config: EffectiveConfig,
     kraft_version: i16,
     sessions: Sessions,
+    balance: Balance,
 }
 
 /// The configuration for one state of the dynamic ones: made anew only when those have changed.
@@ -147,8 +152,9 @@ impl Controller {
         let ControllerSettings { cluster_id, config } = settings;
         let timeout = DurationMs(config.long("broker.session.timeout.ms"));
         let sessions = Sessions::new(me, timeout, now.monotonic);
+        let balance = Balance::new(&config, now.monotonic);
         let config = EffectiveConfig { config, of_all: None, of_me: None };
-        Self { me, cluster_id, config, kraft_version, sessions }
+        Self { me, cluster_id, config, kraft_version, sessions, balance }
     }
 
     /// Decides a request; `None` where it is not one of the controller's.
@@ -188,6 +194,8 @@ impl Controller {
                 brokers::heartbeat(&case, request, &mut self.sessions, now.monotonic)
             }
             RequestBody::UnregisterBroker(request) => brokers::unregister(&case, request, &mut self.sessions),
+            RequestBody::AlterPartition(request) => alter_partition::alter(&case, request),
+            RequestBody::AlterPartitionReassignments(request) => reassignments::alter(&case, request),
             RequestBody::AssignReplicasToDirs(request) => directories::assign(&case, request),
             _ => return None,
         })
@@ -220,14 +228,21 @@ impl Controller {
         brokers::take_over(&case, local, &mut self.sessions, now.monotonic)
     }
 
-    /// Fences brokers that were silent for too long.
+    /// Fences brokers that were silent for too long; else what is due for partitions ([`balance`]).
     pub(crate) fn tick(&mut self, image: &Image, now: Now) -> Vec<MetadataRecord> {
         self.config.refresh(image, self.me);
-        brokers::fence_silent(image, &self.config.config, &mut self.sessions, now.monotonic)
+        let (config, sessions) = (&self.config.config, &mut self.sessions);
+        let records = brokers::fence_silent(image, config, sessions, now.monotonic);
+        // A broker alone leads what it can lead.
+        if !records.is_empty() || self.sessions.next_expiry().is_none() {
+            return records;
+        }
+        self.balance.tick(image, config, now.monotonic)
     }
 
     pub(crate) fn next_tick(&self) -> Option<MonotonicMs> {
-        self.sessions.next_expiry()
+        let expiry = self.sessions.next_expiry()?;
+        Some(expiry.min(self.balance.next_due()))
     }
 }
 

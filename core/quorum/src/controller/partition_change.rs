@@ -4,17 +4,17 @@
 //! 1. a leader is a member of the ISR; but for an unclean election it was one before, or an eligible leader replica
 //! 2. with ELR, ISR and ELR do not overlap, and the ELR is empty while the ISR has the minimum (KIP-966)
 //! 3. a change that changes nothing makes no record
+//! 4. a reassignment ends with the change that brings all its new replicas into the ISR
 //!
 //! Source: KIP-966; Kafka `PartitionChangeBuilder`, `ReplicationControlManager.generateLeaderAndIsrUpdates`.
 
-use barnabas_base::{BrokerId, DirectoryId, PartitionIndex, TopicId};
+use barnabas_base::{BrokerId, DirectoryId, LeaderEpoch, PartitionEpoch, PartitionIndex, TopicId};
 use barnabas_metadata::snapshot::numbers;
-use barnabas_metadata::{Broker, Image, LeaderRecoveryState, Partition, Topic};
-use barnabas_wire::MetadataRecord;
+use barnabas_metadata::{Broker, Image, LeaderRecoveryState, Partition, Placement, Topic};
 use barnabas_wire::messages::PartitionChangeRecord;
 
 use super::configs::topic_values;
-use super::placement::directory_in_turn;
+use super::placement::{directory_for, directory_in_turn};
 use barnabas_metadata::config::BrokerConfig;
 
 /// The leader in a record that leaves it as it is.
@@ -77,6 +77,11 @@ pub(super) struct PartitionChange<'a> {
     pub election: Election,
     pub min_isr: usize,
     pub target_isr: Vec<BrokerId>,
+    /// In order of preference; while it is reassigned, those that go last.
+    pub target_replicas: Vec<BrokerId>,
+    pub adding: Vec<BrokerId>,
+    pub removing: Vec<BrokerId>,
+    pub recovery: LeaderRecoveryState,
     /// A broker that came back without knowing what it had: neither in sync nor eligible.
     pub unclean_shutdown: Option<BrokerId>,
     /// A replica's directory, if that is what changes.
@@ -105,6 +110,10 @@ impl<'a> PartitionChange<'a> {
             election,
             min_isr: min_isr.min(partition.replicas().len()),
             target_isr: partition.isr().to_vec(),
+            target_replicas: partition.replicas().to_vec(),
+            adding: partition.placement.adding.clone(),
+            removing: partition.placement.removing.clone(),
+            recovery: partition.placement.recovery,
             unclean_shutdown: None,
             directory: None,
             begins_anew: false,
@@ -131,7 +140,7 @@ impl<'a> PartitionChange<'a> {
     }
 
     /// The record of the change, unless there is none.
-    pub fn build(mut self) -> Option<MetadataRecord> {
+    pub fn build(mut self) -> Option<PartitionChangeRecord> {
         let elr_enabled = self.electorate.image.features.elr_enabled();
         let version = self.electorate.image.metadata_version();
         let partition = self.partition;
@@ -140,6 +149,7 @@ impl<'a> PartitionChange<'a> {
             topic_id: self.topic,
             ..PartitionChangeRecord::default()
         };
+        self.complete_reassignment();
         let mut elr = self.eligible(elr_enabled);
         let (leader, unclean) = self.elect(&elr, elr_enabled);
         let unclean = unclean || self.begins_anew;
@@ -157,9 +167,15 @@ impl<'a> PartitionChange<'a> {
                 }
             }
         }
+        let keeps_all = partition.replicas().iter().all(|replica| self.target_replicas.contains(replica));
+        if record.leader == NO_LEADER_CHANGE && !keeps_all {
+            // Who is a replica no more must not go on fetching.
+            record.leader = partition.leader.get();
+        }
         if unclean || !elr_enabled {
             elr.clear();
         }
+        elr.retain(|eligible| self.target_replicas.contains(eligible));
         if elr != partition.elr() {
             record.eligible_leader_replicas = Some(numbers(&elr));
         }
@@ -172,15 +188,36 @@ impl<'a> PartitionChange<'a> {
             record.isr = Some(numbers(&self.target_isr));
         }
         self.last_known_leader(elr_enabled, &mut record);
-        if version.has_directories() {
-            self.directories(&mut record);
+        self.assignment(&mut record);
+        if self.recovery != partition.placement.recovery {
+            record.leader_recovery_state = self.recovery.code();
         }
         let nothing = PartitionChangeRecord {
             partition_id: record.partition_id,
             topic_id: record.topic_id,
             ..PartitionChangeRecord::default()
         };
-        (record != nothing).then(|| record.into())
+        (record != nothing).then_some(record)
+    }
+
+    /// Where every replica that comes is in sync, those that go are gone.
+    ///
+    /// # Source
+    /// Kafka `PartitionReassignmentReplicas.maybeCompleteReassignment`.
+    fn complete_reassignment(&mut self) {
+        if self.adding.is_empty() && self.removing.is_empty() {
+            return;
+        }
+        let stay = |all: &[BrokerId]| -> Vec<BrokerId> {
+            all.iter().copied().filter(|id| !self.removing.contains(id)).collect()
+        };
+        let (isr, replicas) = (stay(&self.target_isr), stay(&self.target_replicas));
+        let is_complete = !isr.is_empty() && replicas.iter().all(|replica| isr.contains(replica));
+        if is_complete && !replicas.is_empty() {
+            (self.target_isr, self.target_replicas) = (isr, replicas);
+            self.adding.clear();
+            self.removing.clear();
+        }
     }
 
     /// The eligible leader replicas after the change: whoever was in sync while there were enough, and is not now.
@@ -209,9 +246,12 @@ impl<'a> PartitionChange<'a> {
             let in_sync = self.target_isr.contains(&broker);
             (in_sync || self.target_isr.is_empty() && elr.contains(&broker)) && accepted(broker)
         };
-        let replicas = self.partition.replicas();
-        if self.election == Election::Preferred && valid(self.partition.preferred_leader()) {
-            return (self.partition.preferred_leader(), false);
+        let replicas = &self.target_replicas;
+        if self.election == Election::Preferred
+            && let Some(&preferred) = replicas.first()
+            && valid(preferred)
+        {
+            return (preferred, false);
         }
         if valid(self.partition.leader) {
             return (self.partition.leader, false);
@@ -247,15 +287,62 @@ impl<'a> PartitionChange<'a> {
         }
     }
 
-    fn directories(&self, record: &mut PartitionChangeRecord) {
-        let Some((broker, directory)) = self.directory else { return };
-        let mut directories = self.partition.placement.directories.clone();
-        let at = self.partition.replicas().iter().position(|&replica| replica == broker);
-        if let Some(slot) = at.and_then(|at| directories.get_mut(at))
-            && *slot != directory
-        {
-            *slot = directory;
-            record.directories = Some(directories);
+    /// The replicas, where they lie, and which of them come and go.
+    fn assignment(&self, record: &mut PartitionChangeRecord) {
+        let Placement { replicas, directories, adding, removing, .. } = &*self.partition.placement;
+        let image = self.electorate.image;
+        let directory = |&replica: &BrokerId| match self.directory {
+            Some((moved, to)) if moved == replica => to,
+            _ => self.partition.directory(replica).unwrap_or_else(|| directory_for(image, replica)),
+        };
+        let has_changed = self.directory.is_some() || self.target_replicas != *replicas;
+        if image.metadata_version().has_directories() && has_changed {
+            let target: Vec<DirectoryId> = self.target_replicas.iter().map(directory).collect();
+            if target != *directories {
+                record.directories = Some(target);
+            }
         }
+        if self.target_replicas != *replicas {
+            record.replicas = Some(numbers(&self.target_replicas));
+        }
+        if self.removing != *removing {
+            record.removing_replicas = Some(numbers(&self.removing));
+        }
+        if self.adding != *adding {
+            record.adding_replicas = Some(numbers(&self.adding));
+        }
+    }
+}
+
+/// What a partition is after a change.
+pub(super) struct Changed {
+    pub leader: BrokerId,
+    pub leader_epoch: LeaderEpoch,
+    pub partition_epoch: PartitionEpoch,
+    pub isr: Vec<BrokerId>,
+    pub recovery: LeaderRecoveryState,
+}
+
+impl Changed {
+    pub fn after(partition: &Partition, record: Option<&PartitionChangeRecord>) -> Self {
+        let mut changed = Self {
+            leader: partition.leader,
+            leader_epoch: partition.leader_epoch,
+            partition_epoch: partition.partition_epoch,
+            isr: partition.isr().to_vec(),
+            recovery: partition.placement.recovery,
+        };
+        let Some(record) = record else { return changed };
+        changed.partition_epoch.0 += 1;
+        if record.leader != NO_LEADER_CHANGE {
+            changed.leader = BrokerId(record.leader);
+            changed.leader_epoch.0 += 1;
+        }
+        if let Some(isr) = &record.isr {
+            changed.isr = isr.iter().copied().map(BrokerId).collect();
+        }
+        changed.recovery =
+            LeaderRecoveryState::from_code(record.leader_recovery_state).unwrap_or(changed.recovery);
+        changed
     }
 }

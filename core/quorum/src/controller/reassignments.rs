@@ -1,0 +1,160 @@
+//! AlterPartitionReassignments: other replicas for a partition, in two steps, or the way back.
+//!
+//! First the new replicas are added to the old ones, and are on their way in; when all of them are in sync (an AlterPartition of the
+//! leader's says so, [`super::partition_change`] sees it), those on their way out go. Whoever only changes the order, or takes away
+//! replicas while others are in sync, is done at once.
+//!
+//! Source: KIP-455, KIP-860; Kafka `ReplicationControlManager.alterPartitionReassignments`, `PartitionReassignmentReplicas`,
+//! `PartitionReassignmentRevert`.
+
+use barnabas_base::{BrokerId, ErrorCode, PartitionIndex};
+use barnabas_metadata::{Partition, Topic};
+use barnabas_wire::MetadataRecord;
+use barnabas_wire::messages::alter_partition_reassignments_request::ReassignablePartition as Asked;
+use barnabas_wire::messages::alter_partition_reassignments_response::{
+    ReassignablePartitionResponse, ReassignableTopicResponse,
+};
+use barnabas_wire::messages::{AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse};
+
+use super::partition_change::{Election, Electorate, PartitionChange};
+use super::topics::check_assignment;
+use super::{Case, Outcome, Refusal, error_fields};
+
+pub(super) fn alter(case: &Case<'_>, request: &AlterPartitionReassignmentsRequest) -> Outcome {
+    let mut records = Vec::new();
+    let may_resize = request.allow_replication_factor_change;
+    let topics = request.topics.iter().map(|asked| {
+        let partitions = asked.partitions.iter().map(|partition| {
+            let altered = alter_one(case, &asked.name, partition, may_resize);
+            let (error_code, error_message) = error_fields(altered.as_ref().err());
+            records.extend(altered.ok().flatten());
+            ReassignablePartitionResponse {
+                partition_index: partition.partition_index,
+                error_code,
+                error_message,
+                ..ReassignablePartitionResponse::default()
+            }
+        });
+        let partitions = partitions.collect();
+        ReassignableTopicResponse {
+            name: asked.name.clone(),
+            partitions,
+            ..ReassignableTopicResponse::default()
+        }
+    });
+    let response = AlterPartitionReassignmentsResponse {
+        responses: topics.collect(),
+        allow_replication_factor_change: may_resize,
+        error_message: None,
+        ..AlterPartitionReassignmentsResponse::default()
+    };
+    Outcome::atomic(records, response, move |why| {
+        let refusal = Refusal::new(ErrorCode::PolicyViolation, why);
+        let (error_code, error_message) = error_fields(Some(&refusal));
+        AlterPartitionReassignmentsResponse {
+            error_code,
+            error_message,
+            allow_replication_factor_change: may_resize,
+            ..AlterPartitionReassignmentsResponse::default()
+        }
+        .into()
+    })
+}
+
+fn alter_one(
+    case: &Case<'_>,
+    name: &str,
+    asked: &Asked,
+    may_resize: bool,
+) -> Result<Option<MetadataRecord>, Refusal> {
+    let unknown = |message: String| Refusal::new(ErrorCode::UnknownTopicOrPartition, message);
+    let topic = case.image.topics.by_name(name);
+    let topic = topic.ok_or_else(|| unknown(format!("Unable to find a topic named {name}.")))?;
+    let index = PartitionIndex(asked.partition_index);
+    let partition = topic.partition(index);
+    let partition = partition.ok_or_else(|| unknown(format!("Unable to find partition {name}:{index}.")))?;
+    let electorate = Electorate::as_it_is(case.image);
+    let change = PartitionChange::new(electorate, case.config, topic, index, partition);
+    let change = match &asked.replicas {
+        None => cancel(change, topic, index, partition)?,
+        Some(replicas) => {
+            let target = check_assignment(case.image, index.get(), replicas, None)?;
+            if !may_resize {
+                check_size(partition, target.len())?;
+            }
+            reassign(change, partition, target)
+        }
+    };
+    Ok(change.build().map(MetadataRecord::from))
+}
+
+/// The replicas that a partition had before its reassignment, or would have after it, are as many as it is to have.
+fn check_size(partition: &Partition, target: usize) -> Result<(), Refusal> {
+    let stays = |replica: &&BrokerId| !partition.placement.removing.contains(replica);
+    let current = partition.replicas().iter().filter(stays).count();
+    if current == target {
+        return Ok(());
+    }
+    let message = format!("The replication factor is changed from {current} to {target}");
+    Err(Refusal::new(ErrorCode::InvalidReplicationFactor, message))
+}
+
+/// The target's replicas, then those that go.
+fn reassign<'a>(
+    mut change: PartitionChange<'a>,
+    partition: &Partition,
+    target: Vec<BrokerId>,
+) -> PartitionChange<'a> {
+    let current = partition.replicas();
+    let mut removing: Vec<BrokerId> = current.iter().copied().filter(|id| !target.contains(id)).collect();
+    let mut adding: Vec<BrokerId> = target.iter().copied().filter(|id| !current.contains(id)).collect();
+    removing.sort_unstable();
+    adding.sort_unstable();
+    change.target_replicas = target;
+    change.target_replicas.extend(&removing);
+    // Asked for nobody new, or nobody to go, Kafka leaves what is under way as it is.
+    if !removing.is_empty() {
+        change.removing = removing;
+    }
+    if !adding.is_empty() {
+        change.adding = adding;
+    }
+    // Others lead if they must, but not at the price of records: the old replicas are still there.
+    change.election = Election::Online;
+    change
+}
+
+/// Whoever was on the way in goes, whoever was on the way out stays.
+fn cancel<'a>(
+    mut change: PartitionChange<'a>,
+    topic: &Topic,
+    index: PartitionIndex,
+    partition: &Partition,
+) -> Result<PartitionChange<'a>, Refusal> {
+    if !partition.is_reassigning() {
+        let message = "No partition reassignment is in progress.";
+        return Err(Refusal::new(ErrorCode::NoReassignmentInProgress, message));
+    }
+    let adding = &partition.placement.adding;
+    let stays = |id: &BrokerId| !adding.contains(id);
+    change.target_replicas = partition.replicas().iter().copied().filter(stays).collect();
+    change.target_isr = partition.isr().iter().copied().filter(stays).collect();
+    if change.target_isr.is_empty() {
+        let Some(&first) = change.target_replicas.first() else {
+            let message = "Invalid replica assignment: addingReplicas contains all replicas.";
+            return Err(Refusal::new(ErrorCode::InvalidReplicaAssignment, message));
+        };
+        if change.election != Election::Unclean {
+            let message = format!(
+                "Unable to revert partition assignment for {}:{index} because it would require an unclean leader \
+                 election.",
+                topic.name
+            );
+            return Err(Refusal::new(ErrorCode::InvalidReplicaAssignment, message));
+        }
+        change.target_isr = vec![first];
+    }
+    change.removing.clear();
+    change.adding.clear();
+    Ok(change)
+}

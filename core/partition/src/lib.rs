@@ -12,12 +12,17 @@
 //! | `partition/verification` | may this batch begin a transaction here, by the coordinator's word |
 //! | `leading` | how far have the in-sync replicas come; who is in sync |
 //! | `divergence` | where two logs part |
+//! | `fetcher` | what is asked of one leader broker next, for many partitions |
+//! | `isr_requests` | what the controller is asked next, for many partitions |
+//! | `throttle` | how many bytes replication may take |
 //! | `waits` | who waits for what, until when |
 //! | `types`, `replication` | the words that go in and out |
 //!
 //! It does not know who is a replica or who leads: that is the controller's word (core/quorum), which the worker passes on.
 
 mod divergence;
+mod fetcher;
+mod isr_requests;
 mod leading;
 mod partition;
 mod planted;
@@ -25,15 +30,19 @@ mod producers;
 mod replication;
 #[cfg(test)]
 mod sim;
+mod throttle;
 mod types;
 mod waits;
 
 pub use divergence::{diverging, truncation};
+pub use fetcher::{FetchPlan, Fetcher, FetcherSettings, SessionRequest, Todo};
+pub use isr_requests::IsrRequests;
 pub use partition::Partition;
 pub use replication::{
     Cut, FetchPosition, Follow, FollowerFetch, FollowerRead, FollowerState, IsrAnswer, IsrChange, IsrNext,
     Leadership, PartitionAnswer, ReplicaKey,
 };
+pub use throttle::Throttle;
 pub use types::{
     AbortedTxn, Acked, Acks, Append, BatchInfo, BatchKind, Bounds, Effect, Guard, Isolation, LastBatch,
     LogEnds, Marker, Origin, Outcome, Placed, ProducerState, Refusal, Ticket,

@@ -9,6 +9,7 @@
 //! Always true:
 //! 1. a shard's batches are appended in the order in which it handed them out
 //! 2. a request is answered once: by its shard, or with NOT_COORDINATOR when the shard goes
+//! 3. no partition is opened before the journals are read
 //!
 //! Group path 3 of 5. Before: dispatch/groups.rs. After: core/coordinator's `GroupShard`, partition_worker.rs.
 //! Transaction path 3 of 5. Before: dispatch/transactions.rs. After: core/coordinator's `TransactionShard`, markers.rs.
@@ -23,7 +24,7 @@ use crate::mailbox::{GroupCommand, PartitionKey, Standing, ToTransactionShard, T
 use crate::node::Node;
 use crate::partition_worker::PartitionWorker;
 use crate::publisher::ImageChange;
-use barnabas_base::{MonotonicMs, Text, TopicId};
+use barnabas_base::{MonotonicMs, Text, TopicId, name};
 use barnabas_coordinator::{GroupShard, Now, TransactionShard};
 use host::Host;
 use std::sync::Arc;
@@ -35,11 +36,14 @@ pub struct CoordinatorWorker {
     id: usize,
     groups: Host<GroupShard>,
     transactions: Host<TransactionShard>,
+    /// Partitions may be opened.
+    has_begun: bool,
 }
 
 impl CoordinatorWorker {
     pub fn new(id: usize, node: Arc<Node>) -> Self {
-        Self { groups: Host::new(node.clone()), transactions: Host::new(node.clone()), id, node }
+        let (groups, transactions) = (Host::new(node.clone()), Host::new(node.clone()));
+        Self { groups, transactions, has_begun: false, id, node }
     }
 
     /// Takes one request; whatever it appends is placed by the end of the round.
@@ -114,17 +118,25 @@ impl CoordinatorWorker {
             let now = now(&self.node);
             self.groups.each(partitions, |shard| shard.topics_deleted(&deleted, now));
         }
-        self.host_transactions(change);
+        let topic = change.image.topics.id_of(name::TRANSACTION_STATE);
+        if changes.everything || topic.is_some_and(|topic| changes.topics.contains_key(&topic)) {
+            self.host_transactions();
+        }
         self.pass_on();
     }
 
+    /// From now on partitions may be opened: what the journals held of them is known.
+    pub fn begin(&mut self) {
+        self.has_begun = true;
+        self.host_transactions();
+    }
+
     /// Begins to load the shards of transactions that are led here.
-    fn host_transactions(&mut self, change: &ImageChange) {
-        let topics = &change.image.topics;
-        let Some(topic) = topics.by_name(barnabas_base::name::TRANSACTION_STATE) else { return };
-        if !change.changes.everything && !change.changes.topics.contains_key(&topic.id) {
+    fn host_transactions(&mut self) {
+        let image = self.node.image.load_full();
+        let Some(topic) = image.topics.by_name(name::TRANSACTION_STATE).filter(|_| self.has_begun) else {
             return;
-        }
+        };
         for (partition, state) in topic.partitions() {
             let key = PartitionKey { topic: topic.id, partition };
             if state.leader == self.node.broker_id && key.owner(self.node.workers) == self.id {

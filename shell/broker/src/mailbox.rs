@@ -53,6 +53,8 @@ pub enum Command {
     Group(GroupCommand),
     Transaction(TransactionCommand),
     ImageChanged(Arc<ImageChange>),
+    /// The journals are read: partitions may be opened.
+    Begin,
     Move(MoveCommand),
     /// Retention, expiry and checkpoints of the partitions that are open.
     Housekeep {

@@ -158,7 +158,11 @@ impl PartitionWorker {
             Command::Close(reply) => {
                 let _ = reply.send(self.close());
             }
-            Command::Connection(_) | Command::Group(_) | Command::Transaction(_) | Command::End => {
+            Command::Connection(_)
+            | Command::Group(_)
+            | Command::Transaction(_)
+            | Command::Begin
+            | Command::End => {
                 unreachable!("the worker's loop keeps these for connections and coordinators")
             }
         }

@@ -124,6 +124,7 @@ impl Worker {
             Command::Transaction(transaction) => {
                 self.coordinators.take_transaction(transaction, &mut self.partitions);
             }
+            Command::Begin => self.coordinators.begin(),
             Command::ImageChanged(change) => {
                 self.partitions.take(Command::ImageChanged(change.clone()));
                 self.coordinators.image_changed(&change, &mut self.partitions);

@@ -292,7 +292,9 @@ fn config(matches: &ArgMatches) -> Result<PipelineConfig, ToolError> {
     }
     for flag in ["transactional-id", "transaction-duration-ms"] {
         if text(matches, flag).is_some() {
-            return Err(ToolError::Usage(format!("--{flag}: this producer has no transactions yet; leave it out")));
+            return Err(ToolError::Usage(format!(
+                "--{flag}: this producer has no transactions yet; leave it out"
+            )));
         }
     }
     let mut properties = vec![("client.id".to_owned(), CLIENT_ID.to_owned())];

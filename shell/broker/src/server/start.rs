@@ -102,6 +102,8 @@ pub fn start(
     let committers = start_committers(&node)?;
     let quorum = quorum_worker::start(quorum, files, requests, node.clone())?;
     let mut journals = start_journals(&node);
+    // Only now may a partition be opened: before, part of it was in the journal alone.
+    node.mailboxes.iter().for_each(|mailbox| mailbox.send_blocking(Command::Begin));
     journals.extend(start_settling(&node));
     let housekeeping = housekeeping::start(node.clone())?;
     let mover = moves::start(node.clone())?;

@@ -93,6 +93,10 @@ impl Partition {
     ///
     /// `epoch` and `end` as in [`FollowerRead::Diverging`](crate::FollowerRead::Diverging).
     pub fn diverged(&self, epoch: LeaderEpoch, end: Offset, epochs: &LeaderEpochs) -> Cut {
+        if end < Offset::ZERO {
+            // No leader says so: a word without sense deletes nothing.
+            return Cut::Nothing;
+        }
         self.cut_to(truncation(epochs, self.log_end, epoch, end))
     }
 

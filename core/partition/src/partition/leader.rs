@@ -112,8 +112,8 @@ impl Partition {
         Ok(alive.map(|follower| follower.log_start).fold(self.log_start, Offset::min))
     }
 
-    /// The replica that a consumer in `rack` should read `offset` from, if that is not this one: in its rack, with the offset, and
-    /// of those the one that has come furthest. `rack_of` tells the rack of a broker that consumers can reach.
+    /// The replica that a consumer in `rack` should read `offset` from, if that is not this one: in its rack, in sync, with the
+    /// offset, and of those the one that has come furthest. `rack_of` tells the rack of a broker that consumers can reach.
     ///
     /// # Source
     /// KIP-392; Kafka `RackAwareReplicaSelector`.
@@ -129,7 +129,9 @@ impl Partition {
         }
         let holds = |end: Offset, start: Offset| (start..=end).contains(&offset) && end >= Offset::ZERO;
         let near = self.followers()?.iter().filter(|follower| {
-            holds(follower.end, follower.log_start) && rack_of(follower.state.broker) == Some(rack)
+            follower.state.in_sync
+                && holds(follower.end, follower.log_start)
+                && rack_of(follower.state.broker) == Some(rack)
         });
         let best = near.max_by_key(|follower| (follower.end, follower.caught_up, follower.state.broker))?;
         Some(best.state.broker)

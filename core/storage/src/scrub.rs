@@ -1,4 +1,8 @@
-//! Checks sealed segments batch by batch, a bounded piece at a time, and says what is damaged. Changes nothing, ever.
+//! Checks segments batch by batch, a bounded piece at a time, and says what is damaged, and what is missing between one segment and
+//! the next. Changes nothing, ever.
+//!
+//! Of the newest segment, which may be written to, only what lies below the recovery point is looked at: past it, what is not whole
+//! may be a write under way, or a tail that the next opening cuts.
 //!
 //! Works on files alone: the log's owner goes on meanwhile, and a segment may be deleted, truncated or replaced under the walk. What
 //! looks damaged is therefore asked for again, by its name, before it is said ([`SegmentScrub::step`]): a file that is gone or has
@@ -17,8 +21,16 @@ use crate::error::StorageError;
 use crate::segment::{LOG, offset_path, parse_offset_name};
 use crate::walker::{Step, Walker};
 
-/// The sealed segments of a partition's directory, by base offset: all but the newest. Each with the base of the next.
-pub fn sealed_segments(disk: &dyn Disk, dir: &Path) -> Result<Vec<(Offset, Offset)>, DiskError> {
+/// One segment as a look at the directory found it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listed {
+    pub base: Offset,
+    /// Where the next one begins. `None`: it is the newest.
+    pub next: Option<Offset>,
+}
+
+/// The segments of a partition's directory, by base offset.
+pub fn segments(disk: &dyn Disk, dir: &Path) -> Result<Vec<Listed>, DiskError> {
     let names = match disk.list(dir) {
         Err(error) if error.is_not_found() => return Ok(Vec::new()),
         names => names?,
@@ -26,10 +38,14 @@ pub fn sealed_segments(disk: &dyn Disk, dir: &Path) -> Result<Vec<(Offset, Offse
     let parsed = names.iter().filter_map(|entry| parse_offset_name(&entry.name));
     let mut bases: Vec<Offset> = parsed.filter(|(_, suffix)| *suffix == LOG).map(|(base, _)| base).collect();
     bases.sort_unstable();
-    Ok(bases.windows(2).map(|pair| (pair[0], pair[1])).collect())
+    Ok(bases
+        .iter()
+        .enumerate()
+        .map(|(at, &base)| Listed { base, next: bases.get(at + 1).copied() })
+        .collect())
 }
 
-/// The walk over one sealed segment.
+/// The walk over one segment.
 #[derive(Debug)]
 pub struct SegmentScrub {
     disk: Arc<dyn Disk>,
@@ -39,6 +55,11 @@ pub struct SegmentScrub {
     /// Offsets that follow lie in `next..reach`.
     next: Offset,
     reach: Offset,
+    /// In the newest segment: how far it is looked at.
+    until: Option<Offset>,
+    /// Where the next segment begins, the last batch ends, unless something is missing.
+    has_no_holes: bool,
+    is_damaged: bool,
     ended: bool,
 }
 
@@ -54,12 +75,17 @@ pub enum Scrubbed {
 }
 
 impl SegmentScrub {
+    /// `synced`: the recovery point of the log. `has_no_holes`: nothing was ever compacted in it.
+    ///
     /// `None`: it is gone.
     pub fn open(
         disk: &Arc<dyn Disk>,
         dir: &Path,
-        (base, reach): (Offset, Offset),
+        listed: Listed,
+        synced: Offset,
+        has_no_holes: bool,
     ) -> Result<Option<Self>, DiskError> {
+        let Listed { base, next } = listed;
         let path = offset_path(dir, base, LOG);
         let file = match disk.open(&path, OpenMode::Read) {
             Err(error) if error.is_not_found() => return Ok(None),
@@ -67,13 +93,27 @@ impl SegmentScrub {
         };
         let len = file.len()?;
         let walker = Walker::new(file, 0, len, true);
-        Ok(Some(Self { disk: disk.clone(), path, walker, len, next: base, reach, ended: false }))
+        Ok(Some(Self {
+            disk: disk.clone(),
+            path,
+            walker,
+            len,
+            next: base,
+            reach: next.unwrap_or(Offset(i64::MAX)),
+            until: next.is_none().then_some(synced),
+            has_no_holes: has_no_holes && next.is_some_and(|next| next <= synced),
+            is_damaged: false,
+            ended: false,
+        }))
     }
 
     /// Checks batches until about `bytes_max` were read, or one is damaged.
     pub fn step(&mut self, bytes_max: u64) -> Result<Scrubbed, DiskError> {
         let mut read = 0;
         while !self.ended && read < bytes_max {
+            if self.until.is_some_and(|until| self.next >= until) {
+                break;
+            }
             let (position, what) = match self.walker.step()? {
                 Step::Batch { position, header, bytes } => {
                     read += bytes.len() as u64;
@@ -84,7 +124,13 @@ impl SegmentScrub {
                     };
                     (position, what)
                 }
-                Step::End => break,
+                Step::End => match self.hole()? {
+                    Some(hole) => {
+                        self.ended = true;
+                        return Ok(Scrubbed::Damage(read, hole));
+                    }
+                    None => break,
+                },
                 // Nothing says where the next batch begins.
                 Step::Bad { position, why } => {
                     self.ended = true;
@@ -94,6 +140,7 @@ impl SegmentScrub {
             if !self.is_damaged_still(position)? {
                 break;
             }
+            self.is_damaged = true;
             let (file, offset) = (self.path.clone(), self.next);
             return Ok(Scrubbed::Damage(read, StorageError::Damaged { file, position, offset, what }));
         }
@@ -101,6 +148,30 @@ impl SegmentScrub {
             self.ended = true;
         }
         Ok(if self.ended { Scrubbed::End(read) } else { Scrubbed::Sound(read) })
+    }
+
+    /// At the segment's end: the segment that should come next, where neither it nor its deletion is to be seen.
+    fn hole(&self) -> Result<Option<StorageError>, DiskError> {
+        let missing = offset_path(self.dir(), self.next, LOG);
+        if !self.has_no_holes || self.is_damaged || self.next >= self.reach {
+            return Ok(None);
+        }
+        // A log that is cut, or given up, takes its newest segments first; and the name may have come since.
+        let after = offset_path(self.dir(), self.reach, LOG);
+        let is_there = |path: &Path| Ok(self.disk.stat(path)?.is_some());
+        if is_there(&missing)? || !is_there(&after)? {
+            return Ok(None);
+        }
+        match self.disk.stat(&self.path)? {
+            Some(stat) if stat.len == self.len => {}
+            _ => return Ok(None),
+        }
+        let what = "it is missing: nothing deleted it, and the offsets from there on are in no other segment";
+        Ok(Some(StorageError::Damaged { file: missing, position: 0, offset: self.next, what }))
+    }
+
+    fn dir(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
     }
 
     fn judge(&self, header: &BatchHeader, bytes: &[u8]) -> Option<&'static str> {

@@ -1,7 +1,7 @@
 //! Looks through cold segments for bytes that have changed by themselves, on one thread of low priority; and what is known to be
 //! damaged.
 //!
-//! Every sealed segment of every directory is read once in `log.scrub.interval.ms` and each batch's checksum compared, at most
+//! Every segment of every directory, the newest up to its recovery point, is read once in `log.scrub.interval.ms` and each batch's checksum compared, at most
 //! `log.scrub.bytes.per.second`. Reads for consumers check what they serve too (core/storage/src/log/sound.rs): the scrub finds
 //! what nobody reads, while a copy may still exist elsewhere. Progress is kept in `barnabas-scrub` in the directory, written
 //! without a sync: an old one costs a second look.
@@ -14,7 +14,9 @@
 use crate::directories::Directory;
 use crate::mailbox::{Command, PartitionKey};
 use crate::node::Node;
-use barnabas_storage::scrub::{Scrubbed, SegmentScrub, sealed_segments};
+use crate::topic_settings;
+use barnabas_base::TopicPartition;
+use barnabas_storage::scrub::{Scrubbed, SegmentScrub, segments};
 use barnabas_storage::{DirKind, OpenMode, PartitionDir, StorageError};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -174,11 +176,19 @@ impl<'a> Round<'a> {
     fn partition(&mut self, partition: &PartitionDir, after: i64) -> Result<bool, StorageError> {
         let dir = self.directory.path.join(&partition.name);
         let disk = self.directory.disk.clone();
-        for sealed in sealed_segments(&*disk, &dir)? {
-            if sealed.0.get() <= after {
+        let name = &partition.topic_partition;
+        let (synced, was_compacted) = {
+            let log_dir = self.directory.lock();
+            (log_dir.recovery_point(name), log_dir.cleaner_point(name).is_some())
+        };
+        let has_no_holes = !was_compacted && self.is_never_compacted(name);
+        for segment in segments(&*disk, &dir)? {
+            if segment.base.get() <= after {
                 continue;
             }
-            let Some(mut walk) = SegmentScrub::open(&disk, &dir, sealed)? else { continue };
+            let Some(mut walk) = SegmentScrub::open(&disk, &dir, segment, synced, has_no_holes)? else {
+                continue;
+            };
             loop {
                 let (read, ended) = match walk.step(PIECE_BYTES)? {
                     Scrubbed::Sound(read) => (read, false),
@@ -198,9 +208,15 @@ impl<'a> Round<'a> {
                     break;
                 }
             }
-            self.progress.at = Some((partition.name.clone(), sealed.0.get()));
+            self.progress.at = Some((partition.name.clone(), segment.base.get()));
         }
         Ok(true)
+    }
+
+    fn is_never_compacted(&self, name: &TopicPartition) -> bool {
+        let image = self.node.image.load_full();
+        let is_known = image.topics.by_name(&name.topic).is_some();
+        is_known && !topic_settings::log_config(self.node, &image, &name.topic).cleanup.compact
     }
 
     /// What readers found sound before may be what has changed.

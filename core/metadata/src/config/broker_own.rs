@@ -42,10 +42,10 @@ pub(super) const KEYS: &[ConfigKey] = &[
               limit is raised to the hard one) leaves beside the node's own; the rest is for connections. Never more than that limit \
               allows with 16 connections left. Fewer cost about 2 µs for each file that has to be opened again."),
     long("log.scrub.bytes.per.second", "33554432").or_between(0, 65_536, 1 << 40).unit("bytes a second").cluster_wide()
-        .doc("How fast sealed segments are read in the background to find bytes that have changed by themselves. More finds them \
+        .doc("How fast segments are read in the background to find bytes that have changed by themselves. More finds them \
               sooner and takes as much of the disk's bandwidth. 0: not at all; then only what consumers read is checked."),
     long("log.scrub.interval.ms", "604800000").between(1000, 315_360_000_000).unit("milliseconds").cluster_wide()
-        .doc("How long after the beginning of one look through all sealed segments of a log directory the next one begins. A week \
+        .doc("How long after the beginning of one look through all segments of a log directory the next one begins. A week \
               where it is not set."),
     string("record.validation", "header").one_of(&["header", "full"])
         .doc("How much of a produced batch is looked at when no rule asks for more: `header`, or `full`, every record, \

@@ -14,7 +14,7 @@ use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
 use crate::walker::Step;
 
-/// So many of the newest sealed segments are looked at, as each costs two short reads.
+/// So many of the newest sealed segments are looked at, as each costs two short reads. The scrub looks at all (scrub.rs).
 const LOOKED_AT_MAX: usize = 1000;
 
 impl Log {

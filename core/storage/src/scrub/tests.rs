@@ -5,6 +5,9 @@ use barnabas_wire::records::{BatchBuilder, BatchOptions};
 
 const DIR: &str = "/data/t-0";
 
+const SEALED: Listed = Listed { base: Offset(0), next: Some(Offset(10)) };
+const NEWEST: Listed = Listed { base: Offset(10), next: None };
+
 /// Two segments of ten batches each; the first is sealed.
 fn disk() -> Arc<dyn Disk> {
     let disk: Arc<dyn Disk> = Arc::new(MemoryDisk::new());
@@ -30,9 +33,18 @@ fn path() -> PathBuf {
 
 /// Offsets and reasons of what is damaged, in pieces of `bytes_max`.
 fn damage(disk: &Arc<dyn Disk>, bytes_max: u64) -> Vec<(i64, &'static str)> {
-    let sealed = sealed_segments(&**disk, Path::new(DIR)).unwrap();
-    assert_eq!(sealed, [(Offset(0), Offset(10))]);
-    let mut walk = SegmentScrub::open(disk, Path::new(DIR), sealed[0]).unwrap().unwrap();
+    let found = segments(&**disk, Path::new(DIR)).unwrap();
+    assert_eq!(found, [SEALED, NEWEST]);
+    damage_in(disk, SEALED, Offset(20), bytes_max)
+}
+
+fn damage_in(
+    disk: &Arc<dyn Disk>,
+    segment: Listed,
+    synced: Offset,
+    bytes_max: u64,
+) -> Vec<(i64, &'static str)> {
+    let mut walk = SegmentScrub::open(disk, Path::new(DIR), segment, synced, true).unwrap().unwrap();
     let mut found = Vec::new();
     loop {
         match walk.step(bytes_max).unwrap() {
@@ -81,10 +93,41 @@ fn a_length_that_cannot_be_ends_the_walk_and_is_named() {
 #[test]
 fn what_was_given_up_meanwhile_is_no_damage() {
     let disk = disk();
-    let sealed = (Offset(0), Offset(10));
-    let mut walk = SegmentScrub::open(&disk, Path::new(DIR), sealed).unwrap().unwrap();
+    let mut walk = SegmentScrub::open(&disk, Path::new(DIR), SEALED, Offset(20), true).unwrap().unwrap();
     flip(&disk, 300);
     disk.remove_file(&path()).unwrap();
     assert!(matches!(walk.step(1 << 20).unwrap(), Scrubbed::End(_)));
-    assert!(SegmentScrub::open(&disk, Path::new(DIR), sealed).unwrap().is_none());
+    assert!(SegmentScrub::open(&disk, Path::new(DIR), SEALED, Offset(20), true).unwrap().is_none());
+}
+
+#[test]
+fn the_newest_segment_is_checked_as_far_as_it_was_synced() {
+    let disk = disk();
+    let path = offset_path(Path::new(DIR), Offset(10), LOG);
+    let batch = disk.stat(&path).unwrap().unwrap().len / 10;
+    let file = disk.open(&path, OpenMode::Write).unwrap();
+    file.write_at(6 * batch + 100, &[&[0]]).unwrap();
+    // What is being written, or a tail that the next opening cuts.
+    file.set_len(9 * batch + 70).unwrap();
+    let wrong = "its checksum is wrong";
+    for (synced, found) in [(0, vec![]), (16, vec![]), (17, vec![(16, wrong)]), (19, vec![(16, wrong)])] {
+        assert_eq!(damage_in(&disk, NEWEST, Offset(synced), 1 << 20), found, "synced up to {synced}");
+    }
+}
+
+#[test]
+fn a_segment_that_is_missing_before_the_next_is_named() {
+    let disk = disk();
+    let from = Path::new(DIR);
+    let old = offset_path(from, Offset(10), LOG);
+    disk.rename(&old, &offset_path(from, Offset(20), LOG)).unwrap();
+    let before_hole = Listed { base: Offset(0), next: Some(Offset(20)) };
+    assert_eq!(segments(&*disk, from).unwrap()[0], before_hole);
+    let found = damage_in(&disk, before_hole, Offset(30), 400);
+    assert_eq!(found.len(), 1);
+    assert!(found[0].0 == 10 && found[0].1.starts_with("it is missing"), "{found:?}");
+    // Past what was synced it is a tail; and what gave way to another since is nobody's loss.
+    assert_eq!(damage_in(&disk, before_hole, Offset(15), 400), []);
+    disk.remove_file(&offset_path(from, Offset(20), LOG)).unwrap();
+    assert_eq!(damage_in(&disk, before_hole, Offset(30), 400), []);
 }

@@ -68,6 +68,8 @@ files!(
     "k61_describe_producers",
     "k65_describe_transactions",
     "k66_list_transactions",
+    "k68_consumer_group_heartbeat",
+    "k69_consumer_group_describe",
     "k74_list_config_resources",
     "k75_describe_topic_partitions",
 );

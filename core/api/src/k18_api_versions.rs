@@ -13,8 +13,8 @@
 //! | 5 | the client says which cluster and node it means (KIP-1242) |
 //!
 //! ## Left out
-//! - APIs that this node does not answer yet: those of quotas, ACLs, SASL, share, streams and consumer
-//!   groups, and client metrics.
+//! - APIs that this node does not answer yet: those of quotas, ACLs, SASL, share and streams groups,
+//!   and client metrics.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleApiVersionsRequest`, `ApiVersionsRequest`, `ApiVersionsResponse`.
 
@@ -71,6 +71,8 @@ pub const ANSWERED: &[ApiKey] = &[
     ApiKey::DescribeProducers,
     ApiKey::DescribeTransactions,
     ApiKey::ListTransactions,
+    ApiKey::ConsumerGroupHeartbeat,
+    ApiKey::ConsumerGroupDescribe,
     ApiKey::ListConfigResources,
     ApiKey::DescribeTopicPartitions,
 ];

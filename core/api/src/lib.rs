@@ -60,6 +60,8 @@ pub mod k60_describe_cluster;
 pub mod k61_describe_producers;
 pub mod k65_describe_transactions;
 pub mod k66_list_transactions;
+pub mod k68_consumer_group_heartbeat;
+pub mod k69_consumer_group_describe;
 pub mod k74_list_config_resources;
 pub mod k75_describe_topic_partitions;
 pub mod transactions;

@@ -8,10 +8,7 @@ use std::path::Path;
 /// What is not there yet, and what it belongs to.
 const NOT_YET: &[(&str, &[i16])] = &[
     ("transactions", &[24, 25, 26, 27, 28, 65, 66]),
-    (
-        "consumer groups of KIP-848, share groups, streams groups",
-        &[68, 69, 76, 77, 78, 79, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92, 93],
-    ),
+    ("share groups, streams groups", &[68, 69, 76, 77, 78, 79, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92, 93]),
     (
         "several nodes: quorum, registration, replication, reassignment",
         &[45, 46, 52, 53, 54, 56, 58, 59, 62, 63, 64, 67, 70, 73, 80, 81, 82, 94],

@@ -1,7 +1,9 @@
 //! The broker settings that concern groups, as values. The shell fills them from `server.properties` and the metadata
 //! image and hands a new set to every shard when one changes.
 
-use barnabas_base::DurationMs;
+use std::sync::Arc;
+
+use barnabas_base::{DurationMs, Map, Text};
 
 /// Defaults are Kafka 4.4's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +34,7 @@ pub struct GroupConfig {
     pub pending_batches_max: usize,
     /// Members of one group that were given an id and have not come back with it yet.
     pub pending_members_max: usize,
+    pub consumer: ConsumerConfig,
 }
 
 impl Default for GroupConfig {
@@ -49,6 +52,70 @@ impl Default for GroupConfig {
             batch_bytes_max: 1_000_000,
             pending_batches_max: 10_000,
             pending_members_max: 10_000,
+            consumer: ConsumerConfig::default(),
         }
+    }
+}
+
+/// `group.consumer.migration.policy`: whether groups change their protocol while they have members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MigrationPolicy {
+    Disabled,
+    Downgrade,
+    Upgrade,
+    Bidirectional,
+}
+
+/// Of the groups of KIP-848: the broker's keys `group.consumer.…`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsumerConfig {
+    /// `assignors`: the first one is used where no member asks for one.
+    pub assignors: Vec<Text>,
+    /// `max.size`.
+    pub size_max: usize,
+    /// What holds for groups that say nothing else.
+    pub times: ConsumerTimes,
+    /// What groups say of themselves (`consumer.session.timeout.ms` and the like), by group.
+    pub of_groups: Arc<Map<Text, ConsumerTimes>>,
+    /// `regex.refresh.interval.ms`.
+    pub regex_refresh_interval: DurationMs,
+    /// `migration.policy`.
+    pub migration: MigrationPolicy,
+    /// Members and partitions together up to which a target is made on the spot: a millisecond's work.
+    pub assign_at_once_max: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConsumerTimes {
+    /// `session.timeout.ms`.
+    pub session_timeout: DurationMs,
+    /// `heartbeat.interval.ms`.
+    pub heartbeat_interval: DurationMs,
+    /// `assignment.interval.ms`: how long a target holds at least.
+    pub assignment_interval: DurationMs,
+}
+
+impl Default for ConsumerConfig {
+    fn default() -> Self {
+        Self {
+            assignors: vec![Text::from("uniform"), Text::from("range")],
+            size_max: i32::MAX as usize,
+            times: ConsumerTimes {
+                session_timeout: DurationMs(45_000),
+                heartbeat_interval: DurationMs(5_000),
+                assignment_interval: DurationMs(1_000),
+            },
+            of_groups: Arc::default(),
+            regex_refresh_interval: DurationMs(600_000),
+            migration: MigrationPolicy::Bidirectional,
+            assign_at_once_max: 5_000,
+        }
+    }
+}
+
+impl GroupConfig {
+    /// What holds for one group.
+    pub fn consumer_of(&self, group: &str) -> ConsumerTimes {
+        self.consumer.of_groups.get(group).copied().unwrap_or(self.consumer.times)
     }
 }

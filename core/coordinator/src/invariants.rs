@@ -11,6 +11,7 @@ use crate::framework::Ticket;
 use crate::outbox::TimerKey;
 use crate::shard::Group;
 
+mod consumer;
 #[cfg(test)]
 mod tests;
 
@@ -29,6 +30,11 @@ pub(crate) fn violations(shard: &GroupShard) -> Vec<String> {
                 phases_are_watched(shard, group),
             ];
             found.extend(checks.into_iter().flatten().map(|what| format!("group {id}: {what}")));
+        }
+        if let Group::Consumer(group) = group {
+            let named = (*id != group.id).then(|| format!("is called {}", group.id));
+            let found_here = named.into_iter().chain(consumer::violations(shard, group));
+            found.extend(found_here.map(|what| format!("group {id}: {what}")));
         }
     }
     found.extend(timers_have_an_object(shard));
@@ -135,7 +141,8 @@ fn phases_are_watched(shard: &GroupShard, group: &ClassicGroup) -> Option<String
 fn timers_have_an_object(shard: &GroupShard) -> Option<String> {
     let expected = shard.groups.values().map(|group| match group {
         Group::Other(_) => 0,
-        Group::Classic(group) => group.members.len() + group.pending_members.len() + 2,
+        Group::Classic(group) => group.members.len() + group.pending_members.len() + 3,
+        Group::Consumer(group) => group.members().len() * 4 + 1,
     });
     let max = expected.sum::<usize>() + 1;
     let timers = shard.out.timers.len();
@@ -146,7 +153,7 @@ fn tickets_wait_once(shard: &GroupShard) -> Option<String> {
     let mut seen: Set<Ticket> = Set::default();
     let members = shard.groups.values().filter_map(|group| match group {
         Group::Classic(group) => Some(group.members.values()),
-        Group::Other(_) => None,
+        Group::Consumer(_) | Group::Other(_) => None,
     });
     let parked = members.flatten().flat_map(|member| [member.join, member.sync]).flatten();
     let held = shard.out.pending.tickets();

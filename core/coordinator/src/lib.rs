@@ -24,6 +24,7 @@
 
 mod classic;
 mod config;
+mod consumer;
 mod framework;
 mod invariants;
 mod offsets;
@@ -33,7 +34,8 @@ mod request;
 mod shard;
 mod transactions;
 
-pub use config::GroupConfig;
+pub use config::{ConsumerConfig, ConsumerTimes, GroupConfig, MigrationPolicy};
+pub use consumer::{Done, Job};
 pub use framework::{
     BatchId, Caller, Closed, Committed, Effect, EndTransaction, Held, Now, Pending, Producer, Record, Ticket,
     Timers,

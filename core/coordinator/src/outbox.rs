@@ -8,9 +8,11 @@ use std::collections::BTreeMap;
 use barnabas_base::{DurationMs, ErrorCode, MonotonicMs, ProducerId, Text};
 use bytes::Bytes;
 
-use crate::classic::{ClassicGroup, Protocols};
+use crate::classic::Protocols;
+use crate::consumer::Entry;
 use crate::framework::{BatchId, Effect, Held, Now, Pending, Record, Refusable, Ticket, Timers};
 use crate::offsets::OffsetKey;
+use crate::shard::Group;
 use crate::{GroupConfig, Response};
 
 /// What a shard waits for.
@@ -22,6 +24,14 @@ pub(crate) enum TimerKey {
     Join(Text),
     /// The group stops waiting for members to sync.
     Sync(Text),
+    /// A member has not given up in time what is not its any more (consumer groups).
+    Rebalance { group: Text, member: Text },
+    /// A member of the classic protocol has not joined a consumer group again in time.
+    MemberJoin { group: Text, member: Text },
+    /// A member of the classic protocol has not fetched its assignment in time.
+    MemberSync { group: Text, member: Text },
+    /// What was lost of a group on its way to disk is written again.
+    Save(Text),
     /// Offsets and groups that nobody has needed for long are looked for.
     Expiry,
 }
@@ -43,7 +53,11 @@ pub(crate) enum GroupThen {
     /// A group came into being. It is forgotten if its first record is lost.
     Created(Text),
     /// The group was deleted. It is back if the tombstone is lost.
-    Deleted(Box<ClassicGroup>),
+    Deleted(Box<Group>),
+    /// Entries of a consumer group. They are written again if they are lost.
+    Written { group: Text, entries: Vec<Entry> },
+    /// A consumer group has become a classic one. These tombstones, and the classic group, are written again if they are lost.
+    Downgraded { group: Text, tombstones: Vec<Record> },
     /// The leader's assignment. The group is stable once it is on disk.
     Assigned { group: Text, generation: i32, assignments: BTreeMap<Text, Bytes> },
     /// A static member came back under a new id while the group was stable (KIP-345).
@@ -91,6 +105,11 @@ impl Outbox {
 
     pub fn answer(&mut self, ticket: Ticket, response: Response) {
         self.effects.push(Effect::Answer { ticket, response });
+    }
+
+    /// Hands out work to be done elsewhere.
+    pub fn compute(&mut self, effect: Effect) {
+        self.effects.push(effect);
     }
 
     /// Answers once `batch` is on disk; says no if it does not get there.

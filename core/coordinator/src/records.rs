@@ -59,12 +59,12 @@ fn offset_key(group: &str, topic: &str, partition: i32) -> Bytes {
     encoded(GroupRecordKey::OffsetCommit(key).encode_key())
 }
 
-fn group_key(group: &str) -> Bytes {
+pub(crate) fn group_key(group: &str) -> Bytes {
     let key = GroupMetadataKey { group: group.into(), ..GroupMetadataKey::default() };
     encoded(GroupRecordKey::GroupMetadata(key).encode_key())
 }
 
-fn encoded(result: Result<Bytes, barnabas_wire::EncodeError>) -> Bytes {
+pub(crate) fn encoded(result: Result<Bytes, barnabas_wire::EncodeError>) -> Bytes {
     result
         .expect("invariant: every string in a record came in as a string of a request, so it is short enough")
 }

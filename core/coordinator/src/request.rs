@@ -5,6 +5,7 @@
 //! needs no shard.
 
 use barnabas_base::ErrorCode;
+use barnabas_wire::messages::consumer_group_describe_response::DescribedGroup as DescribedConsumerGroup;
 use barnabas_wire::messages::delete_groups_response::DeletableGroupResult;
 use barnabas_wire::messages::describe_groups_response::DescribedGroup;
 use barnabas_wire::messages::leave_group_response::MemberResponse;
@@ -17,11 +18,12 @@ use barnabas_wire::messages::txn_offset_commit_response::{
     TxnOffsetCommitResponsePartition, TxnOffsetCommitResponseTopic,
 };
 use barnabas_wire::messages::{
-    DeleteGroupsRequest, DeleteGroupsResponse, DescribeGroupsRequest, DescribeGroupsResponse,
-    HeartbeatRequest, HeartbeatResponse, JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest,
-    LeaveGroupResponse, ListGroupsRequest, ListGroupsResponse, OffsetCommitRequest, OffsetCommitResponse,
-    OffsetDeleteRequest, OffsetDeleteResponse, SyncGroupRequest, SyncGroupResponse, TxnOffsetCommitRequest,
-    TxnOffsetCommitResponse,
+    ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse, DeleteGroupsRequest, DeleteGroupsResponse, DescribeGroupsRequest,
+    DescribeGroupsResponse, HeartbeatRequest, HeartbeatResponse, JoinGroupRequest, JoinGroupResponse,
+    LeaveGroupRequest, LeaveGroupResponse, ListGroupsRequest, ListGroupsResponse, OffsetCommitRequest,
+    OffsetCommitResponse, OffsetDeleteRequest, OffsetDeleteResponse, SyncGroupRequest, SyncGroupResponse,
+    TxnOffsetCommitRequest, TxnOffsetCommitResponse,
 };
 
 use crate::framework::{EndTransaction, Refusable};
@@ -35,6 +37,7 @@ pub enum Request {
     JoinGroup(JoinGroupRequest),
     SyncGroup(SyncGroupRequest),
     Heartbeat(HeartbeatRequest),
+    ConsumerGroupHeartbeat(ConsumerGroupHeartbeatRequest),
     LeaveGroup(LeaveGroupRequest),
     /// With topic ids, core/api has filled in the names, and has answered for the ids that it does not know.
     OffsetCommit(OffsetCommitRequest),
@@ -51,6 +54,7 @@ pub enum Request {
     OffsetDelete(OffsetDeleteRequest),
     ListGroups(ListGroupsRequest),
     DescribeGroups(DescribeGroupsRequest),
+    ConsumerGroupDescribe(ConsumerGroupDescribeRequest),
     DeleteGroups(DeleteGroupsRequest),
 }
 
@@ -60,6 +64,7 @@ pub enum Response {
     JoinGroup(JoinGroupResponse),
     SyncGroup(SyncGroupResponse),
     Heartbeat(HeartbeatResponse),
+    ConsumerGroupHeartbeat(ConsumerGroupHeartbeatResponse),
     LeaveGroup(LeaveGroupResponse),
     OffsetCommit(OffsetCommitResponse),
     /// In the form of version 8 on, whatever the version; topics carry both name and id.
@@ -70,6 +75,8 @@ pub enum Response {
     ListGroups(ListGroupsResponse),
     /// `authorized_operations` is left for core/api to fill in.
     DescribeGroups(DescribeGroupsResponse),
+    /// Likewise.
+    ConsumerGroupDescribe(ConsumerGroupDescribeResponse),
     DeleteGroups(DeleteGroupsResponse),
 }
 
@@ -84,6 +91,23 @@ impl Request {
             }
             Self::Heartbeat(_) => {
                 Response::Heartbeat(HeartbeatResponse { error_code: code, ..Default::default() })
+            }
+            Self::ConsumerGroupHeartbeat(_) => {
+                Response::ConsumerGroupHeartbeat(ConsumerGroupHeartbeatResponse {
+                    error_code: code,
+                    ..Default::default()
+                })
+            }
+            Self::ConsumerGroupDescribe(request) => {
+                let groups = request.group_ids.iter().map(|group_id| DescribedConsumerGroup {
+                    group_id: group_id.clone(),
+                    error_code: code,
+                    ..Default::default()
+                });
+                Response::ConsumerGroupDescribe(ConsumerGroupDescribeResponse {
+                    groups: groups.collect(),
+                    ..Default::default()
+                })
             }
             Self::LeaveGroup(_) => {
                 Response::LeaveGroup(LeaveGroupResponse { error_code: code, ..Default::default() })
@@ -151,6 +175,14 @@ impl Request {
                     && request.topics.iter().all(|topic| fits(&topic.name))
                     && partitions().all(|partition| partition.committed_metadata.as_deref().is_none_or(fits))
             }
+            Self::ConsumerGroupHeartbeat(request) => {
+                let names = request.subscribed_topic_names.iter().flatten();
+                let texts = [&request.instance_id, &request.rack_id, &request.subscribed_topic_regex];
+                fits(&request.group_id)
+                    && fits(&request.member_id)
+                    && texts.iter().all(|text| text.as_deref().is_none_or(fits))
+                    && names.into_iter().all(|name| fits(name))
+            }
             // These write nothing but what is in a record already.
             _ => true,
         }
@@ -161,6 +193,7 @@ impl Request {
         match self {
             Self::JoinGroup(_)
             | Self::SyncGroup(_)
+            | Self::ConsumerGroupHeartbeat(_)
             | Self::OffsetCommit(_)
             | Self::TxnOffsetCommit(_)
             | Self::EndTransaction(_)
@@ -170,7 +203,8 @@ impl Request {
             | Self::LeaveGroup(_)
             | Self::OffsetFetch { .. }
             | Self::ListGroups(_)
-            | Self::DescribeGroups(_) => false,
+            | Self::DescribeGroups(_)
+            | Self::ConsumerGroupDescribe(_) => false,
         }
     }
 
@@ -245,6 +279,17 @@ impl Refusable for Response {
             }
             Self::Heartbeat(_) => {
                 Self::Heartbeat(HeartbeatResponse { error_code: code, ..Default::default() })
+            }
+            Self::ConsumerGroupHeartbeat(_) => Self::ConsumerGroupHeartbeat(ConsumerGroupHeartbeatResponse {
+                error_code: code,
+                ..Default::default()
+            }),
+            Self::ConsumerGroupDescribe(mut response) => {
+                for group in &mut response.groups {
+                    let group_id = std::mem::take(&mut group.group_id);
+                    *group = DescribedConsumerGroup { group_id, error_code: code, ..Default::default() };
+                }
+                Self::ConsumerGroupDescribe(response)
             }
             Self::LeaveGroup(response) => Self::LeaveGroup(LeaveGroupResponse {
                 error_code: code,

@@ -13,15 +13,18 @@
 
 mod admin;
 mod commits;
+mod consumer;
 mod groups;
 mod load;
 mod outcome;
 mod transactional;
 
 use barnabas_base::{ErrorCode, Map, MonotonicMs, Text, TopicId};
+use barnabas_metadata::Image;
 
 use crate::classic::{self, ClassicGroup};
-use crate::framework::{BatchId, Caller, Effect, Now, Refusable, Ticket};
+use crate::consumer::{ConsumerGroup, World};
+use crate::framework::{BatchId, Caller, Effect, Now, Record, Refusable, Ticket};
 use crate::offsets::{self, Offsets};
 use crate::outbox::{Outbox, TimerKey, append_refusal};
 use crate::{GroupConfig, Request, Response};
@@ -39,7 +42,6 @@ pub struct GroupStats {
 /// A kind of group that this build keeps, and does not serve yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OtherKind {
-    Consumer,
     Share,
     Streams,
 }
@@ -47,6 +49,7 @@ pub(crate) enum OtherKind {
 #[derive(Debug)]
 pub(crate) enum Group {
     Classic(Box<ClassicGroup>),
+    Consumer(Box<ConsumerGroup>),
     Other(OtherKind),
 }
 
@@ -60,6 +63,9 @@ pub struct GroupShard {
     pub(crate) groups: Map<Text, Group>,
     pub(crate) offsets: Offsets,
     pub(crate) out: Outbox,
+    pub(crate) world: World,
+    /// Tombstones of consumer groups that became classic ones, of batches that were lost.
+    lost: Map<Text, Vec<Record>>,
     is_active: bool,
     /// The place of the next record, see [`offsets::OffsetEntry::written`].
     written: i64,
@@ -71,6 +77,8 @@ impl GroupShard {
             groups: Map::default(),
             offsets: Offsets::default(),
             out: Outbox::new(config),
+            world: World::new(Image::default()),
+            lost: Map::default(),
             is_active: false,
             written: 0,
         }
@@ -96,6 +104,10 @@ impl GroupShard {
             Request::JoinGroup(join) => self.join_group(caller, join, ticket),
             Request::SyncGroup(sync) => self.sync_group(caller, sync, ticket),
             Request::Heartbeat(heartbeat) => self.heartbeat(heartbeat, ticket),
+            Request::ConsumerGroupHeartbeat(heartbeat) => {
+                self.consumer_heartbeat(caller, heartbeat, ticket);
+                Ok(())
+            }
             Request::LeaveGroup(leave) => self.leave_group(caller, leave, ticket),
             Request::OffsetCommit(commit) => self.commit_offsets(caller, commit, ticket),
             Request::TxnOffsetCommit(commit) => self.commit_in_transaction(commit, ticket),
@@ -106,6 +118,12 @@ impl GroupShard {
             Request::OffsetDelete(delete) => self.delete_offsets(delete, ticket),
             Request::OffsetFetch { .. } if caller.version == 0 => Err(ErrorCode::UnsupportedVersion),
             Request::OffsetFetch { group, require_stable } => {
+                if let Some(Group::Consumer(known)) = self.groups.get(group.group_id.as_str())
+                    && let Err(error) = known.check_fetch(group.member_id.as_deref(), group.member_epoch)
+                {
+                    self.out.answer(ticket, request.refuse(error));
+                    return;
+                }
                 let response = offsets::fetch(&self.offsets, group, *require_stable);
                 let response = Response::OffsetFetch(response);
                 match self.out.pending.newest() {
@@ -116,6 +134,7 @@ impl GroupShard {
             }
             Request::ListGroups(list) => self.list_groups(list, ticket),
             Request::DescribeGroups(describe) => self.describe_groups(caller, describe, ticket),
+            Request::ConsumerGroupDescribe(describe) => self.describe_consumers(describe, ticket),
             Request::DeleteGroups(delete) => self.delete_groups(delete, ticket),
         };
         if let Err(error) = refusal {
@@ -175,15 +194,26 @@ impl GroupShard {
     }
 
     fn fire(&mut self, key: &TimerKey) {
-        let (TimerKey::Session { group, .. } | TimerKey::Join(group) | TimerKey::Sync(group)) = key else {
-            return self.expire();
+        let id = match key {
+            TimerKey::Expiry => return self.expire(),
+            TimerKey::Save(group) => return self.save_again(group),
+            TimerKey::Session { group, .. }
+            | TimerKey::Join(group)
+            | TimerKey::Sync(group)
+            | TimerKey::Rebalance { group, .. }
+            | TimerKey::MemberJoin { group, .. }
+            | TimerKey::MemberSync { group, .. } => group,
         };
-        let Some(Group::Classic(group)) = self.groups.get_mut(group) else { return };
+        let group = match self.groups.get_mut(id) {
+            Some(Group::Classic(group)) => group,
+            Some(Group::Consumer(_)) => return self.consumer_timer(key),
+            _ => return,
+        };
         match key {
             TimerKey::Session { member, .. } => classic::session_over(group, member, &mut self.out),
             TimerKey::Join(_) => classic::join_over(group, &mut self.out),
             TimerKey::Sync(_) => classic::sync_over(group, &mut self.out),
-            TimerKey::Expiry => {}
+            _ => {}
         }
     }
 
@@ -220,6 +250,7 @@ impl GroupShard {
     pub fn stats(&self) -> GroupStats {
         let members = |group: &Group| match group {
             Group::Classic(group) => group.members.len(),
+            Group::Consumer(group) => group.members().len(),
             Group::Other(_) => 0,
         };
         GroupStats {

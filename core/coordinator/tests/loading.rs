@@ -6,9 +6,9 @@ use barnabas_base::{Offset, ProducerEpoch, ProducerId, TimestampMs};
 use barnabas_coordinator::{GroupConfig, GroupShard, LoadError, Request, Response};
 use barnabas_wire::messages::offset_fetch_request::OffsetFetchRequestGroup;
 use barnabas_wire::messages::{
-    ConsumerGroupMetadataKey, ConsumerGroupMetadataValue, DeleteGroupsRequest, GroupMetadataKey,
-    GroupMetadataValue, GroupRecordKey, GroupRecordValue, JoinGroupRequest, LegacyOffsetCommitKey,
-    LegacyOffsetCommitValue, ListGroupsRequest, OffsetCommitKey, OffsetCommitValue,
+    DeleteGroupsRequest, GroupMetadataKey, GroupMetadataValue, GroupRecordKey, GroupRecordValue,
+    JoinGroupRequest, LegacyOffsetCommitKey, LegacyOffsetCommitValue, ListGroupsRequest, OffsetCommitKey,
+    OffsetCommitValue, ShareGroupMetadataKey, ShareGroupMetadataValue,
 };
 use barnabas_wire::records::{BatchBuilder, BatchOptions, ControlType, EndTxnMarker, control_batch};
 use bytes::Bytes;
@@ -136,15 +136,15 @@ fn the_oldest_records_are_read() {
 
 #[test]
 fn groups_of_other_kinds_are_left_alone() {
-    let key = ConsumerGroupMetadataKey { group_id: "g".into(), ..Default::default() };
-    let key = GroupRecordKey::ConsumerGroupMetadata(key).encode_key().expect("a key");
-    let value = GroupRecordValue::ConsumerGroupMetadata(ConsumerGroupMetadataValue::default());
+    let key = ShareGroupMetadataKey { group_id: "g".into(), ..Default::default() };
+    let key = GroupRecordKey::ShareGroupMetadata(key).encode_key().expect("a key");
+    let value = GroupRecordValue::ShareGroupMetadata(ShareGroupMetadataValue::default());
     let value = value.encode_value(0).expect("a value");
     let mut rig = load(&[batch(0, -1, &[(key, Some(value))])]);
     let Response::ListGroups(listed) = rig.ask(5, Request::ListGroups(ListGroupsRequest::default())) else {
         panic!("no list")
     };
-    assert_eq!(listed.groups[0].group_type, "consumer");
+    assert_eq!(listed.groups[0].group_type, "share");
     let join = JoinGroupRequest { group_id: "g".into(), session_timeout_ms: 10_000, ..Default::default() };
     let Response::JoinGroup(refused) = rig.ask(9, Request::JoinGroup(join)) else { panic!("no join") };
     assert_eq!(refused.error_code, 23, "INCONSISTENT_GROUP_PROTOCOL");

@@ -17,7 +17,9 @@
 mod append;
 mod groups;
 mod host;
+mod jobs;
 mod load;
+mod settings;
 mod transactions;
 
 use crate::mailbox::{GroupCommand, PartitionKey, Standing, ToTransactionShard, TransactionCommand};
@@ -25,8 +27,9 @@ use crate::node::Node;
 use crate::partition_worker::PartitionWorker;
 use crate::publisher::ImageChange;
 use barnabas_base::{MonotonicMs, Text, TopicId, name};
-use barnabas_coordinator::{GroupShard, Now, TransactionShard};
+use barnabas_coordinator::{Done, GroupShard, Now, TransactionShard};
 use host::Host;
+use jobs::Jobs;
 use std::sync::Arc;
 
 /// The coordinators of one worker. See the file's header.
@@ -36,6 +39,7 @@ pub struct CoordinatorWorker {
     id: usize,
     groups: Host<GroupShard>,
     transactions: Host<TransactionShard>,
+    jobs: Jobs,
     /// Partitions may be opened.
     has_begun: bool,
 }
@@ -43,12 +47,33 @@ pub struct CoordinatorWorker {
 impl CoordinatorWorker {
     pub fn new(id: usize, node: Arc<Node>) -> Self {
         let (groups, transactions) = (Host::new(node.clone()), Host::new(node.clone()));
-        Self { groups, transactions, has_begun: false, id, node }
+        Self { groups, transactions, jobs: Jobs::default(), has_begun: false, id, node }
     }
 
     /// Takes one request; whatever it appends is placed by the end of the round.
     pub fn take(&mut self, command: GroupCommand, partitions: &mut PartitionWorker) {
         self.groups.take(command.shard, command, partitions);
+        self.run_jobs(partitions);
+    }
+
+    /// What a shard of groups handed out is done. A shard that was loaded anew meanwhile knows nothing of it.
+    pub fn job_done(&mut self, key: PartitionKey, done: Done, partitions: &mut PartitionWorker) {
+        let now = now(&self.node);
+        let Some(shard) = self.groups.active(key) else { return };
+        let effects = shard.computed(done, now);
+        self.groups.carry_out(key, effects, Standing::Waived, partitions);
+        self.run_jobs(partitions);
+    }
+
+    /// Has run what shards of groups hand out.
+    fn run_jobs(&mut self, partitions: &mut PartitionWorker) {
+        for (key, job) in self.groups.take_orders() {
+            let Err(job) = self.jobs.run(key, job, self.node.owner(key)) else { continue };
+            let now = now(&self.node);
+            let Some(shard) = self.groups.active(key) else { continue };
+            let effects = shard.computed(job.give_up(), now);
+            self.groups.carry_out(key, effects, Standing::Waived, partitions);
+        }
     }
 
     /// As [`CoordinatorWorker::take`]; or what came of something that a shard had asked for.
@@ -78,6 +103,7 @@ impl CoordinatorWorker {
     pub fn work(&mut self, partitions: &mut PartitionWorker) {
         self.groups.work(partitions);
         self.transactions.work(partitions);
+        self.run_jobs(partitions);
         self.pass_on();
     }
 
@@ -97,6 +123,7 @@ impl CoordinatorWorker {
     pub fn tick(&mut self, partitions: &mut PartitionWorker) {
         self.groups.tick(partitions);
         self.transactions.tick(partitions);
+        self.run_jobs(partitions);
         self.pass_on();
     }
 
@@ -108,6 +135,9 @@ impl CoordinatorWorker {
             self.groups.set_config();
             self.transactions.set_config();
         }
+        let topics = settings::changed_topics(change);
+        let names = topics.names.as_deref();
+        self.groups.every(|shard| shard.image_changed(&change.image, names, topics.has_new));
         let deleted: Vec<(Text, TopicId)> = changes
             .topics
             .iter()

@@ -169,6 +169,12 @@ pub fn start(
         RequestBody::JoinGroup(request) => Box::pin(groups::join_group(call, *request)),
         RequestBody::SyncGroup(request) => Box::pin(groups::sync_group(call, *request)),
         RequestBody::Heartbeat(request) => Box::pin(groups::heartbeat(call, *request)),
+        RequestBody::ConsumerGroupHeartbeat(request) => {
+            Box::pin(groups::consumer_group_heartbeat(call, *request))
+        }
+        RequestBody::ConsumerGroupDescribe(request) => {
+            Box::pin(groups::consumer_group_describe(call, *request))
+        }
         RequestBody::LeaveGroup(request) => Box::pin(groups::leave_group(call, *request)),
         RequestBody::OffsetCommit(request) => Box::pin(groups::offset_commit(call, *request)),
         RequestBody::OffsetFetch(request) => Box::pin(groups::offset_fetch(call, *request)),

@@ -51,6 +51,8 @@ pub enum Command {
     Read(ReadCommand),
     Ask(AskCommand),
     Group(GroupCommand),
+    /// What came of a job that this shard of groups handed out.
+    GroupJobDone(PartitionKey, Box<barnabas_coordinator::Done>),
     Transaction(TransactionCommand),
     ImageChanged(Arc<ImageChange>),
     /// The journals are read: partitions may be opened.

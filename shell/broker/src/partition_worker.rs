@@ -160,6 +160,7 @@ impl PartitionWorker {
             }
             Command::Connection(_)
             | Command::Group(_)
+            | Command::GroupJobDone(..)
             | Command::Transaction(_)
             | Command::Begin
             | Command::End => {

@@ -121,6 +121,9 @@ impl Worker {
         match command {
             Command::Connection(new) => self.connect(new),
             Command::Group(group) => self.coordinators.take(group, &mut self.partitions),
+            Command::GroupJobDone(shard, done) => {
+                self.coordinators.job_done(shard, *done, &mut self.partitions);
+            }
             Command::Transaction(transaction) => {
                 self.coordinators.take_transaction(transaction, &mut self.partitions);
             }

@@ -27,6 +27,8 @@ fn requests() -> Vec<RequestBody> {
         LeaveGroupRequest::default().into(),
         SyncGroupRequest::default().into(),
         DescribeGroupsRequest::default().into(),
+        ConsumerGroupHeartbeatRequest::default().into(),
+        ConsumerGroupDescribeRequest::default().into(),
         ListGroupsRequest::default().into(),
         features.into(),
         CreateTopicsRequest::default().into(),

@@ -134,7 +134,7 @@ fn join_new(group: &mut ClassicGroup, joining: Joining<'_>, out: &mut Outbox) ->
 }
 
 /// `name-uuid`, as Kafka forms it. A name that would make the id longer than a string may be is cut.
-fn new_member_id(name: &str, caller: &Caller<'_>) -> Text {
+pub(crate) fn new_member_id(name: &str, caller: &Caller<'_>) -> Text {
     let name = cut(name, ID_BYTES_MAX - 37);
     let mut random = caller.random;
     random[6] = (random[6] & 0x0f) | 0x40;
@@ -151,7 +151,7 @@ fn new_member_id(name: &str, caller: &Caller<'_>) -> Text {
 }
 
 /// `text`, or as much of it as goes into `bytes_max` bytes.
-fn cut(text: &str, bytes_max: usize) -> &str {
+pub(crate) fn cut(text: &str, bytes_max: usize) -> &str {
     let mut end = text.len().min(bytes_max);
     while !text.is_char_boundary(end) {
         end -= 1;

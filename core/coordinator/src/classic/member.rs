@@ -22,6 +22,14 @@ impl Protocols {
         Self(vec![(name, metadata)])
     }
 
+    pub fn of(pairs: impl Iterator<Item = (Text, Bytes)>) -> Self {
+        Self(pairs.collect())
+    }
+
+    pub fn pairs(&self) -> impl Iterator<Item = (&Text, &Bytes)> {
+        self.0.iter().map(|(name, metadata)| (name, metadata))
+    }
+
     pub fn names(&self) -> impl Iterator<Item = &Text> {
         self.0.iter().map(|(name, _)| name)
     }

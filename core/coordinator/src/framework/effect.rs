@@ -3,7 +3,7 @@
 use barnabas_base::{CoordinatorEpoch, MonotonicMs, ProducerEpoch, ProducerId, TimestampMs};
 use bytes::Bytes;
 
-use crate::{Response, TransactionVersion};
+use crate::{Job, Response, TransactionVersion};
 
 /// A request that waits for its answer, as the worker knows it. Answered exactly once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,6 +56,8 @@ pub enum Effect {
     AppendInTransaction { batch: BatchId, producer: Producer, records: Vec<Record> },
     /// Append the marker that ends the producer's transaction, in order with the rest. Then say `durable` or `failed`.
     AppendMarker { batch: BatchId, end: EndTransaction },
+    /// Run the job away from the shard, and bring what comes of it back by [`crate::GroupShard::computed`].
+    Compute(Box<Job>),
     /// The answer to `ticket`.
     Answer { ticket: Ticket, response: Response },
 }

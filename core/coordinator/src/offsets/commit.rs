@@ -14,8 +14,10 @@ use barnabas_wire::messages::{OffsetCommitRequest, OffsetCommitResponse};
 use super::store::{OffsetEntry, OffsetKey};
 use crate::GroupConfig;
 use crate::classic::{ClassicGroup, State};
+use crate::consumer::ConsumerGroup;
 use crate::framework::Record;
 use crate::records;
+use crate::shard::Group;
 
 /// From this version on, a group that is not there has an error of its own (KIP-848).
 const NOT_FOUND_SINCE: i16 = 9;
@@ -33,14 +35,16 @@ pub(crate) struct Commit {
 /// # Errors
 /// The refusal of the whole request. Partitions with too much metadata are refused one by one.
 pub(crate) fn commit(
-    group: Option<&ClassicGroup>,
+    group: Option<&Group>,
     version: i16,
     request: &OffsetCommitRequest,
     now: TimestampMs,
     config: &GroupConfig,
 ) -> Result<Commit, ErrorCode> {
     match group {
-        Some(group) => check(group, request)?,
+        Some(Group::Classic(group)) => check(group, request)?,
+        Some(Group::Consumer(group)) => check_consumer(group, version, request)?,
+        Some(Group::Other(_)) => {}
         None if request.generation_id_or_member_epoch < 0 => {}
         None if version >= NOT_FOUND_SINCE => return Err(ErrorCode::GroupIdNotFound),
         None => return Err(ErrorCode::IllegalGeneration),
@@ -109,6 +113,27 @@ fn check(group: &ClassicGroup, request: &OffsetCommitRequest) -> Result<(), Erro
         return Err(ErrorCode::RebalanceInProgress);
     }
     Ok(())
+}
+
+/// # Source
+/// Kafka 4.4 `ConsumerGroup.validateOffsetCommit`.
+fn check_consumer(
+    group: &ConsumerGroup,
+    version: i16,
+    request: &OffsetCommitRequest,
+) -> Result<(), ErrorCode> {
+    let epoch = request.generation_id_or_member_epoch;
+    if epoch < 0 && group.is_empty() {
+        return Ok(());
+    }
+    let member = group.member(&request.member_id).ok_or(ErrorCode::UnknownMemberId)?;
+    if member.classic.is_none() && version < NOT_FOUND_SINCE {
+        return Err(ErrorCode::UnsupportedVersion);
+    }
+    let partitions = request.topics.iter().flat_map(|topic| {
+        topic.partitions.iter().map(|partition| (topic.topic_id, partition.partition_index))
+    });
+    group.check_commit(&request.member_id, epoch, partitions)
 }
 
 pub(super) fn is_metadata_too_long(metadata: Option<&Str>, config: &GroupConfig) -> bool {

@@ -10,7 +10,8 @@ use barnabas_wire::messages::offset_delete_response::{
 use barnabas_wire::messages::{OffsetDeleteRequest, OffsetDeleteResponse};
 
 use super::store::{OffsetKey, Offsets};
-use crate::classic::{ClassicGroup, State};
+use crate::classic::State;
+use crate::shard::Group;
 
 /// The answer, and whose offsets go.
 ///
@@ -18,26 +19,34 @@ use crate::classic::{ClassicGroup, State};
 /// The refusal of the whole request.
 pub(crate) fn delete(
     offsets: &Offsets,
-    group: Option<&ClassicGroup>,
+    group: Option<&Group>,
     request: &OffsetDeleteRequest,
 ) -> Result<(OffsetDeleteResponse, Vec<OffsetKey>), ErrorCode> {
     let group = group.ok_or(ErrorCode::GroupIdNotFound)?;
-    if group.state != State::Empty && !group.is_consumer() {
+    let group_id = request.group_id.text();
+    if let Group::Classic(group) = group
+        && group.state != State::Empty
+        && !group.is_consumer()
+    {
         return Err(ErrorCode::NonEmptyGroup);
     }
     let mut keys = Vec::new();
     let mut response = OffsetDeleteResponse::default();
     for topic in &request.topics {
-        let is_read = group.is_subscribed(&topic.name);
+        let is_read = match group {
+            Group::Classic(group) => group.is_subscribed(&topic.name),
+            Group::Consumer(group) => group.is_subscribed(&topic.name),
+            Group::Other(_) => true,
+        };
         let mut partitions = Vec::with_capacity(topic.partitions.len());
         for partition in &topic.partitions {
             let index = PartitionIndex(partition.partition_index);
             let mut error = ErrorCode::None;
             if is_read {
                 error = ErrorCode::GroupSubscribedToTopic;
-            } else if exists(offsets, &group.id, &topic.name, index) {
+            } else if exists(offsets, &group_id, &topic.name, index) {
                 let topic = topic.name.text();
-                keys.push(OffsetKey { group: group.id.clone(), topic, partition: index });
+                keys.push(OffsetKey { group: group_id.clone(), topic, partition: index });
             }
             partitions.push(OffsetDeleteResponsePartition {
                 partition_index: partition.partition_index,

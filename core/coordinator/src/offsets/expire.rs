@@ -2,17 +2,19 @@
 //!
 //! - A group that had members and is empty: counted from when it became empty.
 //! - A stable group of consumers: offsets of topics that none of them subscribes to, counted from the commit.
-//! - A group that never had members: counted from the commit.
+//! - A group that never had members, and a consumer group (KIP-848): counted from the commit, of topics that nobody in it
+//!   subscribes to.
 //! - An offset whose client set a retention of its own (versions 2 to 4): when it says.
 //! - Otherwise nothing expires.
 //!
 //! # Source
 //! KIP-211; Kafka 4.4 `ClassicGroup.offsetExpirationCondition`, `OffsetMetadataManager.cleanupExpiredOffsets`.
 
-use barnabas_base::{DurationMs, TimestampMs};
+use barnabas_base::{DurationMs, Text, TimestampMs};
 
 use super::store::{OffsetEntry, OffsetKey, Offsets};
-use crate::classic::{ClassicGroup, State};
+use crate::classic::State;
+use crate::shard::Group;
 
 /// What expires in one group.
 pub(crate) struct Expired {
@@ -28,21 +30,26 @@ enum Since {
 
 pub(crate) fn expire(
     offsets: &Offsets,
-    group: &ClassicGroup,
+    id: &Text,
+    group: &Group,
     now: TimestampMs,
     retention: DurationMs,
 ) -> Expired {
     let mut keys = Vec::new();
-    let mut is_all = !offsets.has_open_transactions(&group.id);
-    let Some(topics) = offsets.of_group(&group.id) else { return Expired { keys, is_all } };
+    let mut is_all = !offsets.has_open_transactions(id);
+    let Some(topics) = offsets.of_group(id) else { return Expired { keys, is_all } };
     let Some(since) = since(group) else { return Expired { keys, is_all: false } };
     for (topic, partitions) in topics {
-        let is_read = group.is_subscribed(topic);
+        let is_read = match group {
+            Group::Classic(group) => group.is_subscribed(topic),
+            Group::Consumer(group) => group.is_subscribed(topic),
+            Group::Other(_) => true,
+        };
         for (partition, slot) in partitions {
             let Some(entry) = slot.latest() else { continue };
             let is_over = !is_read && is_expired(entry, &since, now, retention);
-            if is_over && !offsets.is_unstable(&group.id, topic, *partition) {
-                let (group, topic) = (group.id.clone(), topic.clone());
+            if is_over && !offsets.is_unstable(id, topic, *partition) {
+                let (group, topic) = (id.clone(), topic.clone());
                 keys.push(OffsetKey { group, topic, partition: *partition });
             } else {
                 is_all = false;
@@ -52,7 +59,12 @@ pub(crate) fn expire(
     Expired { keys, is_all }
 }
 
-fn since(group: &ClassicGroup) -> Option<Since> {
+fn since(group: &Group) -> Option<Since> {
+    let group = match group {
+        Group::Classic(group) => group,
+        Group::Consumer(_) => return Some(Since::Commit),
+        Group::Other(_) => return None,
+    };
     if group.protocol_type.is_none() {
         return Some(Since::Commit);
     }

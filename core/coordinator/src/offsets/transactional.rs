@@ -17,8 +17,10 @@ use super::commit::is_metadata_too_long;
 use super::store::{OffsetEntry, OffsetKey};
 use crate::GroupConfig;
 use crate::classic::{ClassicGroup, State};
+use crate::consumer::ConsumerGroup;
 use crate::framework::Record;
 use crate::records;
+use crate::shard::Group;
 
 /// What a commit within a transaction comes to.
 #[derive(Debug, Default)]
@@ -33,13 +35,15 @@ pub(crate) struct Transactional {
 /// # Errors
 /// The refusal of the whole request. Partitions with too much metadata are refused one by one.
 pub(crate) fn commit_in_transaction(
-    group: Option<&ClassicGroup>,
+    group: Option<&Group>,
     request: &TxnOffsetCommitRequest,
     now: TimestampMs,
     config: &GroupConfig,
 ) -> Result<Transactional, ErrorCode> {
     match group {
-        Some(group) => check(group, request)?,
+        Some(Group::Classic(group)) => check(group, request)?,
+        Some(Group::Consumer(group)) => check_consumer(group, request)?,
+        Some(Group::Other(_)) => {}
         None if request.generation_id_or_member_epoch < 0 => {}
         None => return Err(ErrorCode::IllegalGeneration),
     }
@@ -85,6 +89,20 @@ fn check(group: &ClassicGroup, request: &TxnOffsetCommitRequest) -> Result<(), E
     }
     group.check_member(&request.member_id, instance)?;
     if generation == group.generation { Ok(()) } else { Err(ErrorCode::IllegalGeneration) }
+}
+
+/// # Source
+/// Kafka 4.4 `ConsumerGroup.validateOffsetCommit`.
+fn check_consumer(group: &ConsumerGroup, request: &TxnOffsetCommitRequest) -> Result<(), ErrorCode> {
+    let epoch = request.generation_id_or_member_epoch;
+    let is_nobody = epoch == -1 && request.member_id.is_empty() && request.group_instance_id.is_none();
+    if is_nobody || (epoch < 0 && group.is_empty()) {
+        return Ok(());
+    }
+    let partitions = request.topics.iter().flat_map(|topic| {
+        topic.partitions.iter().map(|partition| (topic.topic_id, partition.partition_index))
+    });
+    group.check_commit(&request.member_id, epoch, partitions)
 }
 
 fn entry(partition: &TxnOffsetCommitRequestPartition, topic_id: TopicId, now: TimestampMs) -> OffsetEntry {

@@ -13,7 +13,8 @@ use barnabas_wire::messages::{
 
 use super::{Group, GroupShard, OtherKind};
 use crate::Response;
-use crate::classic::{self, ClassicGroup, State};
+use crate::classic::{self, State};
+use crate::consumer;
 use crate::framework::{Caller, Ticket};
 use crate::offsets;
 
@@ -69,7 +70,8 @@ impl GroupShard {
                 None => ErrorCode::GroupIdNotFound,
                 Some(Group::Other(_)) => ErrorCode::NonEmptyGroup,
                 Some(Group::Classic(group)) if group.state != State::Empty => ErrorCode::NonEmptyGroup,
-                Some(Group::Classic(_)) => {
+                Some(Group::Consumer(group)) if !group.is_empty() => ErrorCode::NonEmptyGroup,
+                Some(Group::Classic(_) | Group::Consumer(_)) => {
                     keys.extend(self.offsets.keys_of_group(&id.text()));
                     groups.extend(self.take_group(id));
                     ErrorCode::None
@@ -87,18 +89,14 @@ impl GroupShard {
         Ok(())
     }
 
-    fn take_group(&mut self, id: &str) -> Option<Box<ClassicGroup>> {
-        match self.groups.remove(id) {
-            Some(Group::Classic(mut group)) => {
-                classic::forget_timers(&mut group, &mut self.out);
-                Some(group)
-            }
-            Some(other) => {
-                self.groups.insert(id.into(), other);
-                None
-            }
-            None => None,
+    fn take_group(&mut self, id: &str) -> Option<Box<Group>> {
+        let mut group = self.groups.remove(id)?;
+        match &mut group {
+            Group::Classic(group) => classic::forget_timers(group, &mut self.out),
+            Group::Consumer(group) => consumer::forget_timers(group, &mut self.out),
+            Group::Other(_) => {}
         }
+        Some(Box::new(group))
     }
 
     /// Ends what nobody has needed for long, and looks again later.
@@ -117,10 +115,14 @@ impl GroupShard {
         let mut keys = Vec::new();
         let mut ended: Vec<Text> = Vec::new();
         for (id, group) in &self.groups {
-            let Group::Classic(group) = group else { continue };
-            let expired = offsets::expire(&self.offsets, group, now, retention);
+            let is_unused = match group {
+                Group::Classic(group) => group.state == State::Empty && group.pending_members.is_empty(),
+                Group::Consumer(group) => group.is_empty(),
+                Group::Other(_) => continue,
+            };
+            let expired = offsets::expire(&self.offsets, id, group, now, retention);
             keys.extend(expired.keys);
-            if expired.is_all && group.state == State::Empty && group.pending_members.is_empty() {
+            if expired.is_all && is_unused {
                 ended.push(id.clone());
             }
         }
@@ -135,7 +137,7 @@ impl GroupShard {
 fn listed(id: &Text, group: &Group) -> ListedGroup {
     let (kind, protocol) = match group {
         Group::Classic(group) => return classic::list(group),
-        Group::Other(OtherKind::Consumer) => ("consumer", "consumer"),
+        Group::Consumer(group) => return consumer::list(id, group),
         Group::Other(OtherKind::Share) => ("share", "share"),
         Group::Other(OtherKind::Streams) => ("streams", "streams"),
     };

@@ -5,7 +5,7 @@ use barnabas_wire::messages::{OffsetCommitRequest, OffsetDeleteRequest};
 
 use super::{Group, GroupShard};
 use crate::Response;
-use crate::classic::{self, ClassicGroup, State};
+use crate::classic::{self, State};
 use crate::framework::{BatchId, Caller, Record, Ticket};
 use crate::offsets::{self, OffsetKey};
 use crate::outbox::{GroupThen, Then, append_refusal};
@@ -27,14 +27,14 @@ impl GroupShard {
         }
         let (now, config) = (self.out.now.wall, &self.out.config);
         let group = match self.groups.get(request.group_id.as_str()) {
-            Some(Group::Classic(group)) => Some(&**group),
             Some(Group::Other(_)) if request.generation_id_or_member_epoch >= 0 => {
                 return Err(ErrorCode::UnknownMemberId);
             }
-            Some(Group::Other(_)) | None => None,
+            Some(Group::Other(_)) => None,
+            known => known,
         };
         let mut commit = offsets::commit(group, caller.version, request, now, config)?;
-        if let Some(group) = group
+        if let Some(Group::Classic(group)) = group
             && matches!(group.state, State::Stable | State::PreparingRebalance)
         {
             classic::heard_of(group, &request.member_id, &mut self.out);
@@ -78,9 +78,8 @@ impl GroupShard {
             return Err(ErrorCode::InvalidGroupId);
         }
         let group = match self.groups.get(request.group_id.as_str()) {
-            Some(Group::Classic(group)) => Some(&**group),
             Some(Group::Other(_)) => return Err(ErrorCode::NonEmptyGroup),
-            None => None,
+            known => known,
         };
         let (response, keys) = offsets::delete(&self.offsets, group, request)?;
         let last = self.append_tombstones(keys, Vec::new());
@@ -99,21 +98,28 @@ impl GroupShard {
     pub(super) fn append_tombstones(
         &mut self,
         keys: Vec<OffsetKey>,
-        groups: impl IntoIterator<Item = Box<ClassicGroup>>,
+        groups: impl IntoIterator<Item = Box<Group>>,
     ) -> Option<BatchId> {
         let (mut records, mut then, mut bytes, mut last) = (Vec::new(), Then::default(), 0, None);
         let ends = keys.into_iter().map(End::Offset).chain(groups.into_iter().map(End::Group));
         for end in ends {
-            let record = match &end {
-                End::Offset(key) => records::offset_tombstone(&key.group, &key.topic, key.partition.0),
-                End::Group(group) => records::group_tombstone(&group.id),
+            let tombstones = match &end {
+                End::Offset(key) => vec![records::offset_tombstone(&key.group, &key.topic, key.partition.0)],
+                End::Group(group) => match &**group {
+                    Group::Classic(group) => vec![records::group_tombstone(&group.id)],
+                    Group::Consumer(group) => group.tombstones(),
+                    Group::Other(_) => Vec::new(),
+                },
             };
-            if records.len() == TOMBSTONES_MAX || bytes + record.bytes() > self.out.config.batch_bytes_max {
-                last = self.append_some(std::mem::take(&mut records), std::mem::take(&mut then)).or(last);
-                bytes = 0;
+            for record in tombstones {
+                if records.len() >= TOMBSTONES_MAX || bytes + record.bytes() > self.out.config.batch_bytes_max
+                {
+                    last = self.append_some(std::mem::take(&mut records), std::mem::take(&mut then)).or(last);
+                    bytes = 0;
+                }
+                bytes += record.bytes();
+                records.push(record);
             }
-            bytes += record.bytes();
-            records.push(record);
             match end {
                 End::Offset(key) => then.offsets.push(key),
                 End::Group(group) => then.groups.push(GroupThen::Deleted(group)),
@@ -139,5 +145,5 @@ impl GroupShard {
 /// What a tombstone ends.
 enum End {
     Offset(OffsetKey),
-    Group(Box<ClassicGroup>),
+    Group(Box<Group>),
 }

@@ -11,6 +11,7 @@ use barnabas_wire::messages::{
 use super::{Group, GroupShard};
 use crate::Response;
 use crate::classic::{self, ClassicGroup};
+use crate::consumer;
 use crate::framework::{Caller, Ticket};
 use crate::outbox::{GroupThen, Then};
 
@@ -36,6 +37,8 @@ impl GroupShard {
         }
         match self.groups.get_mut(request.group_id.as_str()) {
             Some(Group::Other(_)) => Err(ErrorCode::InconsistentGroupProtocol),
+            Some(Group::Consumer(group)) if !group.is_empty() => self.join_consumer(caller, request, ticket),
+            Some(Group::Consumer(_)) => self.refound_group(caller, request, ticket),
             Some(Group::Classic(group)) => {
                 if let Some(answer) = classic::join(group, caller, request, ticket, &mut self.out) {
                     self.out.answer(ticket, Response::JoinGroup(answer));
@@ -64,6 +67,16 @@ impl GroupShard {
         Ok(())
     }
 
+    /// A consumer group that nobody is in becomes a classic one.
+    fn refound_group(&mut self, caller: &Caller<'_>, request: &JoinGroupRequest, ticket: Ticket) -> Refusal {
+        if !request.member_id.is_empty() {
+            return Err(ErrorCode::UnknownMemberId);
+        }
+        classic::check_new_group(request)?;
+        self.downgrade(&request.group_id.text(), &[], false);
+        self.join_group(caller, request, ticket)
+    }
+
     pub(super) fn sync_group(
         &mut self,
         caller: &Caller<'_>,
@@ -74,6 +87,11 @@ impl GroupShard {
         if caller.version >= PROTOCOL_SAID_SINCE && !says_protocol {
             return Err(ErrorCode::InconsistentGroupProtocol);
         }
+        if let Some(Group::Consumer(group)) = self.groups.get_mut(request.group_id.as_str()) {
+            let response = consumer::sync(group, request, &self.world, &mut self.out)?;
+            group.answer(ticket, Response::SyncGroup(response), &mut self.out);
+            return Ok(());
+        }
         let group = self.classic_group(&request.group_id)?;
         let Some(group) = group else { return Err(ErrorCode::UnknownMemberId) };
         if let Some(answer) = classic::sync(group.0, request, ticket, group.1)? {
@@ -83,6 +101,11 @@ impl GroupShard {
     }
 
     pub(super) fn heartbeat(&mut self, request: &HeartbeatRequest, ticket: Ticket) -> Refusal {
+        if let Some(Group::Consumer(group)) = self.groups.get_mut(request.group_id.as_str()) {
+            consumer::touch(group, request, &mut self.out)?;
+            self.out.answer(ticket, Response::Heartbeat(HeartbeatResponse::default()));
+            return Ok(());
+        }
         let Some((group, out)) = self.classic_group(&request.group_id)? else {
             return Err(ErrorCode::UnknownMemberId);
         };
@@ -99,6 +122,10 @@ impl GroupShard {
     ) -> Refusal {
         if request.group_id.is_empty() {
             return Err(ErrorCode::InvalidGroupId);
+        }
+        if let Some(Group::Consumer(_)) = self.groups.get(request.group_id.as_str()) {
+            self.leave_consumer(caller, request, ticket);
+            return Ok(());
         }
         let group = match self.groups.get_mut(request.group_id.as_str()) {
             Some(Group::Classic(group)) => Some(&mut **group),

@@ -1,6 +1,6 @@
 //! Loading: the partition's records, from its start, one by one.
 //!
-//! Records of groups of other kinds (KIP-848, share, streams) are kept in the log, untouched; the shard remembers only that
+//! Records of groups of other kinds (share, streams) are kept in the log, untouched; the shard remembers only that
 //! such a group is there, so that nobody founds a classic one in its place.
 //!
 //! # Source
@@ -13,6 +13,7 @@ use bytes::Bytes;
 
 use super::{Group, GroupShard, OtherKind};
 use crate::classic::{self, ClassicGroup};
+use crate::consumer::{self, ConsumerGroup};
 use crate::framework::{Effect, Now};
 use crate::offsets::{OffsetEntry, OffsetKey};
 use crate::records::LoadError;
@@ -83,6 +84,13 @@ impl GroupShard {
             GroupRecordKey::LegacyOffsetCommit(_)
                 | GroupRecordKey::OffsetCommit(_)
                 | GroupRecordKey::GroupMetadata(_)
+                | GroupRecordKey::ConsumerGroupMetadata(_)
+                | GroupRecordKey::ConsumerGroupPartitionMetadata(_)
+                | GroupRecordKey::ConsumerGroupMemberMetadata(_)
+                | GroupRecordKey::ConsumerGroupTargetAssignmentMetadata(_)
+                | GroupRecordKey::ConsumerGroupTargetAssignmentMember(_)
+                | GroupRecordKey::ConsumerGroupCurrentMemberAssignment(_)
+                | GroupRecordKey::ConsumerGroupRegularExpression(_)
         );
         let value = match value {
             Some(value) if is_ours => {
@@ -114,7 +122,10 @@ impl GroupShard {
                 self.groups.insert(group.id.clone(), Group::Classic(Box::new(group)));
             }
             (GroupRecordKey::GroupMetadata(key), _) => {
-                self.groups.remove(key.group.as_str());
+                // The tombstone of what a consumer group was before may stand behind that group's records.
+                if matches!(self.groups.get(key.group.as_str()), Some(Group::Classic(_))) {
+                    self.groups.remove(key.group.as_str());
+                }
             }
             (GroupRecordKey::OffsetCommit(key), value) => {
                 let key = offset_key(&key.group, &key.topic, key.partition);
@@ -137,7 +148,7 @@ impl GroupShard {
                 };
                 self.replay_offset(offset, producer, key, value);
             }
-            _ => {}
+            (key, value) => self.replay_consumer(key, value),
         }
     }
 
@@ -171,9 +182,30 @@ impl GroupShard {
         }
     }
 
+    fn replay_consumer(&mut self, key: GroupRecordKey, value: Option<GroupRecordValue>) {
+        let Some(id) = consumer::group_of(&key) else { return };
+        let Some(value) = value else {
+            if let Some(Group::Consumer(group)) = self.groups.get_mut(&id) {
+                if matches!(key, GroupRecordKey::ConsumerGroupMetadata(_)) {
+                    self.groups.remove(&id);
+                } else {
+                    group.replay_tombstone(&key);
+                }
+            }
+            return;
+        };
+        let group = self.groups.entry(id.clone());
+        let group = group.or_insert_with(|| Group::Consumer(Box::new(ConsumerGroup::new(id.clone()))));
+        if !matches!(group, Group::Consumer(_)) {
+            *group = Group::Consumer(Box::new(ConsumerGroup::new(id)));
+        }
+        if let Group::Consumer(group) = group {
+            group.replay(key, value);
+        }
+    }
+
     fn replay_other(&mut self, key: &GroupRecordKey, is_there: bool) {
         let (id, kind) = match key {
-            GroupRecordKey::ConsumerGroupMetadata(key) => (key.group_id.text(), OtherKind::Consumer),
             GroupRecordKey::ShareGroupMetadata(key) => (key.group_id.text(), OtherKind::Share),
             GroupRecordKey::StreamsGroupMetadata(key) => (key.group_id.text(), OtherKind::Streams),
             _ => return,
@@ -201,8 +233,10 @@ impl GroupShard {
         let mut ids: Vec<Text> = self.groups.keys().cloned().collect();
         ids.sort();
         for id in ids {
-            if let Some(Group::Classic(group)) = self.groups.get_mut(&id) {
-                classic::loaded(group, &mut self.out);
+            match self.groups.get_mut(&id) {
+                Some(Group::Classic(group)) => classic::loaded(group, &mut self.out),
+                Some(Group::Consumer(group)) => consumer::loaded(group, &mut self.out),
+                Some(Group::Other(_)) | None => {}
             }
         }
         self.out.set_expiry();

@@ -24,7 +24,10 @@ impl GroupShard {
         }
         for then in then.groups {
             match then {
-                GroupThen::Created(_) | GroupThen::Deleted(_) => {}
+                GroupThen::Created(_)
+                | GroupThen::Deleted(_)
+                | GroupThen::Written { .. }
+                | GroupThen::Downgraded { .. } => {}
                 GroupThen::Assigned { group, generation, assignments } => {
                     if let Some((group, out)) = self.classic_mut(&group) {
                         classic::assigned(group, generation, assignments, out);
@@ -50,8 +53,14 @@ impl GroupShard {
             match then {
                 GroupThen::Created(id) => self.forget_group(&id, error),
                 GroupThen::Deleted(group) => {
-                    self.groups.entry(group.id.clone()).or_insert(Group::Classic(group));
+                    self.undelete(*group);
                 }
+                GroupThen::Written { group, entries } => {
+                    if let Some(Group::Consumer(group)) = self.groups.get_mut(&group) {
+                        group.lost(entries, &mut self.out);
+                    }
+                }
+                GroupThen::Downgraded { group, tombstones } => self.downgrade_lost(group, tombstones),
                 then @ (GroupThen::Assigned { .. } | GroupThen::Replaced(_)) => {
                     self.rebalance_lost(then, error);
                 }
@@ -90,8 +99,18 @@ impl GroupShard {
                     classic::revert_replacement(group, *replacement, error, out);
                 }
             }
-            GroupThen::Created(_) | GroupThen::Deleted(_) => {}
+            _ => {}
         }
+    }
+
+    /// A group whose tombstone was lost is back, unless there is another one of its name.
+    fn undelete(&mut self, group: Group) {
+        let id = match &group {
+            Group::Classic(group) => group.id.clone(),
+            Group::Consumer(group) => group.id.clone(),
+            Group::Other(_) => return,
+        };
+        self.groups.entry(id).or_insert(group);
     }
 
     /// A group whose first record was lost. Should it have got further meanwhile, or have offsets by another commit, it

@@ -16,11 +16,11 @@ impl GroupShard {
         ticket: Ticket,
     ) -> Result<(), ErrorCode> {
         let group = match self.groups.get(request.group_id.as_str()) {
-            Some(Group::Classic(group)) => Some(&**group),
             Some(Group::Other(_)) if request.generation_id_or_member_epoch >= 0 => {
                 return Err(ErrorCode::UnknownMemberId);
             }
-            Some(Group::Other(_)) | None => None,
+            Some(Group::Other(_)) => None,
+            known => known,
         };
         let (now, config) = (self.out.now.wall, &self.out.config);
         let commit = offsets::commit_in_transaction(group, request, now, config)?;

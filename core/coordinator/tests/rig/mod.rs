@@ -6,11 +6,14 @@
 
 use std::collections::BTreeMap;
 
-use barnabas_base::{DurationMs, ErrorCode, MonotonicMs, Offset, ProducerId, TimestampMs};
+use barnabas_base::{DurationMs, ErrorCode, MonotonicMs, Offset, ProducerId, Text, TimestampMs, Uuid};
 use barnabas_coordinator::{
-    BatchId, Caller, Effect, GroupConfig, GroupShard, Now, Record, Request, Response, Ticket,
+    BatchId, Caller, Effect, GroupConfig, GroupShard, Job, Now, Record, Request, Response, Ticket,
 };
-use barnabas_wire::messages::OffsetFetchResponse;
+use barnabas_metadata::{Delta, Image, Provenance};
+use barnabas_wire::messages::{
+    MetadataRecord, OffsetFetchResponse, PartitionRecord, RemoveTopicRecord, TopicRecord,
+};
 use barnabas_wire::{EncodeError, Message, Writer};
 
 /// Wall time at the start of every test.
@@ -48,6 +51,10 @@ pub struct Rig {
     pub pending: BTreeMap<BatchId, Vec<Logged>>,
     /// What is on disk, in order.
     pub log: Vec<Logged>,
+    /// Jobs are done as soon as they are handed out.
+    pub jobs_are_quick: bool,
+    pub jobs: Vec<Job>,
+    pub image: Image,
     next_ticket: u64,
     next_random: u64,
 }
@@ -62,6 +69,9 @@ impl Rig {
             waiting: BTreeMap::new(),
             pending: BTreeMap::new(),
             log: Vec::new(),
+            jobs_are_quick: true,
+            jobs: Vec::new(),
+            image: Image::default(),
             next_ticket: 1,
             next_random: 1,
         };
@@ -104,7 +114,7 @@ impl Rig {
                 Effect::AppendMarker { batch, end } => {
                     Some((*batch, vec![Logged::Marker(end.producer.id, end.commit)]))
                 }
-                Effect::Answer { .. } => None,
+                Effect::Answer { .. } | Effect::Compute(_) => None,
             };
             if let Some((batch, logged)) = appended {
                 assert!(self.pending.keys().next_back().is_none_or(|last| *last < batch));
@@ -115,13 +125,72 @@ impl Rig {
                 let version = self.waiting.remove(ticket);
                 encode(response, version.unwrap_or_else(|| panic!("ticket {} answered twice", ticket.0)));
             }
+            if let Effect::Compute(job) = &effect {
+                self.jobs.push((**job).clone());
+            }
             all.push(effect);
         }
         assert_eq!(self.shard.violations(), Vec::<String>::new());
         if let Some(batch) = newest.filter(|_| self.disk_is_quick) {
             all.extend(self.durable(batch));
         }
+        if self.jobs_are_quick {
+            all.extend(self.run_jobs());
+        }
         all
+    }
+
+    /// Does what was handed out to be done elsewhere.
+    pub fn run_jobs(&mut self) -> Vec<Effect> {
+        let mut all = Vec::new();
+        while !self.jobs.is_empty() {
+            let job = self.jobs.remove(0);
+            let now = self.now();
+            let effects = self.shard.computed(job.run(), now);
+            all.extend(self.carry_out(effects));
+        }
+        all
+    }
+
+    /// A topic is there, with this many partitions: created, or enlarged.
+    pub fn topic(&mut self, name: &str, id: u8, partitions: i32) {
+        let mut uuid = [0; 16];
+        uuid[15] = id;
+        let known = self.image.topics.by_name(name).map_or(0, |topic| topic.partition_count() as i32);
+        let mut records = Vec::new();
+        if known == 0 {
+            records.push(MetadataRecord::Topic(TopicRecord {
+                name: name.into(),
+                topic_id: Uuid(uuid),
+                ..Default::default()
+            }));
+        }
+        records.extend((known..partitions).map(|partition_id| {
+            MetadataRecord::Partition(PartitionRecord {
+                partition_id,
+                topic_id: Uuid(uuid),
+                replicas: vec![1],
+                isr: vec![1],
+                leader: 1,
+                ..Default::default()
+            })
+        }));
+        self.metadata(&records, name, known == 0);
+    }
+
+    pub fn delete_topic(&mut self, name: &str) {
+        let id = self.image.topics.id_of(name).expect("a topic");
+        let gone = MetadataRecord::RemoveTopic(RemoveTopicRecord { topic_id: id, ..Default::default() });
+        self.metadata(&[gone], name, false);
+    }
+
+    fn metadata(&mut self, records: &[MetadataRecord], topic: &str, has_new: bool) {
+        let mut delta = Delta::new(self.image.clone());
+        records.iter().for_each(|record| delta.replay(record).expect("a good record"));
+        let end = Offset(self.image.provenance.end.get() + 1);
+        delta.advance(Provenance { end, ..self.image.provenance });
+        self.image = delta.apply().0;
+        self.shard.image_changed(&self.image, Some(&[Text::from(topic)]), has_new);
     }
 
     pub fn durable(&mut self, through: BatchId) -> Vec<Effect> {
@@ -160,6 +229,7 @@ impl Rig {
     /// A new shard, loaded from what is on disk.
     pub fn reloaded(&self) -> GroupShard {
         let mut shard = GroupShard::new(self.config.clone());
+        shard.image_changed(&self.image, None, true);
         for (offset, logged) in self.log.iter().enumerate() {
             let offset = Offset(offset as i64);
             match logged {
@@ -175,6 +245,7 @@ impl Rig {
     /// The same broker starts again: whoever waits is sent away, what is not on disk is lost.
     pub fn restart(&mut self) -> Vec<Effect> {
         self.pending.clear();
+        self.jobs.clear();
         let fresh = self.reloaded();
         let old = std::mem::replace(&mut self.shard, fresh);
         let mut effects = old.unload();
@@ -215,6 +286,8 @@ fn encode(response: &Response, version: i16) {
         Response::ListGroups(response) => response.encode(&mut writer, version),
         Response::DescribeGroups(response) => response.encode(&mut writer, version),
         Response::DeleteGroups(response) => response.encode(&mut writer, version),
+        Response::ConsumerGroupHeartbeat(response) => response.encode(&mut writer, version),
+        Response::ConsumerGroupDescribe(response) => response.encode(&mut writer, version),
     };
     written.unwrap_or_else(|error| panic!("version {version} of {response:?}: {error}"));
 }

@@ -5,7 +5,7 @@ use barnabas_coordinator::{Effect, Record, Response};
 use barnabas_wire::messages::{GroupMetadataValue, GroupRecordKey, GroupRecordValue, JoinGroupResponse};
 use bytes::Bytes;
 
-use super::{short_id, short_topic_id};
+use super::{consumer, short_id, short_topic_id};
 use crate::rig::EPOCH_MS;
 
 pub fn effect(effect: &Effect) -> Vec<String> {
@@ -24,15 +24,19 @@ pub fn effect(effect: &Effect) -> Vec<String> {
             let (id, epoch) = (end.producer.id, end.producer.epoch);
             vec![format!("append @{} {what} p{id}:{epoch} by {}", batch.0, end.coordinator_epoch)]
         }
+        Effect::Compute(job) => vec![format!("job for {}", job.group())],
         Effect::Answer { ticket, response } => vec![format!("#{} {}", ticket.0, answer(response))],
     }
 }
 
-fn error(code: i16) -> String {
+pub(super) fn error(code: i16) -> String {
     if code == 0 { String::new() } else { format!(" {}", ErrorCode::from_code(code).name()) }
 }
 
 fn said(bytes: &Bytes) -> String {
+    if bytes.starts_with(&[0, 3]) {
+        return consumer::assignment(bytes).unwrap_or_else(|| "subscription".to_owned());
+    }
     if bytes.starts_with(&[0, 0]) {
         return "topics".to_owned();
     }
@@ -66,7 +70,7 @@ fn record(record: &Record) -> String {
         (GroupRecordKey::GroupMetadata(key), Some((GroupRecordValue::GroupMetadata(value), version))) => {
             format!("group {} {} v{version}", key.group, group(&value))
         }
-        (key, _) => format!("{key:?}"),
+        (key, value) => consumer::record(key, value.map(|(value, _)| value)),
     }
 }
 
@@ -100,6 +104,10 @@ fn answer(response: &Response) -> String {
         ),
         Response::SyncGroup(response) => format!("sync{}", error(response.error_code)),
         Response::Heartbeat(response) => format!("heartbeat{}", error(response.error_code)),
+        Response::ConsumerGroupHeartbeat(response) => consumer::heartbeat(response),
+        Response::ConsumerGroupDescribe(response) => {
+            response.groups.iter().map(consumer::described).collect::<Vec<_>>().join("; ")
+        }
         Response::LeaveGroup(response) => {
             let members = response.members.iter().map(|member| {
                 let instance = member.group_instance_id.as_deref().map(|id| format!("/{id}"));

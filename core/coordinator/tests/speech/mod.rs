@@ -3,13 +3,14 @@
 //! A command is a verb and `key=value` words; what is left out has a default. Member ids are written as `client~n`, the
 //! n-th id that was given out.
 
+mod consumer;
 mod hear;
 mod requests;
 
 use std::collections::BTreeMap;
 
 use barnabas_base::{DurationMs, ErrorCode, Text, Uuid};
-use barnabas_coordinator::{BatchId, Effect, GroupConfig};
+use barnabas_coordinator::{BatchId, ConsumerConfig, ConsumerTimes, Effect, GroupConfig, MigrationPolicy};
 
 use crate::rig::Rig;
 
@@ -58,7 +59,7 @@ impl Speaker {
             self.rig = Some(Rig::new(config(&words)));
             return vec!["ok".to_owned()];
         }
-        let rig = self.rig.get_or_insert_with(|| Rig::new(GroupConfig::default()));
+        let rig = self.rig.get_or_insert_with(|| Rig::new(config(&Words::of("shard"))));
         let lines = tell(rig, &words);
         if lines.is_empty() { vec!["nothing".to_owned()] } else { lines }
     }
@@ -77,6 +78,29 @@ fn config(words: &Words<'_>) -> GroupConfig {
         batch_bytes_max: words.number("batch-max", standard.batch_bytes_max),
         pending_batches_max: words.number("pending-max", standard.pending_batches_max),
         pending_members_max: words.number("pending-members-max", standard.pending_members_max),
+        consumer: consumer(words),
+        ..standard
+    }
+}
+
+fn consumer(words: &Words<'_>) -> ConsumerConfig {
+    let standard = ConsumerConfig::default();
+    ConsumerConfig {
+        size_max: words.number("consumer-max-size", standard.size_max),
+        times: ConsumerTimes {
+            session_timeout: DurationMs(words.number("session", standard.times.session_timeout.0)),
+            // Off unless a talk is about it: everything that is said takes no time.
+            assignment_interval: DurationMs(words.number("interval", 0)),
+            ..standard.times
+        },
+        migration: match words.text("migration", "both") {
+            "both" => MigrationPolicy::Bidirectional,
+            "up" => MigrationPolicy::Upgrade,
+            "down" => MigrationPolicy::Downgrade,
+            "none" => MigrationPolicy::Disabled,
+            other => panic!("no such policy: {other}"),
+        },
+        assign_at_once_max: words.number("at-once", standard.assign_at_once_max),
         ..standard
     }
 }
@@ -118,6 +142,19 @@ pub fn tell(rig: &mut Rig, words: &Words<'_>) -> Vec<String> {
             let effects = rig.shard.topics_deleted(&[(topic, requests::topic_id(words))], now);
             heard(rig.carry_out(effects))
         }
+        "topic" => {
+            rig.topic(words.text("name", "t"), words.number("id", 1), words.number("partitions", 3));
+            vec!["ok".to_owned()]
+        }
+        "topic-gone" => {
+            rig.delete_topic(words.text("name", "t"));
+            vec!["ok".to_owned()]
+        }
+        "slow-jobs" => {
+            rig.jobs_are_quick = false;
+            vec!["ok".to_owned()]
+        }
+        "run-jobs" => heard(rig.run_jobs()),
         "restart" => heard(rig.restart()),
         "set" => {
             rig.config = GroupConfig { group_size_max: words.number("max-size", 1), ..rig.config.clone() };

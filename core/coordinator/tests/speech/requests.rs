@@ -3,6 +3,7 @@
 use barnabas_base::{CoordinatorEpoch, ProducerEpoch, ProducerId, Uuid};
 use barnabas_coordinator::{EndTransaction, Producer, Request, TransactionVersion};
 use barnabas_wire::Str;
+use barnabas_wire::messages::consumer_group_heartbeat_request::TopicPartitions as OwnedPartitions;
 use barnabas_wire::messages::join_group_request::JoinGroupRequestProtocol;
 use barnabas_wire::messages::leave_group_request::MemberIdentity;
 use barnabas_wire::messages::offset_commit_request::{
@@ -17,9 +18,15 @@ use barnabas_wire::messages::txn_offset_commit_request::{
     TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic,
 };
 use barnabas_wire::messages::{
-    DeleteGroupsRequest, DescribeGroupsRequest, HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest,
-    ListGroupsRequest, OffsetCommitRequest, OffsetDeleteRequest, SyncGroupRequest, TxnOffsetCommitRequest,
+    ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest, ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription, DeleteGroupsRequest, DescribeGroupsRequest, HeartbeatRequest,
+    JoinGroupRequest, LeaveGroupRequest, ListGroupsRequest, OffsetCommitRequest, OffsetDeleteRequest,
+    SyncGroupRequest, TxnOffsetCommitRequest,
 };
+use barnabas_wire::messages::{
+    consumer_protocol_assignment as assignment, consumer_protocol_subscription as subscription,
+};
+use barnabas_wire::{Message, Writer};
 use bytes::Bytes;
 
 use super::{Words, long_id};
@@ -29,6 +36,8 @@ pub fn request<'a>(words: &Words<'a>) -> (&'a str, i16, Request) {
         "join" => (9, Request::JoinGroup(join(words))),
         "sync" => (5, Request::SyncGroup(sync(words))),
         "heartbeat" => (4, Request::Heartbeat(heartbeat(words))),
+        "hb" => (1, Request::ConsumerGroupHeartbeat(consumer_heartbeat(words))),
+        "describe-consumer" => (1, Request::ConsumerGroupDescribe(describe_consumer(words))),
         "leave" => (5, Request::LeaveGroup(leave(words))),
         "commit" => (9, Request::OffsetCommit(commit(words))),
         "txn-commit" => (5, Request::TxnOffsetCommit(txn_commit(words))),
@@ -70,6 +79,9 @@ pub fn topic_id(words: &Words<'_>) -> Uuid {
 
 /// What a consumer says in version 0 of its protocol: `topics=a+b`. Anything else is taken as it is.
 fn metadata(text: &str) -> Bytes {
+    if let Some(said) = text.strip_prefix("v3=") {
+        return subscription(said);
+    }
     let Some(topics) = text.strip_prefix("topics=") else { return Bytes::copy_from_slice(text.as_bytes()) };
     let names: Vec<&str> = topics.split('+').collect();
     let mut bytes = vec![0, 0];
@@ -79,6 +91,49 @@ fn metadata(text: &str) -> Bytes {
         bytes.extend(name.as_bytes());
     }
     bytes.extend((-1i32).to_be_bytes());
+    Bytes::from(bytes)
+}
+
+/// Version 3 of it, for groups that change their protocol: `v3=t+u/1.0.1/…`: topics, then what is owned: topic, partitions.
+fn subscription(said: &str) -> Bytes {
+    let (topics, owned) = said.split_once('/').unwrap_or((said, ""));
+    let owned = owned.split('/').filter(|each| !each.is_empty()).map(|each| {
+        let mut words = each.split('.');
+        subscription::TopicPartition {
+            topic: words.next().expect("a topic").into(),
+            partitions: words.map(|each| each.parse().expect("a partition")).collect(),
+            ..Default::default()
+        }
+    });
+    let subscription = ConsumerProtocolSubscription {
+        topics: topics.split('+').map(Str::from).collect(),
+        owned_partitions: owned.collect(),
+        ..Default::default()
+    };
+    let mut writer = Writer::new();
+    subscription.encode(&mut writer, 3).expect("it can be said");
+    let mut bytes = vec![0, 3];
+    bytes.extend(writer.finish().into_bytes());
+    Bytes::from(bytes)
+}
+
+/// An assignment of the consumer protocol: `v3=t.0.1/u.0`.
+pub fn assignment(said: &str) -> Bytes {
+    let Some(said) = said.strip_prefix("v3=") else { return Bytes::copy_from_slice(said.as_bytes()) };
+    let topics = said.split('/').filter(|each| !each.is_empty()).map(|each| {
+        let mut words = each.split('.');
+        assignment::TopicPartition {
+            topic: words.next().expect("a topic").into(),
+            partitions: words.map(|each| each.parse().expect("a partition")).collect(),
+            ..Default::default()
+        }
+    });
+    let assignment =
+        ConsumerProtocolAssignment { assigned_partitions: topics.collect(), ..Default::default() };
+    let mut writer = Writer::new();
+    assignment.encode(&mut writer, 3).expect("it can be said");
+    let mut bytes = vec![0, 3];
+    bytes.extend(writer.finish().into_bytes());
     Bytes::from(bytes)
 }
 
@@ -109,7 +164,7 @@ fn sync(words: &Words<'_>) -> SyncGroupRequest {
         let (who, what) = pair.split_once(':').expect("member:assignment");
         SyncGroupRequestAssignment {
             member_id: long_id(who).into(),
-            assignment: Bytes::copy_from_slice(what.as_bytes()),
+            assignment: assignment(what),
             ..Default::default()
         }
     });
@@ -127,6 +182,46 @@ fn sync(words: &Words<'_>) -> SyncGroupRequest {
         assignments: assignments.collect(),
         ..Default::default()
     }
+}
+
+/// `member=a epoch=0 names=t,u owned=1:0+1,2:0`; `names=-` names none.
+fn consumer_heartbeat(words: &Words<'_>) -> ConsumerGroupHeartbeatRequest {
+    let epoch = words.number("epoch", 0);
+    let names = |list: &str| list.split(',').filter(|name| *name != "-").map(Str::from).collect();
+    let owned = |list: &str| {
+        let topics = list.split(',').filter(|topic| *topic != "-").map(|topic| {
+            let (id, partitions) = topic.split_once(':').expect("topic:partitions");
+            let mut topic_id = [0; 16];
+            topic_id[15] = id.parse().expect("an id");
+            OwnedPartitions {
+                topic_id: Uuid(topic_id),
+                partitions: partitions.split('+').map(|each| each.parse().expect("a partition")).collect(),
+                ..Default::default()
+            }
+        });
+        topics.collect()
+    };
+    ConsumerGroupHeartbeatRequest {
+        group_id: group(words),
+        member_id: words.get("member").map(Str::from).unwrap_or_default(),
+        member_epoch: epoch,
+        instance_id: instance(words),
+        rack_id: words.get("rack").map(Str::from),
+        rebalance_timeout_ms: words.number("rebalance", if epoch == 0 { 10_000 } else { -1 }),
+        subscribed_topic_names: words.get("names").map(names),
+        subscribed_topic_regex: words.get("regex").map(|regex| if regex == "-" { "" } else { regex }.into()),
+        server_assignor: words.get("assignor").map(Str::from),
+        topic_partitions: match words.get("owned") {
+            Some(list) => Some(owned(list)),
+            None if epoch == 0 => Some(Vec::new()),
+            None => None,
+        },
+        ..Default::default()
+    }
+}
+
+fn describe_consumer(words: &Words<'_>) -> ConsumerGroupDescribeRequest {
+    ConsumerGroupDescribeRequest { group_ids: vec![group(words)], ..Default::default() }
 }
 
 fn heartbeat(words: &Words<'_>) -> HeartbeatRequest {
@@ -242,7 +337,13 @@ fn fetch(words: &Words<'_>) -> Request {
         }
     });
     let topics = words.has("partitions").then(|| topics.collect());
-    let group = OffsetFetchRequestGroup { group_id: group(words), topics, ..Default::default() };
+    let group = OffsetFetchRequestGroup {
+        group_id: group(words),
+        topics,
+        member_id: words.get("member").map(|id| Str::from(long_id(id))),
+        member_epoch: words.number("epoch", -1),
+        ..Default::default()
+    };
     Request::OffsetFetch { group, require_stable: words.has("stable") }
 }
 

@@ -13,7 +13,9 @@ const NO_JVM: Status = NotAvailable("there is no Java virtual machine here to lo
 const SECURITY: Status = NotAvailable("listeners are plaintext: TLS and SASL are not there yet");
 const AUTHORIZATION: Status = NotAvailable("authorization is not there yet: every client may do everything");
 const TIERED: Status = NotAvailable("tiered storage is not there yet");
-const NEW_GROUPS: Status = NotAvailable("only the classic group protocol is there yet");
+const NEW_GROUPS: Status = NotAvailable("share and streams groups are not there yet");
+const LARGE_TARGETS: Status =
+    Emulated("large groups are assigned to on a thread of their own, small ones on the spot");
 const QUOTAS: Status = NotAvailable("quotas are not there yet");
 const ONE_NODE: Status =
     Ignored("the cluster is this one node: there is nobody to replicate to or to vote with");
@@ -77,7 +79,8 @@ const BROKER: &[(&str, Status)] = &[
     ("fetch.max.bytes", Applied),
     ("fetch.purgatory.*", PURGATORY),
     ("follower.fetch.last.tiered.offset.enable", TIERED),
-    ("group.consumer.*", NEW_GROUPS),
+    ("group.consumer.*", Applied),
+    ("group.consumer.assignor.offload.enable", LARGE_TARGETS),
     (
         "group.coordinator.append.linger.ms",
         Emulated("writes that arrive while a sync is under way go out together with the next one"),
@@ -89,7 +92,7 @@ const BROKER: &[(&str, Status)] = &[
     ),
     (
         "group.coordinator.rebalance.protocols",
-        Ignored("only the classic protocol is there yet, and it is always on"),
+        Emulated("consumer is applied; classic is always on, share and streams are not there yet"),
     ),
     ("group.coordinator.threads", COORDINATORS),
     ("group.initial.rebalance.delay.ms", Applied),
@@ -257,7 +260,8 @@ const TOPIC: &[(&str, Status)] = &[
 ];
 
 const GROUP: &[(&str, Status)] = &[
-    ("consumer.*", NEW_GROUPS),
+    ("consumer.*", Applied),
+    ("consumer.assignor.offload.enable", LARGE_TARGETS),
     ("errors.*", NEW_GROUPS),
     ("share.*", NEW_GROUPS),
     ("streams.*", NEW_GROUPS),

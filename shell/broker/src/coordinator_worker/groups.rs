@@ -2,29 +2,28 @@
 
 use super::append::Contents;
 use super::host::{Handled, Hosted, Step};
+use super::settings::group_config;
 use crate::mailbox::{GroupCommand, PartitionKey};
 use crate::node::Node;
-use barnabas_base::{DurationMs, ErrorCode, MonotonicMs, Offset};
-use barnabas_coordinator::{
-    BatchId, Caller, Effect, GroupConfig, GroupShard, LoadError, Now, Response, Ticket,
-};
-use barnabas_metadata::config::BrokerConfig;
+use barnabas_base::{ErrorCode, MonotonicMs, Offset};
+use barnabas_coordinator::{BatchId, Caller, Effect, GroupShard, Job, LoadError, Now, Response, Ticket};
 use bytes::Bytes;
-use std::convert::Infallible;
 
 impl Hosted for GroupShard {
     const TOPIC: &'static str = barnabas_base::name::CONSUMER_OFFSETS;
     type Command = GroupCommand;
     type Response = Response;
     type Effect = Effect;
-    type Order = Infallible;
+    type Order = Job;
 
     fn create(node: &Node, _key: PartitionKey) -> Self {
-        Self::new(config(&node.config.load()))
+        let mut shard = Self::new(group_config(node));
+        shard.image_changed(&node.image.load(), None, true);
+        shard
     }
 
     fn set_config(&mut self, node: &Node) {
-        self.set_config(config(&node.config.load()));
+        self.set_config(group_config(node));
     }
 
     fn replay(&mut self, _from: Offset, bytes: Bytes) -> Result<Offset, LoadError> {
@@ -73,6 +72,7 @@ impl Hosted for GroupShard {
                 Step::Append(batch, Contents::InTransaction(producer, records))
             }
             Effect::AppendMarker { batch, end } => Step::Append(batch, Contents::Marker(end)),
+            Effect::Compute(job) => Step::Order(*job),
             Effect::Answer { ticket, response } => Step::Answer(ticket, response),
         }
     }
@@ -86,23 +86,5 @@ impl Hosted for GroupShard {
     fn refuse_while_loading(command: GroupCommand) {
         let refusal = command.request.refuse_while_loading();
         let _ = command.reply.send(refusal);
-    }
-}
-
-fn config(config: &BrokerConfig) -> GroupConfig {
-    let count = |key| usize::try_from(config.long(key)).unwrap_or(usize::MAX);
-    let minutes = |key| DurationMs(config.long(key).saturating_mul(60_000));
-    let millis = |key| DurationMs(config.long(key));
-    GroupConfig {
-        group_size_max: count("group.max.size"),
-        initial_rebalance_delay: millis("group.initial.rebalance.delay.ms"),
-        session_timeout_min: millis("group.min.session.timeout.ms"),
-        session_timeout_max: millis("group.max.session.timeout.ms"),
-        offset_metadata_max: count("offset.metadata.max.bytes"),
-        offsets_retention: minutes("offsets.retention.minutes"),
-        offsets_retention_check_interval: millis("offsets.retention.check.interval.ms"),
-        commit_timeout: millis("offsets.commit.timeout.ms"),
-        batch_bytes_max: count("message.max.bytes").saturating_sub(4096).max(4096),
-        ..GroupConfig::default()
     }
 }

@@ -270,6 +270,16 @@ impl<S: Hosted> Host<S> {
         }
     }
 
+    /// Tells every shard something to which there is nothing to say, also while it is loaded.
+    pub fn every(&mut self, mut tell: impl FnMut(&mut S)) {
+        for shard in self.shards.values_mut() {
+            match shard {
+                Shard::Active(active) => tell(&mut active.shard),
+                Shard::Loading(loading) => tell(&mut loading.shard),
+            }
+        }
+    }
+
     /// Takes the settings that are in force now.
     pub fn set_config(&mut self) {
         self.deadline = None;

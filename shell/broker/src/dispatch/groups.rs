@@ -6,13 +6,15 @@ use barnabas_api::groups::ToShard;
 use barnabas_api::{
     Plan, k08_offset_commit, k09_offset_fetch, k11_join_group, k12_heartbeat, k13_leave_group,
     k14_sync_group, k15_describe_groups, k16_list_groups, k42_delete_groups, k47_offset_delete,
+    k68_consumer_group_heartbeat, k69_consumer_group_describe,
 };
 use barnabas_base::{ErrorCode, PartitionIndex, Text, name};
 use barnabas_coordinator::{Request, Response};
 use barnabas_wire::ResponseBody;
 use barnabas_wire::messages::{
-    DeleteGroupsRequest, DescribeGroupsRequest, HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest,
-    ListGroupsRequest, OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest, SyncGroupRequest,
+    ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest, DeleteGroupsRequest, DescribeGroupsRequest,
+    HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, ListGroupsRequest, OffsetCommitRequest,
+    OffsetDeleteRequest, OffsetFetchRequest, SyncGroupRequest,
 };
 use tokio::sync::oneshot;
 
@@ -122,6 +124,35 @@ pub async fn heartbeat(call: Call, request: HeartbeatRequest) -> Started {
     let moment = call.moment();
     let plan = in_body(k12_heartbeat::plan(request, &call.context(&moment)));
     ask(call, plan, Request::Heartbeat, |response| expect!(response, Heartbeat).map(Into::into)).await
+}
+
+pub async fn consumer_group_heartbeat(call: Call, request: ConsumerGroupHeartbeatRequest) -> Started {
+    let moment = call.moment();
+    let plan = in_body(k68_consumer_group_heartbeat::plan(request, &call.context(&moment)));
+    let respond = |response| expect!(response, ConsumerGroupHeartbeat).map(Into::into);
+    ask(call, plan, Request::ConsumerGroupHeartbeat, respond).await
+}
+
+pub async fn consumer_group_describe(call: Call, request: ConsumerGroupDescribeRequest) -> Started {
+    let moment = call.moment();
+    let work = match k69_consumer_group_describe::plan(request, &call.context(&moment)) {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let mut pending = work.pending;
+    let mut asked = Vec::with_capacity(work.parts.len());
+    for part in work.parts {
+        asked.push(send(&call, part.shard, Request::ConsumerGroupDescribe(part.request)).await);
+    }
+    Started::wait(async move {
+        for asked in asked {
+            let Ok(Response::ConsumerGroupDescribe(response)) = asked.wait().await else {
+                return Answer::Close;
+            };
+            pending.add(response);
+        }
+        Answer::Reply(pending.respond().into())
+    })
 }
 
 pub async fn leave_group(call: Call, request: LeaveGroupRequest) -> Started {

@@ -1,0 +1,51 @@
+//! `uniform` where all members subscribe to the same topics: nobody has two partitions more than anybody else, and beyond that
+//! as little as possible moves.
+//!
+//! Those who have most already are the ones who keep one more where it does not come out even, which moves less than giving
+//! that one to whoever comes first.
+
+use super::{Owners, Spec, Target};
+
+pub(super) fn assign(spec: &Spec) -> Vec<Target> {
+    let members = spec.candidates.len();
+    let topics = spec.subscriptions.first().map_or(&[][..], Vec::as_slice);
+    let total: usize = topics.iter().map(|topic| spec.partitions_of(*topic).max(0) as usize).sum();
+    if members == 0 || total == 0 {
+        return vec![Target::new(); members];
+    }
+    let (mut owners, mut loads) = Owners::kept(spec);
+    let quotas = quotas(&loads, total);
+    // From the end of each topic, so that what somebody keeps is where it began.
+    for slots in owners.0.values_mut().rev() {
+        for slot in slots.iter_mut().rev() {
+            if let Some(owner) = *slot
+                && loads[owner as usize] > quotas[owner as usize]
+            {
+                loads[owner as usize] -= 1;
+                *slot = None;
+            }
+        }
+    }
+    let mut unfilled = (0..members).filter(|at| loads[*at] < quotas[*at]).peekable();
+    let mut missing = unfilled.peek().map_or(0, |at| quotas[*at] - loads[*at]);
+    for slot in owners.0.values_mut().flatten().filter(|slot| slot.is_none()) {
+        let Some(at) = unfilled.peek() else { break };
+        *slot = Some(*at as u32);
+        missing -= 1;
+        if missing == 0 {
+            unfilled.next();
+            missing = unfilled.peek().map_or(0, |at| quotas[*at] - loads[*at]);
+        }
+    }
+    owners.targets(members)
+}
+
+/// How many partitions each member is to have.
+fn quotas(loads: &[usize], total: usize) -> Vec<usize> {
+    let (least, extra) = (total / loads.len(), total % loads.len());
+    let mut by_load: Vec<usize> = (0..loads.len()).collect();
+    by_load.sort_by_key(|at| std::cmp::Reverse(loads[*at]));
+    let mut quotas = vec![least; loads.len()];
+    by_load.iter().take(extra).for_each(|at| quotas[*at] += 1);
+    quotas
+}

@@ -1,0 +1,87 @@
+//! Whether a ConsumerGroupHeartbeat is sound in itself, before anybody looks at the group.
+//!
+//! # Source
+//! Kafka 4.4 `GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid`; the order decides which error wins.
+
+use barnabas_base::ErrorCode;
+use barnabas_wire::messages::{ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse};
+
+use crate::GroupConfig;
+
+/// From this version on, the member chooses its id.
+const OWN_ID_SINCE: i16 = 1;
+
+/// A refusal with words for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub code: ErrorCode,
+    pub why: String,
+}
+
+impl Refused {
+    pub fn new(code: ErrorCode, why: impl Into<String>) -> Self {
+        Self { code, why: why.into() }
+    }
+
+    pub fn response(self) -> ConsumerGroupHeartbeatResponse {
+        ConsumerGroupHeartbeatResponse {
+            error_code: self.code.code(),
+            error_message: Some(self.why.into()),
+            ..Default::default()
+        }
+    }
+}
+
+fn invalid(why: &str) -> Result<(), Refused> {
+    Err(Refused::new(ErrorCode::InvalidRequest, why))
+}
+
+pub(crate) fn check(
+    request: &ConsumerGroupHeartbeatRequest,
+    version: i16,
+    config: &GroupConfig,
+) -> Result<(), Refused> {
+    let is_blank = |text: &str| text.trim().is_empty();
+    let epoch = request.member_epoch;
+    if (version >= OWN_ID_SINCE || epoch > 0 || epoch == -1) && is_blank(&request.member_id) {
+        return invalid("The member id must not be empty.");
+    }
+    if is_blank(&request.group_id) {
+        return invalid("The group id must not be empty.");
+    }
+    if request.instance_id.as_deref().is_some_and(is_blank) {
+        return invalid("The instance id must not be empty.");
+    }
+    if request.rack_id.as_deref().is_some_and(is_blank) {
+        return invalid("The rack must not be empty.");
+    }
+    match epoch {
+        0 => check_join(request)?,
+        -2 if request.instance_id.is_none() => {
+            return invalid("Only a member with an instance id can leave for a moment.");
+        }
+        ..-2 => return invalid("There is no such member epoch."),
+        _ => {}
+    }
+    match request.server_assignor.as_deref() {
+        Some(assignor) if !config.consumer.assignors.iter().any(|known| known == assignor) => {
+            let known: Vec<&str> = config.consumer.assignors.iter().map(|name| name.as_str()).collect();
+            let why = format!("There is no assignor {assignor} here. There are: {}.", known.join(", "));
+            Err(Refused::new(ErrorCode::UnsupportedAssignor, why))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_join(request: &ConsumerGroupHeartbeatRequest) -> Result<(), Refused> {
+    if request.rebalance_timeout_ms == -1 {
+        return invalid("Who joins must say its rebalance timeout.");
+    }
+    if request.topic_partitions.as_ref().is_none_or(|partitions| !partitions.is_empty()) {
+        return invalid("Who joins must own no partitions, and say so.");
+    }
+    if request.subscribed_topic_names.is_none() && request.subscribed_topic_regex.is_none() {
+        return invalid("Who joins must say what it subscribes to.");
+    }
+    Ok(())
+}

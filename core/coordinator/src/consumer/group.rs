@@ -1,0 +1,453 @@
+//! A consumer group: what its records say, and what can be counted from them.
+//!
+//! Always true (checked by [`crate::invariants`]):
+//! 1. a partition has one owner, and that member has it
+//! 2. an instance id stands for exactly one member, and that member has it
+//! 3. what is counted (names, expressions, assignors, classic members and their protocols) is what counting would give
+//! 4. a resolved expression is one that somebody subscribes by; a target is a member's
+//! 5. no member is ahead of the target, the target is not ahead of the group
+//! 6. nothing that changed is left unwritten when a call ends
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use barnabas_base::{ErrorCode, Map, MonotonicMs, Text, TopicId};
+
+use super::member::{ConsumerMember, MemberState};
+use crate::Response;
+use crate::framework::{BatchId, Record, Ticket};
+use crate::outbox::{GroupThen, Outbox, Then, TimerKey};
+
+/// What a member is to have: sorted partitions by topic.
+pub(crate) type Target = BTreeMap<TopicId, Vec<i32>>;
+
+/// The topics that an expression matched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Resolved {
+    pub topics: Arc<BTreeSet<Text>>,
+    /// The metadata offset that was looked at.
+    pub version: i64,
+    pub timestamp: i64,
+}
+
+/// One record of the group, by what it is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Entry {
+    /// The tombstone of the classic group that this one was.
+    OldClassic,
+    /// The tombstone of a record that Kafka up to 4.0 wrote.
+    OldPartitionMetadata,
+    Current(Text),
+    Target(Text),
+    Member(Text),
+    Regex(Text),
+    Group,
+    TargetEpoch,
+}
+
+#[derive(Debug)]
+pub(crate) struct ConsumerGroup {
+    pub id: Text,
+    pub epoch: i32,
+    pub metadata_hash: i64,
+    /// The group epoch that the target is for. −1 in Kafka where there is none yet; 0 here, as nothing tells the two apart.
+    pub assignment_epoch: i32,
+    /// When the target was made, by the wall clock; 0: never.
+    pub assignment_timestamp: i64,
+    members: BTreeMap<Text, Arc<ConsumerMember>>,
+    pub targets: BTreeMap<Text, Arc<Target>>,
+    pub resolved: BTreeMap<Text, Resolved>,
+    owners: Map<TopicId, Map<i32, Text>>,
+    static_members: Map<Text, Text>,
+    names: BTreeMap<Text, usize>,
+    patterns: BTreeMap<Text, usize>,
+    assignors: BTreeMap<Text, usize>,
+    classic_members: usize,
+    classic_protocols: BTreeMap<Text, usize>,
+    /// When its topics are looked at again though nothing is known to have changed.
+    pub refresh_at: MonotonicMs,
+    /// The group epoch that a target is being made for, elsewhere.
+    pub assigning: Option<i32>,
+    /// Its expressions are being resolved, elsewhere.
+    pub resolving: bool,
+    /// A record of Kafka up to 4.0 is there and to go.
+    pub has_partition_metadata: bool,
+    dirty: Vec<Entry>,
+    /// Entries of batches that were lost.
+    unsaved: Vec<Entry>,
+    /// What answers wait for.
+    pub last_batch: BatchId,
+}
+
+/// How long after a loss entries are written again, if no request has done so.
+const SAVE_AGAIN_MS: i64 = 1_000;
+
+impl ConsumerGroup {
+    pub fn new(id: Text) -> Self {
+        Self {
+            id,
+            epoch: 0,
+            metadata_hash: 0,
+            assignment_epoch: 0,
+            assignment_timestamp: 0,
+            members: BTreeMap::new(),
+            targets: BTreeMap::new(),
+            resolved: BTreeMap::new(),
+            owners: Map::default(),
+            static_members: Map::default(),
+            names: BTreeMap::new(),
+            patterns: BTreeMap::new(),
+            assignors: BTreeMap::new(),
+            classic_members: 0,
+            classic_protocols: BTreeMap::new(),
+            refresh_at: MonotonicMs(0),
+            assigning: None,
+            resolving: false,
+            has_partition_metadata: false,
+            dirty: Vec::new(),
+            unsaved: Vec::new(),
+            last_batch: BatchId(0),
+        }
+    }
+
+    pub fn members(&self) -> &BTreeMap<Text, Arc<ConsumerMember>> {
+        &self.members
+    }
+
+    pub fn member(&self, id: &str) -> Option<&Arc<ConsumerMember>> {
+        self.members.get(id)
+    }
+
+    pub fn static_member(&self, instance: &str) -> Option<&Arc<ConsumerMember>> {
+        self.members.get(self.static_members.get(instance)?)
+    }
+
+    pub fn static_members(&self) -> &Map<Text, Text> {
+        &self.static_members
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    pub fn classic_members(&self) -> usize {
+        self.classic_members
+    }
+
+    /// Subscribed names with how many members name each.
+    pub fn names(&self) -> &BTreeMap<Text, usize> {
+        &self.names
+    }
+
+    /// Expressions with how many members subscribe by each.
+    pub fn patterns(&self) -> &BTreeMap<Text, usize> {
+        &self.patterns
+    }
+
+    pub fn classic_protocols(&self) -> &BTreeMap<Text, usize> {
+        &self.classic_protocols
+    }
+
+    pub fn assignors(&self) -> &BTreeMap<Text, usize> {
+        &self.assignors
+    }
+
+    pub fn owners(&self) -> &Map<TopicId, Map<i32, Text>> {
+        &self.owners
+    }
+
+    pub fn owner(&self, topic: TopicId, partition: i32) -> Option<&Text> {
+        self.owners.get(&topic)?.get(&partition)
+    }
+
+    /// Every topic that somebody subscribes to, sorted.
+    pub fn topics(&self) -> BTreeSet<&Text> {
+        let matched = self.resolved.values().flat_map(|resolved| resolved.topics.iter());
+        self.names.keys().chain(matched).collect()
+    }
+
+    pub fn is_subscribed(&self, topic: &str) -> bool {
+        self.names.contains_key(topic)
+            || self.resolved.values().any(|resolved| resolved.topics.contains(topic))
+    }
+
+    /// The assignor that most members ask for; between equals, the first by name. `None`: nobody asks.
+    pub fn preferred_assignor(&self) -> Option<&Text> {
+        let most = self.assignors.values().max()?;
+        self.assignors.iter().find(|(_, count)| *count == most).map(|(name, _)| name)
+    }
+
+    /// Kafka's word for the state it is in.
+    pub fn state_name(&self) -> &'static str {
+        if self.members.is_empty() {
+            "Empty"
+        } else if self.epoch > self.assignment_epoch {
+            "Assigning"
+        } else if self.members.values().all(|member| member.is_reconciled_to(self.assignment_epoch)) {
+            "Stable"
+        } else {
+            "Reconciling"
+        }
+    }
+
+    /// Whether a member that speaks the classic protocol can be one of the group.
+    ///
+    /// # Source
+    /// Kafka `ConsumerGroup.supportsClassicProtocols`.
+    pub fn supports<'a>(&self, protocol_type: &str, mut protocols: impl Iterator<Item = &'a Text>) -> bool {
+        let is_common =
+            |name: &Text| self.classic_protocols.get(name).copied().unwrap_or(0) == self.classic_members;
+        protocol_type == "consumer"
+            && if self.is_empty() { protocols.next().is_some() } else { protocols.any(is_common) }
+    }
+
+    /// Adds a member, or replaces it by what it is now.
+    pub fn put(&mut self, member: ConsumerMember) {
+        let id = member.id.clone();
+        let member = Arc::new(member);
+        let old = self.members.insert(id.clone(), Arc::clone(&member));
+        let keeps_holdings = old.as_ref().is_some_and(|old| {
+            Arc::ptr_eq(&old.assigned, &member.assigned) && Arc::ptr_eq(&old.revoking, &member.revoking)
+        });
+        if let Some(old) = &old {
+            self.count(old, false);
+            if !keeps_holdings {
+                self.disown(old);
+            }
+        }
+        self.count(&member, true);
+        if !keeps_holdings {
+            for (topic, partition) in member.holdings() {
+                self.owners.entry(topic).or_default().insert(partition, id.clone());
+            }
+        }
+    }
+
+    pub fn remove(&mut self, id: &str) -> Option<Arc<ConsumerMember>> {
+        let old = self.members.remove(id)?;
+        self.count(&old, false);
+        self.disown(&old);
+        Some(old)
+    }
+
+    fn disown(&mut self, member: &ConsumerMember) {
+        for (topic, partition) in member.holdings() {
+            let Some(partitions) = self.owners.get_mut(&topic) else { continue };
+            if partitions.get(&partition).is_some_and(|owner| *owner == member.id) {
+                partitions.remove(&partition);
+            }
+            if partitions.is_empty() {
+                self.owners.remove(&topic);
+            }
+        }
+    }
+
+    fn count(&mut self, member: &ConsumerMember, here: bool) {
+        member.names.iter().for_each(|name| tally(&mut self.names, name, here));
+        member.pattern().into_iter().for_each(|pattern| tally(&mut self.patterns, pattern, here));
+        member.assignor.iter().for_each(|assignor| tally(&mut self.assignors, assignor, here));
+        if let Some(classic) = &member.classic {
+            self.classic_members = if here { self.classic_members + 1 } else { self.classic_members - 1 };
+            classic.protocols.names().for_each(|name| tally(&mut self.classic_protocols, name, here));
+        }
+        if let Some(instance) = &member.instance {
+            if here {
+                self.static_members.insert(instance.clone(), member.id.clone());
+            } else if self.static_members.get(instance) == Some(&member.id) {
+                self.static_members.remove(instance);
+            }
+        }
+    }
+
+    /// A log that lacks a batch may give a partition to two members: the later record holds.
+    pub fn settle_claims(&mut self) {
+        let ids: Vec<Text> = self.members.keys().cloned().collect();
+        for id in ids {
+            let Some(member) = self.members.get(&id).cloned() else { continue };
+            if member.holdings().all(|(topic, partition)| self.owner(topic, partition) == Some(&id)) {
+                continue;
+            }
+            let mut cut = (*member).clone();
+            for side in [&mut cut.assigned, &mut cut.revoking] {
+                let side = Arc::make_mut(side);
+                for (topic, partitions) in side.iter_mut() {
+                    partitions.retain(|partition, _| self.owner(*topic, *partition) == Some(&id));
+                }
+                side.retain(|_, partitions| !partitions.is_empty());
+            }
+            self.put(cut);
+            self.note(Entry::Current(id));
+        }
+    }
+
+    /// What a log that lacks a batch, or part of a transition, has left behind: targets of nobody, expressions that nobody
+    /// subscribes by, epochs ahead of what they follow. A member of whom nothing is known but where it stands goes with its
+    /// session.
+    pub fn drop_strays(&mut self) {
+        let members = &self.members;
+        let strays: Vec<Text> =
+            self.targets.keys().filter(|id| !members.contains_key(*id)).cloned().collect();
+        for id in strays {
+            self.targets.remove(&id);
+            self.note(Entry::Target(id));
+        }
+        let patterns = &self.patterns;
+        let unused: Vec<Text> =
+            self.resolved.keys().filter(|id| !patterns.contains_key(*id)).cloned().collect();
+        for pattern in unused {
+            self.resolved.remove(&pattern);
+            self.note(Entry::Regex(pattern));
+        }
+        let newest = self.members.values().map(|member| member.epoch).max().unwrap_or(0);
+        if self.assignment_epoch < newest || self.epoch < self.assignment_epoch.max(newest) {
+            // A new target is made, in an epoch that nobody has seen.
+            self.epoch = self.epoch.max(self.assignment_epoch).max(newest).saturating_add(1);
+            self.note(Entry::Group);
+            if self.assignment_epoch < newest {
+                self.assignment_epoch = newest;
+                self.note(Entry::TargetEpoch);
+            }
+        }
+    }
+
+    /// Raises the group's epoch: a new target is to be made.
+    pub fn raise(&mut self, metadata_hash: i64) {
+        self.epoch = self.epoch.saturating_add(1);
+        self.metadata_hash = metadata_hash;
+        self.note(Entry::Group);
+    }
+
+    /// This record is to be written anew.
+    pub fn note(&mut self, entry: Entry) {
+        self.dirty.push(entry);
+    }
+
+    pub fn note_all(&mut self, entries: impl IntoIterator<Item = Entry>) {
+        self.dirty.extend(entries);
+    }
+
+    /// What is to be written, and what was lost.
+    pub fn unwritten(&self) -> impl Iterator<Item = Entry> {
+        self.dirty.iter().chain(&self.unsaved).cloned()
+    }
+
+    pub fn is_written(&self) -> bool {
+        self.dirty.is_empty()
+    }
+
+    /// Hands out the records that changed, in one batch or in as many as it takes.
+    pub fn flush(&mut self, out: &mut Outbox) {
+        let mut entries = std::mem::take(&mut self.unsaved);
+        if !entries.is_empty() {
+            out.timers.cancel(&TimerKey::Save(self.id.clone()));
+        }
+        entries.append(&mut self.dirty);
+        // Once each, where it was noted last: what says that others are there comes after those.
+        let mut seen = BTreeSet::new();
+        let mut entries: Vec<Entry> =
+            entries.into_iter().rev().filter(|entry| seen.insert(entry.clone())).collect();
+        entries.reverse();
+        let (mut records, mut held, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for entry in entries {
+            let record = self.record(&entry);
+            if !records.is_empty() && bytes + record.bytes() > out.config.batch_bytes_max {
+                self.append(std::mem::take(&mut records), std::mem::take(&mut held), out);
+                bytes = 0;
+            }
+            bytes += record.bytes();
+            records.push(record);
+            held.push(entry);
+        }
+        if !records.is_empty() {
+            self.append(records, held, out);
+        }
+    }
+
+    fn append(&mut self, records: Vec<Record>, entries: Vec<Entry>, out: &mut Outbox) {
+        let written = GroupThen::Written { group: self.id.clone(), entries };
+        self.last_batch = out.append(records, Then { groups: vec![written], ..Then::default() });
+    }
+
+    /// A batch with these entries never got to disk.
+    pub fn lost(&mut self, entries: Vec<Entry>, out: &mut Outbox) {
+        self.unsaved.extend(entries);
+        out.set_timer(TimerKey::Save(self.id.clone()), barnabas_base::DurationMs(SAVE_AGAIN_MS));
+    }
+
+    pub fn has_unsaved(&self) -> bool {
+        !self.unsaved.is_empty()
+    }
+
+    /// Writes what changed, and answers once it is on disk.
+    pub fn answer(&mut self, ticket: Ticket, response: Response, out: &mut Outbox) {
+        self.flush(out);
+        out.answer_after(self.last_batch, ticket, response);
+    }
+
+    /// Whether this member may commit offsets with this epoch: its own, or an earlier one as long as it has held the partition
+    /// since then (KIP-1251).
+    ///
+    /// # Source
+    /// Kafka 4.4 `ConsumerGroup.validateOffsetCommit`.
+    pub fn check_commit(
+        &self,
+        member_id: &str,
+        epoch: i32,
+        partitions: impl Iterator<Item = (TopicId, i32)>,
+    ) -> Result<(), ErrorCode> {
+        let member = self.member(member_id).ok_or(ErrorCode::UnknownMemberId)?;
+        if epoch == member.epoch {
+            return Ok(());
+        }
+        let stale = Err(wrong_epoch(member));
+        if epoch > member.epoch {
+            return stale;
+        }
+        for (topic, partition) in partitions {
+            match member.assignment_epoch(topic, partition) {
+                Some(since) if epoch >= since => {}
+                _ => return stale,
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether this member may fetch offsets with this epoch. Nobody in particular may.
+    pub fn check_fetch(&self, member_id: Option<&str>, epoch: i32) -> Result<(), ErrorCode> {
+        if member_id.is_none() && epoch < 0 {
+            return Ok(());
+        }
+        let member = self.member(member_id.unwrap_or_default()).ok_or(ErrorCode::UnknownMemberId)?;
+        if epoch == member.epoch { Ok(()) } else { Err(wrong_epoch(member)) }
+    }
+
+    /// Whether the member waits for a partition that another one still has.
+    pub fn waits_for_others(&self, member: &ConsumerMember) -> bool {
+        member.state == MemberState::Unreleased
+            && self.targets.get(&member.id).into_iter().flat_map(|target| target.iter()).any(
+                |(topic, partitions)| {
+                    let has = member.assigned.get(topic);
+                    partitions.iter().any(|partition| {
+                        !has.is_some_and(|has| has.contains_key(partition))
+                            && self.owner(*topic, *partition).is_some()
+                    })
+                },
+            )
+    }
+}
+
+/// What a member with another epoch is told, in the words of its protocol.
+fn wrong_epoch(member: &ConsumerMember) -> ErrorCode {
+    if member.classic.is_some() { ErrorCode::IllegalGeneration } else { ErrorCode::StaleMemberEpoch }
+}
+
+fn tally(counts: &mut BTreeMap<Text, usize>, what: &Text, here: bool) {
+    if here {
+        *counts.entry(what.clone()).or_default() += 1;
+    } else if let Some(count) = counts.get_mut(what) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(what);
+        }
+    }
+}

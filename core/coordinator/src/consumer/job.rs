@@ -1,0 +1,70 @@
+//! Work that a shard hands out, as it takes long: a large group's target, a group's expressions against every topic.
+//!
+//! A job is a value: whoever has it runs it wherever it likes, once, and brings what comes of it back to the shard that it
+//! came from. The shard hands out one of each kind for a group at a time.
+
+use barnabas_base::Text;
+
+use super::regex::{Resolving, Topics};
+use super::target::{Assigning, Assignment};
+
+/// To be run away from the shard; costs up to seconds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Job(pub(super) Work);
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Work {
+    Assign(Assigning),
+    Resolve(Resolving),
+}
+
+/// What a [`Job`] came to: for [`crate::GroupShard::computed`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Done(pub(crate) Outcome);
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Outcome {
+    /// `None`: it was not run.
+    Assigned {
+        group: Text,
+        epoch: i32,
+        assignment: Option<Assignment>,
+    },
+    Resolved {
+        group: Text,
+        topics: Option<Topics>,
+    },
+}
+
+impl Job {
+    /// The group that it is for.
+    pub fn group(&self) -> &Text {
+        match &self.0 {
+            Work::Assign(assigning) => &assigning.group,
+            Work::Resolve(resolving) => &resolving.group,
+        }
+    }
+
+    pub fn run(self) -> Done {
+        Done(match self.0 {
+            Work::Assign(assigning) => Outcome::Assigned {
+                group: assigning.group.clone(),
+                epoch: assigning.epoch,
+                assignment: Some(assigning.run()),
+            },
+            Work::Resolve(resolving) => {
+                Outcome::Resolved { group: resolving.group.clone(), topics: Some(resolving.run()) }
+            }
+        })
+    }
+
+    /// For whoever cannot run it: the shard hands out another one when a member is heard of next.
+    pub fn give_up(self) -> Done {
+        Done(match self.0 {
+            Work::Assign(assigning) => {
+                Outcome::Assigned { group: assigning.group, epoch: assigning.epoch, assignment: None }
+            }
+            Work::Resolve(resolving) => Outcome::Resolved { group: resolving.group, topics: None },
+        })
+    }
+}

@@ -1,0 +1,159 @@
+//! The target: who is to have what, for one epoch of the group.
+//!
+//! Made when the group's epoch has been raised, at most once in an assignment interval (KIP-1263): on the spot for a group
+//! that is small, and elsewhere ([`crate::Job`]) for one that is large, while members go on with the old one.
+//!
+//! # Source
+//! Kafka 4.4 `GroupMetadataManager.maybeUpdateTargetAssignment`, `TargetAssignmentBuilder`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use barnabas_base::{Map, Text, TopicId};
+use barnabas_metadata::Image;
+
+use super::assignor::{self, Candidate, Spec};
+use super::group::{ConsumerGroup, Entry, Resolved, Target};
+use super::job::{Job, Work};
+use super::member::ConsumerMember;
+use super::world::World;
+use crate::framework::Effect;
+use crate::outbox::Outbox;
+
+/// Everything that a target is made of, as it was at one moment. Made in time linear in the members, without looking into
+/// what they subscribe to.
+#[derive(Debug, Clone)]
+pub(super) struct Assigning {
+    pub group: Text,
+    pub epoch: i32,
+    assignor: Text,
+    members: Vec<(Arc<ConsumerMember>, Arc<Target>)>,
+    resolved: BTreeMap<Text, Resolved>,
+    image: Image,
+}
+
+impl PartialEq for Assigning {
+    fn eq(&self, other: &Self) -> bool {
+        self.group == other.group && self.epoch == other.epoch
+    }
+}
+
+/// New targets, of those members whose target is another one now.
+pub(crate) type Assignment = Vec<(Text, Arc<Target>)>;
+
+/// Makes a new target, or has one made, if it is time for it.
+pub(super) fn assign_if_due(group: &mut ConsumerGroup, world: &World, out: &mut Outbox) {
+    if group.epoch <= group.assignment_epoch || group.assigning.is_some() {
+        return;
+    }
+    let interval = out.config.consumer_of(&group.id).assignment_interval;
+    let since = group.assignment_timestamp;
+    if since != 0 && interval.0 != 0 && out.now.wall.0 < since.saturating_add(interval.0) {
+        return;
+    }
+    if is_small(group, world, out) {
+        let assignment = assigning(group, world, out).run();
+        assigned(group, group.epoch, assignment, out);
+        return;
+    }
+    if group.assignment_epoch == 0 {
+        // A member cannot be in epoch 0, so the first target is one that has nothing for anybody.
+        group.assignment_epoch = group.epoch;
+        group.note(Entry::TargetEpoch);
+        group.raise(group.metadata_hash);
+    }
+    group.assigning = Some(group.epoch);
+    let job = Job(Work::Assign(assigning(group, world, out)));
+    out.compute(Effect::Compute(Box::new(job)));
+}
+
+/// Whether a target is made faster than handed to somebody else.
+fn is_small(group: &ConsumerGroup, world: &World, out: &Outbox) -> bool {
+    let mut left = out.config.consumer.assign_at_once_max.saturating_sub(group.members().len());
+    for name in group.topics() {
+        let partitions = world.image.topics.by_name(name).map_or(0, |topic| topic.partition_count());
+        match left.checked_sub(partitions) {
+            Some(rest) => left = rest,
+            None => return false,
+        }
+    }
+    left > 0
+}
+
+fn assigning(group: &ConsumerGroup, world: &World, out: &Outbox) -> Assigning {
+    let none = Arc::new(Target::new());
+    let members = group.members().values().map(|member| {
+        let target = group.targets.get(&member.id).unwrap_or(&none);
+        (Arc::clone(member), Arc::clone(target))
+    });
+    let standard = || out.config.consumer.assignors.first().cloned().unwrap_or_else(|| Text::from("uniform"));
+    Assigning {
+        group: group.id.clone(),
+        epoch: group.epoch,
+        assignor: group.preferred_assignor().cloned().unwrap_or_else(standard),
+        members: members.collect(),
+        resolved: group.resolved.clone(),
+        image: world.image.clone(),
+    }
+}
+
+impl Assigning {
+    pub fn run(self) -> Assignment {
+        let mut spec = Spec::default();
+        let mut seen: Map<(Arc<Vec<Text>>, Option<Text>), usize> = Map::default();
+        for (member, target) in &self.members {
+            let key = (Arc::clone(&member.names), member.pattern().cloned());
+            let subscription = match seen.get(&key) {
+                Some(known) => *known,
+                None => {
+                    let topics = self.topics_of(member, &mut spec);
+                    let at = spec.subscription(topics);
+                    seen.insert(key, at);
+                    at
+                }
+            };
+            spec.candidates.push(Candidate {
+                id: member.id.clone(),
+                instance: member.instance.clone(),
+                subscription,
+                has: Arc::clone(target),
+            });
+        }
+        let targets = assignor::assign(&self.assignor, &spec);
+        let new = spec.candidates.into_iter().zip(targets);
+        new.filter(|(candidate, target)| candidate.has != *target)
+            .map(|(candidate, target)| (candidate.id, target))
+            .collect()
+    }
+
+    /// The topics that there are of those that the member subscribes to.
+    fn topics_of(&self, member: &ConsumerMember, spec: &mut Spec) -> BTreeSet<TopicId> {
+        let matched = member.pattern().and_then(|pattern| self.resolved.get(pattern));
+        let matched = matched.into_iter().flat_map(|resolved| resolved.topics.iter());
+        let mut topics = BTreeSet::new();
+        for name in member.names.iter().chain(matched) {
+            if let Some(topic) = self.image.topics.by_name(name) {
+                spec.partitions.insert(topic.id, topic.partition_count() as i32);
+                topics.insert(topic.id);
+            }
+        }
+        topics
+    }
+}
+
+/// A target is made: it holds from now on.
+pub(crate) fn assigned(group: &mut ConsumerGroup, epoch: i32, assignment: Assignment, out: &mut Outbox) {
+    let mut entries = Vec::with_capacity(assignment.len() + 1);
+    for (member, target) in assignment {
+        // Whoever has left meanwhile is missed by the next target, which is due.
+        if group.member(&member).is_some() {
+            group.targets.insert(member.clone(), target);
+            entries.push(Entry::Target(member));
+        }
+    }
+    group.note_all(entries);
+    group.assignment_epoch = epoch;
+    group.assignment_timestamp = out.now.wall.0;
+    // Last, as it says that the rest is there.
+    group.note(Entry::TargetEpoch);
+}

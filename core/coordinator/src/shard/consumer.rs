@@ -1,0 +1,335 @@
+//! Requests and events of consumer groups (KIP-848), brought to their group; groups that change their kind.
+
+use barnabas_base::{ErrorCode, MonotonicMs, Text};
+use barnabas_metadata::Image;
+use barnabas_wire::messages::leave_group_request::MemberIdentity;
+use barnabas_wire::messages::leave_group_response::MemberResponse;
+use barnabas_wire::messages::{
+    ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatRequest,
+    JoinGroupRequest, LeaveGroupRequest, LeaveGroupResponse,
+};
+
+use super::{Group, GroupShard};
+use crate::classic::{self, ClassicGroup, State};
+use crate::consumer::{self, ConsumerGroup, Joined, Left, Outcome, Refused};
+use crate::framework::{BatchId, Caller, Effect, Now, Record, Ticket};
+use crate::outbox::{GroupThen, Then, TimerKey};
+use crate::{Done, Response};
+
+/// LeaveGroup up to version 2 names one member, and answers for it at the top.
+const SEVERAL_MEMBERS_SINCE: i16 = 3;
+
+impl GroupShard {
+    pub(super) fn consumer_heartbeat(
+        &mut self,
+        caller: &Caller<'_>,
+        request: &ConsumerGroupHeartbeatRequest,
+        ticket: Ticket,
+    ) {
+        let worked = consumer::check(request, caller.version, &self.out.config).and_then(|()| {
+            if request.member_epoch < 0 {
+                self.consumer_leave(request, ticket)
+            } else {
+                self.consumer_stay(caller, request, ticket)
+            }
+        });
+        if let Err(refused) = worked {
+            self.out.answer(ticket, Response::ConsumerGroupHeartbeat(refused.response()));
+        }
+    }
+
+    fn consumer_stay(
+        &mut self,
+        caller: &Caller<'_>,
+        request: &ConsumerGroupHeartbeatRequest,
+        ticket: Ticket,
+    ) -> Result<(), Refused> {
+        let id = request.group_id.text();
+        if let Some(Group::Consumer(group)) = self.groups.get_mut(&id) {
+            let response = consumer::heartbeat(group, caller, request, &mut self.world, &mut self.out)?;
+            group.answer(ticket, Response::ConsumerGroupHeartbeat(response), &mut self.out);
+            return Ok(());
+        }
+        if request.member_epoch != 0 {
+            return Err(not_found(&id));
+        }
+        let mut group = Box::new(self.new_consumer_group(&id)?);
+        let response = consumer::heartbeat(&mut group, caller, request, &mut self.world, &mut self.out)?;
+        if let Some(Group::Classic(mut old)) = self.groups.remove(&id) {
+            // They join again and find themselves in the new group.
+            classic::send_away(&mut old, ErrorCode::RebalanceInProgress, &mut self.out);
+            classic::forget_timers(&mut old, &mut self.out);
+        }
+        consumer::watch_all(&group, &mut self.out);
+        group.flush(&mut self.out);
+        self.out.groups_changed = group.last_batch;
+        group.answer(ticket, Response::ConsumerGroupHeartbeat(response), &mut self.out);
+        self.groups.insert(id, Group::Consumer(group));
+        Ok(())
+    }
+
+    /// The group that a member of the new protocol founds, or that a classic one becomes for it.
+    fn new_consumer_group(&self, id: &Text) -> Result<ConsumerGroup, Refused> {
+        match self.groups.get(id) {
+            None => Ok(ConsumerGroup::new(id.clone())),
+            Some(Group::Classic(old)) if old.state == State::Empty => {
+                let mut group = ConsumerGroup::new(id.clone());
+                group.note(consumer::Entry::OldClassic);
+                Ok(group)
+            }
+            Some(Group::Classic(old)) => {
+                consumer::can_upgrade(old, &self.out)?;
+                consumer::from_classic(old, &self.world.image)
+            }
+            Some(Group::Consumer(_) | Group::Other(_)) => Err(not_found(id)),
+        }
+    }
+
+    fn consumer_leave(
+        &mut self,
+        request: &ConsumerGroupHeartbeatRequest,
+        ticket: Ticket,
+    ) -> Result<(), Refused> {
+        let id = request.group_id.text();
+        let Some(Group::Consumer(group)) = self.groups.get_mut(&id) else { return Err(not_found(&id)) };
+        match consumer::leave(group, request)? {
+            Left::ForAMoment(member) => {
+                let response = consumer::static_leave(group, &member);
+                group.answer(ticket, Response::ConsumerGroupHeartbeat(response), &mut self.out);
+            }
+            Left::ForGood(member) => {
+                let response = barnabas_wire::messages::ConsumerGroupHeartbeatResponse {
+                    member_id: Some(request.member_id.clone()),
+                    member_epoch: request.member_epoch,
+                    ..Default::default()
+                };
+                let batch = self.fence_members(&id, std::slice::from_ref(&member.id));
+                self.out.answer_after(batch, ticket, Response::ConsumerGroupHeartbeat(response));
+            }
+        }
+        Ok(())
+    }
+
+    /// A JoinGroup to a consumer group that has members.
+    pub(super) fn join_consumer(
+        &mut self,
+        caller: &Caller<'_>,
+        request: &JoinGroupRequest,
+        ticket: Ticket,
+    ) -> Result<(), ErrorCode> {
+        let id = request.group_id.text();
+        let Some(Group::Consumer(group)) = self.groups.get_mut(&id) else {
+            return Err(ErrorCode::InconsistentGroupProtocol);
+        };
+        match consumer::join(group, caller, request, &mut self.world, &mut self.out)? {
+            Joined::Named(response) => self.out.answer(ticket, Response::JoinGroup(response)),
+            Joined::Answer(response) => {
+                group.answer(ticket, Response::JoinGroup(response), &mut self.out);
+            }
+            Joined::Downgrade { response, rebalance } => {
+                let batch = self.downgrade(&id, &[], rebalance);
+                self.out.answer_after(batch, ticket, Response::JoinGroup(response));
+            }
+        }
+        Ok(())
+    }
+
+    /// A LeaveGroup of members of the classic protocol.
+    pub(super) fn leave_consumer(
+        &mut self,
+        caller: &Caller<'_>,
+        request: &LeaveGroupRequest,
+        ticket: Ticket,
+    ) {
+        let id = request.group_id.text();
+        let alone = [MemberIdentity { member_id: request.member_id.clone(), ..Default::default() }];
+        let leaving = if caller.version < SEVERAL_MEMBERS_SINCE { &alone[..] } else { &request.members };
+        let (mut gone, mut members) = (Vec::new(), Vec::new());
+        for who in leaving {
+            let found = match self.groups.get(&id) {
+                Some(Group::Consumer(group)) => consumer::leave_classic(group, who),
+                _ => Err(ErrorCode::UnknownMemberId),
+            };
+            let found = found.and_then(|member| match gone.contains(&member) {
+                true => Err(ErrorCode::UnknownMemberId),
+                false => Ok(member),
+            });
+            members.push(MemberResponse {
+                member_id: found.as_ref().map_or_else(|_| who.member_id.clone(), |member| member.into()),
+                group_instance_id: who.group_instance_id.clone(),
+                error_code: found.as_ref().err().map_or(0, |error| error.code()),
+                ..Default::default()
+            });
+            gone.extend(found);
+        }
+        let response = if caller.version < SEVERAL_MEMBERS_SINCE {
+            let error_code = members.first().map_or(0, |member| member.error_code);
+            LeaveGroupResponse { error_code, ..Default::default() }
+        } else {
+            LeaveGroupResponse { members, ..Default::default() }
+        };
+        let response = Response::LeaveGroup(response);
+        if gone.is_empty() {
+            self.out.answer(ticket, response);
+        } else {
+            let batch = self.fence_members(&id, &gone);
+            self.out.answer_after(batch, ticket, response);
+        }
+    }
+
+    /// Takes members out of a consumer group; if none of the new protocol is left, the group becomes a classic one. Gives the
+    /// batch that says so.
+    fn fence_members(&mut self, id: &Text, leaving: &[Text]) -> BatchId {
+        let Some(Group::Consumer(group)) = self.groups.get_mut(id) else { return BatchId(0) };
+        if consumer::can_downgrade(group, leaving, false, &self.out) {
+            return self.downgrade(id, leaving, true);
+        }
+        consumer::fence(group, leaving, &mut self.world, &mut self.out);
+        group.flush(&mut self.out);
+        group.last_batch
+    }
+
+    /// Makes a consumer group a classic one, without `leaving`.
+    pub(super) fn downgrade(&mut self, id: &Text, leaving: &[Text], rebalance: bool) -> BatchId {
+        let Some(Group::Consumer(group)) = self.groups.remove(id) else { return BatchId(0) };
+        consumer::forget_timers(&group, &mut self.out);
+        let mut new = consumer::to_classic(&group, leaving, &self.world.image, self.out.now.wall);
+        let batch = self.append_downgrade(&new, group.tombstones());
+        for (member, known) in &new.members {
+            classic::expect_member(id, member, known.session_timeout_ms, &mut self.out);
+        }
+        if rebalance {
+            classic::prepare_rebalance(&mut new, &mut self.out);
+        }
+        self.groups.insert(id.clone(), Group::Classic(Box::new(new)));
+        self.out.groups_changed = batch;
+        batch
+    }
+
+    fn append_downgrade(&mut self, group: &ClassicGroup, tombstones: Vec<Record>) -> BatchId {
+        let (mut records, mut bytes) = (Vec::new(), 0);
+        for record in tombstones {
+            if bytes + record.bytes() > self.out.config.batch_bytes_max {
+                self.append_downgraded(&group.id, std::mem::take(&mut records), None);
+                bytes = 0;
+            }
+            bytes += record.bytes();
+            records.push(record);
+        }
+        self.append_downgraded(&group.id, records, Some(group.record_as_is()))
+    }
+
+    fn append_downgraded(&mut self, id: &Text, tombstones: Vec<Record>, group: Option<Record>) -> BatchId {
+        let mut records = tombstones.clone();
+        records.extend(group);
+        let downgraded = GroupThen::Downgraded { group: id.clone(), tombstones };
+        self.out.append(records, Then { groups: vec![downgraded], ..Then::default() })
+    }
+
+    /// A batch of a downgrade never got to disk.
+    pub(super) fn downgrade_lost(&mut self, id: Text, tombstones: Vec<Record>) {
+        self.out.set_timer(TimerKey::Save(id.clone()), barnabas_base::DurationMs(1_000));
+        self.lost.entry(id).or_default().extend(tombstones);
+    }
+
+    /// Writes again what was lost of a group.
+    pub(super) fn save_again(&mut self, id: &Text) {
+        if let Some(lost) = self.lost.remove(id) {
+            match self.groups.get(id) {
+                Some(Group::Classic(group)) => {
+                    let mut records = lost.clone();
+                    records.push(group.record_as_is());
+                    let downgraded = GroupThen::Downgraded { group: id.clone(), tombstones: lost };
+                    self.out.append(records, Then { groups: vec![downgraded], ..Then::default() });
+                }
+                Some(Group::Consumer(group)) => {
+                    let own: Vec<_> = group.tombstones().into_iter().map(|record| record.key).collect();
+                    let gone: Vec<Record> =
+                        lost.into_iter().filter(|record| !own.contains(&record.key)).collect();
+                    self.append_downgraded(id, gone, None);
+                }
+                Some(Group::Other(_)) | None => {
+                    self.append_downgraded(id, lost, None);
+                }
+            }
+        }
+        if let Some(Group::Consumer(group)) = self.groups.get_mut(id) {
+            group.flush(&mut self.out);
+        }
+    }
+
+    pub(super) fn describe_consumers(
+        &mut self,
+        request: &ConsumerGroupDescribeRequest,
+        ticket: Ticket,
+    ) -> Result<(), ErrorCode> {
+        let mut last = self.out.groups_changed;
+        let standard = self.out.config.consumer.assignors.first().map_or("uniform", |name| name.as_str());
+        let mut groups = Vec::with_capacity(request.group_ids.len());
+        for id in &request.group_ids {
+            groups.push(match self.groups.get(id.as_str()) {
+                Some(Group::Consumer(group)) => {
+                    last = last.max(group.last_batch);
+                    consumer::describe(group, standard, &self.world.image)
+                }
+                Some(_) => consumer::not_consumer(id),
+                None => consumer::describe_missing(id),
+            });
+        }
+        let response = ConsumerGroupDescribeResponse { groups, ..Default::default() };
+        self.out.answer_after(last, ticket, Response::ConsumerGroupDescribe(response));
+        Ok(())
+    }
+
+    /// Time is over for a member of a consumer group.
+    pub(super) fn consumer_timer(&mut self, key: &TimerKey) {
+        let (TimerKey::Session { group, member }
+        | TimerKey::Rebalance { group, member }
+        | TimerKey::MemberJoin { group, member }
+        | TimerKey::MemberSync { group, member }) = key
+        else {
+            return;
+        };
+        self.fence_members(group, std::slice::from_ref(member));
+    }
+
+    /// A job of this shard was run, or given up.
+    pub fn computed(&mut self, done: Done, now: Now) -> Vec<Effect> {
+        self.out.now = now;
+        let (Outcome::Assigned { group, .. } | Outcome::Resolved { group, .. }) = &done.0;
+        if let Some(Group::Consumer(group)) = self.groups.get_mut(&group.clone()) {
+            match done.0 {
+                Outcome::Assigned { epoch, assignment, .. } if group.assigning == Some(epoch) => {
+                    group.assigning = None;
+                    // A group that has become empty meanwhile is further on.
+                    if let Some(assignment) = assignment.filter(|_| epoch > group.assignment_epoch) {
+                        consumer::assigned(group, epoch, assignment, &mut self.out);
+                        group.flush(&mut self.out);
+                    }
+                }
+                // Of a group of the same name that is gone.
+                Outcome::Assigned { .. } => {}
+                Outcome::Resolved { topics, .. } => {
+                    consumer::resolved(group, topics, &mut self.world, &mut self.out);
+                }
+            }
+        }
+        self.out.take_effects()
+    }
+
+    /// The cluster looks like this now. `topics`: those that were created, deleted or got more partitions; `None`: any.
+    pub fn image_changed(&mut self, image: &Image, topics: Option<&[Text]>, has_new: bool) {
+        self.world.change(image.clone(), topics, has_new);
+        for group in self.groups.values_mut() {
+            if let Group::Consumer(group) = group
+                && topics.is_none_or(|topics| topics.iter().any(|topic| group.is_subscribed(topic)))
+            {
+                group.refresh_at = MonotonicMs(0);
+            }
+        }
+    }
+}
+
+fn not_found(id: &str) -> Refused {
+    Refused::new(ErrorCode::GroupIdNotFound, format!("There is no consumer group {id}."))
+}

@@ -1,0 +1,133 @@
+//! What the coordinators are told of settings and topics.
+
+use crate::node::Node;
+use crate::publisher::ImageChange;
+use barnabas_base::{DurationMs, Map, Text};
+use barnabas_coordinator::{ConsumerConfig, ConsumerTimes, GroupConfig, MigrationPolicy};
+use barnabas_metadata::config::BrokerConfig;
+use barnabas_metadata::{Image, ResourceType};
+use std::sync::Arc;
+
+/// Topics that were created, deleted or got more partitions.
+pub(super) struct ChangedTopics {
+    /// `None`: any.
+    pub names: Option<Vec<Text>>,
+    pub has_new: bool,
+}
+
+pub(super) fn changed_topics(change: &ImageChange) -> ChangedTopics {
+    if change.changes.everything {
+        return ChangedTopics { names: None, has_new: true };
+    }
+    let count = |image: &Image, name: &Text| {
+        image.topics.by_name(name).map(|topic| (topic.id, topic.partition_count()))
+    };
+    let topics = change.changes.topics.values();
+    let concerned =
+        topics.filter(|topic| count(&change.before, &topic.name) != count(&change.image, &topic.name));
+    let names: Vec<Text> = concerned.map(|topic| topic.name.clone()).collect();
+    let has_new =
+        names.iter().any(|name| change.before.topics.id_of(name) != change.image.topics.id_of(name));
+    ChangedTopics { names: Some(names), has_new }
+}
+
+pub(super) fn group_config(node: &Node) -> GroupConfig {
+    let config = node.config.load();
+    let count = |key| usize::try_from(config.long(key)).unwrap_or(usize::MAX);
+    let minutes = |key| DurationMs(config.long(key).saturating_mul(60_000));
+    let millis = |key| DurationMs(config.long(key));
+    GroupConfig {
+        group_size_max: count("group.max.size"),
+        initial_rebalance_delay: millis("group.initial.rebalance.delay.ms"),
+        session_timeout_min: millis("group.min.session.timeout.ms"),
+        session_timeout_max: millis("group.max.session.timeout.ms"),
+        offset_metadata_max: count("offset.metadata.max.bytes"),
+        offsets_retention: minutes("offsets.retention.minutes"),
+        offsets_retention_check_interval: millis("offsets.retention.check.interval.ms"),
+        commit_timeout: millis("offsets.commit.timeout.ms"),
+        batch_bytes_max: count("message.max.bytes").saturating_sub(4096).max(4096),
+        consumer: consumer_config(&config, &node.image.load()),
+        ..GroupConfig::default()
+    }
+}
+
+fn consumer_config(config: &BrokerConfig, image: &Image) -> ConsumerConfig {
+    let standard = ConsumerConfig::default();
+    let millis = |key| DurationMs(config.long(key));
+    let times = ConsumerTimes {
+        session_timeout: millis("group.consumer.session.timeout.ms"),
+        heartbeat_interval: millis("group.consumer.heartbeat.interval.ms"),
+        assignment_interval: millis("group.consumer.assignment.interval.ms"),
+    };
+    let assignors = config.list("group.consumer.assignors").into_iter().filter_map(assignor).collect();
+    ConsumerConfig {
+        assignors: Some(assignors)
+            .filter(|known: &Vec<Text>| !known.is_empty())
+            .unwrap_or(standard.assignors),
+        size_max: usize::try_from(config.long("group.consumer.max.size")).unwrap_or(usize::MAX),
+        times,
+        of_groups: Arc::new(own_times(config, image, times)),
+        regex_refresh_interval: millis("group.consumer.regex.refresh.interval.ms"),
+        migration: match config
+            .value("group.consumer.migration.policy")
+            .unwrap_or_default()
+            .to_ascii_lowercase()
+            .as_str()
+        {
+            "disabled" => MigrationPolicy::Disabled,
+            "upgrade" => MigrationPolicy::Upgrade,
+            "downgrade" => MigrationPolicy::Downgrade,
+            _ => MigrationPolicy::Bidirectional,
+        },
+        assign_at_once_max: standard.assign_at_once_max,
+    }
+}
+
+/// An assignor by its name, or by that of Kafka's class for it.
+fn assignor(name: &str) -> Option<Text> {
+    match name.rsplit('.').next().unwrap_or(name) {
+        "uniform" | "UniformAssignor" => Some(Text::from("uniform")),
+        "range" | "RangeAssignor" => Some(Text::from("range")),
+        _ => None,
+    }
+}
+
+/// What groups say of themselves, within the broker's bounds as they are now.
+///
+/// # Source
+/// Kafka 4.4 `GroupConfig.fromProps`, which holds a value that a later bound leaves out at that bound.
+fn own_times(config: &BrokerConfig, image: &Image, standard: ConsumerTimes) -> Map<Text, ConsumerTimes> {
+    let mut own = Map::default();
+    for (resource, values) in image.configs.of_kind(ResourceType::Group) {
+        let value = |key: &str, least: &'static str, most: &'static str, standard: DurationMs| {
+            let said = values.iter().find(|(name, _)| name.as_str() == key);
+            let said = said.and_then(|(_, value)| value.trim().parse::<i64>().ok());
+            let (least, most) = (config.long(least), config.long(most));
+            said.map_or(standard, |said| DurationMs(said.max(least).min(most.max(least))))
+        };
+        let times = ConsumerTimes {
+            session_timeout: value(
+                "consumer.session.timeout.ms",
+                "group.consumer.min.session.timeout.ms",
+                "group.consumer.max.session.timeout.ms",
+                standard.session_timeout,
+            ),
+            heartbeat_interval: value(
+                "consumer.heartbeat.interval.ms",
+                "group.consumer.min.heartbeat.interval.ms",
+                "group.consumer.max.heartbeat.interval.ms",
+                standard.heartbeat_interval,
+            ),
+            assignment_interval: value(
+                "consumer.assignment.interval.ms",
+                "group.consumer.min.assignment.interval.ms",
+                "group.consumer.max.assignment.interval.ms",
+                standard.assignment_interval,
+            ),
+        };
+        if times != standard {
+            own.insert(resource.name.clone(), times);
+        }
+    }
+    own
+}

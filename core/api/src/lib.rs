@@ -64,6 +64,7 @@ pub mod k68_consumer_group_heartbeat;
 pub mod k69_consumer_group_describe;
 pub mod k74_list_config_resources;
 pub mod k75_describe_topic_partitions;
+pub mod replication;
 pub mod transactions;
 
 #[cfg(test)]

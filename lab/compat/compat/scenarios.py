@@ -552,3 +552,92 @@ def admin_groups(cell):
     client.call("delete_group", group=group)
     until(lambda: group not in client.call("list_groups"), 5, "the group's end")
 
+
+
+# Transactions
+
+
+def txn(client, txid, topic, values, end, **more):
+    """Writes each value to partition n % 2 within the transaction; what was refused comes back."""
+    records = [{"p": n % 2, "k": None, "v": value} for n, value in enumerate(values)]
+    results = client.call("txn", txid=txid, topic=topic, records=records, end=end, **more)["results"]
+    return [result for result in results if isinstance(result, str)]
+
+
+def committed_values(reader, topic, count, timeout_ms=15000):
+    return sorted(record.value for record in reader.fetch(topic, [0, 1], count, timeout_ms=timeout_ms, isolation="committed"))
+
+
+@scenario("transactions")
+def transactions(cell):
+    """Readers of committed records see what was committed, in its order, and nothing that was aborted or is open."""
+    client, topic, txid = cell.client(), cell.topic(2), cell.name("tx")
+    committed = []
+    for round_number in range(12):
+        values = [f"{round_number}.{n}" for n in range(20)]
+        end = "abort" if round_number % 3 == 1 else "commit"
+        expect(not txn(client, txid, topic, values, end), "records were refused")
+        committed += values if end == "commit" else []
+    expect(not txn(client, txid, topic, ["open", "open too"], "open"), "records were refused")
+    for who, reader in (("the client", client), ("the judge", cell.judge)):
+        found = committed_values(reader, topic, len(committed))
+        expect(found == sorted(committed), f"{who} read {len(found)} of {len(committed)} committed: {found[:3]}…")
+        every = reader.fetch(topic, [0, 1], 12 * 20 + 2)
+        expect(len(every) == 12 * 20 + 2, f"{who} read {len(every)} records of all kinds")
+        by_partition = {p: [r.value for r in every if r.partition == p] for p in (0, 1)}
+        for p, values in by_partition.items():
+            wanted = [f"{number}.{n}" for number in range(12) for n in range(p, 20, 2)]
+            expect(values[:-1] == wanted, f"{who}: order in partition {p}: {values[:5]}…")
+    late = committed_values(cell.judge, topic, len(committed) + 1, timeout_ms=1500)
+    expect(len(late) == len(committed), "an open transaction was read")
+    expect(not txn(client, txid, topic, ["more"], "commit"), "records were refused")
+    found = committed_values(cell.judge, topic, len(committed) + 3)
+    expect(found == sorted(committed + ["open", "open too", "more"]), f"after the commit: {len(found)}")
+
+
+@scenario("transaction offsets")
+def transaction_offsets(cell):
+    """How far was read, and what was written, are committed together or not at all."""
+    client, source, topic, txid, group = cell.client(), cell.topic(1), cell.topic(2), cell.name("tx"), cell.name("group")
+    cell.judge.produce(source, lines(30, 1))
+    stands, written = 0, []
+    for round_number, end in enumerate(("commit", "abort", "commit", "abort", "commit")):
+        read = client.fetch(source, [0], 10, {"off": stands})
+        values = [f"{round_number}: {record.value}" for record in read[:10]]
+        offsets = {"group": group, "topic": source, "offsets": {"0": stands + 10}}
+        expect(not txn(client, txid, topic, values, end, offsets=offsets), "records were refused")
+        if end == "commit":
+            stands, written = stands + 10, written + values
+        until(lambda: cell.judge.committed(group, source, [0])[0] == stands, 10, f"offset {stands} committed")
+    found = committed_values(cell.judge, topic, len(written))
+    expect(found == sorted(written), f"committed {len(found)} of {len(written)}")
+
+
+@scenario("transaction fencing")
+def transaction_fencing(cell):
+    """Whoever comes last holds the transactional id: the one before can commit nothing any more."""
+    topic, txid = cell.topic(2), cell.name("tx")
+    first, second = cell.client(), cell.client()
+    expect(not txn(first, txid, topic, ["zombie"], "open"), "records were refused")
+    expect(not txn(second, txid, topic, ["heir"], "commit"), "records were refused")
+    try:
+        refused = txn(first, txid, topic, ["again"], "commit")
+        expect(refused, "a fenced producer has committed")
+    except Refusal as refused:
+        # franz-go commits nothing under a producer id that has failed.
+        told = str(refused).upper()
+        expect(any(word in told for word in ("FENCED", "EPOCH", "ABORT", "TRANSACTION", "NOT_ATTEMPTED")), f"the fenced producer was told {refused}")
+    found = committed_values(cell.judge, topic, 2, timeout_ms=3000)
+    expect(found == ["heir"], f"read {found}")
+
+
+@scenario("transaction timeout", quick=False)
+def transaction_timeout(cell):
+    """A transaction that its producer forgot ends by itself, and holds up its readers no longer."""
+    topic, txid = cell.topic(2), cell.name("tx")
+    client, other = cell.client(), cell.client()
+    expect(not txn(client, txid, topic, ["forgotten"], "open", timeout_ms=2000), "records were refused")
+    expect(not txn(other, cell.name("tx"), topic, ["in time"], "commit"), "records were refused")
+    # Apache Kafka looks for such transactions every ten seconds.
+    found = committed_values(cell.judge, topic, 1, timeout_ms=25000)
+    expect(found == ["in time"], f"read {found}")

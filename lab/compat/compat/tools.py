@@ -340,10 +340,25 @@ def features_update(t):
 
 @tool("transactions")
 def transactions(t):
-    """DescribeProducers: who has written to a partition, and with which sequence."""
+    """Who has written to a partition and with which sequence; which transactions there are; an open one is ended by hand."""
     topic = t.topic("tool-producers", 1)
     t.judge.produce(topic, lines(10, 1), idempotent=True)
     has(t.call("transactions", "describe-producers", "--topic", topic, "--partition", "0"), r"^\d+\s+0\s+-1\s+9\s+\d{13}\s+None")
+    topic, txid = t.topic("tool-transactions", 1), "tool-transaction"
+    one = {"p": 0, "k": None, "v": "open"}
+    t.judge.call("txn", txid=txid, topic=topic, records=[one], end="open", timeout_ms=120000)
+    has(t.call("transactions", "list"), rf"^{txid}\s+1\s+\d+\s+Ongoing")
+    has(t.call("transactions", "list", "--duration-filter", "0"), rf"^{txid}\s")
+    expect(txid not in t.call("transactions", "list", "--duration-filter", "3600000"), "a filter by duration")
+    expect(txid not in t.call("transactions", "list", "--transactional-id-pattern", "other.*"), "a filter by pattern")
+    has(t.call("transactions", "describe", "--transactional-id", txid), rf"^1\s+{txid}\s+\d+\s+\d+\s+Ongoing\s+120000\s+\d{{13}}\s+\d+\s+{topic}-0")
+    has(t.call("transactions", "describe-producers", "--topic", topic, "--partition", "0"), r"^\d+\s+\d+\s+(-1|\d+)\s+0\s+\d{13}\s+0")
+    has(t.call("transactions", "find-hanging", "--broker-id", "1", "--topic", topic), r"^Topic\s+Partition")
+    expect([] == t.judge.fetch(topic, [0], 1, timeout_ms=1000, isolation="committed"), "an open transaction is read")
+    t.call("transactions", "abort", "--topic", topic, "--partition", "0", "--start-offset", "0")
+    end = t.judge.fetch(topic, [0], 1, timeout_ms=1000, isolation="committed")
+    expect(end == [], f"an aborted transaction is read: {end}")
+    expect("None" in t.call("transactions", "describe-producers", "--topic", topic, "--partition", "0").splitlines()[-1], "still open after abort")
 
 
 @tool("cluster")

@@ -50,7 +50,18 @@ type command struct {
 	Set       map[string]string `json:"set"`
 	Delete    []string          `json:"delete"`
 	Ends      map[int32]int64   `json:"ends"`
+	Isolation string            `json:"isolation"`
+	TxID      string            `json:"txid"`
+	Init      bool              `json:"init"`
+	End       string            `json:"end"`
+	Offsets   *txnOffsets       `json:"offsets"`
 	Upto      map[string]int64  `json:"upto"`
+}
+
+type txnOffsets struct {
+	Group   string           `json:"group"`
+	Topic   string           `json:"topic"`
+	Offsets map[string]int64 `json:"offsets"`
 }
 
 type record struct {
@@ -133,6 +144,8 @@ func run(c command) (any, error) {
 	switch c.Op {
 	case "produce":
 		return produce(c)
+	case "txn":
+		return transact(c)
 	case "fetch":
 		return fetch(c)
 	case "digest":
@@ -292,6 +305,121 @@ func produce(c command) (any, error) {
 	return object{"results": results}, nil
 }
 
+var (
+	producers = map[string]*kgo.Client{}
+	open      = map[string]bool{}
+)
+
+func transactional(c command) (*kgo.Client, error) {
+	if c.Init {
+		delete(producers, c.TxID)
+	}
+	if cl := producers[c.TxID]; cl != nil {
+		return cl, nil
+	}
+	timeout := c.TimeoutMs
+	if timeout == 0 {
+		timeout = 60000
+	}
+	cl, err := kgo.NewClient(kgo.SeedBrokers(bootstrap), kgo.TransactionalID(c.TxID),
+		kgo.TransactionTimeout(time.Duration(timeout)*time.Millisecond), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		return nil, err
+	}
+	// Its initTransactions: the producer id is fetched before anything is written.
+	if _, _, err := cl.ProducerID(ctx); err != nil {
+		return nil, err
+	}
+	producers[c.TxID], open[c.TxID] = cl, false
+	return cl, nil
+}
+
+var sessions = map[string]*kgo.GroupTransactSession{}
+
+// pipe is a transaction with offsets: franz-go stores how far its own group session has read, here ten records.
+func pipe(c command) (any, error) {
+	sess := sessions[c.TxID]
+	if sess == nil {
+		made, err := kgo.NewGroupTransactSession(kgo.SeedBrokers(bootstrap), kgo.TransactionalID(c.TxID),
+			kgo.ConsumerGroup(c.Offsets.Group), kgo.ConsumeTopics(c.Offsets.Topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+			kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.RequireStableFetchOffsets(), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+		if err != nil {
+			return nil, err
+		}
+		sess, sessions[c.TxID] = made, made
+	}
+	deadline, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	for got := 0; got < 10; {
+		fetches := sess.PollRecords(deadline, 10-got)
+		if err := fetches.Err0(); err != nil {
+			return nil, err
+		}
+		got += fetches.NumRecords()
+	}
+	if err := sess.Begin(); err != nil {
+		return nil, err
+	}
+	results := write(c, sess.Produce)
+	commit := kgo.TryAbort
+	if c.End == "commit" {
+		commit = kgo.TryCommit
+	}
+	committed, err := sess.End(ctx, commit)
+	if err != nil {
+		return nil, err
+	}
+	if committed != (c.End == "commit") {
+		return nil, errors.New("the session ended its transaction in another way")
+	}
+	return object{"results": results}, nil
+}
+
+func write(c command, produce func(context.Context, *kgo.Record, func(*kgo.Record, error))) []any {
+	results := make([]any, len(c.Records))
+	var done sync.WaitGroup
+	for i, r := range c.Records {
+		done.Add(1)
+		produce(ctx, &kgo.Record{Topic: c.Topic, Partition: *r.P, Key: payload(r.K), Value: payload(r.V)}, func(got *kgo.Record, err error) {
+			defer done.Done()
+			results[i] = []any{got.Partition, got.Offset}
+			if err != nil {
+				results[i] = name(err)
+			}
+		})
+	}
+	done.Wait()
+	return results
+}
+
+func transact(c command) (any, error) {
+	if c.Offsets != nil {
+		return pipe(c)
+	}
+	cl, err := transactional(c)
+	if err != nil {
+		return nil, err
+	}
+	if !open[c.TxID] {
+		if err := cl.BeginTransaction(); err != nil {
+			return nil, err
+		}
+		open[c.TxID] = true
+	}
+	results := write(c, cl.Produce)
+	if c.End != "open" {
+		open[c.TxID] = false
+		commit := kgo.TryAbort
+		if c.End == "commit" {
+			commit = kgo.TryCommit
+		}
+		if err := cl.EndTransaction(ctx, commit); err != nil {
+			return nil, err
+		}
+	}
+	return object{"results": results}, nil
+}
+
 func fetch(c command) (any, error) {
 	var from struct {
 		Off *int64 `json:"off"`
@@ -317,8 +445,12 @@ func fetch(c command) (any, error) {
 	if c.Reset == "earliest" {
 		reset = kgo.NewOffset().AtStart()
 	}
+	isolation := kgo.ReadUncommitted()
+	if c.Isolation == "committed" {
+		isolation = kgo.ReadCommitted()
+	}
 	cl, err := kgo.NewClient(kgo.SeedBrokers(bootstrap), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{c.Topic: assign}),
-		kgo.ConsumeResetOffset(reset), kgo.FetchMaxPartitionBytes(limit), kgo.FetchMaxWait(200*time.Millisecond))
+		kgo.FetchIsolationLevel(isolation), kgo.ConsumeResetOffset(reset), kgo.FetchMaxPartitionBytes(limit), kgo.FetchMaxWait(200*time.Millisecond))
 	if err != nil {
 		return nil, err
 	}

@@ -100,6 +100,7 @@ public class Driver {
     static Object run(JsonNode c) throws Exception {
         switch (c.get("op").asText()) {
             case "produce": return produce(c);
+            case "txn": return transaction(c);
             case "fetch": return fetch(c);
             case "offsets": return offsets(c);
             case "join": return join(c);
@@ -208,11 +209,63 @@ public class Driver {
         return JSON.createObjectNode().set("results", results);
     }
 
+    static final Map<String, KafkaProducer<byte[], byte[]>> producers = new HashMap<>();
+    static final Map<String, Boolean> open = new HashMap<>();
+
+    static KafkaProducer<byte[], byte[]> transactional(JsonNode c) {
+        Properties p = new Properties();
+        p.put("bootstrap.servers", bootstrap);
+        p.put("transactional.id", c.get("txid").asText());
+        p.put("transaction.timeout.ms", text(c, "timeout_ms", "60000"));
+        p.put("delivery.timeout.ms", "30000");
+        p.put("request.timeout.ms", "10000");
+        p.put("max.block.ms", "30000");
+        KafkaProducer<byte[], byte[]> made = new KafkaProducer<>(p, new ByteArraySerializer(), new ByteArraySerializer());
+        made.initTransactions();
+        return made;
+    }
+
+    static Object transaction(JsonNode c) throws Exception {
+        String id = c.get("txid").asText();
+        if (c.path("init").asBoolean()) producers.remove(id);
+        KafkaProducer<byte[], byte[]> producer = producers.get(id);
+        if (producer == null) {
+            producers.put(id, producer = transactional(c));
+            open.remove(id);
+        }
+        if (!open.getOrDefault(id, false)) producer.beginTransaction();
+        open.put(id, true);
+        List<Future<RecordMetadata>> sent = new ArrayList<>();
+        for (JsonNode r : c.get("records"))
+            sent.add(producer.send(new ProducerRecord<>(c.get("topic").asText(), r.get("p").asInt(), payload(r.get("k")), payload(r.get("v")))));
+        producer.flush();
+        ArrayNode results = JSON.createArrayNode();
+        for (Future<RecordMetadata> future : sent) {
+            try {
+                results.add(JSON.createArrayNode().add(future.get().partition()).add(future.get().offset()));
+            } catch (ExecutionException e) {
+                results.add(name(e.getCause()));
+            }
+        }
+        if (c.has("offsets")) {
+            Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
+            c.get("offsets").get("offsets").fields().forEachRemaining(e -> offsets.put(
+                new TopicPartition(c.get("offsets").get("topic").asText(), Integer.parseInt(e.getKey())), new OffsetAndMetadata(e.getValue().asLong())));
+            producer.sendOffsetsToTransaction(offsets, new ConsumerGroupMetadata(c.get("offsets").get("group").asText()));
+        }
+        String end = c.get("end").asText();
+        if (end.equals("commit")) producer.commitTransaction();
+        if (end.equals("abort")) producer.abortTransaction();
+        if (!end.equals("open")) open.put(id, false);
+        return JSON.createObjectNode().set("results", results);
+    }
+
     static KafkaConsumer<byte[], byte[]> consumer(JsonNode c, Map<String, String> more) {
         Properties p = new Properties();
         p.put("bootstrap.servers", bootstrap);
         p.put("enable.auto.commit", "false");
         p.put("auto.offset.reset", text(c, "reset", "none"));
+        p.put("isolation.level", text(c, "isolation", "").equals("committed") ? "read_committed" : "read_uncommitted");
         p.put("max.partition.fetch.bytes", text(c, "max_bytes", "1048576"));
         p.putAll(more);
         return new KafkaConsumer<>(p, new ByteArrayDeserializer(), new ByteArrayDeserializer());

@@ -15,6 +15,7 @@ class Confluent(Client):
         super().__init__(bootstrap)
         self.consumer = None
         self._admin = None
+        self.producers, self.open = {}, set()
 
     def common(self):
         return {"bootstrap.servers": self.bootstrap, "log_level": 2, "reconnect.backoff.max.ms": 200}
@@ -70,10 +71,55 @@ class Confluent(Client):
             results = ["TIMEOUT" if result is None else result for result in results]
         return {"results": results}
 
+    def transactional(self, command):
+        key = command["txid"]
+        if command.get("init"):
+            self.producers.pop(key, None)
+        if key not in self.producers:
+            producer = Producer({**self.common(), "transactional.id": key, "transaction.timeout.ms": command.get("timeout_ms", 60000)})
+            producer.init_transactions(30)
+            self.producers[key] = producer
+            self.open.discard(key)
+        return self.producers[key]
+
+    def op_txn(self, command):
+        producer, key = self.transactional(command), command["txid"]
+        if key not in self.open:
+            producer.begin_transaction()
+            self.open.add(key)
+        results = [None] * len(command["records"])
+
+        def reported(index):
+            def report(error, message):
+                # Once the producer is fenced the library's errors cannot be asked for their names.
+                results[index] = "REFUSED" if error else [message.partition(), message.offset()]
+            return report
+
+        for index, record in enumerate(command["records"]):
+            producer.produce(command["topic"], payload(record.get("v")), payload(record.get("k")), partition=record["p"],
+                             on_delivery=reported(index))
+        producer.flush(30)
+        if "offsets" in command:
+            wanted = command["offsets"]
+            consumer = Consumer({**self.common(), "group.id": wanted["group"]})
+            try:
+                partitions = [TopicPartition(wanted["topic"], int(p), offset) for p, offset in wanted["offsets"].items()]
+                producer.send_offsets_to_transaction(partitions, consumer.consumer_group_metadata(), 30)
+            finally:
+                consumer.close()
+        if command["end"] == "commit":
+            producer.commit_transaction(30)
+        if command["end"] == "abort":
+            producer.abort_transaction(30)
+        if command["end"] != "open":
+            self.open.discard(key)
+        return {"results": results}
+
     def reader(self, command, **more):
         limit = command.get("max_bytes", 1048576)
         return Consumer({**self.common(), "group.id": command.get("group", "compat-reader"), "enable.auto.commit": False,
                          "enable.auto.offset.store": False, "auto.offset.reset": command.get("reset", "error"),
+                         "isolation.level": "read_committed" if command.get("isolation") == "committed" else "read_uncommitted",
                          "max.partition.fetch.bytes": limit, "fetch.max.bytes": max(limit, 52428800),
                          "receive.message.max.bytes": max(limit, 52428800) + 600,
                          "enable.partition.eof": False, **more})

@@ -58,7 +58,7 @@ class Produce:
         told = rig.clients.run(peer, self.load, topics, self._seconds(rig))
         if not self.keeps_topic:
             peer.delete(topics)
-        return told
+        return {**told, "mb_per_s": round(told["records_per_s"] * self.load.record_bytes / 1e6, 1)}
 
     def finish(self, rig, peer, case):
         if self.keeps_topic:

@@ -44,7 +44,7 @@ class Lines:
 
     def keep(self, line):
         self.all.append(line)
-        print(json.dumps(line), flush=True)
+        print(json.dumps(line, ensure_ascii=False), flush=True)
         self.write()
 
     def machine(self, about):
@@ -54,7 +54,7 @@ class Lines:
     def write(self):
         self.path.parent.mkdir(parents=True, exist_ok=True)
         fresh = self.path.with_suffix(".new")
-        fresh.write_text("".join(json.dumps(line) + "\n" for line in self.all))
+        fresh.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in self.all))
         fresh.replace(self.path)
 
 

@@ -221,6 +221,12 @@ def plot_python():
     return str(interpreter)
 
 
+def stretch(lines):
+    """When the runs were made."""
+    times = sorted(line["at"] for line in lines.all if "at" in line)
+    return f"{times[0]} to {times[-1]}" if times else "no runs"
+
+
 def write_report(options, plan, workloads, lines, complaints):
     """<set>.md and its plots; one line of what was found."""
     found = Found(lines)
@@ -232,7 +238,7 @@ def write_report(options, plan, workloads, lines, complaints):
     complaints = complaints + lines.failures() + ([complaint] if complaint else [])
     versions = ", ".join(f"{PEERS[name].label.split(',')[0]} {version}" for name, version in about.get("versions", {}).items() if not name.startswith(("skyline", "written")))
     text = [f"# The lab: the {plan.name} set", "",
-            f"{about.get('date', '?')}, commit {about.get('commit', '?')}: {about.get('cores', '?')} cores ({about.get('cpu', '?')}), {about.get('memory_gb', '?')} GB, Linux {about.get('kernel', '?')}, "
+            f"{stretch(lines)}, commit {about.get('commit', '?')}: {about.get('cores', '?')} cores ({about.get('cpu', '?')}), {about.get('memory_gb', '?')} GB, Linux {about.get('kernel', '?')}, "
             f"{about.get('file_system', '?')}; {versions}. Broker and clients share the machine.", "",
             "Cells are median [lowest..highest] of the runs, which were interleaved. Kafka does not sync before it answers, as is its default; Barnabas, synced, does. "
             f"*Other load* is the share of all cores that neither broker nor client used; a run above {DISTURBED:.0%} is made again, and marked where it stayed so. "

@@ -48,6 +48,8 @@ class Lines:
         self.write()
 
     def machine(self, about):
+        before = next((line["machine"].get("versions", {}) for line in self.all if "machine" in line), {})
+        about = {**about, "versions": {**before, **about["versions"]}}
         self.all = [{"machine": about}, *(line for line in self.all if "machine" not in line)]
         self.write()
 
@@ -174,7 +176,7 @@ class Rig:
             else:
                 told = case.measure.run(self, self.peer(name, case.settings), case.name, f"{run}-{attempt}")
             quiet = told.get("other_load", 0) <= DISTURBED
-            self.lines.keep({"workload": workload.name, "case": case.name, "peer": name, "version": self.versions[name], "run": run, "attempt": attempt, **told})
+            self.lines.keep({"workload": workload.name, "case": case.name, "peer": name, "version": self.versions[name], "run": run, "attempt": attempt, "at": time.strftime("%Y-%m-%d %H:%M"), **told})
             if quiet:
                 return
         self.disturbed += 1

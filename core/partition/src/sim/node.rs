@@ -202,17 +202,8 @@ impl Node {
             Message::Fetch { life, position } => {
                 let Place::Node(broker) = from else { return };
                 let registered = around.states[running.seen].registered(broker);
-                let fetch = FollowerFetch {
-                    broker,
-                    broker_epoch: life,
-                    registered,
-                    leader_epoch: Some(position.leader_epoch),
-                    offset: position.offset,
-                    last_epoch: position.last_epoch,
-                    log_start: position.log_start,
-                    now: around.now,
-                };
-                let answer = running.answer_fetch(&fetch, &mut effects);
+                let who = (broker, life, registered);
+                let answer = running.answer_fetch(who, &position, around.now, &mut effects);
                 reply(Message::Fetched { position, answer });
             }
             Message::Fetched { position, answer } => {
@@ -412,8 +403,25 @@ impl Node {
 }
 
 impl Running {
-    fn answer_fetch(&mut self, fetch: &FollowerFetch, effects: &mut Vec<Effect>) -> Fetched {
-        match self.partition.follower_fetch(fetch, &self.epochs, effects) {
+    /// A fetch of a broker, in a life of its own, that is registered like that.
+    fn answer_fetch(
+        &mut self,
+        (broker, broker_epoch, registered): (BrokerId, BrokerEpoch, Option<BrokerEpoch>),
+        position: &FetchPosition,
+        now: MonotonicMs,
+        effects: &mut Vec<Effect>,
+    ) -> Fetched {
+        let fetch = FollowerFetch {
+            broker,
+            broker_epoch,
+            registered,
+            leader_epoch: Some(position.leader_epoch),
+            offset: position.offset,
+            last_epoch: position.last_epoch,
+            log_start: position.log_start,
+            now,
+        };
+        match self.partition.follower_fetch(&fetch, &self.epochs, effects) {
             Ok(FollowerRead::Records(bounds)) => {
                 let at = self.log.partition_point(|batch| batch.end() <= fetch.offset);
                 let batches = self.log[at..].iter().take(BATCHES_PER_ANSWER).copied().collect();

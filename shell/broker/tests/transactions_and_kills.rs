@@ -11,7 +11,7 @@ use barnabas_wire::messages::txn_offset_commit_request::{
 };
 use barnabas_wire::messages::update_features_request::FeatureUpdateKey;
 use barnabas_wire::messages::{
-    FindCoordinatorRequest, OffsetFetchRequest, ResponseBody, UpdateFeaturesRequest,
+    EndTxnRequest, FindCoordinatorRequest, OffsetFetchRequest, ResponseBody, UpdateFeaturesRequest,
 };
 use harness::txn::{LATER, PATIENCE, Producer, end_offset, read, retried};
 use harness::{Client, TestNode};
@@ -144,6 +144,124 @@ fn an_answer_that_was_lost_in_a_kill_is_given_again() {
     wait_until_stable(&mut client, "t", 0);
     assert_eq!(read(&mut client, "t", 0, true), ["0", "1", "2", "3", "4", "5"]);
     assert!(node.stop().success());
+}
+
+/// Kills at any moment, under a producer that goes on as a client does: what it does not know it asks again.
+#[test]
+fn transactions_are_whole_whenever_the_node_is_killed() {
+    const KILLS: u64 = 12;
+    let mut node = TestNode::start();
+    node.client().create_topic("t", 4, &[]);
+    let mut producer = Producer::ready(&node, "payments", 2);
+    let (mut committed, mut aborted) = (Vec::new(), 0);
+    let mut seed = 0x2545_F491_4F6C_DD1D_u64;
+    let mut random = |below: u64| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed % below
+    };
+    for kill in 0..KILLS {
+        let (pid, delay) = (node.pid(), Duration::from_micros(500 + random(600_000)));
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(delay);
+            let killed = std::process::Command::new("kill").args(["-KILL", &pid.to_string()]).status();
+            assert!(killed.expect("kill").success());
+        });
+        let mut number = 0;
+        // Until it is killed.
+        let (word, wish) = loop {
+            let (word, wish) = (format!("{kill}.{number}"), number % 3 != 2);
+            number += 1;
+            match try_transaction(&mut producer, &word, wish) {
+                Some(()) if wish => committed.push(word),
+                Some(()) => aborted += 1,
+                None => break (word, wish),
+            }
+        };
+        killer.join().expect("killed");
+        node.kill();
+        node.launch();
+        producer.reconnect(&node);
+        // The same end again: it was done, or is done now, or there was nothing to end.
+        match producer.end(wish) {
+            0 if wish => committed.push(word),
+            0 => aborted += 1,
+            // Nothing was begun, or it was aborted meanwhile: a client starts anew.
+            48 | 90 => assert_eq!(producer.init(), 0),
+            other => panic!("told {other}"),
+        }
+    }
+    let mut client = node.client();
+    let mut of_transactions = std::collections::BTreeMap::<String, usize>::new();
+    for partition in 0..4 {
+        wait_until_stable(&mut client, "t", partition);
+        let found = read(&mut client, "t", partition, true);
+        let order: Vec<(u64, u64)> = found.iter().map(|word| place(word)).collect();
+        assert!(order.is_sorted(), "partition {partition}: {found:?}");
+        found.into_iter().for_each(|word| *of_transactions.entry(word).or_default() += 1);
+    }
+    // A transaction that was cut off before all of it was written may have been committed as far as it went; every other is whole.
+    for word in &committed {
+        let parts = of_transactions.remove(word).unwrap_or_default();
+        assert!(parts == 4 || is_cut_off(word, &committed), "{word} is there in {parts} partitions of 4");
+    }
+    assert!(of_transactions.is_empty(), "aborted, and read: {of_transactions:?}");
+    println!("{} committed, {aborted} aborted over {KILLS} kills", committed.len());
+    assert!(node.stop().success());
+}
+
+fn place(word: &str) -> (u64, u64) {
+    let (kill, number) = word.split_once('.').expect("a place");
+    (kill.parse().expect("a number"), number.parse().expect("a number"))
+}
+
+/// Whether it was the last one before its kill.
+fn is_cut_off(word: &str, all: &[String]) -> bool {
+    let (kill, number) = place(word);
+    all.iter().map(|other| place(other)).all(|(other, last)| other != kill || last <= number)
+}
+
+/// One record in each partition, then the end. `None`: the node was killed.
+fn try_transaction(producer: &mut Producer, word: &str, commit: bool) -> Option<()> {
+    for partition in 0..4 {
+        producer.sequence = 0;
+        loop {
+            let request = producer.request("t", partition, producer.batch(&[word]));
+            if !producer.client.try_send(request, 12) {
+                return None;
+            }
+            let (_, response) = producer.client.try_receive(barnabas_wire::ApiKey::Produce, 12)?;
+            let ResponseBody::Produce(response) = response else { panic!("another response") };
+            match response.responses[0].partition_responses[0].error_code {
+                0 => break,
+                19 | 51 => {}
+                other => panic!("told {other}"),
+            }
+        }
+    }
+    loop {
+        let request = EndTxnRequest {
+            transactional_id: producer.transactional_id.as_str().into(),
+            producer_id: producer.id,
+            producer_epoch: producer.epoch,
+            committed: commit,
+            ..Default::default()
+        };
+        if !producer.client.try_send(request, 5) {
+            return None;
+        }
+        let (_, response) = producer.client.try_receive(barnabas_wire::ApiKey::EndTxn, 5)?;
+        let ResponseBody::EndTxn(response) = response else { panic!("another response") };
+        match response.error_code {
+            0 => {
+                (producer.id, producer.epoch) = (response.producer_id, response.producer_epoch);
+                return Some(());
+            }
+            51 => {}
+            other => panic!("told {other}"),
+        }
+    }
 }
 
 /// Offsets of a group within a transaction.

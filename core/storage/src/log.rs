@@ -48,6 +48,7 @@ mod time_search;
 mod transactions;
 mod truncate;
 mod types;
+mod vouched;
 
 #[cfg(test)]
 mod tests;
@@ -95,6 +96,7 @@ pub struct Log {
     since_snapshot: u64,
     /// What [`Log::checkpoint`] said last, and before that.
     checkpointed: [Offset; 2],
+    vouched: vouched::Vouched,
     /// Goes up whenever bytes below `end` are given up, so that a sync begun before counts for nothing.
     generation: u32,
     /// So many tickets were taken.
@@ -172,6 +174,7 @@ impl Log {
             settling: Settling::Done,
             since_snapshot: 0,
             checkpointed: [Offset::ZERO; 2],
+            vouched: vouched::Vouched::NOTHING,
             generation: 0,
             tickets: 0,
             hints: [None; 2],

@@ -337,6 +337,7 @@ impl LogDir {
             clean: (self.clean || self.vouched.contains(partition)) && self.opened.insert(partition.clone()),
             recovery_point: self.recovery_points.get(partition).unwrap_or(Offset::ZERO),
             log_start: self.log_starts.get(partition).unwrap_or(Offset::ZERO),
+            journal_end: None,
             is_ours: self.is_ours,
             is_unsettled: !self.settled,
             was_compacted: self.cleaner_points.get(partition).is_some(),

@@ -136,6 +136,30 @@ impl Broker {
         }
     }
 
+    /// Stops every thread where it is. `in_writes`: one that is in the middle of a write or a sync stays there; else it ends that
+    /// first.
+    ///
+    /// # Errors
+    /// It does not stop.
+    pub fn pause(&self, in_writes: bool) -> Result<(), Trouble> {
+        let Some(child) = &self.child else { return trouble("the node does not run") };
+        signal(child.id(), "STOP")?;
+        let begun = Instant::now();
+        while !is_stopped(child.id(), in_writes)? {
+            if begun.elapsed() > STOP_PATIENCE {
+                return trouble("the node does not pause");
+            }
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// The system refuses.
+    pub fn resume(&self) -> Result<(), Trouble> {
+        self.child.as_ref().map_or(Ok(()), |child| signal(child.id(), "CONT"))
+    }
+
     /// kill −9.
     pub fn kill(&mut self) -> Result<(), Trouble> {
         if let Some(mut child) = self.child.take() {
@@ -148,7 +172,7 @@ impl Broker {
     /// Asks the node to end and waits for it.
     pub fn stop(&mut self) -> Result<ExitStatus, Trouble> {
         let Some(mut child) = self.child.take() else { return trouble("the node does not run") };
-        Command::new("kill").args(["-TERM", &child.id().to_string()]).status()?;
+        signal(child.id(), "TERM")?;
         let asked = Instant::now();
         loop {
             if let Some(status) = child.try_wait()? {
@@ -187,6 +211,26 @@ impl Drop for Broker {
             eprintln!("the node was not ended: {error}");
         }
     }
+}
+
+fn signal(process: u32, name: &str) -> Result<(), Trouble> {
+    let sent = Command::new("kill").args([format!("-{name}"), process.to_string()]).status()?;
+    if sent.success() { Ok(()) } else { trouble(format!("the node does not take SIG{name}")) }
+}
+
+/// Whether all threads are stopped, or, `in_writes`, wait for a device.
+fn is_stopped(process: u32, in_writes: bool) -> Result<bool, Trouble> {
+    for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
+        // A thread may end meanwhile.
+        let Ok(stat) = std::fs::read_to_string(thread?.path().join("stat")) else { continue };
+        let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+        match state {
+            Some('T' | 'Z' | 'X') => {}
+            Some('D') if in_writes => {}
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
 }
 
 /// Below the range from which the system numbers outgoing connections: nobody takes it between here and the node's own bind.

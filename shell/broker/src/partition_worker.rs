@@ -339,6 +339,7 @@ impl PartitionWorker {
         opening.waiting = waiting.as_ref().map(|(_, replay)| replay.clone());
         if let (Some(from), Some(waiting)) = (&mut opening.from, &opening.waiting) {
             from.recovery_point = from.recovery_point.max(waiting.synced_below());
+            from.journal_end = waiting.appends_to();
         }
         let directory = opening.directory;
         let now = self.node.clock.wall();

@@ -80,6 +80,8 @@ pub struct Replica {
     pub snapshot_at: Offset,
     /// Appended since the last checkpoint.
     pub changed: bool,
+    /// Segments would go, were what is known of producers safe behind them.
+    pub retention_waits: bool,
 }
 
 /// What is needed to open a partition's log.
@@ -110,6 +112,7 @@ impl Replica {
         now: TimestampMs,
     ) -> Result<(Self, Opened), ReplayError> {
         let Opening { key, directory, place, config, from, high_watermark, waiting, aside } = opening;
+        let log_start = from.map_or(Offset::ZERO, |from| from.log_start);
         let (mut log, opened) = match from {
             None => (Log::create(place, config, Offset::ZERO), Opened::default()),
             Some(from) => Log::open(files, place, config, from, now)?,
@@ -123,6 +126,7 @@ impl Replica {
         let has_waited = waiting.is_some();
         if let Some(waiting) = waiting {
             stage(&mut log, &waiting)?;
+            log.advance_start(log_start);
         }
         let place = log.place();
         let name =
@@ -160,6 +164,7 @@ impl Replica {
             unannounced_bytes: 0,
             snapshot_at,
             changed: has_waited,
+            retention_waits: false,
         };
         Ok((replica, opened))
     }
@@ -228,6 +233,42 @@ impl Replica {
         // It is a new file: a ticket that is out does not cover it.
         self.covers = None;
         Ok(())
+    }
+
+    /// Up to where segments may go. Where they would go further, what is known of producers is written down behind them, and this is
+    /// asked again until that is safe ([`Log::producers_vouched`]). On a disk that has no room even for that they go at once.
+    ///
+    /// # Errors
+    /// The directory has failed.
+    pub fn may_go_below(
+        &mut self,
+        files: &mut FilePool,
+        now: TimestampMs,
+        is_short: bool,
+    ) -> Result<Offset, StorageError> {
+        self.retention_waits = false;
+        let high_watermark = self.partition.high_watermark();
+        let vouched = self.log.producers_vouched();
+        if self.partition.producer_count() == 0 || high_watermark <= vouched {
+            return Ok(high_watermark);
+        }
+        let Some(first) =
+            self.log.would_begin_at(files, now, high_watermark)?.filter(|first| *first > vouched)
+        else {
+            return Ok(high_watermark);
+        };
+        if !self.log.has_snapshot_from(first) {
+            // It may be there already, unsynced, as a process left it that was killed.
+            self.snapshot_at = Offset::NONE;
+            match self.snapshot_producers(files) {
+                Err(error) if error.is_passing() && is_short => return Ok(high_watermark),
+                written => written?,
+            }
+        }
+        self.retention_waits = true;
+        // The checkpoint has to pass it.
+        self.changed = true;
+        Ok(vouched)
     }
 
     /// Whether this batch, after what the round holds already, begins a new segment.

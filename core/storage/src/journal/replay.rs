@@ -102,6 +102,11 @@ impl PartitionReplay {
         !self.starts_afresh() && self.cut.is_none()
     }
 
+    /// Where its appends end; `None`: it has none, or does more than append.
+    pub fn appends_to(&self) -> Option<Offset> {
+        self.items.last().filter(|_| self.only_appends()).map(|item| item.end)
+    }
+
     /// Record bytes.
     pub fn bytes(&self) -> u64 {
         self.items.iter().map(|item| item.records.len() as u64).sum()

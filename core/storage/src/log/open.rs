@@ -14,6 +14,7 @@ use bytes::Bytes;
 
 use super::read::OUT_OF_REACH;
 use super::transactions::Transactions;
+use super::vouched::Vouched;
 use super::{Active, Log, LogPlace, OpenFrom, Opened, TailCut};
 use crate::batch::BatchHeader;
 use crate::disk::DirEntry;
@@ -87,12 +88,14 @@ impl Log {
         } else {
             self.recover(files, from, &unindexed, now, opened)?;
         }
-        if self.laid_end < from.log_start {
-            // What was left lies below what was deleted. A batch that holds the start may come back from the journal.
+        let comes_back = from.journal_end.is_some_and(|end| end >= from.log_start);
+        if self.laid_end < from.log_start && !comes_back {
+            // What was left lies below what was deleted.
             self.truncate_fully_and_start_at(files, from.log_start, now)?;
         }
         self.look_for_lost_inside(files, from, opened)?;
-        self.start = from.log_start.max(self.segments[0].base);
+        // What follows the segments is in the journal, and with it what producers wrote last.
+        self.start = from.log_start.max(self.segments[0].base).min(self.laid_end);
         self.epochs_changed |= self.epochs.truncate_from_end(self.laid_end);
         self.epochs_changed |= self.epochs.truncate_from_start(self.start);
         if !opened.gaps.is_empty() {
@@ -105,6 +108,9 @@ impl Log {
         if from.is_unsettled && !from.clean && !planted::is(Mistake::TakesFoundForSynced) {
             self.note_unsettled(files)?;
         }
+        // One at the recovery point itself may have been written after the sync that brought it there.
+        let durable = if from.clean { trusted } else { trusted.plus(-1) };
+        self.vouched = self.newest_snapshot(files, durable)?.map_or(Vouched::NOTHING, Vouched::found);
         Ok(())
     }
 

@@ -23,14 +23,7 @@ impl Log {
         high_watermark: Offset,
     ) -> Result<Option<DelayedDelete>, StorageError> {
         self.check_writable()?;
-        if self.segments.is_empty() {
-            return Ok(None);
-        }
-        let mut count = self.below_start(high_watermark);
-        if self.config.cleanup.delete {
-            count += self.over_size(count, high_watermark);
-            count += self.over_age(files, count, now, high_watermark)?;
-        }
+        let count = self.count_old(files, now, high_watermark)?;
         if count == 0 {
             return Ok(None);
         }
@@ -38,6 +31,34 @@ impl Log {
             self.attempt(|log| log.begin_segment(files, log.laid_end, now))?;
         }
         self.change(|log| log.delete_first(files, count, now))
+    }
+
+    /// Where the segments would begin after [`Log::delete_old_segments`]; `None`: nothing would go.
+    pub fn would_begin_at(
+        &mut self,
+        files: &mut FilePool,
+        now: TimestampMs,
+        high_watermark: Offset,
+    ) -> Result<Option<Offset>, StorageError> {
+        let count = self.count_old(files, now, high_watermark)?;
+        Ok((count > 0).then(|| self.segments.get(count).map_or(self.laid_end, |stays| stays.base)))
+    }
+
+    fn count_old(
+        &mut self,
+        files: &mut FilePool,
+        now: TimestampMs,
+        high_watermark: Offset,
+    ) -> Result<usize, StorageError> {
+        if self.segments.is_empty() {
+            return Ok(0);
+        }
+        let mut count = self.below_start(high_watermark);
+        if self.config.cleanup.delete {
+            count += self.over_size(count, high_watermark);
+            count += self.over_age(files, count, now, high_watermark)?;
+        }
+        Ok(count)
     }
 
     /// Whether the segment at `at` lies below the high watermark and holds anything.

@@ -87,6 +87,7 @@ impl Log {
             log.mark_dirty(files, Offset(-2 - at.get()), FileKind::Log, file);
             log.dirty.dir = true;
             log.since_snapshot = 0;
+            log.vouched.write(at);
             log.remove_passed_snapshots(files, at)
         })
     }

@@ -41,6 +41,7 @@ impl Log {
                 end: self.laid_end,
                 generation: self.generation,
                 active,
+                snapshot: self.vouched.in_ticket(),
             },
         })
     }
@@ -64,6 +65,7 @@ impl Log {
             let is_covered = self.went_into_files_of(ticket) || planted::is(Mistake::CoversOtherFiles);
             let covered = if is_covered { end.min(self.laid_end) } else { ticket.end };
             self.recovery_point = self.recovery_point.max(ticket.end).max(covered);
+            self.vouched.sync(ticket.snapshot);
         }
         self.recovery_point
     }
@@ -140,6 +142,7 @@ impl Log {
             self.attempt(|log| log.write_epochs(files))?;
         }
         self.checkpointed = [self.recovery_point, self.checkpointed[0]];
+        self.vouched.checkpoint(self.checkpointed[1]);
         Ok(self.recovery_point)
     }
 

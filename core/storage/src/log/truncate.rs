@@ -145,6 +145,7 @@ impl Log {
         self.hints = [None; 2];
         self.forget_sound();
         self.recovery_point = self.recovery_point.min(offset);
+        self.vouched.cut(offset);
         self.epochs_changed |= self.epochs.truncate_from_end(offset);
     }
 

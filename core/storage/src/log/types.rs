@@ -46,6 +46,8 @@ pub struct OpenFrom {
     pub recovery_point: Offset,
     /// From `log-start-offset-checkpoint`; 0 where it has no entry.
     pub log_start: Offset,
+    /// Where the journal's appends end, which are staged next; [`Log::advance_start`] follows then.
+    pub journal_end: Option<Offset>,
     /// This program was the last to write in the directory. It says which segments go before they do, so that one that is gone
     /// otherwise was lost.
     pub is_ours: bool,
@@ -226,6 +228,8 @@ pub struct SyncTicket {
     pub(super) generation: u32,
     /// The file of the segment that was written to, where it is among those to be synced.
     pub(super) active: Option<FileKey>,
+    /// The newest producer snapshot.
+    pub(super) snapshot: Offset,
 }
 
 impl SyncTicket {

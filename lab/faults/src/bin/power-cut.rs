@@ -192,7 +192,7 @@ impl<'a> Story<'a> {
         shared.bytes_left.store(CYCLE_BYTES, Ordering::Relaxed);
         let port = self.broker.port;
         let load = Duration::from_millis(self.chance.within(LOAD_MS.start, LOAD_MS.end));
-        let (flush, kill_first) = (self.chance.one_in(3), self.chance.one_in(3));
+        let (flush, moment) = (self.chance.one_in(3), self.chance.within(0, 3));
         let last_breath = Duration::from_millis(self.chance.within(0, 25));
         let mut cut = self.cut;
         let armed = self.mount.arm()?;
@@ -206,16 +206,21 @@ impl<'a> Story<'a> {
             scope.spawn(move || offsets.run(port, shared));
             scope.spawn(move || topics.run(port, shared));
             std::thread::sleep(load);
-            let done = if kill_first {
-                broker.kill().and_then(|()| armed.cut(flush))
-            } else {
-                let begun = Instant::now();
-                armed.cut(flush).and_then(|()| {
+            // The power takes the process with it: nothing is answered while the file system is being shut down. It may say of a
+            // write that is under way that it is durable, and has just forgotten it.
+            let done = match moment {
+                0 => broker.kill().and_then(|()| armed.cut(flush)),
+                1 => broker.pause(true).and_then(|()| armed.cut(flush)).and_then(|()| broker.kill()),
+                // The disk goes first.
+                _ => broker.pause(false).and_then(|()| {
+                    let begun = Instant::now();
+                    armed.cut(flush)?;
                     cut = Cut { begun, done: Instant::now() };
                     shared.is_cut.store(true, Ordering::SeqCst);
+                    broker.resume()?;
                     std::thread::sleep(last_breath);
                     broker.kill()
-                })
+                }),
             };
             shared.stop.store(true, Ordering::Relaxed);
             done

@@ -49,7 +49,7 @@ struct Sent {
     first: u64,
     count: u32,
     bytes: Bytes,
-    /// It was sent for the first time when the power was gone.
+    /// It was sent, for the last time, when the power was gone.
     is_too_late: bool,
 }
 
@@ -133,7 +133,8 @@ impl Writer {
     fn send_again(&mut self, connection: &mut Connection, shared: &Shared) -> Result<bool, Trouble> {
         let count = self.unanswered.len();
         let acks = self.acks();
-        for sent in &self.unanswered {
+        for sent in &mut self.unanswered {
+            sent.is_too_late = shared.is_cut.load(Ordering::SeqCst);
             connection.send(&produce_request(acks, [(&sent.place, sent.bytes.clone())]), PRODUCE)?;
         }
         let mut taken = true;

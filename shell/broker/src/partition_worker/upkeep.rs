@@ -16,7 +16,7 @@ impl PartitionWorker {
         let keys: Vec<PartitionKey> = self.replicas.keys().copied().collect();
         let mut checkpoints = Vec::new();
         for key in keys {
-            if retain {
+            if retain || self.replicas.get(&key).is_some_and(|replica| replica.retention_waits) {
                 self.retain(key);
             }
             let Self { replicas, files, node, .. } = self;
@@ -46,37 +46,33 @@ impl PartitionWorker {
     fn retain(&mut self, key: PartitionKey) {
         // Retention works on segments. A full disk is met by deleting.
         let _ = self.lay_all(key);
+        if let Err(error) = self.delete_old(key) {
+            self.upkeep_failed(key, &error);
+        }
+    }
+
+    fn delete_old(&mut self, key: PartitionKey) -> Result<(), StorageError> {
         let Self { replicas, files, effects, node, .. } = self;
-        let Some(replica) = replicas.get_mut(&key) else { return };
-        if node.directories[replica.directory].room.is_short()
-            && let Err(error) = replica.log.give_room_back(&mut files[replica.directory])
-        {
-            return self.upkeep_failed(key, &error);
+        let Some(replica) = replicas.get_mut(&key) else { return Ok(()) };
+        let files = &mut files[replica.directory];
+        let is_short = node.directories[replica.directory].room.is_short();
+        if is_short {
+            replica.log.give_room_back(files)?;
         }
         let now = node.clock.wall();
         replica.partition.expire_producers(now, node.producer_expiration);
-        let high_watermark = replica.partition.high_watermark();
-        match replica.log.delete_old_segments(&mut files[replica.directory], now, high_watermark) {
-            Ok(None) => {}
-            Ok(Some(delete)) => {
-                replica.partition.advance_log_start(replica.log.start(), effects);
-                replica.changed = true;
-                node.deletions.later(replica.directory, delete);
-                // What is known of producers stands in no batch any more: all of it went, or the newest snapshot did.
-                let is_empty = replica.log.active_segment_base() == replica.log.end();
-                let is_unknown = is_empty || replica.snapshot_at < replica.log.first_segment_base();
-                let noted = if is_unknown {
-                    replica.snapshot_producers(&mut files[replica.directory])
-                } else {
-                    Ok(())
-                };
-                self.apply_effects(key);
-                if let Err(error) = noted {
-                    self.upkeep_failed(key, &error);
-                }
-            }
-            Err(error) => self.upkeep_failed(key, &error),
+        let limit = replica.may_go_below(files, now, is_short)?;
+        if let Some(delete) = replica.log.delete_old_segments(files, now, limit)? {
+            replica.partition.advance_log_start(replica.log.start(), effects);
+            replica.changed = true;
+            node.deletions.later(replica.directory, delete);
         }
+        let waits = replica.retention_waits;
+        self.apply_effects(key);
+        if waits {
+            self.sync_now(key);
+        }
+        Ok(())
     }
 
     pub(super) fn upkeep_failed(&mut self, key: PartitionKey, error: &StorageError) {

@@ -354,3 +354,57 @@ fn a_snapshot_that_is_newer_than_the_recovery_point_is_not_believed() {
     assert_eq!(found(None), Some(Offset(10)));
     assert_eq!(found(Some(Mistake::BelievesNewerSnapshots)), Some(Offset(15)));
 }
+
+/// What the segments lack was deleted before it was laid: what producers wrote last is in the journal alone, and comes from there.
+#[test]
+fn a_log_that_ends_below_its_start_waits_for_the_journal() {
+    let open = |journal_end| {
+        let mut bench = Bench::new(config());
+        bench.fill(3, 40);
+        bench.sync().unwrap();
+        bench.log.write_producer_snapshot(&mut bench.files, Offset(3), &[]).unwrap();
+        let from =
+            OpenFrom { log_start: Offset(5), recovery_point: Offset(3), journal_end, ..OpenFrom::default() };
+        let opened = Log::open(&mut bench.files, place(), Arc::new(config()), from, NOW);
+        bench.log = opened.unwrap().0;
+        bench
+    };
+    let mut bench = open(Some(Offset(5)));
+    assert_eq!((bench.log.start(), bench.log.end()), (Offset(3), Offset(3)));
+    let rest = [3, 4].map(|at| AppendBytes::Whole(batch(at, 1, 40, 1000 + at, 0)));
+    bench.log.stage(&rest).unwrap();
+    bench.log.advance_start(Offset(5));
+    assert_eq!((bench.log.start(), bench.log.end()), (Offset(5), Offset(5)));
+    let snapshot = bench.log.read_producer_snapshot(&mut bench.files, Offset(5)).unwrap();
+    assert_eq!(snapshot.map(|(at, _)| at), Some(Offset(3)));
+    // Nothing that would follow: it goes on behind what was deleted.
+    let bench = open(None);
+    assert_eq!((bench.log.start(), bench.log.end()), (Offset(5), Offset(5)));
+}
+
+/// Segments may go where a durable snapshot lies behind them that the checkpoint file has passed.
+#[test]
+fn producers_are_vouched_for_by_the_checkpoint_file() {
+    let mut bench = Bench::new(config());
+    let vouched = |bench: &Bench| bench.log.producers_vouched();
+    bench.fill(10, 40);
+    bench.sync().unwrap();
+    bench.log.write_producer_snapshot(&mut bench.files, Offset(10), &[]).unwrap();
+    bench.checkpoint().unwrap();
+    bench.checkpoint().unwrap();
+    assert_eq!(vouched(&bench), Offset::NONE, "it is not durable");
+    bench.sync().unwrap();
+    bench.checkpoint().unwrap();
+    assert_eq!(vouched(&bench), Offset(10), "the file has named 10 before");
+    bench.fill(10, 40);
+    bench.log.write_producer_snapshot(&mut bench.files, Offset(20), &[]).unwrap();
+    bench.sync().unwrap();
+    bench.checkpoint().unwrap();
+    assert_eq!(vouched(&bench), Offset(10), "the file may still say 10");
+    bench.checkpoint().unwrap();
+    assert_eq!(vouched(&bench), Offset(20));
+    bench.reopen().unwrap();
+    assert_eq!(vouched(&bench), Offset::NONE, "whether it was synced is not known to this process");
+    bench.log.truncate_to(&mut bench.files, Offset(15), NOW).unwrap();
+    assert_eq!(vouched(&bench), Offset::NONE);
+}

@@ -23,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use barnabas_base::{DurationMs, ErrorCode, LeaderEpoch, MonotonicMs, Offset};
 
+use crate::planted::{self, Mistake};
 use crate::{FetchPosition, PartitionAnswer, ReplicaKey};
 
 mod session;
@@ -308,7 +309,9 @@ impl Fetcher {
     /// No answer came: the connection is gone, or the request took too long. The leader may have heard it all the same.
     pub fn unanswered(&mut self, now: MonotonicMs) {
         if self.in_flight.take().is_some() {
-            self.session.lost();
+            if !planted::is(Mistake::KeepsTheSession) {
+                self.session.lost();
+            }
             self.answered_at = now;
             self.back_off(now);
         }
@@ -319,7 +322,8 @@ impl Fetcher {
     fn judge(&mut self, answer: &PartitionAnswer, now: MonotonicMs) -> Todo {
         let Some(entry) = self.entries.get_mut(&answer.key) else { return Todo::Nothing };
         // While the request was under way, its owner or the metadata log may have said something else.
-        if entry.state != State::Ready || entry.asked != Some(entry.position) {
+        let is_stale = entry.state != State::Ready || entry.asked != Some(entry.position);
+        if is_stale && !planted::is(Mistake::BelievesAnyAnswer) {
             return Todo::Nothing;
         }
         let leader_epoch = entry.position.leader_epoch;
@@ -399,7 +403,9 @@ impl Fetcher {
     ) {
         let Some(entry) = self.entries.get_mut(&key) else { return };
         let waits = self.quota_is_exceeded && entry.is_throttled && !entry.is_in_sync;
-        let wanted = (entry.state == State::Ready && !waits).then_some(entry.position);
+        let is_ready =
+            entry.state == State::Ready || entry.state == State::Busy && planted::is(Mistake::AsksForTheBusy);
+        let wanted = (is_ready && !waits).then_some(entry.position);
         if entry.asked == wanted {
             return;
         }
@@ -412,7 +418,9 @@ impl Fetcher {
         match wanted {
             Some(position) => partitions.push((key, position)),
             None => {
-                forgotten.push(key);
+                if !planted::is(Mistake::ForgetsToForget) {
+                    forgotten.push(key);
+                }
                 if entry.position.leader_epoch == LeaderEpoch::NONE {
                     self.entries.remove(&key);
                 }
@@ -436,5 +444,7 @@ fn backoff(settings: &FetcherSettings, errors: u32) -> DurationMs {
     DurationMs(doubled.min(settings.backoff_max.0))
 }
 
+#[cfg(test)]
+mod sim;
 #[cfg(test)]
 mod tests;

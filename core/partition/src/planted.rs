@@ -1,6 +1,6 @@
 //! Mistakes in replication that tests plant, one at a time, to show that the simulation notices them. Outside of tests there are none.
 
-/// See `sim/`.
+/// See `sim/`, `fetcher/sim.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(not(test), allow(dead_code, reason = "one of them stands in a test's worker"))]
 pub(crate) enum Mistake {
@@ -42,11 +42,20 @@ pub(crate) enum Mistake {
     TakesOldWords,
     /// Consumers are shown all there is.
     ShowsEverything,
+    /// A fetcher asks for partitions whose records are on their way to the disk.
+    AsksForTheBusy,
+    /// A fetcher takes an answer about what was followed before for one about what is followed now.
+    BelievesAnyAnswer,
+    /// A fetcher does not tell the leader what it asks for no more.
+    ForgetsToForget,
+    /// A fetcher goes on with a session though nobody answered its last request.
+    KeepsTheSession,
 }
 
 #[cfg(test)]
 impl Mistake {
-    pub const ALL: &[Self] = &[
+    /// What sim/ notices.
+    pub const OF_REPLICAS: &[Self] = &[
         Self::AcksBeforeTheIsr,
         Self::CountsTheFastest,
         Self::CountsTheUndurable,
@@ -67,6 +76,10 @@ impl Mistake {
         Self::TakesOldWords,
         Self::ShowsEverything,
     ];
+
+    /// What fetcher/sim.rs notices.
+    pub const OF_FETCHERS: &[Self] =
+        &[Self::AsksForTheBusy, Self::BelievesAnyAnswer, Self::ForgetsToForget, Self::KeepsTheSession];
 }
 
 #[cfg(test)]

@@ -60,6 +60,12 @@ impl Partition {
         Ok(FollowerRead::Records(crate::Bounds { high_watermark, last_stable, ..bounds }))
     }
 
+    /// Whether the controller counts `broker` as in sync: then no quota holds it up.
+    pub fn is_in_sync(&self, broker: BrokerId) -> bool {
+        let mut followers = self.followers().into_iter().flat_map(Followers::iter);
+        followers.any(|follower| follower.state.broker == broker && follower.state.in_sync)
+    }
+
     /// Looks for followers that have fallen behind. To be called every half of `replica.lag.time.max.ms` where this broker leads.
     pub fn check_lag(&mut self, now: MonotonicMs, effects: &mut Vec<Effect>) {
         let log_end = self.log_end;

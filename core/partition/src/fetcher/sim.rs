@@ -19,6 +19,9 @@ const PARTITIONS: i32 = 6;
 const BAD_STEPS: usize = 300;
 const CALM_STEPS: usize = 400;
 
+/// Session id and partitions, or why there are none.
+type Answer = Result<(i32, Vec<PartitionAnswer>), ErrorCode>;
+
 /// The leader of every partition.
 #[derive(Default)]
 struct Leader {
@@ -33,11 +36,7 @@ struct Leader {
 
 impl Leader {
     /// Session id and answers, or why there are none.
-    fn fetch(
-        &mut self,
-        plan: &FetchPlan,
-        random: &mut Random,
-    ) -> Result<(i32, Vec<PartitionAnswer>), ErrorCode> {
+    fn fetch(&mut self, plan: &FetchPlan, random: &mut Random) -> Answer {
         let SessionRequest { id, epoch } = plan.session;
         let is_full = epoch == 0;
         if is_full {
@@ -105,7 +104,7 @@ struct Line {
     leader: Leader,
     owners: BTreeMap<ReplicaKey, Owner>,
     /// An answer on its way, or the end of the wait for one.
-    answer: Option<(MonotonicMs, Option<Result<(i32, Vec<PartitionAnswer>), ErrorCode>>)>,
+    answer: Option<(MonotonicMs, Option<Answer>)>,
     is_calm: bool,
     requests: usize,
 }
@@ -173,7 +172,7 @@ impl Line {
     }
 
     /// What the leader believes is asked for is what is durable here.
-    fn check_session(&self, answer: &Result<(i32, Vec<PartitionAnswer>), ErrorCode>) -> Result<(), String> {
+    fn check_session(&self, answer: &Answer) -> Result<(), String> {
         let Some((.., asked)) = self.leader.session.as_ref().filter(|_| answer.is_ok()) else {
             return Ok(());
         };

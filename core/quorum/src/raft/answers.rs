@@ -189,7 +189,9 @@ impl Raft {
             self.learn_leader(head.epoch, head.leader, endpoints, now);
             return false;
         }
-        if self.leader.is_none() && head.leader.is_some() {
+        // Perhaps it knew the leader's name and not where to find it.
+        let seeks = self.leader.is_none() || matches!(self.role, Role::Unattached { .. });
+        if seeks && head.leader.is_some() {
             self.learn_leader(head.epoch, head.leader, endpoints, now);
             return head.error == ErrorCode::None;
         }

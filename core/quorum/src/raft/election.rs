@@ -267,7 +267,8 @@ impl Raft {
             epoch: self.epoch,
             leader: self.leader,
             voted: self.voted.map(|key| (key.id, key.directory)),
-            voters: self.voters().ids(),
+            // Only version 0 of the file has them.
+            voters: if self.kraft_version() == 0 { self.voters().ids() } else { Vec::new() },
         };
         if self.persisted.as_ref() == Some(&state) {
             return;

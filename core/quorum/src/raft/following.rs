@@ -34,7 +34,9 @@ impl Raft {
             self.fetch_from_any(now);
             return Ok(false);
         }
-        if following.update_at <= now.monotonic {
+        // With a Fetch under way as a rule, what else there is to say goes out before the next one.
+        let is_ready = self.leader.is_some_and(|leader| self.peers.is_ready(leader, now.monotonic));
+        if is_ready && following.update_at <= now.monotonic {
             following.update_at = now.monotonic.plus(self.config.fetch_timeout);
             let request = if is_voter { self.update_voter() } else { self.join() };
             if let Some(request) = request {

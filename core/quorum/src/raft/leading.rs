@@ -203,6 +203,11 @@ impl Raft {
         let refused =
             if is_sound { self.refuse_leader_request(fetch.epoch) } else { Some(ErrorCode::InvalidRequest) };
         if let Some(error) = refused {
+            if error == ErrorCode::UnknownLeaderEpoch && self.leads() && fetch.replica.id.get() >= 0 {
+                // It has seen a newer epoch and can never follow this one again: that ends here, as in Raft. (Kafka's
+                // leader goes on, and the replica waits for the next election.)
+                self.unattach(fetch.epoch, None, now);
+            }
             let fetched = self.empty_fetched(error);
             self.answer(ticket, Response::Fetch(fetched), None);
             return;

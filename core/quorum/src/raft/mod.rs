@@ -357,7 +357,6 @@ impl Raft {
             Role::Resigned { until, .. } => Some(*until),
             Role::Prospective(election) | Role::Candidate(election) => Some(election.until),
             Role::Leader(leading) => self.leader_deadline(leading),
-            Role::Follower(following) if self.may_lead() => Some(following.until.min(following.update_at)),
             Role::Follower(following) => {
                 [following.until, following.update_at].into_iter().filter(|&at| at > now.monotonic).min()
             }

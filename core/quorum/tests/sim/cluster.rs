@@ -96,6 +96,8 @@ pub struct Cluster {
     cut: BTreeSet<(i32, i32)>,
     /// Everything that was ever committed, in order. Its members are what no node may contradict.
     pub ledger: Vec<Rc<Stored>>,
+    /// In which epoch each of them was committed: that of the leader, who may have got it from an earlier one.
+    pub ledger_epochs: Vec<i32>,
     invariants: Vec<Box<dyn Invariant>>,
     pub hash: u64,
     pub counts: Counts,
@@ -103,6 +105,10 @@ pub struct Cluster {
     mistake: Option<DiskMistake>,
     failure: Option<String>,
     next_directory: u8,
+    /// When somebody last asked for a replica to become a voter.
+    asked_for: BTreeMap<ReplicaKey, u64>,
+    /// Whether to print what happens: `QUORUM_TRACE=1`.
+    trace: bool,
 }
 
 impl Cluster {
@@ -118,6 +124,7 @@ impl Cluster {
             nodes: BTreeMap::new(),
             cut: BTreeSet::new(),
             ledger: Vec::new(),
+            ledger_epochs: Vec::new(),
             invariants: invariants::all(),
             hash: 0,
             counts: Counts::default(),
@@ -125,6 +132,8 @@ impl Cluster {
             mistake,
             failure: None,
             next_directory: 0,
+            asked_for: BTreeMap::new(),
+            trace: super::number("QUORUM_TRACE").is_some(),
             versions,
             plan,
         };
@@ -385,6 +394,9 @@ impl Cluster {
     }
 
     fn carry_out_one(&mut self, id: i32, effect: Effect, step: &mut Step) {
+        if self.trace && !matches!(effect, Effect::SnapshotPiece { .. }) {
+            println!("{} node {id}: {effect:?}", self.now);
+        }
         let mistake = self.mistake;
         let node = self.nodes.get_mut(&id).expect("it is there");
         match effect {
@@ -483,6 +495,8 @@ impl Cluster {
         let new: Vec<Rc<Stored>> =
             view.batches.iter().filter(|batch| batch.base >= known && batch.end <= end).cloned().collect();
         self.counts.committed += new.len() as u64;
+        let epoch = node.raft.as_ref().map_or(0, |raft| raft.epoch().get());
+        self.ledger_epochs.extend(new.iter().map(|_| epoch));
         self.ledger.extend(new);
     }
 
@@ -598,6 +612,9 @@ impl Cluster {
             return;
         }
         self.counts.crashes += 1;
+        if self.trace {
+            println!("{} node {id} crashes", self.now);
+        }
         node.tickets.clear();
         node.disk.crash(&mut self.rng);
         node.life += 1;
@@ -655,6 +672,9 @@ impl Cluster {
             }
             _ => return self.replace(target),
         };
+        if matches!(request, Request::AddVoter(_)) {
+            self.asked_for.insert(voter, self.now);
+        }
         self.deliver(ADMIN, leader, 0, request);
     }
 
@@ -667,7 +687,10 @@ impl Cluster {
             let known = node.raft.as_ref().is_some_and(|raft| keys(raft.voters()).contains(&key));
             in_log || known || keys(node.formatted.voters()).contains(&key)
         };
-        if self.nodes.values().any(names) || self.nodes[&id].raft.is_none() {
+        // Somebody may be about to make it one: an operator does not throw a disk away then.
+        let asked = self.asked_for.get(&key).is_some_and(|&at| at + 4_000 > self.now);
+        let joins = self.plan.auto_join && self.nodes[&id].is_controller;
+        if asked || joins || self.nodes.values().any(names) || self.nodes[&id].raft.is_none() {
             return;
         }
         self.counts.replaced += 1;

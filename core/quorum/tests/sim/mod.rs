@@ -4,7 +4,8 @@
 //! A run has two phases: things break and everything must stay safe; then nothing breaks any more and everything must get
 //! well. After every step every file in `invariants` is asked. The same seed gives the same trace.
 //!
-//! `QUORUM_SEEDS=10000 cargo test -p barnabas-quorum sim` runs more seeds, `QUORUM_SEED=n` one.
+//! `QUORUM_SEEDS=10000 cargo test -p barnabas-quorum --lib sim` runs more seeds (from `QUORUM_FIRST` on), `QUORUM_SEED=n`
+//! one, and `QUORUM_TRACE=1 … -- --nocapture` prints every effect.
 
 mod cluster;
 mod disk;
@@ -51,7 +52,7 @@ fn number(name: &str) -> Option<u64> {
 #[test]
 fn every_seed_is_safe_and_gets_well() {
     let one = number("QUORUM_SEED");
-    let first = one.unwrap_or(0);
+    let first = one.or(number("QUORUM_FIRST")).unwrap_or(0);
     let seeds = if one.is_some() { 1 } else { number("QUORUM_SEEDS").unwrap_or(60) };
     let mut total = Counts::default();
     let mut broken = Vec::new();

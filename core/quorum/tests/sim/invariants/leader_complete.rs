@@ -1,12 +1,9 @@
 //! A leader has everything that was committed in earlier epochs (Raft's leader completeness; TLA+
 //! `LeaderHasAllAckedValues`).
 
-use std::rc::Rc;
-
 use super::Invariant;
 use crate::raft::RoleName;
 use crate::sim::cluster::{Cluster, Step};
-use crate::sim::disk::Stored;
 use crate::sim::node::Node;
 
 pub struct LeaderComplete;
@@ -21,20 +18,21 @@ impl Invariant for LeaderComplete {
             brief.as_ref().is_some_and(|brief| brief.role == RoleName::Leader)
         };
         if is_leader(&step.after) && !is_leader(&step.before) {
-            has_all(&cluster.nodes[&step.node], &cluster.ledger)?;
+            has_all(&cluster.nodes[&step.node], cluster, 0)?;
         }
-        let new = &cluster.ledger[step.ledger_from.min(cluster.ledger.len())..];
-        if new.is_empty() {
+        if step.ledger_from >= cluster.ledger.len() {
             return Ok(());
         }
         // What an older leader commits late is in the newer one's log already.
-        cluster.nodes.values().filter(|node| is_leader(&node.brief())).try_for_each(|node| has_all(node, new))
+        let mut leaders = cluster.nodes.values().filter(|node| is_leader(&node.brief()));
+        leaders.try_for_each(|node| has_all(node, cluster, step.ledger_from))
     }
 }
 
-fn has_all(node: &Node, committed: &[Rc<Stored>]) -> Result<(), String> {
+fn has_all(node: &Node, cluster: &Cluster, from: usize) -> Result<(), String> {
     let Some(brief) = node.brief() else { return Ok(()) };
-    for batch in committed.iter().filter(|batch| batch.epoch.get() < brief.epoch) {
+    let committed = cluster.ledger.iter().zip(&cluster.ledger_epochs).skip(from);
+    for (batch, _) in committed.filter(|&(_, &epoch)| epoch < brief.epoch) {
         let log = &node.disk.view;
         if batch.end <= log.start || log.at(batch.base).is_some_and(|found| found == batch) {
             continue;

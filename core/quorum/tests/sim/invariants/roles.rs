@@ -3,6 +3,7 @@
 use super::Invariant;
 use crate::raft::RoleName;
 use crate::sim::cluster::{Cluster, Step};
+use crate::sim::node::Brief;
 
 pub struct Roles;
 
@@ -15,7 +16,8 @@ impl Invariant for Roles {
         let Some(after) = &step.after else { return Ok(()) };
         let me = Some(step.node);
         // Who asked for votes may learn on the way that it is voted out: then this election is its last.
-        let may_lead = after.may_lead || step.before.as_ref().is_some_and(|before| before.role == after.role);
+        let asks = |before: &Brief| matches!(before.role, RoleName::Prospective | RoleName::Candidate);
+        let may_lead = after.may_lead || step.before.as_ref().is_some_and(asks);
         let is_right = match after.role {
             RoleName::Leader | RoleName::Resigned => after.leader == me,
             RoleName::Follower => after.leader.is_some() && after.leader != me && after.is_voter,

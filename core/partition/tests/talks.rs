@@ -90,6 +90,8 @@ struct Talk {
     show_marks: bool,
     effects: Vec<Effect>,
     answer: String,
+    /// What the coordinator was asked under, from 1.
+    guards: Vec<Guard>,
 }
 
 impl Talk {
@@ -98,6 +100,7 @@ impl Talk {
         self.answer.clear();
         match said.verb {
             "produce" | "commit" | "abort" => self.append(&said),
+            "verify" => self.verify(&said),
             "leader" | "follower" | "fail" | "min" => self.change_role(&said),
             "open" | "restart" | "follow" | "truncate" | "leaders-high-watermark" => self.log(&said),
             "fetch" | "list" | "marks" | "producers" | "size" | "deadline" => self.ask(&said),
@@ -119,9 +122,29 @@ impl Talk {
         self.line(format_args!("refused {}: {refusal}", refusal.code()));
     }
 
+    /// Before the coordinator is asked. `from-zero`: the producer counts from 0 in each transaction.
+    fn verify(&mut self, said: &Said<'_>) {
+        let (producer, epoch) = (ProducerId(said.or("p", -1)), ProducerEpoch(said.or("e", 0) as i16));
+        match self.partition.guard(producer, epoch, said.has("from-zero")) {
+            Ok(None) => self.line("it is open"),
+            Ok(Some(guard)) => {
+                self.guards.push(guard);
+                self.line(format_args!("guard {}", self.guards.len()));
+            }
+            Err(refusal) => self.refused(refusal),
+        }
+    }
+
     fn append(&mut self, said: &Said<'_>) {
         let batch = said.batch();
-        match self.partition.append(&batch, &said.append(), &mut self.effects) {
+        let mut append = said.append();
+        if let Some(number) = said.number("guard") {
+            match self.partition.is_verified(&batch, &self.guards[number as usize - 1]) {
+                Ok(is_verified) => append.verified = is_verified,
+                Err(refusal) => return self.refused(refusal),
+            }
+        }
+        match self.partition.append(&batch, &append, &mut self.effects) {
             Ok(Placed::Write { base, .. }) => {
                 let end = base.plus(i64::from(batch.offsets));
                 self.line(format_args!("write [{base}, {end})"));
@@ -339,6 +362,7 @@ fn talks() {
             show_marks: false,
             effects: Vec::new(),
             answer: String::new(),
+            guards: Vec::new(),
         };
         move |line: &str| talk.say(line)
     });

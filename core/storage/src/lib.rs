@@ -60,6 +60,7 @@ pub use file_pool::{FilePool, HeldFile};
 pub use log::{
     AppendBytes, Appended, BatchesRead, CleanBounds, CompactionDebt, DelayedDelete, Dirty, FoundTimestamp,
     Laid, Log, LogPlace, LogPosition, OpenFrom, Opened, Staged, StagedRecords, SyncTicket, TailCut,
+    TailMemory,
 };
 pub use log_config::{CleanupPolicy, CompactionConfig, LogConfig};
 pub use log_dir::{LogDir, remove_dir};

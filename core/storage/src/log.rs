@@ -34,6 +34,7 @@ mod append;
 mod direct;
 mod known;
 mod lost;
+mod memory;
 mod open;
 mod read;
 mod replace;
@@ -66,6 +67,7 @@ use crate::offset_index::OffsetEntries;
 use crate::segment::{Segment, offset_path};
 use crate::time_index::TimeEntries;
 
+pub use memory::TailMemory;
 pub use replace::{CleanBounds, CompactionDebt};
 pub use types::{
     AppendBytes, Appended, BatchesRead, DelayedDelete, Dirty, FoundTimestamp, Laid, LogPlace, LogPosition,

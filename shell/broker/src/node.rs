@@ -146,6 +146,11 @@ impl Node {
         &self.mailboxes[key.owner(self.workers)]
     }
 
+    /// What one worker keeps of recent batches in memory.
+    pub fn cache_share(&self) -> u64 {
+        self.cache_bytes_max / self.workers.max(1) as u64
+    }
+
     fn tell_workers(&self, directory: usize) {
         for mailbox in &self.mailboxes {
             mailbox.report(Report::DirectoryFailed(directory));

@@ -41,7 +41,7 @@ use crate::tickets::{NOBODY, Opened, Tickets};
 use crate::topic_settings;
 use barnabas_base::{DurationMs, Map, MonotonicMs, Offset, Set, TimestampMs, TopicPartition};
 use barnabas_partition::{Acks, Append, Placed, Refusal, Ticket};
-use barnabas_storage::{AppendBytes, FilePool, Log, LogPlace, StorageError};
+use barnabas_storage::{AppendBytes, FilePool, Log, LogPlace, StorageError, TailMemory};
 use bytes::Bytes;
 use deleting::Deleting;
 pub use journaled::Direct;
@@ -57,6 +57,9 @@ use tokio::sync::oneshot;
 pub const FLUSH_LOOK: Duration = Duration::from_millis(100);
 /// How long what nobody asked to flush stays unsynced there.
 const FLUSH_PAUSE: DurationMs = DurationMs(10_000);
+/// Memory of batches that a worker keeps to be used again, at least; else half as much again as its share of `log.cache.bytes`, as what
+/// waits to be laid lies in it too.
+const MEMORY_KEPT_MIN: u64 = 16 << 20;
 
 /// The partitions of one worker. See the file's header.
 #[derive(Debug)]
@@ -107,7 +110,8 @@ impl PartitionWorker {
         };
         let files = node.directories.iter().map(pool).collect();
         let submissions = node.directories.iter().map(|_| Vec::new()).collect();
-        let journaled = Journaled::new(node.directories.len());
+        let memory = TailMemory::new((node.cache_share() / 2 * 3).max(MEMORY_KEPT_MIN));
+        let journaled = Journaled::new(node.directories.len(), memory);
         Self {
             id,
             node,

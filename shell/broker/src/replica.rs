@@ -18,7 +18,7 @@ use barnabas_partition::{
 use barnabas_storage::journal::{JournalPartition, LayOp, PartitionReplay};
 use barnabas_storage::{
     AbortedTransaction, AppendBytes, Appended, Dirty, FilePool, Log, LogConfig, LogPlace, OpenFrom, Opened,
-    ProducerEntry, StorageError,
+    ProducerEntry, StorageError, TailMemory,
 };
 use barnabas_wire::records::{Batch, BatchHeader, ReadyBatch};
 use bytes::Bytes;
@@ -300,7 +300,7 @@ fn stage(log: &mut Log, waiting: &PartitionReplay) -> Result<(), ReplayError> {
             }
         }
     }
-    log.stage(&batches)?;
+    log.stage(&mut TailMemory::default(), &batches)?;
     Ok(())
 }
 

@@ -110,8 +110,10 @@ impl Worker {
             self.coordinators.work(&mut self.partitions);
             self.partitions.finish_round();
             self.partitions.take_held();
-            has_more = self.partitions.close_some_deleted();
-            has_more |= self.partitions.lay_some();
+            // Laying takes its time: what this turn has answered goes out first.
+            let has_yielded = std::mem::take(&mut has_more);
+            has_more |= self.partitions.close_some_deleted();
+            has_more |= if has_yielded { self.partitions.lay_some() } else { self.partitions.has_orders() };
             self.coordinators.work(&mut self.partitions);
             self.watch_timers();
         }

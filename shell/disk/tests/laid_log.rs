@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use barnabas_base::{LeaderEpoch, Offset, PartitionIndex, TimestampMs, TopicPartition, Uuid};
 use barnabas_disk::LinuxDisk;
-use barnabas_storage::{AppendBytes, FilePool, Log, LogConfig, LogPlace, OpenFrom};
+use barnabas_storage::{AppendBytes, FilePool, Log, LogConfig, LogPlace, OpenFrom, TailMemory};
 use barnabas_wire::records::{BatchBuilder, BatchOptions};
 use bytes::Bytes;
 
@@ -120,7 +120,7 @@ fn large_and_odd(folder: &Path, name: &str, direct_from: Option<usize>) {
     for (base, size) in sizes.iter().cycle().take(100).enumerate() {
         let bytes = batch(base as i64, *size);
         appended.log.append(&mut appended.files, &[bytes.clone().into()], NOW).unwrap();
-        laid.log.stage(&[AppendBytes::Whole(bytes)]).unwrap();
+        laid.log.stage(&mut TailMemory::default(), &[AppendBytes::Whole(bytes)]).unwrap();
         if base % 7 == 0 || base % 10 == 0 {
             laid.log.lay_all(&mut laid.files, NOW).unwrap();
             // Readers go through the page cache, before the sync as after it.
@@ -163,7 +163,7 @@ fn what_is_laid_in_large_odd_pieces_is_what_was_staged_and_no_room_is_kept() {
 fn a_segment_that_grows_fast_has_room_ahead_until_it_is_closed() {
     let mut bench = Bench::new(&std::env::temp_dir(), "ahead");
     for base in 0..3 {
-        bench.log.stage(&[batch(base, 200_000).into()]).unwrap();
+        bench.log.stage(&mut TailMemory::default(), &[batch(base, 200_000).into()]).unwrap();
         bench.log.lay_all(&mut bench.files, NOW).unwrap();
     }
     if bench.has_spare_room() == [false] {

@@ -3,6 +3,7 @@
 use barnabas_base::{EpochEntry, Offset, TimestampMs};
 
 use super::direct::Run;
+use super::memory::TailMemory;
 use super::stage::gather;
 use super::{Active, AppendBytes, Appended, Log};
 use crate::batch::{BatchHeader, NoBatch};
@@ -57,13 +58,14 @@ impl Log {
     pub fn append_kept(
         &mut self,
         files: &mut FilePool,
+        memory: &mut TailMemory,
         records: &[AppendBytes],
         now: TimestampMs,
     ) -> Result<Appended, StorageError> {
         self.check_writable()?;
         let position =
             u64::from(self.segments.last().map_or(0, |segment| segment.size)) + self.unlaid_bytes();
-        let gathered = gather(self.order(), self.epochs.latest(), records, Some(position))?;
+        let gathered = gather(memory, self.order(), self.epochs.latest(), records, Some(position))?;
         self.lay_all(files, now)?;
         let appended = self.write_batches(files, &[AppendBytes::Whole(gathered.whole())], now)?;
         if !gathered.pieces.is_empty() {

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 
 use super::append::{Batches, Order};
+use super::memory::TailMemory;
 use super::tail::Tail;
 use super::{AppendBytes, Laid, Log, Staged, StagedRecords};
 use crate::error::StorageError;
@@ -23,11 +24,15 @@ impl Log {
     /// # Errors
     /// [`StorageError::OutOfOrder`], [`StorageError::NotBatches`], [`StorageError::TooLargeForSegment`],
     /// [`StorageError::Failed`]: the log is as it was.
-    pub fn stage(&mut self, batches: &[AppendBytes]) -> Result<Staged, StorageError> {
+    pub fn stage(
+        &mut self,
+        memory: &mut TailMemory,
+        batches: &[AppendBytes],
+    ) -> Result<Staged, StorageError> {
         self.check_writable()?;
         let from = self.end();
         let Gathered { pieces: records, epochs, .. } =
-            gather(self.order(), self.epochs.latest(), batches, None)?;
+            gather(memory, self.order(), self.epochs.latest(), batches, None)?;
         let end = records.last().map_or(from, |last| last.end);
         let bytes = records.iter().map(|piece| piece.bytes.len() as u64).sum();
         for EpochEntry { epoch, start } in epochs {
@@ -122,6 +127,7 @@ impl Gathered {
 /// `position`: where in a file they will lie. Then they lie to the blocks of memory as they will to those of the file, and nearly
 /// all of them can be written past the page cache from where they are.
 pub(super) fn gather(
+    memory: &mut TailMemory,
     mut order: Order,
     mut latest: Option<EpochEntry>,
     batches: &[AppendBytes],
@@ -129,7 +135,7 @@ pub(super) fn gather(
 ) -> Result<Gathered, StorageError> {
     let total: usize = batches.iter().map(AppendBytes::len).sum();
     let spare = position.map_or(0, |_| 2 * BLOCK_BYTES);
-    let mut store: Vec<u8> = Vec::with_capacity(total + spare);
+    let mut store = memory.take(total + spare);
     let head = |position| (position % BLOCK_BYTES as u64) as usize;
     let begin = position.map_or(0, |position| store.as_ptr().align_offset(BLOCK_BYTES) + head(position));
     store.resize(begin, 0);
@@ -153,7 +159,7 @@ pub(super) fn gather(
     if store.len() > piece {
         ends.push((order.end, store.len()));
     }
-    let store = Bytes::from(store);
+    let store = store.freeze();
     let mut at = begin;
     let pieces = ends.into_iter().map(|(end, to)| {
         let piece = StagedRecords { from, end, bytes: store.slice(at..to) };

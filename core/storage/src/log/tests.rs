@@ -17,7 +17,7 @@ use barnabas_base::{LeaderEpoch, Offset, PartitionIndex, TimestampMs, TopicParti
 use barnabas_wire::records::{BatchBuilder, BatchOptions};
 use bytes::Bytes;
 
-use super::{AppendBytes, Log, LogPlace, OpenFrom, Opened};
+use super::{AppendBytes, Log, LogPlace, OpenFrom, Opened, TailMemory};
 use crate::batch::BatchHeader;
 use crate::error::StorageError;
 use crate::file_pool::FilePool;
@@ -50,6 +50,7 @@ pub(in crate::log) struct Bench {
     pub dir: LogDir,
     pub config: LogConfig,
     pub log: Log,
+    pub memory: TailMemory,
     /// Writes from here on go past the page cache.
     pub direct_from: Option<usize>,
 }
@@ -64,7 +65,15 @@ impl Bench {
         let mut dir = LogDir::open(Arc::new(disk.clone()), Path::new(ROOT)).unwrap();
         dir.begin().unwrap();
         let log = Log::create(place(), Arc::new(config.clone()), Offset(0));
-        Self { files: FilePool::new(Arc::new(disk.clone()), 8), disk, dir, config, log, direct_from: None }
+        Self {
+            files: FilePool::new(Arc::new(disk.clone()), 8),
+            disk,
+            dir,
+            config,
+            log,
+            memory: TailMemory::new(4 << 20),
+            direct_from: None,
+        }
     }
 
     /// Appends `count` batches of one record of `value_bytes`.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use barnabas_base::{Offset, PartitionIndex, TimestampMs, TopicPartition};
 use barnabas_disk::LinuxDisk;
-use barnabas_storage::{AppendBytes, FilePool, Log, LogConfig, LogPlace, StorageError};
+use barnabas_storage::{AppendBytes, FilePool, Log, LogConfig, LogPlace, StorageError, TailMemory};
 use bytes::Bytes;
 use rustix::fs::{self, FallocateFlags, Mode, OFlags};
 use rustix::io;
@@ -116,6 +116,7 @@ fn log(
     let mut log = Log::create(place, Arc::new(LogConfig::default()), Offset::ZERO);
     let store = Bytes::from(noise(64 << 20));
     let (mut stage, mut lay, mut sync) = (Rounds::default(), Rounds::default(), Rounds::default());
+    let mut memory = TailMemory::new(64 << 20);
     let (mut done, mut unsynced) = (0, 0);
     while done < bytes {
         let before = Clock::now();
@@ -126,7 +127,7 @@ fn log(
                 let header = header(log.end().plus(at), batch_bytes);
                 AppendBytes::Split { header, body: store.slice(from..from + batch_bytes - header.len()) }
             });
-            log.stage(&batches.collect::<Vec<_>>())?;
+            log.stage(&mut memory, &batches.collect::<Vec<_>>())?;
         }
         let laid = log.unlaid_bytes() - begun;
         stage.add(before, Clock::now(), laid);

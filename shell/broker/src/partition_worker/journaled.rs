@@ -21,7 +21,7 @@ use crate::node::Node;
 use crate::replica::Replica;
 use barnabas_base::Offset;
 use barnabas_storage::journal::{Entry, EntryKind, JournalPartition};
-use barnabas_storage::{AppendBytes, StorageError};
+use barnabas_storage::{AppendBytes, StorageError, TailMemory};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -50,6 +50,7 @@ pub(super) struct Journaled {
     /// Appends that wait for room, in their order.
     held: VecDeque<Command>,
     held_bytes: usize,
+    pub(super) memory: TailMemory,
     /// What is in memory and in segments, oldest first.
     cached: VecDeque<(PartitionKey, Offset, u64)>,
     cached_bytes: u64,
@@ -70,8 +71,9 @@ impl Direct {
 }
 
 impl Journaled {
-    pub(super) fn new(directories: usize) -> Self {
+    pub(super) fn new(directories: usize, memory: TailMemory) -> Self {
         Self {
+            memory,
             entries: (0..directories).map(|_| Vec::new()).collect(),
             laid: (0..directories).map(|_| Vec::new()).collect(),
             ..Self::default()
@@ -86,7 +88,7 @@ impl Journaled {
         lists: &mut Vec<Vec<AppendBytes>>,
     ) -> Result<(), StorageError> {
         let batches = std::mem::take(&mut replica.round);
-        let staged = replica.log.stage(&batches)?;
+        let staged = replica.log.stage(&mut self.memory, &batches)?;
         node.meter.batches_appended.add(batches.len() as u64);
         keep_list(lists, batches);
         replica.round_bytes = 0;
@@ -195,6 +197,11 @@ impl PartitionWorker {
         self.journaled.orders.extend(orders);
     }
 
+    /// Whether something is to be laid.
+    pub fn has_orders(&self) -> bool {
+        !self.journaled.orders.is_empty()
+    }
+
     /// Lays a piece of what was ordered. Returns whether there is more.
     pub fn lay_some(&mut self) -> bool {
         let mut bytes = 0;
@@ -295,7 +302,7 @@ impl PartitionWorker {
     pub(super) fn cache(&mut self, key: PartitionKey, end: Offset, bytes: u64) {
         self.journaled.cached.push_back((key, end, bytes));
         self.journaled.cached_bytes += bytes;
-        let bound = self.node.cache_bytes_max / self.node.workers.max(1) as u64;
+        let bound = self.node.cache_share();
         while self.journaled.cached_bytes > bound
             && let Some((key, end, bytes)) = self.journaled.cached.pop_front()
         {

@@ -95,14 +95,14 @@ impl PartitionWorker {
     /// Writes the round's batches into the segment. `false`: they are not there, and their producers know it.
     pub(super) fn append_round(&mut self, key: PartitionKey) -> bool {
         let now = self.node.clock.wall();
-        let Self { replicas, files, node, lists, .. } = self;
+        let Self { replicas, files, node, journaled, lists, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return false };
         let batches = std::mem::take(&mut replica.round);
         let directory = replica.directory;
         let bytes = std::mem::take(&mut replica.round_bytes) as u64;
         let files = &mut files[directory];
         // Kept for readers near the end, as what goes through the journal is.
-        let written = replica.log.append_kept(files, &batches, now);
+        let written = replica.log.append_kept(files, &mut journaled.memory, &batches, now);
         node.directories[directory].room.settle(bytes);
         match written {
             Ok(appended) => {

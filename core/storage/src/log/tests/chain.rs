@@ -47,6 +47,7 @@ struct Part {
 struct Rig {
     disk: MemoryDisk,
     files: FilePool,
+    memory: TailMemory,
     dir: LogDir,
     random: Random,
     journal_config: JournalConfig,
@@ -151,6 +152,7 @@ impl Rig {
         };
         let mut rig = Self {
             files: FilePool::new(Arc::new(disk.clone()), 100),
+            memory: TailMemory::new(4 << 20),
             journal: Journal::open(journal_config.clone(), &empty, random.below(u64::MAX)).unwrap(),
             parts: (0..PARTITIONS).map(part).collect(),
             disk,
@@ -238,7 +240,8 @@ impl Rig {
             self.close_segment(at)?;
         }
         let bytes = self.batch(at, 200);
-        let staged = self.log(at).stage(&[bytes.into()]).unwrap();
+        let Self { parts, memory, .. } = self;
+        let staged = parts[at].log.as_mut().unwrap().stage(memory, &[bytes.into()]).unwrap();
         for piece in staged.records {
             let records = AppendBytes::Whole(piece.bytes);
             let kind = EntryKind::Records { from: piece.from, end: piece.end, records };
@@ -386,8 +389,9 @@ impl Rig {
         self.lay(at, Offset(i64::MAX))?;
         let from = self.log(at).end();
         let bytes = self.batch(at, 1200.min(u64::from(self.config.segment_bytes) - 200));
-        let Self { parts, files, .. } = self;
-        let appended = parts[at].log.as_mut().unwrap().append_kept(files, &[bytes.into()], NOW).unwrap();
+        let Self { parts, files, memory, .. } = self;
+        let log = parts[at].log.as_mut().unwrap();
+        let appended = log.append_kept(files, memory, &[bytes.into()], NOW).unwrap();
         self.extend(at, appended.end, appended.rolled);
         self.parts[at].direct.get_or_insert(from);
         self.take_ticket(at);
@@ -489,7 +493,7 @@ impl Rig {
             LayOp::Append { records, .. } => records,
             _ => panic!("what waits only appends"),
         });
-        log.stage(&records.collect::<Vec<_>>()).unwrap();
+        log.stage(&mut TailMemory::default(), &records.collect::<Vec<_>>()).unwrap();
         self.check(at, &mut log);
         let part = &mut self.parts[at];
         part.acknowledged = log.end();

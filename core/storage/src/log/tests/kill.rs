@@ -109,7 +109,7 @@ impl Story {
         };
         let staged = self.random.below(2) == 0;
         if staged {
-            self.bench.log.stage(&[bytes.clone().into()])?;
+            self.bench.log.stage(&mut self.bench.memory, &[bytes.clone().into()])?;
         } else {
             self.bench.append(bytes.clone())?;
         }

@@ -152,7 +152,7 @@ fn an_empty_log_begins_within_a_batch() {
         let batches = [batch(100, 5, value_bytes / 5, 1000, 0), batch(105, 1, 10, 1000, 0)];
         if staged {
             let parts: Vec<AppendBytes> = batches.iter().cloned().map(AppendBytes::from).collect();
-            bench.log.stage(&parts).unwrap();
+            bench.log.stage(&mut bench.memory, &parts).unwrap();
             bench.log.lay_all(&mut bench.files, NOW).unwrap();
         } else {
             for bytes in &batches {

@@ -24,7 +24,7 @@ fn stage(bench: &mut Bench, batches: &[Bytes]) -> crate::Staged {
         0 => AppendBytes::Whole(bytes.clone()),
         _ => split(bytes),
     });
-    bench.log.stage(&parts.collect::<Vec<_>>()).unwrap()
+    bench.log.stage(&mut bench.memory, &parts.collect::<Vec<_>>()).unwrap()
 }
 
 /// Batches that may follow `end`.
@@ -313,7 +313,10 @@ fn a_failed_write_is_final_and_what_is_staged_is_read_on() {
     let (mut bench, batches) = in_three_parts();
     bench.disk.set_faults(Faults { writes_until_error: Some(0), ..Faults::default() });
     assert!(matches!(bench.log.lay_all(&mut bench.files, NOW), Err(StorageError::Disk(_))));
-    assert!(matches!(bench.log.stage(&[batch(80, 1, 1, 0, 0).into()]), Err(StorageError::Failed(_))));
+    assert!(matches!(
+        bench.log.stage(&mut bench.memory, &[batch(80, 1, 1, 0, 0).into()]),
+        Err(StorageError::Failed(_))
+    ));
     let from_memory = bench.log.read(&mut bench.files, Offset(60), 1 << 20, Offset(80), true).unwrap();
     assert_eq!(from_memory.records, Bytes::from(batches[30..].concat()));
 }
@@ -322,7 +325,8 @@ fn a_failed_write_is_final_and_what_is_staged_is_read_on() {
 fn what_does_not_follow_is_not_staged() {
     let (mut bench, _) = in_three_parts();
     let before = bench.log.cached_bytes();
-    let refused = |bench: &mut Bench, bytes: Bytes| bench.log.stage(&[bytes.into()]).unwrap_err();
+    let refused =
+        |bench: &mut Bench, bytes: Bytes| bench.log.stage(&mut bench.memory, &[bytes.into()]).unwrap_err();
     assert!(matches!(refused(&mut bench, batch(79, 1, 1, 0, 0)), StorageError::OutOfOrder { .. }));
     assert!(matches!(refused(&mut bench, vec![0; 90].into()), StorageError::NotBatches(_)));
     assert!(matches!(refused(&mut bench, batch(80, 1, 2000, 0, 0)), StorageError::TooLargeForSegment { .. }));
@@ -342,7 +346,7 @@ fn an_append_past_the_tail_leaves_a_hole_that_readers_fill_from_the_segment() {
             }
             1 => {
                 let parts = [AppendBytes::Whole(bytes.clone())];
-                bench.log.append_kept(&mut bench.files, &parts, NOW).unwrap();
+                bench.log.append_kept(&mut bench.files, &mut bench.memory, &parts, NOW).unwrap();
                 let read = bench.log.read(&mut bench.files, Offset(end), 1, Offset(end + 2), true).unwrap();
                 assert_eq!((read.records, read.position), (bytes.clone(), None));
             }
@@ -454,7 +458,7 @@ fn step(bench: &mut Bench, model: &mut Model, random: &mut Random) -> Result<(),
             if random.below(2) == 0 {
                 bench.log.append(&mut bench.files, &parts, NOW)?;
             } else {
-                bench.log.append_kept(&mut bench.files, &parts, NOW)?;
+                bench.log.append_kept(&mut bench.files, &mut bench.memory, &parts, NOW)?;
             }
             model.batches.extend(batches);
             bench.sync()?;

@@ -63,9 +63,8 @@ impl Log {
         now: TimestampMs,
     ) -> Result<Appended, StorageError> {
         self.check_writable()?;
-        let position =
-            u64::from(self.segments.last().map_or(0, |segment| segment.size)) + self.unlaid_bytes();
-        let gathered = gather(memory, self.order(), self.epochs.latest(), records, Some(position))?;
+        let position = Some(self.next_position());
+        let gathered = gather(memory, self.order(), self.epochs.latest(), records, position)?;
         self.lay_all(files, now)?;
         let appended = self.write_batches(files, &[AppendBytes::Whole(gathered.whole())], now)?;
         if !gathered.pieces.is_empty() {

@@ -16,6 +16,9 @@ use crate::journal::{BLOCK_BYTES, RoundBuffer};
 use crate::segment::Segment;
 use crate::walker::Step;
 
+/// Pieces of one write: half of what Linux takes at once (`UIO_MAXIOV`).
+const ROW_PIECES_MAX: usize = 512;
+
 /// Batches that go into the active segment with one write.
 pub(super) struct Run<'a> {
     pub position: u64,
@@ -57,10 +60,7 @@ impl Log {
         blocks.push(&self.active.last_block);
         self.active.has_spare_room = true;
         let at = run.position - head as u64;
-        let done = match *run.parts {
-            [whole] if lies_alike(whole, head) => write_in_place(file, at, whole, &mut blocks),
-            _ => write_blocks(file, at, &run.parts, &mut blocks),
-        };
+        let done = write_blocks(file, at, &run.parts, &mut blocks);
         if let Ok(Some(last_block)) = &done {
             self.active.last_block.clone_from(last_block);
         }
@@ -127,53 +127,83 @@ fn lies_alike(bytes: &[u8], head: usize) -> bool {
         && bytes.as_ptr().align_offset(BLOCK_BYTES) == (BLOCK_BYTES - head) % BLOCK_BYTES
 }
 
-/// As [`write_blocks`] for bytes of which all whole blocks are written from where they lie; only the first and the last block
-/// are put together in `blocks`.
-fn write_in_place(
-    file: &dyn DiskFile,
-    at: u64,
-    bytes: &[u8],
-    blocks: &mut RoundBuffer,
-) -> Result<Option<Vec<u8>>, StorageError> {
-    let (front, rest) = bytes.split_at(blocks.len().next_multiple_of(BLOCK_BYTES) - blocks.len());
-    let (middle, tail) = rest.split_at(rest.len() - rest.len() % BLOCK_BYTES);
-    blocks.push(front);
-    let first = blocks.len();
-    blocks.push(tail);
-    blocks.pad();
-    let (first, last) = blocks.bytes().split_at(first);
-    let done = file.write_direct(at, &[first, middle, last])?;
-    Ok(done.then(|| tail.to_vec()))
-}
-
 /// Writes what is in `blocks` and then `parts`, from `at` on. Returns what of the last block is full; `None` where the file
 /// system refuses.
+///
+/// The whole blocks of a part that lies to the blocks of memory as it will to those of the file are written from where they are.
+/// Everything else is put together in `blocks`.
 fn write_blocks(
     file: &dyn DiskFile,
-    mut at: u64,
+    at: u64,
     parts: &[&[u8]],
     blocks: &mut RoundBuffer,
 ) -> Result<Option<Vec<u8>>, StorageError> {
+    let mut row = Row { at, copied: 0, pieces: Vec::with_capacity(2 * parts.len().min(ROW_PIECES_MAX)) };
     for part in parts {
         let mut rest = *part;
+        let head = blocks.len() % BLOCK_BYTES;
+        if lies_alike(rest, head) && blocks.room() >= 2 * BLOCK_BYTES {
+            let (front, behind) = rest.split_at((BLOCK_BYTES - head) % BLOCK_BYTES);
+            let (middle, tail) = behind.split_at(behind.len() - behind.len() % BLOCK_BYTES);
+            blocks.push(front);
+            row.copied_up_to(blocks.len());
+            row.pieces.push(Piece::There(middle));
+            if row.pieces.len() >= ROW_PIECES_MAX && !row.write(file, blocks)? {
+                return Ok(None);
+            }
+            rest = tail;
+        }
         while !rest.is_empty() {
             let (now, later) = rest.split_at(rest.len().min(blocks.room()));
             blocks.push(now);
             rest = later;
-            if blocks.room() == 0 {
-                if !file.write_direct(at, &[blocks.bytes()])? {
-                    return Ok(None);
-                }
-                at += blocks.len() as u64;
-                blocks.clear();
+            if blocks.room() == 0 && !row.write(file, blocks)? {
+                return Ok(None);
             }
         }
     }
     let full = blocks.len() - blocks.len() % BLOCK_BYTES;
     let last_block = blocks.bytes()[full..].to_vec();
     blocks.pad();
-    if blocks.len() > 0 && !file.write_direct(at, &[blocks.bytes()])? {
-        return Ok(None);
+    Ok(row.write(file, blocks)?.then_some(last_block))
+}
+
+/// Blocks to be written with one call.
+struct Row<'a> {
+    at: u64,
+    /// So much of what was put together is in `pieces`.
+    copied: usize,
+    pieces: Vec<Piece<'a>>,
+}
+
+enum Piece<'a> {
+    Copied(Range<usize>),
+    There(&'a [u8]),
+}
+
+impl Row<'_> {
+    fn copied_up_to(&mut self, end: usize) {
+        if end > self.copied {
+            self.pieces.push(Piece::Copied(self.copied..end));
+            self.copied = end;
+        }
     }
-    Ok(Some(last_block))
+
+    /// Writes the row, which ends with a block, and begins the next one. `false`: the file system refuses.
+    fn write(&mut self, file: &dyn DiskFile, blocks: &mut RoundBuffer) -> Result<bool, StorageError> {
+        self.copied_up_to(blocks.len());
+        let pieces = self.pieces.iter().map(|piece| match piece {
+            Piece::Copied(range) => &blocks.bytes()[range.clone()],
+            Piece::There(bytes) => bytes,
+        });
+        let slices: Vec<&[u8]> = pieces.collect();
+        if !slices.is_empty() && !file.write_direct(self.at, &slices)? {
+            return Ok(false);
+        }
+        self.at += slices.iter().map(|slice| slice.len() as u64).sum::<u64>();
+        self.pieces.clear();
+        self.copied = 0;
+        blocks.clear();
+        Ok(true)
+    }
 }

@@ -43,7 +43,7 @@ impl TailMemory {
         Self { kept_bytes_max, kept_bytes: 0, slab: None, kept: Vec::new() }
     }
 
-    /// Room for exactly so many bytes, empty.
+    /// Room for exactly so many bytes, empty. What is small comes from one slab, so where it begins says where the next begins.
     pub(super) fn take(&mut self, bytes: usize) -> BytesMut {
         if self.kept_bytes_max < SLAB_BYTES {
             return BytesMut::with_capacity(bytes);

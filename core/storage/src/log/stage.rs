@@ -14,6 +14,8 @@ use crate::journal::BLOCK_BYTES;
 
 /// Batches that are staged together are divided into pieces of about this size: a reader looks for its batch in one piece.
 const PIECE_BYTES: usize = 128 << 10;
+/// From this size on it is worth a block of memory that batches can be laid from where they are.
+const ALIGNED_FROM_BYTES: usize = 8 * BLOCK_BYTES;
 
 impl Log {
     /// Takes batches that are validated and numbered into memory: the log ends behind them, and nothing is written.
@@ -31,8 +33,10 @@ impl Log {
     ) -> Result<Staged, StorageError> {
         self.check_writable()?;
         let from = self.end();
+        let bytes: usize = batches.iter().map(AppendBytes::len).sum();
+        let position = (bytes >= ALIGNED_FROM_BYTES).then(|| self.next_position());
         let Gathered { pieces: records, epochs, .. } =
-            gather(memory, self.order(), self.epochs.latest(), batches, None)?;
+            gather(memory, self.order(), self.epochs.latest(), batches, position)?;
         let end = records.last().map_or(from, |last| last.end);
         let bytes = records.iter().map(|piece| piece.bytes.len() as u64).sum();
         for EpochEntry { epoch, start } in epochs {
@@ -94,6 +98,11 @@ impl Log {
         self.lay(files, self.end(), now)
     }
 
+    /// Where in the active segment's file what comes next will lie, unless a segment begins before it.
+    pub(super) fn next_position(&self) -> u64 {
+        u64::from(self.segments.last().map_or(0, |segment| segment.size)) + self.unlaid_bytes()
+    }
+
     pub(super) fn drop_empty_tail(&mut self) {
         if self.tail.as_ref().is_some_and(|tail| tail.is_empty()) {
             self.tail = None;
@@ -134,10 +143,11 @@ pub(super) fn gather(
     position: Option<u64>,
 ) -> Result<Gathered, StorageError> {
     let total: usize = batches.iter().map(AppendBytes::len).sum();
-    let spare = position.map_or(0, |_| 2 * BLOCK_BYTES);
+    let spare = position.map_or(0, |_| BLOCK_BYTES);
     let mut store = memory.take(total + spare);
     let head = |position| (position % BLOCK_BYTES as u64) as usize;
-    let begin = position.map_or(0, |position| store.as_ptr().align_offset(BLOCK_BYTES) + head(position));
+    let to_block = store.as_ptr().align_offset(BLOCK_BYTES);
+    let begin = position.map_or(0, |position| (to_block + head(position)) % BLOCK_BYTES);
     store.resize(begin, 0);
     // Where a piece ends: in the log and in the memory.
     let (mut ends, mut epochs) = (SmallVec::<[(Offset, usize); 1]>::new(), SmallVec::new());

@@ -18,8 +18,8 @@ use std::collections::VecDeque;
 
 use bytes::BytesMut;
 
-/// So little that it does not matter what a slow reader keeps from coming back.
-const SLAB_BYTES: usize = 1 << 20;
+/// Seven of the larger batches that Java's producers are told to make. A slow reader may keep one from coming back (tail.rs).
+const SLAB_BYTES: usize = 512 << 10;
 /// More than this has memory to itself.
 const SHARED_BYTES_MAX: usize = SLAB_BYTES / 4;
 /// How many of the oldest are looked at for one that is free.

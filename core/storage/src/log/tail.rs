@@ -279,11 +279,14 @@ fn take_batches(rest: &[u8], room: usize, wish: Wish, first: bool) -> (usize, Of
     (taken, next, false)
 }
 
-/// One part is passed on as it is; more are copied together.
+/// What is copied although it lies in one part: a reader that is slow to take so little keeps no whole slab (memory.rs).
+const COPIED_BYTES_MAX: usize = 4 << 10;
+
+/// One part is passed on as it is, unless it is small; more are copied together.
 fn join(mut parts: Vec<Bytes>) -> Bytes {
     match parts.len() {
         0 => Bytes::new(),
-        1 => parts.swap_remove(0),
+        1 if parts[0].len() > COPIED_BYTES_MAX => parts.swap_remove(0),
         _ => parts.concat().into(),
     }
 }

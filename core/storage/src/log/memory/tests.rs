@@ -14,18 +14,18 @@ fn fill(memory: &mut TailMemory, bytes: usize, with: u8) -> Bytes {
 #[test]
 fn small_ones_lie_side_by_side_and_their_slab_comes_back() {
     let mut memory = TailMemory::new(64 << 20);
-    let pieces: Vec<Bytes> = (0..8).map(|with| fill(&mut memory, 128 << 10, with)).collect();
+    let pieces: Vec<Bytes> = (0..8).map(|with| fill(&mut memory, 64 << 10, with)).collect();
     let places: Vec<usize> = pieces.iter().map(|piece| piece.as_ptr() as usize).collect();
-    assert!(places.windows(2).all(|pair| pair[1] == pair[0] + (128 << 10)));
+    assert!(places.windows(2).all(|pair| pair[1] == pair[0] + (64 << 10)));
     let other = fill(&mut memory, 100, 9);
     for (with, piece) in pieces.iter().enumerate() {
         assert!(piece.iter().all(|byte| *byte == with as u8));
     }
     drop(pieces);
     // What is left of the second slab is used up first.
-    let second = fill(&mut memory, 256 << 10, 1);
+    let second = fill(&mut memory, 128 << 10, 1);
     assert_eq!(second.as_ptr() as usize, other.as_ptr() as usize + 100);
-    let more: Vec<Bytes> = (0..4).map(|with| fill(&mut memory, 256 << 10, with)).collect();
+    let more: Vec<Bytes> = (0..4).map(|with| fill(&mut memory, 128 << 10, with)).collect();
     assert!(more.iter().any(|piece| piece.as_ptr() as usize == places[0]));
     assert!(other.iter().all(|byte| *byte == 9));
 }
@@ -35,7 +35,7 @@ fn one_piece_keeps_its_slab() {
     let mut memory = TailMemory::new(64 << 20);
     let kept = fill(&mut memory, 1000, 7);
     for round in 0..100 {
-        fill(&mut memory, 200 << 10, round);
+        fill(&mut memory, 100 << 10, round);
     }
     assert!(kept.iter().all(|byte| *byte == 7));
     assert!(memory.kept_bytes <= 3 << 20, "the others go round: {}", memory.kept_bytes);

@@ -372,7 +372,7 @@ fn a_log_that_ends_below_its_start_waits_for_the_journal() {
     let mut bench = open(Some(Offset(5)));
     assert_eq!((bench.log.start(), bench.log.end()), (Offset(3), Offset(3)));
     let rest = [3, 4].map(|at| AppendBytes::Whole(batch(at, 1, 40, 1000 + at, 0)));
-    bench.log.stage(&rest).unwrap();
+    bench.log.stage(&mut crate::TailMemory::default(), &rest).unwrap();
     bench.log.advance_start(Offset(5));
     assert_eq!((bench.log.start(), bench.log.end()), (Offset(5), Offset(5)));
     let snapshot = bench.log.read_producer_snapshot(&mut bench.files, Offset(5)).unwrap();

@@ -16,7 +16,7 @@
 //!
 //! Produce path 1 of 5. Before: shell/net's frame reader. After: core/api/src/k00_produce.rs, through dispatch.rs.
 
-use crate::dispatch::{self, Answer, Pieces, Started};
+use crate::dispatch::{self, Answer, OpenTransactions, Pieces, Started};
 use crate::mailbox::Command;
 use crate::node::Node;
 use barnabas_api::Client;
@@ -80,6 +80,7 @@ pub struct Session {
     pub is_scarce: Cell<bool>,
     /// The client as its last request named itself.
     client: RefCell<Option<Arc<Client>>>,
+    pub open_transactions: RefCell<OpenTransactions>,
     wakers: RefCell<[Option<Waker>; 2]>,
 }
 
@@ -104,6 +105,7 @@ impl Session {
             writing: Cell::new(false),
             is_scarce: Cell::new(false),
             client: RefCell::new(None),
+            open_transactions: RefCell::default(),
             wakers: RefCell::default(),
         }
     }

@@ -13,6 +13,7 @@ mod groups;
 mod large;
 mod log_dirs;
 mod offsets;
+mod open_transactions;
 mod produce;
 mod transactions;
 
@@ -31,6 +32,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 pub use large::Pieces;
+pub use open_transactions::OpenTransactions;
 
 /// What goes back to the client.
 #[derive(Debug)]

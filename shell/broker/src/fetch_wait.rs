@@ -3,7 +3,8 @@
 //!
 //! The fetch (on its connection's worker) makes one [`Waiter`] for its whole wait. Each partition's owner notes it when it
 //! is read and too little is there ([`Waiters::register`]) and counts towards it when records become readable
-//! ([`Waiters::arrived`]). A fetch that is over leaves its entries behind; they are swept when a partition's list doubles.
+//! ([`Waiters::arrived`]). Whoever reads what is committed waits for the last stable offset: an open transaction's records count for
+//! nothing, and its end wakes, whatever the marker weighs. A fetch that is over leaves its entries behind; they are swept when a partition's list doubles.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -13,15 +14,17 @@ use tokio::sync::Notify;
 #[derive(Debug)]
 pub struct Waiter {
     missing_bytes: AtomicI64,
+    reads_committed: bool,
     over: AtomicBool,
     signalled: AtomicBool,
     notify: Notify,
 }
 
 impl Waiter {
-    pub fn new(min_bytes: i64) -> Arc<Self> {
+    pub fn new(min_bytes: i64, reads_committed: bool) -> Arc<Self> {
         Arc::new(Self {
             missing_bytes: AtomicI64::new(min_bytes.max(1)),
+            reads_committed,
             over: AtomicBool::new(false),
             signalled: AtomicBool::new(false),
             notify: Notify::new(),
@@ -70,6 +73,16 @@ impl Waiter {
     }
 }
 
+/// What has become readable to whoever reads what is committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Committed {
+    /// The last stable offset stands still.
+    Nothing,
+    Bytes(i64),
+    /// A transaction was decided that held it up. Who knows how much lay behind it.
+    Unknown,
+}
+
 /// The fetches that wait for one partition.
 #[derive(Debug, Default)]
 pub struct Waiters {
@@ -92,13 +105,18 @@ impl Waiters {
         }
     }
 
-    /// `bytes` more can be read. Entries stay until their fetch is over, or has been woken.
-    pub fn arrived(&mut self, bytes: i64) {
+    /// `bytes` more can be read, and so much of what is committed. Entries stay until their fetch is over, or has been woken.
+    pub fn arrived(&mut self, bytes: i64, committed: Committed) {
         self.list.retain(|waiter| {
             if waiter.over.load(Ordering::Acquire) {
                 return false;
             }
-            waiter.add(bytes);
+            match committed {
+                _ if !waiter.reads_committed => waiter.add(bytes),
+                Committed::Nothing => {}
+                Committed::Bytes(bytes) => waiter.add(bytes),
+                Committed::Unknown => waiter.wake(),
+            }
             !waiter.signalled.load(Ordering::Acquire)
         });
     }
@@ -117,26 +135,39 @@ mod tests {
 
     #[tokio::test]
     async fn enough_bytes_wake_and_too_few_do_not() {
-        let waiter = Waiter::new(100);
+        let waiter = Waiter::new(100, false);
         let mut waiters = Waiters::default();
         waiters.register(&waiter);
         waiters.register(&waiter);
-        waiters.arrived(60);
+        waiters.arrived(60, Committed::Nothing);
         assert!(waiter.has_news(100) && !waiters.is_empty());
         let early = tokio::time::timeout(std::time::Duration::from_millis(10), waiter.woken()).await;
         assert!(early.is_err());
-        waiters.arrived(60);
+        waiters.arrived(60, Committed::Nothing);
         waiter.woken().await;
         assert!(waiters.is_empty());
         waiter.again(100);
         assert!(!waiter.has_news(100));
     }
 
+    #[tokio::test]
+    async fn the_end_of_a_transaction_wakes_and_its_records_do_not() {
+        let waiter = Waiter::new(100, true);
+        let mut waiters = Waiters::default();
+        waiters.register(&waiter);
+        waiters.arrived(1_000, Committed::Nothing);
+        waiters.arrived(60, Committed::Bytes(60));
+        assert_eq!(waiter.missing_bytes(), 40);
+        waiters.arrived(1, Committed::Unknown);
+        waiter.woken().await;
+        assert!(waiters.is_empty());
+    }
+
     #[test]
     fn fetches_that_are_over_are_swept() {
         let mut waiters = Waiters::default();
         for _ in 0..10_000 {
-            let waiter = Waiter::new(1);
+            let waiter = Waiter::new(1, false);
             waiters.register(&waiter);
             waiter.finish();
         }

@@ -6,7 +6,7 @@
 //! Always true: between rounds, `log.end() == partition.log_end()`.
 
 use crate::committer::{Covers, SyncRequest};
-use crate::fetch_wait::Waiters;
+use crate::fetch_wait::{Committed, Waiters};
 use crate::mailbox::{PartitionKey, Standing};
 use crate::partition_worker::Direct;
 use crate::replay::{ReplayError, aside};
@@ -76,6 +76,8 @@ pub struct Replica {
     pub reader_waits_for: Offset,
     /// Bytes appended since waiting fetches were last told.
     pub unannounced_bytes: i64,
+    /// The last stable offset when they were, and whether a transaction held it up.
+    announced_stable: (Offset, bool),
     /// Where the newest producer snapshot stands.
     pub snapshot_at: Offset,
     /// Appended since the last checkpoint.
@@ -133,6 +135,7 @@ impl Replica {
             JournalPartition { topic_id: place.topic_id, topic_partition: place.topic_partition.clone() };
         let mut partition = Partition::new();
         let snapshot_at = load(&mut log, &mut partition, files, high_watermark)?;
+        let announced_stable = stable(&partition);
         let replica = Self {
             number: 0,
             key,
@@ -162,6 +165,7 @@ impl Replica {
             promised_end: Offset::ZERO,
             reader_waits_for: Offset::ZERO,
             unannounced_bytes: 0,
+            announced_stable,
             snapshot_at,
             changed: has_waited,
             retention_waits: false,
@@ -283,10 +287,22 @@ impl Replica {
     /// Passes on to waiting fetches that more can be read.
     pub fn announce(&mut self) {
         let bytes = std::mem::take(&mut self.unannounced_bytes);
-        if bytes > 0 && !self.waiters.is_empty() {
-            self.waiters.arrived(bytes);
+        let now = stable(&self.partition);
+        let (before, was_held_up) = std::mem::replace(&mut self.announced_stable, now);
+        let committed = match (now.0 > before, was_held_up) {
+            (false, _) => Committed::Nothing,
+            (true, false) => Committed::Bytes(bytes),
+            (true, true) => Committed::Unknown,
+        };
+        if !self.waiters.is_empty() && (bytes > 0 || committed == Committed::Unknown) {
+            self.waiters.arrived(bytes, committed);
         }
     }
+}
+
+/// The last stable offset, and whether a transaction holds it up.
+fn stable(partition: &Partition) -> (Offset, bool) {
+    (partition.last_stable(), partition.last_stable() < partition.high_watermark())
 }
 
 /// What the log lacks of it is in memory from then on, as if it had just been appended; the journal holds it already.

@@ -6,10 +6,11 @@ use barnabas_wire::messages::add_partitions_to_txn_request::{
     AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction,
 };
 use barnabas_wire::messages::describe_producers_request::TopicRequest;
+use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
 use barnabas_wire::messages::write_txn_markers_request::{WritableTxnMarker, WritableTxnMarkerTopic};
 use barnabas_wire::messages::{
-    AddPartitionsToTxnRequest, DeleteTopicsRequest, DescribeProducersRequest, ListTransactionsRequest,
-    ResponseBody, WriteTxnMarkersRequest,
+    AddPartitionsToTxnRequest, DeleteTopicsRequest, DescribeProducersRequest, FetchRequest,
+    ListTransactionsRequest, ResponseBody, WriteTxnMarkersRequest,
 };
 use harness::txn::{PATIENCE, Producer, end_offset, read};
 use harness::{Client, TestNode};
@@ -86,6 +87,47 @@ fn an_open_transaction_holds_up_its_own_partitions_and_no_others() {
     assert_eq!(slow.end(ABORT), 0);
     wait_until_stable(&mut client, "t", 0);
     assert_eq!(read(&mut client, "t", 0, true), ["quick"]);
+    assert!(node.stop().success());
+}
+
+#[test]
+fn a_reader_that_waits_is_woken_by_the_end_of_a_transaction() {
+    let mut node = TestNode::start();
+    let mut client = topic(&node, "t", 1);
+    let mut producer = Producer::ready(&node, "payments", 2);
+    let large = "x".repeat(3_000);
+    assert_eq!(producer.write("t", 0, &[&large]), 0);
+    // It wants more than a marker weighs, and may wait for longer than this test.
+    let request = |committed| {
+        let wanted = FetchPartition {
+            current_leader_epoch: -1,
+            log_start_offset: -1,
+            partition_max_bytes: 1 << 20,
+            ..Default::default()
+        };
+        let topic = FetchTopic { topic: "t".into(), partitions: vec![wanted], ..Default::default() };
+        FetchRequest {
+            replica_id: -1,
+            max_wait_ms: 15_000,
+            min_bytes: 2_000,
+            max_bytes: 1 << 20,
+            isolation_level: i8::from(committed),
+            session_epoch: -1,
+            topics: vec![topic],
+            ..Default::default()
+        }
+    };
+    client.send(request(true), 11);
+    std::thread::sleep(Duration::from_millis(100));
+    // More of what is open wakes it in vain at most.
+    assert_eq!(producer.write("t", 0, &[&large]), 0);
+    let asked = Instant::now();
+    assert_eq!(producer.end(COMMIT), 0);
+    let (_, response) = client.receive(barnabas_wire::ApiKey::Fetch, 11);
+    assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+    let ResponseBody::Fetch(response) = response else { panic!("another response") };
+    let records = response.responses[0].partitions[0].records.as_ref().map_or(0, |records| records.len());
+    assert!(records > 6_000, "{records}");
     assert!(node.stop().success());
 }
 

@@ -14,6 +14,8 @@ const kafka = new Kafka({ clientId: 'compat', brokers: [process.argv[2]], logLev
 
 let member = null
 let lastAdmin = null
+// By transactional id.
+const producers = {}
 
 const say = message => process.stdout.write(JSON.stringify(message) + '\n')
 
@@ -102,6 +104,36 @@ const ops = {
     return { results }
   },
 
+  async txn (c) {
+    if (c.init) delete producers[c.txid]
+    if (!producers[c.txid]) {
+      const producer = kafka.producer({ transactionalId: c.txid, idempotent: true, maxInFlightRequests: 1, transactionTimeout: c.timeout_ms || 60000 })
+      await producer.connect()
+      producers[c.txid] = { producer, open: null }
+    }
+    const known = producers[c.txid]
+    known.open = known.open || await known.producer.transaction()
+    const results = []
+    const messages = c.records.map(r => ({ key: payload(r.k), value: payload(r.v), partition: r.p }))
+    try {
+      const answers = await known.open.send({ topic: c.topic, acks: -1, messages })
+      const seen = {}
+      for (const r of c.records) {
+        const nth = seen[r.p] = (seen[r.p] ?? -1) + 1
+        results.push([r.p, Number(answers.find(a => a.partition === r.p).baseOffset) + nth])
+      }
+      if (c.offsets) {
+        const partitions = Object.entries(c.offsets.offsets).map(([partition, offset]) => ({ partition: Number(partition), offset: String(offset) }))
+        await known.open.sendOffsets({ consumerGroupId: c.offsets.group, topics: [{ topic: c.offsets.topic, partitions }] })
+      }
+      if (c.end === 'commit') await known.open.commit()
+      if (c.end === 'abort') await known.open.abort()
+    } finally {
+      if (c.end !== 'open') known.open = null
+    }
+    return { results }
+  },
+
   async fetch (c) {
     // kafkajs reads through a group only: a group of its own with a seek does what assignment does elsewhere.
     const limit = c.max_bytes || 1048576
@@ -111,7 +143,7 @@ const ops = {
     for (const entry of (c.from && c.from.ts !== undefined ? await a.fetchTopicOffsetsByTimestamp(c.topic, c.from.ts) : await a.fetchTopicOffsets(c.topic))) {
       starts[entry.partition] = c.from && c.from.ts !== undefined ? entry.offset : c.from && c.from.off !== undefined ? String(c.from.off) : entry.low
     }
-    const consumer = kafka.consumer({ groupId: group, maxBytesPerPartition: limit, maxBytes: Math.max(limit, 10485760), maxWaitTimeInMs: 200, sessionTimeout: 10000 })
+    const consumer = kafka.consumer({ groupId: group, maxBytesPerPartition: limit, maxBytes: Math.max(limit, 10485760), maxWaitTimeInMs: 200, sessionTimeout: 10000, readUncommitted: c.isolation !== 'committed' })
     await consumer.connect()
     const recs = []
     try {

@@ -23,6 +23,7 @@ class AioKafka(Client):
         super().__init__(bootstrap)
         self.loop = asyncio.new_event_loop()
         self._admin = None
+        self.producers, self.open = {}, set()
 
     def run(self, coroutine):
         return self.loop.run_until_complete(coroutine)
@@ -82,9 +83,47 @@ class AioKafka(Client):
         finally:
             await producer.stop()
 
+    def op_txn(self, command):
+        return self.run(self.transact(command))
+
+    async def transact(self, command):
+        key = command["txid"]
+        if command.get("init"):
+            self.producers.pop(key, None)
+        if key not in self.producers:
+            producer = AIOKafkaProducer(bootstrap_servers=self.bootstrap, transactional_id=key,
+                                        transaction_timeout_ms=command.get("timeout_ms", 60000))
+            await producer.start()
+            self.producers[key] = producer
+            self.open.discard(key)
+        producer = self.producers[key]
+        if key not in self.open:
+            await producer.begin_transaction()
+            self.open.add(key)
+        results = []
+        for future in [await producer.send(command["topic"], value=payload(record.get("v")), key=payload(record.get("k")), partition=record["p"])
+                       for record in command["records"]]:
+            try:
+                found = await asyncio.wait_for(future, 60)
+                results.append([found.partition, found.offset])
+            except KafkaError as error:
+                results.append(self.error_name(error))
+        if "offsets" in command:
+            wanted = command["offsets"]
+            offsets = {TopicPartition(wanted["topic"], int(p)): offset for p, offset in wanted["offsets"].items()}
+            await producer.send_offsets_to_transaction(offsets, wanted["group"])
+        if command["end"] == "commit":
+            await producer.commit_transaction()
+        if command["end"] == "abort":
+            await producer.abort_transaction()
+        if command["end"] != "open":
+            self.open.discard(key)
+        return {"results": results}
+
     def reader(self, command, *topics, **more):
         return AIOKafkaConsumer(*topics, bootstrap_servers=self.bootstrap, enable_auto_commit=False,
                                 auto_offset_reset=command.get("reset", "none"),
+                                isolation_level="read_committed" if command.get("isolation") == "committed" else "read_uncommitted",
                                 max_partition_fetch_bytes=command.get("max_bytes", 1048576), **more)
 
     async def with_reader(self, command, work, **more):

@@ -11,6 +11,7 @@ use bytes::Bytes;
 
 impl Hosted for GroupShard {
     const TOPIC: &'static str = barnabas_base::name::CONSUMER_OFFSETS;
+    const LOADS_UNASKED: bool = false;
     type Command = GroupCommand;
     type Response = Response;
     type Effect = Effect;

@@ -3,18 +3,21 @@
 //! What is particular to a kind is in [`Hosted`]; what a shard says is done by [`Host::carry_out`], but for what others must do
 //! ([`Step::Order`]), which is kept for [`Host::take_orders`].
 
-use super::load::Loading;
+use super::load::{Loading, NotLoaded};
 use super::{append, now};
 use crate::mailbox::{AppendOutcome, PartitionKey, Standing};
 use crate::node::Node;
 use crate::partition_worker::PartitionWorker;
-use barnabas_base::{ErrorCode, LeaderEpoch, Map, MonotonicMs, Offset};
+use barnabas_base::{DurationMs, ErrorCode, LeaderEpoch, Map, MonotonicMs, Offset};
 use barnabas_coordinator::{BatchId, LoadError, Now, Ticket};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::Arc;
 use tokio::sync::oneshot;
+
+/// How long before a shard is tried again that could not be loaded.
+const RETRY_LOAD: DurationMs = DurationMs(5_000);
 
 /// Requests that wait for one shard to be loaded; more are told to come back.
 const WAITING_MAX: usize = 10_000;
@@ -23,6 +26,8 @@ const WAITING_MAX: usize = 10_000;
 pub(super) trait Hosted: Debug + Sized {
     /// The topic whose partitions hold its records.
     const TOPIC: &'static str;
+    /// It has work to do that nobody asks for, and so is loaded though nobody asks.
+    const LOADS_UNASKED: bool;
     /// A request with the place for its answer.
     type Command: Debug;
     type Response;
@@ -87,6 +92,9 @@ pub(super) struct Host<S: Hosted> {
     /// Shards with batches that are not decided.
     writing: Vec<PartitionKey>,
     orders: Vec<(PartitionKey, S::Order)>,
+    /// Shards that could not be loaded, to be tried again.
+    unloaded: Vec<PartitionKey>,
+    retry_at: Option<MonotonicMs>,
     /// The shards' next deadline; `None`: to be asked for anew.
     deadline: Option<Option<MonotonicMs>>,
 }
@@ -101,6 +109,8 @@ impl<S: Hosted> Host<S> {
             loading: false,
             writing: Vec::new(),
             orders: Vec::new(),
+            unloaded: Vec::new(),
+            retry_at: None,
             deadline: None,
         }
     }
@@ -227,13 +237,13 @@ impl<S: Hosted> Host<S> {
         if self.loading {
             return Some(MonotonicMs(0));
         }
-        let shards = &self.shards;
-        *self.deadline.get_or_insert_with(|| {
+        let Self { shards, retry_at, deadline, .. } = self;
+        *deadline.get_or_insert_with(|| {
             let deadlines = shards.values().filter_map(|shard| match shard {
                 Shard::Active(active) => active.shard.next_deadline(),
                 Shard::Loading(_) => None,
             });
-            deadlines.min()
+            deadlines.chain(*retry_at).min()
         })
     }
 
@@ -242,6 +252,9 @@ impl<S: Hosted> Host<S> {
         let now = now(&self.node);
         if self.next_deadline().is_none_or(|at| at > now.mono) {
             return;
+        }
+        if self.retry_at.is_some_and(|at| at <= now.mono) {
+            self.retry_loading();
         }
         self.each_where(
             partitions,
@@ -272,6 +285,7 @@ impl<S: Hosted> Host<S> {
 
     /// Tells every shard something to which there is nothing to say, also while it is loaded.
     pub fn every(&mut self, mut tell: impl FnMut(&mut S)) {
+        self.deadline = None;
         for shard in self.shards.values_mut() {
             match shard {
                 Shard::Active(active) => tell(&mut active.shard),
@@ -326,7 +340,23 @@ impl<S: Hosted> Host<S> {
                     self.shards.insert(key, Shard::Loading(loading));
                 }
                 Ok(true) => self.activate(key, loading, partitions),
-                Err(error) => loading.refuse(error),
+                Err(NotLoaded { code, is_passing }) => {
+                    loading.refuse(code);
+                    if S::LOADS_UNASKED && is_passing {
+                        self.unloaded.push(key);
+                        let later = self.node.clock.monotonic().plus(RETRY_LOAD);
+                        (self.retry_at, self.deadline) = (Some(later), None);
+                    }
+                }
+            }
+        }
+    }
+
+    fn retry_loading(&mut self) {
+        (self.retry_at, self.deadline) = (None, None);
+        for key in std::mem::take(&mut self.unloaded) {
+            if led_under(&self.node, key).is_some() {
+                self.host(key);
             }
         }
     }

@@ -5,6 +5,15 @@ use crate::mailbox::PartitionKey;
 use crate::partition_worker::PartitionWorker;
 use barnabas_base::{ErrorCode, LeaderEpoch, Offset};
 
+/// Why a shard is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NotLoaded {
+    /// For those who wait.
+    pub code: ErrorCode,
+    /// It may be there another time: its log could not be opened or read now.
+    pub is_passing: bool,
+}
+
 /// Read at once, between rounds.
 const PIECE_BYTES: usize = 4 << 20;
 
@@ -37,17 +46,17 @@ impl<S: Hosted> Loading<S> {
         &mut self,
         key: PartitionKey,
         partitions: &mut PartitionWorker,
-    ) -> Result<bool, ErrorCode> {
+    ) -> Result<bool, NotLoaded> {
+        let unavailable = |is_passing| NotLoaded { code: ErrorCode::CoordinatorNotAvailable, is_passing };
         let (start, end) = partitions.log_range(key).map_err(|declined| match declined.code() {
-            ErrorCode::KafkaStorageError => ErrorCode::CoordinatorNotAvailable,
-            _ => ErrorCode::NotCoordinator,
+            ErrorCode::KafkaStorageError => unavailable(true),
+            _ => NotLoaded { code: ErrorCode::NotCoordinator, is_passing: false },
         })?;
         let from = self.next.unwrap_or(start);
         if from >= end {
             return Ok(true);
         }
-        let piece =
-            partitions.read_log(key, from, PIECE_BYTES).map_err(|_| ErrorCode::CoordinatorNotAvailable)?;
+        let piece = partitions.read_log(key, from, PIECE_BYTES).map_err(|_| unavailable(true))?;
         if piece.is_empty() {
             // What stood between here and the end was compacted away.
             return Ok(true);
@@ -55,7 +64,7 @@ impl<S: Hosted> Loading<S> {
         let next = self.shard.replay(from, piece).map_err(|error| {
             let topic = S::TOPIC;
             tracing::error!(partition = %key.partition, %error, "{topic} cannot be read; what it coordinates cannot be served");
-            ErrorCode::CoordinatorNotAvailable
+            unavailable(false)
         })?;
         let next = next.max(from.plus(1));
         self.next = Some(next);

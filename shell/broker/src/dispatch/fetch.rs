@@ -36,7 +36,8 @@ pub async fn fetch(call: Call, request: FetchRequest) -> Started {
         Reader::Follower { .. } => return Started::reply(refuse(&call, pending, &parts)),
     };
     let deadline = Instant::now() + Duration::from_millis(u64::try_from(wait.0).unwrap_or(0));
-    let waiter = (wait.0 > 0 && bytes_min > 0).then(|| Waiter::new(bytes_min as i64));
+    let waiter = (wait.0 > 0 && bytes_min > 0)
+        .then(|| Waiter::new(bytes_min as i64, isolation == Isolation::ReadCommitted));
     let claim = call.session.node.budget.claim();
     let mut fetching =
         Fetching { call, isolation, bytes_min, budget, parts, pending, waiter, deadline, claim };

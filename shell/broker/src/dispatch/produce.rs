@@ -194,8 +194,10 @@ fn set_outcomes(
                 let append_time = append_time.map(|time| acked.duplicate_timestamp.unwrap_or(time));
                 Outcome::Appended { base: acked.base, append_time, log_start: acked.log_start }
             }
-            Err(Declined::Full) => no_room(),
-            Err(declined) => Outcome::refused(declined.code()),
+            Err(declined) => {
+                call.session.open_transactions.borrow_mut().forget_all();
+                if declined == Declined::Full { no_room() } else { Outcome::refused(declined.code()) }
+            }
         };
         pending.set(slot, outcome, &context);
     }

@@ -332,11 +332,8 @@ impl Refusable for Response {
                 Self::DescribeGroups(response)
             }
             Self::DeleteGroups(mut response) => {
-                response
-                    .results
-                    .iter_mut()
-                    .filter(|result| result.error_code == 0)
-                    .for_each(|result| result.error_code = code);
+                let taken = response.results.iter_mut().filter(|result| result.error_code == 0);
+                taken.for_each(|result| result.error_code = code);
                 Self::DeleteGroups(response)
             }
         }

@@ -168,6 +168,13 @@ pub fn start(
         RequestBody::DescribeQuorum(request) => now(admin::describe_quorum(call, *request)),
         RequestBody::AlterReplicaLogDirs(request) => now(log_dirs::alter_replica_log_dirs(call, *request)),
         RequestBody::DescribeLogDirs(request) => now(log_dirs::describe_log_dirs(call, *request)),
+        coordinated => start_coordinated(call, coordinated),
+    }
+}
+
+/// What a group's or a transaction's coordinator decides.
+fn start_coordinated(call: Call, body: RequestBody) -> Pin<Box<dyn Future<Output = Started>>> {
+    match body {
         RequestBody::JoinGroup(request) => Box::pin(groups::join_group(call, *request)),
         RequestBody::SyncGroup(request) => Box::pin(groups::sync_group(call, *request)),
         RequestBody::Heartbeat(request) => Box::pin(groups::heartbeat(call, *request)),

@@ -58,6 +58,7 @@ const CORE_MAY_USE: &[&str] = &[
     "smallvec",
     "snap",
     "thiserror",
+    "twox-hash",
     "zstd",
 ];
 

@@ -108,10 +108,9 @@ pub(crate) fn join(
     if !(downgrades && changed) {
         advance(group, &id, world, Some(&owned), changed, out);
     }
-    let epoch = group.member(&id).map_or(0, |member| member.epoch);
     let response = JoinGroupResponse {
         member_id: Str::from(&id),
-        generation_id: epoch,
+        generation_id: group.member(&id).map_or(0, |member| member.epoch),
         protocol_type: Some("consumer".into()),
         protocol_name: protocol_name.as_ref().map(Str::from),
         ..Default::default()

@@ -56,20 +56,29 @@ def own(title, partitions, record_bytes, producers, rate=0, **more):
 
 
 def loader():
-    """The librdkafka program, compiled once for each state of its source."""
+    """The librdkafka program that sends, compiled once for each state of its source."""
+    return _librdkafka("load", "bench-log")
+
+
+def reader():
+    """The one that reads."""
+    return _librdkafka("read", "bench-read")
+
+
+def _librdkafka(name, folder):
     python = Path(fetch.python())
     found = sorted(python.parents[1].glob("lib/python3*/site-packages/confluent_kafka.libs/librdkafka*.so*"))
     if not found:
         raise fetch.Missing("the confluent-kafka wheel brings no librdkafka")
-    out = fetch.CACHE / "bench-log"
+    out = fetch.CACHE / folder
     out.mkdir(parents=True, exist_ok=True)
-    source = HERE / "load.rs"
+    source = HERE / f"{name}.rs"
     fresh, seal = fetch._stamp(out, source.read_text(), str(found[0]))
-    if not (fresh and (out / "load").exists()):
-        fetch._run("bench-load", ["rustc", "--edition", "2024", "-O", str(source), "-o", str(out / "load"), "-C", f"link-arg={found[0]}",
+    if not (fresh and (out / name).exists()):
+        fetch._run(f"bench-{name}", ["rustc", "--edition", "2024", "-O", str(source), "-o", str(out / name), "-C", f"link-arg={found[0]}",
                                   "-C", f"link-arg=-Wl,-rpath,{found[0].parent}"])
         seal()
-    return str(out / "load")
+    return str(out / name)
 
 
 def payload_file(directory):
@@ -213,8 +222,10 @@ class Clients:
 
     # Reading
 
-    def consume(self, peer, topic, records, client="java"):
-        """Reads a topic from its beginning; the rate counts from the first records' arrival where the tool says so."""
+    def consume(self, peer, topic, records, client="java", partitions=1):
+        """Reads a topic from its beginning. Of Apache's tool the rate counts from its start, with the joining of its group (0.3 s and more);
+        `fetch_records_per_s` is without that."""
+        program = reader() if client == "librdkafka" else None
         settle()
         usage = Usage(peer.pids(), children_seconds)
         words = ["--bootstrap-server", peer.server.address, "--topic", topic, "--num-records", str(records), "--timeout", "30000"]
@@ -222,6 +233,10 @@ class Clients:
             said = self.said([self.process([*java_words(self.classpath, "ConsumerPerformance"), *words, "--hide-header"])], f"consume from {peer.server.label}")[0]
             cells = [cell.strip() for cell in next(line for line in reversed(said.strip().splitlines()) if line.count(",") >= 9).split(",")]
             told = {"records": int(cells[4]), "records_per_s": float(cells[5]), "fetch_records_per_s": float(cells[9])}
+        elif client == "librdkafka":
+            said = self.said([self.process([program, peer.server.address, topic, str(partitions), str(records)])], f"consume from {peer.server.label}")[0]
+            found = json.loads(said.strip().splitlines()[-1])
+            told = {"records": found["records"], "records_per_s": found["records_per_s"], "fetch_records_per_s": found["records_per_s"]}
         else:
             said = self.said([self.process([str(self.binary), "consumer-perf-test", *words, "--hide-header", "--json"])], f"consume from {peer.server.label}")[0]
             found = json.loads(said.strip().splitlines()[-1])

@@ -58,6 +58,13 @@ def machine_busy():
     return (sum(values) - values[3] - values[4]) / TICK
 
 
+def busy_share(seconds):
+    """The share of all cores that is used by anybody now."""
+    before = machine_busy()
+    time.sleep(seconds)
+    return (machine_busy() - before) / (seconds * CORES)
+
+
 def children_seconds():
     """CPU of this program's children that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -15,9 +15,9 @@ import unittest
 from dataclasses import replace
 from pathlib import Path
 
-from . import BENCH, RESULTS, ROOT
+from . import RESULTS, ROOT
 from . import clients as loads
-from .machine import all_descriptors
+from .machine import DISTURBED, all_descriptors, busy_share
 from .peers import PEERS
 from .peers.peer import Missing
 from .plan import PLANS
@@ -33,10 +33,11 @@ def arguments():
     parser.add_argument("--only", help="only these workloads (separated by commas)")
     parser.add_argument("--case", help="only cases whose name contains this")
     parser.add_argument("--peers", help=f"only these of {', '.join(PEERS)} (quick: {QUICK_PEERS})")
-    parser.add_argument("--skip-done", action="store_true", help="leave out what the set's lines already hold")
+    parser.add_argument("--skip-done", action="store_true", help="leave out cases of which all runs of all peers are there")
     parser.add_argument("--runs", type=int, help="runs of each case")
     parser.add_argument("--attempts", type=int, help="times that a run which other load disturbs is made")
     parser.add_argument("--seconds", type=float, help="of each run")
+    parser.add_argument("--minutes", type=float, help="begin no case after so long; --skip-done goes on later")
     parser.add_argument("--report", action="store_true", help="only make the report and the plots of what was measured")
     parser.add_argument("--results", type=Path, help="where lines, report and plots go (lab/bench/results; quick: target/bench-quick)")
     parser.add_argument("--work", type=Path, help="where the servers' data goes while they run (target)")
@@ -129,11 +130,16 @@ def measured(options, plan, workloads, lines):
         rig = Rig(options, plan, directory, found, versions, lines)
         for line in missing + without:
             rig.complain(line)
+        busy = 0 if plan.is_quick else busy_share(2)
+        if busy > DISTURBED:
+            rig.complain(f"other processes use {busy:.0%} of this machine: what they disturb is marked, and better measured again without them")
         if versions:
             lines.machine(about_machine(versions, directory))
         try:
             for workload in workloads:
                 rig.run(workload)
+            if rig.left:
+                rig.complain(f"{rig.left} cases were not begun within {options.minutes:g} minutes; go on with --skip-done")
         finally:
             rig.end_peers()
     return rig

@@ -67,7 +67,8 @@ class Produce:
 
 @dataclass
 class Consume:
-    """Reads one topic again and again; `cold`: its files are written out and dropped from the page cache before each run."""
+    """Reads one topic again and again. `cold`: its files are written out and dropped from the page cache before each run, after so much else was
+    sent that the server's own memory of recent batches holds none of it."""
 
     partitions: int
     record_bytes: int
@@ -82,12 +83,19 @@ class Consume:
         fill = own("fill", self.partitions, self.record_bytes, 2)
         rig.clients.records["fill", peer.name] = self.records
         rig.clients.run(peer, fill, topic, 1)
-        rig.clients.consume(peer, topic, self.records, self.client)
+        if self.cold:
+            peer.create({"other": 16})
+            rig.clients.run(peer, librdkafka("push out", 16, 1000, 3), "other", 1 if rig.plan.is_quick else 4)
+            peer.delete(["other"])
+        self._read(rig, peer, topic)
 
     def run(self, rig, peer, case, number):
         if self.cold:
             drop_page_cache(peer)
-        return rig.clients.consume(peer, topic_name(case, "r"), self.records, self.client)
+        return self._read(rig, peer, topic_name(case, "r"))
+
+    def _read(self, rig, peer, topic):
+        return rig.clients.consume(peer, topic, self.records, self.client, self.partitions)
 
     def finish(self, rig, peer, case):
         peer.delete([topic_name(case, "r")])

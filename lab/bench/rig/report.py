@@ -16,6 +16,7 @@ from .peers import PEERS
 # figure: (what tables call it, unit of plots, scale, digits)
 FIGURES = {
     "records_per_s": ("throughput, k/s", "thousand records per second", 0.001, 0),
+    "fetch_records_per_s": ("without joining, k/s", "thousand records per second", 0.001, 0),
     "mb_per_s": ("throughput, MB/s", "MB per second", 1, 0),
     "p50_ms": ("p50, ms", "milliseconds", 1, 2),
     "p99_ms": ("p99, ms", "milliseconds", 1, 2),

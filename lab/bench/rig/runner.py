@@ -68,7 +68,7 @@ def server_key(name, settings):
 class Rig:
     def __init__(self, options, plan, work, clients, versions, lines):
         self.options, self.plan, self.work, self.clients, self.versions, self.lines = options, plan, Path(work), clients, versions, lines
-        self.running, self.number = {}, 0
+        self.running, self.number, self.begun, self.left = {}, 0, time.monotonic(), 0
         self.complaints, self.failed, self.disturbed, self.took = [], [], 0, {}
 
     def complain(self, text):
@@ -134,14 +134,15 @@ class Rig:
         return min(case.runs.get(name, self.options.runs), self.options.runs)
 
     def run_case(self, workload, case):
-        names = []
-        for name in case.peers:
-            if name not in self.versions:
-                continue
-            if self.options.skip_done and len(self.lines.counted(workload.name, case.name, name)) >= self.wanted(case, name):
-                continue
+        if self.options.minutes and time.monotonic() - self.begun > self.options.minutes * 60:
+            self.left += 1
+            return
+        names = [name for name in case.peers if name in self.versions]
+        # All peers or none: runs that were made at other times are not interleaved.
+        if self.options.skip_done and all(len(self.lines.counted(workload.name, case.name, name)) >= self.wanted(case, name) for name in names):
+            return
+        for name in names:
             self.lines.forget(workload.name, case.name, name)
-            names.append(name)
         begun, doing = time.monotonic(), {}
         for name in names:
             with Trouble(self, workload, case, name) as trouble:

@@ -9,7 +9,8 @@ import unittest
 from pathlib import Path
 from types import SimpleNamespace
 
-from . import machine, report
+from . import machine, main, report
+from .clients import Clients, Load
 from .peers import PEERS
 from .peers.peer import Peer
 from .plan import PLANS, Bar, Case, Chart, Workload, question
@@ -74,7 +75,7 @@ class Bench(unittest.TestCase):
         self.addCleanup(lambda: (PEERS.clear(), PEERS.update(kept)))
 
     def rig(self, peers=("kafka", "barnabas"), **more):
-        options = SimpleNamespace(**{"runs": 2, "attempts": 2, "skip_done": False, "port": None, "case": None, **more})
+        options = SimpleNamespace(**{"runs": 2, "attempts": 2, "skip_done": False, "port": None, "case": None, "minutes": None, **more})
         lines = Lines(Path(self.folder.name) / "results/t.jsonl")
         return Rig(options, PLANS["short"], Path(self.folder.name), None, {name: "1" for name in peers}, lines)
 
@@ -112,17 +113,27 @@ class Bench(unittest.TestCase):
         self.assertEqual([name for name, _ in rig.running], ["barnabas"])
 
     def test_what_is_done_is_left_out(self):
-        self.ran(self.rig(peers=("kafka",)), workload(Measure()))
-        asked = self.ran(self.rig(skip_done=True), workload(Measure()))
-        self.assertEqual(asked, ["prepare barnabas", "barnabas 0-0", "barnabas 1-0", "finish barnabas"])
+        self.ran(self.rig(), workload(Measure()))
+        self.assertEqual(self.ran(self.rig(skip_done=True), workload(Measure())), [])
         kept = [json.loads(line) for line in (Path(self.folder.name) / "results/t.jsonl").read_text().splitlines()]
         self.assertEqual(len(kept), 4)
+
+    def test_a_case_that_lacks_a_peer_is_measured_anew_for_all_of_them(self):
+        self.ran(self.rig(peers=("kafka",)), workload(Measure()))
+        rig = self.rig(skip_done=True)
+        self.assertEqual(self.ran(rig, workload(Measure()))[:4], ["prepare kafka", "prepare barnabas", "kafka 0-0", "barnabas 0-0"])
+        self.assertEqual(len(rig.lines.all), 4)
 
     def test_a_case_that_is_measured_anew_loses_its_old_lines(self):
         self.ran(self.rig(), workload(Measure()))
         rig = self.rig(runs=1)
         self.ran(rig, workload(Measure()))
         self.assertEqual(len(rig.lines.all), 2)
+
+    def test_no_case_is_begun_when_time_is_over(self):
+        rig = self.rig(minutes=1e-9)
+        self.assertEqual(self.ran(rig, workload(Measure())), [])
+        self.assertEqual(rig.left, 1)
 
     def test_a_disk_without_room_is_one_line(self):
         rig, load = self.rig(), workload(Measure())
@@ -163,6 +174,30 @@ class Bench(unittest.TestCase):
         chart, = report.drawn(found, PLANS["short"], [load], Path("x"))
         self.assertEqual(chart["categories"], ["c"])
         self.assertEqual([one["points"] for one in chart["series"]], [[(0, 100.0, 100.0, 100.0)], [(0, 200.0, 200.0, 200.0)]])
+
+    def test_what_apaches_producer_says_is_summed_over_its_processes(self):
+        said = ("900 records sent, 500.0 records/sec (0.05 MB/sec), 3.00 ms avg latency, 9.00 ms max latency, 2 ms 50th, 5 ms 95th, 7 ms 99th, 8 ms 99.9th.\n"
+                "600 steady state records sent, 600.5 records/sec (0.06 MB/sec), 2.00 ms avg latency, {worst}.00 ms max latency, 1 ms 50th, 3 ms 95th, 4 ms 99th, 6 ms 99.9th.\n")
+        found = Clients("", "", 1, "", in_full=True).java_results("x", [said.format(worst=6), said.format(worst=8)])
+        self.assertEqual(found, (1800, {"records_per_s": 1201.0, "p50_ms": 1, "p99_ms": 4, "p999_ms": 6, "max_ms": 8.0}))
+        with self.assertRaisesRegex(RuntimeError, "x: nonsense"):
+            Clients("", "", 1, "").java_results("x", ["nonsense"])
+
+    def test_a_load_is_shared_out_among_topics_and_processes(self):
+        clients = Clients("CP", "load", 2, "/tmp/x", "barnabas", in_full=True)
+        peer = SimpleNamespace(name="kafka", server=SimpleNamespace(address="host:1"))
+        load = Load("l", "librdkafka", 8, 100, 4, {"acks": "all"}, rate=1000, topics=2)
+        self.assertEqual(clients.command(peer, load, "t", 2.0), ["load", "host:1", "t", "2", "100", "2.0", "0.5", "0", "500", "acks=all"])
+        load.client, clients.records["l", "kafka"], load.rate = "java", 600_000, 0
+        self.assertEqual(clients.command(peer, load, "t", 2.0)[clients.command(peer, load, "t", 2.0).index("--num-records") + 1], "300000")
+
+    def test_remains_of_a_killed_rig_are_removed_and_those_of_a_living_one_are_not(self):
+        import os
+        folder = Path(self.folder.name)
+        for name in ("bench-999999999-x", f"bench-{os.getpid()}-x", "bench-log-x", "bench-quick"):
+            (folder / name).mkdir()
+        main.remove_remains(folder)
+        self.assertEqual(sorted(path.name for path in folder.iterdir()), sorted([f"bench-{os.getpid()}-x", "bench-log-x", "bench-quick"]))
 
     def test_processes_are_accounted_for(self):
         import os

@@ -5,6 +5,7 @@ make a run of the wished length is learnt from the run that warms up.
 """
 
 import json
+import os
 import random
 import re
 import subprocess
@@ -75,8 +76,11 @@ def _librdkafka(name, folder):
     source = HERE / f"{name}.rs"
     fresh, seal = fetch._stamp(out, source.read_text(), str(found[0]))
     if not (fresh and (out / name).exists()):
-        fetch._run(f"bench-{name}", ["rustc", "--edition", "2024", "-O", str(source), "-o", str(out / name), "-C", f"link-arg={found[0]}",
+        # Two rigs may do this at once.
+        made = out / f"{name}-{os.getpid()}"
+        fetch._run(f"bench-{name}", ["rustc", "--edition", "2024", "-O", str(source), "--crate-name", name, "-o", str(made), "-C", f"link-arg={found[0]}",
                                   "-C", f"link-arg=-Wl,-rpath,{found[0].parent}"])
+        made.replace(out / name)
         seal()
     return str(out / name)
 
@@ -139,6 +143,8 @@ class Clients:
         return [self.process(self.command(peer, load, name, seconds)) for name in topics for _ in range(count)]
 
     def process(self, command):
+        if not command[0] or command[0] == "None":
+            raise fetch.Missing("its client is not to be had here")
         with open(self.log, "ab") as errors:
             return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL, text=True, start_new_session=True, preexec_fn=_die_with_the_runner)
 

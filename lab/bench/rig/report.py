@@ -61,7 +61,7 @@ class Found:
         return [name for name in PEERS if name in case.peers and self.lines.counted(workload.name, case.name, name)]
 
     def version(self, name):
-        return next((line["version"] for line in reversed(self.lines.all) if line.get("peer") == name), "")
+        return next((line["version"] for line in reversed(self.lines.all) if line.get("peer") == name and "version" in line), "")
 
     def label(self, name):
         label, version = PEERS[name].label, self.version(name)

@@ -141,6 +141,11 @@ impl Outbox {
         records.iter().map(Record::bytes).sum::<usize>() > self.config.batch_bytes_max
     }
 
+    /// Whether parts of these sizes together leave too little room for the rest of a record.
+    pub fn is_too_large_in_all(&self, parts: impl Iterator<Item = usize>) -> bool {
+        parts.sum::<usize>() > self.config.batch_bytes_max / 2
+    }
+
     /// Whether requests that write are to come back later.
     pub fn is_full(&self) -> bool {
         self.pending.len() >= self.config.pending_batches_max

@@ -349,8 +349,11 @@ def commit_resume(cell):
 @scenario("group 2→5→3")
 def group_grow(cell):
     """Five members join one by one, two leave; always each partition has one owner."""
+    grow(cell, first_assignor(cell, "range"))
+
+
+def grow(cell, assignor):
     topic, group, partitions = cell.topic(10), cell.name("group"), 10
-    assignor = first_assignor(cell, "range")
     feed_all = feed(cell, topic, partitions, 100, "a")
     members = [cell.client().join(group, [topic], assignor) for _ in range(2)]
     settled(cell, members, topic, partitions)
@@ -446,6 +449,81 @@ def assignor_scenario(name):
 
 for each in ("range", "roundrobin", "sticky", "cooperative"):
     scenario(each, quick=each in ("roundrobin", "cooperative"))(assignor_scenario(each))
+
+
+# KIP-848: the coordinator assigns. Members hear of a change with their next heartbeat, every five seconds.
+
+
+def speaks_new_groups(cell):
+    if not cell.new_groups:
+        raise NotInClient("it does not speak KIP-848's protocol")
+
+
+@scenario("new group 2→5→3", quick=False)
+def new_group_grow(cell):
+    speaks_new_groups(cell)
+    grow(cell, "server-uniform")
+
+
+@scenario("new group range")
+def new_group_range(cell):
+    """The range assignor gives each of two members a stretch of neighbours; a topic that grows is noticed."""
+    speaks_new_groups(cell)
+    topic, group = cell.topic(4), cell.name("group")
+    members = [cell.client().join(group, [topic], "server-range") for _ in range(2)]
+    settled(cell, members, topic, 4)
+    stretches = sorted(sorted(p for _, p in member.assigned) for member in members)
+    expect(stretches == [[0, 1], [2, 3]], f"range gave {stretches}")
+    cell.judge.call("create_partitions", name=topic, partitions=6)
+    settled(cell, members, topic, 6)
+    wanted = feed(cell, topic, 6, 30, "a")
+    got = [value for value in everything(members, wanted) if value in set(wanted)]
+    expect(len(got) == len(wanted), f"{len(wanted)} records delivered {len(got)} times")
+
+
+@scenario("new group pattern", quick=False)
+def new_group_pattern(cell):
+    """A subscription by expression finds the topics that match, and those that come later."""
+    speaks_new_groups(cell)
+    first, group = cell.topic(2), cell.name("group")
+    member = cell.client()
+    member.call("join", group=group, topics=[], pattern=first[: first.rindex("-") + 1] + ".*", assignor="server-uniform", session_ms=10000, commit="poll")
+    until(lambda: member.assigned == {(first, 0), (first, 1)}, 30, lambda: f"the topic that is there (now {member.assigned})")
+    second = cell.topic(1)
+    until(lambda: member.assigned == {(first, 0), (first, 1), (second, 0)}, 40, lambda: f"the topic that came (now {member.assigned})")
+
+
+@scenario("new group static", quick=False)
+def new_group_static(cell):
+    """A static member that goes for a moment gets its partitions back, and nobody else notices."""
+    speaks_new_groups(cell)
+    topic, group, partitions = cell.topic(6), cell.name("group"), 6
+    members = [cell.client().join(group, [topic], "server-uniform", static=f"static-{n}") for n in range(3)]
+    settled(cell, members, topic, partitions)
+    before, others = members[1].assigned, [members[0], members[2]]
+    counts = [m.assign_count for m in others]
+    members[1].call("leave")
+    back = cell.client().join(group, [topic], "server-uniform", static="static-1")
+    until(lambda: back.assigned == before, 20, lambda: f"the static member's {before} (now {back.assigned}, {back.errors[-1:]})")
+    time.sleep(6)
+    expect([m.assign_count for m in others] == counts, "the other members were rebalanced")
+
+
+@scenario("groups migrate", quick=False)
+def groups_migrate(cell):
+    """A classic group, member by member to the new protocol and back, while records come: nothing is lost, nothing read by two."""
+    speaks_new_groups(cell)
+    topic, group, partitions = cell.topic(6), cell.name("group"), 6
+    members = [cell.client().join(group, [topic], "range") for _ in range(2)]
+    settled(cell, members, topic, partitions)
+    for round_, assignor in enumerate(("server-uniform", "server-uniform", "range", "range")):
+        everything(members, feed(cell, topic, partitions, 30, f"{round_}a"))
+        leaving = members.pop(0)
+        members.append(cell.client().join(group, [topic], assignor))
+        settled(cell, [leaving, *members], topic, partitions, seconds=60)
+        leaving.call("leave")
+        settled(cell, members, topic, partitions, seconds=60)
+        calm_delivery(cell, members, topic, partitions, f"{round_}b")
 
 
 # Retries

@@ -33,6 +33,8 @@ class Client:
     get: object
     # kafkajs knows one assignor; the group scenarios use it where the client has no choice.
     assignor: str = None
+    # It speaks KIP-848's protocol of groups.
+    new_groups: bool = False
     # Codecs and scenarios that this client does not have, with the reason.
     lacks: dict = field(default_factory=dict)
     version: str = ""
@@ -48,8 +50,8 @@ def kcat_driver():
 
 def clients():
     return [
-        Client("java", fetch.java),
-        Client("confluent", fetch.python_client("confluent_driver.py", "confluent-kafka")),
+        Client("java", fetch.java, new_groups=True),
+        Client("confluent", fetch.python_client("confluent_driver.py", "confluent-kafka"), new_groups=True),
         Client("kafka-py", fetch.python_client("kafka_python_driver.py", "kafka-python")),
         Client("aiokafka", fetch.python_client("aiokafka_driver.py", "aiokafka")),
         Client("franz-go", fetch.go),
@@ -93,7 +95,7 @@ class Cell:
 
     def __init__(self, row, scenario, server, judges, logs):
         self.row, self.scenario, self.server = row, scenario, server
-        self.assignor, self.lacks = row.assignor, row.lacks
+        self.assignor, self.lacks, self.new_groups = row.assignor, row.lacks, row.new_groups
         self.judge = judges.mine()
         self.logs = logs
         self.drivers = []

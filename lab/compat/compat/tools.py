@@ -193,6 +193,20 @@ def consumer_groups(t):
     expect(group not in t.call("consumer-groups", "--list").splitlines(), "still in --list after --delete")
 
 
+@tool("consumer-groups (KIP-848)")
+def new_consumer_groups(t):
+    topic, group = t.topic("tool-new-groups", 2), "tool-new-group"
+    t.judge.produce(topic, [{"p": n % 2, "k": None, "v": str(n)} for n in range(40)])
+    property_ = ["--command-property", "group.protocol=consumer"]
+    t.call("console-consumer", "--topic", topic, "--group", group, "--from-beginning", "--max-messages", "40", *property_)
+    has(t.call("consumer-groups", "--list", "--type", "consumer"), rf"^{group} +.*Consumer|^{group}$")
+    has(t.call("consumer-groups", "--describe", "--group", group), rf"^{group} +{topic} +1 +20 +20 +0 ")
+    has(t.call("consumer-groups", "--describe", "--group", group, "--state"), rf"^{group} .*Empty +0")
+    has(t.call("groups", "--list"), rf"^{group} +Consumer +consumer")
+    has(t.call("consumer-groups", "--delete", "--group", group), r"successful")
+    expect(group not in t.call("consumer-groups", "--list").splitlines(), "still in --list after --delete")
+
+
 @tool("groups")
 def groups(t):
     topic = t.topic("tool-groups-tool", 1)

@@ -33,7 +33,7 @@ use super::target::assign_if_due;
 use super::world::World;
 use crate::classic::Protocols;
 use crate::framework::Caller;
-use crate::outbox::{Outbox, TimerKey};
+use crate::outbox::{Outbox, TimerKey, append_refusal};
 
 /// From this version on, a new dynamic member is given an id first and joins with it (KIP-394).
 const MEMBER_ID_REQUIRED_SINCE: i16 = 4;
@@ -76,6 +76,9 @@ pub(crate) fn join(
     if !group.supports(&request.protocol_type, protocols.names()) {
         return Err(ErrorCode::InconsistentGroupProtocol);
     }
+    if out.is_too_large_in_all(protocols.pairs().map(|(name, said)| name.len() + said.len() * 2)) {
+        return Err(append_refusal(ErrorCode::RecordListTooLarge));
+    }
     if is_unknown && instance.is_none() && caller.version >= MEMBER_ID_REQUIRED_SINCE {
         let error_code = ErrorCode::MemberIdRequired.code();
         let member_id = Str::from(&id);
@@ -83,13 +86,7 @@ pub(crate) fn join(
     }
     let subscription = subscription_of(&protocols).ok_or(ErrorCode::InconsistentGroupProtocol)?;
     let old = instance.and_then(|instance| group.static_member(instance)).cloned();
-    let before = match &old {
-        Some(old) if old.id == id => Some((**old).clone()),
-        Some(old) if is_unknown => Some(replacement(old, id.clone())),
-        Some(_) => return Err(ErrorCode::FencedInstanceId),
-        None if instance.is_some() && !is_unknown => return Err(ErrorCode::UnknownMemberId),
-        None => group.member(&id).map(|member| (**member).clone()),
-    };
+    let before = place(group, &id, old.as_deref(), is_unknown, instance)?;
     let downgrades = old
         .as_ref()
         .is_some_and(|old| migrate::can_downgrade(group, std::slice::from_ref(&old.id), true, out));
@@ -123,6 +120,23 @@ pub(crate) fn join(
     let sync = TimerKey::MemberSync { group: group.id.clone(), member: id };
     out.set_timer(sync, DurationMs(i64::from(request.rebalance_timeout_ms)));
     Ok(Joined::Answer(response))
+}
+
+/// What is known of the member that joins; `None`: it is new.
+fn place(
+    group: &ConsumerGroup,
+    id: &Text,
+    old: Option<&ConsumerMember>,
+    is_unknown: bool,
+    instance: Option<&str>,
+) -> Result<Option<ConsumerMember>, ErrorCode> {
+    match old {
+        Some(old) if old.id == *id => Ok(Some(old.clone())),
+        Some(old) if is_unknown => Ok(Some(replacement(old, id.clone()))),
+        Some(_) => Err(ErrorCode::FencedInstanceId),
+        None if instance.is_some() && !is_unknown => Err(ErrorCode::UnknownMemberId),
+        None => Ok(group.member(id).map(|member| (**member).clone())),
+    }
 }
 
 fn update(

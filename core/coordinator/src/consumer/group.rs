@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use barnabas_base::{ErrorCode, Map, MonotonicMs, Text, TopicId};
+use barnabas_base::{ErrorCode, Map, MonotonicMs, Set, Text, TopicId};
 
 use super::member::{ConsumerMember, MemberState};
 use crate::Response;
@@ -60,6 +60,8 @@ pub(crate) struct ConsumerGroup {
     owners: Map<TopicId, Map<i32, Text>>,
     static_members: Map<Text, Text>,
     names: BTreeMap<Text, usize>,
+    /// Lists of names that members subscribe to: whoever subscribes to the same shares one.
+    lists: Set<Arc<Vec<Text>>>,
     patterns: BTreeMap<Text, usize>,
     assignors: BTreeMap<Text, usize>,
     classic_members: usize,
@@ -96,6 +98,7 @@ impl ConsumerGroup {
             owners: Map::default(),
             static_members: Map::default(),
             names: BTreeMap::new(),
+            lists: Set::default(),
             patterns: BTreeMap::new(),
             assignors: BTreeMap::new(),
             classic_members: 0,
@@ -160,10 +163,20 @@ impl ConsumerGroup {
         self.owners.get(&topic)?.get(&partition)
     }
 
-    /// Every topic that somebody subscribes to, sorted.
-    pub fn topics(&self) -> BTreeSet<&Text> {
+    /// Shows every topic that somebody subscribes to, once, in the order of their names.
+    pub fn each_topic(&self, mut show: impl FnMut(&Text)) {
+        if self.resolved.is_empty() {
+            return self.names.keys().for_each(show);
+        }
         let matched = self.resolved.values().flat_map(|resolved| resolved.topics.iter());
-        self.names.keys().chain(matched).collect()
+        let all: BTreeSet<&Text> = self.names.keys().chain(matched).collect();
+        all.into_iter().for_each(&mut show);
+    }
+
+    /// As [`ConsumerGroup::each_topic`], in any order, and some perhaps more than once.
+    pub fn topics(&self) -> impl Iterator<Item = &Text> {
+        let matched = self.resolved.values().flat_map(|resolved| resolved.topics.iter());
+        self.names.keys().chain(matched)
     }
 
     pub fn is_subscribed(&self, topic: &str) -> bool {
@@ -209,13 +222,14 @@ impl ConsumerGroup {
         let keeps_holdings = old.as_ref().is_some_and(|old| {
             Arc::ptr_eq(&old.assigned, &member.assigned) && Arc::ptr_eq(&old.revoking, &member.revoking)
         });
+        let keeps_names = old.as_ref().is_some_and(|old| Arc::ptr_eq(&old.names, &member.names));
         if let Some(old) = &old {
-            self.count(old, false);
+            self.count(old, keeps_names, false);
             if !keeps_holdings {
                 self.disown(old);
             }
         }
-        self.count(&member, true);
+        self.count(&member, keeps_names, true);
         if !keeps_holdings {
             for (topic, partition) in member.holdings() {
                 self.owners.entry(topic).or_default().insert(partition, id.clone());
@@ -225,9 +239,22 @@ impl ConsumerGroup {
 
     pub fn remove(&mut self, id: &str) -> Option<Arc<ConsumerMember>> {
         let old = self.members.remove(id)?;
-        self.count(&old, false);
+        self.count(&old, false, false);
         self.disown(&old);
         Some(old)
+    }
+
+    /// A list of names that is somebody's already, or this one. Ten thousand members with a thousand names each would otherwise
+    /// hold ten million names.
+    pub fn shared(&mut self, names: Arc<Vec<Text>>) -> Arc<Vec<Text>> {
+        if let Some(known) = self.lists.get(&names) {
+            return Arc::clone(known);
+        }
+        if self.lists.len().is_power_of_two() {
+            self.lists.retain(|list| Arc::strong_count(list) > 1);
+        }
+        self.lists.insert(Arc::clone(&names));
+        names
     }
 
     fn disown(&mut self, member: &ConsumerMember) {
@@ -242,8 +269,11 @@ impl ConsumerGroup {
         }
     }
 
-    fn count(&mut self, member: &ConsumerMember, here: bool) {
-        member.names.iter().for_each(|name| tally(&mut self.names, name, here));
+    /// `keeps_names`: its names are counted, and stay.
+    fn count(&mut self, member: &ConsumerMember, keeps_names: bool, here: bool) {
+        if !keeps_names {
+            member.names.iter().for_each(|name| tally(&mut self.names, name, here));
+        }
         member.pattern().into_iter().for_each(|pattern| tally(&mut self.patterns, pattern, here));
         member.assignor.iter().for_each(|assignor| tally(&mut self.assignors, assignor, here));
         if let Some(classic) = &member.classic {
@@ -349,7 +379,11 @@ impl ConsumerGroup {
         entries.reverse();
         let (mut records, mut held, mut bytes) = (Vec::new(), Vec::new(), 0);
         for entry in entries {
-            let record = self.record(&entry);
+            let mut record = self.record(&entry);
+            if matches!(entry, Entry::Regex(_)) && record.bytes() > out.config.batch_bytes_max {
+                // An expression that matches more than a record can hold is resolved anew after a load.
+                record.value = None;
+            }
             if !records.is_empty() && bytes + record.bytes() > out.config.batch_bytes_max {
                 self.append(std::mem::take(&mut records), std::mem::take(&mut held), out);
                 bytes = 0;
@@ -382,6 +416,21 @@ impl ConsumerGroup {
     pub fn answer(&mut self, ticket: Ticket, response: Response, out: &mut Outbox) {
         self.flush(out);
         out.answer_after(self.last_batch, ticket, response);
+    }
+
+    #[cfg(test)]
+    pub fn plant_owner(&mut self, topic: TopicId, partition: i32, owner: &str) {
+        self.owners.entry(topic).or_default().insert(partition, owner.into());
+    }
+
+    #[cfg(test)]
+    pub fn plant_instance(&mut self, instance: &str, member: &str) {
+        self.static_members.insert(instance.into(), member.into());
+    }
+
+    #[cfg(test)]
+    pub fn plant_name(&mut self, name: &str) {
+        self.names.insert(name.into(), 1);
     }
 
     /// Whether this member may commit offsets with this epoch: its own, or an earlier one as long as it has held the partition

@@ -22,7 +22,7 @@ use super::regex::{self, Change};
 use super::target::assign_if_due;
 use super::world::World;
 use crate::framework::Caller;
-use crate::outbox::{Outbox, TimerKey};
+use crate::outbox::{Outbox, TimerKey, append_refusal};
 use crate::request::ID_BYTES_MAX;
 
 /// A group's topics are looked at this often though nothing is known to have changed.
@@ -48,6 +48,7 @@ pub(crate) fn heartbeat(
     };
     let instance = request.instance_id.as_deref();
     check_room(group, &id, instance, out)?;
+    check_size(caller, request, out)?;
     let found = find(group, &id, request)?;
     let before = match &found {
         Found::Known(member) => (**member).clone(),
@@ -80,6 +81,9 @@ pub(crate) fn heartbeat(
     })
 }
 
+/// What numbers, lengths and framing take in a member's record, and more.
+const NUMBERS_BYTES: usize = 100;
+
 /// Whom a heartbeat comes from.
 enum Found {
     Known(Arc<ConsumerMember>),
@@ -102,6 +106,25 @@ pub(super) fn check_room(
         return Err(Refused::new(ErrorCode::GroupMaxSizeReached, why));
     }
     Ok(())
+}
+
+/// What a member says of itself goes into one record.
+fn check_size(
+    caller: &Caller<'_>,
+    request: &ConsumerGroupHeartbeatRequest,
+    out: &Outbox,
+) -> Result<(), Refused> {
+    let texts =
+        [&request.instance_id, &request.rack_id, &request.subscribed_topic_regex, &request.server_assignor];
+    let names = request.subscribed_topic_names.iter().flatten().map(|name| name.len() + 4);
+    let bytes: usize = names.chain(texts.into_iter().flatten().map(|text| text.len())).sum();
+    let who =
+        request.group_id.len() + request.member_id.len() + caller.client_id.len() + caller.client_host.len();
+    if bytes + who + NUMBERS_BYTES <= out.config.batch_bytes_max {
+        return Ok(());
+    }
+    let why = "What the member says of itself is more than a record can hold.";
+    Err(Refused::new(append_refusal(ErrorCode::RecordListTooLarge), why))
 }
 
 fn find(group: &ConsumerGroup, id: &str, request: &ConsumerGroupHeartbeatRequest) -> Result<Found, Refused> {
@@ -245,7 +268,7 @@ pub(super) fn set_client(member: &mut ConsumerMember, caller: &Caller<'_>) {
 pub(super) fn settle(
     group: &mut ConsumerGroup,
     before: Option<&ConsumerMember>,
-    updated: ConsumerMember,
+    mut updated: ConsumerMember,
     world: &mut World,
     out: &mut Outbox,
 ) -> bool {
@@ -257,6 +280,7 @@ pub(super) fn settle(
         None => !updated.names.is_empty(),
     };
     if is_other {
+        updated.names = group.shared(updated.names);
         group.put(updated.clone());
         group.note(Entry::Member(id));
     }
@@ -266,7 +290,9 @@ pub(super) fn settle(
         || names_changed
         || regex_changed == Change::Resolved
         || group.preferred_assignor() != assignor.as_ref();
-    if must_raise || group.refresh_at <= out.now.mono {
+    // What an expression matches is not known: whoever resolves it looks at the topics as well.
+    let is_known = group.patterns().keys().all(|pattern| group.resolved.contains_key(pattern));
+    if must_raise || (is_known && group.refresh_at <= out.now.mono) {
         let hash = world.metadata_hash(group);
         if must_raise || hash != group.metadata_hash {
             group.raise(hash);

@@ -98,6 +98,17 @@ pub(super) fn cancel_timers(group: &Text, member: &Text, out: &mut Outbox) {
     }
 }
 
+/// Whether a member of whom `key` speaks is still asked for what it is late with.
+pub(crate) fn is_late(group: &ConsumerGroup, id: &str, key: &TimerKey) -> bool {
+    let Some(member) = group.member(id) else { return false };
+    match key {
+        TimerKey::Session { .. } => true,
+        TimerKey::Rebalance { .. } => member.state == MemberState::Unrevoked && member.classic.is_none(),
+        TimerKey::MemberJoin { .. } | TimerKey::MemberSync { .. } => member.classic.is_some(),
+        TimerKey::Join(_) | TimerKey::Sync(_) | TimerKey::Save(_) | TimerKey::Expiry => false,
+    }
+}
+
 /// The group is going, or becomes another kind of group.
 pub(crate) fn forget_timers(group: &ConsumerGroup, out: &mut Outbox) {
     group.members().keys().for_each(|member| cancel_timers(&group.id, member, out));

@@ -100,6 +100,7 @@ pub(crate) fn from_classic(classic: &ClassicGroup, image: &Image) -> Result<Cons
         let target =
             assigned.iter().map(|(topic, each)| (*topic, each.keys().copied().collect())).collect::<Target>();
         member.assigned = Arc::new(assigned);
+        member.names = group.shared(member.names);
         group.targets.insert(id.clone(), Arc::new(target));
         group.put(member);
     }

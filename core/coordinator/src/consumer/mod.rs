@@ -42,11 +42,15 @@ mod world;
 pub(crate) use check::{Refused, check};
 pub(crate) use classic_member::{Joined, join, leave_classic, sync, touch};
 pub(crate) use describe::{describe, describe_missing, list, not_consumer};
+#[cfg(test)]
+pub(crate) use group::Resolved;
 pub(crate) use group::{ConsumerGroup, Entry};
 pub(crate) use heartbeat::heartbeat;
 pub(crate) use job::Outcome;
 pub use job::{Done, Job};
-pub(crate) use leave::{Left, fence, forget_timers, leave, loaded, static_leave, watch_all};
+pub(crate) use leave::{Left, fence, forget_timers, is_late, leave, loaded, static_leave, watch_all};
+#[cfg(test)]
+pub(crate) use member::{Assigned, ConsumerMember};
 pub(crate) use migrate::{can_downgrade, can_upgrade, from_classic, to_classic};
 pub(crate) use record::group_of;
 pub(crate) use regex::resolved;

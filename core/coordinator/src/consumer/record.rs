@@ -108,7 +108,9 @@ impl ConsumerGroup {
                 let id = key.member_id.text();
                 let known =
                     self.member(&id).map_or_else(|| ConsumerMember::new(id), |known| (**known).clone());
-                self.put(heard(known, value));
+                let mut member = heard(known, value);
+                member.names = self.shared(member.names);
+                self.put(member);
             }
             (
                 GroupRecordKey::ConsumerGroupTargetAssignmentMetadata(_),

@@ -100,9 +100,10 @@ fn assigning(group: &ConsumerGroup, world: &World, out: &Outbox) -> Assigning {
 impl Assigning {
     pub fn run(self) -> Assignment {
         let mut spec = Spec::default();
-        let mut seen: Map<(Arc<Vec<Text>>, Option<Text>), usize> = Map::default();
+        // By the list itself and not by what is in it: members that subscribe to the same share one.
+        let mut seen: Map<(*const Vec<Text>, Option<Text>), usize> = Map::default();
         for (member, target) in &self.members {
-            let key = (Arc::clone(&member.names), member.pattern().cloned());
+            let key = (Arc::as_ptr(&member.names), member.pattern().cloned());
             let subscription = match seen.get(&key) {
                 Some(known) => *known,
                 None => {

@@ -53,18 +53,15 @@ impl World {
     /// The hash over all topics that the group reads and that there are.
     pub fn metadata_hash(&mut self, group: &ConsumerGroup) -> i64 {
         let mut bytes = Vec::new();
-        for name in group.topics() {
-            let Some(topic) = self.image.topics.by_name(name) else { continue };
-            let hash = match self.hashes.get(name) {
-                Some(hash) => *hash,
-                None => {
-                    let hash = topic_hash(topic, &self.image);
-                    self.hashes.insert(name.clone(), hash);
-                    hash
-                }
-            };
-            bytes.extend(hash.to_le_bytes());
-        }
+        group.each_topic(|name| {
+            if let Some(hash) = self.hashes.get(name) {
+                bytes.extend(hash.to_le_bytes());
+            } else if let Some(topic) = self.image.topics.by_name(name) {
+                let hash = topic_hash(topic, &self.image);
+                self.hashes.insert(name.clone(), hash);
+                bytes.extend(hash.to_le_bytes());
+            }
+        });
         if bytes.is_empty() { 0 } else { XxHash3_64::oneshot(&bytes) as i64 }
     }
 }

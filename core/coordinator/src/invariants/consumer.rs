@@ -96,3 +96,6 @@ fn lost_entries_are_watched(shard: &GroupShard, group: &ConsumerGroup) -> Option
     let is_watched = shard.out.timers.is_set(&TimerKey::Save(group.id.clone()));
     (group.has_unsaved() && !is_watched).then(|| "what was lost is written again by nobody".to_owned())
 }
+
+#[cfg(test)]
+mod tests;

@@ -290,7 +290,14 @@ impl GroupShard {
         else {
             return;
         };
-        self.fence_members(group, std::slice::from_ref(member));
+        // A member that has gone over to the other protocol, or is not asked for anything any more, is not what this is about.
+        let is_meant = match self.groups.get(group) {
+            Some(Group::Consumer(group)) => consumer::is_late(group, member, key),
+            _ => false,
+        };
+        if is_meant {
+            self.fence_members(group, std::slice::from_ref(member));
+        }
     }
 
     /// A job of this shard was run, or given up.
@@ -320,6 +327,9 @@ impl GroupShard {
     /// The cluster looks like this now. `topics`: those that were created, deleted or got more partitions; `None`: any.
     pub fn image_changed(&mut self, image: &Image, topics: Option<&[Text]>, has_new: bool) {
         self.world.change(image.clone(), topics, has_new);
+        if topics.is_some_and(<[Text]>::is_empty) {
+            return;
+        }
         for group in self.groups.values_mut() {
             if let Group::Consumer(group) = group
                 && topics.is_none_or(|topics| topics.iter().any(|topic| group.is_subscribed(topic)))

@@ -110,7 +110,12 @@ impl GroupShard {
             Group::Consumer(group) => group.id.clone(),
             Group::Other(_) => return,
         };
-        self.groups.entry(id).or_insert(group);
+        let group = self.groups.entry(id).or_insert(group);
+        if let Group::Consumer(group) = group
+            && group.has_unsaved()
+        {
+            group.lost(Vec::new(), &mut self.out);
+        }
     }
 
     /// A group whose first record was lost. Should it have got further meanwhile, or have offsets by another commit, it

@@ -313,14 +313,21 @@ public class Driver {
     // Groups
 
     static Object join(JsonNode c) {
-        Map<String, String> more = new HashMap<>(Map.of("group.id", c.get("group").asText(), "auto.offset.reset", "earliest", "max.poll.records", "100",
-            "partition.assignment.strategy", ASSIGNORS.get(c.get("assignor").asText()), "session.timeout.ms", text(c, "session_ms", "10000"), "heartbeat.interval.ms", "500"));
+        Map<String, String> more = new HashMap<>(Map.of("group.id", c.get("group").asText(), "auto.offset.reset", "earliest", "max.poll.records", "100"));
+        String assignor = c.get("assignor").asText();
+        if (assignor.startsWith("server-")) {
+            // KIP-848: the coordinator assigns, and says how often it wants to hear of a member.
+            more.putAll(Map.of("group.protocol", "consumer", "group.remote.assignor", assignor.substring("server-".length())));
+        } else {
+            more.putAll(Map.of("partition.assignment.strategy", ASSIGNORS.get(assignor), "session.timeout.ms", text(c, "session_ms", "10000"), "heartbeat.interval.ms", "500"));
+        }
         if (c.hasNonNull("static")) more.put("group.instance.id", c.get("static").asText());
         commitPolls = text(c, "commit", "poll").equals("poll");
         member = consumer(c, more);
         List<String> topics = new ArrayList<>();
         c.get("topics").forEach(t -> topics.add(t.asText()));
-        member.subscribe(topics);
+        if (c.hasNonNull("pattern")) member.subscribe(new SubscriptionPattern(c.get("pattern").asText()));
+        else member.subscribe(topics);
         return null;
     }
 

@@ -2,7 +2,7 @@
 
 import time
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition, OFFSET_BEGINNING, OFFSET_END
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition, OFFSET_BEGINNING, OFFSET_END, libversion
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
 
 from protocol import Client, Digest, Refused, Unsupported, payload, serve, shown
@@ -190,15 +190,22 @@ class Confluent(Client):
     # Groups
 
     def op_join(self, command):
-        if command["assignor"] not in ASSIGNORS:
+        if command["assignor"].startswith("server-"):
+            if libversion()[1] < 0x020a0000:
+                raise Unsupported("KIP-848 is younger than this librdkafka")
+            # The coordinator assigns, and says how often it wants to hear of a member.
+            more = {"group.protocol": "consumer", "group.remote.assignor": command["assignor"].removeprefix("server-")}
+        elif command["assignor"] not in ASSIGNORS:
             raise Unsupported(f"librdkafka has no {command['assignor']} assignor")
-        more = {"partition.assignment.strategy": ASSIGNORS[command["assignor"]],
-                "session.timeout.ms": command.get("session_ms", 10000), "heartbeat.interval.ms": 500}
+        else:
+            more = {"partition.assignment.strategy": ASSIGNORS[command["assignor"]],
+                    "session.timeout.ms": command.get("session_ms", 10000), "heartbeat.interval.ms": 500}
         if command.get("static"):
             more["group.instance.id"] = command["static"]
         self.commit_polls = command.get("commit", "poll") == "poll"
         self.consumer = self.reader({**command, "reset": "earliest"}, **{**more, "enable.auto.offset.store": True})
-        self.consumer.subscribe(command["topics"])
+        # An expression, to librdkafka, is a name that begins with ^.
+        self.consumer.subscribe(["^" + command["pattern"]] if command.get("pattern") else command["topics"])
         self.joined = True
 
     def poll(self):

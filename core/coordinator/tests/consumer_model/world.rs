@@ -1,0 +1,323 @@
+//! The world: one step at a time, whatever chance says.
+
+use std::collections::BTreeMap;
+
+use barnabas_base::{DurationMs, ErrorCode, Uuid};
+use barnabas_coordinator::{BatchId, Effect, GroupConfig, GroupShard, Request, Response, Ticket};
+use barnabas_wire::messages::consumer_group_describe_response::DescribedGroup;
+use barnabas_wire::messages::{ConsumerGroupDescribeRequest, DescribeGroupsRequest};
+
+use super::client::{Client, Partitions};
+use super::rig::{Logged, Rig};
+use super::{Bug, Random};
+
+const TOPICS: [&str; 2] = ["t", "u"];
+/// A client that lives is heard of at least this often.
+const HEARD_OF_MS: u64 = 15_000;
+
+pub struct World {
+    pub rig: Rig,
+    random: Random,
+    bug: Bug,
+    clients: Vec<Client>,
+    /// Whose request it is, and whether the answer gets lost. `None`: nobody waits.
+    asked: BTreeMap<Ticket, (usize, bool)>,
+    next_topic: u8,
+    /// What the worker called safe and has not written.
+    unwritten: Vec<Vec<Logged>>,
+}
+
+impl World {
+    pub fn new(seed: u64, bug: Bug) -> Self {
+        let mut random = Random(seed);
+        let mut config = GroupConfig { initial_rebalance_delay: DurationMs(0), ..GroupConfig::default() };
+        config.consumer.times.assignment_interval = DurationMs(if random.chance(50) { 0 } else { 1_000 });
+        config.consumer.assign_at_once_max = if random.chance(50) { 0 } else { 5_000 };
+        config.batch_bytes_max = if random.chance(30) { 400 } else { 1_000_000 };
+        let clients = (0..6).map(|number| {
+            let instance = (number < 2).then(|| format!("i{number}"));
+            Client::new(number, false, instance)
+        });
+        let mut world = Self {
+            rig: Rig::new(config),
+            clients: clients.collect(),
+            random,
+            bug,
+            asked: BTreeMap::new(),
+            next_topic: 1,
+            unwritten: Vec::new(),
+        };
+        world.rig.disk_is_quick = false;
+        world.rig.jobs_are_quick = false;
+        world.grow("t");
+        world
+    }
+
+    pub fn step(&mut self) {
+        match self.random.below(100) {
+            0..=54 => {
+                let at = self.random.below(self.clients.len());
+                self.let_speak(at);
+            }
+            55..=69 => self.settle_some(),
+            70..=74 => {
+                let effects = self.rig.run_jobs();
+                self.hear(effects);
+            }
+            75..=84 => self.pass_time(),
+            85..=91 => self.change_life(),
+            92..=94 => self.change_topics(),
+            95..=97 => {
+                let at = self.random.below(self.clients.len());
+                let both = self.random.chance(50);
+                let client = &mut self.clients[at];
+                client.topics = if both { TOPICS.to_vec() } else { vec![TOPICS[at % 2]] };
+                client.is_full = true;
+            }
+            _ => self.restart(),
+        }
+    }
+
+    /// Whoever waits does not speak.
+    fn let_speak(&mut self, at: usize) {
+        let client = &mut self.clients[at];
+        if !client.is_alive || client.asked.is_some() {
+            return;
+        }
+        let (version, request) = client.speak(self.bug);
+        let is_lost = !client.is_classic && self.random.chance(10);
+        self.send(at, version, request, is_lost);
+    }
+
+    fn send(&mut self, at: usize, version: i16, request: Request, is_lost: bool) {
+        let name = format!("c{at}");
+        let (ticket, effects) = self.rig.send(&name, version, request);
+        let client = &mut self.clients[at];
+        if client.is_alive {
+            client.asked = Some(ticket);
+            client.asked_at = self.rig.elapsed_ms;
+        }
+        self.asked.insert(ticket, (at, is_lost));
+        self.hear(effects);
+    }
+
+    fn hear(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            let Effect::Answer { ticket, response } = effect else { continue };
+            let Some((at, is_lost)) = self.asked.remove(&ticket) else { continue };
+            let client = &mut self.clients[at];
+            if client.asked != Some(ticket) {
+                continue;
+            }
+            client.asked = None;
+            if is_lost {
+                client.hear_nothing();
+            } else {
+                client.hear(response, &self.rig.image);
+            }
+        }
+    }
+
+    /// Batches become safe, or get lost.
+    fn settle_some(&mut self) {
+        let Some(first) = self.rig.pending.keys().next().copied() else { return };
+        let effects = if self.random.chance(15) {
+            let pending: Vec<BatchId> = self.rig.pending.keys().copied().collect();
+            let lost = pending[self.random.below(pending.len())];
+            self.rig.fail(lost, ErrorCode::NotEnoughReplicas)
+        } else {
+            let through = BatchId(first.0 + self.random.below(4) as u64);
+            if self.bug == Bug::CallsItSafe {
+                let safe = self.rig.pending.range(..=through).map(|(_, records)| records.clone());
+                self.unwritten.extend(safe);
+            }
+            self.rig.durable(through)
+        };
+        self.hear(effects);
+    }
+
+    fn pass_time(&mut self) {
+        let due = |client: &Client, now: u64| client.asked_at + HEARD_OF_MS < now;
+        let now = self.rig.elapsed_ms;
+        for at in 0..self.clients.len() {
+            if due(&self.clients[at], now) {
+                self.let_speak(at);
+            }
+        }
+        // At times the disk takes so long that clients are told to come back.
+        let newest = self.rig.pending.keys().next_back().copied();
+        if let Some(newest) = newest.filter(|_| self.random.chance(80)) {
+            let effects = self.rig.durable(newest);
+            self.hear(effects);
+        }
+        let time = DurationMs(1 + self.random.below(4_000) as i64);
+        self.wait(time);
+    }
+
+    fn wait(&mut self, time: DurationMs) {
+        let mut all = Vec::new();
+        self.rig.wait(time, |_, effects| all.extend(effects));
+        self.hear(all);
+    }
+
+    fn change_life(&mut self) {
+        let at = self.random.below(self.clients.len());
+        let client = &mut self.clients[at];
+        if !client.is_alive {
+            let is_classic = client.instance.is_none() && self.random.chance(40);
+            self.clients[at].start(is_classic);
+            self.clients[at].asked_at = self.rig.elapsed_ms;
+            self.let_speak(at);
+            return;
+        }
+        if self.random.chance(30) || client.member.is_empty() {
+            client.die();
+            return;
+        }
+        let for_a_moment = client.instance.is_some() && self.random.chance(70);
+        let (version, request) = client.leave(for_a_moment);
+        self.send(at, version, request, false);
+    }
+
+    fn change_topics(&mut self) {
+        let topic = TOPICS[self.random.below(2)];
+        if self.rig.image.topics.by_name(topic).is_some() && self.random.chance(30) {
+            self.rig.delete_topic(topic);
+        } else {
+            self.grow(topic);
+        }
+    }
+
+    fn grow(&mut self, topic: &'static str) {
+        let known = self.rig.image.topics.by_name(topic);
+        let (id, partitions) = match known {
+            Some(known) => (known.id.0[15], known.partition_count() as i32),
+            None => (self.next_topic, 0),
+        };
+        self.next_topic += u8::from(known.is_none());
+        if partitions < 8 {
+            self.rig.topic(topic, id, partitions + 1 + self.random.below(3) as i32);
+        }
+    }
+
+    fn restart(&mut self) {
+        if self.bug == Bug::CallsItSafe {
+            let lost: usize = self.unwritten.drain(..).map(|records| records.len()).sum();
+            let kept = self.rig.log.len().saturating_sub(lost);
+            self.rig.log.truncate(kept);
+        }
+        let effects = self.rig.restart();
+        self.hear(effects);
+    }
+
+    /// Nobody reads what another reads.
+    pub fn check(&self) -> Result<(), String> {
+        let mut readers: BTreeMap<(Uuid, i32), usize> = BTreeMap::new();
+        for client in &self.clients {
+            for partition in &client.reads {
+                if let Some(other) = readers.insert(*partition, client.number) {
+                    let (topic, partition) = (partition.0.0[15], partition.1);
+                    return Err(format!("{other} and {} both read {topic}-{partition}", client.number));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing goes wrong any more.
+    pub fn come_to_rest(&mut self) -> Result<(), String> {
+        self.rig.disk_is_quick = true;
+        self.rig.jobs_are_quick = true;
+        if let Some(newest) = self.rig.pending.keys().next_back().copied() {
+            let effects = self.rig.durable(newest);
+            self.hear(effects);
+        }
+        let effects = self.rig.run_jobs();
+        self.hear(effects);
+        let mut said = String::new();
+        // Longer than a member that is gone can be waited for: a session, and the rebalance that it holds up.
+        for _ in 0..400 {
+            for at in 0..self.clients.len() {
+                if self.clients[at].is_alive && self.clients[at].asked.is_none() {
+                    let (version, request) = self.clients[at].speak(self.bug);
+                    self.send(at, version, request, false);
+                }
+            }
+            self.wait(DurationMs(1_000));
+            self.check()?;
+            said = match self.unrest() {
+                None => return self.reloaded_says_the_same(),
+                Some(said) => said,
+            };
+        }
+        Err(format!("no rest: {said}"))
+    }
+
+    /// What is not as it is to be in the end.
+    fn unrest(&mut self) -> Option<String> {
+        let alive: Vec<&Client> = self.clients.iter().filter(|client| client.is_alive).collect();
+        if alive.is_empty() {
+            return None;
+        }
+        let mut wanted = Partitions::new();
+        for topic in self.rig.image.topics.iter() {
+            if alive.iter().any(|client| client.topics.contains(&topic.name.as_str())) {
+                wanted.extend((0..topic.partition_count() as i32).map(|each| (topic.id, each)));
+            }
+        }
+        let reads: Partitions = alive.iter().flat_map(|client| client.reads.iter().copied()).collect();
+        if reads != wanted {
+            return Some(format!("{reads:?} are read, not {wanted:?}: {:#?}", self.clients));
+        }
+        let state = match self.described() {
+            Some(group) => group.group_state.to_string(),
+            None => self.classic_state(),
+        };
+        (state != "Stable").then(|| format!("the group is {state}"))
+    }
+
+    fn described(&mut self) -> Option<DescribedGroup> {
+        described(self.rig.ask(1, describe_consumer()))
+    }
+
+    fn classic_state(&mut self) -> String {
+        let describe = DescribeGroupsRequest { groups: vec!["g".into()], ..Default::default() };
+        match self.rig.ask(5, Request::DescribeGroups(describe)) {
+            Response::DescribeGroups(told) => told.groups[0].group_state.to_string(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn reloaded_says_the_same(&mut self) -> Result<(), String> {
+        let Some(lived) = self.described() else { return Ok(()) };
+        let mut reloaded: GroupShard = self.rig.reloaded();
+        let now = self.rig.now();
+        let effects = reloaded.activate(now);
+        if !effects.is_empty() {
+            return Err(format!("what is loaded has something to put right: {effects:?}"));
+        }
+        let caller = barnabas_coordinator::Caller {
+            client_id: "r",
+            client_host: "/127.0.0.1",
+            version: 1,
+            random: [0; 16],
+        };
+        let effects = reloaded.handle(&caller, describe_consumer(), Ticket(u64::MAX), now);
+        let loaded = effects.into_iter().find_map(|effect| match effect {
+            Effect::Answer { response, .. } => described(response),
+            _ => None,
+        });
+        if loaded.as_ref() == Some(&lived) { Ok(()) } else { Err(format!("{lived:?}\nloaded: {loaded:?}")) }
+    }
+}
+
+fn describe_consumer() -> Request {
+    let group_ids = vec!["g".into()];
+    Request::ConsumerGroupDescribe(ConsumerGroupDescribeRequest { group_ids, ..Default::default() })
+}
+
+/// `None`: there is no such consumer group.
+fn described(response: Response) -> Option<DescribedGroup> {
+    let Response::ConsumerGroupDescribe(mut told) = response else { panic!("no description") };
+    told.groups.pop().filter(|group| group.error_code == 0)
+}

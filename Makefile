@@ -35,6 +35,9 @@ kill-loop: ## 500 kills -9 of one node under a fleet of producers (about 6 minut
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/faults/kill/run
 
+sim: ## the metadata quorum, simulated: 2,000 clusters that break and get well (SEEDS=… to change), and planted mistakes
+	@QUORUM_SEEDS=$(or $(SEEDS),2000) QUORUM_THREADS=4 $(CARGO) test --release --locked -p barnabas-quorum --lib sim -- --nocapture
+
 damage: ## every file type, harmed in eight ways: found, named, never served (about 4 minutes)
 	@lab/faults/damage/run
 
@@ -66,4 +69,4 @@ density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
 .PHONY: help run test compat kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
-.PHONY: kill-loop disk-full
+.PHONY: kill-loop disk-full sim

@@ -1,6 +1,6 @@
 //! The metadata quorum and its controller: requests in, records into a replicated log, an image out.
 //!
-//! - [`raft`]: KRaft, sans I/O: epochs, leadership, what is committed
+//! - [`raft`]: KRaft, sans I/O: elections, followers, voters, what is committed
 //! - [`controller`]: request → (records, response), a function of the image
 //! - [`snapshot`], [`batches`]: the log's and the snapshots' bytes
 //! - [`bootstrap`]: what a freshly formatted directory holds

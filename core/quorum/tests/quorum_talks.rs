@@ -23,6 +23,7 @@ use barnabas_quorum::raft::history::History;
 use barnabas_quorum::raft::message::*;
 use barnabas_quorum::raft::quorum_state::QuorumState;
 use barnabas_quorum::raft::{Config, Effect, Past, Raft, Read};
+use barnabas_quorum::snapshot::{SnapshotVoters, SnapshotWriter};
 use barnabas_quorum::{Now, SnapshotId, Voter, VoterEndpoint, Voters};
 use barnabas_wire::messages::NoOpRecord;
 use barnabas_wire::records::{Batch, batches};
@@ -98,6 +99,8 @@ struct Talk {
     tickets: u64,
     /// The number of the last request to each.
     sent: BTreeMap<i32, u64>,
+    /// How much of a snapshot has been sent.
+    position: usize,
 }
 
 impl Talk {
@@ -141,6 +144,7 @@ impl Talk {
                 let records = vec![NoOpRecord::default().into(); said.words[0].parse().unwrap()];
                 self.raft().append(&records, MetadataVersion::LATEST, false, now).unwrap();
             }
+            "gone" => self.raft().leader_is_gone(BrokerId(said.words[0].parse().unwrap()), now).unwrap(),
             "resign" => self.raft().resign(now).unwrap(),
             "stored" => {
                 let id = self.snapshot(said);
@@ -271,7 +275,7 @@ impl Talk {
     /// An answer to the last request to `from`: `<vote granted from=2`, `<fetch from=2 records=3@1`.
     fn answered(&mut self, said: &Said<'_>, verb: &str) {
         let (from, now) = (said.from(), self.now());
-        let number = *self.sent.get(&from).unwrap();
+        let number = self.sent.get(&from).copied().unwrap_or_default();
         let error = said.word("error").map_or(ErrorCode::None, |name| named(name));
         let leader = said.word("leader").map(|id| BrokerId(id.parse().unwrap()));
         let endpoints = leader.map(|id| vec![endpoint(id.get())]).unwrap_or_default();
@@ -285,6 +289,8 @@ impl Talk {
             "end" => Some(Response::EndEpoch(head)),
             "versions" => Some(Response::ApiVersions { error, kraft: Some((0, said.or("max", 1) as i16)) }),
             "fetch" => Some(self.fetched(said, head)),
+            "removed" => Some(Response::RemoveVoter { error, message: None }),
+            "piece" => Some(self.piece(said, head)),
             verb => panic!("unknown: {verb}"),
         };
         self.raft().response(BrokerId(from), number, response, now).unwrap();
@@ -302,6 +308,25 @@ impl Talk {
         Response::Fetch(Fetched { head, log_start: Offset::ZERO, high_watermark, content })
     }
 
+    /// The next piece of a snapshot that comes in `of` pieces.
+    fn piece(&mut self, said: &Said<'_>, head: Head) -> Response {
+        let id = self.snapshot(said);
+        let voters = Voters::new(said.ids("voters").into_iter().map(voter));
+        let voters = SnapshotVoters { kraft_version: 1, voters: Some(voters) };
+        let mut writer = SnapshotWriter::new(id, TimestampMs(5), MetadataVersion::LATEST);
+        let mut whole = BytesMut::from(&writer.header(TimestampMs(4), Some(&voters)).unwrap()[..]);
+        whole.extend_from_slice(&writer.footer().unwrap());
+        let from = self.position;
+        let end = (from + whole.len().div_ceil(said.or("of", 1) as usize)).min(whole.len());
+        let (size, position) = (whole.len() as i64, from as i64);
+        let mut bytes = Bytes::new();
+        if head.error == ErrorCode::None {
+            self.position = end;
+            bytes = whole.freeze().slice(from..end);
+        }
+        Response::FetchSnapshot(SnapshotFetched { head, id, size, position, bytes })
+    }
+
     /// `records=2@1,1@3`: batches of so many records of those epochs; `voters=1,2`: then one of voters.
     fn records(&mut self, said: &Said<'_>) -> Bytes {
         let mut base = self.raft().log_end();
@@ -317,7 +342,12 @@ impl Talk {
             base = batches.last().unwrap().end;
         }
         if said.word("voters").is_some() {
-            let voters = Voters::new(said.ids("voters").into_iter().map(voter));
+            let on = |id: i32| {
+                // This node's id on another directory than this node's.
+                let other = id == 1 && said.has("old-disk");
+                Voter { directory: directory(if other { 99 } else { id }), ..voter(id) }
+            };
+            let voters = Voters::new(said.ids("voters").into_iter().map(on));
             let place = Place { base, epoch: last, timestamp: TimestampMs(5) };
             let batch = control_batch(&[Control::Voters(voters.to_record())], place).unwrap();
             bytes.extend_from_slice(&batch.bytes);

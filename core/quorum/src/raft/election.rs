@@ -294,7 +294,7 @@ impl Raft {
 
     /// A random end for an election, or for the wait before one: between one and two timeouts.
     pub(super) fn election_until(&mut self, now: Now) -> MonotonicMs {
-        let timeout = self.config.election_timeout.0;
+        let timeout = self.config.election_timeout.0.max(1);
         now.monotonic.plus(DurationMs(timeout + self.draw.below(timeout)))
     }
 }

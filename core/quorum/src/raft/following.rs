@@ -22,6 +22,9 @@ use crate::node::Now;
 use crate::snapshot::{SnapshotId, SnapshotReader};
 use crate::voters::{Voter, VoterEndpoint};
 
+/// All followers see a process die at once: they ask for votes at different moments within so long.
+const GONE_SPREAD_MS: i64 = 150;
+
 impl Raft {
     pub(super) fn poll_follower(&mut self, now: Now) -> Result<bool, QuorumError> {
         let (is_voter, may_lead) = (self.is_voter(), self.may_lead());
@@ -161,6 +164,25 @@ impl Raft {
         }
     }
 
+    /// The leader's connection was closed by its side, and no new one comes about: its process is gone, as far as one
+    /// can tell from here. The election need not wait for the fetch timeout then. Where others still hear the leader,
+    /// they refuse the pre-vote, and everything stays as it is.
+    ///
+    /// # Errors
+    /// What stops the node.
+    pub fn leader_is_gone(&mut self, leader: BrokerId, now: Now) -> Result<(), QuorumError> {
+        let is_of_leader = self.leader == Some(leader);
+        let wait = DurationMs(self.draw.below(GONE_SPREAD_MS));
+        if let (Role::Follower(following), true) = (&mut self.role, is_of_leader)
+            // Once for each time that the leader was heard: or a cut link would make for one election after another.
+            && following.has_fetched
+        {
+            following.until = following.until.min(now.monotonic.plus(wait));
+            following.has_fetched = false;
+        }
+        self.poll(now)
+    }
+
     pub(super) fn on_fetched(
         &mut self,
         from: BrokerId,
@@ -174,47 +196,59 @@ impl Raft {
         }
         following.has_fetched = true;
         following.until = now.monotonic.plus(self.config.fetch_timeout);
-        match fetched.content {
+        if planted::is(Mistake::CommitsBeforeAgreement) {
+            let told = fetched.high_watermark.unwrap_or(Offset::ZERO);
+            self.told_high_watermark = self.told_high_watermark.max(told);
+            self.follow_high_watermark();
+        }
+        let is_of_use = match fetched.content {
             FetchedContent::Diverging(theirs) => self.cut(theirs)?,
             FetchedContent::Snapshot(id) => self.begin_snapshot(id),
             FetchedContent::Records(bytes) => {
-                if !self.append_fetched(bytes)? {
-                    self.peers.pause(from, now.monotonic);
-                    return Ok(());
-                }
-                let told = fetched.high_watermark.unwrap_or(Offset::ZERO);
+                let is_sound = self.append_fetched(bytes)?;
+                // Only now is it known that this log agrees with the leader's, whose high watermark that is.
+                let told = fetched.high_watermark.filter(|_| is_sound).unwrap_or(Offset::ZERO);
                 let told = if planted::is(Mistake::CommitsAllFetched) { self.log.end } else { told };
                 self.told_high_watermark = self.told_high_watermark.max(told);
                 self.follow_high_watermark();
+                is_sound
             }
+        };
+        if !is_of_use {
+            // What changes nothing now would change nothing if it came again at once.
+            self.peers.pause(from, now.monotonic);
         }
         Ok(())
     }
 
-    fn cut(&mut self, theirs: OffsetAndEpoch) -> Result<(), QuorumError> {
+    /// Cuts the log off where it leaves the leader's. Returns whether that was anywhere.
+    fn cut(&mut self, theirs: OffsetAndEpoch) -> Result<bool, QuorumError> {
         if planted::is(Mistake::KeepsDivergingLog) {
-            // Goes on as if it had, at the leader's place.
-            return Ok(());
+            return Ok(true);
         }
         let end = self.log.cut_for(theirs);
         if end < self.high_watermark {
             return Err(QuorumError::Diverged { end, high_watermark: self.high_watermark });
         }
-        if end < self.log.end {
+        let parts = end < self.log.end;
+        if parts {
             self.log.truncate(end, planted::is(Mistake::KeepsTruncatedVoters));
             self.effects.push(Effect::Truncate(end));
             self.persist();
         }
-        Ok(())
+        Ok(parts)
     }
 
-    fn begin_snapshot(&mut self, id: SnapshotId) {
+    /// Returns whether the snapshot is one to be fetched.
+    fn begin_snapshot(&mut self, id: SnapshotId) -> bool {
         let is_new = !self.log.snapshots.contains_key(&id) && id.end >= self.high_watermark;
-        let Role::Follower(following) = &mut self.role else { return };
-        if is_new && id.epoch <= self.epoch {
+        let Role::Follower(following) = &mut self.role else { return false };
+        let is_wanted = is_new && id.epoch <= self.epoch;
+        if is_wanted {
             let reader = SnapshotReader::new(id);
             following.snapshot = Some(FetchingSnapshot { id, position: 0, reader });
         }
+        is_wanted
     }
 
     /// Appends what the leader sent, as far as it is sound. `false`: something was not.

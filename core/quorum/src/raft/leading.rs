@@ -218,11 +218,27 @@ impl Raft {
             self.has_fetched_to(fetch.replica, fetch.from, now);
             self.advance_high_watermark(now);
         }
+        self.release_parked(fetch.replica);
         let parked = Parked { ticket, until: now.monotonic.plus(fetch.max_wait), fetch };
         if let Some(parked) = self.serve(parked, agreement, now)
             && let Role::Leader(leading) = &mut self.role
         {
             leading.parked.push_back(parked);
+        }
+    }
+
+    /// A replica that fetches again no longer waits for its last Fetch: it holds one place among those that wait.
+    fn release_parked(&mut self, replica: ReplicaKey) {
+        let Role::Leader(leading) = &mut self.role else { return };
+        if replica.id.get() < 0 {
+            return;
+        }
+        let Some(at) = leading.parked.iter().position(|parked| parked.fetch.replica == replica) else {
+            return;
+        };
+        if let Some(parked) = leading.parked.remove(at) {
+            let fetched = self.empty_fetched(ErrorCode::None);
+            self.answer(parked.ticket, Response::Fetch(fetched), None);
         }
     }
 

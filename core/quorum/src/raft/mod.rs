@@ -1,9 +1,10 @@
 //! One member of the metadata quorum: epochs, who leads, what is committed. KRaft (KIP-595, 630, 853, 996), sans I/O.
 //!
 //! Inputs are method calls: [`Raft::request`], [`Raft::response`], [`Raft::tick`] (the time comes with each, as a
-//! value), [`Raft::append`], [`Raft::synced`] (the log is on disk up to here), [`Raft::snapshot_stored`]. Outputs are
-//! [`Effect`]s, to be carried out in the order in which they are handed out by [`crate::node`] and the shell. It holds
-//! no log bytes: it knows the log's outline, and says what to append, cut off and read.
+//! value), [`Raft::append`], [`Raft::synced`] (the log is on disk up to here), [`Raft::snapshot_stored`],
+//! [`Raft::leader_is_gone`]. Outputs are [`Effect`]s, to be carried out in the order in which they are handed out by
+//! [`crate::node`] and the shell. It holds no log bytes: it knows the log's outline, and says what to append, cut off and
+//! read.
 //!
 //! Always true (asserted across a whole quorum by core/quorum/tests/sim):
 //! 1. `high_watermark ≤ synced ≤ log_end`, and the high watermark never moves back
@@ -124,6 +125,8 @@ pub struct Past {
     pub epochs: LeaderEpochs,
     /// Finished snapshots and their sizes in bytes, the format tool's left out.
     pub snapshots: Vec<(SnapshotId, u64)>,
+    /// As the snapshot that the log begins with and the log say; as the newest snapshot says, where that holds more than
+    /// the log.
     pub history: History,
 }
 

@@ -45,6 +45,9 @@ impl Peers {
     pub fn sent(&mut self, id: BrokerId, now: MonotonicMs) -> u64 {
         let number = self.next_number;
         self.next_number += 1;
+        // What is neither waited for nor paused need not be remembered.
+        let is_used = |connection: &Connection| connection.under_way.is_some() || connection.ready_at > now;
+        self.connections.retain(|_, connection| is_used(connection));
         let connection = self.connections.entry(id).or_default();
         connection.under_way = Some((number, now.plus(self.timeout)));
         number

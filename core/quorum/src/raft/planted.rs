@@ -35,6 +35,8 @@ pub(crate) enum Mistake {
     KeepsTruncatedVoters,
     /// A node that led an epoch goes on leading it after a restart.
     LeadsAfterRestart,
+    /// The leader's high watermark is believed before it is known that the logs agree.
+    CommitsBeforeAgreement,
     /// The end of a fetched log is believed to be safe, whatever the leader says.
     CommitsAllFetched,
 }

@@ -5,9 +5,10 @@
 //! well. After every step every file in `invariants` is asked. The same seed gives the same trace.
 //!
 //! `QUORUM_SEEDS=10000 cargo test -p barnabas-quorum --lib sim` runs more seeds (from `QUORUM_FIRST` on), `QUORUM_SEED=n`
-//! one, and `QUORUM_TRACE=1 … -- --nocapture` prints every effect.
+//! one, `QUORUM_THREADS=4` several at once, and `QUORUM_TRACE=1 … -- --nocapture` prints every effect.
 
 mod cluster;
+mod counts;
 mod disk;
 mod invariants;
 mod node;
@@ -15,7 +16,12 @@ mod plan;
 mod rng;
 mod wire;
 
-use cluster::{Cluster, Counts};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cluster::Cluster;
+use counts::Counts;
+use plan::Plan;
+use rng::Rng;
 
 use crate::raft::planted::{self, Mistake};
 
@@ -54,17 +60,33 @@ fn every_seed_is_safe_and_gets_well() {
     let one = number("QUORUM_SEED");
     let first = one.or(number("QUORUM_FIRST")).unwrap_or(0);
     let seeds = if one.is_some() { 1 } else { number("QUORUM_SEEDS").unwrap_or(60) };
-    let mut total = Counts::default();
-    let mut broken = Vec::new();
-    for seed in first..first + seeds {
-        match std::panic::catch_unwind(|| run(seed, None)) {
-            Ok((Ok(()), _, counts)) => total.add(&counts),
-            Ok((Err(Failure { what, at, steps }), ..)) => {
-                println!("seed {seed}, {at} ms, step {steps}: {what}");
-                broken.push(seed);
+    let next = AtomicU64::new(first);
+    let work = || {
+        let (mut total, mut broken) = (Counts::default(), Vec::new());
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= first + seeds {
+                return (total, broken);
             }
-            Err(_) => broken.push(seed),
+            match std::panic::catch_unwind(|| run(seed, None)) {
+                Ok((Ok(()), _, counts)) => total.add(&counts),
+                Ok((Err(Failure { what, at, steps }), ..)) => {
+                    println!("seed {seed}, {at} ms, step {steps}: {what}");
+                    broken.push(seed);
+                }
+                Err(_) => broken.push(seed),
+            }
         }
+    };
+    let threads = number("QUORUM_THREADS").unwrap_or(1);
+    let results: Vec<(Counts, Vec<u64>)> = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        running.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let (mut total, mut broken) = (Counts::default(), Vec::new());
+    for (counts, seeds) in results {
+        total.add(&counts);
+        broken.extend(seeds);
     }
     println!("{seeds} seeds: {total:?}");
     assert!(broken.is_empty(), "seeds that break: {broken:?}");
@@ -79,7 +101,26 @@ fn the_same_seed_gives_the_same_trace() {
     assert_ne!(run(1, None).1, run(2, None).1);
 }
 
-const MISTAKES: [Mistake; 16] = [
+#[test]
+fn a_dead_leader_is_replaced_soon() {
+    let gaps = |is_heard: bool| {
+        let gap = |seed: u64| {
+            let mut cluster = Cluster::with(Plan::quiet(3), Rng::new(seed), None);
+            cluster.kill_leader(is_heard).unwrap()
+        };
+        let mut gaps: Vec<u64> = (0..50).map(gap).collect();
+        gaps.sort_unstable();
+        (gaps[25], gaps[49])
+    };
+    let (heard, silent) = (gaps(true), gaps(false));
+    println!(
+        "nothing is committed for: its connections break: {heard:?} ms (p50, longest of 50); silent: {silent:?} ms"
+    );
+    assert!(heard.0 <= 250 && heard.1 <= 1_500, "{heard:?}");
+    assert!(silent.1 <= 8_000, "{silent:?}");
+}
+
+const MISTAKES: [Mistake; 17] = [
     Mistake::VotesTwice,
     Mistake::IgnoresLogEnd,
     Mistake::CommitsOldEpoch,
@@ -96,6 +137,7 @@ const MISTAKES: [Mistake; 16] = [
     Mistake::KeepsTruncatedVoters,
     Mistake::LeadsAfterRestart,
     Mistake::CommitsAllFetched,
+    Mistake::CommitsBeforeAgreement,
 ];
 
 /// The first seed that shows a mistake, and how.

@@ -20,6 +20,14 @@ use crate::voters::{Voter, VoterEndpoint};
 /// Where a node's clock starts: no two agree.
 const CLOCK_STEP_MS: u64 = 1_000_003;
 
+/// What a node's clock shows, and how fast it goes, in thousandths of real time.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    pub rate: u64,
+    /// How far the wall clock is off: hours, either way.
+    pub wall_off_ms: i64,
+}
+
 #[derive(Debug)]
 pub struct Node {
     pub id: i32,
@@ -37,6 +45,7 @@ pub struct Node {
     pub tick_at: Option<u64>,
     pub syncing: bool,
     pub batches_since_snapshot: u64,
+    pub clock: Clock,
 }
 
 /// A node at a glance.
@@ -54,7 +63,13 @@ pub struct Brief {
 }
 
 impl Node {
-    pub fn new(id: i32, directory: DirectoryId, formatted: History, is_controller: bool) -> Self {
+    pub fn new(
+        id: i32,
+        directory: DirectoryId,
+        formatted: History,
+        is_controller: bool,
+        clock: Clock,
+    ) -> Self {
         Self {
             id,
             directory,
@@ -69,6 +84,7 @@ impl Node {
             tick_at: None,
             syncing: false,
             batches_since_snapshot: 0,
+            clock,
         }
     }
 
@@ -77,12 +93,14 @@ impl Node {
     }
 
     pub fn now(&self, time: u64) -> Now {
-        let monotonic = MonotonicMs(time + self.id as u64 * CLOCK_STEP_MS);
-        Now { wall: TimestampMs(1_700_000_000_000 + time as i64), monotonic }
+        let Clock { rate, wall_off_ms } = self.clock;
+        let monotonic = MonotonicMs(time * rate / 1_000 + self.id as u64 * CLOCK_STEP_MS);
+        Now { wall: TimestampMs(1_700_000_000_000 + time as i64 + wall_off_ms), monotonic }
     }
 
+    /// The first real moment at which the node's clock shows `at` or more.
     pub fn global_time(&self, at: MonotonicMs) -> u64 {
-        at.0.saturating_sub(self.id as u64 * CLOCK_STEP_MS)
+        (at.0.saturating_sub(self.id as u64 * CLOCK_STEP_MS) * 1_000).div_ceil(self.clock.rate)
     }
 
     pub fn config(&self, plan: &Plan, seed: u64, everyone: &[i32]) -> Config {
@@ -92,9 +110,10 @@ impl Node {
         config.is_controller = self.is_controller;
         config.auto_join = plan.auto_join;
         config.fetch_bytes_max = plan.fetch_bytes_max;
-        config.election_timeout = DurationMs(300);
-        config.fetch_timeout = DurationMs(600);
-        config.request_timeout = DurationMs(700);
+        let (election, fetch) = plan.timeouts_ms;
+        config.election_timeout = DurationMs(election);
+        config.fetch_timeout = DurationMs(fetch);
+        config.request_timeout = DurationMs(fetch + 100);
         config
     }
 

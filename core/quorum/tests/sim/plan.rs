@@ -29,6 +29,8 @@ pub struct Plan {
     pub snapshot_every: u64,
     pub fetch_bytes_max: i32,
     pub safety_ms: u64,
+    /// Election and fetch timeouts.
+    pub timeouts_ms: (i64, i64),
 }
 
 impl Plan {
@@ -54,6 +56,31 @@ impl Plan {
             snapshot_every: [0, 10, 40][rng.below(3) as usize],
             fetch_bytes_max: [100, 300, 1 << 20][rng.below(3) as usize],
             safety_ms: rng.between(4_000, 12_000),
+            timeouts_ms: (300, 600),
+        }
+    }
+
+    /// Voters in one room, Kafka's timeouts, and nothing that breaks.
+    pub fn quiet(voters: i32) -> Self {
+        Self {
+            voters,
+            spares: 0,
+            brokers: 0,
+            dynamic: true,
+            auto_join: false,
+            loss: 0,
+            duplicates: 0,
+            delay_max: 1,
+            fault_every: u64::MAX / 4,
+            faults: [0, 0, 1, 0],
+            crash_within: 0,
+            slow_sync: 0,
+            client_every: 5,
+            admin_every: u64::MAX / 4,
+            snapshot_every: 0,
+            fetch_bytes_max: 1 << 20,
+            safety_ms: 5_000,
+            timeouts_ms: (1_000, 2_000),
         }
     }
 }

@@ -124,6 +124,8 @@ impl Raft {
         let Some(response) = response.filter(|_| is_waited_for || believes_all) else {
             if is_waited_for {
                 self.probe_failed(from, now);
+                // Who cannot be reached gives no vote: the election need not wait for its timeout to know that.
+                self.on_vote_answered(from, false, now)?;
             }
             return self.poll(now);
         };

@@ -6,6 +6,7 @@
 mod console_consumer;
 mod console_producer;
 mod error;
+mod hotspots;
 mod key_values;
 mod leader_election;
 mod log_dirs;
@@ -57,6 +58,12 @@ pub const TOOLS: &[Tool] = &[
         about: "Send one record at a time and say how long each took to arrive",
         flags: perf::e2e::flags,
         run: perf::e2e::run,
+    },
+    Tool {
+        name: "hotspots",
+        about: "Show where a node's time goes, and what its bottleneck is",
+        flags: hotspots::flags,
+        run: hotspots::run,
     },
     Tool {
         name: "leader-election",

@@ -1,5 +1,6 @@
 //! The process's two clocks, as the values that core is told.
 
+use crate::metering::requests::beginning;
 use barnabas_base::{MonotonicMs, TimestampMs};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -11,7 +12,7 @@ pub struct Clock {
 
 impl Clock {
     pub fn start() -> Self {
-        Self { started: Instant::now() }
+        Self { started: beginning() }
     }
 
     /// Milliseconds since 1970; 0 on a machine whose clock stands before that.

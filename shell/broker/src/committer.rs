@@ -20,6 +20,8 @@
 
 use crate::mailbox::{Mailbox, PartitionKey, Report};
 use crate::meter::Meter;
+use crate::metering::Stamp;
+use crate::metering::storage::SyncCells;
 use barnabas_base::Offset;
 use barnabas_storage::{Dirty, Disk, DiskError, DiskFile, FileSystem, SyncTicket};
 use std::collections::HashSet;
@@ -85,6 +87,7 @@ struct Queue {
 struct Shared {
     queue: Mutex<Queue>,
     changed: Condvar,
+    cells: SyncCells,
 }
 
 /// Where workers hand in. Cheap to clone.
@@ -108,7 +111,13 @@ pub struct CommitterParts {
 impl Committer {
     /// Makes the queue; [`Committer::start`] gives it its thread once the workers exist.
     pub fn new() -> Self {
-        Self { shared: Arc::new(Shared { queue: Mutex::default(), changed: Condvar::new() }) }
+        Self {
+            shared: Arc::new(Shared {
+                queue: Mutex::default(),
+                changed: Condvar::new(),
+                cells: SyncCells::default(),
+            }),
+        }
     }
 
     /// # Errors
@@ -132,6 +141,11 @@ impl Committer {
         }
     }
 
+    /// What its thread counts.
+    pub fn cells(&self) -> &SyncCells {
+        &self.shared.cells
+    }
+
     /// Lets the thread end once its queue is empty.
     pub fn stop(&self) {
         self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner).stopping = true;
@@ -149,9 +163,10 @@ fn run(shared: &Shared, parts: CommitterParts) {
         }
         // Read before the sync begins: what is written after that may not be covered.
         let ends: Vec<Offset> = round.iter().map(|request| request.covers.end()).collect();
-        let begun = Instant::now();
+        let (begun, stamp) = (Instant::now(), Stamp::now());
         match sync_round(disk.as_ref(), file_system.as_deref(), &round, &meter) {
-            Ok(()) => {
+            Ok(files) => {
+                shared.cells.synced(stamp, round.len(), files);
                 let gains = round.len() > 1
                     || round.iter().any(|request| request.batches > 1)
                     || round.iter().zip(&ends).any(|(request, end)| *end > request.dirty.ticket.end());
@@ -186,12 +201,13 @@ fn next_round(shared: &Shared) -> Option<Vec<SyncRequest>> {
     Some(std::mem::take(&mut queue.requests))
 }
 
+/// Returns how many files that were.
 fn sync_round(
     disk: &dyn Disk,
     file_system: Option<&dyn FileSystem>,
     round: &[SyncRequest],
     meter: &Meter,
-) -> Result<(), DiskError> {
+) -> Result<usize, DiskError> {
     let mut seen = HashSet::new();
     let mut files: Vec<&dyn DiskFile> = Vec::new();
     let mut dirs: Vec<&PathBuf> = Vec::new();
@@ -208,15 +224,16 @@ fn sync_round(
     let is_left_to_it = round.iter().any(|request| request.dirty.is_whole);
     let is_whole = is_left_to_it || files.len() + dirs.len() >= WHOLE_FROM;
     if let Some(file_system) = file_system.filter(|_| is_whole) {
-        return file_system.sync();
+        return file_system.sync().map(|()| files.len());
     }
     sync_files(&files)?;
     // Names after contents: a name that is durable points at contents that are.
-    match (dirs.into_iter().try_for_each(|dir| disk.sync_dir(dir)), file_system) {
+    let synced = match (dirs.into_iter().try_for_each(|dir| disk.sync_dir(dir)), file_system) {
         // A directory could not be opened. The file system is open already.
         (Err(error), Some(file_system)) if error.kind.is_shortage() => file_system.sync(),
         (synced, _) => synced,
-    }
+    };
+    synced.map(|()| files.len())
 }
 
 fn sync_files(files: &[&dyn DiskFile]) -> Result<(), DiskError> {

@@ -18,6 +18,8 @@
 
 use crate::dispatch::{self, Answer, OpenTransactions, Pieces, Started};
 use crate::mailbox::Command;
+use crate::metering::clients::OTHER;
+use crate::metering::{Passed, Recorder, Stamp, Track};
 use crate::node::Node;
 use barnabas_api::Client;
 use barnabas_api::k01_fetch::FetchSessions;
@@ -61,6 +63,7 @@ pub const MOVE_PATIENCE: u32 = 32;
 #[derive(Debug)]
 pub struct Session {
     pub node: Arc<Node>,
+    pub recorder: Rc<Recorder>,
     pub peer: SocketAddr,
     /// The listener's place in the node's list.
     pub listener: usize,
@@ -78,8 +81,10 @@ pub struct Session {
     writing: Cell<bool>,
     /// The memory budget was spent when one of the answers was read, which holds bytes without a share of it.
     pub is_scarce: Cell<bool>,
-    /// The client as its last request named itself.
-    client: RefCell<Option<Arc<Client>>>,
+    /// The client as its last request named itself, and its place in the figures.
+    client: RefCell<Option<(Arc<Client>, u16)>>,
+    /// What became of the request whose future has just been polled; taken where it was polled.
+    pub passed: Cell<Passed>,
     pub open_transactions: RefCell<OpenTransactions>,
     wakers: RefCell<[Option<Waker>; 2]>,
 }
@@ -87,13 +92,16 @@ pub struct Session {
 impl Session {
     pub fn new(
         node: Arc<Node>,
+        recorder: Rc<Recorder>,
         new: &NewConnection,
         worker: usize,
         fetch_sessions: Rc<RefCell<FetchSessions>>,
     ) -> Self {
         let active_ms = Cell::new(node.clock.monotonic().0);
+        recorder.cells().connected.add(1);
         Self {
             node,
+            recorder,
             peer: new.peer,
             listener: new.listener,
             fetch_sessions,
@@ -106,6 +114,7 @@ impl Session {
             is_scarce: Cell::new(false),
             client: RefCell::new(None),
             open_transactions: RefCell::default(),
+            passed: Cell::default(),
             wakers: RefCell::default(),
         }
     }
@@ -113,10 +122,22 @@ impl Session {
     /// The client behind a request. Made once, as long as it goes on naming itself the same.
     pub fn client(&self, client_id: Option<&str>) -> Arc<Client> {
         let mut known = self.client.borrow_mut();
-        match &*known {
-            Some(client) if client.client_id.as_deref() == client_id => client.clone(),
-            _ => known.insert(Arc::new(dispatch::client(self, client_id))).clone(),
+        if let Some((client, _)) = &*known
+            && client.client_id.as_deref() == client_id
+        {
+            return client.clone();
         }
+        let place = self.node.metering.client_came(client_id);
+        let client = Arc::new(dispatch::client(self, client_id));
+        if let Some((_, left)) = known.replace((client.clone(), place)) {
+            self.node.metering.client_left(left);
+        }
+        client
+    }
+
+    /// The client's place in the figures.
+    fn client_place(&self) -> u16 {
+        self.client.borrow().as_ref().map_or(OTHER, |(_, place)| *place)
     }
 
     /// A produce request had all its batches owned by `owner`, or by several workers.
@@ -156,6 +177,15 @@ impl Session {
     }
 }
 
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.recorder.cells().disconnected.add(1);
+        if let Some((_, place)) = self.client.get_mut().take() {
+            self.node.metering.client_left(place);
+        }
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Half {
     Read = 0,
@@ -168,8 +198,33 @@ struct Waiting {
     api: ApiKey,
     version: i16,
     state: State,
+    metered: Metered,
     /// The request's share of the memory budget, given back with its answer.
     _claim: Claim,
+}
+
+/// A request's times, until its answer is with the socket.
+struct Metered {
+    track: Track,
+    client: u16,
+    bytes_out: u64,
+    _in_flight: InFlight,
+}
+
+/// Counts a request as under way.
+struct InFlight(Rc<Recorder>);
+
+impl InFlight {
+    fn new(recorder: &Rc<Recorder>) -> Self {
+        recorder.cells().started.add(1);
+        Self(recorder.clone())
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.cells().ended.add(1);
+    }
 }
 
 enum State {
@@ -259,10 +314,10 @@ async fn read_half(
                 return End::Closed;
             }
         };
-        node.meter.requests.one();
-        node.meter.bytes_in.add(frame.len() as u64 + 4);
-        session.active_ms.set(node.clock.monotonic().0);
-        let Some(waiting) = begin(session, frame, claim).await else { return End::Closed };
+        let read = Stamp::now();
+        session.recorder.cells().bytes_in.add(frame.len() as u64 + 4);
+        session.active_ms.set(read.ms());
+        let Some(waiting) = begin(session, frame, claim, read).await else { return End::Closed };
         queue.borrow_mut().push_back(waiting);
     }
 }
@@ -296,7 +351,8 @@ async fn room(session: &Session, queue: &Queue) {
 }
 
 /// Reads a request and starts it. `None`: it cannot be read, and the connection is to be closed.
-async fn begin(session: &Rc<Session>, frame: Bytes, claim: Claim) -> Option<Waiting> {
+async fn begin(session: &Rc<Session>, frame: Bytes, claim: Claim, read: Stamp) -> Option<Waiting> {
+    let (bytes, in_flight) = (frame.len() as u32 + 4, InFlight::new(&session.recorder));
     let start = RequestStart::peek(&frame);
     let known = start.as_ref().ok().and_then(|start| {
         let api = ApiKey::from_number(start.api_key)?;
@@ -310,8 +366,14 @@ async fn begin(session: &Rc<Session>, frame: Bytes, claim: Claim) -> Option<Wait
         bad_request(session, &what);
         return None;
     };
-    let waiting =
-        |version, state| Waiting { correlation_id: start.correlation_id, api, version, state, _claim: claim };
+    let waiting = |version, state| {
+        let started = Stamp::now();
+        let passed = session.passed.take();
+        // What is not ready yet gets its own time later.
+        let track = Track { api, version, bytes, read, started, ready: started, passed };
+        let metered = Metered { track, client: session.client_place(), bytes_out: 0, _in_flight: in_flight };
+        Waiting { correlation_id: start.correlation_id, api, version, state, metered, _claim: claim }
+    };
     if !dispatch::versions(api).contains(start.api_version) {
         if api == ApiKey::ApiVersions {
             // KIP-511: answered in version 0, from which the client learns what it may ask.
@@ -344,8 +406,10 @@ async fn write_half(session: &Session, stream: &WriteHalf<'_>, queue: &Queue) {
     let mut writer = FrameWriter::default();
     // Shares of the memory budget that answers on their way to the socket hold.
     let mut held = Vec::new();
+    // What is on its way to the socket with them.
+    let mut leaving = Vec::new();
     loop {
-        if !gather(session, queue, &mut writer, &mut held).await {
+        if !gather(session, queue, &mut writer, &mut held, &mut leaving).await {
             // What was answered before still goes out.
             let _ = writer.flush(stream).await;
             return;
@@ -353,33 +417,46 @@ async fn write_half(session: &Session, stream: &WriteHalf<'_>, queue: &Queue) {
         session.writing.set(true);
         session.wake(Half::Read);
         match writer.flush(stream).await {
-            Ok(bytes) => session.node.meter.bytes_out.add(bytes as u64),
+            Ok(bytes) => session.recorder.cells().bytes_out.add(bytes as u64),
             Err(error) => {
                 tracing::debug!(peer = %session.peer, %error, "connection lost");
                 return;
             }
         }
         held.clear();
-        session.active_ms.set(session.node.clock.monotonic().0);
+        let written = Stamp::now();
+        for Metered { track, client, bytes_out, .. } in leaving.drain(..) {
+            session.recorder.answered(client, &track, bytes_out, written);
+        }
+        session.active_ms.set(written.ms());
         session.writing.set(false);
         session.wake(Half::Read);
     }
 }
 
 /// Waits for the next answers and queues them for writing. `false`: the connection is to be closed.
-async fn gather(session: &Session, queue: &Queue, writer: &mut FrameWriter, held: &mut Vec<Claim>) -> bool {
+async fn gather(
+    session: &Session,
+    queue: &Queue,
+    writer: &mut FrameWriter,
+    held: &mut Vec<Claim>,
+    leaving: &mut Vec<Metered>,
+) -> bool {
     poll_fn(|context| {
         let mut queue = queue.borrow_mut();
+        let mut now = None;
         for waiting in queue.iter_mut() {
             if let State::Running(future) = &mut waiting.state
                 && let Poll::Ready(answer) = future.as_mut().poll(context)
             {
                 waiting.state = State::Done(answer);
+                waiting.metered.track.ready = *now.get_or_insert_with(Stamp::now);
+                waiting.metered.track.passed = session.passed.take();
             }
         }
         let mut progress = false;
         while writer.queued_bytes() < WRITE_BYTES {
-            match queue_front(session, &mut queue, writer, held, context) {
+            match queue_front(session, &mut queue, writer, held, leaving, context) {
                 Front::Queued => progress = true,
                 Front::Waits => break,
                 Front::Close => return Poll::Ready(false),
@@ -406,6 +483,7 @@ fn queue_front(
     queue: &mut VecDeque<Waiting>,
     writer: &mut FrameWriter,
     held: &mut Vec<Claim>,
+    leaving: &mut Vec<Metered>,
     context: &mut Context<'_>,
 ) -> Front {
     let Some(front) = queue.front_mut() else { return Front::Waits };
@@ -414,10 +492,11 @@ fn queue_front(
         State::Pieces(pieces) => match pieces.poll_next(context) {
             Poll::Pending => Front::Waits,
             Poll::Ready(None) => {
-                queue.pop_front();
+                leaving.extend(queue.pop_front().map(|waiting| waiting.metered));
                 Front::Queued
             }
             Poll::Ready(Some(Ok(piece))) => {
+                front.metered.bytes_out += piece.len() as u64;
                 writer.queue([piece]);
                 Front::Queued
             }
@@ -440,7 +519,7 @@ fn queue_front(
         }
         State::Done(_) => {
             let Some(waiting) = queue.pop_front() else { return Front::Waits };
-            if queue_answer(session, waiting, writer, held) { Front::Queued } else { Front::Close }
+            if queue_answer(session, waiting, writer, held, leaving) { Front::Queued } else { Front::Close }
         }
     }
 }
@@ -468,10 +547,15 @@ fn queue_answer(
     waiting: Waiting,
     writer: &mut FrameWriter,
     held: &mut Vec<Claim>,
+    leaving: &mut Vec<Metered>,
 ) -> bool {
     let State::Done(answer) = waiting.state else { return true };
+    let mut metered = waiting.metered;
     let body = match answer {
-        Answer::Nothing => return true,
+        Answer::Nothing => {
+            leaving.push(metered);
+            return true;
+        }
         // Pieces are the caller's.
         Answer::Close | Answer::Pieces(_) => return false,
         Answer::Reply(body) => body,
@@ -482,6 +566,8 @@ fn queue_answer(
     };
     match barnabas_wire::frame_response(waiting.correlation_id, &body, waiting.version) {
         Ok(frame) => {
+            metered.bytes_out = frame.len as u64;
+            leaving.push(metered);
             writer.queue(frame.segments);
             true
         }

@@ -99,6 +99,17 @@ impl CoordinatorWorker {
         self.pass_on();
     }
 
+    /// Groups and committed offsets of the shards that are loaded.
+    pub fn counts(&self) -> (u64, u64) {
+        let active = self.shards.values().filter_map(|shard| match shard {
+            Shard::Active(active) => Some(active.shard.stats()),
+            Shard::Loading(_) => None,
+        });
+        active.fold((0, 0), |(groups, offsets), stats| {
+            (groups + stats.groups as u64, offsets + stats.offsets as u64)
+        })
+    }
+
     /// Loads what is to be loaded and passes on what has become durable.
     pub fn work(&mut self, partitions: &mut PartitionWorker) {
         self.groups.work(partitions);

@@ -6,6 +6,7 @@
 //!
 //! Always true: `log files + connections + all else ≤ the limit`.
 
+use crate::metering::endpoint::CONNECTIONS_MAX;
 use barnabas_disk::SPARE;
 use barnabas_metadata::config::BrokerConfig;
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -14,8 +15,8 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 const CONNECTIONS_MIN: u64 = 16;
 /// What one pool needs in the middle of one step: a segment, its indexes, and one that waits for a sync.
 const POOL_FILES_MIN: u64 = 4;
-/// Standard streams, listeners, the metadata log, snapshots, moves, what libraries hold.
-const PROCESS_FILES: u64 = 48 + SPARE as u64;
+/// Standard streams, listeners, whoever reads metrics, the metadata log, snapshots, moves, what libraries hold.
+const PROCESS_FILES: u64 = 48 + SPARE as u64 + CONNECTIONS_MAX as u64;
 /// Each log directory: the ring of its journal, its lock, its file system, one that is being listed, small files.
 const DIRECTORY_FILES: u64 = 16;
 /// Each worker: its runtime's poll and wake-ups, one small file, one directory.

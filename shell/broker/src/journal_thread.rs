@@ -29,6 +29,7 @@ pub use files::{LinuxJournal, journal_config, remove_files, slot_files};
 pub use run::JournalParts;
 
 use crate::mailbox::PartitionKey;
+use crate::metering::storage::JournalCells;
 use crate::replay::ReplayError;
 use barnabas_base::Offset;
 use barnabas_storage::AppendBytes;
@@ -95,6 +96,7 @@ struct Shared {
     is_room_wanted: AtomicBool,
     /// The journal's newest durable life; 0: it is not open.
     life: AtomicU64,
+    cells: JournalCells,
 }
 
 #[derive(Debug, Default)]
@@ -125,6 +127,7 @@ impl JournalHandle {
             waiting_bytes: AtomicU64::new(0),
             is_room_wanted: AtomicBool::new(false),
             life: AtomicU64::new(0),
+            cells: JournalCells::default(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -193,6 +196,16 @@ impl JournalHandle {
         self.shared.is_room_wanted.store(true, Ordering::SeqCst);
         // Once more: the thread may have made room before it could see the wish.
         self.shared.waiting_bytes.load(Ordering::SeqCst) > QUEUE_BYTES_MAX
+    }
+
+    /// What its thread counts.
+    pub fn cells(&self) -> &JournalCells {
+        &self.shared.cells
+    }
+
+    /// Bytes that are in no round yet.
+    pub fn waiting_bytes(&self) -> u64 {
+        self.shared.waiting_bytes.load(Ordering::Relaxed)
     }
 
     /// The newest life of the journal's files that something durable lies in; `None`: no journal is open.

@@ -9,6 +9,7 @@ use crate::committer::Synced;
 use crate::connection::NewConnection;
 use crate::fetch_wait::Waiter;
 use crate::journal_thread::LayOrder;
+use crate::metering::{AppendTimes, RoundTimes, Stamp};
 use crate::moves::MoveCommand;
 use crate::publisher::ImageChange;
 use barnabas_api::k02_list_offsets;
@@ -124,6 +125,7 @@ pub struct Verified {
 pub struct AppendOutcome {
     pub slot: u32,
     pub result: Result<Acked, Declined>,
+    pub times: AppendTimes,
 }
 
 /// Why a partition did not do what it was asked.
@@ -189,6 +191,8 @@ pub struct ReadOutcome {
     pub result: Result<Read, Declined>,
     /// The partition's bounds, where it is led here, also beside a refusal.
     pub bounds: Option<Bounds>,
+    /// When its owner took the request up.
+    pub taken: Stamp,
 }
 
 #[derive(Debug)]
@@ -335,8 +339,8 @@ pub struct LogSize {
 pub enum Report {
     /// Files that the committer has synced.
     Synced(Synced),
-    /// How far partitions are durable, by a round of the journal.
-    Durable(Vec<(PartitionKey, Offset)>),
+    /// How far partitions are durable, by a round of the journal, and when that was.
+    Durable(Vec<(PartitionKey, Offset)>, RoundTimes),
     /// What is to be brought into segments.
     Lay(Vec<LayOrder>),
     /// The journal takes appends again.
@@ -405,6 +409,11 @@ impl Mailbox {
                 let _ = self.sender.send(command).await;
             }
         }
+    }
+
+    /// Commands that wait.
+    pub fn waiting(&self) -> usize {
+        self.sender.max_capacity() - self.sender.capacity()
     }
 
     /// Without waiting; `false` where the queue is full.

@@ -20,6 +20,7 @@ mod journal_thread;
 mod mailbox;
 mod markers;
 mod meter;
+mod metering;
 mod moves;
 mod node;
 mod node_config;

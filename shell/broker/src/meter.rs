@@ -1,4 +1,5 @@
-//! Counters of what the node does and refuses. Plain atomics: counted where it happens, read by whoever shows them.
+//! Counters of what the node does and refuses. Plain atomics that all threads write: counted where it happens, read by
+//! whoever shows them. What comes with every request is counted in metering.rs, each thread for itself.
 //!
 //! Each counter only rises; gauges (connections, claimed bytes) are asked of their owners.
 
@@ -29,13 +30,10 @@ pub struct Meter {
     pub connections_refused: Counter,
     /// Closed since nothing came for `connections.max.idle.ms`.
     pub connections_idle_closed: Counter,
-    pub requests: Counter,
     /// Frames with a length that cannot be.
     pub bad_frames: Counter,
     /// Requests that could not be read, or whose API or version is not served here.
     pub bad_requests: Counter,
-    pub bytes_in: Counter,
-    pub bytes_out: Counter,
     pub batches_appended: Counter,
     pub batches_refused: Counter,
     /// Of these, those that a directory had no room for.
@@ -63,16 +61,13 @@ pub struct Meter {
 
 impl Meter {
     /// Names and values, for the log line at the end of the process.
-    pub fn snapshot(&self) -> [(&'static str, u64); 25] {
+    pub fn snapshot(&self) -> [(&'static str, u64); 22] {
         [
             ("connections_accepted", self.connections_accepted.get()),
             ("connections_refused", self.connections_refused.get()),
             ("connections_idle_closed", self.connections_idle_closed.get()),
-            ("requests", self.requests.get()),
             ("bad_frames", self.bad_frames.get()),
             ("bad_requests", self.bad_requests.get()),
-            ("bytes_in", self.bytes_in.get()),
-            ("bytes_out", self.bytes_out.get()),
             ("batches_appended", self.batches_appended.get()),
             ("batches_refused", self.batches_refused.get()),
             ("batches_refused_full", self.batches_refused_full.get()),

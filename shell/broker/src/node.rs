@@ -10,6 +10,7 @@ use crate::directories::{Directories, reports};
 use crate::housekeeping::Deletions;
 use crate::mailbox::{Mailbox, PartitionKey, Report};
 use crate::meter::Meter;
+use crate::metering::Metering;
 use crate::moves::Moves;
 use crate::node_config::Listener;
 use crate::pending::Pending;
@@ -42,6 +43,7 @@ pub struct Node {
     pub config: ArcSwap<BrokerConfig>,
     pub controller: ControllerHandle,
     pub meter: Arc<Meter>,
+    pub metering: Metering,
     pub budget: Budget,
     pub shutdown: Shutdown,
     pub deletions: Deletions,
@@ -103,6 +105,7 @@ impl Node {
             cluster_id: parts.cluster_id,
             clock: parts.clock,
             workers: parts.mailboxes.len(),
+            metering: Metering::new(parts.mailboxes.len()),
             mailboxes: parts.mailboxes,
             listeners: parts.listeners,
             directories: parts.directories,

@@ -33,6 +33,7 @@ use crate::directories::locate::Place;
 use crate::directories::reports;
 use crate::full;
 use crate::mailbox::{AppendCommand, AppendItem, AppendOutcome, Command, Declined, PartitionKey, Report};
+use crate::metering::{Recorder, Stamp};
 use crate::node::Node;
 use crate::replay::{ReplayError, aside};
 use crate::replica::{Effects, Opening, Replica, batch_info};
@@ -49,6 +50,7 @@ use journaled::Journaled;
 use patience::Patient;
 use rounds::carry_out;
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -66,6 +68,7 @@ const MEMORY_KEPT_MIN: u64 = 16 << 20;
 pub struct PartitionWorker {
     pub(crate) id: usize,
     pub(crate) node: Arc<Node>,
+    pub(crate) recorder: Rc<Recorder>,
     replicas: Map<PartitionKey, Replica>,
     failed: Set<PartitionKey>,
     /// The node is stopping: every log is closed, and none is opened any more.
@@ -103,7 +106,7 @@ struct Moment {
 }
 
 impl PartitionWorker {
-    pub fn new(id: usize, node: Arc<Node>) -> Self {
+    pub fn new(id: usize, node: Arc<Node>, recorder: Rc<Recorder>) -> Self {
         let share = node.open_files_max / (node.workers * node.directories.len()).max(1);
         let pool = |dir: &Directory| {
             FilePool::new(dir.disk.clone(), share).with_file_system(dir.file_system.clone())
@@ -115,6 +118,7 @@ impl PartitionWorker {
         Self {
             id,
             node,
+            recorder,
             replicas: Map::default(),
             failed: Set::default(),
             closed: false,
@@ -173,11 +177,20 @@ impl PartitionWorker {
         }
     }
 
+    /// Everything from here on belongs to the turn that begins now.
+    pub fn begin_turn(&mut self) -> Stamp {
+        self.tickets.turn = Stamp::now();
+        self.tickets.turn
+    }
+
     /// What a storage thread reports.
     pub fn hear(&mut self, report: Report) {
         match report {
             Report::Synced(synced) => self.synced(synced),
-            Report::Durable(ends) => self.durable(ends),
+            Report::Durable(ends, round) => {
+                self.tickets.round = round;
+                self.durable(ends);
+            }
             Report::Lay(orders) => self.ordered_to_lay(orders),
             // Looked at after every turn.
             Report::Room => {}
@@ -277,6 +290,8 @@ impl PartitionWorker {
         let is_new = matches!(placed, Placed::Write { .. });
         if let Placed::Write { base, leader_epoch } = placed {
             batch.number(base, leader_epoch);
+            let records = u64::try_from(batch.header().record_count).unwrap_or(0);
+            self.recorder.batch(records, batch.size_bytes());
             if replica.round.is_empty() {
                 self.touched.push(item.partition);
                 replica.round = lists.pop().unwrap_or_default();

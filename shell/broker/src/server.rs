@@ -8,6 +8,7 @@ mod start;
 mod stop;
 
 use crate::meter::Meter;
+use crate::metering::endpoint;
 use crate::node::Node;
 use crate::node_config::NodeConfig;
 use crate::settings::Settings;
@@ -17,6 +18,7 @@ use barnabas_net::Acceptor;
 use clap::ArgMatches;
 use std::error::Error;
 use std::io::Write;
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -40,6 +42,8 @@ struct Running {
     housekeeping: JoinHandle<()>,
     mover: JoinHandle<()>,
     deletions: JoinHandle<()>,
+    metrics: JoinHandle<()>,
+    metrics_listener: Option<TcpListener>,
 }
 
 /// Runs a node until it is told to stop.
@@ -107,13 +111,25 @@ fn check_values(config: &NodeConfig) -> Result<BrokerConfig, Failure> {
 async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let Running { node, acceptors, workers, committers, journals, quorum, housekeeping, mover, deletions } =
-        running;
+    let Running {
+        node,
+        acceptors,
+        workers,
+        committers,
+        journals,
+        quorum,
+        housekeeping,
+        mover,
+        deletions,
+        metrics,
+        metrics_listener,
+    } = running;
     let accepting: Vec<_> = acceptors
         .into_iter()
         .enumerate()
         .map(|(listener, acceptor)| tokio::spawn(start::accept(node.clone(), listener, acceptor)))
         .collect();
+    let metered = metrics_listener.map(|listener| tokio::spawn(endpoint::serve(node.clone(), listener)));
     // A directory may have failed since, and then nobody is served.
     if !node.shutdown.is_wanted() {
         say_ready(&node);
@@ -128,7 +144,7 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
             node.shutdown.ask();
         }
     }
-    for accept in accepting {
+    for accept in accepting.into_iter().chain(metered) {
         accept.abort();
     }
     let stopping = stop::Stopping {
@@ -140,6 +156,7 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
         housekeeping,
         mover,
         deletions,
+        metrics,
     };
     let stopped = tokio::task::spawn_blocking(move || stopping.stop());
     tokio::select! {

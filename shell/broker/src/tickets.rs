@@ -4,6 +4,7 @@
 //! that was answered otherwise (its write failed) reaches nobody else.
 
 use crate::mailbox::{AppendOutcome, Declined};
+use crate::metering::{AppendTimes, RoundTimes, Stamp};
 use barnabas_partition::{Acked, Ticket};
 use tokio::sync::oneshot;
 
@@ -20,6 +21,7 @@ pub const NOBODY: Ticket = Ticket(u64::MAX);
 struct Place {
     generation: u64,
     undecided: usize,
+    taken: Stamp,
     /// A bit for each slot that is decided.
     decided: Vec<u64>,
     outcomes: Vec<AppendOutcome>,
@@ -31,6 +33,9 @@ struct Place {
 pub struct Tickets {
     places: Vec<Place>,
     free: Vec<usize>,
+    /// When the worker's turn began, and the journal's round that it hears of: they go along with the answers.
+    pub turn: Stamp,
+    pub round: RoundTimes,
 }
 
 /// One request's place, until its last batch is decided.
@@ -50,6 +55,7 @@ impl Tickets {
         assert!(place < PLACES_MAX, "each request holds a share of the memory budget, which ends far sooner");
         let entry = &mut self.places[place];
         entry.undecided = batches;
+        entry.taken = self.turn;
         entry.decided.clear();
         entry.outcomes = Vec::with_capacity(batches);
         entry.reply = Some(reply);
@@ -78,7 +84,8 @@ impl Tickets {
         if !mark(&mut entry.decided, slot) {
             return;
         }
-        entry.outcomes.push(AppendOutcome { slot, result });
+        let times = AppendTimes { taken: entry.taken, round: self.round };
+        entry.outcomes.push(AppendOutcome { slot, result, times });
         entry.undecided -= 1;
         if entry.undecided == 0 {
             entry.generation += 1;

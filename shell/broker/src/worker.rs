@@ -7,6 +7,7 @@
 use crate::connection::{Handover, NewConnection, Session, serve};
 use crate::coordinator_worker::CoordinatorWorker;
 use crate::mailbox::{Command, Inbox};
+use crate::metering::Recorder;
 use crate::node::Node;
 use crate::partition_worker::{FLUSH_LOOK, PartitionWorker};
 use barnabas_api::k01_fetch::FetchSessions;
@@ -32,6 +33,8 @@ const IDLE_CHECK_EVERY: Duration = Duration::from_secs(5);
 /// The system gives no event queue.
 pub fn run(id: usize, node: Arc<Node>, inbox: Inbox) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let recorder = Rc::new(node.metering.recorder(id));
+    let _ = recorder.cells().runtime.set(runtime.metrics());
     let local = LocalSet::new();
     local.block_on(&runtime, async move {
         let sessions_max = node.config.load().fetch_sessions_max.div_ceil(node.workers);
@@ -39,10 +42,11 @@ pub fn run(id: usize, node: Arc<Node>, inbox: Inbox) -> std::io::Result<()> {
         let worker = Worker {
             id,
             fetch_sessions: Rc::new(RefCell::new(sessions)),
-            partitions: PartitionWorker::new(id, node.clone()),
+            partitions: PartitionWorker::new(id, node.clone(), recorder.clone()),
             coordinators: CoordinatorWorker::new(id, node.clone()),
             sessions: Vec::new(),
             node,
+            recorder,
             lazy_since: None,
             expire_at: None,
             retry_at: None,
@@ -56,6 +60,7 @@ pub fn run(id: usize, node: Arc<Node>, inbox: Inbox) -> std::io::Result<()> {
 struct Worker {
     id: usize,
     node: Arc<Node>,
+    recorder: Rc<Recorder>,
     partitions: PartitionWorker,
     coordinators: CoordinatorWorker,
     sessions: Vec<Weak<Session>>,
@@ -92,9 +97,6 @@ impl Worker {
                     if commands.iter().any(|command| matches!(command, Command::End)) {
                         return;
                     }
-                    for command in commands.drain(..) {
-                        self.take(command);
-                    }
                 }
                 () = &mut sleep => {
                     sleeps_until = None;
@@ -102,6 +104,10 @@ impl Worker {
                 }
                 // Connections have their turn in between.
                 () = tokio::task::yield_now(), if has_more => {}
+            }
+            let (begun, taken) = (self.partitions.begin_turn(), commands.len());
+            for command in commands.drain(..) {
+                self.take(command);
             }
             reports.take(&mut reported);
             for report in reported.drain(..) {
@@ -116,6 +122,7 @@ impl Worker {
             has_more |= if has_yielded { self.partitions.lay_some() } else { self.partitions.has_orders() };
             self.coordinators.work(&mut self.partitions);
             self.watch_timers();
+            self.recorder.turn(begun, taken);
         }
     }
 
@@ -145,7 +152,13 @@ impl Worker {
     }
 
     fn connect(&mut self, new: NewConnection) {
-        let session = Rc::new(Session::new(self.node.clone(), &new, self.id, self.fetch_sessions.clone()));
+        let session = Rc::new(Session::new(
+            self.node.clone(),
+            self.recorder.clone(),
+            &new,
+            self.id,
+            self.fetch_sessions.clone(),
+        ));
         match TcpStream::from_std(new.stream) {
             Ok(stream) => {
                 self.sessions.push(Rc::downgrade(&session));
@@ -182,6 +195,9 @@ impl Worker {
         if self.idle_check_at <= now {
             self.idle_check_at = now + IDLE_CHECK_EVERY;
             self.close_idle();
+            let (groups, offsets) = self.coordinators.counts();
+            self.recorder.cells().groups.set(groups);
+            self.recorder.cells().group_offsets.set(offsets);
         }
         if self.retry_at.is_some_and(|at| at <= now) {
             self.retry_at = None;

@@ -38,6 +38,10 @@ impl Budget {
         self.shared.claimed.load(Ordering::Relaxed)
     }
 
+    pub fn limit_bytes(&self) -> u64 {
+        self.shared.limit
+    }
+
     /// An empty claim, to be grown.
     pub fn claim(&self) -> Claim {
         Claim { budget: self.clone(), bytes: 0, pass: None }

@@ -5,7 +5,7 @@
 //! depend on the table alone (the machine's memory, the size of a file system) is judged at the start:
 //! shell/broker/src/in_force.rs.
 
-use super::key::{ConfigKey, long, string};
+use super::key::{ConfigKey, Valid, long, string};
 
 #[rustfmt::skip]
 pub(super) const KEYS: &[ConfigKey] = &[
@@ -47,6 +47,10 @@ pub(super) const KEYS: &[ConfigKey] = &[
     long("log.scrub.interval.ms", "604800000").between(1000, 315_360_000_000).unit("milliseconds").cluster_wide()
         .doc("How long after the beginning of one look through all segments of a log directory the next one begins. A week \
               where it is not set."),
+    string("metrics.listener", "").null().valid(Valid::HostPort)
+        .doc("Where `GET /metrics` is answered over HTTP, in the text that Prometheus reads, with the names that the JMX exporter gives \
+              Kafka's figures (docs/METRICS.md): an address and a port, such as 127.0.0.1:9404. Unset: nowhere. The page names client ids \
+              and log directories, and whoever reaches the address may read it. `barnabas hotspots` does not need it."),
     string("record.validation", "header").one_of(&["header", "full"])
         .doc("How much of a produced batch is looked at when no rule asks for more: `header`, or `full`, every record, \
               as Kafka does it. `full` finds records that a broken client put together wrongly, for the CPU that it takes to \

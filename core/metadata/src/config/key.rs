@@ -65,6 +65,8 @@ pub enum Valid {
     /// Every entry of the list is one of these.
     ListOf(&'static [&'static str]),
     NonEmpty,
+    /// `host:port`.
+    HostPort,
     /// 1 to 9, or −1 for the codec's own level.
     GzipLevel,
     /// `*`, or partition:broker pairs.

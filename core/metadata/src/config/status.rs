@@ -168,6 +168,7 @@ const BROKER: &[(&str, Status)] = &[
     ),
     ("metric.reporters", NO_JVM),
     ("metrics.*", METRICS),
+    ("metrics.listener", Applied),
     ("min.insync.replicas", Applied),
     ("node.id", Applied),
     ("num.io.threads", WORKERS),

@@ -78,6 +78,7 @@ pub fn range(key: &ConfigKey) -> Option<String> {
         Valid::OneOfIgnoringCase(values) => format!("one of {} in any case", values.join(", ")),
         Valid::ListOf(values) => format!("any of {}, separated by commas", values.join(", ")),
         Valid::NonEmpty => "a text that is not empty".to_owned(),
+        Valid::HostPort => "host:port".to_owned(),
         Valid::ThrottledReplicas => {
             "*, or partition:broker pairs separated by commas, like 0:101,1:102".to_owned()
         }
@@ -91,6 +92,9 @@ fn check_text(key: &ConfigKey, value: &str) -> Result<(), ValueError> {
         Valid::OneOfIgnoringCase(values) => values.iter().any(|known| known.eq_ignore_ascii_case(value)),
         Valid::ListOf(values) => parse_list(value).all(|entry| values.contains(&entry)),
         Valid::NonEmpty => !value.is_empty(),
+        Valid::HostPort => {
+            value.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+        }
         Valid::ThrottledReplicas => is_throttled_replicas(value),
         Valid::OffsetReset => matches!(value, "latest" | "earliest") || is_by_duration(value),
         _ => true,

@@ -2,6 +2,7 @@
 //! FindCoordinator, and the descriptions of cluster, topics and configurations.
 
 use super::{Answer, Call, Started};
+use crate::metering::in_band;
 use barnabas_api::{
     Plan, k03_metadata, k10_find_coordinator, k18_api_versions, k32_describe_configs,
     k45_alter_partition_reassignments, k46_list_partition_reassignments, k60_describe_cluster,
@@ -53,6 +54,9 @@ pub fn find_coordinator(call: &Call, request: FindCoordinatorRequest) -> Started
 }
 
 pub fn describe_configs(call: &Call, request: &DescribeConfigsRequest) -> Started {
+    if let Some(metrics) = in_band::describe(call, request) {
+        return metrics;
+    }
     let moment = call.moment();
     Started::reply(k32_describe_configs::answer(request, call.version, &call.context(&moment)))
 }

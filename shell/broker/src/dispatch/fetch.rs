@@ -3,6 +3,7 @@
 use super::{Answer, Call, Started};
 use crate::fetch_wait::Waiter;
 use crate::mailbox::{PartitionKey, ReadItem, ReadOutcome};
+use crate::metering::{Passed, Stamp};
 use crate::owners;
 use barnabas_api::Plan;
 use barnabas_api::k01_fetch::{self, Budget, Outcome, Part, Pending, Read, Reader, Work};
@@ -39,8 +40,19 @@ pub async fn fetch(call: Call, request: FetchRequest) -> Started {
     let waiter = (wait.0 > 0 && bytes_min > 0)
         .then(|| Waiter::new(bytes_min as i64, isolation == Isolation::ReadCommitted));
     let claim = call.session.node.budget.claim();
-    let mut fetching =
-        Fetching { call, isolation, bytes_min, budget, parts, pending, waiter, deadline, claim };
+    let mut fetching = Fetching {
+        call,
+        isolation,
+        bytes_min,
+        budget,
+        parts,
+        pending,
+        waiter,
+        deadline,
+        passed: Passed::Untold,
+        fetched: 0,
+        claim,
+    };
     let first = fetching.ask(true).await;
     Started::wait(async move {
         let answer = fetching.answer(first).await;
@@ -82,6 +94,9 @@ struct Fetching {
     pending: Pending,
     waiter: Option<Arc<Waiter>>,
     deadline: Instant,
+    passed: Passed,
+    /// Bytes of records in the answer.
+    fetched: u64,
     /// The answer's share of the memory budget: what may be read while it is read, what was read after that.
     claim: Claim,
 }
@@ -116,7 +131,12 @@ impl Fetching {
     async fn answer(&mut self, first: owners::Gathering<ReadOutcome>) -> Result<(), Gone> {
         let mut asked = first;
         loop {
-            let found = self.take(asked.all().await)?;
+            let outcomes = asked.all().await;
+            if self.passed == Passed::Untold {
+                let taken = outcomes.iter().map(|outcome| outcome.taken).max().unwrap_or_default();
+                self.passed = Passed::Read { taken, read: Stamp::now() };
+            }
+            let found = self.take(outcomes)?;
             let Some(waiter) = &self.waiter else { return Ok(()) };
             if self.pending.is_enough(self.bytes_min) || Instant::now() >= self.deadline {
                 return Ok(());
@@ -169,6 +189,7 @@ impl Fetching {
             };
             self.pending.set(part.slot, outcome, &context);
         }
+        self.fetched = taken as u64;
         // What no record came for is given back.
         let held = self.claim.split(taken as u64);
         self.claim = held;
@@ -176,6 +197,8 @@ impl Fetching {
     }
 
     fn respond(self) -> Answer {
+        self.call.session.passed.set(self.passed);
+        self.call.session.recorder.cells().fetched.record(self.fetched);
         let now = self.call.session.node.clock.wall();
         let mut sessions = self.call.session.fetch_sessions.borrow_mut();
         Answer::Held(self.pending.respond(&mut sessions, draw(), now).into(), self.claim)

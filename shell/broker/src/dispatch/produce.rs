@@ -3,6 +3,7 @@
 use super::transactions::{self, Wish};
 use super::{Answer, Call, Started};
 use crate::mailbox::{AppendItem, AppendOutcome, Declined, PartitionKey, Standing};
+use crate::metering::Passed;
 use crate::owners;
 use crate::topic_settings;
 use barnabas_api::k00_produce::{self, Acks as Wanted, Outcome, Part, Pending, Reply, Work};
@@ -64,6 +65,8 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
         if outcomes.len() < sent {
             return Answer::Close;
         }
+        let slowest = outcomes.iter().map(|outcome| outcome.times).max_by_key(|times| times.round.durable);
+        call.session.passed.set(slowest.map_or(Passed::Untold, Passed::Appended));
         set_outcomes(&call, &mut pending, &slots, outcomes);
         answer(pending.respond())
     })

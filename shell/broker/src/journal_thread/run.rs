@@ -4,6 +4,7 @@ use super::files::{JournalDisk, RoundFiles, remove_files};
 use super::{LayOrder, Phase, QUEUE_BYTES_MAX, Shared, Sleep, key_of, queued_bytes};
 use crate::mailbox::{Mailbox, PartitionKey, Report};
 use crate::meter::Meter;
+use crate::metering::Stamp;
 use barnabas_base::{DirectoryId, Map, Offset};
 use barnabas_storage::journal::{
     Entry, EntryKind, Journal, JournalConfig, JournalError, JournalPartition, Lay, LayOp, LayTicket, Micros,
@@ -232,7 +233,9 @@ impl Writer {
     fn write(&mut self, round: Round) -> Result<(), JournalError> {
         let Some(open) = &mut self.open else { return Ok(()) };
         let bytes = round.bytes().len() as u64;
+        let begun = Stamp::now();
         open.files.write_durable(round.slot, round.position, round.bytes())?;
+        let times = self.shared.cells.written(begun, bytes);
         open.slot = round.slot;
         let meter = &self.parts.meter;
         meter.journal_rounds.one();
@@ -248,6 +251,7 @@ impl Writer {
             open.files.forget_last();
             self.parts.disk.remove_file(&self.parts.path.join(slot_file_name(open.journal.files())))?;
         }
+        self.shared.cells.round_partitions.record(done.ends.len() as u64);
         let count = self.parts.workers.len();
         let mut ends: Vec<Vec<(PartitionKey, Offset)>> = vec![Vec::new(); count];
         for durable in done.ends {
@@ -256,7 +260,7 @@ impl Writer {
         }
         for (worker, ends) in self.parts.workers.iter().zip(ends) {
             if !ends.is_empty() {
-                worker.report(Report::Durable(ends));
+                worker.report(Report::Durable(ends, times));
             }
         }
         Ok(())

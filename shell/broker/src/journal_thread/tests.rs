@@ -123,7 +123,7 @@ impl Rig {
 
     fn durable(&mut self) -> Vec<(PartitionKey, Offset)> {
         self.wait(|report| match report {
-            Report::Durable(ends) => Some(std::mem::take(ends)),
+            Report::Durable(ends, _) => Some(std::mem::take(ends)),
             _ => None,
         })
     }
@@ -197,7 +197,7 @@ fn after_a_failed_write_nothing_is_called_durable_any_more() {
     rig.stop();
     let mut left = Vec::new();
     reports.take(&mut left);
-    assert!(!left.iter().any(|report| matches!(report, Report::Durable(_))), "{left:?}");
+    assert!(!left.iter().any(|report| matches!(report, Report::Durable(..))), "{left:?}");
     assert_eq!(failures.load(Ordering::SeqCst), 1);
 }
 
@@ -220,7 +220,7 @@ fn a_full_ring_holds_appends_back_until_something_is_laid() {
         rig.inbox.reports.take(&mut reports);
         for report in reports {
             match report {
-                Report::Durable(ends) => {
+                Report::Durable(ends, _) => {
                     for (key, end) in ends {
                         last[key.partition.get() as usize] = end.get();
                     }

@@ -212,6 +212,9 @@ impl PartitionWorker {
         {
             bytes += self.lay_ordered(order);
         }
+        if bytes > 0 {
+            self.recorder.cells().lays.record(begun.elapsed().as_nanos() as u64);
+        }
         self.submit();
         !self.journaled.orders.is_empty()
     }

@@ -44,7 +44,7 @@ impl PartitionWorker {
     ) -> ReadOutcome {
         let mut bounds = None;
         let result = self.read_within(item, isolation, left, is_first, &mut bounds);
-        ReadOutcome { slot: item.slot, result, bounds }
+        ReadOutcome { slot: item.slot, result, bounds, taken: self.tickets.turn }
     }
 
     fn read_within(

@@ -52,7 +52,7 @@ impl PartitionWorker {
     }
 
     fn delete_old(&mut self, key: PartitionKey) -> Result<(), StorageError> {
-        let Self { replicas, files, effects, node, .. } = self;
+        let Self { replicas, files, effects, node, recorder, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return Ok(()) };
         let files = &mut files[replica.directory];
         let is_short = node.directories[replica.directory].room.is_short();
@@ -65,6 +65,7 @@ impl PartitionWorker {
         if let Some(delete) = replica.log.delete_old_segments(files, now, limit)? {
             replica.partition.advance_log_start(replica.log.start(), effects);
             replica.changed = true;
+            recorder.retained(&delete.files);
             node.deletions.later(replica.directory, delete);
         }
         let waits = replica.retention_waits;

@@ -14,6 +14,7 @@ use crate::in_force;
 use crate::journal_thread::{JournalParts, LinuxJournal, Prepared, StartError};
 use crate::mailbox::{Command, Mailbox};
 use crate::meter::Meter;
+use crate::metering;
 use crate::moves;
 use crate::node::{Node, NodeParts};
 use crate::node_config::{Listener, NodeConfig};
@@ -58,6 +59,7 @@ pub fn start(
     let memory_bytes = memory_bytes();
     in_force::check(&broker_config, &log_dirs, memory_bytes)?;
     let (acceptors, listeners) = bind(config, &broker_config, descriptors.connections)?;
+    let metrics_listener = metering::endpoint::bind(broker_config.value(metering::endpoint::KEY))?;
     let is_synced = broker_config.value("log.ack.durability") != Some("written");
     log_dirs.iter_mut().for_each(|(log_dir, _)| log_dir.set_synced(is_synced));
     let directories = Directories::new(
@@ -108,7 +110,20 @@ pub fn start(
     let housekeeping = housekeeping::start(node.clone())?;
     let mover = moves::start(node.clone())?;
     let deletions = deleted::start(node.clone())?;
-    Ok(Running { node, acceptors, workers, committers, journals, quorum, housekeeping, mover, deletions })
+    let metrics = metering::reader::start(node.clone())?;
+    Ok(Running {
+        node,
+        acceptors,
+        workers,
+        committers,
+        journals,
+        quorum,
+        housekeeping,
+        mover,
+        deletions,
+        metrics,
+        metrics_listener,
+    })
 }
 
 /// Locks and reads every directory; with each, whether partitions may lie in it. One that cannot be used is dead: the node goes on

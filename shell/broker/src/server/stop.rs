@@ -19,12 +19,17 @@ pub struct Stopping {
     pub housekeeping: JoinHandle<()>,
     pub mover: JoinHandle<()>,
     pub deletions: JoinHandle<()>,
+    pub metrics: JoinHandle<()>,
 }
 
 impl Stopping {
     /// Ends everything. Returns whether every log was closed and vouched for.
     pub fn stop(self) -> bool {
-        let Self { node, workers, committers, journals, quorum, housekeeping, mover, deletions } = self;
+        let Self { node, workers, committers, journals, quorum, housekeeping, mover, deletions, metrics } =
+            self;
+        // It asks workers.
+        node.metering.stop();
+        join(metrics);
         node.deletions.stop();
         join(housekeeping);
         // Before the workers close: it waits for them.

@@ -1,0 +1,87 @@
+//! Where the time goes: what the node counts of itself while it works, always, and who may read it.
+//!
+//! | file | answers |
+//! |---|---|
+//! | `metering/histogram.rs` | how often which value came |
+//! | `metering/requests.rs` | into which phases is a request's latency cut |
+//! | `metering/recorder.rs` | what does a worker count, and where |
+//! | `metering/storage.rs` | what do the journal's and the committer's threads count |
+//! | `metering/clients.rs` | which client ids have figures of their own |
+//! | `metering/threads.rs` | how much CPU has each thread taken; what does the process hold |
+//! | `metering/families.rs` | every metric: name, type, labels, Kafka's name, meaning (docs/METRICS.md) |
+//! | `metering/text.rs` | how is that written for Prometheus |
+//! | `metering/collect/` | which values do the metrics have now |
+//! | `metering/reader.rs` | the thread that collects, for whoever asks |
+//! | `metering/endpoint.rs` | HTTP: `GET /metrics` on `metrics.listener` |
+//! | `metering/in_band.rs` | the same through the Kafka protocol, for `barnabas hotspots` |
+//!
+//! Counting is done by the thread that does the work, in memory that no other thread writes; reading adds the threads up and never
+//! stops anybody. What can be had from the system when somebody asks (a thread's CPU time) is not counted at all.
+//!
+//! meter.rs keeps the plain counters of rare things.
+
+pub mod clients;
+pub mod collect;
+pub mod endpoint;
+pub mod families;
+pub mod histogram;
+pub mod in_band;
+pub mod reader;
+pub mod recorder;
+pub mod requests;
+pub mod storage;
+pub mod text;
+pub mod threads;
+
+pub use recorder::Recorder;
+pub use requests::{AppendTimes, Passed, RoundTimes, Stamp, Track};
+
+use clients::Clients;
+use recorder::{ClientCounts, WorkerCells};
+use std::sync::Arc;
+
+/// All of a node's cells.
+#[derive(Debug)]
+pub struct Metering {
+    workers: Vec<Arc<WorkerCells>>,
+    clients: Clients,
+    reader: reader::Handle,
+}
+
+impl Metering {
+    pub fn new(workers: usize) -> Self {
+        let workers = (0..workers).map(|_| Arc::new(WorkerCells::new())).collect();
+        Self { workers, clients: Clients::default(), reader: reader::Handle::default() }
+    }
+
+    /// The pen of a worker; to be asked for once by each.
+    pub fn recorder(&self, worker: usize) -> Recorder {
+        Recorder::new(self.workers[worker].clone())
+    }
+
+    /// The place of a client id that a connection names, until [`Metering::client_left`].
+    pub fn client_came(&self, id: Option<&str>) -> u16 {
+        self.clients.enter(id, |at| self.client(at))
+    }
+
+    pub fn client_left(&self, at: u16) {
+        self.clients.leave(at);
+    }
+
+    /// For how long a worker did not wait for something to do. Its runtime counts that anyway.
+    fn busy(&self, worker: usize) -> std::time::Duration {
+        let metrics = self.workers[worker].runtime.get();
+        metrics.map_or_else(Default::default, |metrics| metrics.worker_total_busy_duration(0))
+    }
+
+    /// Lets the thread end that collects.
+    pub fn stop(&self) {
+        self.reader.stop();
+    }
+
+    fn client(&self, at: u16) -> ClientCounts {
+        let mut counts = ClientCounts::default();
+        self.workers.iter().filter_map(|worker| worker.client(at)).for_each(|cells| counts.add(cells));
+        counts
+    }
+}

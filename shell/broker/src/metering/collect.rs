@@ -1,0 +1,138 @@
+//! The metrics of this moment: adds up what the threads have counted, asks the system and the image for the rest, and writes it down.
+//!
+//! Runs on the reader's thread. Nothing here stops a worker: cells are read as they stand, so that figures of one page may be some
+//! requests apart.
+
+mod cluster;
+mod requests;
+mod storage;
+
+use super::Metering;
+use super::histogram::{Counts, Scale};
+use super::requests::{PHASES, Stamp};
+use super::text::Page;
+use crate::node::Node;
+use barnabas_base::Text;
+use barnabas_wire::ApiKey;
+use cluster::ClusterCounts;
+use std::time::Duration;
+
+/// The quantiles of Kafka's histograms are of the last one to two of these.
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// What is wanted beside the metrics that everybody gets.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Detail {
+    /// Histograms with all their buckets, for `barnabas hotspots`.
+    pub is_fine: bool,
+    /// The sizes of this topic's logs.
+    pub topic: Option<Text>,
+}
+
+/// One API's figures of all workers.
+#[derive(Debug, Clone)]
+struct ApiCounts {
+    versions: Vec<u64>,
+    bytes: Counts,
+    total: Counts,
+    local: Counts,
+    phases: [Counts; PHASES],
+}
+
+impl ApiCounts {
+    fn new() -> Self {
+        let time = || Counts::new(Scale::Nanoseconds);
+        Self {
+            versions: Vec::new(),
+            bytes: Counts::new(Scale::Count),
+            total: time(),
+            local: time(),
+            phases: std::array::from_fn(|_| time()),
+        }
+    }
+
+    fn of(metering: &Metering, place: usize) -> Option<Self> {
+        let mut counts: Option<Self> = None;
+        for cells in metering.workers.iter().filter_map(|worker| worker.api(place)) {
+            let counts = counts.get_or_insert_with(Self::new);
+            counts.versions.resize(cells.versions.len(), 0);
+            counts.versions.iter_mut().zip(&cells.versions).for_each(|(mine, cell)| *mine += cell.get());
+            counts.bytes.add(&cells.bytes);
+            counts.total.add(&cells.total);
+            counts.local.add(&cells.local);
+            counts.phases.iter_mut().zip(&cells.phases).for_each(|(mine, cells)| mine.add(cells));
+        }
+        counts
+    }
+}
+
+/// What recent figures are told from.
+#[derive(Debug)]
+struct Snapshot {
+    at: Stamp,
+    /// By [`ApiKey::ALL`]'s places.
+    apis: Vec<Option<ApiCounts>>,
+    /// Journals' rounds and committers' syncs.
+    syncs: Counts,
+    busy: Duration,
+}
+
+impl Snapshot {
+    fn of(node: &Node) -> Self {
+        let metering = &node.metering;
+        let mut syncs = Counts::new(Scale::Nanoseconds);
+        for directory in node.directories.iter() {
+            syncs.add(&directory.journal.cells().writes);
+            syncs.add(&directory.committer.cells().syncs);
+        }
+        let apis = (0..ApiKey::ALL.len()).map(|place| ApiCounts::of(metering, place)).collect();
+        let busy = (0..node.workers).map(|worker| metering.busy(worker)).sum();
+        Self { at: Stamp::now(), apis, syncs, busy }
+    }
+
+    fn empty() -> Self {
+        let apis = ApiKey::ALL.iter().map(|_| None).collect();
+        Self { at: Stamp::default(), apis, syncs: Counts::new(Scale::Nanoseconds), busy: Duration::ZERO }
+    }
+}
+
+/// Keeps what was seen before. One for the node, on the reader's thread.
+#[derive(Debug)]
+pub struct Collector {
+    /// Two earlier moments: recent is what came since the first.
+    older: Snapshot,
+    newer: Snapshot,
+    cluster: ClusterCounts,
+}
+
+impl Default for Collector {
+    fn default() -> Self {
+        Self { older: Snapshot::empty(), newer: Snapshot::empty(), cluster: ClusterCounts::default() }
+    }
+}
+
+impl Collector {
+    /// The metrics as text.
+    pub fn collect(&mut self, node: &Node, detail: &Detail) -> String {
+        let now = Snapshot::of(node);
+        let mut page = Page::default();
+        requests::topics(&mut page, node, &now);
+        requests::kafka(&mut page, &now, &self.older);
+        requests::idle(&mut page, node, &now, &self.older);
+        self.cluster.follow(node);
+        self.cluster.write(&mut page, node);
+        storage::kafka(&mut page, node, &now, &self.older);
+        if let Some(topic) = &detail.topic {
+            storage::log_sizes(&mut page, node, topic);
+        }
+        requests::phases(&mut page, node, &now, detail.is_fine);
+        requests::clients(&mut page, node, detail.is_fine);
+        requests::workers(&mut page, node, detail.is_fine);
+        storage::directories(&mut page, node, detail.is_fine);
+        storage::process(&mut page, node);
+        if now.at.since(self.newer.at) >= WINDOW.as_nanos() as u64 {
+            self.older = std::mem::replace(&mut self.newer, now);
+        }
+        page.into_text()
+    }
+}

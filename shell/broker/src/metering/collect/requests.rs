@@ -1,0 +1,205 @@
+//! Requests: by API, by client, by worker.
+
+use super::{ApiCounts, Snapshot};
+use crate::metering::clients::OTHER;
+use crate::metering::histogram::{Counts, Scale};
+use crate::metering::recorder::{KIND_NAMES, WorkerCells};
+use crate::metering::requests::Phase;
+use crate::metering::text::{Page, Summary};
+use crate::metering::threads;
+use crate::node::Node;
+use barnabas_wire::ApiKey;
+
+/// Nanoseconds in a millisecond.
+const MS: u64 = 1_000_000;
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+/// One histogram of all workers.
+fn of_workers(
+    node: &Node,
+    scale: Scale,
+    of: impl Fn(&WorkerCells) -> &super::super::histogram::Histogram,
+) -> Counts {
+    let mut counts = Counts::new(scale);
+    node.metering.workers.iter().for_each(|cells| counts.add(of(cells)));
+    counts
+}
+
+pub fn topics(page: &mut Page, node: &Node, now: &Snapshot) {
+    let name = |of: &str| format!("kafka_server_brokertopicmetrics_{of}_total");
+    let requests = |api: ApiKey| {
+        let at = ApiKey::ALL.iter().position(|known| *known == api);
+        at.and_then(|at| now.apis[at].as_ref()).map_or(0, |counts| counts.total.count())
+    };
+    let sum =
+        |of: fn(&WorkerCells) -> &super::super::histogram::Histogram| of_workers(node, Scale::Count, of).sum;
+    page.count(&name("messagesin"), &[], sum(|cells| &cells.batch_records));
+    page.count(&name("bytesin"), &[], sum(|cells| &cells.batch_bytes));
+    page.count(&name("bytesout"), &[], sum(|cells| &cells.fetched));
+    page.count(&name("totalproducerequests"), &[], requests(ApiKey::Produce));
+    page.count(&name("totalfetchrequests"), &[], requests(ApiKey::Fetch));
+    page.count(&name("failedproducerequests"), &[], node.meter.batches_refused.get());
+}
+
+/// What Kafka calls an API in its metrics. A Fetch is told apart by who sends it; there are no followers yet.
+fn kafka_names(api: ApiKey) -> &'static [&'static str] {
+    match api {
+        ApiKey::Fetch => &["Fetch", "FetchConsumer"],
+        _ => &[],
+    }
+}
+
+pub fn kafka(page: &mut Page, now: &Snapshot, older: &Snapshot) {
+    let name = |of: &str| format!("kafka_network_requestmetrics_{of}");
+    let each = |write: &mut dyn FnMut(&str, &ApiCounts, Option<&ApiCounts>)| {
+        for (at, api) in ApiKey::ALL.iter().enumerate() {
+            let Some(counts) = &now.apis[at] else { continue };
+            let names = match kafka_names(*api) {
+                [] => &[api.name()][..],
+                names => names,
+            };
+            names.iter().for_each(|name| write(name, counts, older.apis[at].as_ref()));
+        }
+    };
+    each(&mut |api, counts, _| {
+        for (version, requests) in counts.versions.iter().enumerate().filter(|(_, requests)| **requests > 0) {
+            let labels = [("request", api), ("version", &*version.to_string())];
+            page.count(&name("requests_total"), &labels, *requests);
+        }
+    });
+    let figures: [(&str, u64, fn(&ApiCounts) -> &Counts); 6] = [
+        ("requestbytes", 1, |counts| &counts.bytes),
+        ("requestqueuetimems", MS, |counts| &counts.phases[Phase::Queue as usize]),
+        ("localtimems", MS, |counts| &counts.local),
+        ("remotetimems", MS, |counts| &counts.phases[Phase::Wait as usize]),
+        ("responsesendtimems", MS, |counts| &counts.phases[Phase::Write as usize]),
+        ("totaltimems", MS, |counts| &counts.total),
+    ];
+    for (figure, unit, of) in figures {
+        each(&mut |api, counts, older| {
+            let all = of(counts);
+            let recent = older.map_or_else(|| all.clone(), |older| all.since(of(older)));
+            let count = counts.total.count();
+            let recent_count = count - older.map_or(0, |older| older.total.count());
+            let summary = Summary { all, recent: &recent, requests: (count, recent_count), unit };
+            page.summary(&name(figure), &[("request", api)], &summary);
+        });
+    }
+}
+
+pub fn idle(page: &mut Page, node: &Node, now: &Snapshot, older: &Snapshot) {
+    let available = seconds(now.at.since(older.at)) * node.workers as f64;
+    let busy = now.busy.saturating_sub(older.busy).as_secs_f64();
+    let idle = if available > 0.0 { (1.0 - busy / available).clamp(0.0, 1.0) } else { 1.0 };
+    page.value("kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", &[], idle);
+    page.value("kafka_network_socketserver_networkprocessoravgidle_percent", &[], idle);
+    let queued: usize = node.mailboxes.iter().map(|mailbox| mailbox.waiting()).sum();
+    page.count("kafka_network_requestchannel_requestqueuesize", &[], queued as u64);
+}
+
+pub fn phases(page: &mut Page, node: &Node, now: &Snapshot, is_fine: bool) {
+    let apis =
+        || ApiKey::ALL.iter().zip(&now.apis).filter_map(|(api, counts)| Some((api.name(), counts.as_ref()?)));
+    for (api, counts) in apis() {
+        page.times("barnabas_request_seconds", &[("request", api)], &counts.total, is_fine);
+    }
+    for (api, counts) in apis() {
+        for phase in Phase::ALL {
+            let times = &counts.phases[phase as usize];
+            if times.count() > 0 {
+                let labels = [("request", api), ("phase", phase.name())];
+                page.times("barnabas_request_phase_seconds", &labels, times, is_fine);
+            }
+        }
+    }
+    let cells = || node.metering.workers.iter();
+    // Ended first: one that ends in between is counted as in flight, and never as less than none.
+    let ended: u64 = cells().map(|cells| cells.ended.get()).sum();
+    let started: u64 = cells().map(|cells| cells.started.get()).sum();
+    page.count("barnabas_requests_in_flight", &[], started.saturating_sub(ended));
+}
+
+pub fn clients(page: &mut Page, node: &Node, is_fine: bool) {
+    let all = node.metering.clients.each(|at| node.metering.client(at));
+    debug_assert!(all.len() <= usize::from(OTHER) + 1);
+    let each = |write: &mut dyn FnMut(&str, usize, &crate::metering::recorder::ClientCounts)| {
+        for (name, counts) in &all {
+            let name = match name.as_deref() {
+                None => "(others)",
+                Some("") => "(none)",
+                Some(name) => name,
+            };
+            (0..KIND_NAMES.len())
+                .filter(|kind| counts.requests[*kind] > 0)
+                .for_each(|kind| write(name, kind, counts));
+        }
+    };
+    each(&mut |client, kind, counts| {
+        let labels = [("client_id", client), ("request", KIND_NAMES[kind])];
+        page.count("barnabas_client_requests_total", &labels, counts.requests[kind]);
+    });
+    each(&mut |client, kind, counts| {
+        for phase in Phase::ALL {
+            let ns = counts.phases[kind][phase as usize];
+            if ns > 0 {
+                let labels = [("client_id", client), ("request", KIND_NAMES[kind]), ("phase", phase.name())];
+                page.value("barnabas_client_phase_seconds_total", &labels, seconds(ns));
+            }
+        }
+    });
+    each(&mut |client, kind, counts| {
+        let labels = [("client_id", client), ("request", KIND_NAMES[kind])];
+        page.times("barnabas_client_request_seconds", &labels, &counts.latency[kind], is_fine);
+    });
+    let bytes: [(&str, fn(&crate::metering::recorder::ClientCounts) -> u64); 2] =
+        [("in", |counts| counts.bytes_in), ("out", |counts| counts.bytes_out)];
+    for (way, of) in bytes {
+        let mut last = "";
+        let name = format!("barnabas_client_bytes_{way}_total");
+        each(&mut |client, _, counts| {
+            if client != last {
+                page.count(&name, &[("client_id", client)], of(counts));
+            }
+            last = all
+                .iter()
+                .filter_map(|(name, _)| name.as_deref())
+                .find(|name| *name == client)
+                .unwrap_or("(others)");
+        });
+    }
+}
+
+pub fn workers(page: &mut Page, node: &Node, is_fine: bool) {
+    let workers: Vec<String> = (0..node.workers).map(|worker| worker.to_string()).collect();
+    let each = || workers.iter().zip(&node.metering.workers);
+    for (worker, _) in each() {
+        let busy = node.metering.busy(worker.parse().unwrap_or(0)).as_secs_f64();
+        page.value("barnabas_worker_busy_seconds_total", &[("worker", worker)], busy);
+    }
+    for (worker, cells) in each() {
+        page.times("barnabas_worker_turn_seconds", &[("worker", worker)], &cells.turns.counts(), is_fine);
+    }
+    for (worker, cells) in each() {
+        page.times("barnabas_worker_lay_seconds", &[("worker", worker)], &cells.lays.counts(), is_fine);
+    }
+    for (worker, mailbox) in workers.iter().zip(&node.mailboxes) {
+        page.count("barnabas_worker_mailbox_commands", &[("worker", worker)], mailbox.waiting() as u64);
+    }
+    let counts =
+        |of: fn(&WorkerCells) -> &super::super::histogram::Histogram| of_workers(node, Scale::Count, of);
+    page.sizes("barnabas_worker_turn_commands", &[], &counts(|cells| &cells.turn_commands), 4, 4);
+    for thread in threads::threads() {
+        let labels = [("thread", &*thread.name)];
+        page.value("barnabas_thread_cpu_seconds_total", &labels, seconds(thread.cpu_ns));
+    }
+    for thread in threads::threads() {
+        let labels = [("thread", &*thread.name)];
+        page.value("barnabas_thread_runqueue_seconds_total", &labels, seconds(thread.queued_ns));
+    }
+    page.sizes("barnabas_batch_records", &[], &counts(|cells| &cells.batch_records), 4, 8);
+    page.sizes("barnabas_batch_bytes", &[], &counts(|cells| &cells.batch_bytes), 4, 12);
+    page.sizes("barnabas_fetch_bytes", &[], &counts(|cells| &cells.fetched), 4, 13);
+}

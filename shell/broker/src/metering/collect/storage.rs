@@ -1,0 +1,150 @@
+//! Log directories: syncs, journals, room, compaction, scrubbing; and what the process holds.
+
+use super::Snapshot;
+use crate::directories::Directory;
+use crate::housekeeping::ask_workers;
+use crate::mailbox::Command;
+use crate::metering::text::{Page, Summary};
+use crate::metering::threads;
+use crate::node::Node;
+use barnabas_base::{Map, PartitionIndex, Text, TopicPartition};
+use std::sync::atomic::Ordering;
+
+/// Partitions of one topic whose sizes are told.
+const SIZES_MAX: usize = 10_000;
+
+pub fn kafka(page: &mut Page, node: &Node, now: &Snapshot, older: &Snapshot) {
+    let recent = now.syncs.since(&older.syncs);
+    let requests = (now.syncs.count(), recent.count());
+    let summary = Summary { all: &now.syncs, recent: &recent, requests, unit: 1_000_000 };
+    page.summary("kafka_log_logflushstats_logflushrateandtimems", &[], &summary);
+    let is_offline = |directory: &&Directory| !directory.is_online();
+    let offline = node.directories.iter().filter(is_offline).count();
+    page.count("kafka_log_logmanager_offlinelogdirectorycount", &[], offline as u64);
+    for directory in node.directories.iter() {
+        let path = directory.path.to_string_lossy();
+        let value = u64::from(is_offline(&directory));
+        page.count("kafka_log_logmanager_logdirectoryoffline", &[("logDirectory", &*path)], value);
+    }
+    let (partitions, bytes) = node.compaction.candidates.uncleanable();
+    page.count("kafka_log_logcleanermanager_uncleanable_partitions_count", &[], partitions as u64);
+    page.count("kafka_log_logcleanermanager_uncleanable_bytes", &[], bytes);
+    let dirtiest = node.compaction.figures.dirty_percent_max.load(Ordering::Relaxed);
+    page.count("kafka_log_logcleanermanager_max_dirty_percent", &[], dirtiest);
+}
+
+/// Sizes of a topic's logs: of open ones as their owners know them, of others as the file system does.
+pub fn log_sizes(page: &mut Page, node: &Node, name: &Text) {
+    let image = node.image.load_full();
+    let Some(topic) = image.topics.by_name(name) else { return };
+    let open: Map<TopicPartition, u64> = ask_workers(node, Command::Sizes)
+        .into_iter()
+        .filter(|size| size.partition.topic == *name)
+        .map(|size| (size.partition, size.bytes))
+        .collect();
+    let on_disk = |partition: PartitionIndex| {
+        let name = TopicPartition { topic: name.clone(), partition }.to_string();
+        let online = node.directories.iter().filter(|directory| directory.is_usable());
+        // What cannot be read is not told.
+        online.filter_map(|directory| directory.size_on_disk(&name).ok()).max()
+    };
+    let here = topic.partitions().filter(|(_, state)| state.has_replica(node.broker_id)).take(SIZES_MAX);
+    for (partition, _) in here {
+        let known = open.get(&TopicPartition { topic: name.clone(), partition }).copied();
+        if let Some(bytes) = known.or_else(|| on_disk(partition)) {
+            let labels = [("topic", &**name), ("partition", &*partition.get().to_string())];
+            page.count("kafka_log_log_size", &labels, bytes);
+        }
+    }
+}
+
+pub fn directories(page: &mut Page, node: &Node, is_fine: bool) {
+    let named: Vec<(String, &Directory)> = node
+        .directories
+        .iter()
+        .filter(|directory| directory.holds_partitions)
+        .map(|directory| (directory.path.to_string_lossy().into_owned(), directory))
+        .collect();
+    let each = |write: &mut dyn FnMut(&[(&str, &str)], &Directory)| {
+        named.iter().for_each(|(path, directory)| write(&[("log_directory", path)], directory));
+    };
+    each(&mut |labels, each| {
+        page.times("barnabas_journal_write_seconds", labels, &each.journal.cells().writes.counts(), is_fine);
+    });
+    each(&mut |labels, each| {
+        page.sizes("barnabas_journal_round_bytes", labels, &each.journal.cells().round_bytes.counts(), 4, 12);
+    });
+    each(&mut |labels, each| {
+        let partitions = each.journal.cells().round_partitions.counts();
+        page.sizes("barnabas_journal_round_partitions", labels, &partitions, 4, 6);
+    });
+    each(&mut |labels, each| {
+        page.count("barnabas_journal_queue_bytes", labels, each.journal.waiting_bytes())
+    });
+    page.count("barnabas_journal_laid_bytes_total", &[], node.meter.laid_bytes.get());
+    page.count("barnabas_direct_appends_total", &[], node.meter.direct_appends.get());
+    page.count("barnabas_appends_held_total", &[], node.meter.appends_held.get());
+    each(&mut |labels, each| {
+        page.times("barnabas_segment_sync_seconds", labels, &each.committer.cells().syncs.counts(), is_fine);
+    });
+    each(&mut |labels, each| {
+        page.sizes("barnabas_segment_sync_files", labels, &each.committer.cells().files.counts(), 4, 6);
+    });
+    let spaces: Vec<_> = named
+        .iter()
+        .map(|(path, directory)| {
+            (path, directory.is_online().then(|| directory.disk.space(&directory.path).ok()).flatten())
+        })
+        .collect();
+    for (path, space) in spaces.iter().filter_map(|(path, space)| Some((path, space.as_ref()?))) {
+        page.count("barnabas_log_directory_free_bytes", &[("log_directory", path)], space.free);
+    }
+    for (path, space) in spaces.iter().filter_map(|(path, space)| Some((path, space.as_ref()?))) {
+        page.count("barnabas_log_directory_total_bytes", &[("log_directory", path)], space.total);
+    }
+    each(&mut |labels, each| {
+        page.count("barnabas_log_directory_refuses_producers", labels, u64::from(each.room.is_short()));
+    });
+}
+
+pub fn process(page: &mut Page, node: &Node) {
+    let (meter, figures) = (&node.meter, &node.compaction.figures);
+    let cells = || node.metering.workers.iter();
+    page.count("barnabas_batches_refused_full_total", &[], meter.batches_refused_full.get());
+    page.count("barnabas_compaction_dirty_bytes", &[], figures.dirty_bytes.load(Ordering::Relaxed));
+    page.count("barnabas_compaction_held_back_bytes", &[], figures.held_back_bytes.load(Ordering::Relaxed));
+    page.count(
+        "barnabas_compaction_partitions_waiting",
+        &[],
+        figures.partitions_waiting.load(Ordering::Relaxed),
+    );
+    page.count("barnabas_compaction_read_bytes_total", &[], figures.bytes_read.get());
+    page.count("barnabas_compaction_written_bytes_total", &[], figures.bytes_written.get());
+    let deleted = cells().map(|cells| cells.segments_deleted.get()).sum();
+    page.count("barnabas_retention_segments_deleted_total", &[], deleted);
+    page.count("barnabas_scrubbed_bytes_total", &[], meter.bytes_scrubbed.get());
+    page.count("barnabas_damage_found_total", &[], meter.damage_found.get());
+    page.count("barnabas_request_memory_bytes", &[], node.budget.claimed_bytes());
+    page.count("barnabas_request_memory_limit_bytes", &[], node.budget.limit_bytes());
+    page.count("barnabas_connections_accepted_total", &[], meter.connections_accepted.get());
+    page.count("barnabas_connections_refused_total", &[], meter.connections_refused.get());
+    let closed: u64 = cells().map(|cells| cells.disconnected.get()).sum();
+    let opened: u64 = cells().map(|cells| cells.connected.get()).sum();
+    page.count("barnabas_connections", &[], opened.saturating_sub(closed));
+    page.count("barnabas_bad_requests_total", &[], meter.bad_frames.get() + meter.bad_requests.get());
+    page.count("barnabas_network_bytes_in_total", &[], cells().map(|cells| cells.bytes_in.get()).sum());
+    page.count("barnabas_network_bytes_out_total", &[], cells().map(|cells| cells.bytes_out.get()).sum());
+    page.count("barnabas_log_files_open_max", &[], node.open_files_max as u64);
+    page.value("barnabas_uptime_seconds", &[], node.clock.monotonic().0 as f64 / 1000.0);
+    let process = threads::process();
+    if let (Some(read), Some(written)) = (process.disk_read_bytes, process.disk_write_bytes) {
+        page.count("kafka_server_kafkaserver_linux_disk_read_bytes", &[], read);
+        page.count("kafka_server_kafkaserver_linux_disk_write_bytes", &[], written);
+    }
+    page.value("process_cpu_seconds_total", &[], process.cpu_seconds);
+    page.count("process_resident_memory_bytes", &[], process.resident_bytes);
+    page.count("process_open_fds", &[], process.open_fds);
+    if let Some(most) = process.max_fds {
+        page.count("process_max_fds", &[], most);
+    }
+}

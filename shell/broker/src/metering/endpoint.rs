@@ -1,0 +1,226 @@
+//! `GET /metrics` over HTTP, on `metrics.listener`: what Prometheus asks for every quarter of a minute.
+//!
+//! Off unless the operator names an address, as Kafka opens no JMX port unless told to: the page names client ids and paths, and
+//! nothing protects it. Whoever names one address for it (127.0.0.1:9404 beside an agent, a private one for a central Prometheus) has decided
+//! who can reach it. A query `?topic=NAME` adds the sizes of that topic's logs.
+//!
+//! HTTP by hand: hyper with what it needs is ten crates for one path, one method and one answer that ends the connection. What is needed
+//! of HTTP/1.1 (RFC 9112) is a request line, headers that are read over, and an answer with its length.
+//!
+//! Bounded: [`CONNECTIONS_MAX`] at a time, [`HEAD_BYTES_MAX`] of a request within [`READ_WITHIN`], an answer within
+//! [`WRITE_WITHIN`]. Further connections wait in the listener's backlog.
+
+use super::collect::Detail;
+use crate::node::Node;
+use crate::settings::ConfigError;
+use barnabas_base::Text;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+pub const KEY: &str = "metrics.listener";
+const EXAMPLE: &str = "metrics.listener=127.0.0.1:9404";
+/// Connections at a time: descriptors for them are set aside (descriptors.rs).
+pub const CONNECTIONS_MAX: usize = 8;
+const HEAD_BYTES_MAX: usize = 8 * 1024;
+const READ_WITHIN: Duration = Duration::from_secs(5);
+const WRITE_WITHIN: Duration = Duration::from_secs(10);
+const TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Opens the listener that the operator named, if one is named.
+///
+/// # Errors
+/// It is no address, or cannot be listened on.
+pub fn bind(address: Option<&str>) -> Result<Option<std::net::TcpListener>, ConfigError> {
+    let Some(address) = address.filter(|address| !address.is_empty()) else { return Ok(None) };
+    let refused = |problem: String| ConfigError::value(KEY, problem, EXAMPLE);
+    let resolved = address.to_socket_addrs().map_err(|error| refused(format!("'{address}': {error}")))?;
+    let mut addresses: Vec<SocketAddr> = resolved.collect();
+    addresses.sort_by_key(SocketAddr::is_ipv6);
+    let Some(first) = addresses.first() else { return Err(refused(format!("'{address}' has no address"))) };
+    let listener = std::net::TcpListener::bind(first)
+        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+        .map_err(|error| refused(format!("cannot listen on {first}: {error}")))?;
+    Ok(Some(listener))
+}
+
+/// Serves until dropped.
+pub async fn serve(node: Arc<Node>, listener: std::net::TcpListener) {
+    let listener = match TcpListener::from_std(listener) {
+        Ok(listener) => listener,
+        Err(error) => return tracing::error!(%error, "metrics cannot be served"),
+    };
+    if let Ok(address) = listener.local_addr() {
+        tracing::info!("metrics on http://{address}/metrics");
+    }
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let node = node.clone();
+                tokio::spawn(async move {
+                    converse(&node, stream).await;
+                    drop(place);
+                });
+            }
+            // Mostly a want of descriptors: trying at once would spin.
+            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
+
+/// One request, one answer.
+async fn converse(node: &Node, mut stream: TcpStream) {
+    let mut head = Vec::with_capacity(1024);
+    let asked = match timeout(READ_WITHIN, read_head(&mut stream, &mut head)).await {
+        Ok(Ok(true)) => parse(&head),
+        // Whoever says so much, or so slowly, is told why; whoever leaves in the middle is not.
+        Ok(Ok(false)) => Err(Refused { status: "431 Request Header Fields Too Large", hint: "" }),
+        Err(_) => Err(Refused { status: "408 Request Timeout", hint: "" }),
+        Ok(Err(_)) => return,
+    };
+    let answer = match asked {
+        Ok(Asked { detail, wants_body }) => match node.metering.reader.ask(detail).await {
+            Some(page) => answer("200 OK", &page, wants_body),
+            None => answer("503 Service Unavailable", "too many ask, or the node is stopping\n", wants_body),
+        },
+        Err(Refused { status, hint }) => answer(status, &format!("{status}\n{hint}"), true),
+    };
+    // A client that does not take its answer goes without.
+    let _ = timeout(WRITE_WITHIN, async {
+        stream.write_all(&answer).await?;
+        stream.shutdown().await?;
+        // What it still sends is taken, a little of it: closing over unread bytes would reset the connection before the answer is read.
+        let mut rest = [0; 1024];
+        for _ in 0..64 {
+            if stream.read(&mut rest).await? == 0 {
+                break;
+            }
+        }
+        std::io::Result::Ok(())
+    })
+    .await;
+}
+
+/// Reads up to the empty line. `false`: it does not come.
+async fn read_head(stream: &mut TcpStream, head: &mut Vec<u8>) -> std::io::Result<bool> {
+    loop {
+        if head.windows(4).any(|end| end == b"\r\n\r\n") || head.windows(2).any(|end| end == b"\n\n") {
+            return Ok(true);
+        }
+        if head.len() >= HEAD_BYTES_MAX {
+            return Ok(false);
+        }
+        let room = (HEAD_BYTES_MAX - head.len()) as u64;
+        if (&mut *stream).take(room).read_buf(head).await? == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Asked {
+    detail: Detail,
+    /// Not for HEAD.
+    wants_body: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Refused {
+    status: &'static str,
+    hint: &'static str,
+}
+
+/// The request line; headers say nothing that would change the answer.
+fn parse(head: &[u8]) -> Result<Asked, Refused> {
+    let bad = Refused { status: "400 Bad Request", hint: "" };
+    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let Ok(line) = std::str::from_utf8(line) else { return Err(bad) };
+    let mut words = line.trim_end_matches('\r').split(' ');
+    let (Some(method), Some(target), Some(version), None) =
+        (words.next(), words.next(), words.next(), words.next())
+    else {
+        return Err(bad);
+    };
+    if !version.starts_with("HTTP/1.") {
+        return Err(bad);
+    }
+    if !matches!(method, "GET" | "HEAD") {
+        return Err(Refused { status: "405 Method Not Allowed", hint: "" });
+    }
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    if path != "/metrics" {
+        return Err(Refused { status: "404 Not Found", hint: "metrics are at /metrics\n" });
+    }
+    // A topic's name holds nothing that a query would have to escape.
+    let topic = query.split('&').find_map(|pair| pair.strip_prefix("topic="));
+    let topic = topic.filter(|name| !name.is_empty()).map(Text::from);
+    Ok(Asked { detail: Detail { is_fine: false, topic }, wants_body: method == "GET" })
+}
+
+fn answer(status: &str, body: &str, wants_body: bool) -> Vec<u8> {
+    let length = body.len();
+    let mut answer = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {TYPE}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    )
+    .into_bytes();
+    if wants_body {
+        answer.extend_from_slice(body.as_bytes());
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(head: &str) -> &'static str {
+        parse(head.as_bytes()).err().map_or("200", |refused| &refused.status[..3])
+    }
+
+    #[test]
+    fn one_path_and_two_methods() {
+        for (head, expected) in [
+            ("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "200"),
+            ("HEAD /metrics HTTP/1.0\r\n\r\n", "200"),
+            ("GET /metrics HTTP/1.1\n\n", "200"),
+            ("GET /metrics?x=y HTTP/1.1\r\n\r\n", "200"),
+            ("GET / HTTP/1.1\r\n\r\n", "404"),
+            ("GET /metrics/ HTTP/1.1\r\n\r\n", "404"),
+            ("POST /metrics HTTP/1.1\r\n\r\n", "405"),
+            ("GET /metrics HTTP/2\r\n\r\n", "400"),
+            ("GET /metrics\r\n\r\n", "400"),
+            ("GET  /metrics HTTP/1.1\r\n\r\n", "400"),
+            ("\r\n\r\n", "400"),
+            ("", "400"),
+        ] {
+            assert_eq!(status(head), expected, "{head:?}");
+        }
+        assert_eq!(
+            parse(b"\xff\xfe /metrics HTTP/1.1\r\n\r\n").expect_err("no text").status,
+            "400 Bad Request"
+        );
+    }
+
+    #[test]
+    fn a_topic_may_be_named() {
+        let asked = parse(b"GET /metrics?a=b&topic=orders HTTP/1.1\r\n\r\n").expect("sound");
+        assert_eq!(asked.detail.topic.as_deref(), Some("orders"));
+        assert!(asked.wants_body && !asked.detail.is_fine);
+        let head = parse(b"HEAD /metrics?topic= HTTP/1.1\r\n\r\n").expect("sound");
+        assert!(head.detail.topic.is_none() && !head.wants_body);
+    }
+
+    #[test]
+    fn no_address_is_no_listener_and_a_bad_one_names_its_key() {
+        assert!(bind(None).expect("off").is_none());
+        assert!(bind(Some("")).expect("off").is_none());
+        let error = bind(Some("nonsense")).expect_err("refused").to_string();
+        assert!(error.starts_with("metrics.listener: ") && error.contains(EXAMPLE), "{error}");
+    }
+}

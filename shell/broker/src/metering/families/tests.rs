@@ -1,0 +1,107 @@
+//! docs/METRICS.md says what is true: every metric, from the list that the page is written by. `UPDATE_PAGES=1` writes it anew.
+
+use super::*;
+use std::collections::HashSet;
+use std::path::Path;
+
+const HEAD: &str = "\
+# Metrics
+
+<!-- Written by shell/broker/src/metering/families/tests.rs from shell/broker/src/metering/families.rs. -->
+
+`metrics.listener=127.0.0.1:9404` in the settings, and `GET /metrics` there answers with these, in the text that Prometheus reads. It is off
+unless it is set. `barnabas hotspots --bootstrap-server …` shows where the time goes without it.
+
+Where Kafka has a figure, its name is the one that the JMX exporter's sample configuration for Kafka gives it, so that dashboards made for that find it;
+what differs from Kafka's meaning stands beside it. Quantiles (0.50 to 0.999) are of the last one to two minutes, at most an eighth too
+large; counts and sums are since the start of the process. Nothing is told by partition unless a topic is named (`/metrics?topic=NAME`), and
+client ids beyond 64 share a place, so that a page stays some hundred kilobytes with any number of either.
+
+What a request's time is cut into (`phase`), in the order of its way; of one request the phases add up to its whole time:
+
+| phase | what happens |
+|---|---|
+| decide | the connection's worker reads and checks it, and sends its parts to the partitions' owners |
+| queue | it waits in their mailboxes |
+| read | records are read for a consumer |
+| journal_wait | a batch waits, with its owner and then behind the round that is being written; what is large is written into its segment and synced in this time |
+| sync | the synced write of the journal's round |
+| replicate | other replicas; nothing today |
+| wait | for data to come, for a group's members, for the controller: nothing that a faster server would shorten |
+| answer | the way back between threads |
+| write | behind earlier answers of its connection, encoding, the socket |
+
+| metric | type | labels | Kafka's name | meaning |
+|---|---|---|---|---|
+";
+
+fn page() -> String {
+    let mut page = HEAD.to_owned();
+    for family in FAMILIES {
+        let Family { name, kind, labels, kafka, help } = family;
+        let kafka = if kafka.is_empty() { "–".to_owned() } else { format!("`{kafka}`") };
+        let labels = if labels.is_empty() { "–" } else { labels };
+        page.push_str(&format!("| `{name}` | {} | {labels} | {kafka} | {help} |\n", kind.word()));
+    }
+    page
+}
+
+#[test]
+fn the_page_is_as_the_list_says() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/METRICS.md");
+    let page = page();
+    if std::env::var_os("UPDATE_PAGES").is_some() {
+        std::fs::write(&path, &page).expect("docs/METRICS.md can be written");
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == page,
+        "docs/METRICS.md differs from the list: UPDATE_PAGES=1 cargo test -p barnabas the_page_is_as_the_list_says"
+    );
+}
+
+#[test]
+fn names_are_as_prometheus_wants_them() {
+    let mut names = HashSet::new();
+    for family in FAMILIES {
+        let name = family.name;
+        assert!(names.insert(name), "{name} twice");
+        assert!(
+            name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_'),
+            "{name}"
+        );
+        assert_eq!(
+            family.kind == Kind::Counter,
+            name.ends_with("_total"),
+            "{name}: counters, and they alone, end in _total"
+        );
+        assert!(
+            !family.help.contains(['\n', '|']) && !family.help.ends_with('.') && family.help.len() > 3,
+            "{name}"
+        );
+        assert_eq!(name.starts_with("kafka_"), !family.kafka.is_empty(), "{name}");
+        for ending in ["_count", "_sum", "_bucket"] {
+            let stem = name.strip_suffix(ending);
+            assert!(
+                !stem.is_some_and(|stem| FAMILIES.iter().any(|other| other.name == stem)),
+                "{name} is part of another"
+            );
+        }
+    }
+}
+
+/// How the JMX exporter's sample configuration turns a name around: all in lower case, `PerSec` to `_total`.
+#[test]
+fn kafkas_names_are_turned_as_the_exporter_turns_them() {
+    for family in FAMILIES.iter().filter(|family| !family.kafka.is_empty()) {
+        let (domain, keys) = family.kafka.split_once(":type=").expect("a type");
+        let (kind, name) = keys.split_once(",name=").expect("a name");
+        let name = match (name.strip_suffix("PerSec"), name.strip_suffix("Percent")) {
+            (Some(stem), _) => format!("{stem}_total"),
+            (_, Some(stem)) => format!("{stem}_percent"),
+            _ => name.to_owned(),
+        };
+        let turned = format!("{}_{kind}_{name}", domain.replace('.', "_")).to_lowercase().replace('-', "_");
+        assert_eq!(family.name, turned);
+    }
+}

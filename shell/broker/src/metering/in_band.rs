@@ -1,0 +1,87 @@
+//! The metrics through the Kafka protocol, for `barnabas hotspots --bootstrap-server`: DescribeConfigs of a resource type of our own.
+//!
+//! Why not the metrics endpoint: it is off by default, listens elsewhere, and has no part in what protects the Kafka listeners; whoever
+//! may ask a broker for its configuration reaches it wherever they are. Why not a request of our own: an API key that Kafka gives to
+//! somebody else one day would have to be moved, and Apache Kafka closes the connection over one that it does not know,
+//! so that the tool could not say why. A resource type that it does not know, it refuses by name (INVALID_REQUEST). Kafka's types
+//! are powers of two, so that [`RESOURCE`] stays free; it is advertised nowhere, and clients that do not ask never see it.
+//!
+//! The answer is the page of the endpoint with all buckets ([`Detail::is_fine`]), cut into configs of some lines each, since a
+//! value is at most 32 KiB long; their order is the page's. When ACLs are there it wants what describing the cluster's configuration wants.
+
+use super::collect::Detail;
+use crate::dispatch::{Answer, Call, Started};
+use barnabas_base::ErrorCode;
+use barnabas_wire::messages::describe_configs_response::{
+    DescribeConfigsResourceResult, DescribeConfigsResult,
+};
+use barnabas_wire::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
+
+/// The resource type. edge/tools/src/hotspots.rs knows the number too.
+pub const RESOURCE: i8 = 98;
+/// A piece of the page: below what a string may hold.
+const PIECE_BYTES: usize = 32_000;
+
+/// Answers a request that asks for the metrics and nothing else; `None`: it is Kafka's.
+pub fn describe(call: &Call, request: &DescribeConfigsRequest) -> Option<Started> {
+    let [resource] = &request.resources[..] else { return None };
+    if resource.resource_type != RESOURCE {
+        return None;
+    }
+    let (call, resource_name) = (call.clone(), resource.resource_name.clone());
+    Some(Started::wait(async move {
+        let detail = Detail { is_fine: true, topic: None };
+        let mut result =
+            DescribeConfigsResult { resource_type: RESOURCE, resource_name, ..Default::default() };
+        match call.session.node.metering.reader.ask(detail).await {
+            Some(page) => {
+                let configs = pieces(&page).into_iter().enumerate().map(|(place, piece)| {
+                    DescribeConfigsResourceResult {
+                        name: format!("metrics.{place}").into(),
+                        value: Some(piece.into()),
+                        read_only: true,
+                        ..Default::default()
+                    }
+                });
+                result.configs = configs.collect();
+            }
+            None => {
+                result.error_code = ErrorCode::RequestTimedOut.code();
+                result.error_message = Some("too many ask for the metrics, or the node is stopping".into());
+            }
+        }
+        Answer::Reply(DescribeConfigsResponse { results: vec![result], ..Default::default() }.into())
+    }))
+}
+
+/// Whole lines, as many as fit. A line is never as long as a piece: names are ours, and labels are bounded.
+fn pieces(page: &str) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut rest = page;
+    while rest.len() > PIECE_BYTES {
+        let cut = rest.as_bytes()[..PIECE_BYTES].iter().rposition(|byte| *byte == b'\n');
+        let (piece, after) = rest.split_at(cut.map_or(rest.floor_char_boundary(PIECE_BYTES), |cut| cut + 1));
+        pieces.push(piece);
+        rest = after;
+    }
+    pieces.push(rest);
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_whole_lines_and_make_up_the_page() {
+        for (line, lines) in [("a 1\n", 20_000), ("", 1), ("b{x=\"é\"} 2\n", 5000)] {
+            let page = line.repeat(lines);
+            let pieces = pieces(&page);
+            assert_eq!(pieces.concat(), page);
+            assert!(pieces.iter().all(|piece| piece.len() <= PIECE_BYTES));
+            assert!(pieces.iter().all(|piece| piece.is_empty() || piece.ends_with('\n')));
+        }
+        // What cannot be is cut between letters.
+        assert_eq!(pieces(&"é".repeat(40_000)).concat().len(), 80_000);
+    }
+}

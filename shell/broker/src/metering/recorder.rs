@@ -1,0 +1,272 @@
+//! What one worker counts: on its own thread, into cells that nobody else writes.
+//!
+//! A request costs about ten histogram entries when its answer is written, a turn of the worker two clock readings. The cells of an
+//! API or a client are made when the first of its requests comes: an idle node has none.
+
+use super::clients::CLIENTS_MAX;
+use super::histogram::{Cell, Counts, Histogram, Scale};
+use super::requests::{PHASES, Phase, Stamp, Track, spans};
+use barnabas_wire::ApiKey;
+use std::marker::PhantomData;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use tokio::runtime::RuntimeMetrics;
+
+const APIS: usize = ApiKey::ALL.len();
+/// More versions than any API has: Produce and Fetch have 13 and 18.
+const VERSIONS: usize = 24;
+/// The kinds of requests that a client's are told apart by.
+pub const KINDS: usize = 3;
+pub const KIND_NAMES: [&str; KINDS] = ["Produce", "Fetch", "other"];
+
+fn kind_of(api: ApiKey) -> usize {
+    match api {
+        ApiKey::Produce => 0,
+        ApiKey::Fetch => 1,
+        _ => 2,
+    }
+}
+
+/// One API's requests on one worker.
+#[derive(Debug)]
+pub struct ApiCells {
+    pub versions: [Cell; VERSIONS],
+    /// Of whole requests, with their lengths.
+    pub bytes: Histogram,
+    pub total: Histogram,
+    /// [`Phase::is_local`] together.
+    pub local: Histogram,
+    pub phases: [Histogram; PHASES],
+}
+
+impl ApiCells {
+    fn new() -> Self {
+        let time = || Histogram::new(Scale::Nanoseconds);
+        Self {
+            versions: std::array::from_fn(|_| Cell::default()),
+            bytes: Histogram::new(Scale::Count),
+            total: time(),
+            local: time(),
+            phases: std::array::from_fn(|_| time()),
+        }
+    }
+}
+
+/// One client id's requests on one worker.
+#[derive(Debug)]
+pub struct ClientCells {
+    requests: [Cell; KINDS],
+    bytes_in: Cell,
+    bytes_out: Cell,
+    phases: [[Cell; PHASES]; KINDS],
+    latency: [Histogram; KINDS],
+}
+
+impl Default for ClientCells {
+    fn default() -> Self {
+        Self {
+            requests: Default::default(),
+            bytes_in: Cell::default(),
+            bytes_out: Cell::default(),
+            phases: Default::default(),
+            latency: std::array::from_fn(|_| Histogram::new(Scale::Nanoseconds)),
+        }
+    }
+}
+
+impl ClientCells {
+    pub fn count(&self, kind: usize, bytes_in: u64, bytes_out: u64, spans: &[u64; PHASES]) {
+        self.requests[kind].add(1);
+        self.bytes_in.add(bytes_in);
+        self.bytes_out.add(bytes_out);
+        for (cell, span) in self.phases[kind].iter().zip(spans) {
+            cell.add(*span);
+        }
+        self.latency[kind].record(spans.iter().sum());
+    }
+}
+
+/// A client's figures of all workers.
+#[derive(Debug, Clone)]
+pub struct ClientCounts {
+    pub requests: [u64; KINDS],
+    pub bytes_in: u64,
+    pub bytes_out: u64,
+    pub phases: [[u64; PHASES]; KINDS],
+    pub latency: [Counts; KINDS],
+}
+
+impl Default for ClientCounts {
+    fn default() -> Self {
+        Self {
+            requests: [0; KINDS],
+            bytes_in: 0,
+            bytes_out: 0,
+            phases: [[0; PHASES]; KINDS],
+            latency: std::array::from_fn(|_| Counts::new(Scale::Nanoseconds)),
+        }
+    }
+}
+
+impl ClientCounts {
+    pub fn add(&mut self, cells: &ClientCells) {
+        self.bytes_in += cells.bytes_in.get();
+        self.bytes_out += cells.bytes_out.get();
+        for kind in 0..KINDS {
+            self.requests[kind] += cells.requests[kind].get();
+            self.latency[kind].add(&cells.latency[kind]);
+            for phase in 0..PHASES {
+                self.phases[kind][phase] += cells.phases[kind][phase].get();
+            }
+        }
+    }
+
+    pub fn merge(&mut self, other: &Self) {
+        self.combine(other, u64::wrapping_add, Counts::merge);
+    }
+
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut left = self.clone();
+        left.combine(earlier, u64::saturating_sub, |mine, theirs| *mine = mine.since(theirs));
+        left
+    }
+
+    fn combine(&mut self, other: &Self, number: fn(u64, u64) -> u64, counts: fn(&mut Counts, &Counts)) {
+        self.bytes_in = number(self.bytes_in, other.bytes_in);
+        self.bytes_out = number(self.bytes_out, other.bytes_out);
+        for kind in 0..KINDS {
+            self.requests[kind] = number(self.requests[kind], other.requests[kind]);
+            counts(&mut self.latency[kind], &other.latency[kind]);
+            for phase in 0..PHASES {
+                self.phases[kind][phase] = number(self.phases[kind][phase], other.phases[kind][phase]);
+            }
+        }
+    }
+}
+
+/// One worker's cells, as everybody may read them.
+#[derive(Debug)]
+pub struct WorkerCells {
+    apis: [OnceLock<Box<ApiCells>>; APIS],
+    clients: [OnceLock<Box<ClientCells>>; CLIENTS_MAX + 1],
+    /// Requests that were started, and those that are answered or given up.
+    pub started: Cell,
+    pub ended: Cell,
+    /// Connections that this worker began to serve, and those that it serves no more.
+    pub connected: Cell,
+    pub disconnected: Cell,
+    pub bytes_in: Cell,
+    pub bytes_out: Cell,
+    /// Commands that a turn took from the mailbox.
+    pub turn_commands: Histogram,
+    pub turns: Histogram,
+    pub lays: Histogram,
+    pub batch_records: Histogram,
+    pub batch_bytes: Histogram,
+    /// Records' bytes that consumers were given, for each request.
+    pub fetched: Histogram,
+    pub segments_deleted: Cell,
+    /// Of the coordinators, as of a few seconds ago.
+    pub groups: Cell,
+    pub group_offsets: Cell,
+    pub runtime: OnceLock<RuntimeMetrics>,
+}
+
+impl WorkerCells {
+    pub fn new() -> Self {
+        let (time, count) = (|| Histogram::new(Scale::Nanoseconds), || Histogram::new(Scale::Count));
+        Self {
+            apis: std::array::from_fn(|_| OnceLock::new()),
+            clients: std::array::from_fn(|_| OnceLock::new()),
+            started: Cell::default(),
+            ended: Cell::default(),
+            connected: Cell::default(),
+            disconnected: Cell::default(),
+            bytes_in: Cell::default(),
+            bytes_out: Cell::default(),
+            turn_commands: count(),
+            turns: time(),
+            lays: time(),
+            batch_records: count(),
+            batch_bytes: count(),
+            fetched: count(),
+            segments_deleted: Cell::default(),
+            groups: Cell::default(),
+            group_offsets: Cell::default(),
+            runtime: OnceLock::new(),
+        }
+    }
+
+    pub fn api(&self, place: usize) -> Option<&ApiCells> {
+        self.apis[place].get().map(|cells| &**cells)
+    }
+
+    pub fn client(&self, at: u16) -> Option<&ClientCells> {
+        self.clients.get(usize::from(at))?.get().map(|cells| &**cells)
+    }
+}
+
+/// The pen: one for each worker, and it stays on its thread.
+#[derive(Debug)]
+pub struct Recorder {
+    cells: Arc<WorkerCells>,
+    /// Cells have one writer.
+    _stays: PhantomData<std::cell::Cell<()>>,
+}
+
+impl Recorder {
+    pub(super) fn new(cells: Arc<WorkerCells>) -> Self {
+        Self { cells, _stays: PhantomData }
+    }
+
+    /// Its cells, for what is counted in one place only.
+    pub fn cells(&self) -> &WorkerCells {
+        &self.cells
+    }
+
+    /// A request's answer of `bytes_out` is with the socket.
+    pub fn answered(&self, client: u16, track: &Track, bytes_out: u64, written: Stamp) {
+        let spans = spans(track, written);
+        let Ok(place) = ApiKey::ALL.binary_search_by_key(&track.api.number(), |key| key.number()) else {
+            return;
+        };
+        let cells = self.cells.apis[place].get_or_init(|| Box::new(ApiCells::new()));
+        let version = usize::try_from(track.version).unwrap_or(0).min(VERSIONS - 1);
+        cells.versions[version].add(1);
+        cells.bytes.record(track.bytes.into());
+        let mut local = 0;
+        for phase in Phase::ALL {
+            let span = spans[phase as usize];
+            if span > 0 {
+                cells.phases[phase as usize].record(span);
+                local += if phase.is_local() { span } else { 0 };
+            }
+        }
+        cells.local.record(local);
+        cells.total.record(written.since(track.read));
+        if let Some(cells) = self.cells.clients.get(usize::from(client)) {
+            let cells = cells.get_or_init(Box::default);
+            cells.count(kind_of(track.api), track.bytes.into(), bytes_out, &spans);
+        }
+    }
+
+    /// The worker looked after its partitions once.
+    pub fn turn(&self, begun: Stamp, commands: usize) {
+        self.cells.turns.record(Stamp::now().since(begun));
+        if commands > 0 {
+            self.cells.turn_commands.record(commands as u64);
+        }
+    }
+
+    /// Retention has taken these files out of a log.
+    pub fn retained(&self, files: &[PathBuf]) {
+        let name = |file: &PathBuf| file.file_name().is_some_and(|name| name.to_string_lossy().contains(".log"));
+        self.cells.segments_deleted.add(files.iter().filter(|file| name(file)).count() as u64);
+    }
+
+    /// A batch was given its offsets.
+    pub fn batch(&self, records: u64, bytes: usize) {
+        self.cells.batch_records.record(records);
+        self.cells.batch_bytes.record(bytes as u64);
+    }
+}

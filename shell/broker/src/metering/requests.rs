@@ -1,0 +1,219 @@
+//! One request's way through the node, cut into phases that follow each other without gap: they add up to its latency.
+//!
+//! The connection's worker reads the clock when a frame is whole, when it is started, when its answer is there and when that is with
+//! the socket. What lies between is told by whoever did it: the owner of the partition and the journal's thread put their
+//! stamps into the outcome that goes back anyway. Where a request had several owners, those of the slowest count. Nothing
+//! is allocated, and no other thread's memory is written for it.
+//!
+//! Always true: [`spans`] adds up to `written − read`, whatever the stamps are ([`Passed`] is cut to what the connection saw).
+
+use barnabas_wire::ApiKey;
+use std::sync::LazyLock;
+use std::time::Instant;
+
+static BEGINNING: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// When the process's clock began: stamps, and the milliseconds of [`crate::clock::Clock`], count from here.
+pub fn beginning() -> Instant {
+    *BEGINNING
+}
+
+/// Nanoseconds since the node's clock began. 0: it did not happen.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stamp(pub u64);
+
+impl Stamp {
+    pub fn now() -> Self {
+        Self(beginning().elapsed().as_nanos() as u64)
+    }
+
+    pub fn ms(self) -> u64 {
+        self.0 / 1_000_000
+    }
+
+    /// 0 where `earlier` is later.
+    pub fn since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+/// What a request's time goes into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Decoding, checks, the records' checksums, and sending the parts to their owners: the connection's worker works.
+    Decide = 0,
+    /// In the mailboxes of the partitions' workers.
+    Queue = 1,
+    /// The owner reads records for a Fetch.
+    Read = 2,
+    /// With the owner, and then behind the journal's round before it. What is large is written into its segment and synced in this
+    /// time.
+    JournalWait = 3,
+    /// The write of the journal's round, which is the sync. Nothing with `log.ack.durability=written`.
+    Sync = 4,
+    /// On other replicas. Nothing today.
+    Replicate = 5,
+    /// For data to come (Fetch), for a group's members, for the controller.
+    Wait = 6,
+    /// From what it waited for to the answer: the way back between threads.
+    Answer = 7,
+    /// Behind earlier answers of its connection, encoding, and the socket's write.
+    Write = 8,
+}
+
+pub const PHASES: usize = 9;
+
+impl Phase {
+    pub const ALL: [Self; PHASES] = [
+        Self::Decide,
+        Self::Queue,
+        Self::Read,
+        Self::JournalWait,
+        Self::Sync,
+        Self::Replicate,
+        Self::Wait,
+        Self::Answer,
+        Self::Write,
+    ];
+
+    /// As the metrics call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Decide => "decide",
+            Self::Queue => "queue",
+            Self::Read => "read",
+            Self::JournalWait => "journal_wait",
+            Self::Sync => "sync",
+            Self::Replicate => "replicate",
+            Self::Wait => "wait",
+            Self::Answer => "answer",
+            Self::Write => "write",
+        }
+    }
+
+    /// What Kafka counts into LocalTimeMs; the other two of its times are [`Phase::Queue`] and ([`Phase::Replicate`] +
+    /// [`Phase::Wait`]) RemoteTimeMs.
+    pub const fn is_local(self) -> bool {
+        matches!(self, Self::Decide | Self::Read | Self::JournalWait | Self::Sync | Self::Answer)
+    }
+}
+
+/// The round of a journal that made something durable.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct RoundTimes {
+    /// Its write began.
+    pub begun: Stamp,
+    pub durable: Stamp,
+}
+
+/// An append on its owner's thread.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct AppendTimes {
+    /// The owner took it out of its mailbox.
+    pub taken: Stamp,
+    pub round: RoundTimes,
+}
+
+/// What happened to a request between its start and its answer.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Passed {
+    /// Nothing that anybody told of: it waited for somebody, or was answered at once.
+    #[default]
+    Untold,
+    Appended(AppendTimes),
+    Read {
+        taken: Stamp,
+        /// Its first reading was over.
+        read: Stamp,
+    },
+}
+
+/// A request from its frame to its answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Track {
+    pub api: ApiKey,
+    pub version: i16,
+    /// The frame's bytes, its length's four included.
+    pub bytes: u32,
+    pub read: Stamp,
+    /// Everything that has to happen in the order of the requests had happened.
+    pub started: Stamp,
+    pub ready: Stamp,
+    pub passed: Passed,
+}
+
+/// Nanoseconds in each phase, by [`Phase`]'s numbers. See the file's header.
+pub fn spans(track: &Track, written: Stamp) -> [u64; PHASES] {
+    let mut spans = [0; PHASES];
+    let mut at = track.read;
+    let ready = track.ready.clamp(track.read, written.max(track.read));
+    // A stamp of another thread may lie beyond what the connection saw: before the start that it had not noted yet.
+    let mut step = |phase: Phase, until: Stamp| {
+        let until = until.clamp(at, ready);
+        spans[phase as usize] += until.0 - at.0;
+        at = until;
+    };
+    step(Phase::Decide, track.started);
+    match track.passed {
+        Passed::Untold => step(Phase::Wait, ready),
+        Passed::Appended(AppendTimes { taken, round }) => {
+            step(Phase::Queue, taken);
+            step(Phase::JournalWait, round.begun);
+            step(Phase::Sync, round.durable);
+            step(Phase::Answer, ready);
+        }
+        Passed::Read { taken, read } => {
+            step(Phase::Queue, taken);
+            step(Phase::Read, read);
+            step(Phase::Wait, ready);
+        }
+    }
+    spans[Phase::Write as usize] = written.since(ready);
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn track(passed: Passed) -> Track {
+        let (read, started, ready) = (Stamp(1000), Stamp(1100), Stamp(5000));
+        Track { api: ApiKey::Produce, version: 13, bytes: 100, read, started, ready, passed }
+    }
+
+    fn appended(taken: u64, begun: u64, durable: u64) -> Passed {
+        let round = RoundTimes { begun: Stamp(begun), durable: Stamp(durable) };
+        Passed::Appended(AppendTimes { taken: Stamp(taken), round })
+    }
+
+    #[test]
+    fn a_produce_request_in_order() {
+        let spans = spans(&track(appended(1500, 2500, 4500)), Stamp(6000));
+        assert_eq!(spans, [100, 400, 0, 1000, 2000, 0, 0, 500, 1000]);
+    }
+
+    #[test]
+    fn the_owner_may_be_faster_than_the_connection_notes() {
+        // Taken up before the connection had noted its start, and in a round that had begun before.
+        let spans = spans(&track(appended(1050, 900, 4500)), Stamp(5000));
+        assert_eq!(spans, [100, 0, 0, 0, 3400, 0, 0, 500, 0]);
+    }
+
+    #[test]
+    fn phases_add_up_whatever_the_stamps_are() {
+        let edges = [0, 900, 1000, 1001, 1100, 3000, 5000, 5001, 9000, u64::MAX];
+        for taken in edges {
+            for begun in edges {
+                for durable in edges {
+                    let read = Passed::Read { taken: Stamp(taken), read: Stamp(begun) };
+                    for passed in [appended(taken, begun, durable), read, Passed::Untold] {
+                        for written in [5000, 5001, 70_000] {
+                            let total: u64 = spans(&track(passed), Stamp(written)).iter().sum();
+                            assert_eq!(total, written - 1000, "{passed:?}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+use super::*;
+use crate::metering::histogram::{Histogram, Scale};
+
+#[test]
+fn a_page_with_one_of_each() {
+    let mut page = Page::default();
+    let histogram = Histogram::new(Scale::Nanoseconds);
+    [1_000_000, 2_000_000, 40_000_000].into_iter().for_each(|ns| histogram.record(ns));
+    let all = histogram.counts();
+    page.count(
+        "kafka_network_requestmetrics_requests_total",
+        &[("request", "Produce"), ("version", "13")],
+        3,
+    );
+    let summary = Summary { all: &all, recent: &all, requests: (4, 4), unit: 1_000_000 };
+    page.summary("kafka_network_requestmetrics_totaltimems", &[("request", "Produce")], &summary);
+    page.value("kafka_log_logmanager_logdirectoryoffline", &[("logDirectory", "/a\"b\\c\nd")], 1.0);
+    let sizes = Histogram::new(Scale::Count);
+    [1, 4, 5, 100].into_iter().for_each(|size| sizes.record(size));
+    page.sizes("barnabas_batch_records", &[], &sizes.counts(), 4, 2);
+    page.times("barnabas_worker_turn_seconds", &[("worker", "0")], &all, true);
+    let expected = "\
+# HELP kafka_network_requestmetrics_requests_total Requests answered
+# TYPE kafka_network_requestmetrics_requests_total counter
+kafka_network_requestmetrics_requests_total{request=\"Produce\",version=\"13\"} 3
+# HELP kafka_network_requestmetrics_totaltimems Milliseconds from a whole frame to its answer at the socket
+# TYPE kafka_network_requestmetrics_totaltimems summary
+kafka_network_requestmetrics_totaltimems{request=\"Produce\",quantile=\"0.50\"} 1.048576
+kafka_network_requestmetrics_totaltimems{request=\"Produce\",quantile=\"0.75\"} 2.097152
+kafka_network_requestmetrics_totaltimems{request=\"Produce\",quantile=\"0.95\"} 40
+kafka_network_requestmetrics_totaltimems{request=\"Produce\",quantile=\"0.98\"} 40
+kafka_network_requestmetrics_totaltimems{request=\"Produce\",quantile=\"0.99\"} 40
+kafka_network_requestmetrics_totaltimems{request=\"Produce\",quantile=\"0.999\"} 40
+kafka_network_requestmetrics_totaltimems_sum{request=\"Produce\"} 43
+kafka_network_requestmetrics_totaltimems_count{request=\"Produce\"} 4
+# HELP kafka_log_logmanager_logdirectoryoffline 1 where it is offline
+# TYPE kafka_log_logmanager_logdirectoryoffline gauge
+kafka_log_logmanager_logdirectoryoffline{logDirectory=\"/a\\\"b\\\\c\\nd\"} 1
+# HELP barnabas_batch_records Records of a batch that was given offsets
+# TYPE barnabas_batch_records histogram
+barnabas_batch_records_bucket{le=\"1\"} 1
+barnabas_batch_records_bucket{le=\"4\"} 2
+barnabas_batch_records_bucket{le=\"16\"} 3
+barnabas_batch_records_bucket{le=\"+Inf\"} 4
+barnabas_batch_records_sum 110
+barnabas_batch_records_count 4
+# HELP barnabas_worker_turn_seconds One look of a worker after its partitions: while it lasts, nobody else of this worker is served
+# TYPE barnabas_worker_turn_seconds histogram
+barnabas_worker_turn_seconds_bucket{worker=\"0\",le=\"0.001048576\"} 1
+barnabas_worker_turn_seconds_bucket{worker=\"0\",le=\"0.002097152\"} 2
+barnabas_worker_turn_seconds_bucket{worker=\"0\",le=\"0.04194304\"} 3
+barnabas_worker_turn_seconds_bucket{worker=\"0\",le=\"+Inf\"} 3
+barnabas_worker_turn_seconds_sum{worker=\"0\"} 0.043
+barnabas_worker_turn_seconds_count{worker=\"0\"} 3
+";
+    assert_eq!(page.into_text(), expected);
+}
+
+#[test]
+#[should_panic(expected = "not in the list")]
+fn a_metric_that_is_not_in_the_list_is_a_bug() {
+    Page::default().count("kafka_server_brokertopicmetrics_nothing", &[], 1);
+}
+
+#[test]
+#[should_panic(expected = "in two places")]
+fn samples_of_a_metric_stand_together() {
+    let mut page = Page::default();
+    page.count("barnabas_connections", &[], 1);
+    page.count("process_open_fds", &[], 1);
+    page.count("barnabas_connections", &[], 1);
+}

@@ -51,9 +51,12 @@ pub struct FetchPlan {
     pub partitions: Vec<(ReplicaKey, FetchPosition)>,
     /// Those of the session that are not asked for any more.
     pub forgotten: Vec<ReplicaKey>,
+    /// Where partitions are left out that will soon be asked for: the leader must not hold the answer back for longer, whatever
+    /// `replica.fetch.wait.max.ms` says, because they wait for it too.
+    pub wait_max: Option<DurationMs>,
 }
 
-/// What is to be done about one partition of an answer. Those that are not [`Todo::Nothing`] or [`Todo::Later`] are busy until
+/// What is to be done about one partition of an answer. Where its owner has something to do with its log, it is busy until
 /// [`Fetcher::settled`], [`Fetcher::delayed`] or [`Fetcher::failed`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Todo {
@@ -70,8 +73,6 @@ pub enum Todo {
     Later,
     /// It is not asked for again before the metadata log says something new of it.
     AwaitMetadata,
-    /// The answer is not about what is followed now.
-    Nothing,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +99,8 @@ struct Entry {
     is_in_sync: bool,
     /// Errors since it last went well.
     errors: u32,
+    /// An answer about it was dropped. In a session the leader does not say the same twice, so that it must begin anew with it.
+    must_renew: bool,
 }
 
 /// A request that is not answered.
@@ -164,6 +167,7 @@ impl Fetcher {
             is_throttled: false,
             is_in_sync: false,
             errors: 0,
+            must_renew: false,
         };
         let entry = self.entries.entry(key).or_insert(new);
         (entry.position, entry.is_in_sync, entry.errors) = (position.unwrap_or(nowhere), false, 0);
@@ -202,7 +206,9 @@ impl Fetcher {
                 entry.position = position;
                 self.changed.insert(key);
             }
-            State::Ready | State::Delayed { .. } | State::Failed => {}
+            // It is asked for later, from there.
+            State::Delayed { .. } => entry.position = position,
+            State::Ready | State::Failed => {}
         }
     }
 
@@ -232,6 +238,17 @@ impl Fetcher {
 
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// Partitions that it follows, or has still to tell the leader that it does not.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether a request is under way: what is followed from now on waits for its answer. Another fetcher of the same leader, if it has
+    /// none, begins at once.
+    pub fn is_asking(&self) -> bool {
+        self.in_flight.is_some()
     }
 
     /// When [`Self::plan`] may have something to say that it has not now; `None` while only others can change that.
@@ -268,13 +285,18 @@ impl Fetcher {
         if self.in_session == 0 {
             // There is nothing to ask for, and what the leader still knows it may forget later.
             self.session.lost();
-            return None;
+            // But for what only had to be begun anew, which a full request does.
+            let has_more = !is_full && !self.changed.is_empty();
+            return if has_more { self.plan(now, quota_is_exceeded) } else { None };
         }
         self.in_flight = Some(InFlight { is_full });
-        Some(FetchPlan { session: self.session.request(), partitions, forgotten })
+        let wait_max = self.wait_max(now);
+        Some(FetchPlan { session: self.session.request(), partitions, forgotten, wait_max })
     }
 
-    /// The leader has answered. `todo` is told what is to be done for each partition.
+    /// The leader has answered. `todo` is told what is to be done for each partition, and what it was asked for from: the owner compares
+    /// that with what it has by then ([`Partition::may_take`](crate::Partition::may_take)). What is not about what is followed now is
+    /// dropped.
     pub fn answered(
         &mut self,
         error: ErrorCode,
@@ -282,7 +304,7 @@ impl Fetcher {
         throttle: DurationMs,
         partitions: &[PartitionAnswer],
         now: MonotonicMs,
-        mut todo: impl FnMut(ReplicaKey, Todo),
+        mut todo: impl FnMut(ReplicaKey, &FetchPosition, Todo),
     ) {
         let Some(InFlight { is_full }) = self.in_flight.take() else { return };
         self.answered_at = now;
@@ -301,8 +323,9 @@ impl Fetcher {
             self.session.lost();
         }
         for answer in partitions {
-            let what = self.judge(answer, now);
-            todo(answer.key, what);
+            if let Some((asked, what)) = self.judge(answer, now) {
+                todo(answer.key, &asked, what);
+            }
         }
     }
 
@@ -319,14 +342,22 @@ impl Fetcher {
 
     // How it does that.
 
-    fn judge(&mut self, answer: &PartitionAnswer, now: MonotonicMs) -> Todo {
-        let Some(entry) = self.entries.get_mut(&answer.key) else { return Todo::Nothing };
+    fn wait_max(&self, now: MonotonicMs) -> Option<DurationMs> {
+        let busy = (self.busy > 0).then_some(self.settings.patience);
+        let delayed = self.delayed.first().map(|(until, _)| until.since(now));
+        busy.into_iter().chain(delayed).min()
+    }
+
+    fn judge(&mut self, answer: &PartitionAnswer, now: MonotonicMs) -> Option<(FetchPosition, Todo)> {
+        let entry = self.entries.get_mut(&answer.key)?;
         // While the request was under way, its owner or the metadata log may have said something else.
         let is_stale = entry.state != State::Ready || entry.asked != Some(entry.position);
         if is_stale && !planted::is(Mistake::BelievesAnyAnswer) {
-            return Todo::Nothing;
+            entry.must_renew = true;
+            self.changed.insert(answer.key);
+            return None;
         }
-        let leader_epoch = entry.position.leader_epoch;
+        let (asked, leader_epoch) = (entry.position, entry.position.leader_epoch);
         let (todo, state) = match answer.error {
             ErrorCode::None => match answer.diverging {
                 Some((epoch, end)) => (Todo::Cut { epoch, end }, State::Busy),
@@ -341,13 +372,13 @@ impl Fetcher {
             ErrorCode::FencedLeaderEpoch => (Todo::AwaitMetadata, State::Failed),
             _ => {
                 self.delay(answer.key, now);
-                return Todo::Later;
+                return Some((asked, Todo::Later));
             }
         };
         if state != State::Ready {
             self.turn(answer.key, state);
         }
-        todo
+        Some((asked, todo))
     }
 
     fn delay(&mut self, key: ReplicaKey, now: MonotonicMs) {
@@ -405,7 +436,11 @@ impl Fetcher {
         let waits = self.quota_is_exceeded && entry.is_throttled && !entry.is_in_sync;
         let is_ready =
             entry.state == State::Ready || entry.state == State::Busy && planted::is(Mistake::AsksForTheBusy);
-        let wanted = (is_ready && !waits).then_some(entry.position);
+        let renews = std::mem::take(&mut entry.must_renew) && entry.asked.is_some();
+        let wanted = (is_ready && !waits && !renews).then_some(entry.position);
+        if renews {
+            self.changed.insert(key);
+        }
         if entry.asked == wanted {
             return;
         }

@@ -13,6 +13,7 @@
 //! | `leading` | how far have the in-sync replicas come; who is in sync |
 //! | `divergence` | where two logs part |
 //! | `fetcher` | what is asked of one leader broker next, for many partitions |
+//! | `fetchers` | which fetcher a partition belongs to |
 //! | `isr_requests` | what the controller is asked next, for many partitions |
 //! | `throttle` | how many bytes replication may take |
 //! | `waits` | who waits for what, until when |
@@ -22,6 +23,7 @@
 
 mod divergence;
 mod fetcher;
+mod fetchers;
 mod isr_requests;
 mod leading;
 mod partition;
@@ -36,13 +38,14 @@ mod waits;
 
 pub use divergence::{diverging, truncation};
 pub use fetcher::{FetchPlan, Fetcher, FetcherSettings, SessionRequest, Todo};
+pub use fetchers::{FetcherId, Fetchers};
 pub use isr_requests::IsrRequests;
 pub use partition::Partition;
 pub use replication::{
     Cut, FetchPosition, Follow, FollowerFetch, FollowerRead, FollowerState, IsrAnswer, IsrChange, IsrNext,
     Leadership, PartitionAnswer, ReplicaKey,
 };
-pub use throttle::Throttle;
+pub use throttle::{Throttle, ThrottledReplicas};
 pub use types::{
     AbortedTxn, Acked, Acks, Append, BatchInfo, BatchKind, Bounds, Effect, Guard, Isolation, LastBatch,
     LogEnds, Marker, Origin, Outcome, Placed, ProducerState, Refusal, Ticket,

@@ -29,7 +29,8 @@ use crate::{
 #[derive(Debug, Clone)]
 enum Role {
     Leader(Box<Leading>),
-    Follower,
+    /// With the high watermark that its leader has told it of, not all of which may be durable here yet.
+    Follower(Offset),
     /// Its log directory has failed; final.
     Failed,
 }
@@ -64,7 +65,7 @@ impl Partition {
     /// An empty replica that follows nobody yet.
     pub fn new() -> Self {
         Self {
-            role: Role::Follower,
+            role: Role::Follower(Offset::ZERO),
             leader_epoch: LeaderEpoch::NONE,
             log_start: Offset::ZERO,
             log_end: Offset::ZERO,
@@ -155,7 +156,7 @@ impl Partition {
             (Role::Failed, _) => Err(Refusal::Offline),
             (_, Some(asked)) if asked < current => Err(Refusal::FencedEpoch { asked, current }),
             (_, Some(asked)) if asked > current => Err(Refusal::UnknownEpoch { asked, current }),
-            (Role::Follower, _) => Err(Refusal::NotLeader),
+            (Role::Follower(_), _) => Err(Refusal::NotLeader),
             (Role::Leader(_), _) => Ok(()),
         }
     }
@@ -286,7 +287,10 @@ impl Partition {
         if self.is_old(epoch) || self.is_failed() {
             return false;
         }
-        self.role = Role::Follower;
+        if epoch != self.leader_epoch || self.is_leader() {
+            // What another leader told is not this one's word.
+            self.role = Role::Follower(Offset::ZERO);
+        }
         self.leader_epoch = epoch;
         self.refuse_all(Refusal::NotLeader, effects);
         self.assert_invariants();
@@ -483,9 +487,12 @@ impl Partition {
 
     /// After an end or the in-sync replicas have moved: moves the high watermark, answers who waited for any of them.
     fn advance(&mut self, effects: &mut Vec<Effect>) {
-        if let Role::Leader(leading) = &self.role
-            && let Some(safe) = leading.safe_end(self.own_end())
-        {
+        let safe = match &self.role {
+            Role::Leader(leading) => leading.safe_end(self.own_end()),
+            Role::Follower(told) => Some((*told).min(self.durable_end)),
+            Role::Failed => None,
+        };
+        if let Some(safe) = safe {
             self.move_high_watermark(safe, effects);
         }
         self.move_last_stable(effects);

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use barnabas_base::{DurationMs, MonotonicMs};
+use barnabas_base::{BrokerId, DurationMs, MonotonicMs, PartitionIndex};
 
 /// Bytes in the last windows, and how many may be.
 #[derive(Debug, Clone)]
@@ -68,9 +68,57 @@ impl Throttle {
     }
 }
 
+/// Which replicas of a topic are throttled: `leader.` or `follower.replication.throttled.replicas`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum ThrottledReplicas {
+    #[default]
+    None,
+    /// `*`
+    All,
+    /// `partition:broker,…`
+    These(Vec<(PartitionIndex, BrokerId)>),
+}
+
+impl ThrottledReplicas {
+    /// Reads the topic's setting; `None` where it is not one (which the controller does not let in).
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.trim() {
+            "" => return Some(Self::None),
+            "*" => return Some(Self::All),
+            _ => {}
+        }
+        let one = |pair: &str| {
+            let (partition, broker) = pair.trim().split_once(':')?;
+            Some((PartitionIndex(partition.parse().ok()?), BrokerId(broker.parse().ok()?)))
+        };
+        text.split(',').map(one).collect::<Option<Vec<_>>>().map(Self::These)
+    }
+
+    pub fn names(&self, partition: PartitionIndex, broker: BrokerId) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => true,
+            Self::These(these) => these.contains(&(partition, broker)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn throttled_replicas_are_read_as_kafka_writes_them() {
+        let named = |text: &str, partition, broker| {
+            ThrottledReplicas::parse(text)
+                .map(|named| named.names(PartitionIndex(partition), BrokerId(broker)))
+        };
+        assert_eq!(named("0:1,1:2", 1, 2), Some(true));
+        assert_eq!(named("0:1,1:2", 1, 1), Some(false));
+        assert_eq!(named("*", 7, 7), Some(true));
+        assert_eq!(named("", 7, 7), Some(false));
+        assert_eq!(named("0:1,nobody", 0, 1), None);
+    }
 
     #[test]
     fn a_rate_is_held_over_all_windows() {

@@ -199,7 +199,7 @@ impl Line {
         };
         let mut todos = Vec::new();
         self.fetcher
-            .answered(error, id, DurationMs(0), &answers, self.now, |key, todo| todos.push((key, todo)));
+            .answered(error, id, DurationMs(0), &answers, self.now, |key, _, todo| todos.push((key, todo)));
         for (key, todo) in todos {
             if todo == Todo::Append {
                 self.append(key)?;

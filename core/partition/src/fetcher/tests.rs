@@ -58,14 +58,14 @@ impl Round {
     fn answer(&mut self, session: i32, partitions: &[PartitionAnswer]) -> Vec<(i32, Todo)> {
         let mut todos = Vec::new();
         let now = MonotonicMs(self.now);
-        self.fetcher.answered(ErrorCode::None, session, NO_WAIT, partitions, now, |key, todo| {
+        self.fetcher.answered(ErrorCode::None, session, NO_WAIT, partitions, now, |key, _, todo| {
             todos.push((key.partition.get(), todo));
         });
         todos
     }
 
     fn refuse(&mut self, error: ErrorCode) {
-        self.fetcher.answered(error, 0, NO_WAIT, &[], MonotonicMs(self.now), |_, _| unreachable!());
+        self.fetcher.answered(error, 0, NO_WAIT, &[], MonotonicMs(self.now), |_, _, _| unreachable!());
     }
 }
 
@@ -100,6 +100,23 @@ fn a_slow_directory_holds_up_its_own_partitions_only() {
     round.fetcher.settled(key(0), at(1, 9));
     round.answer(7, &[]);
     assert_eq!(round.ask(), Some((7, 2, vec![(0, 9)], vec![])));
+}
+
+#[test]
+fn a_request_that_leaves_partitions_out_must_not_be_held_back() {
+    let mut round = Round::new(3);
+    let wait =
+        |round: &mut Round| round.fetcher.plan(MonotonicMs(round.now), false).map(|plan| plan.wait_max);
+    assert_eq!(wait(&mut round), Some(None));
+    let answers = [answer(0, NONE, 50), answer(1, ErrorCode::NotLeaderOrFollower, 0), answer(2, NONE, 0)];
+    round.answer(7, &answers);
+    round.fetcher.settled(key(0), at(1, 5));
+    round.now += 4;
+    // Number 1 is asked for again in 6 ms.
+    assert_eq!(wait(&mut round), Some(Some(DurationMs(6))));
+    round.answer(7, &[answer(0, NONE, 50)]);
+    round.now += 20;
+    assert_eq!(wait(&mut round), Some(Some(SETTINGS.patience)));
 }
 
 #[test]
@@ -187,13 +204,13 @@ fn an_answer_to_what_is_followed_no_more_is_dropped() {
     round.fetcher.unfollow(key(1));
     round.fetcher.follow(key(2), LeaderEpoch(2), None);
     let todos = round.answer(7, &[answer(0, NONE, 50), answer(1, NONE, 50), answer(2, NONE, 50)]);
-    assert_eq!(todos, [(0, Todo::Nothing), (1, Todo::Nothing), (2, Todo::Nothing)]);
+    assert_eq!(todos, []);
     round.fetcher.settled(key(2), at(1, 5));
     round.now += 20;
-    assert_eq!(round.ask(), Some((7, 1, vec![(0, 0)], vec![1, 2])));
+    assert_eq!(round.ask(), Some((7, 0, vec![(0, 0)], vec![])));
     round.fetcher.settled(key(2), at(2, 4));
-    round.answer(7, &[]);
-    assert_eq!(round.ask(), Some((7, 2, vec![(2, 4)], vec![])));
+    round.answer(7, &[answer(0, NONE, 0)]);
+    assert_eq!(round.ask(), Some((7, 1, vec![(2, 4)], vec![])));
     assert_eq!(round.fetcher.entries.len(), 2);
 }
 
@@ -230,7 +247,7 @@ fn the_leader_asks_for_patience() {
     let mut round = Round::new(1);
     round.ask();
     let now = MonotonicMs(round.now);
-    round.fetcher.answered(NONE, 7, DurationMs(500), &[answer(0, NONE, 0)], now, |_, _| {});
+    round.fetcher.answered(NONE, 7, DurationMs(500), &[answer(0, NONE, 0)], now, |_, _, _| {});
     round.now += 499;
     assert_eq!(round.ask(), None);
     round.now += 1;
@@ -247,6 +264,18 @@ fn another_log_start_is_told() {
     round.answer(7, &[]);
     round.fetcher.settled(key(0), FetchPosition { log_start: Offset(9), ..at(1, 0) });
     assert_eq!(round.ask(), Some((7, 2, vec![(0, 0)], vec![])));
+}
+
+#[test]
+fn a_log_that_was_cut_while_it_waits_is_asked_for_from_its_end() {
+    let mut round = Round::new(1);
+    round.ask();
+    round.answer(7, &[answer(0, ErrorCode::OffsetOutOfRange, 0)]);
+    round.fetcher.delayed(key(0), MonotonicMs(round.now));
+    round.fetcher.settled(key(0), at(1, 40));
+    assert_eq!(round.ask(), None);
+    round.now += 10;
+    assert_eq!(round.ask(), Some((7, 0, vec![(0, 40)], vec![])));
 }
 
 #[test]

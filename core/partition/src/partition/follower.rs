@@ -18,7 +18,7 @@ impl Partition {
     /// Where to fetch from, by the epochs of this replica's log. `None`: it does not follow, or what it has is not durable yet.
     pub fn fetch_position(&self, epochs: &LeaderEpochs) -> Option<FetchPosition> {
         let is_settled = self.durable_end == self.log_end || planted::is(Mistake::FetchesAtLogEnd);
-        if !matches!(self.role, Role::Follower) || !is_settled {
+        if !matches!(self.role, Role::Follower(_)) || !is_settled {
             return None;
         }
         let is_empty = self.log_end == self.log_start;
@@ -82,11 +82,14 @@ impl Partition {
         self.advance_log_start(log_start, effects);
     }
 
-    /// The leader says how far all in-sync replicas have come.
+    /// The leader says how far all in-sync replicas have come. What of that is not durable here yet counts once it is: in a session a
+    /// leader does not say the same twice.
     pub fn follow_high_watermark(&mut self, leaders: Offset, effects: &mut Vec<Effect>) {
         assert!(!self.is_leader(), "a leader knows its high watermark itself");
-        self.move_high_watermark(leaders.min(self.durable_end), effects);
-        self.assert_invariants();
+        if let Role::Follower(told) = &mut self.role {
+            *told = leaders;
+        }
+        self.advance(effects);
     }
 
     /// The leader says that this log is not a beginning of its own: what must go. After the cut the follower asks again.

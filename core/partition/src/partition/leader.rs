@@ -160,14 +160,14 @@ impl Partition {
     fn followers(&self) -> Option<&Followers> {
         match &self.role {
             Role::Leader(leading) => leading.followers(),
-            Role::Follower | Role::Failed => None,
+            Role::Follower(_) | Role::Failed => None,
         }
     }
 
     fn followers_mut(&mut self) -> Option<&mut Followers> {
         match &mut self.role {
             Role::Leader(leading) => leading.followers_mut(),
-            Role::Follower | Role::Failed => None,
+            Role::Follower(_) | Role::Failed => None,
         }
     }
 }

@@ -105,7 +105,7 @@ fn a_stable_offset_past_an_open_transaction_is_caught() {
 #[should_panic = "invariant 5"]
 fn a_follower_that_lets_someone_wait_is_caught() {
     let mut partition = leader();
-    partition.role = Role::Follower;
+    partition.role = Role::Follower(Offset::ZERO);
     partition.assert_invariants();
 }
 

@@ -39,6 +39,8 @@ impl State {
 pub(super) struct Controller {
     pub states: Vec<State>,
     pub min_in_sync: u16,
+    /// Elects at the price of records where there is no other way.
+    pub is_reckless: bool,
     next_epoch: i64,
 }
 
@@ -53,7 +55,7 @@ impl Controller {
             partition_epoch: PartitionEpoch(0),
             brokers: Vec::new(),
         };
-        Self { states: vec![state], min_in_sync, next_epoch: 10 }
+        Self { states: vec![state], min_in_sync, is_reckless: false, next_epoch: 10 }
     }
 
     pub fn now(&self) -> &State {
@@ -159,12 +161,18 @@ impl Controller {
             is_candidate && state.registered(id).is_some()
         };
         if !next.leader.is_some_and(|leader| may_lead(&next, leader)) {
-            let elected = next.replicas.iter().copied().find(|&id| may_lead(&next, id));
+            let clean = next.replicas.iter().copied().find(|&id| may_lead(&next, id));
+            let anybody = next.replicas.iter().copied().find(|&id| next.registered(id).is_some());
+            let elected = clean.or(anybody.filter(|_| self.is_reckless));
             if elected != next.leader {
                 next.leader = elected;
                 next.leader_epoch.0 += 1;
             }
             if let Some(elected) = elected
+                && clean.is_none()
+            {
+                (next.in_sync, next.eligible) = (vec![elected], Vec::new());
+            } else if let Some(elected) = elected
                 && !next.in_sync.contains(&elected)
             {
                 next.eligible.retain(|&id| id != elected);

@@ -66,6 +66,14 @@ impl World {
         world
     }
 
+    /// A world in which leaders are elected at the price of records, and any disk may go.
+    pub fn reckless(seed: u64) -> Self {
+        let mut world = Self::new(seed);
+        world.controller.is_reckless = true;
+        world.judge.is_reckless = true;
+        world
+    }
+
     /// A bad day, then a calm one.
     pub fn run(mut self) -> Result<Day, Violation> {
         for _ in 0..BAD_STEPS {
@@ -358,6 +366,9 @@ impl World {
     /// Whether somebody is left who has everything that was acknowledged.
     fn may_lose_disk(&self, id: BrokerId) -> bool {
         let state = self.controller.now();
+        if self.controller.is_reckless {
+            return true;
+        }
         let counts = |node: &&Node| state.in_sync.contains(&node.id) || state.eligible.contains(&node.id);
         self.nodes.iter().filter(counts).any(|node| node.id != id && !node.is_hollow)
     }

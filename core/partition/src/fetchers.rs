@@ -1,0 +1,181 @@
+//! All leaders that one broker follows: which fetcher a partition belongs to.
+//!
+//! A request may wait at its leader for up to `replica.fetch.wait.max.ms`, and what is followed meanwhile would wait with it: after an
+//! election, half a second without an acknowledgement. So a leader has up to [`Fetchers::per_leader_max`] fetchers (Kafka's
+//! `num.replica.fetchers`), and a partition goes to one that is not asking just now; there it stays.
+//!
+//! Always true: a partition belongs to one fetcher at most, the one of the leader that it follows.
+//!
+//! Source: Kafka `AbstractFetcherManager`.
+
+use std::collections::BTreeMap;
+
+use barnabas_base::{BrokerId, LeaderEpoch, MonotonicMs};
+
+use crate::{FetchPosition, Fetcher, FetcherSettings, ReplicaKey};
+
+/// Names a fetcher, and so its connection and its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FetcherId {
+    pub leader: BrokerId,
+    pub number: usize,
+}
+
+/// The fetchers of one broker.
+#[derive(Debug)]
+pub struct Fetchers {
+    settings: FetcherSettings,
+    per_leader_max: usize,
+    by_leader: BTreeMap<BrokerId, Vec<Fetcher>>,
+    places: BTreeMap<ReplicaKey, FetcherId>,
+}
+
+impl Fetchers {
+    pub fn new(settings: FetcherSettings, per_leader_max: usize) -> Self {
+        let (by_leader, places) = (BTreeMap::new(), BTreeMap::new());
+        Self { settings, per_leader_max: per_leader_max.max(1), by_leader, places }
+    }
+
+    /// Follows `leader` in `key` from now on, in that epoch; see [`Fetcher::follow`].
+    pub fn follow(
+        &mut self,
+        key: ReplicaKey,
+        leader: BrokerId,
+        epoch: LeaderEpoch,
+        position: Option<FetchPosition>,
+    ) {
+        let stays = self.places.get(&key).copied().filter(|at| at.leader == leader);
+        let at = stays.unwrap_or_else(|| {
+            self.unfollow(key);
+            self.place(leader)
+        });
+        self.places.insert(key, at);
+        if let Some(fetcher) = self.get_mut(at) {
+            fetcher.follow(key, epoch, position);
+        }
+    }
+
+    /// Follows nobody in `key` any more.
+    pub fn unfollow(&mut self, key: ReplicaKey) {
+        if let Some(at) = self.places.remove(&key)
+            && let Some(fetcher) = self.get_mut(at)
+        {
+            fetcher.unfollow(key);
+        }
+    }
+
+    /// The fetcher that `key` belongs to: who is told what has become of its log.
+    pub fn of(&mut self, key: ReplicaKey) -> Option<&mut Fetcher> {
+        let at = self.places.get(&key).copied()?;
+        self.get_mut(at)
+    }
+
+    pub fn get_mut(&mut self, at: FetcherId) -> Option<&mut Fetcher> {
+        self.by_leader.get_mut(&at.leader)?.get_mut(at.number)
+    }
+
+    /// All of them, in the order of leaders. Those of leaders that nobody follows any more are forgotten.
+    pub fn ids(&mut self) -> Vec<FetcherId> {
+        let is_over = |fetcher: &Fetcher| fetcher.is_empty() && !fetcher.is_asking();
+        self.by_leader.retain(|_, fetchers| !fetchers.iter().all(is_over));
+        let of = |(leader, fetchers): (&BrokerId, &Vec<Fetcher>)| {
+            let leader = *leader;
+            (0..fetchers.len()).map(move |number| FetcherId { leader, number })
+        };
+        self.by_leader.iter().flat_map(of).collect()
+    }
+
+    /// When one of them may have something to ask that it has not now.
+    pub fn next_wake(&self) -> Option<MonotonicMs> {
+        self.by_leader.values().flatten().filter_map(Fetcher::next_wake).min()
+    }
+
+    fn place(&mut self, leader: BrokerId) -> FetcherId {
+        let fetchers = self.by_leader.entry(leader).or_default();
+        let free = fetchers.iter().position(|fetcher| !fetcher.is_asking());
+        let number = match free {
+            Some(number) => number,
+            None if fetchers.len() < self.per_leader_max => {
+                fetchers.push(Fetcher::new(self.settings));
+                fetchers.len() - 1
+            }
+            None => {
+                let fewest = fetchers.iter().enumerate().min_by_key(|(_, fetcher)| fetcher.len());
+                fewest.map_or(0, |(number, _)| number)
+            }
+        };
+        FetcherId { leader, number }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use barnabas_base::{DurationMs, ErrorCode, Offset, PartitionIndex, Uuid};
+
+    use super::*;
+
+    const SETTINGS: FetcherSettings = FetcherSettings {
+        backoff_min: DurationMs(10),
+        backoff_max: DurationMs(1000),
+        patience: DurationMs(20),
+    };
+    const NOW: MonotonicMs = MonotonicMs(0);
+
+    fn key(partition: i32) -> ReplicaKey {
+        ReplicaKey { topic: Uuid([1; 16]), partition: PartitionIndex(partition) }
+    }
+
+    fn follow(fetchers: &mut Fetchers, partition: i32, leader: i32, epoch: i32) {
+        let position = FetchPosition {
+            leader_epoch: LeaderEpoch(epoch),
+            offset: Offset::ZERO,
+            last_epoch: None,
+            log_start: Offset::ZERO,
+            high_watermark: Offset::ZERO,
+        };
+        fetchers.follow(key(partition), BrokerId(leader), LeaderEpoch(epoch), Some(position));
+    }
+
+    fn asks(fetchers: &mut Fetchers, leader: i32, number: usize) -> Vec<i32> {
+        let at = FetcherId { leader: BrokerId(leader), number };
+        let plan = fetchers.get_mut(at).unwrap().plan(NOW, false);
+        plan.map_or_else(Vec::new, |plan| {
+            plan.partitions.iter().map(|(key, _)| key.partition.get()).collect()
+        })
+    }
+
+    #[test]
+    fn what_is_followed_while_all_are_asking_gets_a_fetcher_of_its_own() {
+        let mut fetchers = Fetchers::new(SETTINGS, 2);
+        follow(&mut fetchers, 0, 2, 1);
+        follow(&mut fetchers, 1, 2, 1);
+        assert_eq!(asks(&mut fetchers, 2, 0), [0, 1]);
+        follow(&mut fetchers, 2, 2, 1);
+        assert_eq!(asks(&mut fetchers, 2, 1), [2]);
+        // There are no more than two: the one with fewer partitions takes it, and will ask when it is answered.
+        follow(&mut fetchers, 3, 2, 1);
+        let at = FetcherId { leader: BrokerId(2), number: 1 };
+        let fetcher = fetchers.get_mut(at).unwrap();
+        fetcher.answered(ErrorCode::None, 5, DurationMs(0), &[], NOW, |_, _, _| {});
+        assert_eq!(asks(&mut fetchers, 2, 1), [2, 3]);
+    }
+
+    #[test]
+    fn a_new_epoch_stays_where_it_is_and_a_new_leader_moves() {
+        let mut fetchers = Fetchers::new(SETTINGS, 2);
+        follow(&mut fetchers, 0, 2, 1);
+        assert_eq!(asks(&mut fetchers, 2, 0), [0]);
+        follow(&mut fetchers, 0, 2, 2);
+        assert_eq!(fetchers.ids().len(), 1);
+        follow(&mut fetchers, 0, 3, 3);
+        assert_eq!(asks(&mut fetchers, 3, 0), [0]);
+        // The request to the former leader is still under way.
+        assert_eq!(fetchers.ids().len(), 2);
+        let at = FetcherId { leader: BrokerId(2), number: 0 };
+        fetchers.get_mut(at).unwrap().unanswered(NOW);
+        fetchers.get_mut(at).unwrap().plan(MonotonicMs(1000), false);
+        assert_eq!(fetchers.ids(), [FetcherId { leader: BrokerId(3), number: 0 }]);
+        fetchers.unfollow(key(0));
+        assert!(fetchers.of(key(0)).is_none());
+    }
+}

@@ -35,8 +35,9 @@ kill-loop: ## 500 kills -9 of one node under a fleet of producers (about 6 minut
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/faults/kill/run
 
-sim: ## the metadata quorum, simulated: 2,000 clusters that break and get well (SEEDS=… to change), and planted mistakes
+sim: ## the quorum and the brokers, simulated: SEEDS=2000 clusters that break and get well, and planted mistakes
 	@QUORUM_SEEDS=$(or $(SEEDS),2000) QUORUM_THREADS=4 $(CARGO) test --release --locked -p barnabas-quorum --lib sim -- --nocapture
+	@$(CARGO) run --release --locked -q -p barnabas-sim -- $(or $(SEEDS),2000)
 
 damage: ## every file type, harmed in eight ways: found, named, never served (about 4 minutes)
 	@lab/faults/damage/run

@@ -1,0 +1,378 @@
+//! The world: time, what goes wrong in it, and whom it concerns.
+
+use std::sync::Arc;
+
+use barnabas_base::{BrokerId, MonotonicMs, Offset, PartitionIndex};
+use barnabas_metadata::config::BrokerConfig;
+use barnabas_partition::ReplicaKey;
+use barnabas_wire::messages::alter_partition_reassignments_request::{
+    AlterPartitionReassignmentsRequest, ReassignablePartition, ReassignableTopic,
+};
+use barnabas_wire::messages::elect_leaders_request::{ElectLeadersRequest, TopicPartitions};
+use barnabas_wire::{ResponseBody, Str};
+
+use crate::broker::{Around, Broker, Event};
+use crate::clients::Client;
+use crate::controller::{Host, config};
+use crate::invariants::{Judge, View, Violation};
+use crate::mistake::Mistake;
+use crate::network::{Letter, Message, Network, Place};
+use crate::random::Random;
+
+const TOPICS: [&str; 2] = ["a", "b"];
+const PARTITIONS: i32 = 2;
+const BAD_STEPS: usize = 600;
+const CALM_STEPS: usize = 3000;
+/// After so long without a word a broker is taken for dead.
+const SILENCE_MS: u64 = 80;
+
+/// What one day came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Day {
+    /// FNV-1a over everything that happened.
+    pub trace: u64,
+    pub acked: usize,
+    pub faults: usize,
+    pub metadata_changes: usize,
+    pub cuts: usize,
+    pub simulated_ms: u64,
+}
+
+#[allow(missing_debug_implementations, reason = "the controller in it has none")]
+pub struct World {
+    random: Random,
+    now: MonotonicMs,
+    brokers: Vec<Broker>,
+    /// When each was last heard of.
+    heard: Vec<MonotonicMs>,
+    host: Host,
+    config: Arc<BrokerConfig>,
+    clients: Vec<Client>,
+    network: Network,
+    judge: Judge,
+    day: Day,
+    judged: usize,
+    mistake: Option<Mistake>,
+}
+
+impl World {
+    /// A world in which a mistake is planted.
+    pub fn planted(seed: u64, mistake: Mistake) -> Self {
+        Self { mistake: Some(mistake), ..Self::new(seed) }
+    }
+
+    pub fn new(seed: u64) -> Self {
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x00c1_a57e);
+        let count = 3 + random.below(3);
+        let mut host = Host::new(random.draw());
+        let now = MonotonicMs(1000);
+        let ids: Vec<BrokerId> = (1..=count as i32).map(BrokerId).collect();
+        let config = Arc::new(config());
+        let mut brokers: Vec<Broker> = ids.iter().map(|&id| Broker::new(id)).collect();
+        for broker in &mut brokers {
+            let life =
+                host.register(broker.id, true, now).expect("invariant: nobody is there before the first");
+            broker.start(life, Arc::clone(&config));
+            host.heartbeat(broker.id, life, Offset(i64::MAX), false, now);
+        }
+        for name in TOPICS {
+            let replicas = |first: i32| (0..3).map(|step| 1 + (first + step) % count as i32).collect();
+            let assignment: Vec<Vec<i32>> = (0..PARTITIONS).map(replicas).collect();
+            host.create(name, &assignment, 2, now);
+        }
+        let mut clients = Vec::new();
+        for topic in host.image().topics.by_ids() {
+            for partition in (0..PARTITIONS).map(PartitionIndex) {
+                clients.push(Client::new(clients.len(), ReplicaKey { topic: topic.id, partition }));
+            }
+        }
+        let trace = 0xcbf2_9ce4_8422_2325;
+        let day = Day { trace, acked: 0, faults: 0, metadata_changes: 0, cuts: 0, simulated_ms: 0 };
+        Self {
+            random,
+            now,
+            heard: vec![now; brokers.len()],
+            brokers,
+            host,
+            config,
+            clients,
+            network: Network::default(),
+            judge: Judge::default(),
+            day,
+            judged: 0,
+            mistake: None,
+        }
+    }
+
+    /// A bad day, then a calm one.
+    ///
+    /// # Errors
+    /// The first invariant that did not hold.
+    pub fn run(mut self) -> Result<Day, String> {
+        for _ in 0..BAD_STEPS {
+            self.nemesis();
+            self.step()?;
+        }
+        self.network.heal();
+        self.network.is_calm = true;
+        self.clients.iter_mut().for_each(|client| client.is_done = true);
+        let mut rests = Err("the calm has not begun".to_owned());
+        for step in 0..CALM_STEPS {
+            (0..self.brokers.len()).for_each(|at| self.start(at));
+            self.step()?;
+            if step % 50 == 49 {
+                rests = self.judge.at_rest(&self.view());
+                if rests.is_ok() {
+                    break;
+                }
+            }
+        }
+        rests.map_err(|why| format!("no rest: {why}"))?;
+        self.day.acked = self.judge.acked();
+        self.day.metadata_changes = self.host.images.len();
+        self.day.simulated_ms = self.now.0;
+        Ok(self.day)
+    }
+
+    fn view(&self) -> View<'_> {
+        View { brokers: &self.brokers, clients: &self.clients, image: self.host.image() }
+    }
+
+    fn note(&mut self, value: u64) {
+        for byte in value.to_le_bytes() {
+            self.day.trace = (self.day.trace ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn step(&mut self) -> Result<(), Violation> {
+        self.now.0 += 1 + self.random.below(4) as u64;
+        while let Some(letter) = self.network.receive(self.now) {
+            self.deliver(letter)?;
+        }
+        for at in 0..self.brokers.len() {
+            self.watch(at);
+            self.learn(at)?;
+            self.act(at, Broker::tick)?;
+        }
+        for at in 0..self.clients.len() {
+            self.client(at);
+        }
+        if self.judged < self.host.images.len() {
+            self.judged = self.host.images.len();
+            self.note(self.judged as u64);
+            self.judge.learned(&self.view())?;
+        }
+        Ok(())
+    }
+
+    /// Heartbeats, and what the controller makes of silence.
+    fn watch(&mut self, at: usize) {
+        let broker = &self.brokers[at];
+        let id = broker.id;
+        let is_cut = self.network.is_cut(Place::Broker(id), Place::Controller);
+        let known = self.host.image().cluster.broker(id).map(|known| (known.epoch, known.fenced));
+        if let Some(process) = broker.process.as_ref().filter(|_| !is_cut) {
+            self.heard[at] = self.now;
+            let (life, seen) = (process.life, process.image.provenance.end);
+            if self.random.one_in(8) {
+                self.host.heartbeat(id, life, seen, false, self.now);
+            }
+        } else if let Some((life, false)) = known
+            && self.now.0 - self.heard[at].0 > SILENCE_MS
+        {
+            self.host.heartbeat(id, life, Offset::NONE, true, self.now);
+        }
+    }
+
+    fn learn(&mut self, at: usize) -> Result<(), Violation> {
+        let id = self.brokers[at].id;
+        let newest = self.host.images.len() - 1;
+        let is_behind = self.brokers[at].process.as_ref().is_some_and(|process| process.seen < newest);
+        if !is_behind || self.network.is_cut(Place::Controller, Place::Broker(id)) || !self.random.one_in(6) {
+            return Ok(());
+        }
+        let image = Arc::clone(self.host.image());
+        self.act(at, |broker, around| broker.learn(newest, &image, around))
+    }
+
+    /// In a new life, if the controller lets it: its metadata begins with its registration.
+    fn start(&mut self, at: usize) {
+        if self.brokers[at].process.is_some() {
+            return;
+        }
+        let (id, knows) = (self.brokers[at].id, !self.brokers[at].is_hollow);
+        let knows = knows || self.mistake == Some(Mistake::ClaimsToKnow);
+        if let Some(life) = self.host.register(id, knows, self.now) {
+            self.brokers[at].start(life, Arc::clone(&self.config));
+            self.judge.restarted(id);
+        }
+    }
+
+    /// Lets a broker act, sends what it has to say, and judges.
+    fn act(&mut self, at: usize, act: impl FnOnce(&mut Broker, &mut Around<'_>)) -> Result<(), Violation> {
+        let (mut out, mut events) = (Vec::new(), Vec::new());
+        let Self { random, brokers, now, mistake, .. } = self;
+        let (now, mistake) = (*now, *mistake);
+        let mut around = Around { now, random, out: &mut out, events: &mut events, mistake };
+        act(&mut brokers[at], &mut around);
+        for letter in out {
+            self.network.send(&mut self.random, self.now, letter);
+        }
+        let id = self.brokers[at].id;
+        for event in &events {
+            self.trace(id, event);
+            let Self { brokers, clients, host, judge, .. } = self;
+            judge.happened(id, event, &View { brokers, clients, image: host.image() })?;
+        }
+        Ok(())
+    }
+
+    fn trace(&mut self, id: BrokerId, event: &Event) {
+        let (kind, value) = match event {
+            Event::Acked { batch, .. } => (1, batch.base),
+            Event::HighWatermark { to, .. } => (2, *to),
+            Event::Cut { to, .. } => {
+                self.day.cuts += 1;
+                (3, *to)
+            }
+            Event::Leads { .. } => (4, Offset::ZERO),
+        };
+        self.note(self.now.0 * 64 + id.get() as u64 * 8 + kind);
+        self.note(value.get() as u64);
+    }
+
+    fn deliver(&mut self, letter: Letter) -> Result<(), Violation> {
+        self.note(self.now.0);
+        match (letter.to, letter.message) {
+            (Place::Broker(id), message) => {
+                let at = self.brokers.iter().position(|broker| broker.id == id);
+                let letter = Letter { message, ..letter };
+                at.map_or(Ok(()), |at| self.act(at, |broker, around| broker.receive(letter, around)))
+            }
+            (Place::Controller, Message::AlterPartition { number, request }) => {
+                if let ResponseBody::AlterPartition(response) = self.host.ask(request, 3, self.now) {
+                    let message = Message::PartitionAltered { number, response: *response };
+                    let reply = Letter { from: Place::Controller, to: letter.from, message };
+                    self.network.send(&mut self.random, self.now, reply);
+                }
+                Ok(())
+            }
+            (Place::Client(at), Message::Produced { sequence, answer }) => {
+                self.clients[at].answered(sequence, answer);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn client(&mut self, at: usize) {
+        let anybody = self.brokers[self.random.below(self.brokers.len())].id;
+        let is_lost = self.random.one_in(8);
+        let client = &mut self.clients[at];
+        client.produce(&mut self.random);
+        let batches = client.due(self.now);
+        if batches.is_empty() {
+            return;
+        }
+        let key = client.key;
+        let topic = self.host.image().topics.by_id(key.topic);
+        let leader = topic.and_then(|topic| topic.partition(key.partition)).map(|state| state.leader);
+        let leader = leader.filter(|leader| leader.get() >= 0 && !is_lost).unwrap_or(anybody);
+        let message = Message::Produce { key, batches };
+        let letter = Letter { from: Place::Client(at), to: Place::Broker(leader), message };
+        self.network.send(&mut self.random, self.now, letter);
+    }
+
+    fn nemesis(&mut self) {
+        if !self.random.one_in(9) {
+            return;
+        }
+        self.day.faults += 1;
+        let at = self.random.below(self.brokers.len());
+        let id = self.brokers[at].id;
+        match self.random.below(16) {
+            0 | 1 => self.brokers[at].crash(&mut self.random),
+            2..=6 => self.start(at),
+            7 if self.may_lose_disk(id) => self.brokers[at].lose_disk(),
+            8 => {
+                let known = self.host.image().cluster.broker(id).map(|known| known.epoch);
+                if let Some(life) = known {
+                    self.host.heartbeat(id, life, Offset::NONE, true, self.now);
+                }
+            }
+            9 | 10 => self.cut(id),
+            11 | 12 => self.network.heal(),
+            13 => self.move_replicas(),
+            14 => self.call_off(),
+            _ => self.elect(),
+        }
+    }
+
+    fn cut(&mut self, id: BrokerId) {
+        let other = Place::Broker(self.brokers[self.random.below(self.brokers.len())].id);
+        let other = if self.random.one_in(3) { Place::Controller } else { other };
+        self.network.cut(Place::Broker(id), other);
+        if self.random.one_in(2) {
+            self.network.cut(other, Place::Broker(id));
+        }
+    }
+
+    /// Whether of every partition somebody is left who has everything that was acknowledged, and will be counted on.
+    fn may_lose_disk(&self, id: BrokerId) -> bool {
+        // Not while another has not said that it lost its own.
+        if self.brokers.iter().any(|broker| broker.is_hollow) {
+            return false;
+        }
+        let is_left = |state: &barnabas_metadata::Partition| {
+            let others = |ids: &[BrokerId]| ids.iter().filter(|&&other| other != id).count();
+            // With two others in sync, one may be let go before the loss is known.
+            !state.has_replica(id) || others(state.isr()) >= 2
+        };
+        self.host.image().topics.by_ids().all(|topic| topic.partitions().all(|(_, state)| is_left(state)))
+    }
+
+    fn a_partition(&mut self) -> (&'static str, i32) {
+        (TOPICS[self.random.below(TOPICS.len())], self.random.below(PARTITIONS as usize) as i32)
+    }
+
+    fn reassign(&mut self, replicas: Option<Vec<i32>>) {
+        let (name, partition_index) = self.a_partition();
+        let partition =
+            ReassignablePartition { partition_index, replicas, ..ReassignablePartition::default() };
+        let topic = ReassignableTopic {
+            name: Str::from(name),
+            partitions: vec![partition],
+            ..ReassignableTopic::default()
+        };
+        let request = AlterPartitionReassignmentsRequest {
+            allow_replication_factor_change: true,
+            topics: vec![topic],
+            ..AlterPartitionReassignmentsRequest::default()
+        };
+        self.host.ask(request, 1, self.now);
+    }
+
+    /// Two to four replicas, wherever.
+    fn move_replicas(&mut self) {
+        let mut all: Vec<i32> = self.brokers.iter().map(|broker| broker.id.get()).collect();
+        let count = (2 + self.random.below(3)).min(all.len());
+        let target = (0..count).map(|_| all.remove(self.random.below(all.len()))).collect();
+        self.reassign(Some(target));
+    }
+
+    fn call_off(&mut self) {
+        self.reassign(None);
+    }
+
+    fn elect(&mut self) {
+        let (name, partition) = self.a_partition();
+        let topic = TopicPartitions {
+            topic: Str::from(name),
+            partitions: vec![partition],
+            ..TopicPartitions::default()
+        };
+        let request =
+            ElectLeadersRequest { topic_partitions: Some(vec![topic]), ..ElectLeadersRequest::default() };
+        self.host.ask(request, 2, self.now);
+    }
+}

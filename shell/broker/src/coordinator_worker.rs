@@ -101,11 +101,8 @@ impl CoordinatorWorker {
 
     /// Groups and committed offsets of the shards that are loaded.
     pub fn counts(&self) -> (u64, u64) {
-        let active = self.shards.values().filter_map(|shard| match shard {
-            Shard::Active(active) => Some(active.shard.stats()),
-            Shard::Loading(_) => None,
-        });
-        active.fold((0, 0), |(groups, offsets), stats| {
+        let stats = self.groups.loaded().map(|shard| shard.stats());
+        stats.fold((0, 0), |(groups, offsets), stats| {
             (groups + stats.groups as u64, offsets + stats.offsets as u64)
         })
     }

@@ -124,6 +124,14 @@ impl<S: Hosted> Host<S> {
         });
     }
 
+    /// The shards that are loaded.
+    pub fn loaded(&self) -> impl Iterator<Item = &S> {
+        self.shards.values().filter_map(|shard| match shard {
+            Shard::Active(active) => Some(&active.shard),
+            Shard::Loading(_) => None,
+        })
+    }
+
     pub fn active(&mut self, key: PartitionKey) -> Option<&mut S> {
         match self.shards.get_mut(&key) {
             Some(Shard::Active(active)) => Some(&mut active.shard),

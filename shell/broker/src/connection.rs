@@ -295,12 +295,16 @@ async fn read_half(
     queue: &Queue,
 ) -> End {
     let node = &session.node;
+    // When the request before was started.
+    let mut started = None;
     loop {
         if let Some(worker) = session.move_to().filter(|_| reader.is_empty()) {
             answered(session, queue).await;
             return End::Move(worker);
         }
-        room(session, queue).await;
+        if room(session, queue).await || !reader.has_frame() {
+            started = None;
+        }
         let (frame, claim) = match reader.next(stream).await {
             Ok(Some(next)) => next,
             Ok(None) => return End::Closed,
@@ -314,10 +318,12 @@ async fn read_half(
                 return End::Closed;
             }
         };
-        let read = Stamp::now();
+        // Frames that came together: the clock has just been read for the one before.
+        let read = started.unwrap_or_else(Stamp::now);
         session.recorder.cells().bytes_in.add(frame.len() as u64 + 4);
         session.active_ms.set(read.ms());
         let Some(waiting) = begin(session, frame, claim, read).await else { return End::Closed };
+        started = Some(waiting.metered.track.started);
         queue.borrow_mut().push_back(waiting);
     }
 }
@@ -334,20 +340,22 @@ async fn answered(session: &Session, queue: &Queue) {
     .await;
 }
 
-/// Waits until another request may be started.
-async fn room(session: &Session, queue: &Queue) {
+/// Waits until another request may be started. Returns whether that took time.
+async fn room(session: &Session, queue: &Queue) -> bool {
+    let mut has_waited = false;
     poll_fn(|context| {
         let waiting = queue.borrow().len();
         if waiting == 0 && !session.writing.get() {
             session.is_scarce.set(false);
         }
         if waiting < IN_FLIGHT_MAX && !session.is_scarce.get() {
-            return Poll::Ready(());
+            return Poll::Ready(has_waited);
         }
+        has_waited = true;
         session.park(Half::Read, context);
         Poll::Pending
     })
-    .await;
+    .await
 }
 
 /// Reads a request and starts it. `None`: it cannot be read, and the connection is to be closed.

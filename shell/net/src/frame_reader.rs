@@ -105,6 +105,11 @@ impl FrameReader {
         Ok(Some((frame, claim)))
     }
 
+    /// Whether the next frame is here already, whole.
+    pub fn has_frame(&self) -> bool {
+        matches!(self.announced(), Ok(Some(length)) if self.buffer.len() >= 4 + length)
+    }
+
     /// Whether nothing is half-read: the connection may be handed to somebody else.
     pub fn is_empty(&self) -> bool {
         self.buffer.is_empty()

@@ -12,6 +12,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub const CLIENTS_MAX: usize = 64;
 /// The place of all others.
 pub const OTHER: u16 = CLIENTS_MAX as u16;
+/// How clients without an id, and all that have no place, are called: a client that calls itself so is counted with them.
+const NONE_NAME: &str = "(none)";
+const OTHERS_NAME: &str = "(others)";
 /// Longer client ids are shown cut.
 const NAME_BYTES_MAX: usize = 128;
 
@@ -47,6 +50,9 @@ impl Clients {
     /// The place of a client id, from now until [`Clients::leave`]. `counted` is asked where a place changes hands.
     pub fn enter(&self, id: Option<&str>, counted: impl Fn(u16) -> ClientCounts) -> u16 {
         let name = shown(id.unwrap_or_default());
+        if name == OTHERS_NAME {
+            return OTHER;
+        }
         let mut state = self.lock();
         if let Some(at) = state.places.iter().position(|place| &*place.name == name) {
             state.places[at].users += 1;
@@ -93,9 +99,19 @@ impl Clients {
     }
 }
 
-/// The part of a client id that is shown.
+/// The part of a client id that is shown; empty where there is none.
 fn shown(id: &str) -> &str {
-    &id[..id.floor_char_boundary(NAME_BYTES_MAX)]
+    let id = &id[..id.floor_char_boundary(NAME_BYTES_MAX)];
+    if id == NONE_NAME { "" } else { id }
+}
+
+/// What [`Clients::each`] names, for people.
+pub fn label(name: Option<&str>) -> &str {
+    match name {
+        None => OTHERS_NAME,
+        Some("") => NONE_NAME,
+        Some(name) => name,
+    }
 }
 
 #[cfg(test)]
@@ -141,6 +157,18 @@ mod tests {
         );
         assert_eq!(clients.enter(Some("client-9"), counted), 9, "it comes back to its own");
         assert_eq!(of(Some("client-9")), Some(1));
+    }
+
+    #[test]
+    fn nobody_takes_the_names_of_the_others() {
+        let clients = Clients::default();
+        let nothing = |_| ClientCounts::default();
+        assert_eq!(clients.enter(None, nothing), clients.enter(Some("(none)"), nothing));
+        assert_eq!(clients.enter(Some("(others)"), nothing), OTHER);
+        clients.leave(OTHER);
+        let names: Vec<_> =
+            clients.each(nothing).into_iter().map(|(name, _)| label(name.as_deref()).to_owned()).collect();
+        assert_eq!(names, ["(none)", "(others)"]);
     }
 
     #[test]

@@ -1,14 +1,17 @@
 //! Requests: by API, by client, by worker.
 
 use super::{ApiCounts, Snapshot};
-use crate::metering::clients::OTHER;
-use crate::metering::histogram::{Counts, Scale};
-use crate::metering::recorder::{KIND_NAMES, WorkerCells};
+use crate::metering::clients::{self, OTHER};
+use crate::metering::histogram::{Counts, Histogram, Scale};
+use crate::metering::recorder::{ClientCounts, KIND_NAMES, WorkerCells};
 use crate::metering::requests::Phase;
 use crate::metering::text::{Page, Summary};
 use crate::metering::threads;
 use crate::node::Node;
 use barnabas_wire::ApiKey;
+
+type CountsOf = fn(&ApiCounts) -> &Counts;
+type BytesOf = fn(&ClientCounts) -> u64;
 
 /// Nanoseconds in a millisecond.
 const MS: u64 = 1_000_000;
@@ -18,11 +21,7 @@ fn seconds(ns: u64) -> f64 {
 }
 
 /// One histogram of all workers.
-fn of_workers(
-    node: &Node,
-    scale: Scale,
-    of: impl Fn(&WorkerCells) -> &super::super::histogram::Histogram,
-) -> Counts {
+fn of_workers(node: &Node, scale: Scale, of: impl Fn(&WorkerCells) -> &Histogram) -> Counts {
     let mut counts = Counts::new(scale);
     node.metering.workers.iter().for_each(|cells| counts.add(of(cells)));
     counts
@@ -34,8 +33,7 @@ pub fn topics(page: &mut Page, node: &Node, now: &Snapshot) {
         let at = ApiKey::ALL.iter().position(|known| *known == api);
         at.and_then(|at| now.apis[at].as_ref()).map_or(0, |counts| counts.total.count())
     };
-    let sum =
-        |of: fn(&WorkerCells) -> &super::super::histogram::Histogram| of_workers(node, Scale::Count, of).sum;
+    let sum = |of: fn(&WorkerCells) -> &Histogram| of_workers(node, Scale::Count, of).sum;
     page.count(&name("messagesin"), &[], sum(|cells| &cells.batch_records));
     page.count(&name("bytesin"), &[], sum(|cells| &cells.batch_bytes));
     page.count(&name("bytesout"), &[], sum(|cells| &cells.fetched));
@@ -70,7 +68,7 @@ pub fn kafka(page: &mut Page, now: &Snapshot, older: &Snapshot) {
             page.count(&name("requests_total"), &labels, *requests);
         }
     });
-    let figures: [(&str, u64, fn(&ApiCounts) -> &Counts); 6] = [
+    let figures: [(&str, u64, CountsOf); 6] = [
         ("requestbytes", 1, |counts| &counts.bytes),
         ("requestqueuetimems", MS, |counts| &counts.phases[Phase::Queue as usize]),
         ("localtimems", MS, |counts| &counts.local),
@@ -125,13 +123,9 @@ pub fn phases(page: &mut Page, node: &Node, now: &Snapshot, is_fine: bool) {
 pub fn clients(page: &mut Page, node: &Node, is_fine: bool) {
     let all = node.metering.clients.each(|at| node.metering.client(at));
     debug_assert!(all.len() <= usize::from(OTHER) + 1);
-    let each = |write: &mut dyn FnMut(&str, usize, &crate::metering::recorder::ClientCounts)| {
+    let each = |write: &mut dyn FnMut(&str, usize, &ClientCounts)| {
         for (name, counts) in &all {
-            let name = match name.as_deref() {
-                None => "(others)",
-                Some("") => "(none)",
-                Some(name) => name,
-            };
+            let name = clients::label(name.as_deref());
             (0..KIND_NAMES.len())
                 .filter(|kind| counts.requests[*kind] > 0)
                 .for_each(|kind| write(name, kind, counts));
@@ -154,21 +148,13 @@ pub fn clients(page: &mut Page, node: &Node, is_fine: bool) {
         let labels = [("client_id", client), ("request", KIND_NAMES[kind])];
         page.times("barnabas_client_request_seconds", &labels, &counts.latency[kind], is_fine);
     });
-    let bytes: [(&str, fn(&crate::metering::recorder::ClientCounts) -> u64); 2] =
-        [("in", |counts| counts.bytes_in), ("out", |counts| counts.bytes_out)];
+    let bytes: [(&str, BytesOf); 2] = [("in", |counts| counts.bytes_in), ("out", |counts| counts.bytes_out)];
     for (way, of) in bytes {
-        let mut last = "";
-        let name = format!("barnabas_client_bytes_{way}_total");
-        each(&mut |client, _, counts| {
-            if client != last {
-                page.count(&name, &[("client_id", client)], of(counts));
-            }
-            last = all
-                .iter()
-                .filter_map(|(name, _)| name.as_deref())
-                .find(|name| *name == client)
-                .unwrap_or("(others)");
-        });
+        for (name, counts) in all.iter().filter(|(_, counts)| counts.requests.iter().any(|count| *count > 0))
+        {
+            let labels = [("client_id", clients::label(name.as_deref()))];
+            page.count(&format!("barnabas_client_bytes_{way}_total"), &labels, of(counts));
+        }
     }
 }
 
@@ -188,8 +174,7 @@ pub fn workers(page: &mut Page, node: &Node, is_fine: bool) {
     for (worker, mailbox) in workers.iter().zip(&node.mailboxes) {
         page.count("barnabas_worker_mailbox_commands", &[("worker", worker)], mailbox.waiting() as u64);
     }
-    let counts =
-        |of: fn(&WorkerCells) -> &super::super::histogram::Histogram| of_workers(node, Scale::Count, of);
+    let counts = |of: fn(&WorkerCells) -> &Histogram| of_workers(node, Scale::Count, of);
     page.sizes("barnabas_worker_turn_commands", &[], &counts(|cells| &cells.turn_commands), 4, 4);
     for thread in threads::threads() {
         let labels = [("thread", &*thread.name)];

@@ -4,7 +4,7 @@ use super::Snapshot;
 use crate::directories::Directory;
 use crate::housekeeping::ask_workers;
 use crate::mailbox::Command;
-use crate::metering::text::{Page, Summary};
+use crate::metering::text::{Labels, Page, Summary};
 use crate::metering::threads;
 use crate::node::Node;
 use barnabas_base::{Map, PartitionIndex, Text, TopicPartition};
@@ -65,7 +65,7 @@ pub fn directories(page: &mut Page, node: &Node, is_fine: bool) {
         .filter(|directory| directory.holds_partitions)
         .map(|directory| (directory.path.to_string_lossy().into_owned(), directory))
         .collect();
-    let each = |write: &mut dyn FnMut(&[(&str, &str)], &Directory)| {
+    let each = |write: &mut dyn FnMut(Labels<'_>, &Directory)| {
         named.iter().for_each(|(path, directory)| write(&[("log_directory", path)], directory));
     };
     each(&mut |labels, each| {

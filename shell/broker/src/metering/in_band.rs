@@ -33,8 +33,13 @@ pub fn describe(call: &Call, request: &DescribeConfigsRequest) -> Option<Started
         let detail = Detail { is_fine: true, topic: None };
         let mut result =
             DescribeConfigsResult { resource_type: RESOURCE, resource_name, ..Default::default() };
+        // Its share of the memory budget, as a Fetch's answer has one: who does not take it gets no second one.
+        let mut claim = call.session.node.budget.claim();
         match call.session.node.metering.reader.ask(detail).await {
             Some(page) => {
+                if !claim.try_grow_to(page.len() as u64) {
+                    call.session.is_scarce.set(true);
+                }
                 let configs = pieces(&page).into_iter().enumerate().map(|(place, piece)| {
                     DescribeConfigsResourceResult {
                         name: format!("metrics.{place}").into(),
@@ -50,7 +55,7 @@ pub fn describe(call: &Call, request: &DescribeConfigsRequest) -> Option<Started
                 result.error_message = Some("too many ask for the metrics, or the node is stopping".into());
             }
         }
-        Answer::Reply(DescribeConfigsResponse { results: vec![result], ..Default::default() }.into())
+        Answer::Held(DescribeConfigsResponse { results: vec![result], ..Default::default() }.into(), claim)
     }))
 }
 

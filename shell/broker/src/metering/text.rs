@@ -12,7 +12,7 @@ pub type Labels<'a> = &'a [(&'a str, &'a str)];
 /// The quantiles that the JMX exporter shows of Kafka's histograms.
 const QUANTILES: [(f64, &str); 6] =
     [(0.5, "0.50"), (0.75, "0.75"), (0.95, "0.95"), (0.98, "0.98"), (0.99, "0.99"), (0.999, "0.999")];
-/// Bounds of our own histograms of times: every other power of two nanoseconds from 16 µs to 69 s, where buckets end.
+/// Bounds of our own histograms of times: every power of two nanoseconds from 16 µs to 69 s, where buckets end.
 const BOUNDS_NS: std::ops::RangeInclusive<u32> = 14..=36;
 
 /// The metrics of one moment, as they are written.

@@ -84,6 +84,8 @@ impl ClusterCounts {
         let fenced = image.cluster.brokers().filter(|broker| broker.fenced).count();
         let applied = image.provenance.end.get() - 1;
         let cluster = [
+            // The quorum of one is led by this node.
+            ("activecontrollercount", 1),
             ("activebrokercount", (image.cluster.broker_count() - fenced) as i64),
             ("fencedbrokercount", fenced as i64),
             ("globaltopiccount", image.topics.len() as i64),

@@ -19,7 +19,7 @@
 use crate::dispatch::{self, Answer, OpenTransactions, Pieces, Started};
 use crate::mailbox::Command;
 use crate::metering::clients::OTHER;
-use crate::metering::{Passed, Recorder, Stamp, Track};
+use crate::metering::{Passed, Recorder, Stamp, Track, Tracks};
 use crate::node::Node;
 use barnabas_api::Client;
 use barnabas_api::k01_fetch::FetchSessions;
@@ -86,6 +86,7 @@ pub struct Session {
     /// What became of the request whose future has just been polled; taken where it was polled.
     pub passed: Cell<Passed>,
     pub open_transactions: RefCell<OpenTransactions>,
+    tracks: RefCell<Tracks>,
     wakers: RefCell<[Option<Waker>; 2]>,
 }
 
@@ -101,6 +102,7 @@ impl Session {
         recorder.cells().connected.add(1);
         Self {
             node,
+            tracks: RefCell::new(Tracks::new(recorder.clone())),
             recorder,
             peer: new.peer,
             listener: new.listener,
@@ -135,9 +137,16 @@ impl Session {
         client
     }
 
-    /// The client's place in the figures.
-    fn client_place(&self) -> u16 {
-        self.client.borrow().as_ref().map_or(OTHER, |(_, place)| *place)
+    /// A request of so many bytes that was read then has just been started. Returns when that is.
+    fn started(&self, waiting: &Waiting, bytes: u32, read: Stamp) -> Stamp {
+        let (api, version, passed) = (waiting.api, waiting.version, self.passed.take());
+        let client = self.client.borrow().as_ref().map_or(OTHER, |(_, place)| *place);
+        let started = Stamp::now();
+        // What is not ready yet gets its own time later.
+        let ready = started;
+        let track = Track { api, version, client, bytes, bytes_out: 0, read, started, ready, passed };
+        self.tracks.borrow_mut().started(track);
+        started
     }
 
     /// A produce request had all its batches owned by `owner`, or by several workers.
@@ -198,33 +207,8 @@ struct Waiting {
     api: ApiKey,
     version: i16,
     state: State,
-    metered: Metered,
     /// The request's share of the memory budget, given back with its answer.
     _claim: Claim,
-}
-
-/// A request's times, until its answer is with the socket.
-struct Metered {
-    track: Track,
-    client: u16,
-    bytes_out: u64,
-    _in_flight: InFlight,
-}
-
-/// Counts a request as under way.
-struct InFlight(Rc<Recorder>);
-
-impl InFlight {
-    fn new(recorder: &Rc<Recorder>) -> Self {
-        recorder.cells().started.add(1);
-        Self(recorder.clone())
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        self.0.cells().ended.add(1);
-    }
 }
 
 enum State {
@@ -320,10 +304,11 @@ async fn read_half(
         };
         // Frames that came together: the clock has just been read for the one before.
         let read = started.unwrap_or_else(Stamp::now);
-        session.recorder.cells().bytes_in.add(frame.len() as u64 + 4);
+        let bytes = frame.len() as u32 + 4;
+        session.recorder.cells().bytes_in.add(bytes.into());
         session.active_ms.set(read.ms());
-        let Some(waiting) = begin(session, frame, claim, read).await else { return End::Closed };
-        started = Some(waiting.metered.track.started);
+        let Some(waiting) = begin(session, frame, claim).await else { return End::Closed };
+        started = Some(session.started(&waiting, bytes, read));
         queue.borrow_mut().push_back(waiting);
     }
 }
@@ -359,8 +344,7 @@ async fn room(session: &Session, queue: &Queue) -> bool {
 }
 
 /// Reads a request and starts it. `None`: it cannot be read, and the connection is to be closed.
-async fn begin(session: &Rc<Session>, frame: Bytes, claim: Claim, read: Stamp) -> Option<Waiting> {
-    let (bytes, in_flight) = (frame.len() as u32 + 4, InFlight::new(&session.recorder));
+async fn begin(session: &Rc<Session>, frame: Bytes, claim: Claim) -> Option<Waiting> {
     let start = RequestStart::peek(&frame);
     let known = start.as_ref().ok().and_then(|start| {
         let api = ApiKey::from_number(start.api_key)?;
@@ -374,14 +358,8 @@ async fn begin(session: &Rc<Session>, frame: Bytes, claim: Claim, read: Stamp) -
         bad_request(session, &what);
         return None;
     };
-    let waiting = |version, state| {
-        let started = Stamp::now();
-        let passed = session.passed.take();
-        // What is not ready yet gets its own time later.
-        let track = Track { api, version, bytes, read, started, ready: started, passed };
-        let metered = Metered { track, client: session.client_place(), bytes_out: 0, _in_flight: in_flight };
-        Waiting { correlation_id: start.correlation_id, api, version, state, metered, _claim: claim }
-    };
+    let waiting =
+        |version, state| Waiting { correlation_id: start.correlation_id, api, version, state, _claim: claim };
     if !dispatch::versions(api).contains(start.api_version) {
         if api == ApiKey::ApiVersions {
             // KIP-511: answered in version 0, from which the client learns what it may ask.
@@ -414,10 +392,8 @@ async fn write_half(session: &Session, stream: &WriteHalf<'_>, queue: &Queue) {
     let mut writer = FrameWriter::default();
     // Shares of the memory budget that answers on their way to the socket hold.
     let mut held = Vec::new();
-    // What is on its way to the socket with them.
-    let mut leaving = Vec::new();
     loop {
-        if !gather(session, queue, &mut writer, &mut held, &mut leaving).await {
+        if !gather(session, queue, &mut writer, &mut held).await {
             // What was answered before still goes out.
             let _ = writer.flush(stream).await;
             return;
@@ -432,10 +408,7 @@ async fn write_half(session: &Session, stream: &WriteHalf<'_>, queue: &Queue) {
             }
         }
         held.clear();
-        let written = Stamp::now();
-        for Metered { track, client, bytes_out, .. } in leaving.drain(..) {
-            session.recorder.answered(client, &track, bytes_out, written);
-        }
+        let written = session.tracks.borrow_mut().written();
         session.active_ms.set(written.ms());
         session.writing.set(false);
         session.wake(Half::Read);
@@ -443,28 +416,22 @@ async fn write_half(session: &Session, stream: &WriteHalf<'_>, queue: &Queue) {
 }
 
 /// Waits for the next answers and queues them for writing. `false`: the connection is to be closed.
-async fn gather(
-    session: &Session,
-    queue: &Queue,
-    writer: &mut FrameWriter,
-    held: &mut Vec<Claim>,
-    leaving: &mut Vec<Metered>,
-) -> bool {
+async fn gather(session: &Session, queue: &Queue, writer: &mut FrameWriter, held: &mut Vec<Claim>) -> bool {
     poll_fn(|context| {
         let mut queue = queue.borrow_mut();
         let mut now = None;
-        for waiting in queue.iter_mut() {
+        for (place, waiting) in queue.iter_mut().enumerate() {
             if let State::Running(future) = &mut waiting.state
                 && let Poll::Ready(answer) = future.as_mut().poll(context)
             {
                 waiting.state = State::Done(answer);
-                waiting.metered.track.ready = *now.get_or_insert_with(Stamp::now);
-                waiting.metered.track.passed = session.passed.take();
+                let now = *now.get_or_insert_with(Stamp::now);
+                session.tracks.borrow_mut().ready(place, now, session.passed.take());
             }
         }
         let mut progress = false;
         while writer.queued_bytes() < WRITE_BYTES {
-            match queue_front(session, &mut queue, writer, held, leaving, context) {
+            match queue_front(session, &mut queue, writer, held, context) {
                 Front::Queued => progress = true,
                 Front::Waits => break,
                 Front::Close => return Poll::Ready(false),
@@ -491,7 +458,6 @@ fn queue_front(
     queue: &mut VecDeque<Waiting>,
     writer: &mut FrameWriter,
     held: &mut Vec<Claim>,
-    leaving: &mut Vec<Metered>,
     context: &mut Context<'_>,
 ) -> Front {
     let Some(front) = queue.front_mut() else { return Front::Waits };
@@ -500,11 +466,12 @@ fn queue_front(
         State::Pieces(pieces) => match pieces.poll_next(context) {
             Poll::Pending => Front::Waits,
             Poll::Ready(None) => {
-                leaving.extend(queue.pop_front().map(|waiting| waiting.metered));
+                queue.pop_front();
+                session.tracks.borrow_mut().leaves();
                 Front::Queued
             }
             Poll::Ready(Some(Ok(piece))) => {
-                front.metered.bytes_out += piece.len() as u64;
+                session.tracks.borrow_mut().wrote(piece.len());
                 writer.queue([piece]);
                 Front::Queued
             }
@@ -527,7 +494,7 @@ fn queue_front(
         }
         State::Done(_) => {
             let Some(waiting) = queue.pop_front() else { return Front::Waits };
-            if queue_answer(session, waiting, writer, held, leaving) { Front::Queued } else { Front::Close }
+            if queue_answer(session, waiting, writer, held) { Front::Queued } else { Front::Close }
         }
     }
 }
@@ -555,13 +522,11 @@ fn queue_answer(
     waiting: Waiting,
     writer: &mut FrameWriter,
     held: &mut Vec<Claim>,
-    leaving: &mut Vec<Metered>,
 ) -> bool {
     let State::Done(answer) = waiting.state else { return true };
-    let mut metered = waiting.metered;
     let body = match answer {
         Answer::Nothing => {
-            leaving.push(metered);
+            session.tracks.borrow_mut().leaves();
             return true;
         }
         // Pieces are the caller's.
@@ -574,8 +539,9 @@ fn queue_answer(
     };
     match barnabas_wire::frame_response(waiting.correlation_id, &body, waiting.version) {
         Ok(frame) => {
-            metered.bytes_out = frame.len as u64;
-            leaving.push(metered);
+            let mut tracks = session.tracks.borrow_mut();
+            tracks.wrote(frame.len);
+            tracks.leaves();
             writer.queue(frame.segments);
             true
         }

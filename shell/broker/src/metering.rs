@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `metering/histogram.rs` | how often which value came |
 //! | `metering/requests.rs` | into which phases is a request's latency cut |
+//! | `metering/tracks.rs` | which of a connection's requests are under way, and since when |
 //! | `metering/recorder.rs` | what does a worker count, and where |
 //! | `metering/storage.rs` | what do the journal's and the committer's threads count |
 //! | `metering/clients.rs` | which client ids have figures of their own |
@@ -32,9 +33,11 @@ pub mod requests;
 pub mod storage;
 pub mod text;
 pub mod threads;
+pub mod tracks;
 
 pub use recorder::Recorder;
 pub use requests::{AppendTimes, Passed, RoundTimes, Stamp, Track};
+pub use tracks::Tracks;
 
 use clients::Clients;
 use recorder::{ClientCounts, WorkerCells};

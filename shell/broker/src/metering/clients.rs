@@ -118,7 +118,6 @@ pub fn label(name: Option<&str>) -> &str {
 mod tests {
     use super::*;
     use crate::metering::recorder::ClientCells;
-    use crate::metering::requests::PHASES;
 
     #[test]
     fn places_are_shared_kept_and_given_on() {
@@ -128,7 +127,7 @@ mod tests {
             counts.add(&cells[usize::from(at)]);
             counts
         };
-        let count = |at: u16| cells[usize::from(at)].count(0, 10, 100, &[1; PHASES]);
+        let count = |at: u16| cells[usize::from(at)].one_more(0);
         let clients = Clients::default();
         let places: Vec<u16> = (0..CLIENTS_MAX)
             .map(|number| clients.enter(Some(&format!("client-{number}")), counted))

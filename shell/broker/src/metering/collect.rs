@@ -51,9 +51,9 @@ impl ApiCounts {
         }
     }
 
-    fn of(metering: &Metering, place: usize) -> Option<Self> {
+    fn of(metering: &Metering, api: ApiKey) -> Option<Self> {
         let mut counts: Option<Self> = None;
-        for cells in metering.workers.iter().filter_map(|worker| worker.api(place)) {
+        for cells in metering.workers.iter().filter_map(|worker| worker.api(api)) {
             let counts = counts.get_or_insert_with(Self::new);
             counts.versions.resize(cells.versions.len(), 0);
             counts.versions.iter_mut().zip(&cells.versions).for_each(|(mine, cell)| *mine += cell.get());
@@ -85,7 +85,7 @@ impl Snapshot {
             syncs.add(&directory.journal.cells().writes);
             syncs.add(&directory.committer.cells().syncs);
         }
-        let apis = (0..ApiKey::ALL.len()).map(|place| ApiCounts::of(metering, place)).collect();
+        let apis = ApiKey::ALL.iter().map(|api| ApiCounts::of(metering, *api)).collect();
         let busy = (0..node.workers).map(|worker| metering.busy(worker)).sum();
         Self { at: Stamp::now(), apis, syncs, busy }
     }

@@ -12,7 +12,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tokio::runtime::RuntimeMetrics;
 
-const APIS: usize = ApiKey::ALL.len();
+/// A place for each number that Kafka has given to an API.
+const APIS: usize = ApiKey::ALL[ApiKey::ALL.len() - 1].number() as usize + 1;
 /// More versions than any API has: Produce and Fetch have 13 and 18.
 const VERSIONS: usize = 24;
 /// The kinds of requests that a client's are told apart by.
@@ -75,14 +76,18 @@ impl Default for ClientCells {
 }
 
 impl ClientCells {
-    pub fn count(&self, kind: usize, bytes_in: u64, bytes_out: u64, spans: &[u64; PHASES]) {
+    #[cfg(test)]
+    pub fn one_more(&self, kind: usize) {
         self.requests[kind].add(1);
-        self.bytes_in.add(bytes_in);
-        self.bytes_out.add(bytes_out);
-        for (cell, span) in self.phases[kind].iter().zip(spans) {
-            cell.add(*span);
-        }
-        self.latency[kind].record(spans.iter().sum());
+    }
+
+    /// One request of this kind; what its phases took is added by the caller, who goes through them anyway.
+    fn count(&self, kind: usize, track: &Track, total_ns: u64) -> &[Cell; PHASES] {
+        self.requests[kind].add(1);
+        self.bytes_in.add(track.bytes.into());
+        self.bytes_out.add(track.bytes_out);
+        self.latency[kind].record(total_ns);
+        &self.phases[kind]
     }
 }
 
@@ -197,8 +202,8 @@ impl WorkerCells {
         }
     }
 
-    pub fn api(&self, place: usize) -> Option<&ApiCells> {
-        self.apis[place].get().map(|cells| &**cells)
+    pub fn api(&self, api: ApiKey) -> Option<&ApiCells> {
+        self.apis[api.number() as usize].get().map(|cells| &**cells)
     }
 
     pub fn client(&self, at: u16) -> Option<&ClientCells> {
@@ -224,30 +229,25 @@ impl Recorder {
         &self.cells
     }
 
-    /// A request's answer of `bytes_out` is with the socket.
-    pub fn answered(&self, client: u16, track: &Track, bytes_out: u64, written: Stamp) {
-        let spans = spans(track, written);
-        let Ok(place) = ApiKey::ALL.binary_search_by_key(&track.api.number(), |key| key.number()) else {
-            return;
-        };
-        let cells = self.cells.apis[place].get_or_init(|| Box::new(ApiCells::new()));
-        let version = usize::try_from(track.version).unwrap_or(0).min(VERSIONS - 1);
-        cells.versions[version].add(1);
-        cells.bytes.record(track.bytes.into());
+    /// A request's answer is with the socket.
+    pub fn answered(&self, track: &Track, written: Stamp) {
+        let (spans, total) = (spans(track, written), written.since(track.read));
+        let api = self.cells.apis[track.api.number() as usize].get_or_init(|| Box::new(ApiCells::new()));
+        let client = self.cells.clients[usize::from(track.client).min(CLIENTS_MAX)].get_or_init(Box::default);
+        api.versions[usize::try_from(track.version).unwrap_or(0).min(VERSIONS - 1)].add(1);
+        api.bytes.record(track.bytes.into());
+        let of_client = client.count(kind_of(track.api), track, total);
         let mut local = 0;
         for phase in Phase::ALL {
             let span = spans[phase as usize];
             if span > 0 {
-                cells.phases[phase as usize].record(span);
+                api.phases[phase as usize].record(span);
+                of_client[phase as usize].add(span);
                 local += if phase.is_local() { span } else { 0 };
             }
         }
-        cells.local.record(local);
-        cells.total.record(written.since(track.read));
-        if let Some(cells) = self.cells.clients.get(usize::from(client)) {
-            let cells = cells.get_or_init(Box::default);
-            cells.count(kind_of(track.api), track.bytes.into(), bytes_out, &spans);
-        }
+        api.local.record(local);
+        api.total.record(total);
     }
 
     /// The worker looked after its partitions once.

@@ -133,8 +133,11 @@ pub enum Passed {
 pub struct Track {
     pub api: ApiKey,
     pub version: i16,
+    /// Its client's place ([`super::clients`]).
+    pub client: u16,
     /// The frame's bytes, its length's four included.
     pub bytes: u32,
+    pub bytes_out: u64,
     pub read: Stamp,
     /// Everything that has to happen in the order of the requests had happened.
     pub started: Stamp,
@@ -178,7 +181,7 @@ mod tests {
 
     fn track(passed: Passed) -> Track {
         let (read, started, ready) = (Stamp(1000), Stamp(1100), Stamp(5000));
-        Track { api: ApiKey::Produce, version: 13, bytes: 100, read, started, ready, passed }
+        Track { api: ApiKey::Produce, version: 13, client: 0, bytes: 100, bytes_out: 0, read, started, ready, passed }
     }
 
     fn appended(taken: u64, begun: u64, durable: u64) -> Passed {

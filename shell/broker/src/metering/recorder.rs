@@ -260,7 +260,8 @@ impl Recorder {
 
     /// Retention has taken these files out of a log.
     pub fn retained(&self, files: &[PathBuf]) {
-        let name = |file: &PathBuf| file.file_name().is_some_and(|name| name.to_string_lossy().contains(".log"));
+        let name =
+            |file: &PathBuf| file.file_name().is_some_and(|name| name.to_string_lossy().contains(".log"));
         self.cells.segments_deleted.add(files.iter().filter(|file| name(file)).count() as u64);
     }
 

@@ -181,7 +181,17 @@ mod tests {
 
     fn track(passed: Passed) -> Track {
         let (read, started, ready) = (Stamp(1000), Stamp(1100), Stamp(5000));
-        Track { api: ApiKey::Produce, version: 13, client: 0, bytes: 100, bytes_out: 0, read, started, ready, passed }
+        Track {
+            api: ApiKey::Produce,
+            version: 13,
+            client: 0,
+            bytes: 100,
+            bytes_out: 0,
+            read,
+            started,
+            ready,
+            passed,
+        }
     }
 
     fn appended(taken: u64, begun: u64, durable: u64) -> Passed {

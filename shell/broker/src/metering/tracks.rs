@@ -77,7 +77,17 @@ mod tests {
 
     fn track(api: ApiKey) -> Track {
         let read = Stamp::now();
-        Track { api, version: 0, client: 0, bytes: 10, bytes_out: 0, read, started: read, ready: read, passed: Passed::Untold }
+        Track {
+            api,
+            version: 0,
+            client: 0,
+            bytes: 10,
+            bytes_out: 0,
+            read,
+            started: read,
+            ready: read,
+            passed: Passed::Untold,
+        }
     }
 
     #[test]

@@ -20,7 +20,7 @@
 pub mod aside;
 
 use crate::directories::Directory;
-use crate::directories::locate::{Owner, exchanged, is_reserved};
+use crate::directories::locate::{Owner, exchanged, foreign, is_deleted, is_reserved};
 use crate::journal_thread::{journal_config, key_of, remove_files, slot_files};
 use crate::node::Node;
 use crate::topic_settings;
@@ -344,7 +344,9 @@ pub fn belongs_here(node: &Node, index: usize, partition: &JournalPartition) -> 
         if at == index {
             return match found.map(|found| (found, Owner::of(node, found, *topic_id))) {
                 Some((found, Owner::Another)) => Err(exchanged(&directory.path, found, name, *topic_id)),
-                Some((_, Owner::Gone)) => Ok(false),
+                Some((found, Owner::Gone)) if is_deleted(node, found) => Ok(false),
+                // The journal has records of the partition here, so this is not its predecessor's.
+                Some((found, Owner::Gone)) => Err(foreign(&directory.path, found, name, *topic_id)),
                 _ => Ok(true),
             };
         }

@@ -209,3 +209,35 @@ fn a_partition_is_given_up_on_the_operators_word() {
     assert_eq!(produce(&mut node.client(), 0), Ok(0));
     assert!(node.stop_expecting_trouble().success());
 }
+
+/// A folder that was put there from elsewhere, or whose `partition.metadata` is not its own any more: what the journal holds is kept.
+#[test]
+fn a_folder_of_a_topic_that_nobody_knows_takes_no_records_with_it() {
+    let mut node = TestNode::start();
+    node.client().create_topic("t", 1, &[]);
+    for at in 0..5 {
+        assert_eq!(produce(&mut node.client(), 0), Ok(at));
+    }
+    assert!(node.stop().success());
+    node.launch();
+    for at in 5..10 {
+        assert_eq!(produce(&mut node.client(), 0), Ok(at));
+    }
+    node.kill();
+    let metadata = node.data().join("t-0/partition.metadata");
+    let own = std::fs::read_to_string(&metadata).expect("partition.metadata");
+    std::fs::write(&metadata, "version: 0\ntopic_id: gmTyNkbDRWqmoHl3e6EX7Q").expect("is written");
+    node.launch();
+    assert_eq!(produce(&mut node.client(), 0), Err(STORAGE_ERROR), "it does not begin anew");
+    assert!(node.log().contains("a topic that is not known"), "{}", node.log());
+    node.stop_expecting_trouble();
+    let stray = std::fs::read_dir(node.data()).expect("lists").map(|entry| entry.expect("an entry").path());
+    let stray = stray.into_iter().find(|path| path.to_string_lossy().ends_with("-stray"));
+    let folder = node.data().join("t-0");
+    if let Some(stray) = stray {
+        std::fs::rename(stray, &folder).expect("is put back");
+    }
+    std::fs::write(folder.join("partition.metadata"), own).expect("is written");
+    node.launch();
+    assert_eq!(offsets(&mut node.client(), 0, 0), Ok((0..10).collect()));
+}

@@ -222,6 +222,21 @@ impl Owner {
     }
 }
 
+/// Whether it is known of a topic that it was deleted.
+pub fn is_deleted(node: &Node, topic: TopicId) -> bool {
+    node.written.was_deleted(topic) || node.deleted.is_leaving(topic)
+}
+
+/// The folder of a topic that nobody knows, where one of ours should be.
+pub fn foreign(directory: &Path, found: TopicId, name: &TopicPartition, topic: TopicId) -> StorageError {
+    StorageError::WrongOwner {
+        place: directory.join(name.to_string()).join(METADATA_NAME),
+        found: format!("a topic that is not known, of id {found}"),
+        expected: format!("{name} of id {topic}"),
+        remedy: "was it put there from elsewhere? Put the right one back and start again",
+    }
+}
+
 /// [`Owner::Another`], for the operator.
 pub fn exchanged(directory: &Path, found: TopicId, name: &TopicPartition, topic: TopicId) -> StorageError {
     StorageError::WrongOwner {
@@ -251,7 +266,7 @@ fn is_there(node: &Node, index: usize, name: &TopicPartition, topic: TopicId) ->
             Ok(true)
         }
         Owner::Another => Err(exchanged(&directory.path, found, name, topic)),
-        Owner::Gone if node.written.was_deleted(found) || node.deleted.is_leaving(found) => {
+        Owner::Gone if is_deleted(node, found) => {
             if let Some(aside) = log_dir.rename_to_delete(&[(name.clone(), random_uuid())])?.pop() {
                 node.deletions.directory_later(index, aside, node.clock.wall());
             }

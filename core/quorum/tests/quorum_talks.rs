@@ -276,7 +276,7 @@ impl Talk {
     fn answered(&mut self, said: &Said<'_>, verb: &str) {
         let (from, now) = (said.from(), self.now());
         let number = self.sent.get(&from).copied().unwrap_or_default();
-        let error = said.word("error").map_or(ErrorCode::None, |name| named(name));
+        let error = said.word("error").map_or(ErrorCode::None, named);
         let leader = said.word("leader").map(|id| BrokerId(id.parse().unwrap()));
         let endpoints = leader.map(|id| vec![endpoint(id.get())]).unwrap_or_default();
         let epoch = LeaderEpoch(said.or("epoch", i64::from(self.raft().epoch().get())) as i32);

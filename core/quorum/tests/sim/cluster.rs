@@ -441,7 +441,7 @@ impl Cluster {
         let past = node.disk.past(&node.formatted);
         let mut config = node.config(&self.plan, seed, &everyone);
         // Another release than before, now and then: a voter whose record must change.
-        config.me.kraft_max = if seed % 8 == 0 { 2 } else { 1 };
+        config.me.kraft_max = if seed.is_multiple_of(8) { 2 } else { 1 };
         let now = node.now(time);
         node.raft = Some(crate::raft::Raft::new(config, past, now).unwrap());
         let mut step = Step {

@@ -12,7 +12,7 @@ use crate::full;
 use crate::housekeeping::{self, Deletions};
 use crate::in_force;
 use crate::journal_thread::{JournalParts, LinuxJournal, Prepared, StartError};
-use crate::mailbox::{Command, Mailbox};
+use crate::mailbox::{Command, Inbox, Mailbox};
 use crate::meter::Meter;
 use crate::metering;
 use crate::moves;
@@ -39,6 +39,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+type WorkerThread = std::thread::JoinHandle<std::io::Result<()>>;
+
 const NONE_LEFT: &str = "log.dirs: none of the directories can be used";
 
 /// Brings a node up. When this returns, its image stands and its threads run; nobody is accepted yet.
@@ -62,15 +64,7 @@ pub fn start(
     let metrics_listener = metering::endpoint::bind(broker_config.value(metering::endpoint::KEY))?;
     let is_synced = broker_config.value("log.ack.durability") != Some("written");
     log_dirs.iter_mut().for_each(|(log_dir, _)| log_dir.set_synced(is_synced));
-    let directories = Directories::new(
-        log_dirs
-            .into_iter()
-            .map(|(log_dir, holds_partitions)| {
-                let id = log_dir.meta().and_then(|meta| meta.directory_id).unwrap_or_default();
-                Directory::new(log_dir, id, holds_partitions)
-            })
-            .collect(),
-    );
+    let directories = known_directories(log_dirs);
     full::configure(&directories, &broker_config);
     begin_all(config, &directories)?;
     let (quorum, files) =
@@ -94,13 +88,7 @@ pub fn start(
         deletions: Deletions::default(),
     }));
     in_force::say(&node, descriptors.connections);
-    let worker_threads = receivers.into_iter().enumerate().map(|(id, receiver)| {
-        let node = node.clone();
-        std::thread::Builder::new()
-            .name(format!("worker-{id}"))
-            .spawn(move || worker::run(id, node, receiver))
-    });
-    let workers = worker_threads.collect::<Result<Vec<_>, _>>()?;
+    let workers = start_workers(&node, receivers)?;
     let committers = start_committers(&node)?;
     let quorum = quorum_worker::start(quorum, files, requests, node.clone())?;
     let mut journals = start_journals(&node);
@@ -124,6 +112,23 @@ pub fn start(
         metrics,
         metrics_listener,
     })
+}
+
+/// The directories under the identities that they have in the cluster.
+fn known_directories(log_dirs: Vec<(LogDir, bool)>) -> Directories {
+    let known = log_dirs.into_iter().map(|(log_dir, holds_partitions)| {
+        let id = log_dir.meta().and_then(|meta| meta.directory_id).unwrap_or_default();
+        Directory::new(log_dir, id, holds_partitions)
+    });
+    Directories::new(known.collect())
+}
+
+fn start_workers(node: &Arc<Node>, inboxes: Vec<Inbox>) -> std::io::Result<Vec<WorkerThread>> {
+    let threads = inboxes.into_iter().enumerate().map(|(id, inbox)| {
+        let node = node.clone();
+        std::thread::Builder::new().name(format!("worker-{id}")).spawn(move || worker::run(id, node, inbox))
+    });
+    threads.collect()
 }
 
 /// Locks and reads every directory; with each, whether partitions may lie in it. One that cannot be used is dead: the node goes on

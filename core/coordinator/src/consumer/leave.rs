@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use barnabas_base::{DurationMs, ErrorCode, Text};
+use barnabas_base::{DurationMs, ErrorCode, Set, Text};
 use barnabas_wire::Str;
 use barnabas_wire::messages::{ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse};
 
@@ -127,13 +127,32 @@ pub(crate) fn watch_all(group: &ConsumerGroup, out: &mut Outbox) {
     }
 }
 
+/// Whether every partition of the group's topics is in one member's target. Not so after a batch with a part of the target was
+/// lost and the broker ended before it was written again.
+fn has_whole_target(group: &ConsumerGroup, world: &World) -> bool {
+    let (mut seen, mut count) = (Set::default(), 0);
+    for (topic, partitions) in group.targets.values().flat_map(|target| target.iter()) {
+        count += partitions.len();
+        seen.extend(partitions.iter().map(|partition| (*topic, *partition)));
+    }
+    let mut wanted = 0;
+    group.each_topic(|name| {
+        wanted += world.image.topics.by_name(name).map_or(0, |topic| topic.partition_count());
+    });
+    group.is_empty() || (seen.len() == count && count == wanted)
+}
+
 /// A group that was read from the log.
 ///
 /// # Source
 /// Kafka `GroupMetadataManager.onLoaded`.
-pub(crate) fn loaded(group: &mut ConsumerGroup, out: &mut Outbox) {
+pub(crate) fn loaded(group: &mut ConsumerGroup, world: &mut World, out: &mut Outbox) {
     group.settle_claims();
     group.drop_strays();
+    if group.epoch == group.assignment_epoch && !has_whole_target(group, world) {
+        let hash = world.metadata_hash(group);
+        group.raise(hash);
+    }
     watch_all(group, out);
     for (id, member) in group.members() {
         if member.state == MemberState::Unrevoked && member.classic.is_none() {

@@ -39,7 +39,14 @@ impl PartialEq for Assigning {
 }
 
 /// New targets, of those members whose target is another one now.
-pub(crate) type Assignment = Vec<(Text, Arc<Target>)>;
+pub(crate) type Assignment = Vec<NewTarget>;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct NewTarget {
+    member: Text,
+    instance: Option<Text>,
+    target: Arc<Target>,
+}
 
 /// Makes a new target, or has one made, if it is time for it.
 pub(super) fn assign_if_due(group: &mut ConsumerGroup, world: &World, out: &mut Outbox) {
@@ -123,7 +130,11 @@ impl Assigning {
         let targets = assignor::assign(&self.assignor, &spec);
         let new = spec.candidates.into_iter().zip(targets);
         new.filter(|(candidate, target)| candidate.has != *target)
-            .map(|(candidate, target)| (candidate.id, target))
+            .map(|(candidate, target)| NewTarget {
+                member: candidate.id,
+                instance: candidate.instance,
+                target,
+            })
             .collect()
     }
 
@@ -145,9 +156,13 @@ impl Assigning {
 /// A target is made: it holds from now on.
 pub(crate) fn assigned(group: &mut ConsumerGroup, epoch: i32, assignment: Assignment, out: &mut Outbox) {
     let mut entries = Vec::with_capacity(assignment.len() + 1);
-    for (member, target) in assignment {
-        // Whoever has left meanwhile is missed by the next target, which is due.
-        if group.member(&member).is_some() {
+    for NewTarget { member, instance, target } in assignment {
+        // A static member may be another process by now. Whoever has left is missed by the next target, which is due.
+        let now = match (group.member(&member), instance) {
+            (None, Some(instance)) => group.static_member(&instance).map(|member| member.id.clone()),
+            (known, _) => known.map(|member| member.id.clone()),
+        };
+        if let Some(member) = now {
             group.targets.insert(member.clone(), target);
             entries.push(Entry::Target(member));
         }

@@ -235,7 +235,7 @@ impl GroupShard {
         for id in ids {
             match self.groups.get_mut(&id) {
                 Some(Group::Classic(group)) => classic::loaded(group, &mut self.out),
-                Some(Group::Consumer(group)) => consumer::loaded(group, &mut self.out),
+                Some(Group::Consumer(group)) => consumer::loaded(group, &mut self.world, &mut self.out),
                 Some(Group::Other(_)) | None => {}
             }
         }

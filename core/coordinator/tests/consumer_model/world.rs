@@ -292,6 +292,10 @@ impl World {
     }
 
     fn reloaded_says_the_same(&mut self) -> Result<(), String> {
+        // Where nobody lives, nobody has had a target made for topics that have grown.
+        if !self.clients.iter().any(|client| client.is_alive) {
+            return Ok(());
+        }
         let Some(lived) = self.described() else { return Ok(()) };
         let mut reloaded: GroupShard = self.rig.reloaded();
         let now = self.rig.now();

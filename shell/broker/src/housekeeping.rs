@@ -180,6 +180,12 @@ pub fn write_checkpoints(node: &Node, checkpoints: Vec<Checkpointed>) {
         if node.image.load().topics.by_id(topic).is_none() {
             continue;
         }
+        // Nor one that has moved: what is synced lies in a folder.
+        let folder = node.directories[directory].path.join(partition.to_string());
+        let may_move = node.directories.are_several() && recovery_point > Offset::ZERO;
+        if may_move && matches!(node.directories[directory].disk.stat(&folder), Ok(None)) {
+            continue;
+        }
         log_dir.set_recovery_point(partition.clone(), recovery_point);
         // A partition's answer may be older than records that were deleted since.
         log_dir.raise_log_start(partition.clone(), log_start);

@@ -53,7 +53,8 @@ class Memory:
                 # Where records were deleted the log's start is noted now and then only, here as in Kafka: kill -9 may
                 # bring back what was deleted last. A clean stop may not; that is looked at by itself.
                 self.deleted_from = [name for name in names if "out-of-range" in name or "admin-records" in name][:3]
-                names = [name for name in names if "out-of-range" not in name and "records" not in name and "delete" not in name]
+                # Of transactions' offsets some are markers, which no reader gets: lab/compat/dirs compares those, record by record.
+                names = [name for name in names if not any(word in name for word in ("out-of-range", "records", "delete", "transaction"))]
                 self.topics = names[::max(1, len(names) // TOPICS_MOST)]
                 self.groups = [name for name in client.call("list_groups") if "range" in name or "resume" in name][:6]
             with ThreadPoolExecutor(4) as pool:

@@ -1,0 +1,187 @@
+//! Where the state of share-partitions is kept: each question to the shard of the share coordinator that looks after the
+//! share-partition, wherever that is.
+//!
+//! Today every shard is on this node, so a question is a message to the worker that owns its partition of
+//! `__share_group_state`. A shard that another broker leads is told apart in [`place`]; what is missing for it is a link to send
+//! the question by (keys 83 to 87).
+//!
+//! What may pass by itself (no topic yet, no leader, a shard that moves) is tried again for a while before its error is told.
+//! Questions about one share-partition reach the shard in the order in which they were begun, unless one of them has to be tried
+//! again: whoever needs an order asks one after the other.
+//!
+//! Asked by: partition_worker/share (read, write), dispatch/share_groups.rs (initialize, delete, summaries).
+//! After: coordinator_worker.rs.
+//!
+//! # Source
+//! Kafka 4.4 `DefaultStatePersister`, `PersisterStateManager`.
+
+use crate::mailbox::{Command, PartitionKey, ShareStateAsk, ShareStateCommand};
+use crate::node::Node;
+use barnabas_api::share_state;
+use barnabas_base::{ErrorCode, LeaderEpoch, Offset, name};
+use barnabas_coordinator::{
+    SharePartitionKey, ShareState, ShareStateRefusal, ShareStateRequest, ShareStateResponse, ShareStateSummary,
+    StateBatch,
+};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Pauses between tries double from the first to the last.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LAST_PAUSE: Duration = Duration::from_secs(2);
+
+/// Tries in all: about nine seconds.
+const TRIES: usize = 11;
+
+/// What a share-partition's leader writes down.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WriteState {
+    /// As `read` gave it.
+    pub state_epoch: i32,
+    /// Of the partition's leader, who writes.
+    pub leader_epoch: LeaderEpoch,
+    pub start_offset: Offset,
+    /// Records from the start offset on that are acknowledged or archived; −1: not known.
+    pub delivery_complete_count: i32,
+    /// What has changed since the last write. Batches may overlap older ones: the higher delivery count holds, then the higher
+    /// state.
+    pub batches: Vec<StateBatch>,
+}
+
+/// Sets a share-partition up: nothing of it is delivered. `start_offset` of [`Offset::NONE`]: its leader decides where it
+/// begins.
+///
+/// # Errors
+/// FENCED_STATE_EPOCH: it was set up again since. UNKNOWN_TOPIC_OR_PARTITION: there is no such partition (any more). Else what
+/// stands in the way of the share coordinator.
+pub async fn initialize(
+    node: &Node,
+    key: SharePartitionKey,
+    state_epoch: i32,
+    start_offset: Offset,
+) -> Result<(), ErrorCode> {
+    done(ask(node, ShareStateRequest::Initialize { key, state_epoch, start_offset }).await)
+}
+
+/// The state, for the leader of the partition; whoever led it in an earlier epoch can write no more. Its `state_epoch` is what
+/// `write` is to say. A start offset of [`Offset::NONE`]: the reader decides where to begin (`share.auto.offset.reset`).
+///
+/// # Errors
+/// FENCED_LEADER_EPOCH: somebody leads it in a later epoch. INVALID_REQUEST: nobody has set it up. Else as for [`initialize`].
+pub async fn read(
+    node: &Node,
+    key: SharePartitionKey,
+    leader_epoch: LeaderEpoch,
+) -> Result<Arc<ShareState>, ErrorCode> {
+    match ask(node, ShareStateRequest::Read { key, leader_epoch }).await {
+        ShareStateResponse::Read(Ok(state)) => Ok(state),
+        ShareStateResponse::Read(Err(refusal)) => Err(refusal.code),
+        _ => Err(ErrorCode::UnknownServerError),
+    }
+}
+
+/// Writes down what has changed; done when it is on disk.
+///
+/// # Errors
+/// FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH: the state is to be read again, or somebody else leads the partition.
+/// INVALID_REQUEST: nobody has set it up. Else as for [`initialize`].
+pub async fn write(node: &Node, key: SharePartitionKey, write: WriteState) -> Result<(), ErrorCode> {
+    let WriteState { state_epoch, leader_epoch, start_offset, delivery_complete_count, batches } = write;
+    let request = ShareStateRequest::Write {
+        key,
+        state_epoch,
+        leader_epoch,
+        start_offset,
+        delivery_complete_count,
+        batches,
+    };
+    done(ask(node, request).await)
+}
+
+/// Ends a share-partition; also done where there is none.
+///
+/// # Errors
+/// As for [`initialize`].
+pub async fn delete(node: &Node, key: SharePartitionKey) -> Result<(), ErrorCode> {
+    done(ask(node, ShareStateRequest::Delete { key }).await)
+}
+
+/// Where a share-partition stands, without its batches. A start offset of [`Offset::NONE`]: nobody has begun to read, or it is
+/// not set up.
+///
+/// # Errors
+/// As for [`initialize`].
+pub async fn read_summary(node: &Node, key: SharePartitionKey) -> Result<ShareStateSummary, ErrorCode> {
+    match ask(node, ShareStateRequest::ReadSummary { key }).await {
+        ShareStateResponse::Summary(Ok(summary)) => Ok(summary),
+        ShareStateResponse::Summary(Err(refusal)) => Err(refusal.code),
+        _ => Err(ErrorCode::UnknownServerError),
+    }
+}
+
+fn done(response: ShareStateResponse) -> Result<(), ErrorCode> {
+    match response {
+        ShareStateResponse::Done(result) => result.map_err(|refusal| refusal.code),
+        _ => Err(ErrorCode::UnknownServerError),
+    }
+}
+
+/// Asks until there is an answer that counts.
+async fn ask(node: &Node, request: ShareStateRequest) -> ShareStateResponse {
+    let mut pause = FIRST_PAUSE;
+    for _ in 1..TRIES {
+        let response = ask_once(node, request.clone()).await;
+        if !may_pass(&response) {
+            return response;
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LAST_PAUSE);
+    }
+    ask_once(node, request).await
+}
+
+/// Asks, and tells whatever is said: for another broker's question, which is asked again there.
+pub async fn ask_once(node: &Node, request: ShareStateRequest) -> ShareStateResponse {
+    let shard = match place(node, &request) {
+        Ok(shard) => shard,
+        Err(code) => return request.refuse(code),
+    };
+    let (reply, answer) = oneshot::channel();
+    let gone = request.refuse(ErrorCode::NotCoordinator);
+    let command = ShareStateCommand { shard, ask: ShareStateAsk { request, reply } };
+    node.owner(shard).send(Command::ShareState(command)).await;
+    // The worker has ended: the node is stopping.
+    answer.await.unwrap_or(gone)
+}
+
+/// The shard that is to be asked. Where the topic is missing it is asked for.
+fn place(node: &Node, request: &ShareStateRequest) -> Result<PartitionKey, ErrorCode> {
+    let image = node.image.load();
+    let Some(topic) = image.topics.id_of(name::SHARE_GROUP_STATE) else {
+        node.controller.auto_create(share_state::creation(&image, &node.config.load(), node.broker_id));
+        return Err(ErrorCode::CoordinatorNotAvailable);
+    };
+    let partition = share_state::shard_here(&request.key().coordinator_key(), &image, node.broker_id)?;
+    Ok(PartitionKey { topic, partition })
+}
+
+/// Whether the same question may well be answered soon.
+///
+/// # Source
+/// Kafka 4.4 `PersisterStateManager`'s handlers.
+fn may_pass(response: &ShareStateResponse) -> bool {
+    let refusal: Option<&ShareStateRefusal> = match response {
+        ShareStateResponse::Done(result) => result.as_ref().err(),
+        ShareStateResponse::Read(result) => result.as_ref().err(),
+        ShareStateResponse::Summary(result) => result.as_ref().err(),
+    };
+    refusal.is_some_and(|refusal| {
+        matches!(
+            refusal.code,
+            ErrorCode::CoordinatorNotAvailable
+                | ErrorCode::CoordinatorLoadInProgress
+                | ErrorCode::NotCoordinator
+        )
+    })
+}

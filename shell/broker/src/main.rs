@@ -17,6 +17,8 @@ mod full;
 mod housekeeping;
 mod in_force;
 mod journal_thread;
+#[allow(dead_code)] // Until replicas and the quorum use them.
+mod links;
 mod mailbox;
 mod markers;
 mod meter;

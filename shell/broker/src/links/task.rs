@@ -1,0 +1,318 @@
+//! A link's task: connects, writes what is asked, reads what is answered, and says what became of the connection.
+
+use super::{Address, LinkError, LinkSettings, LinkState, Outgoing, header};
+use barnabas_base::Map;
+use barnabas_net::{Budget, Claim, FrameError, FrameReader, FrameWriter};
+use barnabas_wire::messages::{ApiVersionsRequest, ApiVersionsResponse};
+use barnabas_wire::{ApiKey, RequestBody, ResponseBody, Str, VersionRange, decode_response, frame_request};
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{sleep_until, timeout};
+
+/// The version of ApiVersions that every peer of Kafka 2.4 or later reads.
+const API_VERSIONS: i16 = 3;
+const SOFTWARE: &str = "barnabas";
+/// A connection that ends within so long counts as a failed one.
+const YOUNG: Duration = Duration::from_millis(100);
+
+pub(super) struct Task {
+    address: Address,
+    settings: LinkSettings,
+    requests: mpsc::Receiver<Outgoing>,
+    state: watch::Sender<LinkState>,
+    correlation_id: i32,
+}
+
+/// A request that was written.
+struct Waiting {
+    api: ApiKey,
+    version: i16,
+    correlation_id: i32,
+    asked: Instant,
+    until: Instant,
+    reply: oneshot::Sender<Result<(Bytes, i16), LinkError>>,
+}
+
+/// A connection whose peer has said what it speaks.
+struct Connected {
+    stream: TcpStream,
+    reader: FrameReader,
+    versions: Map<i16, VersionRange>,
+}
+
+/// How a connection ended.
+enum End {
+    /// With the last clone of the link.
+    NobodyAsks,
+    Lost(Arc<str>),
+    TimedOut,
+}
+
+impl Task {
+    pub fn new(
+        address: Address,
+        settings: LinkSettings,
+        requests: mpsc::Receiver<Outgoing>,
+        state: watch::Sender<LinkState>,
+    ) -> Self {
+        Self { address, settings, requests, state, correlation_id: 0 }
+    }
+
+    pub async fn run(mut self) {
+        let mut backoff = self.settings.backoff_min;
+        let mut first = self.requests.recv().await;
+        if first.is_none() {
+            return;
+        }
+        loop {
+            match self.connect().await {
+                Ok(connected) => {
+                    self.say(LinkState::Up);
+                    let since = Instant::now();
+                    let why = match self.serve(connected, first.take()).await {
+                        End::NobodyAsks => return,
+                        End::Lost(why) => why,
+                        End::TimedOut => "a request was not answered in time".into(),
+                    };
+                    self.say(LinkState::Lost);
+                    // The next connection tells whether the peer is gone. A peer that closes each one soon is not asked again and
+                    // again.
+                    if since.elapsed() >= YOUNG {
+                        backoff = self.settings.backoff_min;
+                    } else {
+                        if !self.rest(backoff, &why).await {
+                            return;
+                        }
+                        backoff = (backoff * 2).min(self.settings.backoff_max);
+                    }
+                }
+                Err(error) => {
+                    let is_refused = error.kind() == io::ErrorKind::ConnectionRefused;
+                    self.say(if is_refused { LinkState::Refused } else { LinkState::Unreachable });
+                    let why: Arc<str> = error.to_string().into();
+                    if let Some(first) = first.take() {
+                        self.unreachable(first, &why);
+                    }
+                    if !self.rest(backoff, &why).await {
+                        return;
+                    }
+                    // Whoever asks next is the reason to try again.
+                    first = self.requests.recv().await;
+                    if first.is_none() {
+                        return;
+                    }
+                    backoff = (backoff * 2).min(self.settings.backoff_max);
+                }
+            }
+        }
+    }
+
+    fn say(&self, state: LinkState) {
+        self.state.send_if_modified(|known| std::mem::replace(known, state) != state);
+    }
+
+    fn unreachable(&self, outgoing: Outgoing, why: &Arc<str>) {
+        // Who asked may have stopped waiting.
+        let error = LinkError::Unreachable { to: self.address.clone(), why: why.clone() };
+        drop(outgoing.reply.send(Err(error)));
+    }
+
+    /// Waits before the next connection; what is asked meanwhile fails. `false`: nobody asks any more.
+    async fn rest(&mut self, backoff: Duration, why: &Arc<str>) -> bool {
+        let until = tokio::time::Instant::now() + backoff;
+        loop {
+            tokio::select! {
+                biased;
+                next = self.requests.recv() => match next {
+                    Some(next) => self.unreachable(next, why),
+                    None => return false,
+                },
+                () = sleep_until(until) => return true,
+            }
+        }
+    }
+
+    async fn connect(&mut self) -> io::Result<Connected> {
+        let patience = self.settings.timeout;
+        let late = || io::Error::new(io::ErrorKind::TimedOut, "no answer in time");
+        timeout(patience, self.open()).await.map_err(|_| late())?
+    }
+
+    /// Connects, and asks which versions are spoken.
+    async fn open(&mut self) -> io::Result<Connected> {
+        let stream = TcpStream::connect((&*self.address.host, self.address.port)).await?;
+        stream.set_nodelay(true)?;
+        let budget = Budget::new(2 * self.settings.answer_bytes_max as u64);
+        let mut connected = Connected {
+            stream,
+            reader: FrameReader::new(budget.claim(), self.settings.answer_bytes_max),
+            versions: Map::default(),
+        };
+        let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
+        let request = ApiVersionsRequest {
+            client_software_name: Str::from_static(SOFTWARE),
+            client_software_version: Str::from_static(env!("CARGO_PKG_VERSION")),
+            ..ApiVersionsRequest::default()
+        };
+        let body = RequestBody::from(request);
+        let client_id = Some(self.settings.client_id.clone());
+        let header = header(ApiKey::ApiVersions, API_VERSIONS, 0, client_id);
+        let frame = frame_request(&header, &body).map_err(|error| invalid(error.to_string()))?;
+        let mut writer = FrameWriter::default();
+        writer.queue(frame.segments);
+        let (mut read, write) = connected.stream.split();
+        writer.flush(&write).await?;
+        let answer = match connected.reader.next(&mut read).await {
+            Ok(Some((frame, _claim))) => frame,
+            Ok(None) => return Err(io::ErrorKind::ConnectionReset.into()),
+            Err(FrameError::Io(error)) => return Err(error),
+            Err(error) => return Err(invalid(error.to_string())),
+        };
+        let decoded = decode_response(answer, ApiKey::ApiVersions, API_VERSIONS);
+        let (_, body) = decoded.map_err(|error| invalid(error.to_string()))?;
+        let ResponseBody::ApiVersions(response) = body else {
+            return Err(invalid("another answer than was asked for".to_owned()));
+        };
+        connected.versions = versions(&response);
+        Ok(connected)
+    }
+
+    async fn serve(&mut self, connected: Connected, first: Option<Outgoing>) -> End {
+        let Connected { mut stream, mut reader, versions } = connected;
+        let (mut read, write) = stream.split();
+        let mut writer = FrameWriter::default();
+        let mut waiting: VecDeque<Waiting> = VecDeque::new();
+        if let Some(first) = first {
+            self.begin(first, &versions, &mut writer, &mut waiting);
+        }
+        let end = self.exchange(&mut reader, &mut read, &write, &versions, &mut writer, &mut waiting).await;
+        let now = Instant::now();
+        for waiting in waiting {
+            let to = self.address.clone();
+            let error = match &end {
+                End::TimedOut if waiting.until <= now => {
+                    let after_ms = waiting.asked.elapsed().as_millis() as u64;
+                    LinkError::TimedOut { to, api: waiting.api, after_ms }
+                }
+                End::TimedOut => LinkError::Lost { to, why: "a request before this was not answered".into() },
+                End::Lost(why) => LinkError::Lost { to, why: why.clone() },
+                End::NobodyAsks => LinkError::Ended { to },
+            };
+            drop(waiting.reply.send(Err(error)));
+        }
+        end
+    }
+
+    async fn exchange(
+        &mut self,
+        reader: &mut FrameReader,
+        read: &mut ReadHalf<'_>,
+        write: &WriteHalf<'_>,
+        versions: &Map<i16, VersionRange>,
+        writer: &mut FrameWriter,
+        waiting: &mut VecDeque<Waiting>,
+    ) -> End {
+        loop {
+            let until = waiting.iter().map(|waiting| waiting.until).min();
+            let has_room = waiting.len() < self.settings.in_flight_max;
+            tokio::select! {
+                biased;
+                frame = reader.next(read) => match answered(frame, waiting) {
+                    Ok(()) => {}
+                    Err(why) => return End::Lost(why),
+                },
+                flushed = writer.flush(write), if !writer.is_empty() => {
+                    if let Err(error) = flushed {
+                        return End::Lost(error.to_string().into());
+                    }
+                }
+                next = self.requests.recv(), if has_room => match next {
+                    None => return End::NobodyAsks,
+                    Some(outgoing) => self.begin(outgoing, versions, writer, waiting),
+                },
+                () = sleep_until(until.unwrap_or_else(Instant::now).into()), if until.is_some() => {
+                    return End::TimedOut;
+                }
+            }
+        }
+    }
+
+    /// Writes a request in the newest version that both sides speak, or says why not.
+    fn begin(
+        &mut self,
+        outgoing: Outgoing,
+        versions: &Map<i16, VersionRange>,
+        writer: &mut FrameWriter,
+        waiting: &mut VecDeque<Waiting>,
+    ) {
+        let Outgoing { api, ours, encode, asked, patience, reply } = outgoing;
+        if reply.is_closed() {
+            return;
+        }
+        let to = self.address.clone();
+        let newest = versions.get(&api.number()).and_then(|theirs| {
+            let newest = ours.max.min(theirs.max);
+            (newest >= ours.min.max(theirs.min)).then_some(newest)
+        });
+        self.correlation_id = self.correlation_id.wrapping_add(1);
+        let correlation_id = self.correlation_id;
+        let encoded = match newest {
+            None => Err(LinkError::Unsupported { to, api }),
+            Some(version) => match encode(version, correlation_id) {
+                Ok(Some(frame)) => Ok((frame, version)),
+                Ok(None) => Err(LinkError::Unsupported { to, api }),
+                Err(error) => Err(error.into()),
+            },
+        };
+        match encoded {
+            // Who asked may have stopped waiting.
+            Err(error) => drop(reply.send(Err(error))),
+            Ok((frame, version)) => {
+                writer.queue(frame.segments);
+                let until = asked + patience;
+                waiting.push_back(Waiting { api, version, correlation_id, asked, until, reply });
+            }
+        }
+    }
+}
+
+fn versions(response: &ApiVersionsResponse) -> Map<i16, VersionRange> {
+    let ranges = response
+        .api_keys
+        .iter()
+        .map(|row| (row.api_key, VersionRange::new(row.min_version, row.max_version)));
+    ranges.collect()
+}
+
+/// Hands the next answer to whoever waits for it: answers come in the order of the requests.
+fn answered(
+    frame: Result<Option<(Bytes, Claim)>, FrameError>,
+    waiting: &mut VecDeque<Waiting>,
+) -> Result<(), Arc<str>> {
+    let frame = match frame {
+        Ok(Some((frame, _claim))) => frame,
+        Ok(None) => return Err("the peer closed it".into()),
+        Err(error) => return Err(error.to_string().into()),
+    };
+    let correlation_id = frame.first_chunk::<4>().map(|word| i32::from_be_bytes(*word));
+    match waiting.pop_front() {
+        Some(next) if Some(next.correlation_id) == correlation_id => {
+            // Who asked may have stopped waiting.
+            drop(next.reply.send(Ok((frame, next.version))));
+            Ok(())
+        }
+        Some(next) => {
+            let why: Arc<str> =
+                format!("answer {correlation_id:?} to question {}", next.correlation_id).into();
+            waiting.push_front(next);
+            Err(why)
+        }
+        None => Err("an answer that nobody asked for".into()),
+    }
+}

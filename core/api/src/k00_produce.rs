@@ -80,7 +80,7 @@ pub struct Work {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transaction {
     /// Without it nobody can be asked: only a transaction that is open goes on.
-    pub transactional_id: Option<Str>,
+    pub transactional_id: Str,
     pub producer_id: ProducerId,
     pub producer_epoch: ProducerEpoch,
     /// Partitions join the transaction by being written to, and the epoch rises with each transaction (KIP-890).
@@ -157,9 +157,12 @@ pub fn plan(request: ProduceRequest, version: i16, ctx: &Context<'_>) -> Plan<Wo
         endpoints: Vec::new(),
         failed: false,
     };
-    let Ok(transaction) = transaction(&request, version) else {
-        pending.refuse_all(ErrorCode::InvalidProducerIdMapping);
-        return Plan::Answer(pending.respond());
+    let transaction = match transaction(&request, version) {
+        Ok(transaction) => transaction,
+        Err(code) => {
+            pending.refuse_all(code);
+            return Plan::Answer(pending.respond());
+        }
     };
     let count = request.topic_data.iter().map(|topic| topic.partition_data.len()).sum();
     let mut parts = Vec::with_capacity(count);
@@ -206,37 +209,52 @@ pub fn rules(topic: &TopicConfig, version: i16, now: TimestampMs) -> Rules {
     }
 }
 
-/// More than one producer's transactions are in one request.
-struct Mixed;
-
-fn transaction(request: &ProduceRequest, version: i16) -> Result<Option<Transaction>, Mixed> {
-    let partitions = request.topic_data.iter().flat_map(|topic| &topic.partition_data);
+/// The transaction that the request's batches belong to: at most one producer's, and under the name that the request gives.
+///
+/// # Source
+/// Kafka `KafkaApis.handleProduceRequest`: who names no transactional id may write to none.
+fn transaction(request: &ProduceRequest, version: i16) -> Result<Option<Transaction>, ErrorCode> {
     let mut found = None;
-    for producer in partitions.filter_map(|partition| in_transaction(partition.records.as_deref()?)) {
-        if *found.get_or_insert(producer) != producer {
-            return Err(Mixed);
+    let partitions = request.topic_data.iter().flat_map(|topic| &topic.partition_data);
+    for records in partitions.filter_map(|partition| partition.records.as_deref()) {
+        if !is_transactional(records) {
+            continue;
+        }
+        let Some(transactional_id) = &request.transactional_id else {
+            return Err(ErrorCode::TransactionalIdAuthorizationFailed);
+        };
+        let Some(producer) = in_transaction(records) else { continue };
+        if found.get_or_insert((producer, transactional_id)).0 != producer {
+            return Err(ErrorCode::InvalidProducerIdMapping);
         }
     }
-    Ok(found.map(|(producer_id, producer_epoch)| Transaction {
-        transactional_id: request.transactional_id.clone(),
+    Ok(found.map(|((producer_id, producer_epoch), transactional_id)| Transaction {
+        transactional_id: transactional_id.clone(),
         producer_id,
         producer_epoch,
         bumps: version >= JOINS_SINCE,
     }))
 }
 
-/// Whose transaction the first batch is part of: clients send one batch per partition.
-fn in_transaction(records: &[u8]) -> Option<(ProducerId, ProducerEpoch)> {
+/// Whether the first batch says so: clients send one batch per partition.
+fn is_transactional(records: &[u8]) -> bool {
     const MAGIC_AT: usize = 16;
-    const ATTRIBUTES_AT: usize = 21;
+    const ATTRIBUTES_LOW_AT: usize = 22;
     const TRANSACTIONAL: u8 = 0x10;
+    records.get(MAGIC_AT) == Some(&2)
+        && records.get(ATTRIBUTES_LOW_AT).is_some_and(|low| low & TRANSACTIONAL != 0)
+}
+
+/// Whose transaction the first batch is part of.
+fn in_transaction(records: &[u8]) -> Option<(ProducerId, ProducerEpoch)> {
     const PRODUCER_AT: usize = 43;
-    let is_transactional =
-        records.get(MAGIC_AT) == Some(&2) && records.get(ATTRIBUTES_AT + 1)? & TRANSACTIONAL != 0;
+    if !is_transactional(records) {
+        return None;
+    }
     let (id, rest) = records.get(PRODUCER_AT..)?.split_first_chunk()?;
     let producer =
         (ProducerId(i64::from_be_bytes(*id)), ProducerEpoch(i16::from_be_bytes(*rest.first_chunk()?)));
-    (is_transactional && producer.0.is_some()).then_some(producer)
+    producer.0.is_some().then_some(producer)
 }
 
 /// What a producer is told whose partition's place in its transaction could not be verified.

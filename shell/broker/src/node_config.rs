@@ -144,6 +144,13 @@ fn log_dirs(settings: &Settings) -> Result<Vec<PathBuf>, ConfigError> {
             let problem = format!("{} stands there twice", directory.display());
             return Err(ConfigError::value(key, problem, format!("{key}=/data/1,/data/2")));
         }
+        let is_within = |other: &&PathBuf| directory.starts_with(other) || other.starts_with(&directory);
+        if let Some(other) = directories.iter().find(is_within) {
+            let (inner, outer) =
+                if directory.starts_with(other) { (&directory, other) } else { (other, &directory) };
+            let problem = format!("{} lies within {}", inner.display(), outer.display());
+            return Err(ConfigError::value(key, problem, format!("{key}=/data/1,/data/2")));
+        }
         directories.push(directory);
     }
     if directories.is_empty() {
@@ -226,6 +233,8 @@ mod tests {
         assert!(refused(&[("node.id", "-1")]).starts_with("node.id: '-1'"));
         assert!(refused(&[("broker.id", "2")]).contains("contradicts node.id=1"));
         assert!(refused(&[("log.dirs", "/a,/a")]).contains("twice"));
+        assert!(refused(&[("log.dirs", "/a,/a/b")]).contains("/a/b lies within /a"));
+        assert!(refused(&[("log.dirs", "/a/b/c,/a/b")]).contains("/a/b/c lies within /a/b"));
         assert!(refused(&[("log.dirs", " , ")]).contains("names no directory"));
         assert!(refused(&[("controller.quorum.voters", "2@h:1")]).contains("no voter"));
         assert!(refused(&[("controller.quorum.voters", "1@h:1,2@h:2")]).contains("not available yet"));

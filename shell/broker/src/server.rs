@@ -194,8 +194,11 @@ async fn insisted(terminate: &mut Signal, interrupt: &mut Signal) {
 fn show_first_steps(node: &Node) {
     let Some((_, address)) = node.listeners.first() else { return };
     let binary = std::env::args().next().unwrap_or_else(|| "barnabas".to_owned());
+    let data: Vec<String> =
+        node.directories.iter().map(|directory| directory.path.display().to_string()).collect();
+    let data = data.join(", ");
     let steps = format!(
-        "\nBarnabas listens on {address} (data in ./barnabas-data; Ctrl-C stops it). In a second shell, try:\n\n  \
+        "\nBarnabas listens on {address} (data in {data}; Ctrl-C stops it). In a second shell, try:\n\n  \
          {binary} topics --bootstrap-server {address} --create --topic hello --partitions 3\n  \
          echo 'hello, world' | {binary} console-producer --bootstrap-server {address} --topic hello\n  \
          {binary} console-consumer --bootstrap-server {address} --topic hello --from-beginning --max-messages 1\n"

@@ -146,11 +146,14 @@ fn a_partition_takes_no_transaction_that_its_coordinator_does_not_know() {
     let mut stranger = Producer::new(&node, "somebody", 2);
     (stranger.id, stranger.epoch) = (producer.id + 1, 0);
     assert_eq!(stranger.write_as(12, "t", 0, &["y"]), 49, "INVALID_PRODUCER_ID_MAPPING");
-    // Without a transactional id nobody can be asked.
+    // Who gives no transactional id has none.
     let mut request = stranger.request("t", 0, stranger.batch(&["y"]));
     request.transactional_id = None;
     let ResponseBody::Produce(response) = client.call(request, 12) else { panic!("another response") };
-    assert_eq!(response.responses[0].partition_responses[0].error_code, 48);
+    assert_eq!(
+        response.responses[0].partition_responses[0].error_code, 53,
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
+    );
     // A transaction has one producer, and is not left by a plain batch.
     assert_eq!(producer.end(COMMIT), 0);
     wait_until_stable(&mut client, "t", 0);

@@ -109,6 +109,18 @@ fn transactional(producer: i64, epoch: i16) -> Bytes {
 }
 
 #[test]
+fn who_names_no_transactional_id_writes_to_no_transaction() {
+    let fixture = Fixture::new();
+    for producer in [9, -1] {
+        let mut asked = request(&[("orders", TopicId::ZERO, 0), ("orders", TopicId::ZERO, 0)], -1);
+        asked.topic_data[1].partition_data[0].records = Some(transactional(producer, 3));
+        let response = answered(plan(asked, 9, &fixture.ctx()));
+        let codes = response.responses.iter().map(|topic| topic.partition_responses[0].error_code);
+        assert!(codes.eq([53, 53]), "TRANSACTIONAL_ID_AUTHORIZATION_FAILED");
+    }
+}
+
+#[test]
 fn a_transaction_has_one_producer() {
     let fixture = Fixture::new();
     let asked = |second: Bytes| {
@@ -121,7 +133,7 @@ fn a_transaction_has_one_producer() {
     for version in 3..=12 {
         let work = work(plan(asked(Bytes::new()), version, &fixture.ctx()));
         let expected = Transaction {
-            transactional_id: Some("payments".into()),
+            transactional_id: "payments".into(),
             producer_id: ProducerId(9),
             producer_epoch: ProducerEpoch(3),
             bumps: version >= 12,

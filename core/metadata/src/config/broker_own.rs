@@ -31,7 +31,7 @@ pub(super) const KEYS: &[ConfigKey] = &[
         .doc("Size of each log directory's journal, which is set aside with the directory's first record and given back at a clean \
               stop. Unset: 256 MiB, at most a twentieth of the file system, at least 12 MiB. More than half of the file system is \
               refused at the start. More lets small appends gather longer before they are laid into segments, in larger \
-              pieces; a start after a kill replays at most this much. A changed value holds for a journal that is made anew: after the               next clean stop. After a kill the journal goes on with the files that it has."),
+              pieces; a start after a kill replays at most this much. A changed value holds for a journal that is made anew: after the next clean stop. After a kill the journal goes on with the files that it has."),
     long("log.journal.linger.us", "200").between(0, 100_000).unit("microseconds")
         .doc("The least time between the ends of two rounds of the journal, unless a round is large: more makes rounds larger \
               and fewer under a load of small batches, which saves CPU and writes, and answers later by up to as much. A journal that \

@@ -240,7 +240,7 @@ pub async fn commit_offsets(call: Call, request: TxnOffsetCommitRequest) -> Star
     };
     let k28_txn_offset_commit::Work { commit: ToShard { shard, request }, pending } = work;
     let wish = Wish {
-        transactional_id: Some(request.transactional_id.clone()),
+        transactional_id: request.transactional_id.clone(),
         producer_id: ProducerId(request.producer_id),
         producer_epoch: ProducerEpoch(request.producer_epoch),
         joins: call.version >= k28_txn_offset_commit::JOINS_SINCE,
@@ -280,7 +280,7 @@ pub async fn commit_offsets(call: Call, request: TxnOffsetCommitRequest) -> Star
 /// Who wants to write in which transaction.
 #[derive(Debug)]
 pub struct Wish {
-    pub transactional_id: Option<Str>,
+    pub transactional_id: Str,
     pub producer_id: ProducerId,
     pub producer_epoch: ProducerEpoch,
     /// The partitions join the transaction with this (KIP-890, `transaction.version` 2).
@@ -303,10 +303,6 @@ pub async fn verify(
     if !is_enabled && !wish.joins {
         return vec![Ok(Standing::Waived); partitions.len()];
     }
-    // Nobody can be asked: only what is open may go on.
-    let Some(transactional_id) = &wish.transactional_id else {
-        return vec![Ok(Standing::Open); partitions.len()];
-    };
     let question = Question::Guard {
         producer_id: wish.producer_id,
         epoch: wish.producer_epoch,
@@ -342,7 +338,7 @@ pub async fn verify(
         };
     }
     if !asked.is_empty() {
-        let refusals = ask_coordinator(call, wish, transactional_id, &asked).await;
+        let refusals = ask_coordinator(call, wish, &asked).await;
         for (slot, partition) in asked {
             if let Some(code) = refusals.of(&partition) {
                 verdicts[slot] = Err(code);
@@ -368,14 +364,9 @@ impl Word {
     }
 }
 
-async fn ask_coordinator(
-    call: &Call,
-    wish: &Wish,
-    transactional_id: &Str,
-    partitions: &[(usize, TopicPartition)],
-) -> Word {
+async fn ask_coordinator(call: &Call, wish: &Wish, partitions: &[(usize, TopicPartition)]) -> Word {
     let moment = call.moment();
-    let shard = match transactions::shard_here(transactional_id, &call.context(&moment)) {
+    let shard = match transactions::shard_here(&wish.transactional_id, &call.context(&moment)) {
         Ok(shard) => shard,
         Err(code) => return Word::All(code),
     };
@@ -384,7 +375,7 @@ async fn ask_coordinator(
         partitions.iter().map(|(_, partition)| partition.clone()).collect();
     partitions.sort();
     let request = TransactionRequest::AddPartitions(AddPartitions {
-        transactional_id: transactional_id.clone(),
+        transactional_id: wish.transactional_id.clone(),
         producer_id: wish.producer_id,
         producer_epoch: wish.producer_epoch,
         verify_only: !wish.joins,

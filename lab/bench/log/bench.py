@@ -25,13 +25,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from rig import ROOT  # noqa: E402
-from rig.machine import DISTURBED, all_descriptors, spread  # noqa: E402
+from rig.machine import DISTURBED, all_descriptors, median, spread  # noqa: E402
 from rig.peers import PEERS  # noqa: E402
 from rig.peers.peer import Missing  # noqa: E402
 
 import loads  # noqa: E402
 import stories  # noqa: E402
-from peers import make  # noqa: E402
 from stories import Row  # noqa: E402
 
 
@@ -40,11 +39,11 @@ class Bench:
 
     def __init__(self, options, work, clients):
         self.quick, self.runs, self.data_gb, self.work, self.clients = options.quick, options.runs, options.data_gb, work, clients
-        self.makers = make(work, options)
         self.lines, self.disturbed = [], 0
 
     def peers(self, name):
-        return {kind: maker(name) for kind, maker in self.makers.items()}
+        """Both brokers, each in directories of its own for every part."""
+        return {kind: PEERS[kind](Path(self.work) / f"{kind}-{name}") for kind in ("kafka", "barnabas")}
 
     def keep(self, **line):
         self.lines.append(line)
@@ -64,7 +63,7 @@ def measure_load(bench, servers, number, load):
     """{peer: its runs}, interleaved."""
     for name, peer in servers.items():
         peer.create({"w": load.partitions})
-        bench.clients.warm(peer, load, "w", 2 if bench.quick else 3)
+        bench.clients.run(peer, load, "w", 2 if bench.quick else 3)
         peer.delete(["w"])
     runs = {name: [] for name in servers}
     for run in range(bench.runs):
@@ -92,11 +91,11 @@ def load_rows(load, runs):
     for field, scale, digits in (("records_per_s", 0.001, 0), ("p50_ms", 1, 1), ("p99_ms", 1, 1), ("p999_ms", 1, 1), ("server_us_per_record", 1, 3), ("device_bytes_per_record", 1, 0)):
         both = {name: of(field, name, scale) for name in ("kafka", "barnabas")}
         cells += [spread(both["kafka"], digits), spread(both["barnabas"], digits)]
-        ratios[field] = stories.median(both["barnabas"]) / max(stories.median(both["kafka"]), 1e-9)
+        ratios[field] = median(both["barnabas"]) / max(median(both["kafka"]), 1e-9)
     verdicts = [] if load.rate else [("throughput", "≥ 1", ratios["records_per_s"], ratios["records_per_s"] >= 1)]
     verdicts += [("p99", "≤ 1", ratios["p99_ms"], ratios["p99_ms"] <= 1), ("CPU", "≤ 0.33", ratios["server_us_per_record"], ratios["server_us_per_record"] <= 1 / 3)]
     cells.append("; ".join(f"{what} ×{ratio:.2f} {'met' if met else 'MISSED'}" for what, _, ratio, met in verdicts))
-    cells.append(f"{stories.median(of('server_us_per_record', 'barnabas')) / load.skyline:.1f}" if load.skyline else "–")
+    cells.append(f"{median(of('server_us_per_record', 'barnabas')) / load.skyline:.1f}" if load.skyline else "–")
     return cells, [Row(f"{load.title}: {what}", "1", f"{ratio:.2f}", bar, met) for what, bar, ratio, met in verdicts]
 
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from compat.server import metadata_answers
 from loads import librdkafka
-from peers import log_bytes, settle, spread
 from rig.asks import one_record
-from rig.machine import blocks_of_the_dead
+from rig.machine import blocks_of_the_dead, median, settle, spread
 
 THREE = librdkafka("librdkafka, 3 producers, 1 kB", 16, 1000, 3)
 ONE = librdkafka("librdkafka, 1 producer, 100 B", 16, 100, 1)
@@ -21,10 +20,6 @@ class Row:
     ours: str
     bar: str
     met: bool | None
-
-
-def median(values):
-    return sorted(values)[len(values) // 2]
 
 
 # 10,000 partitions beside 10
@@ -197,7 +192,7 @@ def kill_with_data(bench):
         try:
             peer.create({"data": 16})
             begun = time.monotonic()
-            while log_bytes(peer.server.data) < size * 1e9:
+            while peer.log_bytes() < size * 1e9:
                 if time.monotonic() - begun > 600:
                     raise RuntimeError(f"{size} GB were not written within 600 s")
                 bench.clients.run(peer, THREE, "data", 5)
@@ -237,13 +232,13 @@ def amplification(bench):
             try:
                 # The first life makes the journal's files, which are written once whatever is sent.
                 for run in range(1 + (bench.runs if name == "barnabas" else 1)):
-                    written, logged = blocks_of_the_dead(), log_bytes(peer.server.data)
+                    written, logged = blocks_of_the_dead(), peer.log_bytes()
                     peer.server.start()
                     peer.create({f"a{run}": 16})
                     told = bench.clients.run(peer, load, f"a{run}", None if run else 2)
                     if not peer.server.stop(120):
                         raise RuntimeError(f"{peer.server.label} did not stop within 120 s")
-                    written, logged = blocks_of_the_dead() - written, log_bytes(peer.server.data) - logged
+                    written, logged = blocks_of_the_dead() - written, peer.log_bytes() - logged
                     if run:
                         found[name].append(written / max(logged, 1))
                         bench.keep(what=load.title, peer=name, device_bytes=written, log_bytes=logged, records_per_s=told["records_per_s"])

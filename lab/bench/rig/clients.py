@@ -1,7 +1,8 @@
 """The clients: Apache's producer-perf-test, consumer-perf-test and e2e-latency as they come, librdkafka behind load.rs, and Barnabas's own tools.
 
-A load is what a producer is told; a run of it gives rate, latency and what it cost. Apache's producer counts records, not seconds: how many
-make a run of the wished length is learnt from the run that warms up.
+A load is what a producer is told; a run of it gives rate, latency and what it cost. What Apache's producer does while its own compiler warms up
+does not count: it reports ten times a second, and rate and cost are those between two of its reports, both in steady state. It counts records, not
+seconds: how many make a run of the wished length is learnt from the runs before.
 """
 
 import json
@@ -9,6 +10,8 @@ import os
 import random
 import re
 import subprocess
+import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,11 +19,16 @@ from compat import fetch
 from compat.server import _die_with_the_runner
 
 from . import ROOT
-from .machine import Usage, children_seconds, settle
+from .machine import Sampled, interpolated, settle
 
 HERE = Path(__file__).resolve().parent
 # The first rate that is assumed of one producer, records a second.
-FIRST_RATE = {100: 400_000, 1000: 80_000}
+FIRST_RATE = {100: 600_000, 1000: 150_000}
+CODEC_RATE = {"gzip": 35_000, "zstd": 80_000}
+# What Apache's producer is given to warm up, and what of its steady state is let go for what was under way before.
+WARM_UP_S, UNDER_WAY_S = 1.6, 0.4
+WINDOW = re.compile(r"(\d+) records sent, [\d.]+ records/sec \([\d.]+ MB/sec\), [\d.]+ ms avg latency, [\d.]+ ms max latency\.$")
+SUMMARY = re.compile(r"^(\d+) (?:steady state )?records sent, ([\d.]+) records/sec.*? ([\d.]+) ms max latency, (\d+) ms 50th, (\d+) ms 95th, (\d+) ms 99th, (\d+) ms 99.9th", re.M)
 
 
 @dataclass
@@ -39,6 +47,11 @@ class Load:
     topics: int = 1
     # "random": letters; "json": records that compress as real ones do (Java only).
     payload: str = "random"
+
+    @property
+    def kind(self):
+        """Loads of one kind go about as fast."""
+        return self.client, self.record_bytes, self.producers, self.settings.get("compression.type", "none")
 
 
 def java(title, partitions, record_bytes, producers, batch, linger, skyline=None, **more):
@@ -74,7 +87,7 @@ def _librdkafka(name, folder):
     out = fetch.CACHE / folder
     out.mkdir(parents=True, exist_ok=True)
     source = HERE / f"{name}.rs"
-    fresh, seal = fetch._stamp(out, source.read_text(), str(found[0]))
+    fresh, seal = fetch._stamp(out, source.read_text(), (HERE / "librdkafka.rs").read_text(), str(found[0]))
     if not (fresh and (out / name).exists()):
         # Two rigs may do this at once.
         made = out / f"{name}-{os.getpid()}"
@@ -106,16 +119,58 @@ def java_words(classpath, tool):
             "-cp", classpath, f"org.apache.kafka.tools.{tool}"]
 
 
-class Clients:
-    """in_full: with the figures that only the whole lab reports (bench-log's lines stay as they are)."""
+class Client(subprocess.Popen):
+    """A client's process, what it said, and when."""
 
-    def __init__(self, classpath, load, seconds, log, binary=None, in_full=False):
-        self.classpath, self.load, self.seconds, self.log, self.binary, self.in_full = classpath, load, seconds, log, binary, in_full
-        self.records = {}
+    def __init__(self, command, log):
+        with open(log, "ab") as errors:
+            super().__init__(command, stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL, text=True, start_new_session=True, preexec_fn=_die_with_the_runner)
+        self.lines, self.reading = [], None
+
+    def read(self):
+        """To be called when all clients of a run are started: a fork beside another thread is best avoided."""
+        self.reading = threading.Thread(target=self._read, daemon=True)
+        self.reading.start()
+
+    def _read(self):
+        for line in self.stdout:
+            self.lines.append((time.monotonic(), line))
+
+    def said(self, timeout):
+        if self.reading is None:
+            self.read()
+        self.wait(timeout)
+        self.reading.join(10)
+        self.stdout.close()
+        return "".join(line for _, line in self.lines)
+
+    def steady(self):
+        """[(when, {"records": acknowledged by then})] in Apache's producer's steady state; what was under way before it is not counted by it."""
+        found, records, is_steady = [], 0, False
+        for when, line in self.lines:
+            is_steady = is_steady or line.startswith("In steady state")
+            told = WINDOW.match(line) if is_steady else None
+            if told:
+                records += int(told[1])
+                found.append((when, {"records": records}))
+        return found
+
+
+class Clients:
+    def __init__(self, classpath, load, seconds, log, binary=None):
+        self.classpath, self.load, self.seconds, self.log, self.binary = classpath, load, seconds, log, binary
+        # (title of the load, or what it is like; peer): records a second
+        self.rates = {}
 
     def learnt(self, load, peer):
         """Records a second that a run against this peer is laid out for."""
-        return self.records.get((load.title, peer.name)) or self.records.get(load.title) or FIRST_RATE.get(load.record_bytes, 400_000) * (2 if load.producers > 1 else 1)
+        first = CODEC_RATE.get(load.settings.get("compression.type")) or FIRST_RATE.get(load.record_bytes, 400_000)
+        return self.rates.get((load.title, peer.name)) or self.rates.get((load.kind, peer.name)) or first * (1.5 if load.producers > 1 else 1)
+
+    def learn(self, load, peer, rate):
+        before = self.rates.get((load.title, peer.name), rate)
+        self.rates[load.title, peer.name] = (before + rate) / 2
+        self.rates[load.kind, peer.name] = rate
 
     def command(self, peer, load, topic, seconds):
         """What one process of this load is started with."""
@@ -128,11 +183,12 @@ class Clients:
             return [str(self.binary), "producer-perf-test", "--bootstrap-server", peer.server.address, "--topic", topic, "--num-records", str(records),
                     "--warmup-records", str(records // 4), "--record-size", str(load.record_bytes), "--throughput", str(load.rate or -1),
                     "--producers", str(load.producers // load.topics), "--json", "--command-property", *properties]
-        records = max(int((load.rate or self.learnt(load, peer)) / load.producers * seconds), 1000)
+        # A client that warms up sends half of what it will send.
+        rate, warm_up = (load.rate or self.learnt(load, peer)) / load.producers, min(WARM_UP_S, seconds) / 2
+        records = max(int(rate * (warm_up + UNDER_WAY_S + seconds)), 1000)
         what = ["--payload-file", payload_file(Path(self.log).parent)] if load.payload == "json" else ["--record-size", str(load.record_bytes)]
-        # A shorter first part than a third would leave the client's own compiler in the figures.
         return [*java_words(self.classpath, "ProducerPerformance"), "--bootstrap-server", peer.server.address, "--topic", topic,
-                "--num-records", str(records), "--warmup-records", str(records // 3), *what, "--throughput", str(load.rate // load.producers if load.rate else -1),
+                "--num-records", str(records), "--warmup-records", str(int(rate * warm_up)), "--reporting-interval", "100", *what, "--throughput", str(load.rate // load.producers if load.rate else -1),
                 # One flag for all: the tool forgets all but the last one.
                 "--command-property", *properties]
 
@@ -145,13 +201,14 @@ class Clients:
     def process(self, command):
         if not command[0] or command[0] == "None":
             raise fetch.Missing("its client is not to be had here")
-        with open(self.log, "ab") as errors:
-            return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL, text=True, start_new_session=True, preexec_fn=_die_with_the_runner)
+        return Client(command, self.log)
 
     def said(self, running, what, timeout=180):
         """What the processes printed; none is left when one fails or takes too long."""
+        for process in running:
+            process.read()
         try:
-            said = [process.communicate(timeout=timeout)[0] for process in running]
+            said = [process.said(timeout) for process in running]
         except subprocess.TimeoutExpired:
             raise RuntimeError(f"{what}: no end after {timeout} s") from None
         finally:
@@ -180,23 +237,19 @@ class Clients:
             raise RuntimeError(f"{what}: {failed} records failed, error {next(one.get('error') for one in told if one['failed'])}")
         worst = {name: max(one[name] for one in told) for name in ("p50_ms", "p99_ms", "p999_ms", "max_ms")}
         rate = sum(one["records_per_s"] for one in told)
-        if self.in_full and rate == 0:
+        if rate == 0:
             raise RuntimeError(f"{what}: nothing was acknowledged in time")
         if load.client == "barnabas":
             return sum(one["records"] for one in told), {"records_per_s": rate, **worst}
-        late = sum(one.pop("unacknowledged") for one in told)
-        if self.in_full and late:
+        late = sum(one["unacknowledged"] for one in told)
+        if late:
             raise RuntimeError(f"{what}: {late} records were not acknowledged within a minute of the end")
-        if not self.in_full:
-            told[0].pop("max_ms")
-            return told[0]["acknowledged"], told[0]
         return sum(one["acknowledged"] for one in told), {"records_per_s": rate, **worst}
 
     def java_results(self, what, said):
         records, rate, tails = 0, 0.0, []
         for text in said:
-            found = re.findall(r"^(\d+) (?:steady state )?records sent, ([\d.]+) records/sec.*? ([\d.]+) ms max latency, (\d+) ms 50th, (\d+) ms 95th, (\d+) ms 99th, (\d+) ms 99.9th",
-                               text, re.M)
+            found = SUMMARY.findall(text)
             if len(found) < 2:
                 raise RuntimeError(f"{what}: {text[-400:]}")
             # The line of the whole run, then that of what came after the warm-up.
@@ -204,62 +257,63 @@ class Clients:
             rate += float(found[-1][1])
             tails.append([int(found[-1][n]) for n in (3, 5, 6)] + [float(found[-1][2])])
         worst = [max(column) for column in zip(*tails)]
-        told = {"records_per_s": rate, "p50_ms": worst[0], "p99_ms": worst[1], "p999_ms": worst[2]}
-        return records, {**told, "max_ms": worst[3]} if self.in_full else told
+        return records, {"records_per_s": rate, "p50_ms": worst[0], "p99_ms": worst[1], "p999_ms": worst[2], "max_ms": worst[3]}
 
     def run(self, peer, load, topic, seconds=None):
         """One measured run."""
         settle()
-        usage = Usage(peer.pids(), children_seconds)
+        used = Sampled(peer.pids())
         running = self.start(peer, load, topic, seconds or self.seconds)
-        records, told = self.results(peer, load, running, timeout=180 + (seconds or self.seconds))
-        if self.in_full and load.client != "librdkafka" and not load.rate:
-            self.records[load.title, peer.name] = max(self.learnt(load, peer), told["records_per_s"]) if (load.title, peer.name) in self.records else told["records_per_s"]
-        return {**told, "records": records, **self.used(usage, records)}
+        used.watch(running)
+        try:
+            records, told = self.results(peer, load, running, timeout=180 + (seconds or self.seconds))
+        finally:
+            used.end()
+        told = {**told, "records": records, **used.between(*used.stretch, records)}
+        if load.client == "java":
+            told.update(steady_state(used, running))
+        if load.client != "librdkafka" and not load.rate:
+            self.learn(load, peer, told["records_per_s"])
+        return told
 
-    def used(self, usage, records):
-        return usage.in_full(records) if self.in_full else usage.since(records)
-
-    def warm(self, peer, load, topic, seconds):
-        """A run that is thrown away; of the clients that count records it is learnt how many a run should have."""
-        told = self.run(peer, load, topic, seconds)
-        if load.client == "java" and not self.in_full:
-            self.records[load.title] = max(self.learnt(load, peer), told["records_per_s"])
+    def measured(self, peer, command, what):
+        """A client that is no load: what it said, and what was used meanwhile."""
+        settle()
+        used = Sampled(peer.pids())
+        running = [self.process(command)]
+        used.watch(running)
+        try:
+            said = self.said(running, what)[0]
+        finally:
+            used.end()
+        return said, lambda records: used.between(*used.stretch, records)
 
     # Reading
 
     def consume(self, peer, topic, records, client="java", partitions=1):
         """Reads a topic from its beginning. Of Apache's tool the rate counts from its start, with the joining of its group (0.3 s and more);
         `fetch_records_per_s` is without that."""
-        program = reader() if client == "librdkafka" else None
-        settle()
-        usage = Usage(peer.pids(), children_seconds)
-        words = ["--bootstrap-server", peer.server.address, "--topic", topic, "--num-records", str(records), "--timeout", "30000"]
+        words = ["--bootstrap-server", peer.server.address, "--topic", topic, "--num-records", str(records), "--timeout", "30000", "--hide-header"]
+        what = f"consume from {peer.server.label}"
         if client == "java":
-            said = self.said([self.process([*java_words(self.classpath, "ConsumerPerformance"), *words, "--hide-header"])], f"consume from {peer.server.label}")[0]
+            said, used = self.measured(peer, [*java_words(self.classpath, "ConsumerPerformance"), *words], what)
             cells = [cell.strip() for cell in next(line for line in reversed(said.strip().splitlines()) if line.count(",") >= 9).split(",")]
             told = {"records": int(cells[4]), "records_per_s": float(cells[5]), "fetch_records_per_s": float(cells[9])}
-        elif client == "librdkafka":
-            said = self.said([self.process([program, peer.server.address, topic, str(partitions), str(records)])], f"consume from {peer.server.label}")[0]
-            found = json.loads(said.strip().splitlines()[-1])
-            told = {"records": found["records"], "records_per_s": found["records_per_s"], "fetch_records_per_s": found["records_per_s"]}
         else:
-            said = self.said([self.process([str(self.binary), "consumer-perf-test", *words, "--hide-header", "--json"])], f"consume from {peer.server.label}")[0]
+            command = [reader(), peer.server.address, topic, str(partitions), str(records)] if client == "librdkafka" else [str(self.binary), "consumer-perf-test", *words, "--json"]
+            said, used = self.measured(peer, command, what)
             found = json.loads(said.strip().splitlines()[-1])
             told = {"records": found["records"], "records_per_s": found["records_per_s"], "fetch_records_per_s": found["records_per_s"]}
         if told["records"] < records:
             raise RuntimeError(f"{peer.server.label}: {told['records']} of {records} records read")
-        return {**told, **self.used(usage, told["records"])}
+        return {**told, **used(told["records"])}
 
     # One record at a time
 
     def end_to_end(self, peer, topic, records, record_bytes, client="java", acks="all"):
-        settle()
-        usage = Usage(peer.pids(), children_seconds)
         what = f"e2e-latency against {peer.server.label}"
         if client == "java":
-            words = [peer.server.address, topic, str(records), acks, str(record_bytes)]
-            said = self.said([self.process([*java_words(self.classpath, "EndToEndLatency"), *words])], what)[0]
+            said, used = self.measured(peer, [*java_words(self.classpath, "EndToEndLatency"), peer.server.address, topic, str(records), acks, str(record_bytes)], what)
             average = re.search(r"Avg latency: ([\d.]+) ms", said)
             tails = re.search(r"50th = (\d+), 99th = (\d+), 99.9th = (\d+)", said)
             if not (average and tails):
@@ -267,7 +321,19 @@ class Clients:
             told = {"avg_ms": float(average.group(1))} | {name: float(tails.group(n + 1)) for n, name in enumerate(("p50_ms", "p99_ms", "p999_ms"))}
         else:
             words = ["--bootstrap-server", peer.server.address, "--topic", topic, "--num-records", str(records), "--producer-acks", acks, "--record-size", str(record_bytes)]
-            said = self.said([self.process([str(self.binary), "e2e-latency", *words, "--json"])], what)[0]
+            said, used = self.measured(peer, [str(self.binary), "e2e-latency", *words, "--json"], what)
             found = json.loads(said.strip().splitlines()[-1])
             told = {name: found[name] for name in ("avg_ms", "p50_ms", "p99_ms", "p999_ms", "max_ms")}
-        return {**told, "records": records, **self.used(usage, records)}
+        return {**told, "records": records, **used(records)}
+
+
+def steady_state(used, running):
+    """Rate and cost between two moments at which all of these producers were in steady state; nothing where there is too little of it."""
+    found = [process.steady() for process in running]
+    if not all(found):
+        return {}
+    begin, end = max(lines[0][0] for lines in found) + UNDER_WAY_S, min(lines[-1][0] for lines in found)
+    if end - begin < 0.5:
+        return {}
+    records = sum(interpolated(lines, end)["records"] - interpolated(lines, begin)["records"] for lines in found)
+    return {"records_per_s": records / (end - begin), "steady_records": round(records), **used.between(begin, end, records)}

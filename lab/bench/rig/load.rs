@@ -5,46 +5,18 @@
 //! SPREAD 0: no key, librdkafka chooses (one partition for 10 ms, then another); N: one record to each of N partitions in
 //! turn, as keys would. RATE: records a second of all producers together, 0 for as many as go. Each producer is a client of its
 //! own, with its own thread. Records acknowledged before the warm-up ends count neither for rate nor for latency.
-//! Compiled by rustc alone against the library of the confluent-kafka wheel (clients.py); declared here is what is used.
+//! Compiled by rustc alone against the library of the confluent-kafka wheel (clients.py, librdkafka.rs).
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+mod librdkafka;
+
+use librdkafka::{
+    Message, PRODUCER, QUEUE_FULL, client, conf, rd_kafka_conf_set_dr_msg_cb, rd_kafka_conf_set_opaque, rd_kafka_flush, rd_kafka_last_error, rd_kafka_message_latency, rd_kafka_poll,
+    rd_kafka_produce, settings, version,
+};
+use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-#[repr(C)]
-struct Message {
-    err: c_int,
-    topic: *mut c_void,
-    partition: i32,
-    payload: *mut c_void,
-    len: usize,
-    key: *mut c_void,
-    key_len: usize,
-    offset: i64,
-    private: *mut c_void,
-}
-
-type Report = extern "C" fn(*mut c_void, *const Message, *mut c_void);
-
-unsafe extern "C" {
-    fn rd_kafka_conf_new() -> *mut c_void;
-    fn rd_kafka_conf_set(conf: *mut c_void, name: *const c_char, value: *const c_char, error: *mut c_char, size: usize) -> c_int;
-    fn rd_kafka_conf_set_dr_msg_cb(conf: *mut c_void, report: Report);
-    fn rd_kafka_conf_set_opaque(conf: *mut c_void, opaque: *mut c_void);
-    fn rd_kafka_new(kind: c_int, conf: *mut c_void, error: *mut c_char, size: usize) -> *mut c_void;
-    fn rd_kafka_topic_new(handle: *mut c_void, name: *const c_char, conf: *mut c_void) -> *mut c_void;
-    fn rd_kafka_produce(
-        topic: *mut c_void, partition: i32, flags: c_int, payload: *mut c_void, len: usize, key: *const c_void, key_len: usize, opaque: *mut c_void,
-    ) -> c_int;
-    fn rd_kafka_last_error() -> c_int;
-    fn rd_kafka_poll(handle: *mut c_void, timeout_ms: c_int) -> c_int;
-    fn rd_kafka_flush(handle: *mut c_void, timeout_ms: c_int) -> c_int;
-    fn rd_kafka_message_latency(message: *const Message) -> i64;
-    fn rd_kafka_version_str() -> *const c_char;
-}
-
-const PRODUCER: c_int = 0;
-const QUEUE_FULL: c_int = -184;
 /// Latencies in µs: 64 steps to each power of two.
 const STEPS: usize = 64;
 const BUCKETS: usize = STEPS * 40;
@@ -109,32 +81,20 @@ struct Job {
     settings: Vec<(String, String)>,
 }
 
-fn text(word: &str) -> CString {
-    CString::new(word).expect("no NUL in an argument")
-}
-
 fn produce(job: &Job, seed: u64) -> Told {
     let from = job.begun + Duration::from_secs_f64(job.warm_up);
     let until = job.begun + Duration::from_secs_f64(job.seconds);
     let mut told = Box::new(Told {
         from, until, sent: 0, acknowledged: 0, in_window: 0, failed: 0, first_failure: 0, histogram: vec![0; BUCKETS], latency_us_max: 0, last: Instant::now(), longest_silence: Duration::ZERO,
     });
-    let mut error = [0 as c_char; 512];
     let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut payload: Vec<u8> = (0..(1 << 16) + job.record_bytes).map(|_| { random ^= random << 13; random ^= random >> 7; random ^= random << 17; b'A' + (random % 26) as u8 }).collect();
     // SAFETY: librdkafka's own calls with live pointers; `told` and `payload` outlive the handle's last callback.
     unsafe {
-        let conf = rd_kafka_conf_new();
-        for (key, value) in job.settings.iter().chain([&("bootstrap.servers".to_owned(), job.bootstrap.clone())]) {
-            if rd_kafka_conf_set(conf, text(key).as_ptr(), text(value).as_ptr(), error.as_mut_ptr(), error.len()) != 0 {
-                panic!("{key}={value}: {}", CStr::from_ptr(error.as_ptr()).to_string_lossy());
-            }
-        }
+        let conf = conf(&job.bootstrap, &job.settings);
         rd_kafka_conf_set_dr_msg_cb(conf, report);
         rd_kafka_conf_set_opaque(conf, (&raw mut *told).cast());
-        let handle = rd_kafka_new(PRODUCER, conf, error.as_mut_ptr(), error.len());
-        assert!(!handle.is_null(), "{}", CStr::from_ptr(error.as_ptr()).to_string_lossy());
-        let topic = rd_kafka_topic_new(handle, text(&job.topic).as_ptr(), std::ptr::null_mut());
+        let (handle, topic) = client(PRODUCER, conf, &job.topic);
         let mut sent = 0u64;
         let mut partition = if job.spread > 0 { (seed as i32 * 7919) % job.spread } else { -1 };
         loop {
@@ -176,10 +136,9 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let number = |at: usize| words[at].parse::<f64>().expect("a number");
     let producers = number(2) as u64;
-    let settings = words[8..].iter().map(|word| word.split_once('=').expect("key=value")).map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
     let job = Arc::new(Job {
         bootstrap: words[0].clone(), topic: words[1].clone(), record_bytes: number(3) as usize, seconds: number(4), warm_up: number(5),
-        spread: number(6) as i32, per_second: number(7) / producers as f64, begun: Instant::now(), settings,
+        spread: number(6) as i32, per_second: number(7) / producers as f64, begun: Instant::now(), settings: settings(&words[8..]),
     });
     let threads: Vec<_> = (0..producers).map(|seed| { let job = Arc::clone(&job); std::thread::spawn(move || produce(&job, seed + 1)) }).collect();
     let told: Vec<Told> = threads.into_iter().map(|thread| thread.join().expect("a producer")).collect();
@@ -190,8 +149,7 @@ fn main() {
         let mut seen = 0;
         counts.iter().position(|count| { seen += count; seen >= wanted }).map_or(0.0, |at| lower_bound(at) / 1000.0)
     };
-    // SAFETY: a static text of the library.
-    let version = unsafe { CStr::from_ptr(rd_kafka_version_str()) }.to_string_lossy().into_owned();
+    let version = version();
     println!(
         "{{\"unacknowledged\": {}, \"acknowledged\": {}, \"failed\": {}, \"error\": {}, \"records_per_s\": {:.0}, \"p50_ms\": {:.3}, \"p99_ms\": {:.3}, \"p999_ms\": {:.3}, \"max_ms\": {:.3}, \"longest_silence_ms\": {:.1}, \"librdkafka\": \"{version}\"}}",
         sum(|one| one.sent - one.acknowledged - one.failed), sum(|one| one.acknowledged), sum(|one| one.failed), told.iter().map(|one| one.first_failure).find(|&error| error != 0).unwrap_or(0),

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from . import RESULTS, ROOT
 from . import clients as loads
+from .estimate import set_seconds
 from .machine import DISTURBED, all_descriptors, busy_share
 from .peers import PEERS
 from .peers.peer import Missing
@@ -28,7 +29,7 @@ QUICK_PEERS = "barnabas,skyline-null"
 
 def arguments():
     parser = argparse.ArgumentParser(prog="lab/bench/run", description="Workloads on Barnabas, Apache Kafka and a skyline, interleaved; report and plots under lab/bench/results.")
-    parser.add_argument("--set", choices=PLANS, default="short", help="quick: about a minute, to see that all works; short: half an hour; full: hours")
+    parser.add_argument("--set", choices=PLANS, default="short", help="quick: about a minute, to see that all works; short: half an hour; full: an hour")
     parser.add_argument("--quick", action="store_const", const="quick", dest="set", help="the same as --set quick")
     parser.add_argument("--only", help="only these workloads (separated by commas)")
     parser.add_argument("--case", help="only cases whose name contains this")
@@ -37,7 +38,8 @@ def arguments():
     parser.add_argument("--runs", type=int, help="runs of each case")
     parser.add_argument("--attempts", type=int, help="times that a run which other load disturbs is made")
     parser.add_argument("--seconds", type=float, help="of each run")
-    parser.add_argument("--minutes", type=float, help="begin no case after so long; --skip-done goes on later")
+    parser.add_argument("--minutes", type=float, help="begin no case that would not be done by then (short: 30, full: 55; 0: no limit); --skip-done goes on later")
+    parser.add_argument("--flames", action="store_true", help="only draw the flame graphs (the full set does it by itself)")
     parser.add_argument("--report", action="store_true", help="only make the report and the plots of what was measured")
     parser.add_argument("--results", type=Path, help="where lines, report and plots go (lab/bench/results; quick: target/bench-quick)")
     parser.add_argument("--work", type=Path, help="where the servers' data goes while they run (target)")
@@ -52,6 +54,8 @@ def completed(options):
     """The plan, with what flags change of it."""
     plan = PLANS[options.set]
     plan = replace(plan, runs=options.runs or plan.runs, seconds=options.seconds or plan.seconds, attempts=options.attempts or plan.attempts)
+    options.minutes = plan.minutes if options.minutes is None else options.minutes
+    options.only = "flames" if options.flames else options.only
     options.runs, options.attempts = plan.runs, plan.attempts
     options.results = options.results or (ROOT / "target/bench-quick" if plan.is_quick else RESULTS)
     return plan
@@ -63,7 +67,8 @@ def chosen(options, plan):
     unknown = [name for name in wanted if name not in WORKLOADS]
     if unknown:
         sys.exit(f"bench: no workload {', '.join(unknown)}; there are {', '.join(WORKLOADS)}")
-    return [WORKLOADS[name](plan) for name in WORKLOADS if name in wanted]
+    made = [WORKLOADS[name](plan) for name in WORKLOADS if name in wanted]
+    return [workload for workload in made if options.only or not workload.by_name]
 
 
 def prepared(options, plan, workloads):
@@ -101,7 +106,7 @@ def clients(options, plan, work):
             binary = PEERS["barnabas"].binary
         except Missing as reason:
             missing.append(f"Barnabas's clients are left out: {reason}")
-    return loads.Clients(classpath, program, plan.seconds, f"{work}/clients.log", binary, in_full=True), missing
+    return loads.Clients(classpath, program, plan.seconds, f"{work}/clients.log", binary), missing
 
 
 def listed(workloads):
@@ -122,7 +127,10 @@ def remove_remains(work):
 def measured(options, plan, workloads, lines):
     """Runs them; the rig, with what it complains of."""
     work = options.work or ROOT / "target"
-    work.mkdir(parents=True, exist_ok=True)
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+    except OSError as reason:
+        sys.exit(f"bench: --work {work}: {reason}; give a directory that can be written")
     remove_remains(work)
     versions, missing = prepared(options, plan, workloads)
     with tempfile.TemporaryDirectory(prefix=f"bench-{os.getpid()}-", dir=work, ignore_cleanup_errors=True) as directory:
@@ -135,11 +143,13 @@ def measured(options, plan, workloads, lines):
             rig.complain(f"other processes use {busy:.0%} of this machine: what they disturb is marked, and better measured again without them")
         if versions:
             lines.machine(about_machine(versions, directory))
+        estimated = set_seconds(rig, workloads)
+        print(f"bench: about {sum(estimated.values()) / 60:.0f} min: " + ", ".join(f"{name} {seconds:.0f} s" for name, seconds in estimated.items()), flush=True)
         try:
             for workload in workloads:
                 rig.run(workload)
             if rig.left:
-                rig.complain(f"{rig.left} cases were not begun within {options.minutes:g} minutes; go on with --skip-done")
+                rig.complain(f"{rig.left} cases were not begun, as they would not have been done within {options.minutes:g} minutes; go on with --skip-done")
         finally:
             rig.end_peers()
     return rig
@@ -167,7 +177,8 @@ def main():
     told = write_report(options, plan, chosen_all(plan), lines, [text for text in rig.complaints if text not in rig.failed])
     for name, seconds in rig.took.items():
         print(f"bench: {name} took {seconds:.0f} s")
-    print(f"bench: {told}; {sum('run' in line for line in lines.all)} runs, {rig.disturbed} disturbed by other load, {(time.monotonic() - begun) / 60:.0f} min")
+    print(f"bench: {plan.name}: {told}; {sum('run' in line for line in lines.all)} runs, {rig.disturbed} disturbed by other load, {len(rig.failed)} failed, {rig.left} cases left, "
+          f"{(time.monotonic() - begun) / 60:.0f} min")
     return closing(plan, rig, lines)
 
 
@@ -179,7 +190,7 @@ def chosen_all(plan):
 def closing(plan, rig, lines):
     """The quick form is a test: its last line counts the rig's own tests and the cases that ran."""
     if plan.is_quick:
-        tests = unittest.defaultTestLoader.loadTestsFromName("rig.test_rig")
+        tests = unittest.defaultTestLoader.loadTestsFromNames(("rig.test_rig", "rig.test_bad_input"))
         tested = unittest.TextTestRunner(sys.stdout, verbosity=0).run(tests)
         wrong = len(tested.failures) + len(tested.errors)
         failed, kept = rig.failed, {(line["workload"], line["case"]) for line in lines.all if "run" in line}

@@ -1,15 +1,16 @@
 """What is done in one run of a case: a producer's load, reading, one record at a time, or a story of the workload's own.
 
 A measure is asked to `prepare` once for each peer (its first run is thrown away), then for `run` after `run`, then to `finish`. A run answers with
-its figures by name (report.FIGURES); what it made on the server is gone afterwards.
+its figures by name (report.FIGURES); what it made on the server is gone afterwards. `takes` is what the estimate of a set is made of: seconds to
+prepare, and of a run.
 """
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Callable
 
-from .clients import Load, librdkafka, own
+from .clients import UNDER_WAY_S, WARM_UP_S, Load, librdkafka, own
 
 
 def topic_name(case, number):
@@ -20,49 +21,82 @@ def names(load, first):
     return [first] if load.topics == 1 else [f"{first}-of-{number}" for number in range(load.topics)]
 
 
+# What a run costs beside its own seconds: making and deleting a topic, writing out what the one before left behind; a Java client's start besides.
+AROUND_S, JAVA_START_S = 0.6, 0.6
+
+
 def warm(rig, peer):
-    """What a server's compiler, files and memory need once before its figures are its own."""
+    """What a server's compiler, files and memory need once before its figures are its own: many small requests (a compiler counts calls, not
+    bytes), then large ones, then reads."""
     if getattr(peer, "is_warm", False):
         return
-    seconds = 1 if rig.plan.is_quick else peer.warm_up_seconds if rig.plan.is_full else peer.warm_up_seconds * 2 // 3
+    # One of several servers with settings of their own (the ladder): its loads warm it as well.
+    small, large = warm_up_seconds(rig.plan, peer, peer.has_settings)
     peer.create({"warm-up": 16})
-    rig.clients.run(peer, librdkafka("warm-up", 16, 100, 3), "warm-up", seconds)
+    records = 0
+    for load, seconds in ((librdkafka("warm-up, small", 16, 100, 3, batch_num_messages=20, linger_ms=0), small), (librdkafka("warm-up", 16, 100, 3), large)):
+        records += rig.clients.run(peer, load, "warm-up", seconds)["records"] if seconds else 0
+    if peer.serves_reads and not rig.plan.is_quick:
+        rig.clients.consume(peer, "warm-up", min(records, 5_000_000), "librdkafka", 16)
     peer.delete(["warm-up"])
     peer.is_warm = True
 
 
+def warm_up_seconds(plan, peer, is_short=False):
+    """(of small requests, of large ones)"""
+    seconds = peer.warm_up_seconds / (2 if is_short else 1)
+    return (0, 1) if plan.is_quick else (seconds * 0.6, seconds * 0.4)
+
+
 @dataclass
 class Produce:
-    """A load; with `keeps_topic` all runs are on one topic, for partitions that take long to make."""
+    """A load. Without a `topic` each run is on one of its own; with one all share it, and nobody deletes it: for partitions that take long to make."""
 
     load: Load
     seconds: float | None = None
-    keeps_topic: bool = False
+    topic: str = ""
 
-    def _seconds(self, rig):
-        return self.seconds or rig.plan.seconds
+    def _seconds(self, plan):
+        return self.seconds or plan.seconds
+
+    def _create(self, peer, topics):
+        made = peer.__dict__.setdefault("kept_topics", set())
+        if not made.issuperset(topics):
+            peer.create({name: self.load.partitions for name in topics})
+        if self.topic:
+            made.update(topics)
 
     def prepare(self, rig, peer, case):
         warm(rig, peer)
         self.load.title = case
-        topics = names(self.load, topic_name(case, "warm"))
-        peer.create({name: self.load.partitions for name in topics})
-        rig.clients.warm(peer, self.load, topics, min(self._seconds(rig), rig.plan.seconds, 3))
-        if not self.keeps_topic:
+        if self._warms_itself() and not self.topic:
+            return
+        topics = [self.topic] if self.topic else names(self.load, topic_name(case, "warm"))
+        self._create(peer, topics)
+        rig.clients.run(peer, self.load, topics, min(self._seconds(rig.plan), 1))
+        if not self.topic:
             peer.delete(topics)
 
+    def _warms_itself(self):
+        """Apache's producer does in each run; what the server does for a codec is new to it."""
+        return self.load.client == "java" and self.load.settings.get("compression.type", "none") == "none"
+
     def run(self, rig, peer, case, number):
-        topics = names(self.load, topic_name(case, "warm" if self.keeps_topic else number))
-        if not self.keeps_topic:
-            peer.create({name: self.load.partitions for name in topics})
-        told = rig.clients.run(peer, self.load, topics, self._seconds(rig))
-        if not self.keeps_topic:
+        topics = [self.topic] if self.topic else names(self.load, topic_name(case, number))
+        self._create(peer, topics)
+        told = rig.clients.run(peer, self.load, topics, self._seconds(rig.plan))
+        if not self.topic:
             peer.delete(topics)
         return {**told, "mb_per_s": round(told["records_per_s"] * self.load.record_bytes / 1e6, 1)}
 
     def finish(self, rig, peer, case):
-        if self.keeps_topic:
-            peer.delete(names(self.load, topic_name(case, "warm")))
+        """Nothing is left, or it is to stay."""
+
+    def takes(self, plan, peer):
+        around = AROUND_S + (JAVA_START_S + WARM_UP_S + UNDER_WAY_S if self.load.client == "java" else 0)
+        # Kafka makes some 130 partitions a second; the second case on a topic finds it made.
+        making = self.load.partitions / 130 if peer.makes_files_later and self.load.partitions >= 1000 and self.load.client == "librdkafka" else 0
+        return making + (0 if self._warms_itself() and not self.topic else around + 1), around + self._seconds(plan)
 
 
 @dataclass
@@ -81,11 +115,11 @@ class Consume:
         topic = topic_name(case, "r")
         peer.create({topic: self.partitions})
         fill = own("fill", self.partitions, self.record_bytes, 2)
-        rig.clients.records["fill", peer.name] = self.records
+        rig.clients.rates["fill", peer.name] = self.records
         rig.clients.run(peer, fill, topic, 1)
         if self.cold:
             peer.create({"other": 16})
-            rig.clients.run(peer, librdkafka("push out", 16, 1000, 3), "other", 1 if rig.plan.is_quick else 4)
+            rig.clients.run(peer, librdkafka("push out", 16, 1000, 3), "other", 1 if rig.plan.is_quick else 3)
             peer.delete(["other"])
         self._read(rig, peer, topic)
 
@@ -99,6 +133,10 @@ class Consume:
 
     def finish(self, rig, peer, case):
         peer.delete([topic_name(case, "r")])
+
+    def takes(self, plan, peer):
+        a_run = self.records / 2_200_000 + (JAVA_START_S + 0.5 if self.client == "java" else 0.3)
+        return self.records / 1_500_000 + 2 * AROUND_S + (4 if self.cold else 0) + a_run, a_run
 
 
 def drop_page_cache(peer):
@@ -130,22 +168,20 @@ class EndToEnd:
     def finish(self, rig, peer, case):
         peer.delete([topic_name(case, "e")])
 
+    def takes(self, plan, peer):
+        return AROUND_S + 0.5, self.records * (0.0012 if peer.makes_files_later else 0.0005) + (JAVA_START_S if self.client == "java" else 0) + 0.3
+
 
 @dataclass
 class Story:
-    """A run on a server of its own: `tell(rig, peer)` is given one that is not started, and answers with figures."""
+    """A run on a server of its own: `tell(rig, peer)` is given one that is not started, and answers with figures. `seconds`: how long it takes
+    about, {peer: seconds}, for the estimate; others a second."""
 
     tell: Callable
+    seconds: dict = field(default_factory=dict)
 
     def run(self, rig, peer, case, number):
         return self.tell(rig, peer)
 
-
-def until(asked, within=180, every=0.01):
-    """Seconds until `asked` answers true."""
-    begun = time.monotonic()
-    while not asked():
-        if time.monotonic() - begun > within:
-            raise RuntimeError(f"not within {within} s")
-        time.sleep(every)
-    return time.monotonic() - begun
+    def takes(self, plan, peer):
+        return 0, self.seconds.get(peer.name, 1) + peer.start_seconds

@@ -3,18 +3,27 @@
 from dataclasses import dataclass, field
 
 
+# Peers that stand beside: a few runs of theirs are enough.
+FEW_RUNS = 3
+
+
 @dataclass(frozen=True)
 class Plan:
-    """A set: quick (that everything works, in about a minute), short (`make bench`, half an hour), full (`make bench-full`, hours)."""
+    """A set: quick (that everything works, in about a minute), short (`make bench`, half an hour), full (`make bench-full`, an hour).
+    `seconds` of a run are what is measured; `minutes`: no case is begun that would not be done by then."""
 
     name: str
     runs: int
     seconds: float
     attempts: int
+    minutes: float | None = None
 
     def peers(self, all_of_them, few):
         """The full set has every peer in every case; half an hour has room for those that a bar needs."""
         return all_of_them if self.is_full else few
+
+    def runs_of(self, peer):
+        return self.runs if peer in (KAFKA, SYNCED) else min(self.runs, FEW_RUNS)
 
     @property
     def is_quick(self):
@@ -27,20 +36,21 @@ class Plan:
 
 PLANS = {
     "quick": Plan("quick", 1, 1, 1),
-    "short": Plan("short", 5, 1.5, 2),
-    "full": Plan("full", 5, 5, 3),
+    "short": Plan("short", 5, 2, 2, 29.5),
+    "full": Plan("full", 5, 2, 2, 54.5),
 }
 
 KAFKA, ZOOKEEPER, SYNCED, WRITTEN = "kafka", "kafka-zk", "barnabas", "written"
 FLOOR, NULL, FILE, JOURNAL = "skyline-segments", "skyline-null", "skyline-file", "skyline-journal"
 BOTH = (KAFKA, SYNCED)
 THREE = (KAFKA, SYNCED, WRITTEN)
+THRICE = {KAFKA: FEW_RUNS, SYNCED: FEW_RUNS}
 
 
 @dataclass(frozen=True)
 class Bar:
     """`figure` of `of` ÷ that of `to` must be at most (or, with `least`, at least) `bound`. With `case`: of that other case's `to`.
-    Without `to`: the figure itself is what is bounded."""
+    Without `to`: the figure itself is what is bounded. `or_itself`: met as well where the figure itself reaches that."""
 
     figure: str
     bound: float
@@ -48,6 +58,7 @@ class Bar:
     to: str | None = KAFKA
     of: str = SYNCED
     case: str | None = None
+    or_itself: float | None = None
 
 
 @dataclass
@@ -83,6 +94,11 @@ class Chart:
     only: str = ""
 
 
+def server_key(name, settings):
+    """One server serves all cases that want this peer with these settings."""
+    return name, tuple(sorted(settings.items()))
+
+
 def question(document):
     """A workload's question out of its module's text: the paragraph behind the first."""
     return " ".join(document.strip().split("\n\n", 2)[1].split())
@@ -103,3 +119,5 @@ class Workload:
     alone: bool = False
     # Said instead of running it.
     skipped: str = ""
+    # Only run when it is asked for by name.
+    by_name: bool = False

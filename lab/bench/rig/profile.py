@@ -1,9 +1,10 @@
-"""Where a server's time goes while a load runs: its functions by own time (perf, of any peer alike), and `barnabas hotspots` of ours.
+"""Where a server's time goes while a load runs: its functions by own time (perf, of any peer alike), `barnabas hotspots` of ours, and flame graphs.
 
 Units: per cent of the server's CPU samples. A Java server's compiled functions get their names from the map that its own `jcmd` writes.
-Left out on purpose: call graphs; they would cost the server what they measure.
+Call graphs copy stacks and cost the server what they measure: flame graphs are made in runs of their own, and of Barnabas alone.
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -11,12 +12,16 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from compat import fetch
+
+from . import flame
 from .clients import Load
-from .measures import topic_name, warm
+from .measures import AROUND_S, topic_name, warm
 from .peers.peer import Missing
 
-SAMPLES_PER_SECOND = 499
-ROWS = 15
+SAMPLES_PER_SECOND = 1999
+FLAME_SAMPLES_PER_SECOND = 499
+ROWS = 18
 
 
 def words_of(command, timeout=60):
@@ -26,10 +31,22 @@ def words_of(command, timeout=60):
     return done.stdout
 
 
+def perf():
+    """The program; from Debian where it is missing and this may install."""
+    if shutil.which("perf") is None:
+        if os.geteuid() != 0 or shutil.which("apt-get") is None:
+            raise Missing("perf is not installed: no profile and no flame graph (Debian: apt-get install linux-perf)")
+        try:
+            fetch._run("linux-perf", ["apt-get", "install", "-y", "-q", "linux-perf"])
+        except Missing:
+            fetch._run("debian-lists", ["apt-get", "update"])
+            fetch._run("linux-perf", ["apt-get", "install", "-y", "-q", "linux-perf"])
+    return "perf"
+
+
 def own_time(pid, seconds, work, is_java):
     """[(per cent, function)] of a process, the dearest first."""
-    if shutil.which("perf") is None:
-        raise Missing("perf is not installed: no profile (Debian: apt-get install linux-perf)")
+    perf()
     recording, names = Path(work) / "perf.data", Path(f"/tmp/perf-{pid}.map")
     try:
         words_of(["perf", "record", "-q", "-F", str(SAMPLES_PER_SECOND), "-p", str(pid), "-o", str(recording), "--", "sleep", str(seconds)], seconds + 60)
@@ -71,9 +88,20 @@ def metered(peer, seconds):
                             stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True)
 
 
+def stacks(pid, seconds, work):
+    """{(thread, outermost function, …, innermost): samples} of a native server."""
+    recording = Path(work) / "stacks.data"
+    try:
+        words_of([perf(), "record", "-q", "-F", str(FLAME_SAMPLES_PER_SECOND), "--call-graph", "dwarf,16384", "-p", str(pid), "-o", str(recording), "--", "sleep", str(seconds)], seconds + 60)
+        told = words_of(["perf", "script", "-i", str(recording), "--no-inline", "-F", "comm,ip,sym"], 300)
+    finally:
+        recording.unlink(missing_ok=True)
+    return flame.folded(told, shortened)
+
+
 @dataclass
-class Profile:
-    """One run under perf. Its figures are no measurement: the looking costs as well."""
+class UnderLoad:
+    """One run that is looked into. Its figures are no measurement: the looking costs as well."""
 
     load: Load
     seconds: float = 4
@@ -85,12 +113,10 @@ class Profile:
         topic = topic_name(case, number)
         self.load.title = case
         peer.create({topic: self.load.partitions})
-        running = rig.clients.start(peer, self.load, topic, self.seconds * 2 + 3)
+        running = rig.clients.start(peer, self.load, topic, self.seconds + 4)
         try:
             time.sleep(2)
-            told = metered(peer, self.seconds)
-            table = own_time(peer.pid, self.seconds, rig.work, is_java=peer.name.startswith("kafka"))
-            said, _ = told.communicate(timeout=30) if told else (None, None)
+            found = self.look(rig, peer, case)
             rig.clients.results(peer, self.load, running)
         finally:
             for process in running:
@@ -98,7 +124,34 @@ class Profile:
                     process.kill()
                     process.wait()
         peer.delete([topic])
-        return {"profile": table, **({"hotspots": said.strip().splitlines()} if said and told.returncode == 0 else {})}
+        return found
 
     def finish(self, rig, peer, case):
         """Nothing is left."""
+
+    def takes(self, plan, peer):
+        return 0, self.seconds + 6 + 2 * AROUND_S
+
+
+class Profile(UnderLoad):
+    """Functions by own time, and what our own metering says of the same seconds."""
+
+    def look(self, rig, peer, case):
+        told = metered(peer, self.seconds)
+        table = own_time(peer.pid, self.seconds, rig.work, is_java=peer.name.startswith("kafka"))
+        said, _ = told.communicate(timeout=30) if told else (None, None)
+        return {"profile": table, **({"hotspots": said.strip().splitlines()} if said and told.returncode == 0 else {})}
+
+
+class Flame(UnderLoad):
+    """A flame graph beside the results."""
+
+    def look(self, rig, peer, case):
+        found = stacks(peer.pid, self.seconds, rig.work)
+        samples = sum(found.values())
+        if not samples:
+            raise RuntimeError("perf saw no sample: no flame graph")
+        name = f"flame-{topic_name(case, 0)[2:-2]}.svg"
+        rig.options.results.mkdir(parents=True, exist_ok=True)
+        (rig.options.results / name).write_text(flame.drawn(found, f"{peer.label}: {case}", FLAME_SAMPLES_PER_SECOND * self.seconds))
+        return {"flame": name, "samples": samples}

@@ -6,6 +6,7 @@ Made of the lines of runs alone, so that it can be made again. The last attempt 
 import json
 import re
 import subprocess
+from dataclasses import replace
 
 from compat import fetch
 
@@ -25,6 +26,7 @@ FIGURES = {
     "server_us_per_record": ("server CPU, µs/record", "µs of CPU per record", 1, 3),
     "client_us_per_record": ("client CPU, µs/record", "µs of CPU per record", 1, 3),
     "device_bytes_per_record": ("bytes written/record", "bytes per record", 1, 0),
+    "device_write_ms": ("a write of the device, ms", "milliseconds", 1, 2),
     "switches_per_record": ("context switches/record", "context switches per record", 1, 4),
     "rss_mb": ("RSS, MB", "MB", 1, 0),
     "ready_s": ("exec to ready, s", "seconds", 1, 3),
@@ -36,6 +38,7 @@ FIGURES = {
     "partitions_held": ("partitions held", "partitions", 1, 0),
     "server_cpu_s": ("server CPU, s", "seconds of CPU", 1, 2),
     "files": ("files", "files", 1, 0),
+    "samples": ("samples", "samples", 1, 0),
 }
 
 
@@ -56,6 +59,12 @@ class Found:
     def values(self, workload, case, peer, figure):
         scale = FIGURES[figure][2]
         return [line[figure] * scale for line in self.lines.counted(workload, case, peer) if line.get(figure) is not None]
+
+    def cell(self, workload, case, peer, figure):
+        """The figure, or what it would at least have been where a peer was given no more time."""
+        values = self.values(workload, case, peer, figure)
+        over = [line["over_s"] for line in self.lines.counted(workload, case, peer) if "over_s" in line]
+        return f"> {over[0]}" if over and not values and figure in ("usable_s", "led_s", "answered_s") else shown(values, FIGURES[figure][3])
 
     def peers(self, workload, case):
         return [name for name in PEERS if name in case.peers and self.lines.counted(workload.name, case.name, name)]
@@ -81,9 +90,29 @@ class Found:
         return median(of) / median(to), min(pairs, default=0), max(pairs, default=0)
 
 
+def spread_text(value, low, high):
+    digits = 3 if value < 0.1 else 2
+    return f"{value:.{digits}f}" + (f" [{low:.{digits}f}..{high:.{digits}f}]" if low != high else "")
+
+
 def bound_text(bar):
-    digits = 2 if bar.bound < 10 else 0
-    return f"{'≥' if bar.least else '≤'} {bar.bound:.{digits}f}"
+    sign, name, scale = ("≥" if bar.least else "≤"), FIGURES[bar.figure][0], FIGURES[bar.figure][2]
+    unit = f" {name.split(', ')[-1]}" if bar.to is None else ""
+    text = f"{sign} {bar.bound:.{(3 if bar.bound < 0.1 else 2) if bar.bound < 10 else 0}f}{unit}"
+    return text if bar.or_itself is None else f"{text}, or {sign} {bar.or_itself * scale:,.0f} {name.split(', ')[-1]}"
+
+
+def to_kafka(bar):
+    """The same figure as a ratio to Kafka's, where a bar is of the figure itself."""
+    return replace(bar, to="kafka", case=None)
+
+
+def is_met(found, workload, case, bar, value):
+    if bar.or_itself is not None:
+        itself, bound = median(found.values(workload.name, case.name, bar.of, bar.figure)), bar.or_itself * FIGURES[bar.figure][2]
+        if itself >= bound if bar.least else itself <= bound:
+            return True
+    return value >= bar.bound if bar.least else value <= bar.bound
 
 
 def judged(found, workload, case, bar):
@@ -92,14 +121,14 @@ def judged(found, workload, case, bar):
     if measured is None:
         return None
     value, low, high = measured
-    met = value >= bar.bound if bar.least else value <= bar.bound
+    met = is_met(found, workload, case, bar, value)
     what = FIGURES[bar.figure][0]
     against = "itself" if bar.to is None else found.label(bar.to) + (f", {bar.case}" if bar.case else "")
     to = "–" if bar.to is None else shown(found.values(workload.name, bar.case or case.name, bar.to, bar.figure), FIGURES[bar.figure][3])
     of = shown(found.values(workload.name, case.name, bar.of, bar.figure), FIGURES[bar.figure][3])
     # A spread that lies on both sides of the bound does not say which it is.
     hidden = "" if bar.bound < low or bar.bound > high or low == high else ", within the noise"
-    return f"| {case.name} | {what} | {of} | {to} | {against} | {value:.2f} [{low:.2f}..{high:.2f}] | {bound_text(bar)} | {'met' if met else 'MISSED'}{hidden} |", met
+    return f"| {case.name} | {what} | {of} | {to} | {against} | {spread_text(value, low, high)} | {bound_text(bar)} | {'met' if met else 'MISSED'}{hidden} |", met
 
 
 def tables(found, workload, cases):
@@ -115,7 +144,7 @@ def tables(found, workload, cases):
             before = figures
         for place, peer in enumerate(peers):
             runs = found.lines.counted(workload.name, case.name, peer)
-            cells = [shown(found.values(workload.name, case.name, peer, name), FIGURES[name][3]) for name in figures]
+            cells = [found.cell(workload.name, case.name, peer, name) for name in figures]
             loads = [line["other_load"] for line in runs if "other_load" in line]
             other = f"{median(loads):.0%}" + (" (disturbed)" if median(loads) > DISTURBED else "") if loads else "–"
             ended = "; ".join(sorted({line["ended"] for line in runs if line.get("ended")}))
@@ -139,6 +168,11 @@ def profiles(found, workload, case):
     return [*lines, ""]
 
 
+def flames(found, workload, case):
+    return [text for peer in found.peers(workload, case) for line in found.lines.counted(workload.name, case.name, peer)[-1:] if "flame" in line
+            for text in (f"![{case.name}]({line['flame']})", "")]
+
+
 def workload_part(found, workload):
     """The workload's lines, and which of its bars are met."""
     if workload.skipped:
@@ -149,7 +183,7 @@ def workload_part(found, workload):
     lines = [f"## {workload.title}", "", workload.question, *tables(found, workload, cases), ""]
     lines += [workload.note, ""] if workload.note else []
     for case in cases:
-        lines += profiles(found, workload, case)
+        lines += profiles(found, workload, case) + flames(found, workload, case)
     rows = [row for case in cases for bar in case.bars if (row := judged(found, workload, case, bar))]
     if rows:
         lines += ["| case | figure | Barnabas | against | of | ratio | bar | |", "|---|---|---|---|---|---|---|---|", *(row for row, _ in rows), ""]
@@ -245,6 +279,10 @@ def write_report(options, plan, workloads, lines, complaints):
             f"*Other load* is the share of all cores that neither broker nor client used; a run above {DISTURBED:.0%} is made again, and marked where it stayed so. "
             "At full throughput latency is mostly queueing in the client.", ""]
     verdicts = []
+    from . import speed_table
+    from workloads.speed import TABLE
+    speed, met = speed_table.part(found, workloads, TABLE)
+    text += speed if met else []
     for workload in workloads:
         part, met = workload_part(found, workload)
         text += part

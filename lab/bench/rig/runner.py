@@ -12,9 +12,11 @@ import time
 from pathlib import Path
 
 from . import ROOT
+from .estimate import case_seconds
 from .machine import DISTURBED, settle
 from .peers import PEERS
 from .peers.peer import Missing
+from .plan import server_key
 
 # What a case may fail with; anything else is a bug of the rig and ends it.
 FAILURES = (RuntimeError, OSError, Missing, subprocess.SubprocessError, ValueError, KeyError, StopIteration)
@@ -60,16 +62,13 @@ class Lines:
         fresh.replace(self.path)
 
 
-def server_key(name, settings):
-    """One server serves all cases that want this peer with these settings."""
-    return name, tuple(sorted(settings.items()))
-
-
 class Rig:
     def __init__(self, options, plan, work, clients, versions, lines):
         self.options, self.plan, self.work, self.clients, self.versions, self.lines = options, plan, Path(work), clients, versions, lines
         self.running, self.number, self.begun, self.left = {}, 0, time.monotonic(), 0
         self.complaints, self.failed, self.disturbed, self.took = [], [], 0, {}
+        # What a workload wants to remember between its stories.
+        self.remembered = {}
 
     def complain(self, text):
         text = " ".join(str(text).split())[:400]
@@ -99,6 +98,11 @@ class Rig:
             raise
         return peer
 
+    def explained(self, error):
+        """A failure on a disk that is full is the disk's."""
+        free = shutil.disk_usage(self.work).free / 1e9
+        return error if free > 0.1 else RuntimeError(f"{error}; {self.work} has {free:.1f} GB free; make room, or give another directory with --work")
+
     def end_peer(self, key):
         peer = self.running.pop(key, None)
         if peer is not None:
@@ -123,27 +127,30 @@ class Rig:
             self.end_peers()
         try:
             for case in workload.cases:
-                if not self.options.case or self.options.case in case.name:
-                    self.run_case(workload, case)
+                self.run_case(workload, case)
         finally:
             if workload.alone:
                 self.end_peers()
             self.took[workload.name] = self.took.get(workload.name, 0) + time.monotonic() - begun
 
     def wanted(self, case, name):
-        return min(case.runs.get(name, self.options.runs), self.options.runs)
+        return min(case.runs.get(name, self.plan.runs_of(name)), self.options.runs)
+
+    def to_measure(self, workload, case):
+        """The peers of a case that is to be run; none where it is not wanted or done. All peers or none: runs made at other times are not interleaved."""
+        names = [name for name in case.peers if name in self.versions]
+        is_done = all(len(self.lines.counted(workload.name, case.name, name)) >= self.wanted(case, name) for name in names)
+        return [] if (self.options.case and self.options.case not in case.name) or (self.options.skip_done and is_done) else names
 
     def run_case(self, workload, case):
-        if self.options.minutes and time.monotonic() - self.begun > self.options.minutes * 60:
+        names = self.to_measure(workload, case)
+        begun = time.monotonic()
+        if names and self.options.minutes and begun - self.begun + case_seconds(self, case, names) > self.options.minutes * 60:
             self.left += 1
-            return
-        names = [name for name in case.peers if name in self.versions]
-        # All peers or none: runs that were made at other times are not interleaved.
-        if self.options.skip_done and all(len(self.lines.counted(workload.name, case.name, name)) >= self.wanted(case, name) for name in names):
             return
         for name in names:
             self.lines.forget(workload.name, case.name, name)
-        begun, doing = time.monotonic(), {}
+        doing = {}
         for name in names:
             with Trouble(self, workload, case, name) as trouble:
                 doing[name] = None if case.own_server else self.peer(name, case.settings)
@@ -163,7 +170,7 @@ class Rig:
                 with Trouble(self, workload, case, name):
                     case.measure.finish(self, self.peer(name, case.settings), case.name)
         if names:
-            print(f"bench: {workload.name}: {case.name}: {time.monotonic() - begun:.0f} s", flush=True)
+            print(f"bench: {workload.name}: {case.name}: {time.monotonic() - begun:.0f} s (estimated {case_seconds(self, case, names):.0f})", flush=True)
 
     def one_run(self, workload, case, name, run):
         for attempt in range(self.options.attempts):
@@ -198,6 +205,7 @@ class Trouble:
         if error is None or not isinstance(error, FAILURES):
             return False
         self.met = True
+        error = self.rig.explained(error)
         self.rig.failed.append(self.rig.complain(f"{self.what}: {error or kind.__name__}"))
         self.rig.lines.keep({**self.line, "failed": " ".join(str(error or kind.__name__).split())[:400]})
         # Who knows what it is left with: the next case gets another.

@@ -9,8 +9,8 @@ import unittest
 from pathlib import Path
 from types import SimpleNamespace
 
-from . import machine, main, report
-from .clients import Clients, Load
+from . import estimate, flame, machine, main, report
+from .clients import Client, Clients, Load, steady_state
 from .peers import PEERS
 from .peers.peer import Peer
 from .plan import PLANS, Bar, Case, Chart, Workload, question
@@ -60,6 +60,9 @@ class Measure:
 
     def finish(self, rig, peer, case):
         self.asked.append(f"finish {peer.name}")
+
+    def takes(self, plan, peer):
+        return 1, 10
 
 
 def workload(measure, **more):
@@ -178,18 +181,42 @@ class Bench(unittest.TestCase):
     def test_what_apaches_producer_says_is_summed_over_its_processes(self):
         said = ("900 records sent, 500.0 records/sec (0.05 MB/sec), 3.00 ms avg latency, 9.00 ms max latency, 2 ms 50th, 5 ms 95th, 7 ms 99th, 8 ms 99.9th.\n"
                 "600 steady state records sent, 600.5 records/sec (0.06 MB/sec), 2.00 ms avg latency, {worst}.00 ms max latency, 1 ms 50th, 3 ms 95th, 4 ms 99th, 6 ms 99.9th.\n")
-        found = Clients("", "", 1, "", in_full=True).java_results("x", [said.format(worst=6), said.format(worst=8)])
+        found = Clients("", "", 1, "").java_results("x", [said.format(worst=6), said.format(worst=8)])
         self.assertEqual(found, (1800, {"records_per_s": 1201.0, "p50_ms": 1, "p99_ms": 4, "p999_ms": 6, "max_ms": 8.0}))
         with self.assertRaisesRegex(RuntimeError, "x: nonsense"):
             Clients("", "", 1, "").java_results("x", ["nonsense"])
 
     def test_a_load_is_shared_out_among_topics_and_processes(self):
-        clients = Clients("CP", "load", 2, "/tmp/x", "barnabas", in_full=True)
+        clients = Clients("CP", "load", 2, "/tmp/x", "barnabas")
         peer = SimpleNamespace(name="kafka", server=SimpleNamespace(address="host:1"))
         load = Load("l", "librdkafka", 8, 100, 4, {"acks": "all"}, rate=1000, topics=2)
         self.assertEqual(clients.command(peer, load, "t", 2.0), ["load", "host:1", "t", "2", "100", "2.0", "0.5", "0", "500", "acks=all"])
-        load.client, clients.records["l", "kafka"], load.rate = "java", 600_000, 0
-        self.assertEqual(clients.command(peer, load, "t", 2.0)[clients.command(peer, load, "t", 2.0).index("--num-records") + 1], "300000")
+        load.client, clients.rates["l", "kafka"], load.rate = "java", 600_000, 0
+        words = clients.command(peer, load, "t", 2.0)
+        # 150,000 a second for each of four: 0.8 s' worth to warm up, 0.4 s that are let go, 2 s that count.
+        self.assertEqual([words[words.index(flag) + 1] for flag in ("--num-records", "--warmup-records")], ["480000", "120000"])
+
+    def test_what_a_producer_does_before_its_steady_state_does_not_count(self):
+        def line(records):
+            return f"{records} records sent, 1000.0 records/sec (0.10 MB/sec), 1.0 ms avg latency, 2.0 ms max latency.\n"
+
+        client = Client(["true"], "/dev/null")
+        client.said(10)
+        client.lines = [(1.0, line(5)), (1.1, "In steady state.\n"), (1.2, line(100)), (2.2, line(1000)), (3.2, line(1000)), (3.3, "2105 records sent, 1 records/sec …\n")]
+        used = machine.Sampled([])
+        used.often = [(at, {"server": at * 0.5, "client": 0, "busy": 0, "written": 0}) for at in (0.0, 4.0)]
+        used.seldom = [(at, {"kernel": 0, "switches": 0, "writes": 0, "write_ms": 0}) for at in (0.0, 4.0)]
+        told = steady_state(used, [client])
+        # From 0.4 s after the first report of steady state: 1.6 s at 1,000 a second.
+        self.assertEqual((round(told["records_per_s"]), told["steady_records"], round(told["server_us_per_record"])), (1000, 1600, 500))
+
+    def test_a_set_is_estimated_by_counting(self):
+        rig, load = self.rig(), workload(Measure())
+        # Two runs of two peers, something to prepare, and two servers that start and warm up.
+        cases = 2 * (1 + 2 * 10) * estimate.MARGIN
+        self.assertGreater(estimate.set_seconds(rig, [load])["w"], cases)
+        rig.options.case = "another"
+        self.assertEqual(estimate.set_seconds(rig, [load])["w"], 0)
 
     def test_remains_of_a_killed_rig_are_removed_and_those_of_a_living_one_are_not(self):
         import os
@@ -201,12 +228,28 @@ class Bench(unittest.TestCase):
 
     def test_processes_are_accounted_for(self):
         import os
-        usage = machine.Usage([os.getpid()])
-        sum(number * number for number in range(2_000_000))
-        told = usage.in_full(1000)
+        used = machine.Sampled([os.getpid()])
+        used.watch([])
+        sum(number * number for number in range(4_000_000))
+        used.end()
+        told = used.between(*used.stretch, 1000)
         self.assertGreater(told["server_us_per_record"], 0)
         self.assertGreater(told["rss_mb"], 1)
         self.assertLessEqual(told["other_load"], 1)
+
+    def test_stacks_are_folded_and_drawn(self):
+        told = ("worker-0 \n\t    7f00 core::iter::next+0x10\n\t    5500 barnabas::connection::serve::h0123456789abcdef+0x1\n\n"
+                "worker-0 \n\tffffffff81000000 tcp_sendmsg\n\t    5500 barnabas::connection::serve::h0123456789abcdef+0x1\n\n")
+        found = flame.folded(told, shortened)
+        self.assertEqual(found, {("worker-0", "barnabas::connection::serve", "core::iter::next"): 1, ("worker-0", "barnabas::connection::serve", "kernel: tcp_sendmsg"): 1})
+        drawn = flame.drawn(found, "T & t", 100)
+        self.assertIn("<title>kernel: tcp_sendmsg: 50.0%</title>", drawn)
+        self.assertIn("T &amp; t", drawn)
+
+    def test_what_a_peer_had_no_time_for_is_said_so(self):
+        found, load = self.report_of((), [], [])
+        found.lines.all = [{"workload": "w", "case": "c", "peer": "kafka", "run": 0, "over_s": 45, "ended": "not done within 45 s"}]
+        self.assertEqual(found.cell("w", "c", "kafka", "usable_s"), "> 45")
 
     def test_words(self):
         self.assertEqual(question("One.\n\nTwo\nthree.\n\nFour."), "Two three.")

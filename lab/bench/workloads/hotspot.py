@@ -7,7 +7,7 @@ Left out on purpose: other codecs (`speed` has them). The bound that matters: 1 
 
 from rig.clients import librdkafka
 from rig.measures import Produce
-from rig.plan import BOTH, KAFKA, SYNCED, THREE, Bar, Case, Chart, Workload, question
+from rig.plan import BOTH, KAFKA, SYNCED, THREE, THRICE, Bar, Case, Chart, Workload, question
 from rig.profile import Profile
 
 
@@ -21,7 +21,7 @@ def workload(plan):
                   bars=(cpu, flat) if count == 1 else (cpu,)) for count in ((10,) if plan.is_quick else (10, 1))]
     if plan.is_full:
         # gzip fills the cores with the clients' work: what the broker alone would do shows without.
-        cases += [Case(f"10 producers, no compression, {count} partition{'s' * (count > 1)}", Produce(load(count, "none")), (KAFKA, SYNCED), bars=(cpu,)) for count in (10, 1)]
+        cases += [Case(f"10 producers, no compression, {count} partition{'s' * (count > 1)}", Produce(load(count, "none")), (KAFKA, SYNCED), bars=(cpu,), runs=THRICE) for count in (10, 1)]
     if not plan.is_quick:
         cases.append(Case("where the time goes: gzip, 1 partition", Profile(load(1, "gzip")), (KAFKA, SYNCED), runs={KAFKA: 1, SYNCED: 1}))
     return Workload("hotspot", "Ten producers on one partition and on ten", question(__doc__), cases,

@@ -11,9 +11,8 @@ from .peer import Missing, Peer, several
 
 class BarnabasSynced(Peer):
     name, label, colour = "barnabas", "Barnabas, synced", "#1b9e77"
-    settings = {"log.segment.delete.delay.ms": "500", "max.connections": "20000"}
+    settings = {"log.segment.delete.delay.ms": "50", "max.connections": "20000"}
     binary = None
-    warm_up_seconds = 3
 
     @classmethod
     def prepare(cls, options):

@@ -23,11 +23,12 @@ class Server(Apache):
 class Kafka(Peer):
     name, label, colour = "kafka", "Kafka", "#d95f02"
     # The files of deleted topics go soon; everything else is as it comes.
-    settings = {"log.segment.delete.delay.ms": "500", "max.connections": "20000"}
+    settings = {"log.segment.delete.delay.ms": "50", "max.connections": "20000"}
     makes_files_later = True
     version = classpath = None
-    # What its compiler needs to have seen before its figures are its own.
-    warm_up_seconds = 20
+    server_class = Server
+    # What its compiler needs to have seen.
+    warm_up_seconds, start_seconds = 15, 4
 
     @classmethod
     def prepare(cls, options):
@@ -36,7 +37,7 @@ class Kafka(Peer):
         return cls.version
 
     def make_server(self, overrides):
-        server = Server(self.directory, self.version, self.classpath, several(self.directory, overrides))
+        server = self.server_class(self.directory, self.version, self.classpath, several(self.directory, overrides))
         # Nobody stands between here; a proxy's listeners would be four more threads each.
-        server.proxied = []
+        server.label, server.proxied = self.label, []
         return server

@@ -30,7 +30,7 @@ class SkylineServer(Server):
 class SkylineNull(Peer):
     name, label, colour, mode = "skyline-null", "skyline: unread", "#bbbbbb", "null"
     binary = ROOT / "target/release/barnabas-skyline"
-    warm_up_seconds = 1
+    serves_reads, warm_up_seconds = False, 1
 
     @classmethod
     def prepare(cls, options):

@@ -7,7 +7,7 @@ import time
 
 from compat import fetch, server as compat_server
 
-from .kafka import Kafka, Server, several
+from .kafka import Kafka, Server
 from .peer import free_port
 
 
@@ -60,18 +60,13 @@ class ZooKeeperServer(Server):
 
 class KafkaZooKeeper(Kafka):
     name, label, colour = "kafka-zk", "Kafka, ZooKeeper", "#e6ab02"
-    settings = {**Kafka.settings}
+    server_class, start_seconds = ZooKeeperServer, 6
 
     @classmethod
     def prepare(cls, options):
         cls.version, cls.classpath = fetch.kafka_3()
         cls.label = f"Kafka {cls.version}, ZooKeeper"
         return cls.version
-
-    def make_server(self, overrides):
-        server = ZooKeeperServer(self.directory, self.version, self.classpath, several(self.directory, overrides))
-        server.label, server.proxied = self.label, []
-        return server
 
     def pids(self):
         return [self.pid, self.server.zookeeper.pid]

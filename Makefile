@@ -54,7 +54,7 @@ bench: ## the lab, short set: workloads beside Apache Kafka, report and plots (h
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/bench/run --set short $(ARGS)
 
-bench-full: ## the lab, all of it (hours; ARGS=--skip-done goes on, ARGS="--only speed,modes" a part)
+bench-full: ## the lab, all of it (under an hour; ARGS=--skip-done goes on, ARGS="--only speed,modes" a part)
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/bench/run --set full $(ARGS)
 

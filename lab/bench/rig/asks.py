@@ -82,6 +82,15 @@ class Asks:
     def delete(self, names):
         self.ask(20, 1, struct.pack(">i", len(names)) + b"".join(map(text, names)) + struct.pack(">i", 60_000))
 
+    # IncrementalAlterConfigs 0
+
+    def alter(self, node, settings):
+        """Settings of a running broker; what it says against it, or nothing."""
+        configs = b"".join(text(key) + b"\0" + text(value) for key, value in settings.items())
+        answer = self.ask(44, 0, struct.pack(">ib", 1, 4) + text(str(node)) + struct.pack(">i", len(settings)) + configs + b"\0")
+        error, = struct.unpack_from(">h", answer, 8)
+        return (self._text(answer, 10)[0] or f"error {error}") if error else ""
+
     @staticmethod
     def _text(data, at):
         size, = struct.unpack_from(">h", data, at)

@@ -27,7 +27,7 @@ def server_seconds(rig, case, names, running):
         key = server_key(name, case.settings)
         if not case.own_server and key not in running:
             running.add(key)
-            total += PEERS[name].start_seconds + sum(warm_up_seconds(rig.plan, PEERS[name], bool(case.settings))) + (2 if PEERS[name].serves_reads else 0)
+            total += PEERS[name].start_seconds + sum(warm_up_seconds(rig.plan, PEERS[name])) + (2 if PEERS[name].serves_reads else 0)
     return total
 
 
@@ -43,7 +43,6 @@ def set_seconds(rig, workloads):
         for case in workload.cases:
             names = rig.to_measure(workload, case)
             total += server_seconds(rig, case, names, running) + case_seconds(rig, case, names)
-        if workload.alone:
-            running = set()
+        running = set() if workload.alone else {key for key in running if not key[1]}
         found[workload.name] = total
     return found

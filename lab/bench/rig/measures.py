@@ -22,7 +22,7 @@ def names(load, first):
 
 
 # What a run costs beside its own seconds: making and deleting a topic, writing out what the one before left behind; a Java client's start besides.
-AROUND_S, JAVA_START_S = 0.6, 0.6
+AROUND_S, JAVA_START_S = 0.5, 0.6
 
 
 def warm(rig, peer):
@@ -30,8 +30,7 @@ def warm(rig, peer):
     bytes), then large ones, then reads."""
     if getattr(peer, "is_warm", False):
         return
-    # One of several servers with settings of their own (the ladder): its loads warm it as well.
-    small, large = warm_up_seconds(rig.plan, peer, peer.has_settings)
+    small, large = warm_up_seconds(rig.plan, peer)
     peer.create({"warm-up": 16})
     records = 0
     for load, seconds in ((librdkafka("warm-up, small", 16, 100, 3, batch_num_messages=20, linger_ms=0), small), (librdkafka("warm-up", 16, 100, 3), large)):
@@ -42,10 +41,9 @@ def warm(rig, peer):
     peer.is_warm = True
 
 
-def warm_up_seconds(plan, peer, is_short=False):
+def warm_up_seconds(plan, peer):
     """(of small requests, of large ones)"""
-    seconds = peer.warm_up_seconds / (2 if is_short else 1)
-    return (0, 1) if plan.is_quick else (seconds * 0.6, seconds * 0.4)
+    return (0, 1) if plan.is_quick else (peer.warm_up_seconds * 0.7, peer.warm_up_seconds * 0.3)
 
 
 @dataclass

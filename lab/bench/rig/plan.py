@@ -68,6 +68,8 @@ class Case:
     peers: tuple
     # Settings of the server, beyond each peer's own; "lab.log.dirs": so many log directories.
     settings: dict = field(default_factory=dict)
+    # Settings that the running server is told to change, and keeps: what it has compiled is not lost.
+    altered: dict = field(default_factory=dict)
     bars: tuple = ()
     # What the source says itself, or our own baseline where there is no figure of it.
     source: str = ""

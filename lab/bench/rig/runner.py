@@ -129,8 +129,9 @@ class Rig:
             for case in workload.cases:
                 self.run_case(workload, case)
         finally:
-            if workload.alone:
-                self.end_peers()
+            for key in [key for key in self.running if workload.alone or key[1]]:
+                # Nobody else wants a server with these settings.
+                self.end_peer(key)
             self.took[workload.name] = self.took.get(workload.name, 0) + time.monotonic() - begun
 
     def wanted(self, case, name):
@@ -155,6 +156,8 @@ class Rig:
             with Trouble(self, workload, case, name) as trouble:
                 doing[name] = None if case.own_server else self.peer(name, case.settings)
                 if doing[name] is not None:
+                    if case.altered:
+                        doing[name].alter(case.altered)
                     case.measure.prepare(self, doing[name], case.name)
             if trouble.met:
                 doing.pop(name, None)

@@ -2,4 +2,4 @@
 
 from . import cost, flames, hotspot, ladder, modes, partitions, sizes, skyline, speed, tls
 
-WORKLOADS = {module.__name__.rsplit(".", 1)[1]: module.workload for module in (speed, cost, hotspot, flames, sizes, skyline, ladder, partitions, modes, tls)}
+WORKLOADS = {module.__name__.rsplit(".", 1)[1]: module.workload for module in (speed, cost, hotspot, flames, sizes, skyline, ladder, modes, partitions, tls)}

@@ -50,11 +50,8 @@ def compression(plan):
 def consume(plan):
     records = 200_000 if plan.is_quick else 4_000_000
     peers, bars = plan.peers(THREE, BOTH), (cpu(1 / 2),)
-    cases = [Case("consume 100 B, 16 partitions, cached", Consume(16, 100, records), peers, bars=bars, source="0.09 µs; 2,290 k/s"),
-             Case("consume 100 B, 16 partitions, cold", Consume(16, 100, records, cold=True), BOTH, bars=bars)]
-    if plan.is_full:
-        cases.append(Case("librdkafka, consume 100 B, 1 partition", Consume(1, 100, records, client="librdkafka"), BOTH, bars=bars, runs=THRICE, source="0.19–0.27 µs; 2,240 k/s"))
-    return cases
+    return [Case("consume 100 B, 16 partitions, cached", Consume(16, 100, records), peers, bars=bars, source="0.09 µs; 2,290 k/s"),
+            Case("consume 100 B, 16 partitions, cold", Consume(16, 100, records, cold=True), BOTH, bars=bars)]
 
 
 def one_at_a_time(plan):

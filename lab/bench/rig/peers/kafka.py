@@ -28,7 +28,7 @@ class Kafka(Peer):
     version = classpath = None
     server_class = Server
     # What its compiler needs to have seen.
-    warm_up_seconds, start_seconds = 15, 4
+    warm_up_seconds, start_seconds = 20, 4
 
     @classmethod
     def prepare(cls, options):

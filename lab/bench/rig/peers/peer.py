@@ -28,7 +28,7 @@ class Peer:
 
     def __init__(self, directory, settings=None, port=None):
         self.directory = Path(directory)
-        overrides, self.has_settings = {**self.settings, **(settings or {})}, bool(settings)
+        overrides = {**self.settings, **(settings or {})}
         self.server = self.make_server(overrides)
         if port:
             self.server.port, self.server.controller_port = port, port + 1
@@ -78,6 +78,13 @@ class Peer:
         self.kill()
         self.server.remove()
         shutil.rmtree(self.directory, ignore_errors=True)
+
+    def alter(self, settings):
+        asks = self.ask()
+        said = asks.alter(1, settings)
+        asks.close()
+        if said:
+            raise RuntimeError(f"{self.server.label} does not change {settings}: {said}")
 
     def log_bytes(self):
         """Bytes of record batches in the segments of ordinary topics."""

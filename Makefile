@@ -20,6 +20,14 @@ kafka-dirs: ## Kafka 3.9 → Barnabas → Kafka 4 → Barnabas on one data direc
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/compat/dirs/run
 
+streams-story: ## Kafka Streams' word count, exactly once, broker and Streams killed ten times each (PROTOCOL=streams for KIP-1071; 5 minutes)
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/compat/stories/run streams --protocol $(or $(PROTOCOL),classic) $(ARGS)
+
+connect-story: ## Kafka Connect, exactly once: file, topic, mirror, file, with workers and the broker killed (3 minutes)
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/compat/stories/run connect $(ARGS)
+
 kill-story: ## a million lines of a real log through ten kills
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/kill/run
@@ -62,6 +70,10 @@ bench-log: ## the log beside Apache Kafka: cost of a synced acknowledgement, man
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/bench/log/run
 
+bench-coordinators: ## groups and transactions beside Apache Kafka (25 minutes; QUICK=1: two)
+	@$(CARGO) build --release --locked -p barnabas -p barnabas-coordinators-load
+	@lab/bench/coordinators/run $(ARGS)
+
 bench-node: ## size, start and cost of one node beside Apache Kafka
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/bench/node/run
@@ -70,4 +82,4 @@ density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
 .PHONY: help run test compat kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
-.PHONY: kill-loop disk-full sim
+.PHONY: kill-loop disk-full sim streams-story connect-story bench-coordinators

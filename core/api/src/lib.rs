@@ -64,7 +64,10 @@ pub mod k68_consumer_group_heartbeat;
 pub mod k69_consumer_group_describe;
 pub mod k74_list_config_resources;
 pub mod k75_describe_topic_partitions;
+pub mod k78_share_fetch;
+pub mod k79_share_acknowledge;
 pub mod replication;
+pub mod share;
 pub mod transactions;
 
 #[cfg(test)]

@@ -66,6 +66,11 @@ impl Fixture {
         fixture
     }
 
+    /// The cluster agrees on share groups.
+    pub(crate) fn share_groups(&mut self) {
+        self.add(&[feature("share.version", 1)]);
+    }
+
     pub(crate) fn add(&mut self, records: &[MetadataRecord]) {
         let mut delta = Delta::new(self.image.clone());
         for record in records {

@@ -16,6 +16,7 @@
 //! | `fetchers` | which fetcher a partition belongs to |
 //! | `isr_requests` | what the controller is asked next, for many partitions |
 //! | `throttle` | how many bytes replication may take |
+//! | `share` | which record a share group's member gets next, and what became of it |
 //! | `waits` | who waits for what, until when |
 //! | `types`, `replication` | the words that go in and out |
 //!
@@ -30,6 +31,7 @@ mod partition;
 mod planted;
 mod producers;
 mod replication;
+mod share;
 #[cfg(test)]
 mod sim;
 mod throttle;
@@ -44,6 +46,11 @@ pub use partition::Partition;
 pub use replication::{
     Cut, FetchPosition, Follow, FollowerFetch, FollowerRead, FollowerState, IsrAnswer, IsrChange, IsrNext,
     Leadership, PartitionAnswer, ReplicaKey,
+};
+pub use share::{
+    AckBatch, AckType, Acquire, AcquireMode, Acquired, BadState, DeadLetterCause, FetchedBatch, RecordState,
+    ShareEffect, SharePartition, ShareRefusal, ShareSettings, StateBatch, StateEpoch, StateWrite, WriteId,
+    WrittenState,
 };
 pub use throttle::{Throttle, ThrottledReplicas};
 pub use types::{

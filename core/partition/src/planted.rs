@@ -50,6 +50,26 @@ pub(crate) enum Mistake {
     ForgetsToForget,
     /// A fetcher goes on with a session though nobody answered its last request.
     KeepsTheSession,
+    /// A share partition's start passes what is not written down yet.
+    PassesTheUnwritten,
+    /// It does not count how often a record is delivered.
+    ForgetsDeliveries,
+    /// It delivers a record however often it was.
+    DeliversForEver,
+    /// What could not be written down counts all the same.
+    KeepsTheUnwritten,
+    /// Records are delivered that another member holds.
+    TakesWhatIsHeld,
+    /// More is in flight than allowed.
+    IgnoresTheLimit,
+    /// Records of aborted transactions are delivered.
+    DeliversTheAborted,
+    /// Whose lock has ended is not looked for.
+    ForgetsTheFreed,
+    /// Anybody may acknowledge anybody's records.
+    BelievesAnyMember,
+    /// What is gone from the log stays in flight.
+    KeepsWhatIsGone,
 }
 
 #[cfg(test)]
@@ -75,6 +95,20 @@ impl Mistake {
         Self::ForgetsProducers,
         Self::TakesOldWords,
         Self::ShowsEverything,
+    ];
+
+    /// What share/tests.rs notices.
+    pub const OF_SHARES: &[Self] = &[
+        Self::PassesTheUnwritten,
+        Self::ForgetsDeliveries,
+        Self::DeliversForEver,
+        Self::KeepsTheUnwritten,
+        Self::TakesWhatIsHeld,
+        Self::IgnoresTheLimit,
+        Self::DeliversTheAborted,
+        Self::ForgetsTheFreed,
+        Self::BelievesAnyMember,
+        Self::KeepsWhatIsGone,
     ];
 
     /// What fetcher/sim.rs notices.

@@ -27,7 +27,7 @@ def server_seconds(rig, case, names, running):
         key = server_key(name, case.settings)
         if not case.own_server and key not in running:
             running.add(key)
-            total += PEERS[name].start_seconds + sum(warm_up_seconds(rig.plan, PEERS[name])) + (2 if PEERS[name].serves_reads else 0)
+            total += PEERS[name].start_seconds + sum(warm_up_seconds(rig.plan, PEERS[name])) + (2 if PEERS[name].serves_reads else 0) + (6 if PEERS[name].makes_files_later else 0)
     return total
 
 

@@ -1,6 +1,7 @@
 """A flame graph out of what `perf script` says: who calls whom, as wide as its share of the samples. One SVG that needs nothing else.
 
-Widths are samples; the bottom row are threads. Orange: the kernel. Green: Barnabas. Grey: libraries and the runtime. A frame's full name and share are its tooltip.
+Widths are samples; the bottom row are threads, those of a kind together. Orange: the kernel. Green: Barnabas. Grey: libraries and the runtime. A
+frame's full name and share are its tooltip. Left out: how a thread and its runtime are started, which is below everything.
 """
 
 import re
@@ -24,9 +25,17 @@ def folded(told, shortened):
             name = "?" if name.strip() in ("", "[unknown]") else shortened(re.sub(r"\+0x[0-9a-f]+$", "", name.strip()))
             is_kernel = re.fullmatch(r"[0-9a-f]+", address) and int(address, 16) >= KERNEL_FROM
             frames.append(f"kernel: {name}" if is_kernel else name)
-        stack = (lines[0].strip(), *reversed(frames))
+        frames.reverse()
+        # From the first function of ours on.
+        begun = next((place for place, name in enumerate(frames) if name.startswith("barnabas")), 0)
+        stack = (re.sub(r"-\d+$", "", lines[0].strip()), *frames[begun:])
         found[stack] = found.get(stack, 0) + 1
     return found
+
+
+def label_of(name):
+    """What fits into a box: the colour tells the kernel, the last two words the function."""
+    return "::".join(name.removeprefix("kernel: ").replace("{{closure}}", "{}").split("::")[-2:])
 
 
 class Frame:
@@ -87,7 +96,8 @@ def svg(root, title, samples_of_a_core, narrowest):
     for left, depth, width, name, samples in found:
         top = height - 10 - (depth + 1) * HEIGHT
         letters = int((width - 4) / LETTER)
-        label = name if len(name) <= letters else name[:letters - 1] + "…" if letters > 2 else ""
+        label = label_of(name)
+        label = label if len(label) <= letters else label[:letters - 1] + "…" if letters > 2 else ""
         lines.append(f'<g><title>{escape(name)}: {samples / root.samples:.1%}</title><rect x="{left:.1f}" y="{top}" width="{max(width - 0.5, 0.3):.1f}" height="{HEIGHT - 1}" '
                      f'fill="{colour(name, depth)}"/>' + (f'<text x="{left + 3:.1f}" y="{top + 12}">{escape(label)}</text>' if label else "") + "</g>")
     return "\n".join([*lines, "</svg>", ""])

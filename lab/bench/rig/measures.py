@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Callable
 
-from .clients import UNDER_WAY_S, WARM_UP_S, Load, librdkafka, own
+from .clients import UNDER_WAY_S, WARM_UP_S, Load, java, librdkafka, own
 
 
 def topic_name(case, number):
@@ -37,6 +37,9 @@ def warm(rig, peer):
         records += rig.clients.run(peer, load, "warm-up", seconds)["records"] if seconds else 0
     if peer.serves_reads and not rig.plan.is_quick:
         rig.clients.consume(peer, "warm-up", min(records, 5_000_000), "librdkafka", 16)
+    if peer.makes_files_later and not rig.plan.is_quick:
+        # Kafka, whose compiler learns most from what it will be asked.
+        rig.clients.run(peer, java("warm-up, Java", 16, 100, 1, 16384, 0), "warm-up", 3)
     peer.delete(["warm-up"])
     peer.is_warm = True
 

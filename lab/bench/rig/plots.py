@@ -23,6 +23,10 @@ def number(value, _=None):
     return f"{value:,.0f}" if abs(value) >= 10 else f"{value:.3g}"
 
 
+def tick(value, _=None):
+    return f"{value:,.10g}"
+
+
 def whiskers(points):
     return [[middle - low for _, middle, low, _ in points], [high - middle for _, middle, _, high in points]]
 
@@ -31,8 +35,10 @@ def bars(axes, chart):
     count, series = len(chart["categories"]), chart["series"]
     thick = 0.8 / len(series)
     longest = max(point[3] for one in series for point in one["points"])
+    of = {category: [place for place, one in enumerate(series) if category in (point[0] for point in one["points"])] for category in range(count)}
     for place, one in enumerate(series):
-        at = [point[0] + (place - (len(series) - 1) / 2) * thick for point in one["points"]]
+        # A category has room for those that have a figure in it, and no gaps for the others.
+        at = [point[0] + (of[point[0]].index(place) - (len(of[point[0]]) - 1) / 2) * thick for point in one["points"]]
         middles = [point[1] for point in one["points"]]
         axes.barh(at, middles, thick * 0.92, color=one["colour"], label=one["label"], xerr=whiskers(one["points"]), error_kw={"lw": 1, "capsize": 2, "ecolor": "#333333"})
         for where, point in zip(at, one["points"]):
@@ -41,13 +47,15 @@ def bars(axes, chart):
     axes.set_ylim(count - 0.5, -0.5)
     axes.set_xlim(0, longest * 1.12)
     axes.set_xlabel(chart["y_label"])
-    axes.xaxis.set_major_formatter(FuncFormatter(number))
+    axes.xaxis.set_major_formatter(FuncFormatter(tick))
     axes.grid(visible=False, axis="y")
 
 
 def lines(axes, chart):
     for place, one in enumerate(chart["series"]):
-        xs, middles = [point[0] for point in one["points"]], [point[1] for point in one["points"]]
+        # A little to the side of each other, so that no whisker hides another's.
+        aside = place - (len(chart["series"]) - 1) / 2
+        xs, middles = [point[0] * 1.02 ** aside if chart["x_log"] else point[0] for point in one["points"]], [point[1] for point in one["points"]]
         axes.errorbar(xs, middles, yerr=whiskers(one["points"]), color=one["colour"], label=one["label"], marker="os^Dv"[place % 5], markersize=5, lw=1.8, capsize=3, elinewidth=1)
     if chart["x_log"]:
         axes.set_xscale("log")
@@ -61,8 +69,8 @@ def lines(axes, chart):
     places = sorted({point[0] for one in chart["series"] for point in one["points"]})
     axes.set_xticks(places if len(places) < 9 else places[:: len(places) // 8 + 1])
     axes.minorticks_off()
-    axes.xaxis.set_major_formatter(FuncFormatter(number))
-    axes.yaxis.set_major_formatter(FuncFormatter(number))
+    axes.xaxis.set_major_formatter(FuncFormatter(tick))
+    axes.yaxis.set_major_formatter(FuncFormatter(tick))
     axes.set_xlabel(chart["x_label"])
     axes.set_ylabel(chart["y_label"])
 

@@ -20,7 +20,7 @@ from .measures import AROUND_S, topic_name, warm
 from .peers.peer import Missing
 
 SAMPLES_PER_SECOND = 1999
-FLAME_SAMPLES_PER_SECOND = 499
+FLAME_SAMPLES_PER_SECOND = 997
 ROWS = 18
 
 
@@ -151,7 +151,7 @@ class Flame(UnderLoad):
         samples = sum(found.values())
         if not samples:
             raise RuntimeError("perf saw no sample: no flame graph")
-        name = f"flame-{topic_name(case, 0)[2:-2]}.svg"
+        name = f"flame-{re.sub('[^a-z0-9]+', '-', case.lower())}.svg"
         rig.options.results.mkdir(parents=True, exist_ok=True)
         (rig.options.results / name).write_text(flame.drawn(found, f"{peer.label}: {case}", FLAME_SAMPLES_PER_SECOND * self.seconds))
         return {"flame": name, "samples": samples}

@@ -238,10 +238,10 @@ class Bench(unittest.TestCase):
         self.assertLessEqual(told["other_load"], 1)
 
     def test_stacks_are_folded_and_drawn(self):
-        told = ("worker-0 \n\t    7f00 core::iter::next+0x10\n\t    5500 barnabas::connection::serve::h0123456789abcdef+0x1\n\n"
+        told = ("worker-0 \n\t    7f00 core::iter::next+0x10\n\t    5500 barnabas::connection::serve::h0123456789abcdef+0x1\n\t    7f01 clone3+0x2\n\n"
                 "worker-0 \n\tffffffff81000000 tcp_sendmsg\n\t    5500 barnabas::connection::serve::h0123456789abcdef+0x1\n\n")
         found = flame.folded(told, shortened)
-        self.assertEqual(found, {("worker-0", "barnabas::connection::serve", "core::iter::next"): 1, ("worker-0", "barnabas::connection::serve", "kernel: tcp_sendmsg"): 1})
+        self.assertEqual(found, {("worker", "barnabas::connection::serve", "core::iter::next"): 1, ("worker", "barnabas::connection::serve", "kernel: tcp_sendmsg"): 1})
         drawn = flame.drawn(found, "T & t", 100)
         self.assertIn("<title>kernel: tcp_sendmsg: 50.0%</title>", drawn)
         self.assertIn("T &amp; t", drawn)

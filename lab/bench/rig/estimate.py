@@ -7,8 +7,8 @@ from .measures import warm_up_seconds
 from .peers import PEERS
 from .plan import server_key
 
-# Runs that other load disturbs are made again, and something always takes longer.
-MARGIN = 1.05
+# Runs that other load disturbs are made again, and something always takes longer: a share of a case's time, up to so many seconds.
+MARGIN, MARGIN_S = 0.05, 10
 
 
 def case_seconds(rig, case, names):
@@ -17,7 +17,7 @@ def case_seconds(rig, case, names):
     for name in names:
         before, each = case.measure.takes(rig.plan, PEERS[name])
         total += before + each * rig.wanted(case, name)
-    return total * MARGIN
+    return total + min(total * MARGIN, MARGIN_S)
 
 
 def server_seconds(rig, case, names, running):
@@ -27,7 +27,7 @@ def server_seconds(rig, case, names, running):
         key = server_key(name, case.settings)
         if not case.own_server and key not in running:
             running.add(key)
-            total += PEERS[name].start_seconds + sum(warm_up_seconds(rig.plan, PEERS[name])) + (2 if PEERS[name].serves_reads else 0) + (6 if PEERS[name].makes_files_later else 0)
+            total += PEERS[name].start_seconds + sum(warm_up_seconds(rig.plan, PEERS[name])) + (2 if PEERS[name].serves_reads else 0) + (6 if PEERS[name].compiles and not rig.plan.is_quick else 0)
     return total
 
 

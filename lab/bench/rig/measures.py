@@ -37,8 +37,8 @@ def warm(rig, peer):
         records += rig.clients.run(peer, load, "warm-up", seconds)["records"] if seconds else 0
     if peer.serves_reads and not rig.plan.is_quick:
         rig.clients.consume(peer, "warm-up", min(records, 5_000_000), "librdkafka", 16)
-    if peer.makes_files_later and not rig.plan.is_quick:
-        # Kafka, whose compiler learns most from what it will be asked.
+    if peer.compiles and not rig.plan.is_quick:
+        # It learns most from what it will be asked.
         rig.clients.run(peer, java("warm-up, Java", 16, 100, 1, 16384, 0), "warm-up", 3)
     peer.delete(["warm-up"])
     peer.is_warm = True
@@ -74,13 +74,20 @@ class Produce:
             return
         topics = [self.topic] if self.topic else names(self.load, topic_name(case, "warm"))
         self._create(peer, topics)
-        rig.clients.run(peer, self.load, topics, min(self._seconds(rig.plan), 1))
+        rig.clients.run(peer, self.load, topics, self._first_seconds(rig.plan, peer))
         if not self.topic:
             peer.delete(topics)
 
+    def _codec(self):
+        return self.load.settings.get("compression.type") or self.load.settings.get("compression.codec") or "none"
+
     def _warms_itself(self):
         """Apache's producer does in each run; what the server does for a codec is new to it."""
-        return self.load.client == "java" and self.load.settings.get("compression.type", "none") == "none"
+        return self.load.client == "java" and self._codec() == "none"
+
+    def _first_seconds(self, plan, peer):
+        """Of the run that is thrown away."""
+        return 3 if peer.compiles and self._codec() != "none" and not plan.is_quick else min(self._seconds(plan), 1)
 
     def run(self, rig, peer, case, number):
         topics = [self.topic] if self.topic else names(self.load, topic_name(case, number))
@@ -97,7 +104,7 @@ class Produce:
         around = AROUND_S + (JAVA_START_S + WARM_UP_S + UNDER_WAY_S if self.load.client == "java" else 0)
         # Kafka makes some 130 partitions a second; the second case on a topic finds it made.
         making = self.load.partitions / 130 if peer.makes_files_later and self.load.partitions >= 1000 and self.load.client == "librdkafka" else 0
-        return making + (0 if self._warms_itself() and not self.topic else around + 1), around + self._seconds(plan)
+        return making + (0 if self._warms_itself() and not self.topic else around + self._first_seconds(plan, peer)), around + self._seconds(plan)
 
 
 @dataclass

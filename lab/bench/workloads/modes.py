@@ -185,10 +185,10 @@ def workload(plan):
                           source="refused with error 44"))
     if plan.is_full:
         # With more time Kafka comes to its end at 19,850 partitions (20,000 files); a million of ours are lab/density's.
-        cases.append(Case("partitions that one node holds after 50 s, in steps of 1,000", Story(capacity(1_000_000, 1_000, 50), {KAFKA: 50, SYNCED: 50}), (KAFKA, SYNCED), own_server=True,
+        cases.append(Case("partitions that one node holds after 40 s, in steps of 1,000", Story(capacity(1_000_000, 1_000, 40), {KAFKA: 40, SYNCED: 40}), (KAFKA, SYNCED), own_server=True,
                           runs={KAFKA: 1, SYNCED: 1}, source="Kafka ends at 19,850 (20,000 files)"))
     return Workload("modes", "ZooKeeper mode, KRaft and Barnabas", question(__doc__), cases,
                     ("records_per_s", "server_us_per_record", "answered_s", "led_s", "usable_s", "last_step_s", "partitions_held", "rss_mb", "server_cpu_s", "files"),
                     (Chart("usable_s", "Until every partition has taken a record, made at once", kind="lines", x_label="partitions", x_log=True, y_log=True, only="at once"),
-                     Chart("records_per_s", "Throughput by mode, 100-byte records", only="Java"), Chart("partitions_held", "Partitions that one node holds after 50 s, fresh, stock limits", only="one node")),
+                     Chart("records_per_s", "Throughput by mode, 100-byte records", only="Java"), Chart("partitions_held", "Partitions that one node holds after 40 s, fresh, stock limits", only="one node")),
                     note="The source column is our own baseline of Kafka 4.3.1 and 3.9.2. A million partitions on one node are lab/density's (`make density`).", needs_gb=10)

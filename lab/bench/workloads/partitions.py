@@ -28,8 +28,8 @@ def workload(plan):
     cases = []
     for count in (10, 100) if plan.is_quick else COUNTS:
         cases.append(case_of("librdkafka", count, lambda count: librdkafka("", count, 100, 1)))
-        if plan.is_full and count in (10, 5_000):
-            cases.append(case_of("Java", count, lambda count: java("", count, 100, 1, 16384, 5)))
+    for count in (10, 5_000) if plan.is_full else ():
+        cases.append(case_of("Java", count, lambda count: java("", count, 100, 1, 16384, 5)))
     charts = [Chart(figure, f"{title} over the number of partitions, {client}", kind="lines", x_label="partitions", x_log=True, y_log=figure != "records_per_s", only=f"^{client}, ")
               for client in ("librdkafka", "Java") for figure, title in (("records_per_s", "Throughput"), ("p999_ms", "99.9th percentile"), ("server_us_per_record", "CPU of the server per record"))]
     return Workload("partitions", "Partitions against throughput and latency", question(__doc__), cases,

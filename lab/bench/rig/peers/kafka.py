@@ -27,6 +27,7 @@ class Kafka(Peer):
     makes_files_later = True
     version = classpath = None
     server_class = Server
+    compiles = True
     # What its compiler needs to have seen.
     warm_up_seconds, start_seconds = 20, 4
 

@@ -23,6 +23,8 @@ class Peer:
     # Whether it makes the files of a new partition some time after it has answered.
     makes_files_later = False
     serves_reads = True
+    # Whether it is compiled while it runs: what it is asked for the first time is slow.
+    compiles = False
     # Load that it needs to have seen before its figures are its own; what a start takes, for the estimate.
     warm_up_seconds, start_seconds = 3, 0.5
 

@@ -72,6 +72,8 @@ files!(
     "k69_consumer_group_describe",
     "k74_list_config_resources",
     "k75_describe_topic_partitions",
+    "k88_streams_group_heartbeat",
+    "k89_streams_group_describe",
 );
 
 /// Every API's header, by key.

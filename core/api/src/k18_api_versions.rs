@@ -13,8 +13,7 @@
 //! | 5 | the client says which cluster and node it means (KIP-1242) |
 //!
 //! ## Left out
-//! - APIs that this node does not answer yet: those of quotas, ACLs, SASL, share and streams groups,
-//!   and client metrics.
+//! - APIs that this node does not answer yet: those of quotas, ACLs, SASL, share groups and client metrics.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleApiVersionsRequest`, `ApiVersionsRequest`, `ApiVersionsResponse`.
 
@@ -75,6 +74,8 @@ pub const ANSWERED: &[ApiKey] = &[
     ApiKey::ConsumerGroupDescribe,
     ApiKey::ListConfigResources,
     ApiKey::DescribeTopicPartitions,
+    ApiKey::StreamsGroupHeartbeat,
+    ApiKey::StreamsGroupDescribe,
 ];
 
 /// Which kind of listener a request came in by.

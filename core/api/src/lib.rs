@@ -66,6 +66,8 @@ pub mod k74_list_config_resources;
 pub mod k75_describe_topic_partitions;
 pub mod k78_share_fetch;
 pub mod k79_share_acknowledge;
+pub mod k88_streams_group_heartbeat;
+pub mod k89_streams_group_describe;
 pub mod replication;
 pub mod share;
 pub mod transactions;

@@ -1,6 +1,7 @@
 //! The broker settings that concern groups, as values. The shell fills them from `server.properties` and the metadata
 //! image and hands a new set to every shard when one changes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use barnabas_base::{DurationMs, Map, Text};
@@ -35,6 +36,7 @@ pub struct GroupConfig {
     /// Members of one group that were given an id and have not come back with it yet.
     pub pending_members_max: usize,
     pub consumer: ConsumerConfig,
+    pub streams: StreamsConfig,
 }
 
 impl Default for GroupConfig {
@@ -53,6 +55,7 @@ impl Default for GroupConfig {
             pending_batches_max: 10_000,
             pending_members_max: 10_000,
             consumer: ConsumerConfig::default(),
+            streams: StreamsConfig::default(),
         }
     }
 }
@@ -113,7 +116,80 @@ impl Default for ConsumerConfig {
     }
 }
 
+/// Of the groups of KIP-1071: the broker's keys `group.streams.…`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamsConfig {
+    /// `max.size`.
+    pub size_max: usize,
+    /// What holds for groups that say nothing else.
+    pub settings: StreamsSettings,
+    /// What groups say of themselves (`streams.session.timeout.ms` and the like), by group.
+    pub of_groups: Arc<Map<Text, StreamsSettings>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamsSettings {
+    /// `session.timeout.ms`.
+    pub session_timeout: DurationMs,
+    /// `heartbeat.interval.ms`.
+    pub heartbeat_interval: DurationMs,
+    /// `assignment.interval.ms`: how long a target holds at least.
+    pub assignment_interval: DurationMs,
+    /// `initial.rebalance.delay.ms`: how long an empty group waits for more members to come.
+    pub initial_rebalance_delay: DurationMs,
+    /// `num.standby.replicas`: copies of each task that keeps state.
+    pub standby_replicas: usize,
+    /// `task.offset.interval.ms`: how often members say how far their tasks have come.
+    pub task_offset_interval: DurationMs,
+    /// `acceptable.recovery.lag`: how far behind a task may be and still take over.
+    pub acceptable_recovery_lag: i64,
+    /// `rack.aware.assignment.tags`: client tags that members must say. No assignor of 4.4 looks at them.
+    pub rack_tags: Arc<Vec<Text>>,
+}
+
+impl Default for StreamsSettings {
+    fn default() -> Self {
+        Self {
+            session_timeout: DurationMs(45_000),
+            heartbeat_interval: DurationMs(5_000),
+            assignment_interval: DurationMs(1_000),
+            initial_rebalance_delay: DurationMs(3_000),
+            standby_replicas: 0,
+            task_offset_interval: DurationMs(60_000),
+            acceptable_recovery_lag: 10_000,
+            rack_tags: Arc::default(),
+        }
+    }
+}
+
+impl StreamsSettings {
+    /// What an assignor is told, by Kafka's names: a change of it is a reason to assign anew.
+    ///
+    /// # Source
+    /// Kafka 4.4 `GroupMetadataManager.streamsGroupAssignmentConfigs`.
+    pub(crate) fn assignor_configs(&self) -> BTreeMap<Text, Text> {
+        let mut configs = BTreeMap::new();
+        configs.insert(Text::from("num.standby.replicas"), Text::from(self.standby_replicas.to_string()));
+        if !self.rack_tags.is_empty() {
+            let tags: Vec<&str> = self.rack_tags.iter().map(|tag| tag.as_str()).collect();
+            configs.insert(Text::from("rack.aware.assignment.tags"), Text::from(tags.join(",")));
+        }
+        configs
+    }
+}
+
+impl Default for StreamsConfig {
+    fn default() -> Self {
+        Self { size_max: i32::MAX as usize, settings: StreamsSettings::default(), of_groups: Arc::default() }
+    }
+}
+
 impl GroupConfig {
+    /// What holds for one streams group.
+    pub fn streams_of(&self, group: &str) -> &StreamsSettings {
+        self.streams.of_groups.get(group).unwrap_or(&self.streams.settings)
+    }
+
     /// What holds for one group.
     pub fn consumer_of(&self, group: &str) -> ConsumerTimes {
         self.consumer.of_groups.get(group).copied().unwrap_or(self.consumer.times)

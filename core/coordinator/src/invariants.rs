@@ -12,6 +12,7 @@ use crate::outbox::TimerKey;
 use crate::shard::Group;
 
 mod consumer;
+mod streams;
 #[cfg(test)]
 mod tests;
 
@@ -34,6 +35,11 @@ pub(crate) fn violations(shard: &GroupShard) -> Vec<String> {
         if let Group::Consumer(group) = group {
             let named = (*id != group.id).then(|| format!("is called {}", group.id));
             let found_here = named.into_iter().chain(consumer::violations(shard, group));
+            found.extend(found_here.map(|what| format!("group {id}: {what}")));
+        }
+        if let Group::Streams(group) = group {
+            let named = (*id != group.id).then(|| format!("is called {}", group.id));
+            let found_here = named.into_iter().chain(streams::violations(shard, group));
             found.extend(found_here.map(|what| format!("group {id}: {what}")));
         }
     }
@@ -143,6 +149,7 @@ fn timers_have_an_object(shard: &GroupShard) -> Option<String> {
         Group::Other(_) => 0,
         Group::Classic(group) => group.members.len() + group.pending_members.len() + 3,
         Group::Consumer(group) => group.members().len() * 4 + 1,
+        Group::Streams(group) => group.members().len() * 2 + 2,
     });
     let max = expected.sum::<usize>() + 1;
     let timers = shard.out.timers.len();
@@ -153,7 +160,7 @@ fn tickets_wait_once(shard: &GroupShard) -> Option<String> {
     let mut seen: Set<Ticket> = Set::default();
     let members = shard.groups.values().filter_map(|group| match group {
         Group::Classic(group) => Some(group.members.values()),
-        Group::Consumer(_) | Group::Other(_) => None,
+        Group::Consumer(_) | Group::Streams(_) | Group::Other(_) => None,
     });
     let parked = members.flatten().flat_map(|member| [member.join, member.sync]).flatten();
     let held = shard.out.pending.tickets();

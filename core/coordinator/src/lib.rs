@@ -32,16 +32,20 @@ mod outbox;
 mod records;
 mod request;
 mod shard;
+mod streams;
 mod transactions;
+mod unwritten;
 
-pub use config::{ConsumerConfig, ConsumerTimes, GroupConfig, MigrationPolicy};
+pub use config::{
+    ConsumerConfig, ConsumerTimes, GroupConfig, MigrationPolicy, StreamsConfig, StreamsSettings,
+};
 pub use consumer::{Done, Job};
 pub use framework::{
     BatchId, Caller, Closed, Committed, Effect, EndTransaction, Held, Now, Pending, Producer, Record, Ticket,
     Timers,
 };
 pub use records::LoadError;
-pub use request::{Request, Response};
+pub use request::{Request, Response, StreamsHeartbeat};
 pub use shard::{GroupShard, GroupStats};
 pub use transactions::{
     AddOffsets, AddPartitions, MarkerOrder, MarkerOutcome, MarkerTicket, TransactionConfig,

@@ -13,6 +13,7 @@ use crate::consumer::Entry;
 use crate::framework::{BatchId, Effect, Held, Now, Pending, Record, Refusable, Ticket, Timers};
 use crate::offsets::OffsetKey;
 use crate::shard::Group;
+use crate::streams;
 use crate::{GroupConfig, Response};
 
 /// What a shard waits for.
@@ -30,6 +31,8 @@ pub(crate) enum TimerKey {
     MemberJoin { group: Text, member: Text },
     /// A member of the classic protocol has not fetched its assignment in time.
     MemberSync { group: Text, member: Text },
+    /// The first target of a streams group, once members had time to come.
+    FirstTarget(Text),
     /// What was lost of a group on its way to disk is written again.
     Save(Text),
     /// Offsets and groups that nobody has needed for long are looked for.
@@ -56,6 +59,8 @@ pub(crate) enum GroupThen {
     Deleted(Box<Group>),
     /// Entries of a consumer group. They are written again if they are lost.
     Written { group: Text, entries: Vec<Entry> },
+    /// Likewise, of a streams group.
+    StreamsWritten { group: Text, entries: Vec<streams::Entry> },
     /// A consumer group has become a classic one. These tombstones, and the classic group, are written again if they are lost.
     Downgraded { group: Text, tombstones: Vec<Record> },
     /// The leader's assignment. The group is stable once it is on disk.

@@ -6,6 +6,7 @@
 
 use barnabas_base::ErrorCode;
 use barnabas_wire::messages::consumer_group_describe_response::DescribedGroup as DescribedConsumerGroup;
+use barnabas_wire::messages::create_topics_request::CreatableTopic;
 use barnabas_wire::messages::delete_groups_response::DeletableGroupResult;
 use barnabas_wire::messages::describe_groups_response::DescribedGroup;
 use barnabas_wire::messages::leave_group_response::MemberResponse;
@@ -22,8 +23,10 @@ use barnabas_wire::messages::{
     ConsumerGroupHeartbeatResponse, DeleteGroupsRequest, DeleteGroupsResponse, DescribeGroupsRequest,
     DescribeGroupsResponse, HeartbeatRequest, HeartbeatResponse, JoinGroupRequest, JoinGroupResponse,
     LeaveGroupRequest, LeaveGroupResponse, ListGroupsRequest, ListGroupsResponse, OffsetCommitRequest,
-    OffsetCommitResponse, OffsetDeleteRequest, OffsetDeleteResponse, SyncGroupRequest, SyncGroupResponse,
-    TxnOffsetCommitRequest, TxnOffsetCommitResponse,
+    OffsetCommitResponse, OffsetDeleteRequest, OffsetDeleteResponse, StreamsGroupDescribeRequest,
+    StreamsGroupDescribeResponse, StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse,
+    SyncGroupRequest, SyncGroupResponse, TxnOffsetCommitRequest, TxnOffsetCommitResponse,
+    streams_group_describe_response as streams,
 };
 
 use crate::framework::{EndTransaction, Refusable};
@@ -55,6 +58,8 @@ pub enum Request {
     ListGroups(ListGroupsRequest),
     DescribeGroups(DescribeGroupsRequest),
     ConsumerGroupDescribe(ConsumerGroupDescribeRequest),
+    StreamsGroupHeartbeat(Box<StreamsGroupHeartbeatRequest>),
+    StreamsGroupDescribe(StreamsGroupDescribeRequest),
     DeleteGroups(DeleteGroupsRequest),
 }
 
@@ -77,7 +82,24 @@ pub enum Response {
     DescribeGroups(DescribeGroupsResponse),
     /// Likewise.
     ConsumerGroupDescribe(ConsumerGroupDescribeResponse),
+    StreamsGroupHeartbeat(Box<StreamsHeartbeat>),
+    /// Likewise.
+    StreamsGroupDescribe(StreamsGroupDescribeResponse),
     DeleteGroups(DeleteGroupsResponse),
+}
+
+/// The answer to a StreamsGroupHeartbeat, with the internal topics that the broker is to create before it passes it on.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct StreamsHeartbeat {
+    pub response: StreamsGroupHeartbeatResponse,
+    pub create: Vec<CreatableTopic>,
+}
+
+impl StreamsHeartbeat {
+    fn refused(code: i16) -> Box<Self> {
+        let response = StreamsGroupHeartbeatResponse { error_code: code, ..Default::default() };
+        Box::new(Self { response, create: Vec::new() })
+    }
 }
 
 impl Request {
@@ -105,6 +127,20 @@ impl Request {
                     ..Default::default()
                 });
                 Response::ConsumerGroupDescribe(ConsumerGroupDescribeResponse {
+                    groups: groups.collect(),
+                    ..Default::default()
+                })
+            }
+            Self::StreamsGroupHeartbeat(_) => {
+                Response::StreamsGroupHeartbeat(StreamsHeartbeat::refused(code))
+            }
+            Self::StreamsGroupDescribe(request) => {
+                let groups = request.group_ids.iter().map(|group_id| streams::DescribedGroup {
+                    group_id: group_id.clone(),
+                    error_code: code,
+                    ..Default::default()
+                });
+                Response::StreamsGroupDescribe(StreamsGroupDescribeResponse {
                     groups: groups.collect(),
                     ..Default::default()
                 })
@@ -183,6 +219,7 @@ impl Request {
                     && texts.iter().all(|text| text.as_deref().is_none_or(fits))
                     && names.into_iter().all(|name| fits(name))
             }
+            Self::StreamsGroupHeartbeat(request) => streams_fits(request),
             // These write nothing but what is in a record already.
             _ => true,
         }
@@ -194,6 +231,7 @@ impl Request {
             Self::JoinGroup(_)
             | Self::SyncGroup(_)
             | Self::ConsumerGroupHeartbeat(_)
+            | Self::StreamsGroupHeartbeat(_)
             | Self::OffsetCommit(_)
             | Self::TxnOffsetCommit(_)
             | Self::EndTransaction(_)
@@ -204,7 +242,8 @@ impl Request {
             | Self::OffsetFetch { .. }
             | Self::ListGroups(_)
             | Self::DescribeGroups(_)
-            | Self::ConsumerGroupDescribe(_) => false,
+            | Self::ConsumerGroupDescribe(_)
+            | Self::StreamsGroupDescribe(_) => false,
         }
     }
 
@@ -221,6 +260,18 @@ impl Request {
             other => other.refuse(ErrorCode::CoordinatorLoadInProgress),
         }
     }
+}
+
+fn streams_fits(request: &StreamsGroupHeartbeatRequest) -> bool {
+    let fits = |text: &str| text.len() <= ID_BYTES_MAX;
+    let texts = [&request.instance_id, &request.rack_id, &request.process_id];
+    let tags = || request.client_tags.iter().flatten();
+    // Of a topology, whether a record can hold it is seen when it is made.
+    fits(&request.group_id)
+        && fits(&request.member_id)
+        && texts.iter().all(|text| text.as_deref().is_none_or(fits))
+        && request.user_endpoint.as_ref().is_none_or(|endpoint| fits(&endpoint.host))
+        && tags().all(|tag| fits(&tag.key) && fits(&tag.value))
 }
 
 fn join_refused(member_id: &str, error: ErrorCode) -> JoinGroupResponse {
@@ -290,6 +341,14 @@ impl Refusable for Response {
                     *group = DescribedConsumerGroup { group_id, error_code: code, ..Default::default() };
                 }
                 Self::ConsumerGroupDescribe(response)
+            }
+            Self::StreamsGroupHeartbeat(_) => Self::StreamsGroupHeartbeat(StreamsHeartbeat::refused(code)),
+            Self::StreamsGroupDescribe(mut response) => {
+                for group in &mut response.groups {
+                    let group_id = std::mem::take(&mut group.group_id);
+                    *group = streams::DescribedGroup { group_id, error_code: code, ..Default::default() };
+                }
+                Self::StreamsGroupDescribe(response)
             }
             Self::LeaveGroup(response) => Self::LeaveGroup(LeaveGroupResponse {
                 error_code: code,

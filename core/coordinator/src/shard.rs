@@ -17,6 +17,7 @@ mod consumer;
 mod groups;
 mod load;
 mod outcome;
+mod streams;
 mod transactional;
 
 use barnabas_base::{ErrorCode, Map, MonotonicMs, Text, TopicId};
@@ -27,6 +28,7 @@ use crate::consumer::{ConsumerGroup, World};
 use crate::framework::{BatchId, Caller, Effect, Now, Record, Refusable, Ticket};
 use crate::offsets::{self, Offsets};
 use crate::outbox::{Outbox, TimerKey, append_refusal};
+use crate::streams::StreamsGroup;
 use crate::{GroupConfig, Request, Response};
 
 /// How much a shard holds.
@@ -43,13 +45,13 @@ pub struct GroupStats {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OtherKind {
     Share,
-    Streams,
 }
 
 #[derive(Debug)]
 pub(crate) enum Group {
     Classic(Box<ClassicGroup>),
     Consumer(Box<ConsumerGroup>),
+    Streams(Box<StreamsGroup>),
     Other(OtherKind),
 }
 
@@ -108,6 +110,10 @@ impl GroupShard {
                 self.consumer_heartbeat(caller, heartbeat, ticket);
                 Ok(())
             }
+            Request::StreamsGroupHeartbeat(heartbeat) => {
+                self.streams_heartbeat(caller, heartbeat, ticket);
+                Ok(())
+            }
             Request::LeaveGroup(leave) => self.leave_group(caller, leave, ticket),
             Request::OffsetCommit(commit) => self.commit_offsets(caller, commit, ticket),
             Request::TxnOffsetCommit(commit) => self.commit_in_transaction(commit, ticket),
@@ -118,9 +124,13 @@ impl GroupShard {
             Request::OffsetDelete(delete) => self.delete_offsets(delete, ticket),
             Request::OffsetFetch { .. } if caller.version == 0 => Err(ErrorCode::UnsupportedVersion),
             Request::OffsetFetch { group, require_stable } => {
-                if let Some(Group::Consumer(known)) = self.groups.get(group.group_id.as_str())
-                    && let Err(error) = known.check_fetch(group.member_id.as_deref(), group.member_epoch)
-                {
+                let (member, epoch) = (group.member_id.as_deref(), group.member_epoch);
+                let may = match self.groups.get(group.group_id.as_str()) {
+                    Some(Group::Consumer(known)) => known.check_fetch(member, epoch),
+                    Some(Group::Streams(known)) => known.check_fetch(member, epoch),
+                    _ => Ok(()),
+                };
+                if let Err(error) = may {
                     self.out.answer(ticket, request.refuse(error));
                     return;
                 }
@@ -135,6 +145,10 @@ impl GroupShard {
             Request::ListGroups(list) => self.list_groups(list, ticket),
             Request::DescribeGroups(describe) => self.describe_groups(caller, describe, ticket),
             Request::ConsumerGroupDescribe(describe) => self.describe_consumers(describe, ticket),
+            Request::StreamsGroupDescribe(describe) => {
+                self.describe_streams(describe, ticket);
+                Ok(())
+            }
             Request::DeleteGroups(delete) => self.delete_groups(delete, ticket),
         };
         if let Err(error) = refusal {
@@ -197,6 +211,7 @@ impl GroupShard {
         let id = match key {
             TimerKey::Expiry => return self.expire(),
             TimerKey::Save(group) => return self.save_again(group),
+            TimerKey::FirstTarget(group) => return self.first_streams_target(group),
             TimerKey::Session { group, .. }
             | TimerKey::Join(group)
             | TimerKey::Sync(group)
@@ -207,6 +222,7 @@ impl GroupShard {
         let group = match self.groups.get_mut(id) {
             Some(Group::Classic(group)) => group,
             Some(Group::Consumer(_)) => return self.consumer_timer(key),
+            Some(Group::Streams(_)) => return self.streams_timer(key),
             _ => return,
         };
         match key {
@@ -251,6 +267,7 @@ impl GroupShard {
         let members = |group: &Group| match group {
             Group::Classic(group) => group.members.len(),
             Group::Consumer(group) => group.members().len(),
+            Group::Streams(group) => group.members().len(),
             Group::Other(_) => 0,
         };
         GroupStats {

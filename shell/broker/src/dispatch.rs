@@ -15,6 +15,7 @@ mod log_dirs;
 mod offsets;
 mod open_transactions;
 mod produce;
+mod streams;
 mod transactions;
 
 use crate::connection::Session;
@@ -184,6 +185,8 @@ fn start_coordinated(call: Call, body: RequestBody) -> Pin<Box<dyn Future<Output
         RequestBody::ConsumerGroupDescribe(request) => {
             Box::pin(groups::consumer_group_describe(call, *request))
         }
+        RequestBody::StreamsGroupHeartbeat(request) => Box::pin(streams::heartbeat(call, *request)),
+        RequestBody::StreamsGroupDescribe(request) => Box::pin(streams::describe(call, *request)),
         RequestBody::LeaveGroup(request) => Box::pin(groups::leave_group(call, *request)),
         RequestBody::OffsetCommit(request) => Box::pin(groups::offset_commit(call, *request)),
         RequestBody::OffsetFetch(request) => Box::pin(groups::offset_fetch(call, *request)),

@@ -15,8 +15,9 @@ use barnabas_base::{ErrorCode, Map, MonotonicMs, Set, Text, TopicId};
 
 use super::member::{ConsumerMember, MemberState};
 use crate::Response;
-use crate::framework::{BatchId, Record, Ticket};
-use crate::outbox::{GroupThen, Outbox, Then, TimerKey};
+use crate::framework::{BatchId, Ticket};
+use crate::outbox::{GroupThen, Outbox};
+use crate::unwritten::Unwritten;
 
 /// What a member is to have: sorted partitions by topic.
 pub(crate) type Target = BTreeMap<TopicId, Vec<i32>>;
@@ -74,15 +75,8 @@ pub(crate) struct ConsumerGroup {
     pub resolving: bool,
     /// A record of Kafka up to 4.0 is there and to go.
     pub has_partition_metadata: bool,
-    dirty: Vec<Entry>,
-    /// Entries of batches that were lost.
-    unsaved: Vec<Entry>,
-    /// What answers wait for.
-    pub last_batch: BatchId,
+    pub unwritten: Unwritten<Entry>,
 }
-
-/// How long after a loss entries are written again, if no request has done so.
-const SAVE_AGAIN_MS: i64 = 1_000;
 
 impl ConsumerGroup {
     pub fn new(id: Text) -> Self {
@@ -107,9 +101,7 @@ impl ConsumerGroup {
             assigning: None,
             resolving: false,
             has_partition_metadata: false,
-            dirty: Vec::new(),
-            unsaved: Vec::new(),
-            last_batch: BatchId(0),
+            unwritten: Unwritten::default(),
         }
     }
 
@@ -349,73 +341,43 @@ impl ConsumerGroup {
 
     /// This record is to be written anew.
     pub fn note(&mut self, entry: Entry) {
-        self.dirty.push(entry);
+        self.unwritten.note(entry);
     }
 
     pub fn note_all(&mut self, entries: impl IntoIterator<Item = Entry>) {
-        self.dirty.extend(entries);
+        self.unwritten.note_all(entries);
     }
 
-    /// What is to be written, and what was lost.
-    pub fn unwritten(&self) -> impl Iterator<Item = Entry> {
-        self.dirty.iter().chain(&self.unsaved).cloned()
-    }
-
-    pub fn is_written(&self) -> bool {
-        self.dirty.is_empty()
-    }
-
-    /// Hands out the records that changed, in one batch or in as many as it takes.
+    /// Hands out the records that changed.
     pub fn flush(&mut self, out: &mut Outbox) {
-        let mut entries = std::mem::take(&mut self.unsaved);
-        if !entries.is_empty() {
-            out.timers.cancel(&TimerKey::Save(self.id.clone()));
-        }
-        entries.append(&mut self.dirty);
-        // Once each, where it was noted last: what says that others are there comes after those.
-        let mut seen = BTreeSet::new();
-        let mut entries: Vec<Entry> =
-            entries.into_iter().rev().filter(|entry| seen.insert(entry.clone())).collect();
-        entries.reverse();
-        let (mut records, mut held, mut bytes) = (Vec::new(), Vec::new(), 0);
-        for entry in entries {
-            let mut record = self.record(&entry);
-            if matches!(entry, Entry::Regex(_)) && record.bytes() > out.config.batch_bytes_max {
+        let mut unwritten = std::mem::take(&mut self.unwritten);
+        let bytes_max = out.config.batch_bytes_max;
+        let record = |entry: &Entry| {
+            let mut record = self.record(entry);
+            if matches!(entry, Entry::Regex(_)) && record.bytes() > bytes_max {
                 // An expression that matches more than a record can hold is resolved anew after a load.
                 record.value = None;
             }
-            if !records.is_empty() && bytes + record.bytes() > out.config.batch_bytes_max {
-                self.append(std::mem::take(&mut records), std::mem::take(&mut held), out);
-                bytes = 0;
-            }
-            bytes += record.bytes();
-            records.push(record);
-            held.push(entry);
-        }
-        if !records.is_empty() {
-            self.append(records, held, out);
-        }
-    }
-
-    fn append(&mut self, records: Vec<Record>, entries: Vec<Entry>, out: &mut Outbox) {
-        let written = GroupThen::Written { group: self.id.clone(), entries };
-        self.last_batch = out.append(records, Then { groups: vec![written], ..Then::default() });
+            record
+        };
+        let then = |entries| GroupThen::Written { group: self.id.clone(), entries };
+        unwritten.flush(&self.id, record, then, out);
+        self.unwritten = unwritten;
     }
 
     /// A batch with these entries never got to disk.
     pub fn lost(&mut self, entries: Vec<Entry>, out: &mut Outbox) {
-        self.unsaved.extend(entries);
-        out.set_timer(TimerKey::Save(self.id.clone()), barnabas_base::DurationMs(SAVE_AGAIN_MS));
+        self.unwritten.lose(&self.id, entries, out);
     }
 
-    pub fn has_unsaved(&self) -> bool {
-        !self.unsaved.is_empty()
+    pub fn last_batch(&self) -> BatchId {
+        self.unwritten.last_batch
     }
 
     /// Writes what changed, and answers once it is on disk.
     pub fn answer(&mut self, ticket: Ticket, response: Response, out: &mut Outbox) {
         self.flush(out);
-        out.answer_after(self.last_batch, ticket, response);
+        out.answer_after(self.last_batch(), ticket, response);
     }
 
     #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Work that a shard hands out, as it takes long: a large group's target, a group's expressions against every topic.
+//! Work that a shard hands out, as it takes long: a large group's target (of consumer and of streams groups), a group's
+//! expressions against every topic.
 //!
 //! A job is a value: whoever has it runs it wherever it likes, once, and brings what comes of it back to the shard that it
 //! came from. The shard hands out one of each kind for a group at a time.
@@ -7,6 +8,7 @@ use barnabas_base::Text;
 
 use super::regex::{Resolving, Topics};
 use super::target::{Assigning, Assignment};
+use crate::streams;
 
 /// To be run away from the shard; costs up to seconds.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,6 +17,7 @@ pub struct Job(pub(super) Work);
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Work {
     Assign(Assigning),
+    AssignStreams(streams::Assigning),
     Resolve(Resolving),
 }
 
@@ -34,13 +37,25 @@ pub(crate) enum Outcome {
         group: Text,
         topics: Option<Topics>,
     },
+    /// `None`: it was not run.
+    AssignedStreams {
+        group: Text,
+        epoch: i32,
+        assignment: Option<streams::Assignment>,
+    },
 }
 
 impl Job {
+    /// The target of a streams group.
+    pub(crate) fn for_streams(assigning: streams::Assigning) -> Self {
+        Self(Work::AssignStreams(assigning))
+    }
+
     /// The group that it is for.
     pub fn group(&self) -> &Text {
         match &self.0 {
             Work::Assign(assigning) => &assigning.group,
+            Work::AssignStreams(assigning) => &assigning.group,
             Work::Resolve(resolving) => &resolving.group,
         }
     }
@@ -48,6 +63,11 @@ impl Job {
     pub fn run(self) -> Done {
         Done(match self.0 {
             Work::Assign(assigning) => Outcome::Assigned {
+                group: assigning.group.clone(),
+                epoch: assigning.epoch,
+                assignment: Some(assigning.run()),
+            },
+            Work::AssignStreams(assigning) => Outcome::AssignedStreams {
                 group: assigning.group.clone(),
                 epoch: assigning.epoch,
                 assignment: Some(assigning.run()),
@@ -63,6 +83,10 @@ impl Job {
         Done(match self.0 {
             Work::Assign(assigning) => {
                 Outcome::Assigned { group: assigning.group, epoch: assigning.epoch, assignment: None }
+            }
+            Work::AssignStreams(assigning) => {
+                let (group, epoch) = (assigning.group, assigning.epoch);
+                Outcome::AssignedStreams { group, epoch, assignment: None }
             }
             Work::Resolve(resolving) => Outcome::Resolved { group: resolving.group, topics: None },
         })

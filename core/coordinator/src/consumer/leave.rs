@@ -105,7 +105,11 @@ pub(crate) fn is_late(group: &ConsumerGroup, id: &str, key: &TimerKey) -> bool {
         TimerKey::Session { .. } => true,
         TimerKey::Rebalance { .. } => member.state == MemberState::Unrevoked && member.classic.is_none(),
         TimerKey::MemberJoin { .. } | TimerKey::MemberSync { .. } => member.classic.is_some(),
-        TimerKey::Join(_) | TimerKey::Sync(_) | TimerKey::Save(_) | TimerKey::Expiry => false,
+        TimerKey::Join(_)
+        | TimerKey::Sync(_)
+        | TimerKey::FirstTarget(_)
+        | TimerKey::Save(_)
+        | TimerKey::Expiry => false,
     }
 }
 

@@ -79,7 +79,7 @@ impl ConsumerGroup {
         let regexes = self.resolved.keys().cloned().map(Entry::Regex);
         let metadata = self.has_partition_metadata.then_some(Entry::OldPartitionMetadata);
         // What is not written yet, or was lost, may be about members that are gone.
-        let left = self.unwritten().filter(|entry| *entry != Entry::OldClassic);
+        let left = self.unwritten.entries().filter(|entry| *entry != Entry::OldClassic);
         let entries = left
             .chain(ids().map(Entry::Current))
             .chain(ids().map(Entry::Target))

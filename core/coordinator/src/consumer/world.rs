@@ -53,17 +53,30 @@ impl World {
     /// The hash over all topics that the group reads and that there are.
     pub fn metadata_hash(&mut self, group: &ConsumerGroup) -> i64 {
         let mut bytes = Vec::new();
-        group.each_topic(|name| {
-            if let Some(hash) = self.hashes.get(name) {
-                bytes.extend(hash.to_le_bytes());
-            } else if let Some(topic) = self.image.topics.by_name(name) {
-                let hash = topic_hash(topic, &self.image);
-                self.hashes.insert(name.clone(), hash);
-                bytes.extend(hash.to_le_bytes());
-            }
-        });
-        if bytes.is_empty() { 0 } else { XxHash3_64::oneshot(&bytes) as i64 }
+        group.each_topic(|name| self.add_hash(name, &mut bytes));
+        over(&bytes)
     }
+
+    /// As [`World::metadata_hash`], of topics in the order of their names.
+    pub fn hash_of<'a>(&mut self, names: impl Iterator<Item = &'a Text>) -> i64 {
+        let mut bytes = Vec::new();
+        names.for_each(|name| self.add_hash(name, &mut bytes));
+        over(&bytes)
+    }
+
+    fn add_hash(&mut self, name: &Text, bytes: &mut Vec<u8>) {
+        if let Some(hash) = self.hashes.get(name) {
+            bytes.extend(hash.to_le_bytes());
+        } else if let Some(topic) = self.image.topics.by_name(name) {
+            let hash = topic_hash(topic, &self.image);
+            self.hashes.insert(name.clone(), hash);
+            bytes.extend(hash.to_le_bytes());
+        }
+    }
+}
+
+fn over(hashes: &[u8]) -> i64 {
+    if hashes.is_empty() { 0 } else { XxHash3_64::oneshot(hashes) as i64 }
 }
 
 fn topic_hash(topic: &Topic, image: &Image) -> i64 {

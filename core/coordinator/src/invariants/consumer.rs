@@ -80,7 +80,7 @@ fn epochs_follow(group: &ConsumerGroup) -> Option<String> {
 }
 
 fn everything_is_written(group: &ConsumerGroup) -> Option<String> {
-    (!group.is_written()).then(|| "something changed and was not handed out".to_owned())
+    (!group.unwritten.is_flushed()).then(|| "something changed and was not handed out".to_owned())
 }
 
 /// Whoever is gone is found out in the end.
@@ -94,7 +94,7 @@ fn members_are_watched(shard: &GroupShard, group: &ConsumerGroup) -> Option<Stri
 
 fn lost_entries_are_watched(shard: &GroupShard, group: &ConsumerGroup) -> Option<String> {
     let is_watched = shard.out.timers.is_set(&TimerKey::Save(group.id.clone()));
-    (group.has_unsaved() && !is_watched).then(|| "what was lost is written again by nobody".to_owned())
+    (group.unwritten.has_lost() && !is_watched).then(|| "what was lost is written again by nobody".to_owned())
 }
 
 #[cfg(test)]

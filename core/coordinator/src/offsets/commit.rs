@@ -18,6 +18,7 @@ use crate::consumer::ConsumerGroup;
 use crate::framework::Record;
 use crate::records;
 use crate::shard::Group;
+use crate::streams::StreamsGroup;
 
 /// From this version on, a group that is not there has an error of its own (KIP-848).
 const NOT_FOUND_SINCE: i16 = 9;
@@ -44,6 +45,7 @@ pub(crate) fn commit(
     match group {
         Some(Group::Classic(group)) => check(group, request)?,
         Some(Group::Consumer(group)) => check_consumer(group, version, request)?,
+        Some(Group::Streams(group)) => check_streams(group, version, request)?,
         Some(Group::Other(_)) => {}
         None if request.generation_id_or_member_epoch < 0 => {}
         None if version >= NOT_FOUND_SINCE => return Err(ErrorCode::GroupIdNotFound),
@@ -132,6 +134,25 @@ fn check_consumer(
     }
     let partitions = request.topics.iter().flat_map(|topic| {
         topic.partitions.iter().map(|partition| (topic.topic_id, partition.partition_index))
+    });
+    group.check_commit(&request.member_id, epoch, partitions)
+}
+
+/// # Source
+/// Kafka 4.4 `StreamsGroup.validateOffsetCommit`.
+fn check_streams(group: &StreamsGroup, version: i16, request: &OffsetCommitRequest) -> Result<(), ErrorCode> {
+    let epoch = request.generation_id_or_member_epoch;
+    if epoch < 0 && group.is_empty() {
+        return Ok(());
+    }
+    if group.member(&request.member_id).is_none() {
+        return Err(ErrorCode::UnknownMemberId);
+    }
+    if version < NOT_FOUND_SINCE {
+        return Err(ErrorCode::UnsupportedVersion);
+    }
+    let partitions = request.topics.iter().flat_map(|topic| {
+        topic.partitions.iter().map(|partition| (topic.name.as_str(), partition.partition_index))
     });
     group.check_commit(&request.member_id, epoch, partitions)
 }

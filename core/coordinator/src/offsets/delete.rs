@@ -36,6 +36,7 @@ pub(crate) fn delete(
         let is_read = match group {
             Group::Classic(group) => group.is_subscribed(&topic.name),
             Group::Consumer(group) => group.is_subscribed(&topic.name),
+            Group::Streams(group) => group.is_subscribed(&topic.name),
             Group::Other(_) => true,
         };
         let mut partitions = Vec::with_capacity(topic.partitions.len());

@@ -2,7 +2,7 @@
 //!
 //! - A group that had members and is empty: counted from when it became empty.
 //! - A stable group of consumers: offsets of topics that none of them subscribes to, counted from the commit.
-//! - A group that never had members, and a consumer group (KIP-848): counted from the commit, of topics that nobody in it
+//! - A group that never had members, and a consumer or streams group (KIP-848, KIP-1071): counted from the commit, of topics that nobody in it
 //!   subscribes to.
 //! - An offset whose client set a retention of its own (versions 2 to 4): when it says.
 //! - Otherwise nothing expires.
@@ -43,6 +43,7 @@ pub(crate) fn expire(
         let is_read = match group {
             Group::Classic(group) => group.is_subscribed(topic),
             Group::Consumer(group) => group.is_subscribed(topic),
+            Group::Streams(group) => group.is_subscribed(topic),
             Group::Other(_) => true,
         };
         for (partition, slot) in partitions {
@@ -62,7 +63,7 @@ pub(crate) fn expire(
 fn since(group: &Group) -> Option<Since> {
     let group = match group {
         Group::Classic(group) => group,
-        Group::Consumer(_) => return Some(Since::Commit),
+        Group::Consumer(_) | Group::Streams(_) => return Some(Since::Commit),
         Group::Other(_) => return None,
     };
     if group.protocol_type.is_none() {

@@ -21,6 +21,7 @@ use crate::consumer::ConsumerGroup;
 use crate::framework::Record;
 use crate::records;
 use crate::shard::Group;
+use crate::streams::StreamsGroup;
 
 /// What a commit within a transaction comes to.
 #[derive(Debug, Default)]
@@ -43,6 +44,7 @@ pub(crate) fn commit_in_transaction(
     match group {
         Some(Group::Classic(group)) => check(group, request)?,
         Some(Group::Consumer(group)) => check_consumer(group, request)?,
+        Some(Group::Streams(group)) => check_streams(group, request)?,
         Some(Group::Other(_)) => {}
         None if request.generation_id_or_member_epoch < 0 => {}
         None => return Err(ErrorCode::IllegalGeneration),
@@ -101,6 +103,20 @@ fn check_consumer(group: &ConsumerGroup, request: &TxnOffsetCommitRequest) -> Re
     }
     let partitions = request.topics.iter().flat_map(|topic| {
         topic.partitions.iter().map(|partition| (topic.topic_id, partition.partition_index))
+    });
+    group.check_commit(&request.member_id, epoch, partitions)
+}
+
+/// # Source
+/// Kafka 4.4 `StreamsGroup.validateOffsetCommit`.
+fn check_streams(group: &StreamsGroup, request: &TxnOffsetCommitRequest) -> Result<(), ErrorCode> {
+    let epoch = request.generation_id_or_member_epoch;
+    let is_nobody = epoch == -1 && request.member_id.is_empty() && request.group_instance_id.is_none();
+    if is_nobody || (epoch < 0 && group.is_empty()) {
+        return Ok(());
+    }
+    let partitions = request.topics.iter().flat_map(|topic| {
+        topic.partitions.iter().map(|partition| (topic.name.as_str(), partition.partition_index))
     });
     group.check_commit(&request.member_id, epoch, partitions)
 }

@@ -17,6 +17,7 @@ use crate::classic::{self, State};
 use crate::consumer;
 use crate::framework::{Caller, Ticket};
 use crate::offsets;
+use crate::streams;
 
 type Refusal = Result<(), ErrorCode>;
 
@@ -71,7 +72,8 @@ impl GroupShard {
                 Some(Group::Other(_)) => ErrorCode::NonEmptyGroup,
                 Some(Group::Classic(group)) if group.state != State::Empty => ErrorCode::NonEmptyGroup,
                 Some(Group::Consumer(group)) if !group.is_empty() => ErrorCode::NonEmptyGroup,
-                Some(Group::Classic(_) | Group::Consumer(_)) => {
+                Some(Group::Streams(group)) if !group.is_empty() => ErrorCode::NonEmptyGroup,
+                Some(Group::Classic(_) | Group::Consumer(_) | Group::Streams(_)) => {
                     keys.extend(self.offsets.keys_of_group(&id.text()));
                     groups.extend(self.take_group(id));
                     ErrorCode::None
@@ -94,6 +96,7 @@ impl GroupShard {
         match &mut group {
             Group::Classic(group) => classic::forget_timers(group, &mut self.out),
             Group::Consumer(group) => consumer::forget_timers(group, &mut self.out),
+            Group::Streams(group) => streams::forget_timers(group, &mut self.out),
             Group::Other(_) => {}
         }
         Some(Box::new(group))
@@ -118,6 +121,7 @@ impl GroupShard {
             let is_unused = match group {
                 Group::Classic(group) => group.state == State::Empty && group.pending_members.is_empty(),
                 Group::Consumer(group) => group.is_empty(),
+                Group::Streams(group) => group.is_empty(),
                 Group::Other(_) => continue,
             };
             let expired = offsets::expire(&self.offsets, id, group, now, retention);
@@ -138,8 +142,8 @@ fn listed(id: &Text, group: &Group) -> ListedGroup {
     let (kind, protocol) = match group {
         Group::Classic(group) => return classic::list(group),
         Group::Consumer(group) => return consumer::list(id, group),
+        Group::Streams(group) => return streams::list(id, group),
         Group::Other(OtherKind::Share) => ("share", "share"),
-        Group::Other(OtherKind::Streams) => ("streams", "streams"),
     };
     // None of its members can be here, as this build does not serve them.
     ListedGroup {

@@ -108,6 +108,7 @@ impl GroupShard {
                 End::Group(group) => match &**group {
                     Group::Classic(group) => vec![records::group_tombstone(&group.id)],
                     Group::Consumer(group) => group.tombstones(),
+                    Group::Streams(group) => group.tombstones(),
                     Group::Other(_) => Vec::new(),
                 },
             };

@@ -14,6 +14,7 @@ use crate::classic::{self, ClassicGroup, State};
 use crate::consumer::{self, ConsumerGroup, Joined, Left, Outcome, Refused};
 use crate::framework::{BatchId, Caller, Effect, Now, Record, Ticket};
 use crate::outbox::{GroupThen, Then, TimerKey};
+use crate::streams;
 use crate::{Done, Response};
 
 /// LeaveGroup up to version 2 names one member, and answers for it at the top.
@@ -62,7 +63,7 @@ impl GroupShard {
         }
         consumer::watch_all(&group, &mut self.out);
         group.flush(&mut self.out);
-        self.out.groups_changed = group.last_batch;
+        self.out.groups_changed = group.last_batch();
         group.answer(ticket, Response::ConsumerGroupHeartbeat(response), &mut self.out);
         self.groups.insert(id, Group::Consumer(group));
         Ok(())
@@ -81,7 +82,7 @@ impl GroupShard {
                 consumer::can_upgrade(old, &self.out)?;
                 consumer::from_classic(old, &self.world.image)
             }
-            Some(Group::Consumer(_) | Group::Other(_)) => Err(not_found(id)),
+            Some(Group::Consumer(_) | Group::Streams(_) | Group::Other(_)) => Err(not_found(id)),
         }
     }
 
@@ -186,7 +187,7 @@ impl GroupShard {
         }
         consumer::fence(group, leaving, &mut self.world, &mut self.out);
         group.flush(&mut self.out);
-        group.last_batch
+        group.last_batch()
     }
 
     /// Makes a consumer group a classic one, without `leaving`.
@@ -206,7 +207,7 @@ impl GroupShard {
         batch
     }
 
-    fn append_downgrade(&mut self, group: &ClassicGroup, tombstones: Vec<Record>) -> BatchId {
+    pub(super) fn append_downgrade(&mut self, group: &ClassicGroup, tombstones: Vec<Record>) -> BatchId {
         let (mut records, mut bytes) = (Vec::new(), 0);
         for record in tombstones {
             if bytes + record.bytes() > self.out.config.batch_bytes_max {
@@ -248,13 +249,21 @@ impl GroupShard {
                         lost.into_iter().filter(|record| !own.contains(&record.key)).collect();
                     self.append_downgraded(id, gone, None);
                 }
+                Some(Group::Streams(group)) => {
+                    let own: Vec<_> = group.tombstones().into_iter().map(|record| record.key).collect();
+                    let gone: Vec<Record> =
+                        lost.into_iter().filter(|record| !own.contains(&record.key)).collect();
+                    self.append_downgraded(id, gone, None);
+                }
                 Some(Group::Other(_)) | None => {
                     self.append_downgraded(id, lost, None);
                 }
             }
         }
-        if let Some(Group::Consumer(group)) = self.groups.get_mut(id) {
-            group.flush(&mut self.out);
+        match self.groups.get_mut(id) {
+            Some(Group::Consumer(group)) => group.flush(&mut self.out),
+            Some(Group::Streams(group)) => group.flush(&mut self.out),
+            _ => {}
         }
     }
 
@@ -269,7 +278,7 @@ impl GroupShard {
         for id in &request.group_ids {
             groups.push(match self.groups.get(id.as_str()) {
                 Some(Group::Consumer(group)) => {
-                    last = last.max(group.last_batch);
+                    last = last.max(group.last_batch());
                     consumer::describe(group, standard, &self.world.image)
                 }
                 Some(_) => consumer::not_consumer(id),
@@ -303,8 +312,15 @@ impl GroupShard {
     /// A job of this shard was run, or given up.
     pub fn computed(&mut self, done: Done, now: Now) -> Vec<Effect> {
         self.out.now = now;
-        let (Outcome::Assigned { group, .. } | Outcome::Resolved { group, .. }) = &done.0;
-        if let Some(Group::Consumer(group)) = self.groups.get_mut(&group.clone()) {
+        let (Outcome::Assigned { group, .. }
+        | Outcome::Resolved { group, .. }
+        | Outcome::AssignedStreams { group, .. }) = &done.0;
+        let known = self.groups.get_mut(&group.clone());
+        if let Some(Group::Streams(group)) = known {
+            if let Outcome::AssignedStreams { epoch, assignment, .. } = done.0 {
+                streams::computed(group, epoch, assignment, &mut self.out);
+            }
+        } else if let Some(Group::Consumer(group)) = known {
             match done.0 {
                 Outcome::Assigned { epoch, assignment, .. } if group.assigning == Some(epoch) => {
                     group.assigning = None;
@@ -315,7 +331,7 @@ impl GroupShard {
                     }
                 }
                 // Of a group of the same name that is gone.
-                Outcome::Assigned { .. } => {}
+                Outcome::Assigned { .. } | Outcome::AssignedStreams { .. } => {}
                 Outcome::Resolved { topics, .. } => {
                     consumer::resolved(group, topics, &mut self.world, &mut self.out);
                 }
@@ -331,10 +347,17 @@ impl GroupShard {
             return;
         }
         for group in self.groups.values_mut() {
-            if let Group::Consumer(group) = group
-                && topics.is_none_or(|topics| topics.iter().any(|topic| group.is_subscribed(topic)))
-            {
-                group.refresh_at = MonotonicMs(0);
+            let concerns = |reads: &dyn Fn(&str) -> bool| {
+                topics.is_none_or(|topics| topics.iter().any(|topic| reads(topic)))
+            };
+            match group {
+                Group::Consumer(group) if concerns(&|topic| group.is_subscribed(topic)) => {
+                    group.refresh_at = MonotonicMs(0);
+                }
+                Group::Streams(group) if concerns(&|topic| group.needs(topic)) => {
+                    group.refresh_at = MonotonicMs(0);
+                }
+                _ => {}
             }
         }
     }

@@ -39,6 +39,8 @@ impl GroupShard {
             Some(Group::Other(_)) => Err(ErrorCode::InconsistentGroupProtocol),
             Some(Group::Consumer(group)) if !group.is_empty() => self.join_consumer(caller, request, ticket),
             Some(Group::Consumer(_)) => self.refound_group(caller, request, ticket),
+            Some(Group::Streams(group)) if group.is_empty() => self.refound_group(caller, request, ticket),
+            Some(Group::Streams(_)) => Err(ErrorCode::InconsistentGroupProtocol),
             Some(Group::Classic(group)) => {
                 if let Some(answer) = classic::join(group, caller, request, ticket, &mut self.out) {
                     self.out.answer(ticket, Response::JoinGroup(answer));
@@ -67,13 +69,19 @@ impl GroupShard {
         Ok(())
     }
 
-    /// A consumer group that nobody is in becomes a classic one.
+    /// A consumer or streams group that nobody is in becomes a classic one.
     fn refound_group(&mut self, caller: &Caller<'_>, request: &JoinGroupRequest, ticket: Ticket) -> Refusal {
         if !request.member_id.is_empty() {
             return Err(ErrorCode::UnknownMemberId);
         }
         classic::check_new_group(request)?;
-        self.downgrade(&request.group_id.text(), &[], false);
+        let id = request.group_id.text();
+        match self.groups.get(&id) {
+            Some(Group::Streams(_)) => self.end_streams(&id),
+            _ => {
+                self.downgrade(&id, &[], false);
+            }
+        }
         self.join_group(caller, request, ticket)
     }
 

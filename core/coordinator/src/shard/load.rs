@@ -1,6 +1,6 @@
 //! Loading: the partition's records, from its start, one by one.
 //!
-//! Records of groups of other kinds (share, streams) are kept in the log, untouched; the shard remembers only that
+//! Records of groups of other kinds (share) are kept in the log, untouched; the shard remembers only that
 //! such a group is there, so that nobody founds a classic one in its place.
 //!
 //! # Source
@@ -17,6 +17,7 @@ use crate::consumer::{self, ConsumerGroup};
 use crate::framework::{Effect, Now};
 use crate::offsets::{OffsetEntry, OffsetKey};
 use crate::records::LoadError;
+use crate::streams;
 
 impl GroupShard {
     /// Takes in whole batches as the log holds them, while loading. Gives the offset after the last one.
@@ -91,7 +92,7 @@ impl GroupShard {
                 | GroupRecordKey::ConsumerGroupTargetAssignmentMember(_)
                 | GroupRecordKey::ConsumerGroupCurrentMemberAssignment(_)
                 | GroupRecordKey::ConsumerGroupRegularExpression(_)
-        );
+        ) || streams::group_of(&key).is_some();
         let value = match value {
             Some(value) if is_ours => {
                 let decoded = GroupRecordValue::decode_value(type_number, value.clone());
@@ -148,6 +149,7 @@ impl GroupShard {
                 };
                 self.replay_offset(offset, producer, key, value);
             }
+            (key, value) if streams::group_of(&key).is_some() => self.replay_streams(key, value),
             (key, value) => self.replay_consumer(key, value),
         }
     }
@@ -207,7 +209,6 @@ impl GroupShard {
     fn replay_other(&mut self, key: &GroupRecordKey, is_there: bool) {
         let (id, kind) = match key {
             GroupRecordKey::ShareGroupMetadata(key) => (key.group_id.text(), OtherKind::Share),
-            GroupRecordKey::StreamsGroupMetadata(key) => (key.group_id.text(), OtherKind::Streams),
             _ => return,
         };
         if is_there {
@@ -236,6 +237,7 @@ impl GroupShard {
             match self.groups.get_mut(&id) {
                 Some(Group::Classic(group)) => classic::loaded(group, &mut self.out),
                 Some(Group::Consumer(group)) => consumer::loaded(group, &mut self.world, &mut self.out),
+                Some(Group::Streams(group)) => streams::loaded(group, &mut self.out),
                 Some(Group::Other(_)) | None => {}
             }
         }

@@ -27,6 +27,7 @@ impl GroupShard {
                 GroupThen::Created(_)
                 | GroupThen::Deleted(_)
                 | GroupThen::Written { .. }
+                | GroupThen::StreamsWritten { .. }
                 | GroupThen::Downgraded { .. } => {}
                 GroupThen::Assigned { group, generation, assignments } => {
                     if let Some((group, out)) = self.classic_mut(&group) {
@@ -57,6 +58,11 @@ impl GroupShard {
                 }
                 GroupThen::Written { group, entries } => {
                     if let Some(Group::Consumer(group)) = self.groups.get_mut(&group) {
+                        group.lost(entries, &mut self.out);
+                    }
+                }
+                GroupThen::StreamsWritten { group, entries } => {
+                    if let Some(Group::Streams(group)) = self.groups.get_mut(&group) {
                         group.lost(entries, &mut self.out);
                     }
                 }
@@ -108,13 +114,13 @@ impl GroupShard {
         let id = match &group {
             Group::Classic(group) => group.id.clone(),
             Group::Consumer(group) => group.id.clone(),
+            Group::Streams(group) => group.id.clone(),
             Group::Other(_) => return,
         };
-        let group = self.groups.entry(id).or_insert(group);
-        if let Group::Consumer(group) = group
-            && group.has_unsaved()
-        {
-            group.lost(Vec::new(), &mut self.out);
+        match self.groups.entry(id).or_insert(group) {
+            Group::Consumer(group) if group.unwritten.has_lost() => group.lost(Vec::new(), &mut self.out),
+            Group::Streams(group) if group.unwritten.has_lost() => group.lost(Vec::new(), &mut self.out),
+            _ => {}
         }
     }
 

@@ -288,6 +288,8 @@ fn encode(response: &Response, version: i16) {
         Response::DeleteGroups(response) => response.encode(&mut writer, version),
         Response::ConsumerGroupHeartbeat(response) => response.encode(&mut writer, version),
         Response::ConsumerGroupDescribe(response) => response.encode(&mut writer, version),
+        Response::StreamsGroupHeartbeat(answer) => answer.response.encode(&mut writer, version),
+        Response::StreamsGroupDescribe(response) => response.encode(&mut writer, version),
     };
     written.unwrap_or_else(|error| panic!("version {version} of {response:?}: {error}"));
 }

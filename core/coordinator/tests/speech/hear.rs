@@ -5,7 +5,7 @@ use barnabas_coordinator::{Effect, Record, Response};
 use barnabas_wire::messages::{GroupMetadataValue, GroupRecordKey, GroupRecordValue, JoinGroupResponse};
 use bytes::Bytes;
 
-use super::{consumer, short_id, short_topic_id};
+use super::{consumer, short_id, short_topic_id, streams};
 use crate::rig::EPOCH_MS;
 
 pub fn effect(effect: &Effect) -> Vec<String> {
@@ -70,7 +70,10 @@ fn record(record: &Record) -> String {
         (GroupRecordKey::GroupMetadata(key), Some((GroupRecordValue::GroupMetadata(value), version))) => {
             format!("group {} {} v{version}", key.group, group(&value))
         }
-        (key, value) => consumer::record(key, value.map(|(value, _)| value)),
+        (key, value) => {
+            let value = value.map(|(value, _)| value);
+            streams::record(&key, value.as_ref()).unwrap_or_else(|| consumer::record(key, value))
+        }
     }
 }
 
@@ -105,6 +108,10 @@ fn answer(response: &Response) -> String {
         Response::SyncGroup(response) => format!("sync{}", error(response.error_code)),
         Response::Heartbeat(response) => format!("heartbeat{}", error(response.error_code)),
         Response::ConsumerGroupHeartbeat(response) => consumer::heartbeat(response),
+        Response::StreamsGroupHeartbeat(answer) => streams::heartbeat(answer),
+        Response::StreamsGroupDescribe(response) => {
+            response.groups.iter().map(streams::described).collect::<Vec<_>>().join("; ")
+        }
         Response::ConsumerGroupDescribe(response) => {
             response.groups.iter().map(consumer::described).collect::<Vec<_>>().join("; ")
         }

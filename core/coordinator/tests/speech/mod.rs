@@ -6,11 +6,15 @@
 mod consumer;
 mod hear;
 mod requests;
+mod streams;
 
 use std::collections::BTreeMap;
 
 use barnabas_base::{DurationMs, ErrorCode, Text, Uuid};
-use barnabas_coordinator::{BatchId, ConsumerConfig, ConsumerTimes, Effect, GroupConfig, MigrationPolicy};
+use barnabas_coordinator::{
+    BatchId, ConsumerConfig, ConsumerTimes, Effect, GroupConfig, MigrationPolicy, StreamsConfig,
+    StreamsSettings,
+};
 
 use crate::rig::Rig;
 
@@ -79,6 +83,7 @@ fn config(words: &Words<'_>) -> GroupConfig {
         pending_batches_max: words.number("pending-max", standard.pending_batches_max),
         pending_members_max: words.number("pending-members-max", standard.pending_members_max),
         consumer: consumer(words),
+        streams: streams_config(words),
         ..standard
     }
 }
@@ -101,6 +106,23 @@ fn consumer(words: &Words<'_>) -> ConsumerConfig {
             other => panic!("no such policy: {other}"),
         },
         assign_at_once_max: words.number("at-once", standard.assign_at_once_max),
+        ..standard
+    }
+}
+
+fn streams_config(words: &Words<'_>) -> StreamsConfig {
+    let standard = StreamsConfig::default();
+    StreamsConfig {
+        size_max: words.number("streams-max-size", standard.size_max),
+        settings: StreamsSettings {
+            session_timeout: DurationMs(words.number("session", standard.settings.session_timeout.0)),
+            // Off unless a talk is about them: everything that is said takes no time.
+            assignment_interval: DurationMs(words.number("interval", 0)),
+            initial_rebalance_delay: DurationMs(words.number("first-delay", 0)),
+            standby_replicas: words.number("standbys", 0),
+            rack_tags: std::sync::Arc::new(words.get("tags").map(Text::from).into_iter().collect()),
+            ..standard.settings
+        },
         ..standard
     }
 }
@@ -158,6 +180,7 @@ pub fn tell(rig: &mut Rig, words: &Words<'_>) -> Vec<String> {
         "restart" => heard(rig.restart()),
         "set" => {
             rig.config = GroupConfig { group_size_max: words.number("max-size", 1), ..rig.config.clone() };
+            rig.config.streams.settings.standby_replicas = words.number("standbys", 0);
             rig.shard.set_config(rig.config.clone());
             vec!["ok".to_owned()]
         }

@@ -29,7 +29,7 @@ use barnabas_wire::messages::{
 use barnabas_wire::{Message, Writer};
 use bytes::Bytes;
 
-use super::{Words, long_id};
+use super::{Words, long_id, streams};
 
 pub fn request<'a>(words: &Words<'a>) -> (&'a str, i16, Request) {
     let (newest, request) = match words.verb {
@@ -38,6 +38,8 @@ pub fn request<'a>(words: &Words<'a>) -> (&'a str, i16, Request) {
         "heartbeat" => (4, Request::Heartbeat(heartbeat(words))),
         "hb" => (1, Request::ConsumerGroupHeartbeat(consumer_heartbeat(words))),
         "describe-consumer" => (1, Request::ConsumerGroupDescribe(describe_consumer(words))),
+        "shb" => (1, Request::StreamsGroupHeartbeat(Box::new(streams::heartbeat_request(words)))),
+        "describe-streams" => (1, Request::StreamsGroupDescribe(streams::describe_request(words))),
         "leave" => (5, Request::LeaveGroup(leave(words))),
         "commit" => (9, Request::OffsetCommit(commit(words))),
         "txn-commit" => (5, Request::TxnOffsetCommit(txn_commit(words))),

@@ -13,9 +13,10 @@ const NO_JVM: Status = NotAvailable("there is no Java virtual machine here to lo
 const SECURITY: Status = NotAvailable("listeners are plaintext: TLS and SASL are not there yet");
 const AUTHORIZATION: Status = NotAvailable("authorization is not there yet: every client may do everything");
 const TIERED: Status = NotAvailable("tiered storage is not there yet");
-const NEW_GROUPS: Status = NotAvailable("share and streams groups are not there yet");
+const NEW_GROUPS: Status = NotAvailable("share groups are not there yet");
 const LARGE_TARGETS: Status =
     Emulated("large groups are assigned to on a thread of their own, small ones on the spot");
+const WARMUP: Status = Ignored("no warm-up tasks are assigned: Kafka 4.4's own assignors assign none either");
 const QUOTAS: Status = NotAvailable("quotas are not there yet");
 const ONE_NODE: Status =
     Ignored("the cluster is this one node: there is nobody to replicate to or to vote with");
@@ -92,7 +93,7 @@ const BROKER: &[(&str, Status)] = &[
     ),
     (
         "group.coordinator.rebalance.protocols",
-        Emulated("consumer is applied; classic is always on, share and streams are not there yet"),
+        Emulated("consumer and streams are applied; classic is always on, share is not there yet"),
     ),
     ("group.coordinator.threads", COORDINATORS),
     ("group.initial.rebalance.delay.ms", Applied),
@@ -100,7 +101,12 @@ const BROKER: &[(&str, Status)] = &[
     ("group.max.size", Applied),
     ("group.min.session.timeout.ms", Applied),
     ("group.share.*", NEW_GROUPS),
-    ("group.streams.*", NEW_GROUPS),
+    ("group.streams.*", Applied),
+    ("group.streams.assignor.offload.enable", LARGE_TARGETS),
+    ("group.streams.assignors", Emulated("sticky is the one there is")),
+    ("group.streams.max.warmup.replicas", WARMUP),
+    ("group.streams.num.warmup.replicas", WARMUP),
+    ("group.streams.topology.description.plugin.class", NO_JVM),
     ("initial.broker.registration.timeout.ms", ONE_PROCESS),
     ("inter.broker.listener.name", Applied),
     ("internal.metadata.*", Ignored("a switch of Kafka's own tests")),
@@ -265,7 +271,9 @@ const GROUP: &[(&str, Status)] = &[
     ("consumer.assignor.offload.enable", LARGE_TARGETS),
     ("errors.*", NEW_GROUPS),
     ("share.*", NEW_GROUPS),
-    ("streams.*", NEW_GROUPS),
+    ("streams.*", Applied),
+    ("streams.assignor.offload.enable", LARGE_TARGETS),
+    ("streams.num.warmup.replicas", WARMUP),
 ];
 
 const CLIENT_METRICS: &[(&str, Status)] = &[

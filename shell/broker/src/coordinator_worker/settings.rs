@@ -3,7 +3,9 @@
 use crate::node::Node;
 use crate::publisher::ImageChange;
 use barnabas_base::{DurationMs, Map, Text};
-use barnabas_coordinator::{ConsumerConfig, ConsumerTimes, GroupConfig, MigrationPolicy};
+use barnabas_coordinator::{
+    ConsumerConfig, ConsumerTimes, GroupConfig, MigrationPolicy, StreamsConfig, StreamsSettings,
+};
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metadata::{Image, ResourceType};
 use std::sync::Arc;
@@ -47,6 +49,7 @@ pub(super) fn group_config(node: &Node) -> GroupConfig {
         commit_timeout: millis("offsets.commit.timeout.ms"),
         batch_bytes_max: count("message.max.bytes").saturating_sub(4096).max(4096),
         consumer: consumer_config(&config, &node.image.load()),
+        streams: streams_config(&config, &node.image.load()),
         ..GroupConfig::default()
     }
 }
@@ -99,11 +102,9 @@ fn assignor(name: &str) -> Option<Text> {
 fn own_times(config: &BrokerConfig, image: &Image, standard: ConsumerTimes) -> Map<Text, ConsumerTimes> {
     let mut own = Map::default();
     for (resource, values) in image.configs.of_kind(ResourceType::Group) {
+        let said = |key: &str| values.iter().find(|(name, _)| name.as_str() == key).map(|(_, value)| value);
         let value = |key: &str, least: &'static str, most: &'static str, standard: DurationMs| {
-            let said = values.iter().find(|(name, _)| name.as_str() == key);
-            let said = said.and_then(|(_, value)| value.trim().parse::<i64>().ok());
-            let (least, most) = (config.long(least), config.long(most));
-            said.map_or(standard, |said| DurationMs(said.max(least).min(most.max(least))))
+            within(said(key), config.long(least), config.long(most)).map_or(standard, DurationMs)
         };
         let times = ConsumerTimes {
             session_timeout: value(
@@ -130,4 +131,85 @@ fn own_times(config: &BrokerConfig, image: &Image, standard: ConsumerTimes) -> M
         }
     }
     own
+}
+
+/// A number that a group says, held at the broker's bounds. `None`: it says none.
+fn within(said: Option<&Text>, least: i64, most: i64) -> Option<i64> {
+    let said = said?.trim().parse::<i64>().ok()?;
+    Some(said.max(least).min(most.max(least)))
+}
+
+fn streams_config(config: &BrokerConfig, image: &Image) -> StreamsConfig {
+    let millis = |key| DurationMs(config.long(key));
+    let count = |key| usize::try_from(config.long(key)).unwrap_or(usize::MAX);
+    let tags = config.list("group.streams.rack.aware.assignment.tags").into_iter().map(Text::from);
+    let settings = StreamsSettings {
+        session_timeout: millis("group.streams.session.timeout.ms"),
+        heartbeat_interval: millis("group.streams.heartbeat.interval.ms"),
+        assignment_interval: millis("group.streams.assignment.interval.ms"),
+        initial_rebalance_delay: millis("group.streams.initial.rebalance.delay.ms"),
+        standby_replicas: count("group.streams.num.standby.replicas"),
+        task_offset_interval: millis("group.streams.task.offset.interval.ms"),
+        acceptable_recovery_lag: config.long("group.streams.acceptable.recovery.lag"),
+        rack_tags: Arc::new(tags.collect()),
+    };
+    let mut own = Map::default();
+    for (resource, values) in image.configs.of_kind(ResourceType::Group) {
+        let said = |key: &str| values.iter().find(|(name, _)| name.as_str() == key).map(|(_, value)| value);
+        let ours = own_streams_settings(config, said, &settings);
+        if ours != settings {
+            own.insert(resource.name.clone(), ours);
+        }
+    }
+    StreamsConfig { size_max: count("group.streams.max.size"), settings, of_groups: Arc::new(own) }
+}
+
+/// As [`own_times`], of a streams group.
+fn own_streams_settings<'a>(
+    config: &BrokerConfig,
+    said: impl Fn(&str) -> Option<&'a Text>,
+    standard: &StreamsSettings,
+) -> StreamsSettings {
+    let bounded = |key: &str, least: &'static str, most: &'static str, standard: DurationMs| {
+        within(said(key), config.long(least), config.long(most)).map_or(standard, DurationMs)
+    };
+    let plain = |key: &str, least: i64, most: i64| within(said(key), least, most);
+    let standbys =
+        plain("streams.num.standby.replicas", 0, config.long("group.streams.max.standby.replicas"));
+    let tags = said("streams.rack.aware.assignment.tags");
+    let tags = tags.map(|tags| tags.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(Text::from));
+    StreamsSettings {
+        session_timeout: bounded(
+            "streams.session.timeout.ms",
+            "group.streams.min.session.timeout.ms",
+            "group.streams.max.session.timeout.ms",
+            standard.session_timeout,
+        ),
+        heartbeat_interval: bounded(
+            "streams.heartbeat.interval.ms",
+            "group.streams.min.heartbeat.interval.ms",
+            "group.streams.max.heartbeat.interval.ms",
+            standard.heartbeat_interval,
+        ),
+        assignment_interval: bounded(
+            "streams.assignment.interval.ms",
+            "group.streams.min.assignment.interval.ms",
+            "group.streams.max.assignment.interval.ms",
+            standard.assignment_interval,
+        ),
+        initial_rebalance_delay: plain("streams.initial.rebalance.delay.ms", 0, i64::from(i32::MAX))
+            .map_or(standard.initial_rebalance_delay, DurationMs),
+        standby_replicas: standbys
+            .and_then(|count| usize::try_from(count).ok())
+            .unwrap_or(standard.standby_replicas),
+        task_offset_interval: plain(
+            "streams.task.offset.interval.ms",
+            config.long("group.streams.min.task.offset.interval.ms"),
+            i64::from(i32::MAX),
+        )
+        .map_or(standard.task_offset_interval, DurationMs),
+        acceptable_recovery_lag: plain("streams.acceptable.recovery.lag", 0, i64::MAX)
+            .unwrap_or(standard.acceptable_recovery_lag),
+        rack_tags: tags.map_or_else(|| Arc::clone(&standard.rack_tags), |tags| Arc::new(tags.collect())),
+    }
 }

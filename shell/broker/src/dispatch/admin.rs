@@ -9,6 +9,7 @@ use barnabas_api::{
 };
 use barnabas_base::ErrorCode;
 use barnabas_quorum::controller::Asked;
+use barnabas_wire::messages::create_topics_response::CreatableTopicResult;
 use barnabas_wire::messages::{
     AlterConfigsRequest, CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest,
     DescribeQuorumRequest, ElectLeadersRequest, IncrementalAlterConfigsRequest, UpdateFeaturesRequest,
@@ -18,7 +19,11 @@ use barnabas_wire::{RequestBody, ResponseBody};
 /// The controller's answer, or why there is none.
 async fn ask(call: &Call, body: impl Into<RequestBody>) -> Result<ResponseBody, Refusal> {
     let asked = Asked { version: call.version, ..Asked::default() };
-    call.session.node.controller.ask(body, asked).await.map_err(|why| match why {
+    call.session.node.controller.ask(body, asked).await.map_err(refusal)
+}
+
+fn refusal(why: NotTaken) -> Refusal {
+    match why {
         NotTaken::Busy => {
             Refusal::new(ErrorCode::RequestTimedOut, "The controller has too much to do; try again.")
         }
@@ -26,8 +31,11 @@ async fn ask(call: &Call, body: impl Into<RequestBody>) -> Result<ResponseBody, 
             ErrorCode::KafkaStorageError,
             "The disk of the metadata log is full: delete topics or free space there, then try again.",
         ),
-    })
+    }
 }
+
+/// CreateTopics as this broker asks for it in its own name.
+const CREATE_TOPICS_VERSION: i16 = 7;
 
 /// Takes the response of one API out of the controller's answer.
 macro_rules! expect {
@@ -38,6 +46,22 @@ macro_rules! expect {
             Err(refusal) => Err(refusal),
         }
     };
+}
+
+/// Creates a group's internal topics in the broker's own name, and gives what became of each.
+///
+/// # Errors
+/// Nothing was decided; why, in words.
+pub async fn create_for_group(
+    call: &Call,
+    request: CreateTopicsRequest,
+) -> Result<Vec<CreatableTopicResult>, String> {
+    let asked = Asked { version: CREATE_TOPICS_VERSION, ..Asked::default() };
+    match call.session.node.controller.ask(request, asked).await.map_err(refusal) {
+        Ok(ResponseBody::CreateTopics(response)) => Ok(response.topics),
+        Ok(_) => Err(ErrorCode::UnknownServerError.name().to_owned()),
+        Err(refusal) => Err(refusal.message.unwrap_or_else(|| refusal.code.name().to_owned())),
+    }
 }
 
 pub fn create_topics(call: Call, request: CreateTopicsRequest) -> Started {

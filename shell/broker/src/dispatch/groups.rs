@@ -33,7 +33,7 @@ impl Asked {
 }
 
 /// Sends a request to a shard, now.
-async fn send(call: &Call, shard: PartitionIndex, request: Request) -> Asked {
+pub(super) async fn send(call: &Call, shard: PartitionIndex, request: Request) -> Asked {
     send_standing(call, shard, request, Standing::Open).await
 }
 

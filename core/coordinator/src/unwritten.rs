@@ -1,0 +1,102 @@
+//! Which of a group's records are to be written anew, and their way to disk.
+//!
+//! State is what the records say: whoever changes something notes which record that is, and [`Unwritten::flush`] writes those
+//! records as they are then. Entries of a batch that was lost are written again, so that state is never taken back while later
+//! changes rest on it. Shared by groups whose coordinator assigns (consumer/, streams/).
+
+use std::collections::BTreeSet;
+
+use barnabas_base::{DurationMs, Text};
+
+use crate::framework::{BatchId, Record};
+use crate::outbox::{GroupThen, Outbox, Then, TimerKey};
+
+/// How long after a loss entries are written again, if no request has done so.
+const SAVE_AGAIN: DurationMs = DurationMs(1_000);
+
+/// `E` names a record by what it is about.
+#[derive(Debug)]
+pub(crate) struct Unwritten<E> {
+    dirty: Vec<E>,
+    /// Entries of batches that were lost.
+    lost: Vec<E>,
+    /// What answers wait for.
+    pub last_batch: BatchId,
+}
+
+impl<E> Default for Unwritten<E> {
+    fn default() -> Self {
+        Self { dirty: Vec::new(), lost: Vec::new(), last_batch: BatchId(0) }
+    }
+}
+
+impl<E: Clone + Ord> Unwritten<E> {
+    /// This record is to be written anew.
+    pub fn note(&mut self, entry: E) {
+        self.dirty.push(entry);
+    }
+
+    pub fn note_all(&mut self, entries: impl IntoIterator<Item = E>) {
+        self.dirty.extend(entries);
+    }
+
+    /// What is to be written, and what was lost.
+    pub fn entries(&self) -> impl Iterator<Item = E> {
+        self.dirty.iter().chain(&self.lost).cloned()
+    }
+
+    /// Nothing has changed since the last flush.
+    pub fn is_flushed(&self) -> bool {
+        self.dirty.is_empty()
+    }
+
+    pub fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
+    /// A batch with these entries never got to disk.
+    pub fn lose(&mut self, group: &Text, entries: Vec<E>, out: &mut Outbox) {
+        self.lost.extend(entries);
+        out.set_timer(TimerKey::Save(group.clone()), SAVE_AGAIN);
+    }
+
+    /// Hands out the records that changed, in one batch or in as many as it takes; `then` says what a batch's entries are to
+    /// its fate.
+    pub fn flush(
+        &mut self,
+        group: &Text,
+        record: impl Fn(&E) -> Record,
+        then: impl Fn(Vec<E>) -> GroupThen,
+        out: &mut Outbox,
+    ) {
+        let mut entries = std::mem::take(&mut self.lost);
+        if !entries.is_empty() {
+            out.timers.cancel(&TimerKey::Save(group.clone()));
+        }
+        entries.append(&mut self.dirty);
+        // Once each, where it was noted last: what says that others are there comes after those.
+        let mut seen = BTreeSet::new();
+        let mut entries: Vec<E> =
+            entries.into_iter().rev().filter(|entry| seen.insert(entry.clone())).collect();
+        entries.reverse();
+        let bytes_max = out.config.batch_bytes_max;
+        let (mut records, mut held, mut bytes) = (Vec::new(), Vec::new(), 0);
+        let mut append = |records, held, last: &mut BatchId| {
+            let then = Then { groups: vec![then(held)], ..Then::default() };
+            *last = out.append(records, then);
+        };
+        for entry in entries {
+            let record = record(&entry);
+            if !records.is_empty() && bytes + record.bytes() > bytes_max {
+                append(std::mem::take(&mut records), std::mem::take(&mut held), &mut self.last_batch);
+                bytes = 0;
+            }
+            bytes += record.bytes();
+            records.push(record);
+            held.push(entry);
+        }
+        if !records.is_empty() {
+            append(records, held, &mut self.last_batch);
+        }
+    }
+}

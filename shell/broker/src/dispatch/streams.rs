@@ -1,0 +1,52 @@
+//! StreamsGroupHeartbeat and -Describe. A heartbeat that comes to a group whose internal topics are missing has them made, before
+//! it is answered: the member that founds an application finds its topics on its next heartbeat.
+
+use super::groups::{Gone, send};
+use super::{Answer, Call, Started, admin};
+use barnabas_api::{Plan, k88_streams_group_heartbeat, k89_streams_group_describe};
+use barnabas_coordinator::{Request, Response, StreamsHeartbeat};
+use barnabas_wire::messages::{StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest};
+
+pub async fn heartbeat(call: Call, request: StreamsGroupHeartbeatRequest) -> Started {
+    let moment = call.moment();
+    let work = match k88_streams_group_heartbeat::plan(request, &call.context(&moment)) {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let asked = send(&call, work.shard, Request::StreamsGroupHeartbeat(Box::new(work.request))).await;
+    Started::wait(async move {
+        let StreamsHeartbeat { response, create } = match asked.wait().await {
+            Ok(Response::StreamsGroupHeartbeat(answer)) => *answer,
+            Ok(_) | Err(Gone) => return Answer::Close,
+        };
+        if create.is_empty() {
+            return Answer::Reply(response.into());
+        }
+        let moment = call.moment();
+        let creation = k88_streams_group_heartbeat::creation(create, &call.context(&moment));
+        let created = admin::create_for_group(&call, creation).await;
+        Answer::Reply(k88_streams_group_heartbeat::respond(response, &created).into())
+    })
+}
+
+pub async fn describe(call: Call, request: StreamsGroupDescribeRequest) -> Started {
+    let moment = call.moment();
+    let work = match k89_streams_group_describe::plan(request, &call.context(&moment)) {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let mut pending = work.pending;
+    let mut asked = Vec::with_capacity(work.parts.len());
+    for part in work.parts {
+        asked.push(send(&call, part.shard, Request::StreamsGroupDescribe(part.request)).await);
+    }
+    Started::wait(async move {
+        for asked in asked {
+            let Ok(Response::StreamsGroupDescribe(response)) = asked.wait().await else {
+                return Answer::Close;
+            };
+            pending.add(response);
+        }
+        Answer::Reply(pending.respond().into())
+    })
+}

@@ -276,8 +276,8 @@ def write_report(options, plan, workloads, lines, complaints):
             f"{stretch(lines)}, commit {about.get('commit', '?')}: {about.get('cores', '?')} cores ({about.get('cpu', '?')}), {about.get('memory_gb', '?')} GB, Linux {about.get('kernel', '?')}, "
             f"{about.get('file_system', '?')}; {versions}. Broker and clients share the machine.", "",
             "Cells are median [lowest..highest] of the runs, which were interleaved. Kafka does not sync before it answers, as is its default; Barnabas, synced, does. "
-            f"*Other load* is the share of all cores that neither broker nor client used; a run above {DISTURBED:.0%} is made again, and marked where it stayed so. "
-            "At full throughput latency is mostly queueing in the client.", ""]
+            f"*Other load* is the share of all cores that neither broker, client nor the kernel's own threads used; a run above {DISTURBED:.0%} is made again, and marked where it stayed so. "
+            "Figures of Apache's producer are those of its steady state. At full throughput latency is mostly queueing in the client.", ""]
     verdicts = []
     from . import speed_table
     from workloads.speed import TABLE

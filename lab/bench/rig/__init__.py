@@ -7,6 +7,6 @@ ROOT = Path(__file__).resolve().parents[3]
 BENCH = ROOT / "lab/bench"
 RESULTS = BENCH / "results"
 
-# lab/compat fetches and starts what is tested; one copy of that for both.
+# lab/compat fetches and starts what is tested; one copy of that for both. Last, as it has a `stories` as well.
 if str(ROOT / "lab/compat") not in sys.path:
-    sys.path.insert(0, str(ROOT / "lab/compat"))
+    sys.path.append(str(ROOT / "lab/compat"))

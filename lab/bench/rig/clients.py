@@ -47,6 +47,8 @@ class Load:
     topics: int = 1
     # "random": letters; "json": records that compress as real ones do (Java only).
     payload: str = "random"
+    # Records a second that are assumed at first, where loads of its kind are no guide.
+    first_rate: int = 0
 
     @property
     def kind(self):
@@ -165,7 +167,7 @@ class Clients:
     def learnt(self, load, peer):
         """Records a second that a run against this peer is laid out for."""
         first = CODEC_RATE.get(load.settings.get("compression.type")) or FIRST_RATE.get(load.record_bytes, 400_000)
-        return self.rates.get((load.title, peer.name)) or self.rates.get((load.kind, peer.name)) or first * (1.5 if load.producers > 1 else 1)
+        return self.rates.get((load.title, peer.name)) or load.first_rate or self.rates.get((load.kind, peer.name)) or first * (1.5 if load.producers > 1 else 1)
 
     def learn(self, load, peer, rate):
         before = self.rates.get((load.title, peer.name), rate)

@@ -5,6 +5,8 @@ producer that goes through the partitions (Java: sticky, 16 KiB batches, linger 
 once and written by all runs. Left out on purpose: consumers. The bound that matters: flat within a tenth from 10 partitions up, p99.9 at most 200 ms.
 """
 
+from dataclasses import replace
+
 from rig.clients import java, librdkafka
 from rig.measures import Produce
 from rig.plan import BOTH, KAFKA, SYNCED, THRICE, Bar, Case, Chart, Workload, question
@@ -29,7 +31,7 @@ def workload(plan):
     for count in (10, 100) if plan.is_quick else COUNTS:
         cases.append(case_of("librdkafka", count, lambda count: librdkafka("", count, 100, 1)))
     for count in (10, 5_000) if plan.is_full else ():
-        cases.append(case_of("Java", count, lambda count: java("", count, 100, 1, 16384, 5)))
+        cases.append(case_of("Java", count, lambda count: replace(java("", count, 100, 1, 16384, 5), first_rate=100_000 if count > 1000 else 0)))
     charts = [Chart(figure, f"{title} over the number of partitions, {client}", kind="lines", x_label="partitions", x_log=True, y_log=figure != "records_per_s", only=f"^{client}, ")
               for client in ("librdkafka", "Java") for figure, title in (("records_per_s", "Throughput"), ("p999_ms", "99.9th percentile"), ("server_us_per_record", "CPU of the server per record"))]
     return Workload("partitions", "Partitions against throughput and latency", question(__doc__), cases,

@@ -67,6 +67,7 @@ pub const ANSWERED: &[ApiKey] = &[
     ApiKey::DescribeQuorum,
     ApiKey::UpdateFeatures,
     ApiKey::DescribeCluster,
+    ApiKey::UnregisterBroker,
     ApiKey::DescribeProducers,
     ApiKey::DescribeTransactions,
     ApiKey::ListTransactions,
@@ -78,6 +79,24 @@ pub const ANSWERED: &[ApiKey] = &[
     ApiKey::StreamsGroupDescribe,
 ];
 
+/// What brokers and controllers ask of controllers, answered on their listener alone.
+pub const ANSWERED_BY_CONTROLLERS: &[ApiKey] = &[
+    ApiKey::Vote,
+    ApiKey::BeginQuorumEpoch,
+    ApiKey::EndQuorumEpoch,
+    ApiKey::AlterPartition,
+    ApiKey::Envelope,
+    ApiKey::FetchSnapshot,
+    ApiKey::BrokerRegistration,
+    ApiKey::BrokerHeartbeat,
+    ApiKey::AllocateProducerIds,
+    ApiKey::ControllerRegistration,
+    ApiKey::AssignReplicasToDirs,
+    ApiKey::AddRaftVoter,
+    ApiKey::RemoveRaftVoter,
+    ApiKey::UpdateRaftVoter,
+];
+
 /// Which kind of listener a request came in by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listener {
@@ -87,11 +106,12 @@ pub enum Listener {
 
 /// Whether this node answers `key` on such a listener; what it does not answer closes the connection.
 pub fn is_answered(key: ApiKey, listener: Listener) -> bool {
-    let there = match listener {
-        Listener::Broker => key.on_broker(),
-        Listener::Controller => key.on_controller(),
-    };
-    there && ANSWERED.contains(&key)
+    match listener {
+        Listener::Broker => key.on_broker() && ANSWERED.contains(&key),
+        Listener::Controller => {
+            key.on_controller() && (ANSWERED.contains(&key) || ANSWERED_BY_CONTROLLERS.contains(&key))
+        }
+    }
 }
 
 /// The answer to a version that does not exist, to be written as version 0: it names the versions that do (KIP-511).
@@ -120,13 +140,18 @@ pub fn answer(
         return refuse(ErrorCode::RebootstrapRequired);
     }
     let mut response = ApiVersionsResponse {
-        api_keys: ANSWERED.iter().filter(|key| is_answered(**key, listener)).map(|key| row(*key)).collect(),
+        api_keys: answered(listener).map(row).collect(),
         ..ApiVersionsResponse::default()
     };
     if version >= 3 {
         add_features(&mut response, version, kraft_version, ctx);
     }
     response
+}
+
+/// In the order of their keys.
+fn answered(listener: Listener) -> impl Iterator<Item = ApiKey> {
+    ApiKey::ALL.iter().copied().filter(move |key| is_answered(*key, listener))
 }
 
 fn row(key: ApiKey) -> ApiVersion {

@@ -42,12 +42,10 @@ pub enum QuorumError {
     )]
     OpenTransaction { level: i16 },
     #[error(
-        "node {me} is not a voter of the metadata quorum ({voters:?}): set controller.quorum.voters, or format the \
-         metadata directory with --standalone"
+        "node {me} is not a voter of the metadata quorum ({voters:?}): set controller.quorum.voters or \
+         controller.quorum.bootstrap.servers, or format the metadata directory with --standalone"
     )]
     NotAVoter { me: BrokerId, voters: Vec<BrokerId> },
-    #[error("the metadata quorum has voters {voters:?}: this release runs a quorum of one")]
-    ManyVoters { voters: Vec<BrokerId> },
     #[error(
         "the quorum's leader asks to cut the metadata log off at offset {end}, and everything below {high_watermark} is \
          committed: one of the two has lost its log"

@@ -1,18 +1,27 @@
 //! A quorum node: the quorum's member, the controller and the image in one, as the shell's quorum worker drives it.
 //!
-//! Requests go to the controller, its records to the quorum and at once on top of the working image, so that the next
-//! request sees them; answers and the image wait until the records are committed. An image at a commit is the working
-//! image as it was then, so nothing is replayed twice.
+//! While it leads ([`Node::is_active`]), requests go to the controller, its records to the quorum and at once on top of the
+//! working image, so that the next request sees them; answers and the image wait until the records are committed. An
+//! image at a commit is the working image as it was then, so nothing is replayed twice. While it does not lead, batches
+//! are replayed as they are committed (`following`), and requests are declined: they belong to the leader.
 //!
 //! Always true:
 //! 1. nobody outside sees a state or an answer that could still be lost ([`Effect::Publish`], [`Effect::Respond`] come
 //!    after the commit of what they rest on)
-//! 2. images are published in the order of the log, each at most once
+//! 2. images are published in the order of the log, each at most once, and none before this node knows all that was
+//!    committed when it started
 //! 3. effects are carried out in the order in which they are handed out; after a failed write the node is dropped
+//!
+//! Files: `start` (from files to a member), `active` (what a leader decides), `following` (what is committed, and the
+//! way from one role to the other), `peers` (what members say to each other), `snapshots`.
 //!
 //! Metadata path 2 of 4. Before: core/api. After: core/metadata. Shell: shell/broker/src/quorum_worker.rs.
 
+mod active;
 mod describe;
+mod difference;
+mod following;
+mod peers;
 mod snapshots;
 mod start;
 
@@ -20,16 +29,20 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use barnabas_base::{DirectoryId, DurationMs, LeaderEpoch, MonotonicMs, Offset, TimestampMs};
-use barnabas_metadata::{Changes, Delta, Image, Provenance};
+use barnabas_metadata::{Changes, Delta, Image};
 use barnabas_wire::messages::NoOpRecord;
-use barnabas_wire::{MetadataRecord, RequestBody, ResponseBody};
+use barnabas_wire::{MetadataRecord, ResponseBody};
+use bytes::Bytes;
 
 use crate::QuorumError;
 use crate::batches::EncodedBatch;
-use crate::controller::{Asked, Controller, ControllerSettings, Outcome};
-use crate::raft::{self, Raft};
+use crate::controller::ControllerSettings;
+use crate::raft::message::{Request as PeerRequest, Response as PeerResponse};
+use crate::raft::{self, LeaderAndEpoch, Raft, Read};
 use crate::snapshot::{SnapshotId, SnapshotTask};
-use crate::voters::{Voter, Voters};
+use crate::voters::{VoterEndpoint, Voters};
+use active::Active;
+use following::Loading;
 
 pub use start::{LocalBroker, Starting, Stored};
 
@@ -46,11 +59,11 @@ pub struct Now {
 /// How this node is set up.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// This node as a voter: id, the metadata directory's id, controller listeners.
-    pub me: Voter,
+    /// This node as a member of the quorum.
+    pub raft: raft::Config,
     /// `controller.quorum.voters`; empty where voters are dynamic.
     pub static_voters: Voters,
-    /// The broker in this process, if there is one: registered when the node starts to lead.
+    /// The broker in this process, if there is one: where this node is the only voter, it is registered at the start.
     pub local_broker: Option<LocalBroker>,
     pub controller: ControllerSettings,
     /// `metadata.max.idle.interval.ms`; zero or less: never.
@@ -77,6 +90,8 @@ pub enum Effect {
         ticket: Ticket,
         response: ResponseBody,
     },
+    /// This node leads no longer: what was asked of it may come about or not. NOT_CONTROLLER.
+    Decline(Ticket),
     /// Write a snapshot in the background, then call [`Node::snapshot_written`].
     WriteSnapshot(Box<SnapshotTask>),
     /// A snapshot stands for everything below `log_start`: the log may begin there, and these snapshots may go.
@@ -84,36 +99,68 @@ pub enum Effect {
         log_start: Offset,
         snapshots: Vec<SnapshotId>,
     },
+    /// Cut the log off here, before what follows.
+    Truncate(Offset),
+    /// Empty the log: it begins where this snapshot ends. Before what follows.
+    RestartLog(SnapshotId),
+    /// Read this snapshot to the node ([`Node::load_piece`], [`Node::loaded`]) before anything else.
+    LoadSnapshot(SnapshotId),
+    /// Write this to the snapshot's unfinished file; at position 0, begin the file.
+    SnapshotPiece {
+        id: SnapshotId,
+        position: i64,
+        bytes: Bytes,
+    },
+    /// The unfinished file is whole: sync it, give it its name, call [`Node::snapshot_stored`].
+    StoreSnapshot(SnapshotId),
+    /// Say this to another member, and call [`Node::peer_answered`] with what came of it. `to` is below −1 where only an
+    /// address is known.
+    Send {
+        to: barnabas_base::BrokerId,
+        endpoint: VoterEndpoint,
+        number: u64,
+        request: PeerRequest,
+    },
+    /// Answer another member, once `read` has been read and put in.
+    Answer {
+        ticket: Ticket,
+        response: PeerResponse,
+        read: Option<Read>,
+    },
+    /// Another member leads, or none. Where it is reached: [`Node::leader_endpoints`].
+    Leader(LeaderAndEpoch),
 }
 
-/// A request that this node cannot answer: it belongs elsewhere.
+/// Why a request was not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not an API of the controller")]
-pub struct NotForController;
-
-struct Pending {
-    end: Offset,
-    image: Arc<Image>,
-    changes: Changes,
+pub enum Declined {
+    #[error("not an API of the controller")]
+    NotForController,
+    #[error("another node is the active controller, or none is")]
+    NotActive,
 }
 
-struct Waiting {
-    end: Offset,
-    ticket: Ticket,
-    response: ResponseBody,
-}
-
-/// A started node: it leads a quorum of one.
+/// A started node.
 pub struct Node {
     settings: Settings,
     raft: Raft,
-    controller: Controller,
+    /// Everything below `applied`: while this node leads, the whole log; else what is committed.
     delta: Delta,
-    pending: VecDeque<Pending>,
-    waiting: VecDeque<Waiting>,
+    applied: Offset,
+    /// Batches past the committed image: to be replayed once they are committed, or again when this node leads no longer.
+    tail: VecDeque<EncodedBatch>,
+    active: Option<Active>,
+    /// A snapshot that is being read.
+    loading: Option<Box<Loading>>,
+    committed: Arc<Image>,
+    /// What changed since the last image that was published.
+    unpublished: Changes,
+    /// Up to where images were published; `None` until the first.
+    published: Option<Offset>,
+    /// What the format tool left for the first leader to write.
+    bootstrap: Vec<MetadataRecord>,
     effects: Vec<Effect>,
     snapshots: snapshots::Snapshots,
-    committed: Arc<Image>,
     last_append: MonotonicMs,
     log_start: Offset,
 }
@@ -130,107 +177,19 @@ impl Node {
         Starting::new(settings, stored)
     }
 
-    /// Takes a request of the controller's. The answer comes as [`Effect::Respond`], once what it says is safe.
-    ///
-    /// `random` draws 16 random bytes: for topic ids.
-    ///
-    /// # Errors
-    /// In the outer result, what stops the node. In the inner one, a request that is not the controller's.
-    pub fn handle(
-        &mut self,
-        ticket: Ticket,
-        request: RequestBody,
-        asked: Asked,
-        now: Now,
-        random: &mut dyn FnMut() -> [u8; 16],
-    ) -> Result<Result<(), NotForController>, QuorumError> {
-        if let RequestBody::DescribeQuorum(request) = &request {
-            let response = self.describe_quorum(request, now);
-            self.answer(ticket, self.raft.high_watermark(), response.into());
-            return Ok(Ok(()));
-        }
-        let next = self.raft.log_end();
-        let outcome = self.controller.handle(self.delta.image(), &request, &asked, next, now, random);
-        let Some(outcome) = outcome else { return Ok(Err(NotForController)) };
-        self.carry_out(ticket, outcome, now)?;
-        Ok(Ok(()))
-    }
-
-    fn carry_out(&mut self, ticket: Ticket, outcome: Outcome, now: Now) -> Result<(), QuorumError> {
-        let Outcome { records, atomic, response, refused } = outcome;
-        let response = if records.is_empty() {
-            response
-        } else {
-            match self.append(&records, atomic, now) {
-                Ok(()) => response,
-                // Nothing was written: the request asks for more than the cluster's level can do at once, or for a
-                // name that no record can carry.
-                Err(error @ (QuorumError::TooLarge { .. } | QuorumError::Encode(_))) => {
-                    refused(&error.to_string())
-                }
-                Err(error) => return Err(error),
-            }
-        };
-        // An answer without records of its own may still rest on records that are not committed yet.
-        self.answer(ticket, self.raft.log_end(), response);
-        Ok(())
-    }
-
-    fn answer(&mut self, ticket: Ticket, end: Offset, response: ResponseBody) {
-        if end <= self.raft.high_watermark() {
-            self.effects.push(Effect::Respond { ticket, response });
-        } else {
-            self.waiting.push_back(Waiting { end, ticket, response });
-        }
-    }
-
-    /// Writes records to the log and puts them on top of the working image.
-    fn append(&mut self, records: &[MetadataRecord], atomic: bool, now: Now) -> Result<(), QuorumError> {
-        let version = self.delta.image().metadata_version();
-        self.append_at(records, version, atomic, now)
-    }
-
-    fn append_at(
-        &mut self,
-        records: &[MetadataRecord],
-        version: barnabas_metadata::MetadataVersion,
-        atomic: bool,
-        now: Now,
-    ) -> Result<(), QuorumError> {
-        let base = self.raft.log_end();
-        self.raft.append(records, version, atomic, now)?;
-        for record in records {
-            let replayed = self.delta.replay(record);
-            replayed.map_err(|source| QuorumError::Replay { offset: base, source })?;
-        }
-        self.last_append = now.monotonic;
-        self.appended(now.wall);
-        Ok(())
-    }
-
-    /// Notes the state after an append, to be published when it is committed.
-    fn appended(&mut self, timestamp: TimestampMs) {
-        let end = self.raft.log_end();
-        let last_epoch = self.raft.epoch();
-        self.delta.advance(Provenance { end, last_epoch, last_timestamp: timestamp });
-        let (image, changes) = self.delta.take();
-        self.pending.push_back(Pending { end, image: Arc::new(image), changes });
-        self.collect();
-    }
-
     /// The log is on disk up to `end`.
     ///
     /// # Errors
     /// What stops the node.
     pub fn synced(&mut self, end: Offset, now: Now) -> Result<(), QuorumError> {
         self.raft.synced(end, now)?;
-        self.collect();
+        self.collect(now)?;
         self.maybe_snapshot(now);
         Ok(())
     }
 
-    /// Turns the quorum's effects into the shell's.
-    fn collect(&mut self) {
+    /// Turns the quorum's effects into the shell's, and follows it into its role.
+    fn collect(&mut self, now: Now) -> Result<(), QuorumError> {
         for effect in self.raft.take_effects() {
             match effect {
                 raft::Effect::Persist { state, kraft_version } => {
@@ -238,41 +197,36 @@ impl Node {
                 }
                 raft::Effect::Append(batch) => {
                     self.snapshots.appended(batch.bytes.len());
-                    self.effects.push(Effect::Append(batch));
+                    self.tail.push_back(batch.clone());
+                    self.effects.push(Effect::Append(batch.clone()));
+                    // What the quorum itself writes.
+                    if self.active.is_some() && batch.base >= self.applied {
+                        self.apply_as_leader(&batch)?;
+                    }
                 }
-                raft::Effect::Committed(end) => self.committed(end),
-                // It leads alone: there is nobody to send to, to answer or to follow.
-                raft::Effect::Leader(_)
-                | raft::Effect::Send { .. }
-                | raft::Effect::Answer { .. }
-                | raft::Effect::Truncate(_)
-                | raft::Effect::SnapshotPiece { .. }
-                | raft::Effect::StoreSnapshot(_)
-                | raft::Effect::RestartLog(_) => {}
+                raft::Effect::Committed(end) => self.committed(end)?,
+                raft::Effect::Leader(leader) => self.effects.push(Effect::Leader(leader)),
+                raft::Effect::Truncate(end) => self.truncated(end)?,
+                raft::Effect::RestartLog(id) => self.restart_log(id),
+                raft::Effect::Send { to, endpoint, number, request } => {
+                    self.effects.push(Effect::Send { to, endpoint, number, request });
+                }
+                raft::Effect::Answer { ticket, response, read } => {
+                    self.effects.push(Effect::Answer { ticket, response, read });
+                }
+                raft::Effect::SnapshotPiece { id, position, bytes } => {
+                    self.effects.push(Effect::SnapshotPiece { id, position, bytes });
+                }
+                raft::Effect::StoreSnapshot(id) => self.effects.push(Effect::StoreSnapshot(id)),
             }
         }
-    }
-
-    fn committed(&mut self, end: Offset) {
-        let mut newest: Option<Pending> = None;
-        while self.pending.front().is_some_and(|pending| pending.end <= end) {
-            let Some(next) = self.pending.pop_front() else { break };
-            newest = Some(match newest {
-                None => next,
-                Some(mut before) => {
-                    before.changes.merge(next.changes);
-                    Pending { changes: before.changes, ..next }
-                }
-            });
+        match (self.active.is_some(), self.raft.leads()) {
+            (false, true) => self.activate(now)?,
+            (true, false) => self.deactivate()?,
+            _ => {}
         }
-        if let Some(Pending { image, changes, .. }) = newest {
-            self.committed = image.clone();
-            self.effects.push(Effect::Publish { image, changes: Box::new(changes) });
-        }
-        while self.waiting.front().is_some_and(|waiting| waiting.end <= end) {
-            let Some(Waiting { ticket, response, .. }) = self.waiting.pop_front() else { break };
-            self.effects.push(Effect::Respond { ticket, response });
-        }
+        self.publish_if_ready();
+        Ok(())
     }
 
     /// Time has passed. To be called at [`Node::next_tick`], or more often.
@@ -280,7 +234,11 @@ impl Node {
     /// # Errors
     /// What stops the node.
     pub fn tick(&mut self, now: Now) -> Result<(), QuorumError> {
-        let records = self.controller.tick(self.delta.image(), now);
+        self.raft.tick(now)?;
+        self.collect(now)?;
+        let image = self.delta.image();
+        let records =
+            self.active.as_mut().map(|active| active.controller.tick(image, now)).unwrap_or_default();
         if !records.is_empty() {
             self.append(&records, false, now)?;
         } else if self.idle_at().is_some_and(|at| at <= now.monotonic) {
@@ -291,18 +249,21 @@ impl Node {
     }
 
     /// When [`Node::tick`] has something to do.
-    pub fn next_tick(&self) -> Option<MonotonicMs> {
+    pub fn next_tick(&self, now: Now) -> Option<MonotonicMs> {
         let snapshot = self.snapshots.due_at(&self.settings);
-        [self.idle_at(), self.controller.next_tick(), snapshot].into_iter().flatten().min()
+        let controller = self.active.as_ref().and_then(|active| active.controller.next_tick());
+        [self.idle_at(), controller, snapshot, self.raft.next_tick(now)].into_iter().flatten().min()
     }
 
     /// When a NoOpRecord must show that the quorum is alive. Kafka writes one each half second, so that observers'
-    /// offsets advance and brokers can tell a slow controller from a dead one. A quorum of one has no observer: it
+    /// offsets advance and brokers can tell a slow controller from a dead one. A quorum of one that nobody follows
     /// writes one [`IDLE_FACTOR_ALONE`] times as rarely, which the metadata tools still see advance, and which wakes
     /// neither disk nor processor noticeably.
     fn idle_at(&self) -> Option<MonotonicMs> {
+        self.active.as_ref()?;
         let interval = self.settings.idle_interval;
-        let wait = DurationMs(interval.0.saturating_mul(IDLE_FACTOR_ALONE));
+        let factor = if self.raft.is_followed() { 1 } else { IDLE_FACTOR_ALONE };
+        let wait = DurationMs(interval.0.saturating_mul(factor));
         (interval.0 > 0).then(|| self.last_append.plus(wait))
     }
 
@@ -311,7 +272,7 @@ impl Node {
         std::mem::take(&mut self.effects)
     }
 
-    /// The state that is committed: the last that was published.
+    /// The state that is committed, as far as it was read here.
     pub fn image(&self) -> &Arc<Image> {
         &self.committed
     }
@@ -321,8 +282,31 @@ impl Node {
         self.delta.image()
     }
 
+    /// Whether this node is the active controller.
+    pub fn is_active(&self) -> bool {
+        self.active.is_some()
+    }
+
+    /// Whether this node is the only voter, so that it needs nobody in order to lead.
+    pub fn is_alone(&self) -> bool {
+        self.raft.is_alone()
+    }
+
     pub fn epoch(&self) -> LeaderEpoch {
         self.raft.epoch()
+    }
+
+    pub fn leader(&self) -> LeaderAndEpoch {
+        self.raft.leader_and_epoch()
+    }
+
+    /// Where the leader listens; empty where that is not known.
+    pub fn leader_endpoints(&self) -> Vec<VoterEndpoint> {
+        self.raft.leader_endpoints()
+    }
+
+    pub fn voters(&self) -> &Voters {
+        self.raft.voters()
     }
 
     pub fn high_watermark(&self) -> Offset {

@@ -96,7 +96,7 @@ fn format_command(config: Arg) -> Command {
                 .long("initial-controllers")
                 .short('I')
                 .value_name("ID@HOST:PORT:DIRECTORY,…")
-                .help("Not available yet: quorums of several controllers"),
+                .help("The quorum's first voters, the same on each of them; this node's own directory is given the id named here"),
         )
         .arg(
             Arg::new("add-scram")

@@ -16,6 +16,7 @@
 //!
 //! Produce path 1 of 5. Before: shell/net's frame reader. After: core/api/src/k00_produce.rs, through dispatch.rs.
 
+use crate::brokers_gone;
 use crate::dispatch::{self, Answer, OpenTransactions, Pieces, Started};
 use crate::mailbox::Command;
 use crate::metering::clients::OTHER;
@@ -23,6 +24,7 @@ use crate::metering::{Passed, Recorder, Stamp, Track, Tracks};
 use crate::node::Node;
 use barnabas_api::Client;
 use barnabas_api::k01_fetch::FetchSessions;
+use barnabas_base::{BrokerEpoch, BrokerId};
 use barnabas_net::{Claim, ConnectionSlot, FrameError, FrameReader, FrameWriter};
 use barnabas_wire::messages::ResponseHeader;
 use barnabas_wire::{ApiKey, Message, RequestBody, RequestStart, Writer};
@@ -86,6 +88,8 @@ pub struct Session {
     /// What became of the request whose future has just been polled; taken where it was polled.
     pub passed: Cell<Passed>,
     pub open_transactions: RefCell<OpenTransactions>,
+    /// The broker whose heartbeats come in by this connection.
+    pub registered: Cell<Option<(BrokerId, BrokerEpoch)>>,
     tracks: RefCell<Tracks>,
     wakers: RefCell<[Option<Waker>; 2]>,
 }
@@ -116,6 +120,7 @@ impl Session {
             is_scarce: Cell::new(false),
             client: RefCell::new(None),
             open_transactions: RefCell::default(),
+            registered: Cell::default(),
             passed: Cell::default(),
             wakers: RefCell::default(),
         }
@@ -189,6 +194,9 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.recorder.cells().disconnected.add(1);
+        if let Some((id, epoch)) = self.registered.get() {
+            brokers_gone::connection_closed(&self.node, id, epoch);
+        }
         if let Some((_, place)) = self.client.get_mut().take() {
             self.node.metering.client_left(place);
         }

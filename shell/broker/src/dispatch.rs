@@ -15,6 +15,7 @@ mod log_dirs;
 mod offsets;
 mod open_transactions;
 mod produce;
+mod quorum;
 mod streams;
 mod transactions;
 
@@ -133,6 +134,13 @@ pub fn start(
 ) -> Pin<Box<dyn Future<Output = Started>>> {
     let client = session.client(header.client_id.as_ref().map(|id| id.as_str()));
     let call = Call { session, client, version: header.request_api_version };
+    let (call, body) = match call.listener() {
+        Listener::Broker => (call, body),
+        Listener::Controller => match quorum::start(call, body) {
+            Ok(started) => return now(started),
+            Err(others) => others,
+        },
+    };
     match body {
         RequestBody::Produce(request) => Box::pin(produce::produce(call, *request)),
         RequestBody::Fetch(request) => Box::pin(fetch::fetch(call, *request)),
@@ -161,12 +169,13 @@ pub fn start(
         RequestBody::ElectLeaders(request) => now(admin::elect_leaders(call, *request)),
         RequestBody::UpdateFeatures(request) => now(admin::update_features(call, *request)),
         RequestBody::AlterPartitionReassignments(request) => {
-            now(cluster::alter_partition_reassignments(&call, *request))
+            now(admin::alter_partition_reassignments(call, *request))
         }
         RequestBody::ListPartitionReassignments(request) => {
             now(cluster::list_partition_reassignments(&call, *request))
         }
         RequestBody::DescribeQuorum(request) => now(admin::describe_quorum(call, *request)),
+        RequestBody::UnregisterBroker(request) => now(admin::unregister_broker(call, *request)),
         RequestBody::AlterReplicaLogDirs(request) => now(log_dirs::alter_replica_log_dirs(call, *request)),
         RequestBody::DescribeLogDirs(request) => now(log_dirs::describe_log_dirs(call, *request)),
         coordinated => start_coordinated(call, coordinated),

@@ -6,7 +6,7 @@
 use crate::directories::random_uuid;
 use crate::node_config::NodeConfig;
 use crate::quorum_worker::{MetadataError, MetadataFiles, make_dir, write_file};
-use barnabas_base::{DirectoryId, Text, TimestampMs};
+use barnabas_base::{BrokerId, DirectoryId, Text, TimestampMs};
 use barnabas_metadata::MetadataVersion;
 use barnabas_metadata::features::name;
 use barnabas_quorum::bootstrap;
@@ -20,8 +20,28 @@ pub struct Beginning {
     pub cluster_id: Text,
     /// Feature levels, `metadata.version` among them.
     pub levels: Vec<(&'static str, i16)>,
-    /// This node is the quorum's only voter, and stands in the metadata log (`kraft.version` 1).
-    pub standalone: bool,
+    /// Who votes, where that stands in the metadata log (`kraft.version` 1) and is known.
+    pub voters: InitialVoters,
+}
+
+/// The voters that a dynamic quorum begins with.
+#[derive(Debug, Clone)]
+pub enum InitialVoters {
+    /// They stand in the file, or are learned from those who know them.
+    Unknown,
+    /// This node alone.
+    Me,
+    /// `--initial-controllers`
+    These(Vec<InitialController>),
+}
+
+/// One of `--initial-controllers`.
+#[derive(Debug, Clone)]
+pub struct InitialController {
+    pub id: BrokerId,
+    pub host: Text,
+    pub port: u16,
+    pub directory: DirectoryId,
 }
 
 impl Beginning {
@@ -29,7 +49,30 @@ impl Beginning {
     pub fn newest(cluster_id: Text) -> Self {
         let levels = bootstrap::feature_levels(MetadataVersion::LATEST, &[])
             .expect("invariant: the defaults of the newest level fit together");
-        Self { cluster_id, levels, standalone: true }
+        Self { cluster_id, levels, voters: InitialVoters::Me }
+    }
+
+    /// The identity that this node's metadata directory is given.
+    fn directory_of(&self, node: BrokerId) -> Option<DirectoryId> {
+        let InitialVoters::These(voters) = &self.voters else { return None };
+        voters.iter().find(|voter| voter.id == node).map(|voter| voter.directory)
+    }
+
+    fn voters(&self, config: &NodeConfig, directory: DirectoryId) -> Option<Voters> {
+        let listener = config.listeners.controller_names.first().map_or("", |name| name.as_str());
+        let endpoint =
+            |host: &Text, port| VoterEndpoint { listener: Text::from(listener), host: host.clone(), port };
+        match &self.voters {
+            InitialVoters::Unknown => None,
+            InitialVoters::Me => Some(Voters::new([voter(config, directory)])),
+            InitialVoters::These(voters) => Some(Voters::new(voters.iter().map(|initial| Voter {
+                id: initial.id,
+                directory: initial.directory,
+                endpoints: vec![endpoint(&initial.host, initial.port)],
+                kraft_min: 0,
+                kraft_max: 1,
+            }))),
+        }
     }
 
     pub fn metadata_version(&self) -> MetadataVersion {
@@ -48,14 +91,13 @@ pub fn format(
     beginning: &Beginning,
     now: TimestampMs,
 ) -> Result<(), MetadataError> {
-    let directory = random_uuid();
-    if **log_dir.path() == *config.metadata_log_dir {
+    let mut directory = random_uuid();
+    if **log_dir.path() == *config.metadata_log_dir && config.is_controller {
+        directory = beginning.directory_of(config.node_id).unwrap_or(directory);
         let dir = MetadataFiles::dir_in(log_dir.path());
         make_dir(log_dir.disk().as_ref(), &dir)?;
-        let voters = beginning.standalone.then(|| SnapshotVoters {
-            kraft_version: 1,
-            voters: Some(Voters::new([voter(config, directory)])),
-        });
+        let voters = beginning.voters(config, directory);
+        let voters = voters.map(|voters| SnapshotVoters { kraft_version: 1, voters: Some(voters) });
         let records = bootstrap::records(&beginning.levels, Vec::new());
         let bytes = bootstrap::checkpoint(&records, voters.as_ref(), now)?;
         write_file(log_dir.disk().as_ref(), &dir, &SnapshotId::BOOTSTRAP.file_name(), |file| {
@@ -72,16 +114,24 @@ pub fn format(
     Ok(())
 }
 
-/// This node as a voter of the metadata quorum.
+/// This node as a voter of the metadata quorum. Others reach it where `controller.quorum.voters` says, or where it listens.
 pub fn voter(config: &NodeConfig, directory: DirectoryId) -> Voter {
-    let endpoints = config.listeners.all.iter().filter(|listener| listener.is_controller).map(|listener| {
+    let known = config.static_voters.iter().find(|voter| voter.id == config.node_id);
+    let endpoints = config.listeners.all.iter().filter(|listener| listener.is_controller).enumerate();
+    let endpoints = endpoints.map(|(at, listener)| {
         let endpoint = &listener.endpoint;
-        let host = if endpoint.host.is_empty() { "localhost" } else { &endpoint.host };
-        VoterEndpoint {
-            listener: Text::from(endpoint.listener.as_str()),
-            host: Text::from(host),
-            port: endpoint.port,
-        }
+        let (host, port) = match known.filter(|_| at == 0) {
+            Some(voter) => (voter.host.clone(), voter.port),
+            None if endpoint.host.is_empty() => (Text::from(default_host(config)), endpoint.port),
+            None => (Text::from(endpoint.host.as_str()), endpoint.port),
+        };
+        VoterEndpoint { listener: Text::from(endpoint.listener.as_str()), host, port }
     });
     Voter { id: config.node_id, directory, endpoints: endpoints.collect(), kraft_min: 0, kraft_max: 1 }
+}
+
+/// A listener on every interface is reached by the machine's name, where others want to reach it.
+fn default_host(config: &NodeConfig) -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    if config.bootstrap_servers.is_empty() || name.is_empty() { "localhost".to_owned() } else { name }
 }

@@ -19,7 +19,6 @@ mod task;
 #[cfg(test)]
 mod tests;
 
-#[allow(unused_imports)] // As above.
 pub use runtime::LinkThread;
 
 use barnabas_base::Text;
@@ -108,6 +107,7 @@ pub enum LinkError {
 
 impl LinkError {
     /// Whether the peer cannot have seen the request.
+    #[allow(dead_code, reason = "for replica fetchers")]
     pub fn is_unsent(&self) -> bool {
         !matches!(self, Self::Lost { .. } | Self::TimedOut { .. } | Self::Garbled { .. })
     }
@@ -133,6 +133,7 @@ pub enum LinkState {
 pub struct Link {
     address: Address,
     client_id: Str,
+    #[allow(dead_code, reason = "for replica fetchers")]
     timeout: Duration,
     sender: mpsc::Sender<Outgoing>,
     state: watch::Receiver<LinkState>,
@@ -181,6 +182,7 @@ impl Link {
     ///
     /// # Errors
     /// See [`LinkError`].
+    #[allow(dead_code, reason = "for replica fetchers")]
     pub async fn send<R>(&self, request: R) -> Result<R::Response, LinkError>
     where
         R: Request + Send + 'static,

@@ -1,6 +1,7 @@
 //! The binary: says which command runs, and nothing about how.
 
 mod args;
+mod brokers_gone;
 mod cleaner;
 mod clock;
 mod committer;
@@ -17,7 +18,6 @@ mod full;
 mod housekeeping;
 mod in_force;
 mod journal_thread;
-#[allow(dead_code)] // Until replicas and the quorum use them.
 mod links;
 mod mailbox;
 mod markers;

@@ -8,6 +8,7 @@ use crate::clock::Clock;
 use crate::deleted::DeletedTopics;
 use crate::directories::{Directories, reports};
 use crate::housekeeping::Deletions;
+use crate::links::LinkThread;
 use crate::mailbox::{Mailbox, PartitionKey, Report};
 use crate::meter::Meter;
 use crate::metering::Metering;
@@ -20,7 +21,7 @@ use crate::scrub::Damages;
 use crate::shutdown::Shutdown;
 use crate::written::WrittenPartitions;
 use arc_swap::ArcSwap;
-use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, Text};
+use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, Text, Uuid};
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_net::Budget;
@@ -32,8 +33,14 @@ use std::sync::atomic::{AtomicI64, Ordering};
 #[derive(Debug)]
 pub struct Node {
     pub broker_id: BrokerId,
+    /// Drawn anew by each process.
+    pub incarnation: Uuid,
     pub cluster_id: Text,
+    /// Whether it serves clients, or is a controller alone.
+    pub is_broker: bool,
     pub clock: Clock,
+    /// Where connections to other nodes live.
+    pub links: LinkThread,
     pub workers: usize,
     /// One for each worker.
     pub mailboxes: Vec<Mailbox>,
@@ -76,8 +83,11 @@ pub struct Node {
 #[derive(Debug)]
 pub struct NodeParts {
     pub broker_id: BrokerId,
+    pub incarnation: Uuid,
     pub cluster_id: Text,
+    pub is_broker: bool,
     pub clock: Clock,
+    pub links: LinkThread,
     pub mailboxes: Vec<Mailbox>,
     pub listeners: Vec<(Listener, SocketAddr)>,
     pub directories: Directories,
@@ -102,8 +112,11 @@ impl Node {
         let request_bytes_max = usize::try_from(config.long("socket.request.max.bytes")).unwrap_or(100 << 20);
         Self {
             broker_id: parts.broker_id,
+            incarnation: parts.incarnation,
             cluster_id: parts.cluster_id,
+            is_broker: parts.is_broker,
             clock: parts.clock,
+            links: parts.links,
             workers: parts.mailboxes.len(),
             metering: Metering::new(parts.mailboxes.len()),
             mailboxes: parts.mailboxes,
@@ -142,6 +155,15 @@ impl Node {
 
     pub fn set_broker_epoch(&self, epoch: BrokerEpoch) {
         self.broker_epoch.store(epoch.get(), Ordering::Release);
+    }
+
+    /// Takes the epoch that the cluster knows this process under. A former life's is not its own.
+    pub fn follow_broker_epoch(&self, image: &Image) {
+        if let Some(broker) = image.cluster.broker(self.broker_id)
+            && broker.incarnation == self.incarnation
+        {
+            self.set_broker_epoch(broker.epoch);
+        }
     }
 
     /// The mailbox of the worker that owns a partition.

@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 
 /// Where a node without a configuration file keeps its data.
 const DEFAULT_DIRECTORY: &str = "./barnabas-data";
+/// More voters make a quorum slower and hardly safer.
+const VOTERS_MAX: usize = 7;
 
 /// One node, as its operator described it.
 #[derive(Debug, Clone)]
@@ -23,11 +25,23 @@ pub struct NodeConfig {
     pub listeners: Listeners,
     pub log_dirs: Vec<PathBuf>,
     pub metadata_log_dir: PathBuf,
-    /// Whether the quorum's voters stand in the file (kraft.version 0) and not in the metadata log.
-    pub has_static_voters: bool,
+    pub is_broker: bool,
+    pub is_controller: bool,
+    /// `controller.quorum.voters`: the quorum's voters, where they stand in the file (kraft.version 0) and not in the metadata log.
+    pub static_voters: Vec<StaticVoter>,
+    /// `controller.quorum.bootstrap.servers`: whom to ask who leads.
+    pub bootstrap_servers: Vec<(Text, u16)>,
     /// A directory without meta.properties is formatted at the start instead of refusing it.
     pub formats_itself: bool,
     pub settings: Settings,
+}
+
+/// One of `controller.quorum.voters`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StaticVoter {
+    pub id: BrokerId,
+    pub host: Text,
+    pub port: u16,
 }
 
 impl NodeConfig {
@@ -58,7 +72,9 @@ impl NodeConfig {
         check_cordoned(&settings)?;
         let metadata_log_dir =
             settings.get("metadata.log.dir").map_or_else(|| log_dirs[0].clone(), PathBuf::from);
-        let has_static_voters = voters(&settings, node_id)?;
+        let static_voters = voters(&settings, node_id, is_controller)?;
+        let bootstrap_servers = bootstrap_servers(&settings)?;
+        check_quorum_is_named(&static_voters, &bootstrap_servers, is_controller)?;
         let rack = settings.get("broker.rack").filter(|rack| !rack.is_empty()).map(Text::from);
         Ok(Self {
             node_id,
@@ -66,10 +82,17 @@ impl NodeConfig {
             listeners,
             log_dirs,
             metadata_log_dir,
-            has_static_voters,
+            is_broker,
+            is_controller,
+            static_voters,
+            bootstrap_servers,
             formats_itself: false,
             settings,
         })
+    }
+
+    pub fn has_static_voters(&self) -> bool {
+        !self.static_voters.is_empty()
     }
 
     /// Every directory of the node, the metadata log's included, each once.
@@ -103,12 +126,6 @@ fn roles(settings: &Settings) -> Result<(bool, bool), ConfigError> {
         if std::mem::replace(seen, true) {
             return Err(ConfigError::value(KEY, format!("'{role}' stands there twice"), EXAMPLE));
         }
-    }
-    if !(is_broker && is_controller) {
-        let problem = format!(
-            "'{text}': a node that is only one of the two is not available yet; this version runs both in one"
-        );
-        return Err(ConfigError::value(KEY, problem, EXAMPLE));
     }
     Ok((is_broker, is_controller))
 }
@@ -168,32 +185,85 @@ fn check_cordoned(settings: &Settings) -> Result<(), ConfigError> {
     check_cordoned_log_dirs(value, &dirs).map_err(|problem| ConfigError::value(KEY, problem, example))
 }
 
-/// Judges the quorum's keys; returns whether the voters stand in the file.
-fn voters(settings: &Settings, node_id: BrokerId) -> Result<bool, ConfigError> {
+/// Host and port of `text`.
+fn address(text: &str) -> Option<(Text, u16)> {
+    let (host, port) = text.rsplit_once(':')?;
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let port = port.parse::<u16>().ok().filter(|port| *port > 0)?;
+    (!host.is_empty()).then(|| (Text::from(host), port))
+}
+
+/// Judges `controller.quorum.voters`.
+fn voters(
+    settings: &Settings,
+    node_id: BrokerId,
+    is_controller: bool,
+) -> Result<Vec<StaticVoter>, ConfigError> {
     const KEY: &str = "controller.quorum.voters";
     const EXAMPLE: &str = "controller.quorum.voters=1@localhost:9093";
-    let Some(text) = settings.get(KEY).filter(|text| !text.is_empty()) else { return Ok(false) };
-    let mut ids = Vec::new();
+    let Some(text) = settings.get(KEY).filter(|text| !text.is_empty()) else { return Ok(Vec::new()) };
+    let mut voters: Vec<StaticVoter> = Vec::new();
     for entry in text.split(',').map(str::trim) {
-        let id = entry.split_once('@').and_then(|(id, address)| {
-            let (host, port) = address.rsplit_once(':')?;
-            port.parse::<u16>().ok().filter(|_| !host.is_empty())?;
-            id.parse::<i32>().ok()
+        let voter = entry.split_once('@').and_then(|(id, at)| {
+            let (host, port) = address(at)?;
+            let id = id.parse::<i32>().ok().filter(|id| *id >= 0)?;
+            Some(StaticVoter { id: BrokerId(id), host, port })
         });
         let problem = || format!("'{entry}' is no voter: expected ID@HOST:PORT");
-        ids.push(id.ok_or_else(|| ConfigError::value(KEY, problem(), EXAMPLE))?);
+        let voter = voter.ok_or_else(|| ConfigError::value(KEY, problem(), EXAMPLE))?;
+        if voters.iter().any(|known| known.id == voter.id) {
+            let problem = format!("voter {} stands there twice", voter.id);
+            return Err(ConfigError::value(
+                KEY,
+                problem,
+                "controller.quorum.voters=1@a:9093,2@b:9093,3@c:9093",
+            ));
+        }
+        voters.push(voter);
     }
-    if !ids.contains(&node_id.get()) {
+    let is_voter = voters.iter().any(|voter| voter.id == node_id);
+    if is_controller && !is_voter {
         let problem =
             format!("process.roles holds controller, but node.id={node_id} is no voter of '{text}'");
         return Err(ConfigError::value(KEY, problem, format!("{KEY}={node_id}@localhost:9093")));
     }
-    if ids.len() > 1 {
-        let problem =
-            "a quorum of several controllers is not available yet; this version runs a quorum of one";
-        return Err(ConfigError::value(KEY, problem, format!("{KEY}={node_id}@localhost:9093")));
+    if !is_controller && is_voter {
+        let problem = format!("process.roles is broker alone, but node.id={node_id} is a voter of '{text}'");
+        return Err(ConfigError::value(KEY, problem, "process.roles=broker,controller"));
     }
-    Ok(true)
+    if voters.len() > VOTERS_MAX {
+        let problem = format!("{} voters; at most {VOTERS_MAX} are of use", voters.len());
+        return Err(ConfigError::value(KEY, problem, "controller.quorum.voters=1@a:9093,2@b:9093,3@c:9093"));
+    }
+    Ok(voters)
+}
+
+/// Judges `controller.quorum.bootstrap.servers`.
+fn bootstrap_servers(settings: &Settings) -> Result<Vec<(Text, u16)>, ConfigError> {
+    const KEY: &str = "controller.quorum.bootstrap.servers";
+    let text = settings.get(KEY).unwrap_or_default();
+    let mut servers = Vec::new();
+    for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+        let example = format!("{KEY}=a:9093,b:9093,c:9093");
+        let problem = || format!("'{entry}' is no address: expected HOST:PORT");
+        servers.push(address(entry).ok_or_else(|| ConfigError::value(KEY, problem(), example))?);
+    }
+    Ok(servers)
+}
+
+/// A broker alone must know where its controllers are.
+fn check_quorum_is_named(
+    voters: &[StaticVoter],
+    servers: &[(Text, u16)],
+    is_controller: bool,
+) -> Result<(), ConfigError> {
+    if is_controller || !voters.is_empty() || !servers.is_empty() {
+        return Ok(());
+    }
+    const KEY: &str = "controller.quorum.bootstrap.servers";
+    let problem =
+        "is not set, nor is controller.quorum.voters: a broker alone must know where its controllers are";
+    Err(ConfigError::value(KEY, problem, format!("{KEY}=localhost:9093")))
 }
 
 #[cfg(test)]
@@ -228,7 +298,14 @@ mod tests {
 
     #[test]
     fn refusals_name_key_problem_and_example() {
-        assert!(refused(&[("process.roles", "broker")]).starts_with("process.roles: "));
+        assert!(
+            refused(&[
+                ("process.roles", "broker"),
+                ("listeners", "PLAINTEXT://:9092"),
+                ("controller.quorum.voters", "")
+            ])
+            .starts_with("controller.quorum.bootstrap.servers: ")
+        );
         assert!(refused(&[("process.roles", "zookeeper")]).contains("Example: process.roles="));
         assert!(refused(&[("node.id", "-1")]).starts_with("node.id: '-1'"));
         assert!(refused(&[("broker.id", "2")]).contains("contradicts node.id=1"));
@@ -237,7 +314,8 @@ mod tests {
         assert!(refused(&[("log.dirs", "/a/b/c,/a/b")]).contains("/a/b/c lies within /a/b"));
         assert!(refused(&[("log.dirs", " , ")]).contains("names no directory"));
         assert!(refused(&[("controller.quorum.voters", "2@h:1")]).contains("no voter"));
-        assert!(refused(&[("controller.quorum.voters", "1@h:1,2@h:2")]).contains("not available yet"));
+        assert!(refused(&[("controller.quorum.voters", "1@h:1,1@h:2")]).contains("twice"));
+        assert!(refused(&[("controller.quorum.bootstrap.servers", "h")]).contains("HOST:PORT"));
         assert!(refused(&[("controller.quorum.voters", "x")]).contains("ID@HOST:PORT"));
     }
 
@@ -249,7 +327,7 @@ mod tests {
             ("controller.quorum.voters", "1@localhost:9093"),
         ])
         .expect("sound");
-        assert!(config.has_static_voters);
+        assert!(config.has_static_voters());
         assert_eq!(config.directories(), [Path::new("/a"), Path::new("/b"), Path::new("/m")]);
     }
 }

@@ -1,7 +1,8 @@
 //! The metadata quorum's thread: drives core/quorum's node, writes its log, its state file and its snapshots.
 //!
-//! One thread that may block: it takes every request that waits, appends what the controller decided, syncs once for all of
-//! them, publishes the new image and answers. A failed write or sync ends the node: the quorum's promises rest on this log.
+//! One thread that may block: it takes every request that waits, appends what the controller decided or a leader sent, syncs once for
+//! all of it, publishes the new image and answers. What goes to other members goes through links (peers.rs); requests to the
+//! controller come in through handle.rs, which knows whether this node is the active one. A failed write or sync ends the node: the quorum's promises rest on this log.
 //! A full disk does not: what makes the cluster larger is refused at once, and a reserve (files.rs) carries deletions and
 //! settings through until there is room again.
 //!
@@ -13,43 +14,97 @@
 
 mod damage;
 mod files;
+mod forward;
+mod handle;
+mod loading;
+mod peers;
 mod snapshot_check;
 #[cfg(test)]
 mod tests;
 
 pub use files::{MetadataFiles, make_dir, partition, write_file};
+pub use handle::{ControllerHandle, NotTaken, Requests};
 
-use crate::directories::Directory;
 use crate::node::Node;
 use crate::publisher;
-use barnabas_base::{DirectoryId, MonotonicMs, Offset};
+use barnabas_base::{BrokerEpoch, BrokerId, MonotonicMs, Offset};
 use barnabas_quorum::batches::EncodedBatch;
 use barnabas_quorum::controller::Asked;
-use barnabas_quorum::{Effect, Node as Quorum, Now, QuorumError, SnapshotTask};
+use barnabas_quorum::node::Declined;
+use barnabas_quorum::raft::message::{Request as PeerRequest, Response as PeerResponse};
+use barnabas_quorum::{Effect, Node as Quorum, Now, QuorumError, SnapshotId, SnapshotTask};
 use barnabas_storage::StorageError;
-use barnabas_wire::messages::CreateTopicsRequest;
 use barnabas_wire::{RequestBody, ResponseBody};
+use peers::Peers;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicI16, AtomicI64, Ordering};
-use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// Requests that wait for the controller; more are told that it is busy.
-const REQUESTS_MAX: usize = 4096;
 /// How long a full disk is left alone before it is tried again.
 const FULL_PAUSE: Duration = Duration::from_millis(500);
 /// Requests that are decided before one sync.
 const ROUND_MAX: usize = 512;
+/// How long a leader that stops waits for the others to hear of it: they need not wait for a timeout then.
+const RESIGN_PATIENCE: Duration = Duration::from_millis(300);
+
+/// What a request to the controller comes to.
+enum Reply {
+    Answer(ResponseBody),
+    /// This node is not the active controller: here is the request again.
+    Back(Box<RequestBody>),
+    /// It stopped leading with this under way: what was asked may come about or not.
+    LeadershipLost,
+}
 
 /// What the thread is asked to do.
 enum Message {
-    Request { body: Box<RequestBody>, asked: Asked, reply: Option<oneshot::Sender<ResponseBody>> },
-    SnapshotWritten { id: barnabas_quorum::SnapshotId, written: bool },
+    Request {
+        body: Box<RequestBody>,
+        asked: Asked,
+        reply: Option<oneshot::Sender<Reply>>,
+    },
+    /// Another member asks.
+    PeerAsked {
+        request: Box<PeerRequest>,
+        reply: oneshot::Sender<PeerResponse>,
+    },
+    /// What came of a request to another member.
+    PeerAnswered {
+        from: BrokerId,
+        number: u64,
+        response: Option<Box<PeerResponse>>,
+    },
+    /// Nobody listens any more where a member was connected to.
+    PeerGone(BrokerId),
+    /// A broker's connection was closed, and nobody listens where it did.
+    BrokerGone {
+        id: BrokerId,
+        epoch: BrokerEpoch,
+    },
+    SnapshotWritten {
+        id: SnapshotId,
+        size: Option<u64>,
+    },
     Stop(oneshot::Sender<()>),
+}
+
+impl std::fmt::Debug for Message {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Request { body, .. } => write!(f, "Request({})", body.key()),
+            Self::PeerAsked { .. } => f.write_str("PeerAsked"),
+            Self::PeerAnswered { from, number, .. } => write!(f, "PeerAnswered({from}, {number})"),
+            Self::PeerGone(peer) => write!(f, "PeerGone({peer})"),
+            Self::BrokerGone { id, epoch } => write!(f, "BrokerGone({id}, {epoch})"),
+            Self::SnapshotWritten { id, .. } => write!(f, "SnapshotWritten({id})"),
+            Self::Stop(_) => f.write_str("Stop"),
+        }
+    }
 }
 
 /// Why the metadata log cannot be gone on with.
@@ -64,160 +119,8 @@ pub enum MetadataError {
     At { place: PathBuf, source: QuorumError },
 }
 
-/// The controller did not take the request; nothing was decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NotTaken {
-    /// It is stopping, or has too many.
-    Busy,
-    /// The metadata log's disk is full, and this would make the cluster larger.
-    DiskFull,
-}
-
-/// Where requests for the controller go. Cheap to clone.
-#[derive(Debug, Clone)]
-pub struct ControllerHandle {
-    sender: SyncSender<Message>,
-    shared: Arc<Shared>,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    kraft_version: AtomicI16,
-    directory: OnceLock<DirectoryId>,
-    /// The metadata log's disk is full: it lives on its reserve.
-    is_full: AtomicBool,
-    /// The log's tail was cut at this start.
-    was_cut: AtomicBool,
-    /// What the recovery-point checkpoint may name.
-    recovery_point: AtomicI64,
-}
-
-/// The receiving end, until the thread is started with it.
-#[derive(Debug)]
-pub struct Requests {
-    receiver: Receiver<Message>,
-}
-
-impl std::fmt::Debug for Message {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Request { body, .. } => write!(f, "Request({})", body.key()),
-            Self::SnapshotWritten { id, .. } => write!(f, "SnapshotWritten({id})"),
-            Self::Stop(_) => f.write_str("Stop"),
-        }
-    }
-}
-
-impl ControllerHandle {
-    /// `directory`: where the metadata log lies.
-    pub fn new(directory: DirectoryId, kraft_version: i16) -> (Self, Requests) {
-        let (sender, receiver) = mpsc::sync_channel(REQUESTS_MAX);
-        let shared = Shared {
-            kraft_version: AtomicI16::new(kraft_version),
-            directory: OnceLock::from(directory),
-            ..Shared::default()
-        };
-        (Self { sender, shared: Arc::new(shared) }, Requests { receiver })
-    }
-
-    /// The level of `kraft.version`, which stands in no record of the image.
-    pub fn kraft_version(&self) -> i16 {
-        self.shared.kraft_version.load(Ordering::Relaxed)
-    }
-
-    /// Whether the metadata log lies in this directory.
-    pub fn lies_in(&self, directory: DirectoryId) -> bool {
-        self.shared.directory.get() == Some(&directory)
-    }
-
-    /// Whether the metadata log lost its tail at this start, so that it may not know topics whose data is there.
-    pub fn log_was_cut(&self) -> bool {
-        self.shared.was_cut.load(Ordering::Relaxed)
-    }
-
-    /// How far the metadata log is safe.
-    pub fn recovery_point(&self) -> Offset {
-        Offset(self.shared.recovery_point.load(Ordering::Acquire))
-    }
-
-    /// Hands a request to the controller. Its answer comes when what it says is committed and published.
-    ///
-    /// # Errors
-    /// [`NotTaken`]: nothing was decided.
-    pub async fn ask(&self, body: impl Into<RequestBody>, asked: Asked) -> Result<ResponseBody, NotTaken> {
-        let body = Box::new(body.into());
-        if grows(&body) && self.shared.is_full.load(Ordering::Relaxed) {
-            return Err(NotTaken::DiskFull);
-        }
-        let (reply, answer) = oneshot::channel();
-        let message = Message::Request { body, asked, reply: Some(reply) };
-        self.send(message)?;
-        answer.await.map_err(|_| NotTaken::Busy)
-    }
-
-    fn send(&self, message: Message) -> Result<(), NotTaken> {
-        match self.sender.try_send(message) {
-            Ok(()) => Ok(()),
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => Err(NotTaken::Busy),
-        }
-    }
-
-    /// Asks for topics in the broker's own name. Nobody waits: whoever needs them asks again.
-    pub fn auto_create(&self, request: CreateTopicsRequest) {
-        if self.shared.is_full.load(Ordering::Relaxed) {
-            tracing::debug!("topics were not created: the metadata log's disk is full");
-            return;
-        }
-        let body = Box::new(RequestBody::from(request));
-        if self
-            .send(Message::Request { body, asked: Asked { version: 7, ..Asked::default() }, reply: None })
-            .is_err()
-        {
-            tracing::debug!("topics were not created: the controller is busy");
-        }
-    }
-
-    /// Says something in the broker's own name; nobody waits for the answer.
-    ///
-    /// # Errors
-    /// [`NotTaken::Busy`]: to be said again.
-    pub fn tell(&self, body: impl Into<RequestBody>, version: i16) -> Result<(), NotTaken> {
-        let asked = Asked { version, ..Asked::default() };
-        self.send(Message::Request { body: Box::new(body.into()), asked, reply: None })
-    }
-
-    /// Gives the reserve's room away, where the metadata log's own directory is one that is `short`: to the end of the node
-    /// (checkpoints, snapshots and the marks of a clean stop need a few bytes) or to a start that finds none. It is taken again
-    /// when there is room.
-    ///
-    /// # Errors
-    /// The file system refuses.
-    pub fn give_reserve_away(
-        &self,
-        node: &Node,
-        short: impl Fn(&Directory) -> bool,
-    ) -> Result<(), StorageError> {
-        for directory in node.directories.iter().filter(|directory| short(directory)) {
-            if self.lies_in(directory.id) {
-                self.shared.is_full.store(true, Ordering::Relaxed);
-                directory
-                    .disk
-                    .remove_file(&MetadataFiles::dir_in(&directory.path).join(files::RESERVE_NAME))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Ends the thread after what it has taken; answered when its files are closed.
-    pub fn stop(&self) -> oneshot::Receiver<()> {
-        let (done, stopped) = oneshot::channel();
-        // Blocks only while the queue is full, and the thread empties it. Disconnected: it has ended already.
-        let _ = self.sender.send(Message::Stop(done));
-        stopped
-    }
-}
-
-/// Publishes the first image, of a quorum that has read its past, and starts the thread.
+/// Begins to drive a quorum that has read its past, and starts the thread. The first image of a node that leads alone is published
+/// when this returns; others have one once they have found their leader.
 ///
 /// # Errors
 /// The first records cannot be written; the system gives no thread.
@@ -229,23 +132,29 @@ pub fn start(
 ) -> Result<JoinHandle<()>, Box<dyn std::error::Error>> {
     let shared = &node.controller.shared;
     shared.was_cut.store(files.was_cut, Ordering::Relaxed);
-    let mut worker = QuorumWorker { quorum, files, node, replies: HashMap::new(), next_ticket: 0 };
+    let peers = Peers::new(node.links.clone(), node.controller.here(), shared.sender(), &node);
+    let mut worker = QuorumWorker {
+        quorum,
+        files,
+        peers,
+        node,
+        replies: HashMap::new(),
+        peer_replies: HashMap::new(),
+        next_ticket: 0,
+    };
     worker.settle()?;
     worker.retake_reserve()?;
     let thread = std::thread::Builder::new().name("quorum".to_owned());
     Ok(thread.spawn(move || worker.run(&requests.receiver))?)
 }
 
-/// What makes the cluster larger: refused while the disk is full. The rest goes on the reserve.
-fn grows(body: &RequestBody) -> bool {
-    matches!(body, RequestBody::CreateTopics(_) | RequestBody::CreatePartitions(_))
-}
-
 struct QuorumWorker {
     quorum: Quorum,
     files: MetadataFiles,
+    peers: Peers,
     node: Arc<Node>,
-    replies: HashMap<u64, oneshot::Sender<ResponseBody>>,
+    replies: HashMap<u64, oneshot::Sender<Reply>>,
+    peer_replies: HashMap<u64, oneshot::Sender<PeerResponse>>,
     next_ticket: u64,
 }
 
@@ -273,7 +182,8 @@ impl QuorumWorker {
     fn work(&mut self, receiver: &Receiver<Message>) -> Result<oneshot::Sender<()>, MetadataError> {
         loop {
             let mut stopping = None;
-            let mut next = self.wait(receiver);
+            let due = self.quorum.next_tick(self.now());
+            let mut next = self.wait(receiver, due);
             for _ in 0..ROUND_MAX {
                 match next {
                     None => break,
@@ -286,7 +196,7 @@ impl QuorumWorker {
                 next = receiver.try_recv().ok();
             }
             let now = self.now();
-            if self.quorum.next_tick().is_some_and(|at| at <= now.monotonic) {
+            if due.is_some_and(|at| at <= now.monotonic) {
                 self.quorum.tick(now)?;
             }
             self.settle()?;
@@ -294,36 +204,85 @@ impl QuorumWorker {
                 self.retake_reserve()?;
             }
             if let Some(done) = stopping {
+                self.resign(receiver)?;
                 return Ok(done);
             }
         }
     }
 
+    /// Leads no longer, and lets the others know, so that one of them leads at once.
+    fn resign(&mut self, receiver: &Receiver<Message>) -> Result<(), MetadataError> {
+        if !self.quorum.is_active() || self.quorum.is_alone() {
+            return Ok(());
+        }
+        let asked = Instant::now();
+        self.quorum.resign(self.now())?;
+        self.settle()?;
+        while let Some(left) = RESIGN_PATIENCE.checked_sub(asked.elapsed())
+            && !self.peers.are_idle()
+        {
+            if let Ok(message @ Message::PeerAnswered { .. }) = receiver.recv_timeout(left) {
+                self.take(message)?;
+                self.settle()?;
+            }
+        }
+        Ok(())
+    }
+
     /// The next message; `None` when the quorum's own time has come.
-    fn wait(&self, receiver: &Receiver<Message>) -> Option<Message> {
+    fn wait(&self, receiver: &Receiver<Message>, due: Option<MonotonicMs>) -> Option<Message> {
         let MonotonicMs(now) = self.node.clock.monotonic();
-        let sleep = self.quorum.next_tick().map_or(60_000, |MonotonicMs(at)| at.saturating_sub(now));
+        let sleep = due.map_or(60_000, |MonotonicMs(at)| at.saturating_sub(now));
         let sleep = Duration::from_millis(sleep.min(60_000));
         receiver.recv_timeout(if self.is_full() { sleep.min(FULL_PAUSE) } else { sleep }).ok()
     }
 
     fn take(&mut self, message: Message) -> Result<(), MetadataError> {
+        let now = self.now();
         match message {
-            Message::Request { body, asked, reply } => {
+            Message::Request { body, asked, reply } => self.take_request(body, asked, reply, now)?,
+            Message::PeerAsked { request, reply } => {
                 self.next_ticket += 1;
-                let ticket = self.next_ticket;
-                if let Some(reply) = reply {
-                    self.replies.insert(ticket, reply);
-                }
-                let now = self.now();
-                let mut random = || crate::directories::random_uuid().0;
-                if self.quorum.handle(ticket, *body, asked, now, &mut random)?.is_err() {
-                    // Dropping the reply tells the asker; dispatch sends only what the controller knows.
-                    self.replies.remove(&ticket);
-                }
+                self.peer_replies.insert(self.next_ticket, reply);
+                self.quorum.peer_asked(self.next_ticket, *request, now)?;
             }
-            Message::SnapshotWritten { id, written } => self.quorum.snapshot_written(id, written),
+            Message::PeerAnswered { from, number, response } => {
+                self.peers.answered();
+                let response = response.map(|response| *response);
+                self.quorum.peer_answered(from, number, response, now)?;
+            }
+            Message::PeerGone(peer) => self.quorum.peer_is_gone(peer, now)?,
+            Message::BrokerGone { id, epoch } => self.quorum.broker_is_gone(id, epoch, now)?,
+            Message::SnapshotWritten { id, size } => self.quorum.snapshot_written(id, size),
             Message::Stop(_) => unreachable!("the loop keeps it"),
+        }
+        Ok(())
+    }
+
+    fn take_request(
+        &mut self,
+        body: Box<RequestBody>,
+        asked: Asked,
+        reply: Option<oneshot::Sender<Reply>>,
+        now: Now,
+    ) -> Result<(), MetadataError> {
+        if !self.quorum.is_active() {
+            if let Some(reply) = reply {
+                // Who asked may have stopped waiting.
+                drop(reply.send(Reply::Back(body)));
+            }
+            return Ok(());
+        }
+        self.next_ticket += 1;
+        let ticket = self.next_ticket;
+        if let Some(reply) = reply {
+            self.replies.insert(ticket, reply);
+        }
+        let mut random = || crate::directories::random_uuid().0;
+        match self.quorum.handle(ticket, *body, asked, now, &mut random)? {
+            Ok(()) => {}
+            // Dropping the reply tells the asker; dispatch sends only what the controller knows.
+            Err(Declined::NotForController | Declined::NotActive) => drop(self.replies.remove(&ticket)),
         }
         Ok(())
     }
@@ -413,16 +372,28 @@ impl QuorumWorker {
                     .shared
                     .kraft_version
                     .store(self.quorum.kraft_version(), Ordering::Relaxed);
-                if let Some(broker) = image.cluster.broker(self.node.broker_id) {
-                    self.node.set_broker_epoch(broker.epoch);
-                }
+                self.node.follow_broker_epoch(&image);
                 publisher::publish(&self.node, image, changes);
+                self.node.controller.published();
             }
             Effect::Respond { ticket, response } => match self.replies.remove(&ticket) {
                 // A connection that is gone does not hear its answer.
-                Some(reply) => drop(reply.send(response)),
-                None => log_unheard(&response),
+                Some(reply) => drop(reply.send(Reply::Answer(response))),
+                None => forward::log_unheard(&response),
             },
+            Effect::Decline(ticket) => {
+                if let Some(reply) = self.replies.remove(&ticket) {
+                    drop(reply.send(Reply::LeadershipLost));
+                }
+            }
+            Effect::Leader(_) => self.peers.led(&self.quorum, &self.node),
+            Effect::Send { to, endpoint, number, request } => self.peers.send(to, &endpoint, number, request),
+            Effect::Answer { ticket, response, read } => self.answer_peer(ticket, response, read)?,
+            Effect::Truncate(_)
+            | Effect::RestartLog(_)
+            | Effect::LoadSnapshot(_)
+            | Effect::SnapshotPiece { .. }
+            | Effect::StoreSnapshot(_) => self.change_log(effect)?,
             Effect::WriteSnapshot(task) => self.write_snapshot(task),
             Effect::DeleteBefore { log_start, snapshots } => {
                 match self.files.delete_before(log_start, &snapshots, self.node.clock.wall()) {
@@ -439,7 +410,7 @@ impl QuorumWorker {
     /// In the background: it takes a while for a large cluster, and nobody waits for it.
     fn write_snapshot(&mut self, task: Box<SnapshotTask>) {
         let writer = self.files.snapshot_writer();
-        let sender = self.node.controller.sender.clone();
+        let sender = self.node.controller.shared.sender();
         let id = task.id;
         let write = move || {
             let written = writer.write(&task);
@@ -447,31 +418,15 @@ impl QuorumWorker {
                 tracing::error!(snapshot = %id, %error, "a snapshot of the metadata was not written: the log that it would replace is kept, and a later one is tried");
             }
             // The quorum thread may have ended: then nobody needs to know.
-            let _ = sender.send(Message::SnapshotWritten { id, written: written.is_ok() });
+            let _ = sender.send(Message::SnapshotWritten { id, size: written.ok() });
         };
         if let Err(error) = std::thread::Builder::new().name("snapshot".to_owned()).spawn(write) {
             tracing::error!(snapshot = %id, %error, "a snapshot of the metadata was not written: the log that it would replace is kept, and a later one is tried");
-            self.quorum.snapshot_written(id, false);
+            self.quorum.snapshot_written(id, None);
         }
     }
 
     fn now(&self) -> Now {
         Now { wall: self.node.clock.wall(), monotonic: self.node.clock.monotonic() }
-    }
-}
-
-/// What came of topics that the broker asked for in its own name.
-fn log_unheard(response: &ResponseBody) {
-    let ResponseBody::CreateTopics(response) = response else { return };
-    for topic in &response.topics {
-        match topic.error_code {
-            0 => tracing::info!(topic = %topic.name.as_str(), "topic created since a client named it"),
-            // TOPIC_ALREADY_EXISTS: several clients named it at once.
-            36 => {}
-            code => {
-                let why = topic.error_message.as_ref().map_or("", |text| text.as_str());
-                tracing::info!(topic = %topic.name.as_str(), code, "topic was not created: {why}");
-            }
-        }
     }
 }

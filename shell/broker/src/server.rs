@@ -4,6 +4,7 @@
 //! they are read; sockets are bound before the metadata log is written; the image stands before a client is accepted. At
 //! the end: no more clients, logs closed and synced, the metadata log closed, then the mark that all of it was.
 
+mod lifecycle;
 mod start;
 mod stop;
 
@@ -16,6 +17,7 @@ use barnabas_base::{Text, seed_maps};
 use barnabas_metadata::config::{BrokerConfig, Properties, StaticConfig};
 use barnabas_net::Acceptor;
 use clap::ArgMatches;
+use lifecycle::Lifecycle;
 use std::error::Error;
 use std::io::Write;
 use std::net::TcpListener;
@@ -34,7 +36,12 @@ const SAME_WISH: Duration = Duration::from_secs(2);
 /// A node whose threads run.
 struct Running {
     node: Arc<Node>,
-    acceptors: Vec<Acceptor>,
+    /// With their listeners' places.
+    acceptors: Vec<(usize, Acceptor)>,
+    /// Those of controllers' listeners that had to listen before this node could serve.
+    accepting: Vec<tokio::task::JoinHandle<()>>,
+    lifecycle: Lifecycle,
+    links: JoinHandle<()>,
     workers: Vec<JoinHandle<std::io::Result<()>>>,
     committers: Vec<JoinHandle<()>>,
     journals: Vec<JoinHandle<()>>,
@@ -63,7 +70,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let broker_config = check_values(&config)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     survive_large_files(&runtime)?;
-    let running = start::start(&config, broker_config, Arc::new(Meter::default()))?;
+    let running = start::start(&config, broker_config, Arc::new(Meter::default()), &runtime)?;
     runtime.block_on(serve(running, file.is_none()))
 }
 
@@ -114,6 +121,9 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
     let Running {
         node,
         acceptors,
+        accepting: early,
+        lifecycle,
+        links,
         workers,
         committers,
         journals,
@@ -126,9 +136,9 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
     } = running;
     let accepting: Vec<_> = acceptors
         .into_iter()
-        .enumerate()
         .map(|(listener, acceptor)| tokio::spawn(start::accept(node.clone(), listener, acceptor)))
         .collect();
+    lifecycle.ready();
     let metered = metrics_listener.map(|listener| tokio::spawn(endpoint::serve(node.clone(), listener)));
     // A directory may have failed since, and then nobody is served.
     if !node.shutdown.is_wanted() {
@@ -144,11 +154,12 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
             node.shutdown.ask();
         }
     }
-    for accept in accepting.into_iter().chain(metered) {
-        accept.abort();
-    }
     let stopping = stop::Stopping {
         node: node.clone(),
+        accepting: accepting.into_iter().chain(metered).collect(),
+        accepting_controllers: early,
+        lifecycle,
+        links,
         workers,
         committers,
         journals,

@@ -4,7 +4,7 @@
 
 use crate::clock::Clock;
 use crate::directories::random_uuid;
-use crate::format::{Beginning, format};
+use crate::format::{Beginning, InitialController, InitialVoters, format};
 use crate::node_config::NodeConfig;
 use crate::properties::{self, Property};
 use crate::settings::Settings;
@@ -42,12 +42,8 @@ fn node_config(matches: &ArgMatches) -> Result<NodeConfig, Failure> {
 }
 
 fn run_format(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    for (flag, what) in
-        [("initial-controllers", "quorums of several controllers"), ("add-scram", "SCRAM credentials")]
-    {
-        if matches.contains_id(flag) {
-            return Err(format!("--{flag} is not available yet: {what} come in a later version").into());
-        }
+    if matches.contains_id("add-scram") {
+        return Err("--add-scram is not available yet: SCRAM credentials come in a later version".into());
     }
     let config = node_config(matches)?;
     let beginning = beginning(matches, &config)?;
@@ -111,24 +107,74 @@ fn beginning(matches: &ArgMatches, config: &NodeConfig) -> Result<Beginning, Fai
         chosen.push((name.to_owned(), level));
     }
     let levels = bootstrap::feature_levels(release, &chosen)?;
+    Ok(Beginning { cluster_id: Text::from(cluster_id), levels, voters: initial_voters(matches, config)? })
+}
+
+/// Who votes at the beginning, as the flags say.
+fn initial_voters(matches: &ArgMatches, config: &NodeConfig) -> Result<InitialVoters, Failure> {
     let standalone = matches.get_flag("standalone");
     let none = matches.get_flag("no-initial-controllers");
-    if standalone && none {
-        return Err("--standalone and --no-initial-controllers contradict each other".into());
+    let these = matches.get_one::<String>("initial-controllers");
+    let given = usize::from(standalone) + usize::from(none) + usize::from(these.is_some());
+    if given > 1 {
+        return Err(
+            "--standalone, --initial-controllers and --no-initial-controllers contradict each other".into()
+        );
     }
-    if config.has_static_voters && standalone {
+    if config.has_static_voters() && (standalone || these.is_some()) {
         return Err("You cannot specify controller.quorum.voters and format the node with --standalone, \
                     --initial-controllers or --no-initial-controllers."
             .into());
     }
-    if !config.has_static_voters && !standalone && !none {
+    if !config.is_controller && (standalone || these.is_some()) {
+        return Err("This node is no controller (process.roles): format it without --standalone and --initial-controllers.".into());
+    }
+    if config.is_controller && !config.has_static_voters() && given == 0 {
         return Err(
             "Because controller.quorum.voters is not set on this controller, you must specify one of the \
                     following: --standalone, --initial-controllers, or --no-initial-controllers."
                 .into(),
         );
     }
-    Ok(Beginning { cluster_id: Text::from(cluster_id), levels, standalone })
+    match these {
+        Some(text) => initial_controllers(text, config).map(InitialVoters::These),
+        None if standalone => Ok(InitialVoters::Me),
+        None => Ok(InitialVoters::Unknown),
+    }
+}
+
+/// `ID@HOST:PORT:DIRECTORY,…`
+fn initial_controllers(text: &str, config: &NodeConfig) -> Result<Vec<InitialController>, Failure> {
+    let mut voters: Vec<InitialController> = Vec::new();
+    for entry in text.split(',').map(str::trim) {
+        let parsed = entry.split_once('@').and_then(|(id, rest)| {
+            let (address, directory) = rest.rsplit_once(':')?;
+            let (host, port) = address.rsplit_once(':')?;
+            let host = host.trim_start_matches('[').trim_end_matches(']');
+            Some(InitialController {
+                id: id.parse::<i32>().ok().filter(|id| *id >= 0)?.into(),
+                host: Text::from(host),
+                port: port.parse().ok()?,
+                directory: Uuid::parse(directory)?,
+            })
+        });
+        let voter = parsed.ok_or_else(|| {
+            format!("--initial-controllers: '{entry}' is no voter: expected ID@HOST:PORT:DIRECTORY")
+        })?;
+        if voters.iter().any(|known| known.id == voter.id || known.directory == voter.directory) {
+            return Err(format!(
+                "--initial-controllers: '{entry}' has an id or a directory that stands there twice"
+            )
+            .into());
+        }
+        voters.push(voter);
+    }
+    if !voters.iter().any(|voter| voter.id == config.node_id) {
+        return Err(
+            format!("--initial-controllers does not name this node (node.id={})", config.node_id).into()
+        );
+    }
+    Ok(voters)
 }
 
 fn check_owner(

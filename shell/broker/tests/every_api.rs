@@ -55,6 +55,7 @@ fn requests() -> Vec<RequestBody> {
         DescribeQuorumRequest::default().into(),
         UpdateFeaturesRequest::default().into(),
         DescribeClusterRequest::default().into(),
+        UnregisterBrokerRequest { broker_id: 99, ..Default::default() }.into(),
         DescribeProducersRequest::default().into(),
         DescribeTransactionsRequest::default().into(),
         ListTransactionsRequest::default().into(),

@@ -46,7 +46,8 @@ fn a_port_in_use_is_refused_by_name() {
 fn settings_that_cannot_be_stop_the_start_with_key_and_example() {
     for (setting, expected) in [
         ("node.id=x", "node.id: 'x'"),
-        ("process.roles=broker", "process.roles: "),
+        ("process.roles=broker", "controller.quorum.bootstrap.servers: "),
+        ("process.roles=zookeeper", "process.roles: "),
         ("listeners=SSL://:1,CONTROLLER://:2", "listeners: SSL asks for SSL"),
         ("num.partitions=0", "num.partitions"),
         ("log.ack.durability=maybe", "log.ack.durability"),
@@ -158,11 +159,17 @@ fn flags_of_later_versions_are_refused_by_name() {
         .expect("writes");
     let file = file.to_str().expect("text");
     let id = "AAAAAAAAAAAAAAAAAAAAZg";
-    for flag in ["--add-scram", "--initial-controllers"] {
-        let output = run(&["storage", "format", "-t", id, "-c", file, flag, "x"]);
-        assert!(!output.status.success());
+    let output = run(&["storage", "format", "-t", id, "-c", file, "--add-scram", "x"]);
+    assert!(!output.status.success());
+    assert!(text(&output.stderr).contains("--add-scram is not available yet"), "{}", text(&output.stderr));
+    for (voters, expected) in [
+        ("x", "expected ID@HOST:PORT:DIRECTORY"),
+        ("2@h:1:AAAAAAAAAAAAAAAAAAAAZg", "does not name this node"),
+        ("1@h:1:AAAAAAAAAAAAAAAAAAAAZg,2@i:1:AAAAAAAAAAAAAAAAAAAAZg", "stands there twice"),
+    ] {
+        let output = run(&["storage", "format", "-t", id, "-c", file, "--initial-controllers", voters]);
         assert!(
-            text(&output.stderr).contains(&format!("{flag} is not available yet")),
+            !output.status.success() && text(&output.stderr).contains(expected),
             "{}",
             text(&output.stderr)
         );

@@ -20,8 +20,6 @@ const WARMUP: Status = Ignored("no warm-up tasks are assigned: Kafka 4.4's own a
 const QUOTAS: Status = NotAvailable("quotas are not there yet");
 const ONE_NODE: Status =
     Ignored("the cluster is this one node: there is nobody to replicate to or to vote with");
-const ONE_PROCESS: Status =
-    Ignored("broker and controller are one process and need not keep in touch over the network");
 const PURGATORY: Status =
     Ignored("a waiting request is forgotten the moment it is answered, so nothing needs tidying");
 const WORKERS: Status = Emulated("work is done by one worker per core, not by pools of threads");
@@ -46,29 +44,36 @@ const BROKER: &[(&str, Status)] = &[
     ("alter.log.dirs.replication.quota.*", QUOTAS),
     ("authorizer.class.name", AUTHORIZATION),
     ("auto.create.topics.enable", Applied),
-    ("auto.leader.rebalance.enable", ONE_NODE),
+    ("auto.leader.rebalance.enable", Applied),
     ("background.threads", WORKERS),
-    ("broker.heartbeat.interval.ms", ONE_PROCESS),
+    ("broker.heartbeat.interval.ms", Applied),
     ("broker.id", Applied),
     ("broker.rack", Applied),
-    ("broker.session.timeout.ms", ONE_PROCESS),
+    ("broker.session.timeout.ms", Applied),
     ("client.quota.callback.class", NO_JVM),
     ("compression.*", Applied),
     ("config.providers", NO_JVM),
     ("connection.failed.authentication.delay.ms", SECURITY),
     ("connections.max.idle.ms", Applied),
     ("connections.max.reauth.ms", SECURITY),
-    ("controlled.shutdown.enable", ONE_NODE),
+    ("controlled.shutdown.enable", Emulated("a broker that stops always hands its partitions over first")),
     ("controller.listener.names", Applied),
     ("controller.performance.*", Ignored("slow controller events are not gathered")),
-    ("controller.quorum.*", ONE_NODE),
+    ("controller.quorum.*", Applied),
     (
         "controller.quorum.append.linger.ms",
         Ignored("metadata records are written as they come: one sync takes all that wait"),
     ),
-    ("controller.quorum.voters", Applied),
+    (
+        "controller.quorum.fetch.max.bytes",
+        Emulated("8 MiB of the metadata log, or of a snapshot, in one answer at most"),
+    ),
+    (
+        "controller.quorum.fetch.snapshot.max.bytes",
+        Emulated("8 MiB of the metadata log, or of a snapshot, in one answer at most"),
+    ),
     ("controller.quota.*", QUOTAS),
-    ("controller.socket.timeout.ms", ONE_PROCESS),
+    ("controller.socket.timeout.ms", Emulated("the active controller is looked for for 20 s")),
     ("cordoned.log.dirs", Applied),
     ("create.topic.policy.class.name", NO_JVM),
     ("default.replication.factor", Applied),
@@ -107,11 +112,11 @@ const BROKER: &[(&str, Status)] = &[
     ("group.streams.max.warmup.replicas", WARMUP),
     ("group.streams.num.warmup.replicas", WARMUP),
     ("group.streams.topology.description.plugin.class", NO_JVM),
-    ("initial.broker.registration.timeout.ms", ONE_PROCESS),
+    ("initial.broker.registration.timeout.ms", Applied),
     ("inter.broker.listener.name", Applied),
     ("internal.metadata.*", Ignored("a switch of Kafka's own tests")),
     ("kafka.metrics.*", METRICS),
-    ("leader.imbalance.check.interval.seconds", ONE_NODE),
+    ("leader.imbalance.check.interval.seconds", Applied),
     ("listener.security.protocol.map", Applied),
     ("listeners", Applied),
     ("log.ack.durability", Applied),
@@ -214,7 +219,7 @@ const BROKER: &[(&str, Status)] = &[
     ("replica.high.watermark.checkpoint.interval.ms", CHECKPOINTS),
     ("replica.selector.class", NO_JVM),
     ("replication.quota.*", QUOTAS),
-    ("request.timeout.ms", ONE_PROCESS),
+    ("request.timeout.ms", Emulated("the active controller is looked for for 20 s")),
     ("sasl.*", SECURITY),
     ("security.inter.broker.protocol", Applied),
     ("security.providers", NO_JVM),

@@ -548,6 +548,28 @@ pub(super) fn fence_silent(
     records
 }
 
+/// Fences the broker of this epoch, and forgets its session: its next process may register at once.
+pub(super) fn fence_gone(
+    image: &Image,
+    config: &BrokerConfig,
+    sessions: &mut Sessions,
+    id: BrokerId,
+    epoch: BrokerEpoch,
+) -> Vec<MetadataRecord> {
+    let mut records = Vec::new();
+    let Some(broker) = image.cluster.broker(id).filter(|broker| broker.epoch == epoch) else {
+        return records;
+    };
+    if id == sessions.me {
+        return records;
+    }
+    sessions.by_broker.remove(&id);
+    if !broker.fenced {
+        fence(image, config, broker, &mut records);
+    }
+    records
+}
+
 /// The features of a broker of this build, as it registers them.
 pub fn supported_features() -> impl Iterator<Item = (&'static str, i16, i16)> {
     FEATURES.iter().map(|feature| (feature.name, feature.min, feature.max))

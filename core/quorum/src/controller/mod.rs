@@ -28,7 +28,7 @@ mod topics;
 
 use std::sync::Arc;
 
-use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset, Text};
+use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset, Text};
 use barnabas_metadata::config::{BrokerConfig, DynamicConfigs, Properties};
 use barnabas_metadata::{Image, Resource, ResourceType, Values};
 use barnabas_wire::{MetadataRecord, RequestBody, ResponseBody};
@@ -157,6 +157,10 @@ impl Controller {
         Self { me, cluster_id, config, kraft_version, sessions, balance }
     }
 
+    pub(crate) fn set_kraft_version(&mut self, level: i16) {
+        self.kraft_version = level;
+    }
+
     /// Decides a request; `None` where it is not one of the controller's.
     pub fn handle(
         &mut self,
@@ -226,6 +230,17 @@ impl Controller {
             random,
         };
         brokers::take_over(&case, local, &mut self.sessions, now.monotonic)
+    }
+
+    /// Fences a broker whose process is gone.
+    pub(crate) fn broker_is_gone(
+        &mut self,
+        image: &Image,
+        id: BrokerId,
+        epoch: BrokerEpoch,
+    ) -> Vec<MetadataRecord> {
+        self.config.refresh(image, self.me);
+        brokers::fence_gone(image, &self.config.config, &mut self.sessions, id, epoch)
     }
 
     /// Fences brokers that were silent for too long; else what is due for partitions ([`balance`]).

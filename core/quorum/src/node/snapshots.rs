@@ -40,6 +40,13 @@ impl Snapshots {
         }
     }
 
+    /// One came from the leader.
+    pub(super) fn stored(&mut self, id: SnapshotId, now: Now) {
+        self.ids.insert(id);
+        self.bytes = 0;
+        self.last = now.monotonic;
+    }
+
     pub(super) fn due_at(&self, settings: &Settings) -> Option<MonotonicMs> {
         let timed = settings.snapshot_interval.0 > 0 && self.bytes > 0 && self.writing.is_none();
         timed.then(|| self.last.plus(settings.snapshot_interval))
@@ -63,7 +70,11 @@ impl Node {
     pub fn snapshot(&mut self, now: Now) -> bool {
         let provenance = self.committed.provenance;
         let id = SnapshotId { end: provenance.end, epoch: provenance.last_epoch };
-        let whole = provenance.end > Offset::ZERO && self.committed.features.metadata_version().is_some();
+        let whole = provenance.end > Offset::ZERO
+            && self.committed.features.metadata_version().is_some()
+            && self.loading.is_none()
+            // A member that has just started knows more than it knows to be committed.
+            && provenance.end <= self.raft.high_watermark();
         if self.snapshots.writing.is_some() || self.snapshots.ids.contains(&id) || !whole {
             return false;
         }
@@ -84,15 +95,19 @@ impl Node {
         true
     }
 
-    /// The snapshot is on disk under its name; or it could not be written, and will be tried again when the next is due.
-    pub fn snapshot_written(&mut self, id: SnapshotId, written: bool) {
+    /// The snapshot is on disk under its name, so many bytes of it; or (`None`) it could not be written, and will be tried
+    /// again when the next is due.
+    pub fn snapshot_written(&mut self, id: SnapshotId, size: Option<u64>) {
         if self.snapshots.writing == Some(id) {
             self.snapshots.writing = None;
         }
-        if !written {
-            return;
-        }
+        let Some(size) = size else { return };
         self.snapshots.ids.insert(id);
+        self.raft.snapshot_written(id, size);
+        self.forget_old_snapshots();
+    }
+
+    pub(super) fn forget_old_snapshots(&mut self) {
         if self.snapshots.ids.len() <= KEPT {
             return;
         }

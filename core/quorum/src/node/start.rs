@@ -3,6 +3,9 @@
 //! The shell reads the files and feeds them in: first the snapshot that [`Starting::snapshot`] names, then the log from
 //! [`Starting::log_from`] on, then [`Starting::finish`]. Nothing is served before.
 //!
+//! A node that is the only voter knows that all of its log is committed, and replays it. One of several does not: what
+//! lies behind the snapshot, or was written since others vote, is held until a leader says so.
+//!
 //! Sources: Kafka `KafkaRaftClient.initialize`, `ActivationRecordsGenerator`, `MetadataLoader`.
 
 use std::collections::{BTreeSet, VecDeque};
@@ -15,13 +18,12 @@ use barnabas_wire::messages::{
     AbortTransactionRecord, BeginTransactionRecord, BrokerRegistrationRequest, ConfigRecord,
     EndTransactionRecord,
 };
-use barnabas_wire::records::batches;
+use barnabas_wire::records::{Batch, BatchHeader, batches};
 use barnabas_wire::{MetadataRecord, Str};
 use bytes::Bytes;
 
-use super::{Node, Now, Settings};
-use crate::batches::{Content, Control, read_batch};
-use crate::controller::Controller;
+use super::{Effect, Node, Now, Settings};
+use crate::batches::{Content, Control, EncodedBatch, read_batch};
 use crate::node::snapshots::Snapshots;
 use crate::raft::history::History;
 use crate::raft::quorum_state::QuorumState;
@@ -44,8 +46,8 @@ pub struct Stored {
     pub quorum_state: Option<String>,
     pub log_start: Offset,
     pub log_end: Offset,
-    /// Finished snapshots ([`SnapshotId::parse`]).
-    pub snapshots: Vec<SnapshotId>,
+    /// Finished snapshots ([`SnapshotId::parse`]) and their sizes in bytes.
+    pub snapshots: Vec<(SnapshotId, u64)>,
     /// The bytes of a `bootstrap.checkpoint` of Kafka 4.3 or older, if there is one.
     pub legacy_bootstrap: Option<Bytes>,
 }
@@ -62,12 +64,14 @@ pub struct Starting {
     next: Offset,
     provenance: Provenance,
     record_bytes: u64,
+    /// Batches that others may not have, so that they may not be committed.
+    held: VecDeque<EncodedBatch>,
 }
 
 impl Starting {
     pub(super) fn new(settings: Settings, stored: Stored) -> Result<Self, QuorumError> {
         let state = stored.quorum_state.as_deref().map(QuorumState::parse).transpose()?;
-        let newest = stored.snapshots.iter().max().copied();
+        let newest = stored.snapshots.iter().map(|&(id, _)| id).max();
         let next = newest.map_or(Offset::ZERO, |id| id.end).max(stored.log_start);
         if stored.log_start > newest.map_or(Offset::ZERO, |id| id.end) {
             return Err(QuorumError::Gap { log_start: stored.log_start });
@@ -79,11 +83,11 @@ impl Starting {
             log_start: next,
             log_end: next,
             epochs: LeaderEpochs::default(),
-            // Nobody fetches them from a quorum of one: their sizes do not matter.
-            snapshots: newest
-                .filter(|&id| id != SnapshotId::BOOTSTRAP)
-                .map(|id| (id, 0))
-                .into_iter()
+            snapshots: stored
+                .snapshots
+                .iter()
+                .copied()
+                .filter(|&(id, _)| Some(id) == newest && id != SnapshotId::BOOTSTRAP)
                 .collect(),
             history: History::new(settings.static_voters.clone()),
         };
@@ -99,12 +103,13 @@ impl Starting {
             stored,
             delta,
             next,
+            held: VecDeque::new(),
         })
     }
 
     /// The snapshot to be read first, whole, through [`Starting::feed_snapshot`].
     pub fn snapshot(&self) -> Option<SnapshotId> {
-        self.stored.snapshots.iter().max().copied()
+        self.stored.snapshots.iter().map(|&(id, _)| id).max()
     }
 
     /// The next piece of the snapshot's file, of any size.
@@ -152,17 +157,21 @@ impl Starting {
                 return Err(QuorumError::Order { expected: self.next, found: header.base_offset });
             }
             self.note_epoch(header.partition_leader_epoch, header.base_offset)?;
-            match read_batch(&batch)? {
-                Content::Control(controls) => self.controls(controls, header.base_offset),
-                Content::Records(records) => {
-                    self.record_bytes += batch.bytes().len() as u64;
-                    self.replay(&records, header.base_offset)?;
-                }
+            let content = read_batch(&batch)?;
+            if let Content::Control(controls) = &content {
+                self.controls(controls, header.base_offset);
+            } else {
+                self.record_bytes += batch.bytes().len() as u64;
             }
             self.next = header.next_offset();
-            self.provenance.end = self.next;
-            self.provenance.last_epoch = header.partition_leader_epoch;
-            self.provenance.last_timestamp = header.max_timestamp;
+            if self.is_alone() && self.held.is_empty() {
+                self.replay(&content, header)?;
+                continue;
+            }
+            let (base, end) = (header.base_offset, header.next_offset());
+            // A copy of its own: the bytes that it came in are much longer.
+            let bytes = Bytes::copy_from_slice(batch.bytes());
+            self.held.push_back(EncodedBatch { base, end, bytes });
         }
         self.delta.mark_everything();
         Ok(())
@@ -177,17 +186,29 @@ impl Starting {
         Ok(())
     }
 
-    fn controls(&mut self, controls: Vec<Control>, base: Offset) {
-        for (at, control) in controls.into_iter().enumerate() {
-            self.past.history.apply(base.plus(at as i64), &control);
+    fn controls(&mut self, controls: &[Control], base: Offset) {
+        for (control, at) in controls.iter().zip(base.get()..) {
+            self.past.history.apply(Offset(at), control);
         }
     }
 
-    fn replay(&mut self, records: &[MetadataRecord], base: Offset) -> Result<(), QuorumError> {
-        for (at, record) in records.iter().enumerate() {
-            let replayed = self.delta.replay(record);
-            replayed.map_err(|source| QuorumError::Replay { offset: base.plus(at as i64), source })?;
+    fn is_alone(&self) -> bool {
+        let (me, voters) = (&self.settings.raft.me, self.past.history.voters());
+        voters.len() == 1 && voters.includes(me.id, me.directory)
+    }
+
+    fn replay(&mut self, content: &Content, header: &BatchHeader) -> Result<(), QuorumError> {
+        if let Content::Records(records) = content {
+            for (record, at) in records.iter().zip(header.base_offset.get()..) {
+                let replayed = self.delta.replay(record);
+                replayed.map_err(|source| QuorumError::Replay { offset: Offset(at), source })?;
+            }
         }
+        self.provenance = Provenance {
+            end: header.next_offset(),
+            last_epoch: header.partition_leader_epoch,
+            last_timestamp: header.max_timestamp,
+        };
         Ok(())
     }
 
@@ -214,75 +235,81 @@ impl Starting {
         Ok(())
     }
 
-    /// Everything is read: begins a new epoch.
+    /// Everything is read: the only voter begins a new epoch, others look for a leader.
     ///
     /// # Errors
-    /// This node cannot lead, or what is there cannot be gone on from.
+    /// What is there cannot be gone on from.
     pub fn finish(mut self, now: Now, random: &mut dyn FnMut() -> [u8; 16]) -> Result<Node, QuorumError> {
         self.finish_snapshot()?;
-        if self.next < self.stored.log_end {
-            return Err(QuorumError::Order { expected: self.stored.log_end, found: self.next });
+        let (is_alone, stored_end) = (self.is_alone(), self.stored.log_end);
+        if self.next < stored_end {
+            return Err(QuorumError::Order { expected: stored_end, found: self.next });
         }
-        if self.next > self.stored.log_end && self.stored.log_end > self.stored.log_start {
-            return Err(QuorumError::LogEndsEarly { log_end: self.stored.log_end, snapshot: self.next });
+        let is_behind = self.next > stored_end;
+        if is_behind && is_alone && stored_end > self.stored.log_start {
+            return Err(QuorumError::LogEndsEarly { log_end: stored_end, snapshot: self.next });
+        }
+        self.check_voters()?;
+        if is_alone {
+            for batch in std::mem::take(&mut self.held) {
+                let read = Batch::new(batch.bytes);
+                let read = read.map_err(|source| QuorumError::Batch { offset: batch.base, source })?;
+                self.replay(&read_batch(&read)?, read.header())?;
+            }
         }
         self.past.log_end = self.next;
-        self.leads_alone()?;
         self.delta.advance(self.provenance);
-        let raft = Raft::new(self.settings.quorum(), self.past, now)?;
-        let ids = self.stored.snapshots.iter().copied().collect::<BTreeSet<_>>();
+        let applied = self.held.front().map_or(self.next, |batch| batch.base);
+        let mut effects = Vec::new();
+        if let Some(id) = self.snapshot().filter(|_| is_behind && !is_alone) {
+            // It stopped between a snapshot that it fetched and the log that begins with it.
+            effects.push(Effect::RestartLog(id));
+        }
+        let (image, everything) = self.delta.take();
+        let raft = Raft::new(self.settings.raft.clone(), self.past, now)?;
+        let ids = self.stored.snapshots.iter().map(|&(id, _)| id).collect::<BTreeSet<_>>();
         let mut node = Node {
-            controller: Controller::new(
-                self.settings.me.id,
-                self.settings.controller.clone(),
-                raft.kraft_version(),
-                now,
-            ),
             snapshots: Snapshots::new(ids, self.record_bytes, now),
-            log_start: self.stored.log_start,
+            log_start: if is_behind { applied } else { self.stored.log_start },
             settings: self.settings,
             raft,
             delta: self.delta,
-            pending: VecDeque::new(),
-            waiting: VecDeque::new(),
-            effects: Vec::new(),
-            committed: Arc::default(),
+            applied,
+            tail: self.held,
+            active: None,
+            loading: None,
+            committed: Arc::new(image),
+            unpublished: everything,
+            published: None,
+            bootstrap: self.bootstrap,
+            effects,
             last_append: now.monotonic,
         };
-        node.appended(now.wall);
-        node.activate(&self.bootstrap, now)?;
-        node.register_local_broker(now, random)?;
+        node.collect(now)?;
+        if node.is_alone() {
+            node.register_local_broker(now, random)?;
+        }
         Ok(node)
     }
-}
 
-impl Starting {
     /// # Errors
-    /// This node does not vote, or others do too.
-    fn leads_alone(&self) -> Result<(), QuorumError> {
-        let me = &self.settings.me;
+    /// A controller without any voter to follow, and without an address to look for one.
+    fn check_voters(&self) -> Result<(), QuorumError> {
+        let Config { me, bootstrap, .. } = &self.settings.raft;
         let voters = self.past.history.voters();
-        if !voters.includes(me.id, me.directory) {
-            return Err(QuorumError::NotAVoter { me: me.id, voters: voters.ids() });
+        let others = voters.iter().any(|voter| voter.id != me.id) || bootstrap.len() > 1;
+        if voters.includes(me.id, me.directory) || others || !self.settings.raft.bootstrap.is_empty() {
+            return Ok(());
         }
-        if voters.len() > 1 {
-            return Err(QuorumError::ManyVoters { voters: voters.ids() });
-        }
-        Ok(())
-    }
-}
-
-impl Settings {
-    /// The quorum's member. Alone, it times nothing and draws nothing at random.
-    fn quorum(&self) -> Config {
-        let listener = self.me.endpoints.first().map(|endpoint| endpoint.listener.clone());
-        Config::new(self.me.clone(), listener.unwrap_or_default(), 0)
+        Err(QuorumError::NotAVoter { me: me.id, voters: voters.ids() })
     }
 }
 
 impl Node {
     /// Writes what a new leader must before it serves.
-    fn activate(&mut self, bootstrap: &[MetadataRecord], now: Now) -> Result<(), QuorumError> {
+    pub(super) fn write_first_records(&mut self, now: Now) -> Result<(), QuorumError> {
+        let bootstrap = std::mem::take(&mut self.bootstrap);
+        let bootstrap = bootstrap.as_slice();
         let image = self.delta.image();
         let begun = self.delta.in_transaction();
         let abort = AbortTransactionRecord {
@@ -299,7 +326,7 @@ impl Node {
             return self.append(&[abort.into()], false, now);
         }
         let default = bootstrap::records(&[(name::METADATA, MetadataVersion::LATEST.level())], Vec::new());
-        let bootstrap = if bootstrap.is_empty() { &default } else { bootstrap };
+        let bootstrap = if bootstrap.is_empty() { default.as_slice() } else { bootstrap };
         let version = bootstrap::metadata_version_of(bootstrap).ok_or(QuorumError::Bootstrap)?;
         let mut records = Vec::new();
         if begun {
@@ -349,7 +376,8 @@ impl Node {
     ) -> Result<(), QuorumError> {
         let Some(local) = self.settings.local_broker.clone() else { return Ok(()) };
         let next = self.raft.log_end();
-        let records = self.controller.take_over(self.delta.image(), &local, next, now, random);
+        let Some(active) = &mut self.active else { return Ok(()) };
+        let records = active.controller.take_over(self.delta.image(), &local, next, now, random);
         let records = records.map_err(|what| QuorumError::Registration {
             broker: BrokerId(local.registration.broker_id),
             what,

@@ -490,8 +490,34 @@ impl Raft {
         before.is_some_and(|voters| voters.includes(self.key.id, self.key.directory))
     }
 
-    fn is_alone(&self) -> bool {
+    /// Whether this node is the only voter.
+    pub fn is_alone(&self) -> bool {
         self.voters().len() == 1 && self.is_voter()
+    }
+
+    /// Where the leader that this member knows listens; empty where that is not known.
+    pub fn leader_endpoints(&self) -> Vec<VoterEndpoint> {
+        self.leader.map(|leader| self.endpoints_of(leader)).unwrap_or_default()
+    }
+
+    /// Whether anybody reads what this leader writes.
+    pub fn is_followed(&self) -> bool {
+        let Role::Leader(leading) = &self.role else { return false };
+        !leading.voters.is_empty() || !leading.observers.is_empty()
+    }
+
+    /// Whether this member has all that is committed, as far as the leader has told: a leader that has committed
+    /// something of its own epoch, or a follower that its leader has told a high watermark that it has reached.
+    pub fn knows_what_is_committed(&self) -> bool {
+        match &self.role {
+            Role::Leader(_) => self.is_established(),
+            Role::Follower(following) => {
+                following.has_fetched
+                    && self.told_high_watermark > Offset::ZERO
+                    && self.high_watermark >= self.told_high_watermark
+            }
+            _ => false,
+        }
     }
 }
 

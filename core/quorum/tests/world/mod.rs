@@ -165,7 +165,7 @@ impl World {
         let local = registration(1, self.incarnation, &self.local_dirs, None);
         Settings {
             static_voters: if self.static_voters { Voters::new([me.clone()]) } else { Voters::default() },
-            me,
+            raft: barnabas_quorum::raft::Config::new(me, Text::from("CONTROLLER"), 0),
             local_broker: Some(LocalBroker { registration: local, unfenced: self.local_unfenced }),
             controller: ControllerSettings {
                 cluster_id: Text::from(CLUSTER),
@@ -198,7 +198,7 @@ impl World {
             quorum_state: self.files.quorum_state.clone(),
             log_start: self.files.log_start,
             log_end: self.files.log_end(),
-            snapshots: self.files.snapshots.keys().copied().collect(),
+            snapshots: self.files.snapshots.iter().map(|(&id, file)| (id, file.len() as u64)).collect(),
             legacy_bootstrap: None,
         };
         let mut starting = Node::start(self.settings(), stored)?;
@@ -305,7 +305,8 @@ impl World {
                 .unwrap();
                 self.files.snapshots.insert(task.id, Bytes::from(file));
                 self.events.push(Event::Snapshot(task.id));
-                self.node().snapshot_written(task.id, true);
+                let size = self.files.snapshots[&task.id].len() as u64;
+                self.node().snapshot_written(task.id, Some(size));
             }
             Effect::DeleteBefore { log_start, snapshots } => {
                 self.files.log_start = log_start;
@@ -317,6 +318,9 @@ impl World {
                 }
                 self.events.push(Event::Delete(log_start, snapshots));
             }
+            // It leads alone.
+            Effect::Leader(_) => {}
+            other => panic!("{other:?}"),
         }
     }
 

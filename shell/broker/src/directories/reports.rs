@@ -153,11 +153,18 @@ pub fn assign(node: &Node, placed: &[(PartitionKey, usize)]) {
 
 /// Tells the controller which directories have failed, so that it moves what can be moved, and which take nothing new.
 pub fn heartbeat(node: &Node) {
+    if node.controller.tell(heartbeat_request(node), 2).is_err() {
+        tracing::debug!("the controller was not told of the log directories: it is busy");
+    }
+}
+
+/// A heartbeat of a broker that serves, with what it has to say of its directories.
+pub fn heartbeat_request(node: &Node) -> BrokerHeartbeatRequest {
     let offline_log_dirs: Vec<DirectoryId> =
         node.directories.iter().filter(|dir| !dir.is_online() && dir.is_known()).map(|dir| dir.id).collect();
     let image = node.image.load();
     let cordoned = image.metadata_version().has_cordoned_log_dirs();
-    let heartbeat = BrokerHeartbeatRequest {
+    BrokerHeartbeatRequest {
         broker_id: node.broker_id.get(),
         broker_epoch: node.broker_epoch().get(),
         current_metadata_offset: image.provenance.end.get() - 1,
@@ -166,9 +173,6 @@ pub fn heartbeat(node: &Node) {
         offline_log_dirs,
         cordoned_log_dirs: cordoned.then(|| node.directories.cordoned()),
         ..BrokerHeartbeatRequest::default()
-    };
-    if node.controller.tell(heartbeat, 2).is_err() {
-        tracing::debug!("the controller was not told of the log directories: it is busy");
     }
 }
 

@@ -11,8 +11,10 @@ use barnabas_base::ErrorCode;
 use barnabas_quorum::controller::Asked;
 use barnabas_wire::messages::create_topics_response::CreatableTopicResult;
 use barnabas_wire::messages::{
-    AlterConfigsRequest, CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest,
-    DescribeQuorumRequest, ElectLeadersRequest, IncrementalAlterConfigsRequest, UpdateFeaturesRequest,
+    AlterConfigsRequest, AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse,
+    CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest, DescribeQuorumRequest,
+    ElectLeadersRequest, IncrementalAlterConfigsRequest, UnregisterBrokerRequest, UnregisterBrokerResponse,
+    UpdateFeaturesRequest,
 };
 use barnabas_wire::{RequestBody, ResponseBody};
 
@@ -27,6 +29,14 @@ fn refusal(why: NotTaken) -> Refusal {
         NotTaken::Busy => {
             Refusal::new(ErrorCode::RequestTimedOut, "The controller has too much to do; try again.")
         }
+        NotTaken::NoController => Refusal::new(
+            ErrorCode::RequestTimedOut,
+            "No active controller could be reached: is half of the metadata quorum gone?",
+        ),
+        NotTaken::Unknown => Refusal::new(
+            ErrorCode::RequestTimedOut,
+            "The active controller changed while it worked on this: it may have come about or not.",
+        ),
         NotTaken::DiskFull => Refusal::new(
             ErrorCode::KafkaStorageError,
             "The disk of the metadata log is full: delete topics or free space there, then try again.",
@@ -132,6 +142,32 @@ pub fn update_features(call: Call, request: UpdateFeaturesRequest) -> Started {
     Started::wait(async move {
         let answer = expect!(ask(&call, work.request).await, UpdateFeatures);
         Answer::Reply(work.pending.respond(answer).into())
+    })
+}
+
+/// What other replicas partitions are to have.
+pub fn alter_partition_reassignments(call: Call, request: AlterPartitionReassignmentsRequest) -> Started {
+    Started::wait(async move {
+        let answer = expect!(ask(&call, request).await, AlterPartitionReassignments);
+        let response = answer.unwrap_or_else(|refusal| AlterPartitionReassignmentsResponse {
+            error_code: refusal.code.code(),
+            error_message: refusal.message.map(Into::into),
+            ..AlterPartitionReassignmentsResponse::default()
+        });
+        Answer::Reply(response.into())
+    })
+}
+
+/// A broker that will not come back.
+pub fn unregister_broker(call: Call, request: UnregisterBrokerRequest) -> Started {
+    Started::wait(async move {
+        let answer = expect!(ask(&call, request).await, UnregisterBroker);
+        let response = answer.unwrap_or_else(|refusal| UnregisterBrokerResponse {
+            error_code: refusal.code.code(),
+            error_message: refusal.message.map(Into::into),
+            ..UnregisterBrokerResponse::default()
+        });
+        Answer::Reply(response.into())
     })
 }
 

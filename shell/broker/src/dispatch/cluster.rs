@@ -5,13 +5,12 @@ use super::{Answer, Call, Started};
 use crate::metering::in_band;
 use barnabas_api::{
     Plan, k03_metadata, k10_find_coordinator, k18_api_versions, k32_describe_configs,
-    k45_alter_partition_reassignments, k46_list_partition_reassignments, k60_describe_cluster,
-    k74_list_config_resources, k75_describe_topic_partitions,
+    k46_list_partition_reassignments, k60_describe_cluster, k74_list_config_resources,
+    k75_describe_topic_partitions,
 };
 use barnabas_wire::messages::{
-    AlterPartitionReassignmentsRequest, ApiVersionsRequest, DescribeClusterRequest, DescribeConfigsRequest,
-    DescribeTopicPartitionsRequest, FindCoordinatorRequest, ListConfigResourcesRequest,
-    ListPartitionReassignmentsRequest, MetadataRequest,
+    ApiVersionsRequest, DescribeClusterRequest, DescribeConfigsRequest, DescribeTopicPartitionsRequest,
+    FindCoordinatorRequest, ListConfigResourcesRequest, ListPartitionReassignmentsRequest, MetadataRequest,
 };
 
 pub fn api_versions(call: &Call, request: &ApiVersionsRequest) -> Started {
@@ -63,8 +62,7 @@ pub fn describe_configs(call: &Call, request: &DescribeConfigsRequest) -> Starte
 
 pub fn describe_cluster(call: &Call, request: &DescribeClusterRequest) -> Started {
     let moment = call.moment();
-    // The quorum of one is led by this node.
-    let leader = call.session.node.broker_id;
+    let leader = call.session.node.controller.leader();
     let context = call.context(&moment);
     Started::reply(k60_describe_cluster::answer(request, call.version, call.listener(), leader, &context))
 }
@@ -77,11 +75,6 @@ pub fn describe_topic_partitions(call: &Call, request: &DescribeTopicPartitionsR
 pub fn list_config_resources(call: &Call, request: &ListConfigResourcesRequest) -> Started {
     let moment = call.moment();
     Started::reply(k74_list_config_resources::answer(request, call.version, &call.context(&moment)))
-}
-
-pub fn alter_partition_reassignments(call: &Call, request: AlterPartitionReassignmentsRequest) -> Started {
-    let moment = call.moment();
-    Started::reply(k45_alter_partition_reassignments::answer(request, &call.context(&moment)))
 }
 
 pub fn list_partition_reassignments(call: &Call, request: ListPartitionReassignmentsRequest) -> Started {

@@ -141,6 +141,7 @@ async fn a_peer_that_hangs_is_given_up_and_an_api_that_it_lacks_is_not_sent() {
     let (_stream, answer) = tokio::join!(peer, asked);
     assert!(matches!(answer, Err(LinkError::TimedOut { api: ApiKey::Heartbeat, .. })), "{answer:?}");
     let other = async {
+        becomes(&link, LinkState::Up).await;
         let unsupported = link.send(barnabas_wire::messages::VoteRequest::default()).await;
         assert!(matches!(unsupported, Err(LinkError::Unsupported { .. })), "{unsupported:?}");
     };

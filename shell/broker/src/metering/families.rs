@@ -98,7 +98,7 @@ pub const FAMILIES: &[Family] = &[
     row("kafka_server_replicamanager_reassigningpartitions", Gauge, "", "kafka.server:type=ReplicaManager,name=ReassigningPartitions",
         "Partitions led here that are being reassigned"),
     row("kafka_controller_kafkacontroller_activecontrollercount", Gauge, "", "kafka.controller:type=KafkaController,name=ActiveControllerCount",
-        "1 where this node leads the quorum, which a quorum of one does"),
+        "1 where this node leads the metadata quorum"),
     row("kafka_controller_kafkacontroller_activebrokercount", Gauge, "", "kafka.controller:type=KafkaController,name=ActiveBrokerCount", "Brokers that are registered and not fenced"),
     row("kafka_controller_kafkacontroller_fencedbrokercount", Gauge, "", "kafka.controller:type=KafkaController,name=FencedBrokerCount", "Brokers that are registered and fenced"),
     row("kafka_controller_kafkacontroller_globaltopiccount", Gauge, "", "kafka.controller:type=KafkaController,name=GlobalTopicCount", "Topics of the cluster"),

@@ -9,13 +9,15 @@ use barnabas_quorum::bootstrap::LEGACY_FILE_NAME;
 use barnabas_quorum::raft::quorum_state::FILE_NAME;
 use barnabas_quorum::{SnapshotId, SnapshotTask, Starting, Stored};
 use barnabas_storage::{
-    Disk, DiskFile, FilePool, Log, LogConfig, LogPlace, OpenFrom, OpenMode, StorageError,
+    DelayedDelete, Disk, DiskFile, FilePool, Log, LogConfig, LogPlace, OpenFrom, OpenMode, StorageError,
 };
 use barnabas_wire::records::BatchHeader;
 use bytes::Bytes;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Of log or snapshot, for another member at once.
+const PEER_BYTES_MAX: usize = 8 << 20;
 /// Read at once at the start.
 const PIECE_BYTES: usize = 1 << 20;
 const FILES_OPEN_MAX: usize = 16;
@@ -123,7 +125,11 @@ impl MetadataFiles {
                 .list(&self.dir)?
                 .iter()
                 .filter_map(|entry| SnapshotId::parse(&entry.name))
-                .collect();
+                .map(|id| {
+                    let stat = self.disk.stat(&self.dir.join(id.file_name()))?;
+                    Ok((id, stat.map_or(0, |stat| stat.len)))
+                })
+                .collect::<Result<Vec<_>, StorageError>>()?;
         }
         Ok(stored)
     }
@@ -178,6 +184,90 @@ impl MetadataFiles {
             self.note_epoch(epoch, batch.base);
         }
         self.log.append(&mut self.pool, &[batch.bytes.clone().into()], now).map(|_| ())
+    }
+
+    /// Whole batches from `from` on, up to `end`: at least one, then no more than `bytes_max`.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub(super) fn read(&mut self, from: Offset, end: Offset, bytes_max: i32) -> Result<Bytes, StorageError> {
+        let bytes_max = usize::try_from(bytes_max).unwrap_or(0).min(PEER_BYTES_MAX);
+        Ok(self.log.read(&mut self.pool, from, bytes_max, end, true)?.records)
+    }
+
+    /// A piece of a snapshot; `None` where there is no such file.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn read_snapshot(
+        &self,
+        id: SnapshotId,
+        position: i64,
+        bytes_max: i32,
+    ) -> Result<Option<Bytes>, StorageError> {
+        let path = self.dir.join(id.file_name());
+        let Some(stat) = self.disk.stat(&path)? else { return Ok(None) };
+        let position = u64::try_from(position).unwrap_or(0).min(stat.len);
+        let left = usize::try_from(stat.len - position).unwrap_or(usize::MAX);
+        let count = usize::try_from(bytes_max).unwrap_or(0).min(PEER_BYTES_MAX).min(left);
+        Ok(Some(self.disk.open(&path, OpenMode::Read)?.read_bytes(position, count)?))
+    }
+
+    /// Cuts the log off at `end`, durably.
+    ///
+    /// # Errors
+    /// As for any write.
+    pub(super) fn truncate(&mut self, end: Offset, now: TimestampMs) -> Result<(), StorageError> {
+        let (_, gone) = self.log.truncate_to(&mut self.pool, end, now)?;
+        self.remove(gone)
+    }
+
+    /// Empties the log: it begins and ends at `start`.
+    ///
+    /// # Errors
+    /// As for any write.
+    pub(super) fn restart(&mut self, start: Offset, now: TimestampMs) -> Result<(), StorageError> {
+        let gone = self.log.truncate_fully_and_start_at(&mut self.pool, start, now)?;
+        self.remove(gone)
+    }
+
+    fn remove(&self, gone: Option<DelayedDelete>) -> Result<(), StorageError> {
+        for file in gone.iter().flat_map(|gone| &gone.files) {
+            self.disk.remove_file(file)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a piece of a snapshot that comes from the leader to its unfinished file.
+    ///
+    /// # Errors
+    /// As for any write.
+    pub(super) fn write_piece(
+        &self,
+        id: SnapshotId,
+        position: i64,
+        bytes: &Bytes,
+    ) -> Result<(), StorageError> {
+        make_dir(self.disk.as_ref(), &self.dir)?;
+        let mode = if position == 0 { OpenMode::Truncate } else { OpenMode::Write };
+        let file = self.disk.open(&self.part_path(id), mode)?;
+        Ok(file.write_at(u64::try_from(position).unwrap_or(0), &[bytes])?)
+    }
+
+    /// Gives a snapshot that is whole its name, durably. Returns its size.
+    ///
+    /// # Errors
+    /// As for any write.
+    pub(super) fn store_snapshot(&self, id: SnapshotId) -> Result<u64, StorageError> {
+        let (part, path) = (self.part_path(id), self.dir.join(id.file_name()));
+        self.disk.open(&part, OpenMode::Write)?.sync()?;
+        self.disk.rename(&part, &path)?;
+        self.disk.sync_dir(&self.dir)?;
+        Ok(self.disk.stat(&path)?.map_or(0, |stat| stat.len))
+    }
+
+    fn part_path(&self, id: SnapshotId) -> PathBuf {
+        self.dir.join(format!("{}.part", id.file_name()))
     }
 
     fn note_epoch(&mut self, epoch: LeaderEpoch, at: Offset) {
@@ -313,19 +403,22 @@ pub struct SnapshotFiles {
 }
 
 impl SnapshotFiles {
-    /// Writes beside, syncs, renames.
+    /// Writes beside, syncs, renames. Returns the size.
     ///
     /// # Errors
     /// As for any write; a record that cannot be written.
-    pub fn write(&self, task: &SnapshotTask) -> Result<(), MetadataError> {
+    pub fn write(&self, task: &SnapshotTask) -> Result<u64, MetadataError> {
+        let mut size = 0;
         write_file(self.disk.as_ref(), &self.dir, &task.id.file_name(), |file| {
             let mut position = 0;
             task.write(|piece| -> Result<(), MetadataError> {
                 file.write_at(position, &[&piece]).map_err(StorageError::from)?;
                 position += piece.len() as u64;
+                size = position;
                 Ok(())
             })
-        })
+        })?;
+        Ok(size)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The start of a node: directories, sockets, metadata, threads.
 
+use super::lifecycle::Lifecycle;
 use super::{Failure, Running};
 use crate::clock::Clock;
 use crate::committer::CommitterParts;
@@ -12,6 +13,7 @@ use crate::full;
 use crate::housekeeping::{self, Deletions};
 use crate::in_force;
 use crate::journal_thread::{JournalParts, LinuxJournal, Prepared, StartError};
+use crate::links::LinkThread;
 use crate::mailbox::{Command, Inbox, Mailbox};
 use crate::meter::Meter;
 use crate::metering;
@@ -22,14 +24,18 @@ use crate::quorum_worker::{self, ControllerHandle, MetadataFiles};
 use crate::replay::{self, ReplayError};
 use crate::shutdown::Shutdown;
 use crate::worker;
-use barnabas_base::{BrokerEpoch, DurationMs, Text};
+use barnabas_base::{BrokerEpoch, DirectoryId, DurationMs, Text, Uuid};
 use barnabas_disk::LinuxDisk;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metadata::features::FEATURES;
 use barnabas_net::{Acceptor, ConnectionLimits, Gate, SocketOptions};
 use barnabas_quorum::controller::ControllerSettings;
 use barnabas_quorum::node::LocalBroker;
-use barnabas_quorum::{Node as Quorum, Now, QuorumError, Settings as QuorumSettings, Voters};
+use barnabas_quorum::raft::Config as RaftConfig;
+use barnabas_quorum::raft::requests::Here;
+use barnabas_quorum::{
+    Node as Quorum, Now, QuorumError, Settings as QuorumSettings, Voter, VoterEndpoint, Voters,
+};
 use barnabas_storage::journal::{JournalError, Recovered};
 use barnabas_storage::{Disk, LogConfig, LogDir, OpenFrom, StorageError};
 use barnabas_wire::Str;
@@ -38,6 +44,12 @@ use barnabas_wire::messages::broker_registration_request::{Feature, Listener as 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// After so long without a leader of the metadata quorum, somebody should look.
+const LEADER_PATIENCE: Duration = Duration::from_secs(10);
 
 type WorkerThread = std::thread::JoinHandle<std::io::Result<()>>;
 
@@ -48,6 +60,7 @@ pub fn start(
     config: &NodeConfig,
     broker_config: BrokerConfig,
     meter: Arc<Meter>,
+    runtime: &Runtime,
 ) -> Result<Running, Failure> {
     let clock = Clock::start();
     let disk: Arc<dyn Disk> = Arc::new(LinuxDisk);
@@ -67,14 +80,30 @@ pub fn start(
     let directories = known_directories(log_dirs);
     full::configure(&directories, &broker_config);
     begin_all(config, &directories)?;
-    let (quorum, files) =
-        open_quorum(config, &broker_config, &cluster_id, &directories, &listeners, clock, file_bytes_max)?;
-    let (controller, requests) = ControllerHandle::new(quorum.directory(), quorum.kraft_version());
+    let incarnation = random_uuid();
+    let registration =
+        config.is_broker.then(|| registration(config, &cluster_id, &directories, &listeners, incarnation));
+    let (quorum, files) = open_quorum(
+        config,
+        &broker_config,
+        &cluster_id,
+        &directories,
+        registration.clone(),
+        clock,
+        file_bytes_max,
+    )?;
+    let (links, links_thread) = LinkThread::start()?;
+    let here = Arc::new(Here { cluster_id: cluster_id.clone(), listener: controller_listener(config) });
+    let (controller, requests) =
+        ControllerHandle::new(quorum.directory(), quorum.kraft_version(), links.clone(), here);
     let (mailboxes, receivers): (Vec<_>, Vec<_>) = (0..workers).map(|_| Mailbox::new()).unzip();
     let node = Arc::new(Node::new(NodeParts {
         broker_id: config.node_id,
+        incarnation,
         cluster_id,
+        is_broker: config.is_broker,
         clock,
+        links,
         mailboxes,
         listeners,
         directories,
@@ -91,6 +120,8 @@ pub fn start(
     let workers = start_workers(&node, receivers)?;
     let committers = start_committers(&node)?;
     let quorum = quorum_worker::start(quorum, files, requests, node.clone())?;
+    let (accepting, acceptors) = accept_controllers(&node, acceptors);
+    runtime.block_on(wait_for_image(&node))?;
     let mut journals = start_journals(&node);
     // Only now may a partition be opened: before, part of it was in the journal alone.
     node.mailboxes.iter().for_each(|mailbox| mailbox.send_blocking(Command::Begin));
@@ -99,9 +130,16 @@ pub fn start(
     let mover = moves::start(node.clone())?;
     let deletions = deleted::start(node.clone())?;
     let metrics = metering::reader::start(node.clone())?;
+    let lifecycle = Lifecycle::default();
+    if let Some(registration) = registration {
+        lifecycle.start(node.clone(), registration);
+    }
     Ok(Running {
         node,
         acceptors,
+        accepting,
+        lifecycle,
+        links: links_thread,
         workers,
         committers,
         journals,
@@ -112,6 +150,54 @@ pub fn start(
         metrics,
         metrics_listener,
     })
+}
+
+/// The listener that members of the quorum use among themselves.
+fn controller_listener(config: &NodeConfig) -> Text {
+    config.listeners.controller_names.first().map_or_else(Text::default, |name| Text::from(name.as_str()))
+}
+
+type Accepting = (Vec<tokio::task::JoinHandle<()>>, Vec<(usize, Acceptor)>);
+
+/// Controllers' listeners listen before anything else: without them no quorum of several comes about. Returns the others.
+fn accept_controllers(node: &Arc<Node>, acceptors: Vec<Acceptor>) -> Accepting {
+    let acceptors = acceptors.into_iter().enumerate();
+    let (early, late): (Vec<_>, Vec<_>) =
+        acceptors.partition(|(listener, _)| node.listeners[*listener].0.is_controller);
+    let accept_early =
+        |(listener, acceptor)| node.links.handle().spawn(accept(node.clone(), listener, acceptor));
+    (early.into_iter().map(accept_early).collect(), late)
+}
+
+/// Waits until this node knows what the cluster is like: at once where it leads alone.
+///
+/// # Errors
+/// Somebody wants the node to stop, or it cannot go on.
+async fn wait_for_image(node: &Arc<Node>) -> Result<(), Failure> {
+    if node.controller.has_image() {
+        return Ok(());
+    }
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let stopped = || Failure::from("stopped while it looked for the leader of the metadata quorum");
+    let mut watch = node.controller.watch_image();
+    loop {
+        tokio::select! {
+            known = watch.wait_for(|has_image| *has_image) => {
+                return known.map(drop).map_err(|_| stopped());
+            }
+            _ = terminate.recv() => return Err(stopped()),
+            _ = interrupt.recv() => return Err(stopped()),
+            () = node.shutdown.wanted() => return Err(stopped()),
+            () = tokio::time::sleep(LEADER_PATIENCE) => {
+                tracing::warn!(
+                    "still looking for the leader of the metadata quorum of cluster {}: {}",
+                    node.cluster_id,
+                    node.controller.standing()
+                );
+            }
+        }
+    }
 }
 
 /// The directories under the identities that they have in the cluster.
@@ -275,7 +361,7 @@ fn not_formatted(config: &NodeConfig, log_dir: &LogDir) -> String {
             found.name
         );
     }
-    let standalone = if config.has_static_voters { "" } else { " --standalone" };
+    let standalone = if config.has_static_voters() || !config.is_controller { "" } else { " --standalone" };
     format!(
         "log.dirs: {} is not formatted. Format it first: \
          barnabas storage format -t $(barnabas storage random-uuid) -c FILE.properties{standalone}",
@@ -346,7 +432,7 @@ fn open_quorum(
     broker_config: &BrokerConfig,
     cluster_id: &Text,
     directories: &Directories,
-    listeners: &[(Listener, SocketAddr)],
+    registration: Option<BrokerRegistrationRequest>,
     clock: Clock,
     file_bytes_max: u64,
 ) -> Result<(Quorum, MetadataFiles), Failure> {
@@ -368,14 +454,11 @@ fn open_quorum(
     };
     let mut files =
         MetadataFiles::open(directory.disk.clone(), directory.path.clone(), from, log_config, clock.wall())?;
-    let me = voter(config, directory.id);
+    let raft = raft_config(config, broker_config, directory.id);
     let settings = QuorumSettings {
-        static_voters: Voters::new(config.has_static_voters.then(|| me.clone())),
-        me,
-        local_broker: Some(LocalBroker {
-            registration: registration(config, cluster_id, directories, listeners),
-            unfenced: true,
-        }),
+        static_voters: static_voters(config, &raft.me),
+        raft,
+        local_broker: registration.map(|registration| LocalBroker { registration, unfenced: true }),
         controller: ControllerSettings { cluster_id: cluster_id.clone(), config: broker_config.clone() },
         idle_interval: DurationMs(broker_config.long("metadata.max.idle.interval.ms")),
         snapshot_bytes: u64::try_from(broker_config.long("metadata.log.max.record.bytes.between.snapshots"))
@@ -390,12 +473,58 @@ fn open_quorum(
     Ok((quorum, files))
 }
 
+/// This node as a member of the quorum.
+fn raft_config(config: &NodeConfig, broker_config: &BrokerConfig, directory: DirectoryId) -> RaftConfig {
+    let listener = controller_listener(config);
+    let seed = u64::from_le_bytes(super::random_bytes());
+    let millis = |key| DurationMs(broker_config.long(key));
+    let servers = config.bootstrap_servers.iter();
+    let bootstrap = servers.map(|(host, port)| VoterEndpoint {
+        listener: listener.clone(),
+        host: host.clone(),
+        port: *port,
+    });
+    RaftConfig {
+        bootstrap: bootstrap.collect(),
+        is_controller: config.is_controller,
+        auto_join: broker_config.boolean("controller.quorum.auto.join.enable"),
+        election_timeout: millis("controller.quorum.election.timeout.ms"),
+        fetch_timeout: millis("controller.quorum.fetch.timeout.ms"),
+        election_backoff_max: millis("controller.quorum.election.backoff.max.ms"),
+        request_timeout: millis("controller.quorum.request.timeout.ms"),
+        retry_backoff: millis("controller.quorum.retry.backoff.ms"),
+        ..RaftConfig::new(voter(config, directory), listener, seed)
+    }
+}
+
+/// `controller.quorum.voters`. A voter of a file has no directory; the only one is this node on this directory.
+fn static_voters(config: &NodeConfig, me: &Voter) -> Voters {
+    if let [only] = config.static_voters.as_slice()
+        && only.id == me.id
+    {
+        return Voters::new([me.clone()]);
+    }
+    let listener = controller_listener(config);
+    Voters::new(config.static_voters.iter().map(|voter| Voter {
+        id: voter.id,
+        directory: DirectoryId::ZERO,
+        endpoints: vec![VoterEndpoint {
+            listener: listener.clone(),
+            host: voter.host.clone(),
+            port: voter.port,
+        }],
+        kraft_min: 0,
+        kraft_max: 1,
+    }))
+}
+
 /// What this broker tells the controller of itself.
 fn registration(
     config: &NodeConfig,
     cluster_id: &Text,
     directories: &Directories,
     listeners: &[(Listener, SocketAddr)],
+    incarnation: Uuid,
 ) -> BrokerRegistrationRequest {
     let mut log_dirs: Vec<_> = directories.iter().filter(|dir| dir.is_usable()).map(|dir| dir.id).collect();
     log_dirs.sort_unstable();
@@ -417,7 +546,7 @@ fn registration(
     BrokerRegistrationRequest {
         broker_id: config.node_id.get(),
         cluster_id: Str::from(cluster_id),
-        incarnation_id: random_uuid(),
+        incarnation_id: incarnation,
         listeners: advertised.collect(),
         features: FEATURES
             .iter()

@@ -5,6 +5,7 @@ use crate::housekeeping::{ask_workers, note_metadata_log, write_checkpoints};
 use crate::mailbox::Command;
 use crate::node::Node;
 use crate::quorum_worker;
+use crate::server::lifecycle::Lifecycle;
 use barnabas_base::{Set, TopicPartition};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -12,6 +13,11 @@ use std::thread::JoinHandle;
 /// What has to end, in the order of [`Stopping::stop`].
 pub struct Stopping {
     pub node: Arc<Node>,
+    pub accepting: Vec<tokio::task::JoinHandle<()>>,
+    /// They are needed until the quorum has stopped.
+    pub accepting_controllers: Vec<tokio::task::JoinHandle<()>>,
+    pub lifecycle: Lifecycle,
+    pub links: JoinHandle<()>,
     pub workers: Vec<JoinHandle<std::io::Result<()>>>,
     pub committers: Vec<JoinHandle<()>>,
     pub journals: Vec<JoinHandle<()>>,
@@ -25,8 +31,26 @@ pub struct Stopping {
 impl Stopping {
     /// Ends everything. Returns whether every log was closed and vouched for.
     pub fn stop(self) -> bool {
-        let Self { node, workers, committers, journals, quorum, housekeeping, mover, deletions, metrics } =
-            self;
+        let Self {
+            node,
+            accepting,
+            accepting_controllers,
+            lifecycle,
+            links,
+            workers,
+            committers,
+            journals,
+            quorum,
+            housekeeping,
+            mover,
+            deletions,
+            metrics,
+        } = self;
+        // Others lead its partitions before it stops to serve them.
+        if node.is_broker && !node.shutdown.has_failed() {
+            lifecycle.say_goodbye(&node);
+        }
+        accepting.into_iter().for_each(|accept| accept.abort());
         // It asks workers.
         node.metering.stop();
         join(metrics);
@@ -69,6 +93,9 @@ impl Stopping {
         // The quorum's thread has ended already where it failed: its end of the answer is gone then.
         let metadata_is_clean = stopped.blocking_recv().is_ok();
         join(quorum);
+        accepting_controllers.into_iter().for_each(|accept| accept.abort());
+        node.links.stop();
+        join(links);
         let clean = metadata_is_clean & mark_clean(&node, &closed);
         let figures = node.compaction.figures.snapshot(&node.compaction.candidates);
         for (name, value) in node.meter.snapshot().into_iter().chain(figures) {

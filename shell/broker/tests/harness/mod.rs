@@ -120,6 +120,13 @@ impl TestNode {
         node
     }
 
+    /// Settings in a file, with the ports that it names.
+    pub fn set_file(&mut self, file: &str, (port, controller_port): (u16, u16)) {
+        self.file = Some(file.to_owned());
+        self.port = port;
+        self.controller_port = controller_port;
+    }
+
     /// For the next launch.
     pub fn set_overrides(&mut self, overrides: &[&str]) {
         self.overrides = overrides.iter().map(|text| (*text).to_owned()).collect();
@@ -174,6 +181,11 @@ impl TestNode {
     /// Starts the process and waits until it answers.
     pub fn launch(&mut self) {
         self.launch_unawaited();
+        self.await_answer();
+    }
+
+    /// Waits until the process answers.
+    pub fn await_answer(&mut self) {
         let started = Instant::now();
         loop {
             if let Ok(mut client) = Client::try_connect(self.port)

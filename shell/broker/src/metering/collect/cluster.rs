@@ -84,8 +84,7 @@ impl ClusterCounts {
         let fenced = image.cluster.brokers().filter(|broker| broker.fenced).count();
         let applied = image.provenance.end.get() - 1;
         let cluster = [
-            // The quorum of one is led by this node.
-            ("activecontrollercount", 1),
+            ("activecontrollercount", i64::from(node.controller.is_active())),
             ("activebrokercount", (image.cluster.broker_count() - fenced) as i64),
             ("fencedbrokercount", fenced as i64),
             ("globaltopiccount", image.topics.len() as i64),

@@ -1,0 +1,227 @@
+//! What comes in on a controller's listener from brokers and other controllers: the quorum's own requests, those of brokers, and
+//! clients' requests that a broker passes on.
+//!
+//! Requests of the quorum go to this node's member, whoever leads. Those of brokers are answered by the active controller alone:
+//! others say NOT_CONTROLLER, and the broker looks for it elsewhere.
+//!
+//! Source: Kafka `ControllerApis`, `EnvelopeUtils`; KIP-590, KIP-595.
+
+use super::{Answer, Call, Started, Waiting};
+use crate::quorum_worker::NotTaken;
+use barnabas_base::{BrokerEpoch, BrokerId, ErrorCode};
+use barnabas_quorum::controller::Asked;
+use barnabas_quorum::raft::message::Request;
+use barnabas_quorum::raft::requests::{
+    k01_fetch, k52_vote, k53_begin_quorum_epoch, k54_end_quorum_epoch, k59_fetch_snapshot,
+    k80_add_raft_voter, k81_remove_raft_voter, k82_update_raft_voter,
+};
+use barnabas_wire::messages::*;
+use barnabas_wire::{ApiKey, RequestBody, ResponseBody, encode_response};
+use std::future::Future;
+
+/// Starts what is the controller's; gives back what is answered as on any listener.
+pub fn start(call: Call, body: RequestBody) -> Result<Started, (Call, RequestBody)> {
+    let here = call.session.node.controller.here();
+    let version = call.version;
+    macro_rules! member {
+        ($planned:expr, $respond:expr) => {
+            match $planned {
+                Ok(request) => ask_member(call, request, $respond),
+                Err(answer) => refused(&call, answer.into()),
+            }
+        };
+    }
+    Ok(match body {
+        RequestBody::Fetch(request) => {
+            member!(k01_fetch::plan(&request, &here, version), move |answer| k01_fetch::respond(
+                answer, &here, version
+            )
+            .into())
+        }
+        RequestBody::FetchSnapshot(request) => {
+            member!(k59_fetch_snapshot::plan(&request, &here), move |answer| {
+                k59_fetch_snapshot::respond(answer, &here, version).into()
+            })
+        }
+        RequestBody::Vote(request) => {
+            member!(k52_vote::plan(&request, &here), move |answer| k52_vote::respond(&answer, &here, version)
+                .into())
+        }
+        RequestBody::BeginQuorumEpoch(request) => {
+            member!(k53_begin_quorum_epoch::plan(&request, &here), move |answer| {
+                k53_begin_quorum_epoch::respond(&answer, &here, version).into()
+            })
+        }
+        RequestBody::EndQuorumEpoch(request) => {
+            member!(k54_end_quorum_epoch::plan(&request, &here), move |answer| {
+                k54_end_quorum_epoch::respond(&answer, &here, version).into()
+            })
+        }
+        RequestBody::AddRaftVoter(request) => {
+            member!(k80_add_raft_voter::plan(&request, &here, version), move |answer| {
+                k80_add_raft_voter::respond(&answer).into()
+            })
+        }
+        RequestBody::RemoveRaftVoter(request) => {
+            member!(k81_remove_raft_voter::plan(&request, &here), move |answer| {
+                k81_remove_raft_voter::respond(&answer).into()
+            })
+        }
+        RequestBody::UpdateRaftVoter(request) => {
+            member!(k82_update_raft_voter::plan(&request, &here), move |answer| {
+                k82_update_raft_voter::respond(&answer, &here).into()
+            })
+        }
+        RequestBody::Envelope(request) => Started::wait(envelope(call, *request)),
+        body if is_brokers(&body) => Started::wait(ask_active(call, body)),
+        body => return Err((call, body)),
+    })
+}
+
+fn ask_member(
+    call: Call,
+    request: Request,
+    respond: impl FnOnce(barnabas_quorum::raft::message::Response) -> ResponseBody + 'static,
+) -> Started {
+    Started::wait(async move {
+        match call.session.node.controller.ask_member(request).await {
+            Some(answer) => Answer::Reply(respond(answer)),
+            None => Answer::Close,
+        }
+    })
+}
+
+/// Another cluster's node has come here: its operator has mixed up addresses.
+fn refused(call: &Call, answer: ResponseBody) -> Started {
+    tracing::warn!(
+        peer = %call.session.peer,
+        "a request of the quorum is not for this one, which is of cluster {}: {}",
+        call.session.node.cluster_id,
+        answer.key()
+    );
+    Started::reply(answer)
+}
+
+/// What only brokers and controllers ask, in their own names.
+fn is_brokers(body: &RequestBody) -> bool {
+    matches!(
+        body,
+        RequestBody::BrokerRegistration(_)
+            | RequestBody::BrokerHeartbeat(_)
+            | RequestBody::AlterPartition(_)
+            | RequestBody::AllocateProducerIds(_)
+            | RequestBody::AssignReplicasToDirs(_)
+            | RequestBody::ControllerRegistration(_)
+    )
+}
+
+async fn ask_active(call: Call, body: RequestBody) -> Answer {
+    let (session, api) = (call.session, body.key());
+    let sender = match &body {
+        RequestBody::BrokerHeartbeat(request) => {
+            Some((BrokerId(request.broker_id), BrokerEpoch(request.broker_epoch)))
+        }
+        _ => None,
+    };
+    let asked = Asked { version: call.version, ..Asked::default() };
+    match session.node.controller.ask_active(body, asked).await {
+        Ok(Some(response)) => {
+            let is_known =
+                matches!(&response, ResponseBody::BrokerHeartbeat(response) if response.error_code == 0);
+            if let Some(sender) = sender.filter(|_| is_known) {
+                session.registered.set(Some(sender));
+            }
+            Answer::Reply(response)
+        }
+        Ok(None) | Err(NotTaken::NoController | NotTaken::Unknown) => not_controller(api),
+        // The broker asks again.
+        Err(NotTaken::Busy | NotTaken::DiskFull) => not_controller(api),
+    }
+}
+
+fn not_controller(api: ApiKey) -> Answer {
+    let error_code = ErrorCode::NotController.code();
+    Answer::Reply(match api {
+        ApiKey::BrokerRegistration => {
+            BrokerRegistrationResponse { error_code, ..BrokerRegistrationResponse::default() }.into()
+        }
+        ApiKey::BrokerHeartbeat => {
+            BrokerHeartbeatResponse { error_code, ..BrokerHeartbeatResponse::default() }.into()
+        }
+        ApiKey::AlterPartition => {
+            AlterPartitionResponse { error_code, ..AlterPartitionResponse::default() }.into()
+        }
+        ApiKey::AllocateProducerIds => {
+            AllocateProducerIdsResponse { error_code, ..AllocateProducerIdsResponse::default() }.into()
+        }
+        ApiKey::AssignReplicasToDirs => {
+            AssignReplicasToDirsResponse { error_code, ..AssignReplicasToDirsResponse::default() }.into()
+        }
+        ApiKey::ControllerRegistration => {
+            ControllerRegistrationResponse { error_code, ..ControllerRegistrationResponse::default() }.into()
+        }
+        _ => return Answer::Close,
+    })
+}
+
+/// A client's request that a broker passes on.
+async fn envelope(call: Call, request: EnvelopeRequest) -> Answer {
+    let refuse = |code: ErrorCode| {
+        let error_code = code.code();
+        Answer::Reply(EnvelopeResponse { error_code, ..EnvelopeResponse::default() }.into())
+    };
+    let node = &call.session.node;
+    if !node.controller.is_active() {
+        return refuse(ErrorCode::NotController);
+    }
+    let decoded = RequestBody::decode_frame(request.request_data, node.decode_bytes_max);
+    let Ok((header, body)) = decoded else { return refuse(ErrorCode::InvalidRequest) };
+    let (api, version) = (body.key(), header.request_api_version);
+    if !is_forwarded(api) || !super::versions(api).contains(version) {
+        return refuse(ErrorCode::InvalidRequest);
+    }
+    let correlation_id = header.correlation_id;
+    let inner: std::pin::Pin<Box<dyn Future<Output = Started>>> = super::start(call.session, header, body);
+    let answer = match inner.await {
+        Started::Answer(answer) => answer,
+        Started::Wait(waiting) => finish(waiting).await,
+    };
+    // The claim on memory is given back here: the answer is copied into the envelope's.
+    let (Answer::Reply(body) | Answer::Held(body, _)) = answer else {
+        return refuse(ErrorCode::UnknownServerError);
+    };
+    match encode_response(correlation_id, &body, version) {
+        Ok(frame) => {
+            let response_data = Some(frame.into_bytes());
+            Answer::Reply(EnvelopeResponse { response_data, ..EnvelopeResponse::default() }.into())
+        }
+        Err(error) => {
+            tracing::error!(%api, version, %error, "an answer for a broker's client cannot be written");
+            refuse(ErrorCode::UnknownServerError)
+        }
+    }
+}
+
+async fn finish(waiting: Waiting) -> Answer {
+    waiting.await
+}
+
+/// What brokers pass on of what their clients ask (Kafka `ApiKeys.forwardable`).
+fn is_forwarded(api: ApiKey) -> bool {
+    matches!(
+        api,
+        ApiKey::CreateTopics
+            | ApiKey::DeleteTopics
+            | ApiKey::CreatePartitions
+            | ApiKey::AlterConfigs
+            | ApiKey::IncrementalAlterConfigs
+            | ApiKey::ElectLeaders
+            | ApiKey::AlterPartitionReassignments
+            | ApiKey::ListPartitionReassignments
+            | ApiKey::UpdateFeatures
+            | ApiKey::DescribeQuorum
+            | ApiKey::UnregisterBroker
+            | ApiKey::AddRaftVoter
+            | ApiKey::RemoveRaftVoter
+    )
+}

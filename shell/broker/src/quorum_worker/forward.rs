@@ -1,0 +1,152 @@
+//! Requests for a controller that is another node: what a broker says in its own name goes as it is, what a client asked goes in an
+//! Envelope with the client's name.
+//!
+//! Source: KIP-590; Kafka `ForwardingManagerImpl`, `NodeToControllerChannelManagerImpl`.
+
+use super::handle::{ActiveController, ControllerHandle, NotTaken};
+use crate::links::{Address, Link, LinkError, LinkSettings};
+use barnabas_base::ErrorCode;
+use barnabas_quorum::controller::Asked;
+use barnabas_wire::messages::{DefaultPrincipalData, EnvelopeRequest, RequestHeader};
+use barnabas_wire::{
+    EncodeError, Message, RequestBody, ResponseBody, Str, Writer, decode_response, encode_request,
+};
+use bytes::Bytes;
+use std::sync::PoisonError;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The least time that one try is given.
+const TRY_MIN: Duration = Duration::from_millis(100);
+/// The principal's form, in front of it.
+const PRINCIPAL_VERSION: i16 = 0;
+
+impl ControllerHandle {
+    /// Asks the active controller, which is another node. `None`: it is no longer, or cannot be reached; to be tried again.
+    pub(super) async fn ask_there(
+        &self,
+        active: &ActiveController,
+        body: &RequestBody,
+        asked: &Asked,
+        until: Instant,
+    ) -> Option<Result<ResponseBody, NotTaken>> {
+        let link = self.link_to(active.address.as_ref()?);
+        let patience = until.saturating_duration_since(Instant::now()).max(TRY_MIN);
+        let answered = if is_own(body) {
+            link.send_body(body.clone(), None, patience).await
+        } else {
+            forward(&link, body, asked, patience).await
+        };
+        match answered {
+            Ok(answer) if is_not_controller(&answer) => None,
+            Ok(answer) => Some(Ok(answer)),
+            Err(
+                error @ (LinkError::Request(_) | LinkError::Garbled { .. } | LinkError::Unsupported { .. }),
+            ) => {
+                tracing::warn!(%error, api = %body.key(), "a request was not passed on to the controller");
+                Some(Err(NotTaken::Busy))
+            }
+            Err(error) => {
+                tracing::debug!(%error, api = %body.key(), "the controller did not answer");
+                None
+            }
+        }
+    }
+
+    fn link_to(&self, address: &Address) -> Link {
+        let mut known = self.shared.link.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(link) = known.as_ref().filter(|link| link.address() == address) {
+            return link.clone();
+        }
+        let settings = LinkSettings { in_flight_max: 64, ..LinkSettings::new("to-controller") };
+        let link = Link::start(self.shared.links.handle(), address.clone(), settings);
+        *known = Some(link.clone());
+        link
+    }
+}
+
+/// Sends a client's request in an Envelope, and takes the answer out of its.
+async fn forward(
+    link: &Link,
+    body: &RequestBody,
+    asked: &Asked,
+    patience: Duration,
+) -> Result<ResponseBody, LinkError> {
+    let envelope = envelope(body, asked)?;
+    let answer = link.send_with(patience, |_| Some(envelope)).await?;
+    let to = || link.address().clone();
+    let Some(data) = answer.response_data.filter(|_| answer.error_code == 0) else {
+        let why = "it is not the active controller, or has too much to do".into();
+        return Err(LinkError::Lost { to: to(), why });
+    };
+    let api = body.key();
+    let decoded = decode_response(data, api, asked.version);
+    decoded.map(|(_, body)| body).map_err(|source| LinkError::Garbled { to: to(), api, source })
+}
+
+/// What a broker says in its own name.
+fn is_own(body: &RequestBody) -> bool {
+    matches!(
+        body,
+        RequestBody::BrokerRegistration(_)
+            | RequestBody::BrokerHeartbeat(_)
+            | RequestBody::AlterPartition(_)
+            | RequestBody::AllocateProducerIds(_)
+            | RequestBody::AssignReplicasToDirs(_)
+            | RequestBody::ControllerRegistration(_)
+    )
+}
+
+fn is_not_controller(body: &ResponseBody) -> bool {
+    let code = match body {
+        ResponseBody::BrokerRegistration(response) => response.error_code,
+        ResponseBody::BrokerHeartbeat(response) => response.error_code,
+        ResponseBody::AlterPartition(response) => response.error_code,
+        ResponseBody::AllocateProducerIds(response) => response.error_code,
+        ResponseBody::AssignReplicasToDirs(response) => response.error_code,
+        ResponseBody::ControllerRegistration(response) => response.error_code,
+        _ => 0,
+    };
+    code == ErrorCode::NotController.code()
+}
+
+/// The request as its client sent it, and who that is.
+fn envelope(body: &RequestBody, asked: &Asked) -> Result<EnvelopeRequest, EncodeError> {
+    let header = RequestHeader {
+        request_api_key: body.key().number(),
+        request_api_version: asked.version,
+        correlation_id: 0,
+        client_id: Some(Str::from_static("forwarded")),
+        ..RequestHeader::default()
+    };
+    let principal = DefaultPrincipalData {
+        r#type: Str::from_static("User"),
+        name: Str::from_static("ANONYMOUS"),
+        ..DefaultPrincipalData::default()
+    };
+    let mut w = Writer::new();
+    w.int16(PRINCIPAL_VERSION);
+    principal.encode(&mut w, PRINCIPAL_VERSION)?;
+    Ok(EnvelopeRequest {
+        request_data: encode_request(&header, body)?.into_bytes(),
+        request_principal: Some(w.into_bytes()),
+        client_host_address: Bytes::from_static(&[127, 0, 0, 1]),
+        ..EnvelopeRequest::default()
+    })
+}
+
+/// What came of topics that the broker asked for in its own name.
+pub(super) fn log_unheard(response: &ResponseBody) {
+    let ResponseBody::CreateTopics(response) = response else { return };
+    for topic in &response.topics {
+        match topic.error_code {
+            0 => tracing::info!(topic = %topic.name.as_str(), "topic created since a client named it"),
+            // TOPIC_ALREADY_EXISTS: several clients named it at once.
+            36 => {}
+            code => {
+                let why = topic.error_message.as_ref().map_or("", |text| text.as_str());
+                tracing::info!(topic = %topic.name.as_str(), code, "topic was not created: {why}");
+            }
+        }
+    }
+}

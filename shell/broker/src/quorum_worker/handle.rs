@@ -1,0 +1,348 @@
+//! Where requests for the controller go, wherever it is: into this node's quorum thread, or over a link to the node that leads.
+//!
+//! Every broker takes the same way, one whose own process is the active controller included: the request is handed to the quorum's
+//! thread, which takes it or hands it back. While nobody leads, whoever asks waits, within bounds.
+//!
+//! Before: dispatch/admin.rs and all that the broker says in its own name. After: quorum_worker.rs here, forward.rs elsewhere.
+
+use super::files::RESERVE_NAME;
+use super::{Message, MetadataFiles, Reply};
+use crate::directories::Directory;
+use crate::links::{Address, Link, LinkThread};
+use crate::node::Node;
+use barnabas_base::{BrokerEpoch, BrokerId, DirectoryId, LeaderEpoch, Offset};
+use barnabas_quorum::controller::Asked;
+use barnabas_quorum::raft::message::{Request as PeerRequest, Response as PeerResponse};
+use barnabas_quorum::raft::requests::Here;
+use barnabas_storage::StorageError;
+use barnabas_wire::messages::CreateTopicsRequest;
+use barnabas_wire::{RequestBody, ResponseBody};
+use std::sync::atomic::{AtomicBool, AtomicI16, AtomicI64, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::time::{Instant, timeout_at};
+
+/// Requests that wait for the controller; more are told that it is busy.
+const REQUESTS_MAX: usize = 4096;
+/// What the broker says in its own name and nobody waits for, at once.
+const SAID_MAX: usize = 64;
+/// How long a request is tried while controllers come and go. Below the 30 s that Kafka's clients wait.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Between two tries, where nothing is known to have changed.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The controller did not take the request; nothing was decided, but for [`NotTaken::Unknown`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotTaken {
+    /// It is stopping, or has too many.
+    Busy,
+    /// The metadata log's disk is full, and this would make the cluster larger.
+    DiskFull,
+    /// Nobody led the metadata quorum in time, or nobody who led could be reached.
+    NoController,
+    /// It stopped leading with the request under way, which may come about or not.
+    Unknown,
+}
+
+/// Who leads the metadata quorum, as far as this node knows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ActiveController {
+    pub leader: Option<BrokerId>,
+    pub epoch: LeaderEpoch,
+    /// Where it listens; `None` where that is not known.
+    pub address: Option<Address>,
+    /// It is this node.
+    pub is_here: bool,
+}
+
+/// Where requests for the controller go. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct ControllerHandle {
+    pub(super) shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    sender: SyncSender<Message>,
+    pub kraft_version: AtomicI16,
+    directory: OnceLock<DirectoryId>,
+    /// The metadata log's disk is full: it lives on its reserve.
+    pub is_full: AtomicBool,
+    /// The log's tail was cut at this start.
+    pub was_cut: AtomicBool,
+    /// What the recovery-point checkpoint may name.
+    pub recovery_point: AtomicI64,
+    active: watch::Sender<ActiveController>,
+    /// Whether an image was published.
+    has_image: watch::Sender<bool>,
+    /// The link to the active controller, where it is another node.
+    pub link: Mutex<Option<Link>>,
+    pub links: LinkThread,
+    here: Arc<Here>,
+    said: Arc<Semaphore>,
+}
+
+/// The receiving end, until the thread is started with it.
+#[derive(Debug)]
+pub struct Requests {
+    pub(super) receiver: Receiver<Message>,
+}
+
+impl Shared {
+    pub fn sender(&self) -> SyncSender<Message> {
+        self.sender.clone()
+    }
+}
+
+impl ControllerHandle {
+    /// `directory`: where the metadata log lies.
+    pub fn new(
+        directory: DirectoryId,
+        kraft_version: i16,
+        links: LinkThread,
+        here: Arc<Here>,
+    ) -> (Self, Requests) {
+        let (sender, receiver) = mpsc::sync_channel(REQUESTS_MAX);
+        let shared = Shared {
+            sender,
+            kraft_version: AtomicI16::new(kraft_version),
+            directory: OnceLock::from(directory),
+            is_full: AtomicBool::default(),
+            was_cut: AtomicBool::default(),
+            recovery_point: AtomicI64::default(),
+            active: watch::Sender::new(ActiveController::default()),
+            has_image: watch::Sender::new(false),
+            link: Mutex::new(None),
+            links,
+            here,
+            said: Arc::new(Semaphore::new(SAID_MAX)),
+        };
+        (Self { shared: Arc::new(shared) }, Requests { receiver })
+    }
+
+    /// The level of `kraft.version`, which stands in no record of the image.
+    pub fn kraft_version(&self) -> i16 {
+        self.shared.kraft_version.load(Ordering::Relaxed)
+    }
+
+    /// What other members' requests are read against.
+    pub fn here(&self) -> Arc<Here> {
+        self.shared.here.clone()
+    }
+
+    /// Who leads, and who will.
+    pub fn watch(&self) -> watch::Receiver<ActiveController> {
+        self.shared.active.subscribe()
+    }
+
+    /// Who leads the quorum now; [`BrokerId::NONE`] while nobody is known to.
+    pub fn leader(&self) -> BrokerId {
+        self.shared.active.borrow().leader.unwrap_or(BrokerId::NONE)
+    }
+
+    /// Whether this node is the active controller.
+    pub fn is_active(&self) -> bool {
+        self.shared.active.borrow().is_here
+    }
+
+    pub(super) fn led_by(&self, active: ActiveController) {
+        self.shared.active.send_if_modified(|known| std::mem::replace(known, active.clone()) != active);
+    }
+
+    pub(super) fn published(&self) {
+        self.shared.has_image.send_if_modified(|has_image| !std::mem::replace(has_image, true));
+    }
+
+    /// Whether this node knows what the cluster is like.
+    pub fn has_image(&self) -> bool {
+        *self.shared.has_image.borrow()
+    }
+
+    /// Becomes true when this node knows what the cluster is like.
+    pub fn watch_image(&self) -> watch::Receiver<bool> {
+        self.shared.has_image.subscribe()
+    }
+
+    /// How this node stands to its quorum, for its operator.
+    pub fn standing(&self) -> String {
+        let active = self.shared.active.borrow().clone();
+        match active {
+            ActiveController { is_here: true, epoch, .. } => {
+                format!("this node leads in epoch {epoch}, and waits for a majority of the voters")
+            }
+            ActiveController { leader: Some(leader), epoch, address: Some(address), .. } => {
+                format!("node {leader} at {address} leads in epoch {epoch}, and is not caught up with yet")
+            }
+            ActiveController { epoch, .. } => format!(
+                "nobody is known to lead (epoch {epoch}). A majority of the voters must run and reach each other: check \
+                 controller.quorum.voters or controller.quorum.bootstrap.servers, and the logs of the other controllers"
+            ),
+        }
+    }
+
+    /// Whether the metadata log lies in this directory.
+    pub fn lies_in(&self, directory: DirectoryId) -> bool {
+        self.shared.directory.get() == Some(&directory)
+    }
+
+    /// Whether the metadata log lost its tail at this start, so that it may not know topics whose data is there.
+    pub fn log_was_cut(&self) -> bool {
+        self.shared.was_cut.load(Ordering::Relaxed)
+    }
+
+    /// How far the metadata log is safe.
+    pub fn recovery_point(&self) -> Offset {
+        Offset(self.shared.recovery_point.load(Ordering::Acquire))
+    }
+
+    /// Hands a request to the active controller. Its answer comes when what it says is committed and, where this node leads,
+    /// published.
+    ///
+    /// # Errors
+    /// [`NotTaken`]
+    pub async fn ask(&self, body: impl Into<RequestBody>, asked: Asked) -> Result<ResponseBody, NotTaken> {
+        let mut body = Box::new(body.into());
+        let until = Instant::now() + PATIENCE;
+        let mut watch = self.watch();
+        loop {
+            let active = watch.borrow_and_update().clone();
+            if active.is_here {
+                match self.ask_here(body, asked.clone()).await? {
+                    Reply::Answer(response) => return Ok(response),
+                    Reply::LeadershipLost => return Err(NotTaken::Unknown),
+                    Reply::Back(back) => body = back,
+                }
+            } else if active.address.is_some() {
+                match self.ask_there(&active, &body, &asked, until).await {
+                    Some(answer) => return answer,
+                    None if Instant::now() >= until => return Err(NotTaken::NoController),
+                    None => {}
+                }
+            }
+            // Until another leads, or for a moment: what failed may succeed with the same one.
+            let tried = active.is_here || active.address.is_some();
+            let wake = if tried { until.min(Instant::now() + PAUSE) } else { until };
+            match timeout_at(wake, watch.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return Err(NotTaken::Busy),
+                Err(_) if Instant::now() >= until => return Err(NotTaken::NoController),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Only of this node: for requests that others sent here since they think that it leads. `None`: it does not.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub async fn ask_active(
+        &self,
+        body: RequestBody,
+        asked: Asked,
+    ) -> Result<Option<ResponseBody>, NotTaken> {
+        match self.ask_here(Box::new(body), asked).await? {
+            Reply::Answer(response) => Ok(Some(response)),
+            Reply::Back(_) | Reply::LeadershipLost => Ok(None),
+        }
+    }
+
+    async fn ask_here(&self, body: Box<RequestBody>, asked: Asked) -> Result<Reply, NotTaken> {
+        if grows(&body) && self.shared.is_full.load(Ordering::Relaxed) {
+            return Err(NotTaken::DiskFull);
+        }
+        let (reply, answer) = oneshot::channel();
+        self.send(Message::Request { body, asked, reply: Some(reply) })?;
+        answer.await.map_err(|_| NotTaken::Busy)
+    }
+
+    fn send(&self, message: Message) -> Result<(), NotTaken> {
+        match self.shared.sender.try_send(message) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => Err(NotTaken::Busy),
+        }
+    }
+
+    /// Hands another member's request to the quorum. `None`: it takes no more, or has no answer.
+    pub async fn ask_member(&self, request: PeerRequest) -> Option<PeerResponse> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Message::PeerAsked { request: Box::new(request), reply }).ok()?;
+        answer.await.ok()
+    }
+
+    /// Says that a broker's process is gone. Where this node is not the active controller, that has no consequences.
+    pub fn broker_is_gone(&self, id: BrokerId, epoch: BrokerEpoch) {
+        if self.send(Message::BrokerGone { id, epoch }).is_err() {
+            tracing::debug!(%id, "the controller is busy: the broker's session will run out instead");
+        }
+    }
+
+    /// Asks for topics in the broker's own name. Nobody waits: whoever needs them asks again.
+    pub fn auto_create(&self, request: CreateTopicsRequest) {
+        if self.shared.is_full.load(Ordering::Relaxed) && self.is_active() {
+            tracing::debug!("topics were not created: the metadata log's disk is full");
+            return;
+        }
+        if self.say(request.into(), Asked { version: 7, ..Asked::default() }).is_err() {
+            tracing::debug!("topics were not created: the controller is busy");
+        }
+    }
+
+    /// Says something in the broker's own name; nobody waits for the answer.
+    ///
+    /// # Errors
+    /// [`NotTaken::Busy`]: to be said again.
+    pub fn tell(&self, body: impl Into<RequestBody>, version: i16) -> Result<(), NotTaken> {
+        self.say(body.into(), Asked { version, ..Asked::default() })
+    }
+
+    fn say(&self, body: RequestBody, asked: Asked) -> Result<(), NotTaken> {
+        if self.is_active() {
+            return self.send(Message::Request { body: Box::new(body), asked, reply: None });
+        }
+        let permit = self.shared.said.clone().try_acquire_owned().map_err(|_| NotTaken::Busy)?;
+        let handle = self.clone();
+        self.shared.links.handle().spawn(async move {
+            match handle.ask(body, asked).await {
+                Ok(response) => super::forward::log_unheard(&response),
+                Err(why) => tracing::debug!(?why, "the controller did not hear what this broker had to say"),
+            }
+            drop(permit);
+        });
+        Ok(())
+    }
+
+    /// Gives the reserve's room away, where the metadata log's own directory is one that is `short`: to the end of the node
+    /// (checkpoints, snapshots and the marks of a clean stop need a few bytes) or to a start that finds none. It is taken again
+    /// when there is room.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn give_reserve_away(
+        &self,
+        node: &Node,
+        short: impl Fn(&Directory) -> bool,
+    ) -> Result<(), StorageError> {
+        for directory in node.directories.iter().filter(|directory| short(directory)) {
+            if self.lies_in(directory.id) {
+                self.shared.is_full.store(true, Ordering::Relaxed);
+                directory.disk.remove_file(&MetadataFiles::dir_in(&directory.path).join(RESERVE_NAME))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the thread after what it has taken; answered when its files are closed.
+    pub fn stop(&self) -> oneshot::Receiver<()> {
+        let (done, stopped) = oneshot::channel();
+        // Blocks only while the queue is full, and the thread empties it. Disconnected: it has ended already.
+        let _ = self.shared.sender.send(Message::Stop(done));
+        stopped
+    }
+}
+
+/// What makes the cluster larger: refused while the disk is full. The rest goes on the reserve.
+fn grows(body: &RequestBody) -> bool {
+    matches!(body, RequestBody::CreateTopics(_) | RequestBody::CreatePartitions(_))
+}

@@ -1,0 +1,249 @@
+//! A broker's life in its cluster: it registers with the active controller, keeps in touch, asks to be unfenced once it serves, and
+//! says goodbye.
+//!
+//! One way for all brokers: also that of a process which is the active controller itself asks through [`ControllerHandle::ask`].
+//! Only where the process is the quorum's only voter has the quorum registered it already, when it read its log.
+//!
+//! Source: KIP-631; Kafka `BrokerLifecycleManager`.
+//!
+//! [`ControllerHandle::ask`]: crate::quorum_worker::ControllerHandle::ask
+
+use crate::directories::reports;
+use crate::node::Node;
+use crate::quorum_worker::NotTaken;
+use barnabas_base::{BrokerEpoch, ErrorCode};
+use barnabas_quorum::controller::Asked;
+use barnabas_wire::ResponseBody;
+use barnabas_wire::messages::{BrokerHeartbeatResponse, BrokerRegistrationRequest};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// Between heartbeats while something is to change: the broker waits to be unfenced, or to be let go.
+const SOON: Duration = Duration::from_millis(20);
+/// Between tries to register.
+const RETRY: Duration = Duration::from_millis(200);
+/// How long a broker that stops waits for its partitions to find other leaders.
+const GOODBYE_PATIENCE: Duration = Duration::from_secs(30);
+/// The same, while no controller answers: nobody leads the quorum, perhaps since the whole cluster stops.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// What is known of the broker's standing. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Lifecycle {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// It serves: clients may be sent to it.
+    is_ready: AtomicBool,
+    wants_to_stop: AtomicBool,
+    /// The controller lets it go.
+    may_stop: AtomicBool,
+    /// Heartbeats that the controller has answered.
+    heard: AtomicU64,
+    changed: Notify,
+}
+
+impl Lifecycle {
+    /// Starts the task that keeps in touch.
+    pub fn start(&self, node: Arc<Node>, registration: BrokerRegistrationRequest) {
+        let shared = self.shared.clone();
+        let handle = node.links.handle().clone();
+        handle.spawn(live(node, registration, shared));
+    }
+
+    /// The broker serves from now on.
+    pub fn ready(&self) {
+        self.shared.is_ready.store(true, Ordering::Release);
+        self.shared.changed.notify_one();
+    }
+
+    /// Says goodbye, and waits until the controller lets the broker go, or for a while. Blocks.
+    pub fn say_goodbye(&self, node: &Node) {
+        if is_alone(node) {
+            return;
+        }
+        let asked = Instant::now();
+        let (mut heard, mut heard_at) = (self.shared.heard.load(Ordering::Relaxed), asked);
+        self.shared.wants_to_stop.store(true, Ordering::Release);
+        self.shared.changed.notify_one();
+        while !self.shared.may_stop.load(Ordering::Acquire) {
+            let now_heard = self.shared.heard.load(Ordering::Relaxed);
+            if now_heard != heard {
+                (heard, heard_at) = (now_heard, Instant::now());
+            }
+            if heard_at.elapsed() >= SILENCE {
+                tracing::info!(
+                    "no active controller could be told that this broker stops: it is missed later"
+                );
+                return;
+            }
+            if asked.elapsed() >= GOODBYE_PATIENCE {
+                tracing::warn!(
+                    "the controller did not let this broker go within {} s: its partitions' leaders change once it is missed",
+                    GOODBYE_PATIENCE.as_secs()
+                );
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// Whether there is nobody whom this broker's coming and going concerns.
+fn is_alone(node: &Node) -> bool {
+    let image = node.image.load();
+    let others = image.cluster.brokers().any(|broker| broker.id != node.broker_id);
+    node.controller.is_active() && !others
+}
+
+/// The broker is known under this process, and clients may be sent to it.
+fn is_unfenced(node: &Node) -> bool {
+    let image = node.image.load();
+    let mine = image.cluster.broker(node.broker_id).filter(|broker| broker.incarnation == node.incarnation);
+    mine.is_some_and(|broker| !broker.fenced)
+}
+
+async fn live(node: Arc<Node>, registration: BrokerRegistrationRequest, shared: Arc<Shared>) {
+    let interval_ms = node.config.load().long("broker.heartbeat.interval.ms").max(1).unsigned_abs();
+    let interval = Duration::from_millis(interval_ms);
+    let mut active = node.controller.watch();
+    if node.broker_epoch() == BrokerEpoch::NONE && !register(&node, &registration, &shared).await {
+        return;
+    }
+    loop {
+        let wants_to_stop = shared.wants_to_stop.load(Ordering::Acquire);
+        // A controller never misses the broker of its own process.
+        let is_silent = node.controller.is_active() && is_unfenced(&node) && !wants_to_stop;
+        let mut wake = interval;
+        if !is_silent {
+            let wants_fence = !shared.is_ready.load(Ordering::Acquire);
+            let answer = beat(&node, wants_fence, wants_to_stop).await;
+            shared.heard.fetch_add(u64::from(answer.is_some()), Ordering::Relaxed);
+            match answer {
+                Some(response) if response.error_code == ErrorCode::StaleBrokerEpoch.code() => {
+                    tracing::info!(
+                        "the controller does not know this broker's epoch {}: it registers again",
+                        node.broker_epoch()
+                    );
+                    if !register(&node, &registration, &shared).await {
+                        return;
+                    }
+                    wake = Duration::ZERO;
+                }
+                Some(response) if response.error_code != 0 => {
+                    tracing::warn!(
+                        code = response.error_code,
+                        "the controller refuses this broker's heartbeat"
+                    );
+                    wake = RETRY;
+                }
+                Some(response) if wants_to_stop => {
+                    if response.should_shut_down {
+                        shared.may_stop.store(true, Ordering::Release);
+                        return;
+                    }
+                    wake = SOON;
+                }
+                Some(response) if response.is_fenced && !wants_fence => wake = SOON,
+                Some(_) => {}
+                None => wake = RETRY,
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(wake) => {}
+            () = shared.changed.notified() => {}
+            changed = active.changed() => if changed.is_err() {
+                return;
+            },
+        }
+    }
+}
+
+/// Registers; `false` if that cannot be: the node stops then.
+async fn register(node: &Node, registration: &BrokerRegistrationRequest, shared: &Shared) -> bool {
+    let timeout_ms = node.config.load().long("initial.broker.registration.timeout.ms").max(0).unsigned_abs();
+    let asked = Instant::now();
+    let mut has_said = false;
+    loop {
+        let answer =
+            node.controller.ask(registration.clone(), Asked { version: 4, ..Asked::default() }).await;
+        let code = match answer {
+            Ok(ResponseBody::BrokerRegistration(response)) if response.error_code == 0 => {
+                let epoch = BrokerEpoch(response.broker_epoch);
+                tracing::info!("broker {} is registered at epoch {epoch}", node.broker_id);
+                node.set_broker_epoch(epoch);
+                return true;
+            }
+            Ok(ResponseBody::BrokerRegistration(response)) => ErrorCode::from_code(response.error_code),
+            Ok(_) => ErrorCode::UnknownServerError,
+            Err(NotTaken::NoController | NotTaken::Unknown) => ErrorCode::NotController,
+            Err(NotTaken::Busy | NotTaken::DiskFull) => ErrorCode::RequestTimedOut,
+        };
+        if shared.wants_to_stop.load(Ordering::Acquire) {
+            shared.may_stop.store(true, Ordering::Release);
+            return false;
+        }
+        let leader = node.controller.leader();
+        if let Some(why) = refusal(node, code) {
+            tracing::error!("the active controller (node {leader}) refuses broker {}: {why}", node.broker_id);
+            node.shutdown.failed("this broker cannot register with its cluster");
+            return false;
+        }
+        if asked.elapsed() >= Duration::from_millis(timeout_ms) {
+            tracing::error!(
+                ?code,
+                "broker {} was not registered by the active controller (node {leader}) within {timeout_ms} ms",
+                node.broker_id
+            );
+            node.shutdown
+                .failed("this broker could not register in time (initial.broker.registration.timeout.ms)");
+            return false;
+        }
+        if code == ErrorCode::DuplicateBrokerRegistration && !std::mem::replace(&mut has_said, true) {
+            tracing::info!(
+                "broker {} is registered by another process, which the active controller (node {leader}) has heard of just now: \
+                 waiting until that one is gone. If it is not this node's former life, two nodes have the same node.id",
+                node.broker_id
+            );
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+/// What waiting does not cure.
+fn refusal(node: &Node, code: ErrorCode) -> Option<String> {
+    match code {
+        ErrorCode::InconsistentClusterId => Some(format!(
+            "this node is of cluster {} and the controller of another one. Check controller.quorum.voters, \
+             controller.quorum.bootstrap.servers and the cluster.id in meta.properties of both",
+            node.cluster_id
+        )),
+        ErrorCode::UnsupportedVersion => {
+            Some("the cluster is at a level of a feature that this version does not support".to_owned())
+        }
+        ErrorCode::InvalidRegistration => Some(
+            "its registration is invalid: is a log directory's id (directory.id in meta.properties) that of another broker? A \
+             directory must not be copied from node to node"
+                .to_owned(),
+        ),
+        _ => None,
+    }
+}
+
+async fn beat(node: &Node, want_fence: bool, want_shut_down: bool) -> Option<BrokerHeartbeatResponse> {
+    let mut request = reports::heartbeat_request(node);
+    request.want_fence = want_fence;
+    request.want_shut_down = want_shut_down;
+    match node.controller.ask(request, Asked { version: 2, ..Asked::default() }).await {
+        Ok(ResponseBody::BrokerHeartbeat(response)) => Some(*response),
+        Ok(_) => None,
+        Err(why) => {
+            tracing::debug!(?why, "a heartbeat was not heard");
+            None
+        }
+    }
+}

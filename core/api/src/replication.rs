@@ -7,6 +7,7 @@
 
 pub mod alter_partition;
 pub mod fetch;
+pub mod list_offsets;
 
 #[cfg(test)]
 mod tests;

@@ -85,6 +85,11 @@ impl Fetchers {
         self.by_leader.iter().flat_map(of).collect()
     }
 
+    /// Whether nobody is followed, and nobody is to be told so any more (by [`Self::ids`]).
+    pub fn is_empty(&self) -> bool {
+        self.by_leader.is_empty()
+    }
+
     /// When one of them may have something to ask that it has not now.
     pub fn next_wake(&self) -> Option<MonotonicMs> {
         self.by_leader.values().flatten().filter_map(Fetcher::next_wake).min()

@@ -14,7 +14,7 @@
 
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
-use barnabas_base::{Map, Text, TimestampMs, TopicId, TopicPartition};
+use barnabas_base::{Map, Set, Text, TimestampMs, TopicId, TopicPartition};
 use barnabas_storage::journal::{Entry, EntryKind, JournalPartition};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -36,13 +36,15 @@ pub struct Closed {
 pub struct DeletedTopics {
     shared: Mutex<Shared>,
     changed: Condvar,
-    /// Topics on their way out: nothing is locked while there are none.
+    /// Topics and partitions on their way out: nothing is locked while there are none.
     count: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
     leaving: Map<TopicId, Leaving>,
+    /// Partitions whose topics go on, with other brokers: their logs are closed.
+    partitions: Set<PartitionKey>,
     /// One list for each worker and topic at most.
     closed: Vec<Closed>,
     is_stopping: bool,
@@ -57,13 +59,26 @@ struct Leaving {
     left: usize,
 }
 
+impl Closed {
+    fn keys(&self) -> impl Iterator<Item = PartitionKey> {
+        let key = |name: &TopicPartition| PartitionKey { topic: self.topic, partition: name.partition };
+        self.names.iter().map(key)
+    }
+}
+
+impl Shared {
+    fn len(&self) -> usize {
+        self.leaving.len() + self.partitions.len()
+    }
+}
+
 impl DeletedTopics {
     /// A topic is deleted; workers are told after this.
     pub fn announce(&self, topic: TopicId, name: &Text, workers: usize) {
         let leaving = Leaving { name: name.clone(), is_closed: vec![false; workers], left: workers };
         let mut shared = self.lock();
         shared.leaving.insert(topic, leaving);
-        self.count.store(shared.leaving.len(), Ordering::Release);
+        self.count.store(shared.len(), Ordering::Release);
     }
 
     /// A worker has closed its partitions of a topic. Said once by each, also where it had none.
@@ -74,6 +89,20 @@ impl DeletedTopics {
         }
         shared.closed.push(closed);
         self.changed.notify_one();
+    }
+
+    /// A worker has closed partitions of a topic that goes on: this broker has no replica of them any more.
+    pub fn left(&self, closed: Closed) {
+        let mut shared = self.lock();
+        shared.partitions.extend(closed.keys());
+        self.count.store(shared.len(), Ordering::Release);
+        shared.closed.push(closed);
+        self.changed.notify_one();
+    }
+
+    /// Whether this broker's replica of a partition is being put aside: another one does not begin before that.
+    pub fn is_partition_leaving(&self, key: PartitionKey) -> bool {
+        self.count.load(Ordering::Acquire) > 0 && self.lock().partitions.contains(&key)
     }
 
     /// Whether this topic's partitions are being closed and put aside.
@@ -116,14 +145,15 @@ impl DeletedTopics {
     fn done(&self, all: &[Closed]) {
         let mut shared = self.lock();
         for closed in all {
-            if let Some(leaving) = shared.leaving.get_mut(&closed.topic) {
+            let was_left = closed.keys().fold(false, |any, key| shared.partitions.remove(&key) | any);
+            if !was_left && let Some(leaving) = shared.leaving.get_mut(&closed.topic) {
                 leaving.left -= 1;
                 if leaving.left == 0 {
                     shared.leaving.remove(&closed.topic);
                 }
             }
         }
-        self.count.store(shared.leaving.len(), Ordering::Release);
+        self.count.store(shared.len(), Ordering::Release);
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared> {

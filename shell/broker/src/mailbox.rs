@@ -12,9 +12,10 @@ use crate::journal_thread::LayOrder;
 use crate::metering::{AppendTimes, RoundTimes, Stamp};
 use crate::moves::MoveCommand;
 use crate::publisher::ImageChange;
+use crate::replica::Word;
 use barnabas_api::k02_list_offsets;
 use barnabas_base::{
-    ErrorCode, LeaderEpoch, MonotonicMs, Offset, PartitionIndex, ProducerEpoch, ProducerId, Text,
+    BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, MonotonicMs, Offset, PartitionIndex, ProducerEpoch, ProducerId, Text,
     TimestampMs, TopicId, TopicPartition,
 };
 use barnabas_coordinator::{MarkerOutcome, MarkerTicket};
@@ -170,9 +171,20 @@ pub struct ReadCommand {
     pub max_bytes: usize,
     /// Whether the first item that has records gives a batch even if it is larger than the bounds.
     pub at_least_one: bool,
+    /// Who asks, where that is another replica: its items say how far it has come.
+    pub follower: Option<FollowerLife>,
     /// Registered with every item if the items have fewer bytes than it wants.
     pub waiter: Option<Arc<Waiter>>,
     pub reply: oneshot::Sender<Vec<ReadOutcome>>,
+}
+
+/// A broker that follows, and in which of its lives.
+#[derive(Debug, Clone, Copy)]
+pub struct FollowerLife {
+    pub broker: BrokerId,
+    pub epoch: BrokerEpoch,
+    /// As [`barnabas_partition::FollowerFetch::registered`].
+    pub registered: Option<BrokerEpoch>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -183,6 +195,8 @@ pub struct ReadItem {
     pub max_bytes: usize,
     pub leader_epoch: Option<LeaderEpoch>,
     pub last_fetched_epoch: Option<LeaderEpoch>,
+    /// Where a follower's log begins.
+    pub log_start: Offset,
 }
 
 #[derive(Debug)]
@@ -198,6 +212,8 @@ pub struct ReadOutcome {
 #[derive(Debug)]
 pub struct Read {
     pub records: Bytes,
+    /// The offset after the last of them.
+    pub next: Offset,
     pub aborted: Vec<AbortedTransaction>,
     /// The reader's log parted from this one: the largest common epoch and where it ends here (KIP-595).
     pub diverging: Option<(LeaderEpoch, Offset)>,
@@ -347,6 +363,8 @@ pub enum Report {
     Room,
     /// A directory is offline for good.
     DirectoryFailed(usize),
+    /// What a leader or the controller has answered: one for each question.
+    Replication(Word),
 }
 
 /// Reports that a worker has not taken yet. Bounded by what the worker itself has handed in: each report answers that.

@@ -17,6 +17,7 @@ use crate::node_config::Listener;
 use crate::pending::Pending;
 use crate::producer_ids::ProducerIds;
 use crate::quorum_worker::ControllerHandle;
+use crate::replica::Replication;
 use crate::scrub::Damages;
 use crate::shutdown::Shutdown;
 use crate::written::WrittenPartitions;
@@ -61,6 +62,7 @@ pub struct Node {
     pub pending: Pending,
     pub moves: Moves,
     pub producer_ids: ProducerIds,
+    pub replication: Replication,
     /// `log.ack.durability=synced`: an ack means on disk.
     pub acks_are_synced: bool,
     /// What one partition appends at once goes through the journal up to so many bytes.
@@ -135,6 +137,7 @@ impl Node {
             pending,
             moves: Moves::default(),
             producer_ids: ProducerIds::default(),
+            replication: Replication::default(),
             journal_append_bytes_max: u64::try_from(config.long("log.journal.append.bytes.max")).unwrap_or(0),
             cache_bytes_max: cache_bytes_max(&config, parts.memory_bytes),
             memory_bytes: parts.memory_bytes,

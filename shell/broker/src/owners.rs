@@ -5,8 +5,8 @@
 
 use crate::fetch_wait::Waiter;
 use crate::mailbox::{
-    AppendCommand, AppendItem, AppendOutcome, AskCommand, AskItem, AskOutcome, Command, PartitionKey,
-    ReadCommand, ReadItem, ReadOutcome,
+    AppendCommand, AppendItem, AppendOutcome, AskCommand, AskItem, AskOutcome, Command, FollowerLife,
+    PartitionKey, ReadCommand, ReadItem, ReadOutcome,
 };
 use crate::node::Node;
 use barnabas_base::MonotonicMs;
@@ -74,11 +74,18 @@ pub async fn append(
     gathering
 }
 
+/// Who reads, and so how much of a log is shown.
+#[derive(Debug, Clone, Copy)]
+pub struct ReaderOf {
+    pub isolation: Isolation,
+    pub follower: Option<FollowerLife>,
+}
+
 /// Asks for records.
 pub async fn read(
     node: &Node,
     items: Vec<ReadItem>,
-    isolation: Isolation,
+    reader: ReaderOf,
     max_bytes: usize,
     at_least_one: bool,
     waiter: Option<Arc<Waiter>>,
@@ -87,7 +94,16 @@ pub async fn read(
     for (owner, items) in by_owner(node, items, |item| item.partition) {
         let reply = gathering.expect();
         let waiter = waiter.clone();
-        let command = Command::Read(ReadCommand { isolation, items, max_bytes, at_least_one, waiter, reply });
+        let ReaderOf { isolation, follower } = reader;
+        let command = Command::Read(ReadCommand {
+            isolation,
+            items,
+            max_bytes,
+            at_least_one,
+            follower,
+            waiter,
+            reply,
+        });
         node.mailboxes[owner].send(command).await;
     }
     gathering

@@ -18,7 +18,10 @@
 mod asks;
 mod changes;
 mod clean;
+mod cutting;
 mod deleting;
+mod followers;
+mod following;
 mod journaled;
 mod moves;
 mod patience;
@@ -45,6 +48,8 @@ use barnabas_partition::{Acks, Append, Placed, Refusal, Ticket};
 use barnabas_storage::{AppendBytes, FilePool, Log, LogPlace, StorageError, TailMemory};
 use bytes::Bytes;
 use deleting::Deleting;
+use followers::Leading;
+use following::Following;
 pub use journaled::Direct;
 use journaled::Journaled;
 use patience::Patient;
@@ -96,6 +101,8 @@ pub struct PartitionWorker {
     deleting: VecDeque<Deleting>,
     /// Replicas opened so far.
     opened: u64,
+    following: Following,
+    leading: Leading,
 }
 
 /// Both clocks, read once a round.
@@ -115,6 +122,7 @@ impl PartitionWorker {
         let submissions = node.directories.iter().map(|_| Vec::new()).collect();
         let memory = TailMemory::new((node.cache_share() / 2 * 3).max(MEMORY_KEPT_MIN));
         let journaled = Journaled::new(node.directories.len(), memory);
+        let following = Following::new(&node.config.load());
         Self {
             id,
             node,
@@ -135,6 +143,8 @@ impl PartitionWorker {
             journaled,
             deleting: VecDeque::new(),
             opened: 0,
+            following,
+            leading: Leading::default(),
         }
     }
 
@@ -166,11 +176,11 @@ impl PartitionWorker {
             Command::Close(reply) => {
                 let _ = reply.send(self.close());
             }
+            Command::Begin => self.begin(),
             Command::Connection(_)
             | Command::Group(_)
             | Command::GroupJobDone(..)
             | Command::Transaction(_)
-            | Command::Begin
             | Command::End => {
                 unreachable!("the worker's loop keeps these for connections and coordinators")
             }
@@ -195,6 +205,7 @@ impl PartitionWorker {
             // Looked at after every turn.
             Report::Room => {}
             Report::DirectoryFailed(directory) => self.directory_failed(directory),
+            Report::Replication(word) => self.hear_word(word),
         }
     }
 
@@ -275,7 +286,7 @@ impl PartitionWorker {
         if replica.rolls_with(&item.batch, now) {
             self.close_segment(item.partition);
         }
-        let Self { replicas, effects, lists, .. } = self;
+        let Self { replicas, effects, lists, leading, .. } = self;
         let replica = replicas.get_mut(&item.partition).ok_or(Declined::Storage)?;
         let segment_bytes = replica.log.config().segment_bytes;
         if item.batch.size_bytes() > segment_bytes as usize {
@@ -301,6 +312,9 @@ impl PartitionWorker {
             replica.round_tickets.push(append.ticket);
             if append.acks != Acks::All {
                 replica.promised_end = replica.partition.log_end();
+            }
+            if !replica.follower_waiters.is_empty() {
+                leading.to_wake.push(item.partition);
             }
         }
         if append.acks == Acks::All && !replica.is_awaited {
@@ -343,7 +357,7 @@ impl PartitionWorker {
         if self.closed {
             return Err(Refusal::NotLeader.into());
         }
-        if self.failed.contains(&key) {
+        if self.failed.contains(&key) || self.node.deleted.is_partition_leaving(key) {
             return Err(Declined::Storage);
         }
         let image = self.node.image.load_full();
@@ -382,14 +396,14 @@ impl PartitionWorker {
         if hint != Some(assigned) && self.node.directories.are_several() {
             reports::assign(&self.node, &[(key, directory)]);
         }
-        let min_in_sync = topic_settings::min_in_sync(&self.node, &image, &name.topic);
         (replica.flush_messages, replica.flush_after) =
             topic_settings::flush(&self.node, &image, &name.topic);
         self.opened += 1;
         replica.number = self.opened;
-        changes::take_role(&mut replica, state, self.node.broker_id, min_in_sync, &mut self.effects);
+        changes::take_role(&mut replica, state, &self.node, &image, &mut self.effects);
         self.replicas.insert(key, replica);
         self.apply_effects(key);
+        self.turn_to_leader(key, state);
         Ok(())
     }
 

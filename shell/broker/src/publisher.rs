@@ -36,8 +36,11 @@ pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {
     let placed = reports::before_publishing(node, &node.image.load_full(), &image, &changes);
     let before = node.image.swap(image.clone());
     reports::after_publishing(node, &before, &image, &changes, &placed);
-    let concerns_workers =
-        changes.everything || changes.features || !changes.topics.is_empty() || !changes.configs.is_empty();
+    let concerns_workers = changes.everything
+        || changes.features
+        || !changes.topics.is_empty()
+        || !changes.configs.is_empty()
+        || !changes.brokers.is_empty();
     if !concerns_workers {
         return;
     }

@@ -4,15 +4,25 @@
 //! batch's bytes into the words that the first understands, and opens a log with what both of them remember.
 //!
 //! Always true: between rounds, `log.end() == partition.log_end()`.
+//!
+//! In replica/: what brokers say to each other about their replicas.
+
+pub mod isr;
+pub mod line;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub use words::{Word, registered};
 
 use crate::committer::{Covers, SyncRequest};
 use crate::fetch_wait::{Committed, Waiters};
 use crate::mailbox::{PartitionKey, Standing};
 use crate::partition_worker::Direct;
 use crate::replay::{ReplayError, aside};
-use barnabas_base::{DurationMs, MonotonicMs, Offset, Sequence, TimestampMs};
+use barnabas_base::{BrokerId, DurationMs, LeaderEpoch, MonotonicMs, Offset, Sequence, TimestampMs};
 use barnabas_partition::{
-    AbortedTxn, BatchInfo, BatchKind, Effect, LastBatch, LogEnds, Marker, Outcome, Partition, ProducerState,
+    AbortedTxn, BatchInfo, BatchKind, Cut, Effect, LastBatch, LogEnds, Marker, Outcome, Partition, ProducerState,
     Refusal, Ticket,
 };
 use barnabas_storage::journal::{JournalPartition, LayOp, PartitionReplay};
@@ -36,6 +46,16 @@ pub struct Replica {
     pub log: Log,
     pub partition: Partition,
     pub waiters: Waiters,
+    /// Fetches of followers: they wait for what is appended, durable here or not.
+    pub follower_waiters: Waiters,
+    /// Whom it follows, and in which epoch.
+    pub following: Option<(BrokerId, LeaderEpoch)>,
+    /// What is about to be cut off. Until it is, nothing else happens to it.
+    pub cutting: Option<Cutting>,
+    /// Its log was cut since a move to another directory began: the copy is of something else.
+    pub was_cut: bool,
+    /// Where its leader's log begins, as it last said.
+    pub leaders_start: Offset,
     /// As the directory's journal names it.
     pub name: Arc<JournalPartition>,
     /// Batches that were given offsets in this round and are not yet written.
@@ -74,8 +94,10 @@ pub struct Replica {
     pub promised_end: Offset,
     /// A reader waits until everything below is durable.
     pub reader_waits_for: Offset,
-    /// Bytes appended since waiting fetches were last told.
+    /// Bytes appended of which waiting fetches were not told.
     pub unannounced_bytes: i64,
+    /// The high watermark when they were last told.
+    announced_to: Offset,
     /// The last stable offset when they were, and whether a transaction held it up.
     announced_stable: (Offset, bool),
     /// Where the newest producer snapshot stands.
@@ -84,6 +106,20 @@ pub struct Replica {
     pub changed: bool,
     /// Segments would go, were what is known of producers safe behind them.
     pub retention_waits: bool,
+}
+
+/// Part of a log that its leader does not have.
+#[derive(Debug, Clone, Copy)]
+pub struct Cutting {
+    pub cut: Cut,
+    /// The journal has durably noted it, so that no start brings back what is cut off.
+    pub is_noted: bool,
+}
+
+/// What the workers of a node share of replication.
+#[derive(Debug, Default)]
+pub struct Replication {
+    pub isr: isr::IsrDesk,
 }
 
 /// What is needed to open a partition's log.
@@ -134,8 +170,9 @@ impl Replica {
         let name =
             JournalPartition { topic_id: place.topic_id, topic_partition: place.topic_partition.clone() };
         let mut partition = Partition::new();
-        let snapshot_at = load(&mut log, &mut partition, files, high_watermark)?;
+        let snapshot_at = load(&mut log, &mut partition, files, high_watermark, Indexed::Laid)?;
         let announced_stable = stable(&partition);
+        let announced_to = partition.high_watermark();
         let replica = Self {
             number: 0,
             key,
@@ -143,6 +180,11 @@ impl Replica {
             log,
             partition,
             waiters: Waiters::default(),
+            follower_waiters: Waiters::default(),
+            following: None,
+            cutting: None,
+            was_cut: false,
+            leaders_start: Offset::ZERO,
             name: Arc::new(name),
             round: Vec::new(),
             round_bytes: 0,
@@ -165,6 +207,7 @@ impl Replica {
             promised_end: Offset::ZERO,
             reader_waits_for: Offset::ZERO,
             unannounced_bytes: 0,
+            announced_to,
             announced_stable,
             snapshot_at,
             changed: has_waited,
@@ -277,16 +320,63 @@ impl Replica {
 
     /// Whether this batch, after what the round holds already, begins a new segment.
     pub fn rolls_with(&self, batch: &ReadyBatch, now: TimestampMs) -> bool {
-        let before = self.round_bytes as u64 + self.log.unlaid_bytes();
-        let bytes = u32::try_from(before + batch.size_bytes() as u64).unwrap_or(u32::MAX);
         let header = batch.header();
         let last_offset = self.partition.log_end().plus(i64::from(header.last_offset_delta));
-        self.log.is_on_disk() && self.log.roll_is_due(bytes, last_offset, header.max_timestamp, now)
+        self.rolls_at(batch.size_bytes(), last_offset, header.max_timestamp, now)
     }
 
-    /// Passes on to waiting fetches that more can be read.
+    /// As [`Replica::rolls_with`], for a batch of that size that ends there.
+    pub fn rolls_at(
+        &self,
+        bytes: usize,
+        last_offset: Offset,
+        max_timestamp: TimestampMs,
+        now: TimestampMs,
+    ) -> bool {
+        let before = self.round_bytes as u64 + self.log.unlaid_bytes();
+        let bytes = u32::try_from(before + bytes as u64).unwrap_or(u32::MAX);
+        self.log.is_on_disk() && self.log.roll_is_due(bytes, last_offset, max_timestamp, now)
+    }
+
+    /// After the log was cut: what is left, as if it had just been opened. It goes on following.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub fn reload(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
+        let mut partition = Partition::new();
+        let high_watermark = Some(self.partition.high_watermark());
+        self.snapshot_at = load(&mut self.log, &mut partition, files, high_watermark, Indexed::All)?;
+        // Nobody waits on a replica that follows.
+        partition.become_follower(self.partition.leader_epoch(), &mut Vec::new());
+        self.partition = partition;
+        self.announced_stable = stable(&self.partition);
+        self.announced_to = self.partition.high_watermark();
+        self.unannounced_bytes = 0;
+        let end = self.log.end();
+        self.promised_end = self.promised_end.min(end);
+        self.reader_waits_for = self.reader_waits_for.min(end);
+        Ok(())
+    }
+
+    /// Lets everybody who waits look again: it leads no more, or is led otherwise.
+    pub fn wake_all(&mut self) {
+        self.waiters.wake_all();
+        self.follower_waiters.wake_all();
+    }
+
+    /// Passes on to waiting fetches that more can be read: the high watermark has moved.
     pub fn announce(&mut self) {
-        let bytes = std::mem::take(&mut self.unannounced_bytes);
+        // What was appended and is not safe yet is announced once it is. Which bytes those are nobody counts: a share of the offsets.
+        let (to, end) = (self.partition.high_watermark(), self.partition.log_end());
+        let (safe, all) = (to.get() - self.announced_to.get(), end.get() - self.announced_to.get());
+        self.announced_to = to;
+        let share = || i128::from(self.unannounced_bytes) * i128::from(safe) / i128::from(all.max(1));
+        let bytes = match safe {
+            ..=0 => 0,
+            _ if to >= end => self.unannounced_bytes.max(1),
+            _ => i64::try_from(share()).unwrap_or(i64::MAX).max(1),
+        };
+        self.unannounced_bytes = self.unannounced_bytes.saturating_sub(bytes).max(0);
         let now = stable(&self.partition);
         let (before, was_held_up) = std::mem::replace(&mut self.announced_stable, now);
         let committed = match (now.0 > before, was_held_up) {
@@ -320,12 +410,21 @@ fn stage(log: &mut Log, waiting: &PartitionReplay) -> Result<(), ReplayError> {
     Ok(())
 }
 
+/// Which aborted transactions the log's index holds already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Indexed {
+    All,
+    /// Those whose markers are in segments.
+    Laid,
+}
+
 /// Tells the state machine what the log holds; returns where the producer snapshot stood.
 fn load(
     log: &mut Log,
     partition: &mut Partition,
     files: &mut FilePool,
     high_watermark: Option<Offset>,
+    indexed: Indexed,
 ) -> Result<Offset, StorageError> {
     let end = log.end();
     let laid_end = log.laid_end();
@@ -343,7 +442,7 @@ fn load(
                 && header.has_producer_id()
             {
                 let ended = partition.replay(header.base_offset, &batch_info(&header, || bytes.clone()));
-                aborted.extend(ended.filter(|ended| ended.last >= laid_end));
+                aborted.extend(ended.filter(|ended| ended.last >= laid_end && indexed == Indexed::Laid));
             }
         };
         log.scan_headers(files, from, end, &mut replay)?;

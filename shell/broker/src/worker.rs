@@ -52,6 +52,9 @@ pub fn run(id: usize, node: Arc<Node>, inbox: Inbox) -> std::io::Result<()> {
             retry_at: None,
             idle_check_at: Instant::now() + IDLE_CHECK_EVERY,
         };
+        if id == 0 {
+            tokio::task::spawn_local(crate::replica::isr::run(worker.node.clone()));
+        }
         worker.run(inbox).await;
     });
     Ok(())
@@ -116,8 +119,10 @@ impl Worker {
             self.coordinators.work(&mut self.partitions);
             self.partitions.finish_round();
             self.partitions.take_held();
+            let must_replicate = self.partitions.replicate();
             // Laying takes its time: what this turn has answered goes out first.
             let has_yielded = std::mem::take(&mut has_more);
+            has_more |= must_replicate;
             has_more |= self.partitions.close_some_deleted();
             has_more |= if has_yielded { self.partitions.lay_some() } else { self.partitions.has_orders() };
             self.coordinators.work(&mut self.partitions);
@@ -136,7 +141,10 @@ impl Worker {
             Command::Transaction(transaction) => {
                 self.coordinators.take_transaction(transaction, &mut self.partitions);
             }
-            Command::Begin => self.coordinators.begin(),
+            Command::Begin => {
+                self.partitions.begin();
+                self.coordinators.begin();
+            }
             Command::ImageChanged(change) => {
                 self.partitions.take(Command::ImageChanged(change.clone()));
                 self.coordinators.image_changed(&change, &mut self.partitions);
@@ -175,8 +183,9 @@ impl Worker {
     /// When the loop must wake up by itself.
     fn due(&mut self) -> Instant {
         let lazy = self.lazy_since.map(|since| since + FLUSH_LOOK);
+        let replication = self.partitions.replication_due();
         let coordinators = self.coordinators.next_deadline().map(|at| self.node.clock.instant(at));
-        [lazy, self.expire_at, self.retry_at, coordinators]
+        [lazy, self.expire_at, self.retry_at, coordinators, replication]
             .into_iter()
             .flatten()
             .fold(self.idle_check_at, Instant::min)
@@ -203,6 +212,7 @@ impl Worker {
             self.retry_at = None;
             self.partitions.retry_postponed();
         }
+        self.partitions.check_replicas();
         self.coordinators.tick(&mut self.partitions);
     }
 

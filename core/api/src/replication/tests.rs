@@ -4,10 +4,10 @@ use barnabas_base::{
     BrokerEpoch, BrokerId, DurationMs, ErrorCode, LeaderEpoch, Offset, PartitionEpoch, PartitionIndex, Text,
     Uuid,
 };
-use barnabas_wire::messages::{alter_partition_response, fetch_response};
+use barnabas_wire::messages::{alter_partition_response, fetch_response, list_offsets_response};
 use bytes::Bytes;
 
-use super::{alter_partition, fetch};
+use super::{alter_partition, fetch, list_offsets};
 use crate::testing::carried;
 
 const A: Uuid = Uuid([1; 16]);
@@ -139,4 +139,35 @@ fn the_controllers_answers_are_told_apart() {
         (PartitionEpoch(9), vec![BrokerId(1), BrokerId(2)])
     );
     assert_eq!(answers[1].result, Err(ErrorCode::IneligibleReplica));
+}
+
+#[test]
+fn a_followers_ends_are_asked_for_in_every_version() {
+    let ask = |topic: &str, partition| list_offsets::Ask {
+        topic: Text::from(topic),
+        partition: PartitionIndex(partition),
+        leader_epoch: LeaderEpoch(3),
+    };
+    for version in 7..=11 {
+        // Before version 10 nobody says how long it may take.
+        let wait = DurationMs(if version >= 10 { 500 } else { 0 });
+        let asks = [ask("a", 0), ask("a", 1), ask("b", 0)];
+        let read = carried(list_offsets::request(BrokerId(2), list_offsets::End::Start, wait, asks), version);
+        assert_eq!((read.replica_id, read.topics.len(), read.topics[0].partitions.len()), (2, 2, 2));
+        assert_eq!(read.topics[1].partitions[0].timestamp, -2);
+    }
+    let known = list_offsets_response::ListOffsetsPartitionResponse { offset: 7, ..Default::default() };
+    let refused = list_offsets_response::ListOffsetsPartitionResponse {
+        partition_index: 1,
+        error_code: ErrorCode::FencedLeaderEpoch.code(),
+        ..Default::default()
+    };
+    let topic = list_offsets_response::ListOffsetsTopicResponse {
+        name: "a".into(),
+        partitions: vec![known, refused],
+        ..Default::default()
+    };
+    let response = list_offsets_response::ListOffsetsResponse { topics: vec![topic], ..Default::default() };
+    let results: Vec<_> = list_offsets::answers(response).map(|answer| answer.result).collect();
+    assert_eq!(results, [Ok(Offset(7)), Err(ErrorCode::FencedLeaderEpoch)]);
 }

@@ -2,12 +2,13 @@
 
 use super::{Answer, Call, Started};
 use crate::fetch_wait::Waiter;
-use crate::mailbox::{PartitionKey, ReadItem, ReadOutcome};
+use crate::mailbox::{FollowerLife, PartitionKey, ReadItem, ReadOutcome};
 use crate::metering::{Passed, Stamp};
-use crate::owners;
+use crate::owners::{self, ReaderOf};
+use crate::replica::registered;
 use barnabas_api::Plan;
 use barnabas_api::k01_fetch::{self, Budget, Outcome, Part, Pending, Read, Reader, Work};
-use barnabas_base::ErrorCode;
+use barnabas_base::{ErrorCode, Offset};
 use barnabas_net::Claim;
 use barnabas_partition::Isolation;
 use barnabas_wire::messages::FetchRequest;
@@ -26,7 +27,6 @@ pub async fn fetch(call: Call, request: FetchRequest) -> Started {
         let mut sessions = call.session.fetch_sessions.borrow_mut();
         k01_fetch::plan(request, call.version, &mut sessions, &call.context(&moment))
     };
-    drop(moment);
     let Work { reader, wait, bytes_min, budget, parts, pending } = match plan {
         Plan::Answer(response) => return Started::reply(response),
         Plan::Work(work) => work,
@@ -34,15 +34,30 @@ pub async fn fetch(call: Call, request: FetchRequest) -> Started {
     let isolation = match reader {
         Reader::Consumer { read_committed: false } => Isolation::ReadUncommitted,
         Reader::Consumer { read_committed: true } => Isolation::ReadCommitted,
-        Reader::Follower { .. } => return Started::reply(refuse(&call, pending, &parts)),
+        Reader::Follower { .. } => Isolation::LogEnd,
     };
+    let follower = match reader {
+        Reader::Consumer { .. } => None,
+        Reader::Follower { id, epoch } => {
+            Some(FollowerLife { broker: id, epoch, registered: registered(&moment.image, id) })
+        }
+    };
+    drop(moment);
+    if follower.is_some() {
+        // A follower's worker asks for its own partitions, which one worker owns here too: it is served there.
+        let node = &call.session.node;
+        let key = |part: &Part| PartitionKey { topic: part.topic.id, partition: part.partition };
+        let mut owners = parts.iter().map(|part| key(part).owner(node.workers));
+        let first = owners.next();
+        call.session.produced_for(first.filter(|&first| owners.all(|owner| owner == first)));
+    }
     let deadline = Instant::now() + Duration::from_millis(u64::try_from(wait.0).unwrap_or(0));
     let waiter = (wait.0 > 0 && bytes_min > 0)
         .then(|| Waiter::new(bytes_min as i64, isolation == Isolation::ReadCommitted));
     let claim = call.session.node.budget.claim();
     let mut fetching = Fetching {
         call,
-        isolation,
+        reader: ReaderOf { isolation, follower },
         bytes_min,
         budget,
         parts,
@@ -66,17 +81,6 @@ pub async fn fetch(call: Call, request: FetchRequest) -> Started {
     })
 }
 
-/// There is no other broker yet that could follow.
-fn refuse(call: &Call, mut pending: Pending, parts: &[Part]) -> barnabas_wire::messages::FetchResponse {
-    let moment = call.moment();
-    let context = call.context(&moment);
-    for part in parts {
-        pending.set(part.slot, Outcome::Refused(ErrorCode::NotLeaderOrFollower), &context);
-    }
-    let mut sessions = call.session.fetch_sessions.borrow_mut();
-    pending.respond(&mut sessions, draw(), context.now)
-}
-
 fn draw() -> u32 {
     let bytes = crate::directories::random_uuid().0;
     u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
@@ -87,7 +91,7 @@ struct Gone;
 
 struct Fetching {
     call: Call,
-    isolation: Isolation,
+    reader: ReaderOf,
     bytes_min: usize,
     budget: Budget,
     parts: Vec<Part>,
@@ -111,6 +115,7 @@ impl Fetching {
             max_bytes: part.bytes_max,
             leader_epoch: part.leader_epoch,
             last_fetched_epoch: part.last_fetched_epoch,
+            log_start: part.follower_log_start.unwrap_or(Offset::ZERO),
         });
         let whole = self.budget.allow(usize::MAX);
         let wanted: usize = self.parts.iter().map(|part| part.bytes_max).sum();
@@ -124,7 +129,7 @@ impl Fetching {
         let max_bytes = if is_granted { wanted } else { wanted.min(SCARCE_BYTES) };
         let waiter = self.waiter.clone().filter(|_| wait);
         let node = &self.call.session.node;
-        owners::read(node, items.collect(), self.isolation, max_bytes, whole.at_least_one, waiter).await
+        owners::read(node, items.collect(), self.reader, max_bytes, whole.at_least_one, waiter).await
     }
 
     /// Reads until there is enough, or the time is over.
@@ -171,7 +176,7 @@ impl Fetching {
                     budget.take(records.len());
                     taken += records.len();
                     let aborted = read.aborted.iter().map(|entry| (entry.producer_id, entry.first_offset));
-                    let aborted = (self.isolation == Isolation::ReadCommitted).then(|| aborted.collect());
+                    let aborted = (self.reader.isolation == Isolation::ReadCommitted).then(|| aborted.collect());
                     let shown = Read {
                         records,
                         high_watermark: bounds.high_watermark,

@@ -2,41 +2,51 @@
 
 use super::PartitionWorker;
 use crate::mailbox::{Declined, PartitionKey};
+use crate::node::Node;
 use crate::publisher::ImageChange;
-use crate::replica::{Effects, Replica};
+use crate::replica::{Effects, Replica, registered};
 use crate::topic_settings;
-use barnabas_base::{BrokerId, Text};
-use barnabas_metadata::{Image, ResourceType};
+use barnabas_base::{DurationMs, Text, TopicPartition};
+use barnabas_metadata::{Image, Partition as Row, ResourceType};
 use barnabas_partition::{FollowerState, Leadership};
 
 /// Gives a replica the role that the image says, where it has another one.
 pub(super) fn take_role(
     replica: &mut Replica,
-    state: &barnabas_metadata::Partition,
-    broker: BrokerId,
-    min_in_sync: u16,
+    row: &Row,
+    node: &Node,
+    image: &Image,
     effects: &mut Effects,
 ) {
-    if state.leader == broker {
-        let followers: Vec<FollowerState> = state
-            .replicas()
-            .iter()
-            .filter(|&&replica| replica != broker)
-            .map(|&replica| FollowerState {
-                broker: replica,
-                in_sync: state.isr().contains(&replica),
-                registered: None,
-            })
-            .collect();
-        let epoch = state.leader_epoch;
-        let is_new = replica.partition.leader_epoch() != epoch;
-        let leadership = Leadership { epoch, followers: &followers, min_in_sync, ..Leadership::default() };
-        if replica.partition.become_leader(&leadership, effects) && is_new {
-            replica.log.assign_epoch(epoch, replica.log.end());
+    let (me, epoch) = (node.broker_id, row.leader_epoch);
+    if row.leader != me {
+        if replica.partition.become_follower(epoch, effects) {
+            replica.wake_all();
         }
-    } else {
-        replica.partition.become_follower(state.leader_epoch, effects);
-        replica.waiters.wake_all();
+        return;
+    }
+    let others = row.replicas().iter().filter(|&&broker| broker != me);
+    let followers: Vec<FollowerState> = others
+        .map(|&broker| FollowerState {
+            broker,
+            in_sync: row.isr().contains(&broker),
+            registered: registered(image, broker),
+        })
+        .collect();
+    let leadership = Leadership {
+        epoch,
+        partition_epoch: row.partition_epoch,
+        followers: &followers,
+        min_in_sync: topic_settings::min_in_sync(node, image, &replica.name.topic_partition.topic),
+        lag_max: DurationMs(node.config.load().long("replica.lag.time.max.ms")),
+        now: node.clock.monotonic(),
+    };
+    let is_new = replica.partition.leader_epoch() != epoch;
+    // What the round holds already bears the epoch before.
+    let end = replica.partition.log_end();
+    if replica.partition.become_leader(&leadership, effects) && is_new {
+        replica.log.assign_epoch(epoch, end);
+        replica.follower_waiters.wake_all();
     }
 }
 
@@ -47,19 +57,31 @@ impl PartitionWorker {
             for key in open {
                 self.partition_changed(&change.image, key);
             }
+            self.follow_what_is_mine(&change.image);
         }
         for (&id, topic) in &change.changes.topics {
             if topic.deleted {
                 self.topic_deleted(id, topic, change);
                 continue;
             }
-            if topic.created {
-                // Whoever has one of its partitions open found it in this image.
+            if topic.created && change.image.cluster.broker_count() <= 1 {
+                // Whoever has one of its partitions open found it in this image, and nobody follows anybody.
                 continue;
             }
             for &partition in &topic.partitions {
-                self.partition_changed(&change.image, PartitionKey { topic: id, partition });
+                let key = PartitionKey { topic: id, partition };
+                if key.owner(self.node.workers) != self.id {
+                    continue;
+                }
+                if self.has_left(change, key) {
+                    self.leave_replica(key, TopicPartition { topic: topic.name.clone(), partition });
+                } else {
+                    self.partition_changed(&change.image, key);
+                }
             }
+        }
+        if !change.changes.brokers.is_empty() {
+            self.brokers_changed(&change.image, &change.changes.brokers);
         }
         for resource in &change.changes.configs {
             match resource.kind {
@@ -70,17 +92,28 @@ impl PartitionWorker {
         }
     }
 
-    fn partition_changed(&mut self, image: &Image, key: PartitionKey) {
-        let Self { replicas, effects, node, .. } = self;
-        let Some(replica) = replicas.get_mut(&key) else { return };
-        let topic = image.topics.by_id(key.topic);
-        let Some((topic, state)) = topic.and_then(|topic| Some((topic, topic.partition(key.partition)?)))
-        else {
-            return;
+    /// Whether a replica of this broker is one no more.
+    fn has_left(&self, change: &ImageChange, key: PartitionKey) -> bool {
+        let has_replica = |image: &Image| {
+            let row = image.topics.by_id(key.topic)?.partition(key.partition)?;
+            Some(row.has_replica(self.node.broker_id))
         };
-        let min_in_sync = topic_settings::min_in_sync(node, image, &topic.name);
-        take_role(replica, state, node.broker_id, min_in_sync, effects);
+        has_replica(&change.before) == Some(true) && has_replica(&change.image) == Some(false)
+    }
+
+    pub(super) fn partition_changed(&mut self, image: &Image, key: PartitionKey) {
+        let row = image.topics.by_id(key.topic).and_then(|topic| topic.partition(key.partition));
+        let Some(row) = row else { return };
+        let Self { replicas, effects, node, following, .. } = self;
+        let Some(replica) = replicas.get_mut(&key) else { return self.open_if_it_follows(key, row) };
+        if replica.cutting.is_some() {
+            // What the journal notes and what the log holds must agree before anybody writes.
+            following.roles_wait(key);
+            return;
+        }
+        take_role(replica, row, node, image, effects);
         self.apply_effects(key);
+        self.turn_to_leader(key, row);
     }
 
     /// New settings for the open partitions of one topic, or of all.
@@ -112,7 +145,7 @@ impl PartitionWorker {
             .map(|replica| replica.key)
             .collect();
         for key in keys {
-            let Self { replicas, effects, tickets, node, .. } = self;
+            let Self { replicas, effects, tickets, node, following, .. } = self;
             let Some(replica) = replicas.get_mut(&key) else { continue };
             replica.log.fail();
             replica.round.clear();
@@ -121,7 +154,8 @@ impl PartitionWorker {
                 tickets.answer(ticket, Err(Declined::Storage));
             }
             replica.partition.fail(effects);
-            replica.waiters.wake_all();
+            replica.wake_all();
+            following.fail(replica, key);
             self.apply_effects(key);
         }
         self.forget_orders(directory);

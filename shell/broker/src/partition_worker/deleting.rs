@@ -72,6 +72,23 @@ impl PartitionWorker {
         while self.close_some_deleted() {}
     }
 
+    /// Another broker has the replica now: this one's log is closed and put aside.
+    pub(super) fn leave_replica(&mut self, key: PartitionKey, name: TopicPartition) {
+        let delay = topic_settings::log_config(&self.node, &self.node.image.load(), &name.topic);
+        tracing::info!(partition = %name, "this broker has no replica of the partition any more");
+        let removed = self.close_deleted(key.topic, &name);
+        self.following.forget(key);
+        self.node.replication.isr.withdraw(key);
+        // What the round has for the journal comes before the word that it is gone.
+        self.submit();
+        self.node.deleted.left(Closed {
+            topic: key.topic,
+            names: vec![name],
+            removed: removed.into_iter().collect(),
+            due: self.node.clock.wall().plus(delay.file_delete_delay_ms),
+        });
+    }
+
     /// Lets go of a partition. Returns whose journal, and by which name, is to hear of it once its folder is put aside.
     fn close_deleted(
         &mut self,

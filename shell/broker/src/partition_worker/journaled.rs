@@ -177,7 +177,7 @@ impl PartitionWorker {
     /// A round of a journal is durable.
     pub(super) fn durable(&mut self, ends: Vec<(PartitionKey, Offset)>) {
         for (key, end) in ends {
-            let Self { replicas, effects, tickets, .. } = self;
+            let Self { replicas, effects, tickets, following, .. } = self;
             // A partition that was deleted meanwhile has told its producers.
             let Some(replica) = replicas.get_mut(&key) else { continue };
             if replica.partition.is_failed() {
@@ -187,6 +187,9 @@ impl PartitionWorker {
             replica.partition.synced(end, effects);
             if replica.direct.is_some() && end == replica.partition.log_end() {
                 replica.direct = None;
+            }
+            if replica.following.is_some() {
+                following.durable(replica);
             }
             carry_out(effects, tickets, Some(replica));
         }
@@ -344,6 +347,13 @@ impl PartitionWorker {
         let leader_epoch = barnabas_base::LeaderEpoch::NONE;
         let entry = Entry { partition: name, leader_epoch, kind: EntryKind::Remove };
         self.journaled.entries[directory].push(entry);
+    }
+
+    /// The log is about to be cut, or to begin anew.
+    pub(super) fn journal_cut(&mut self, key: PartitionKey, kind: EntryKind) {
+        let Some(replica) = self.replicas.get(&key) else { return };
+        let (partition, leader_epoch) = (Arc::clone(&replica.name), replica.partition.leader_epoch());
+        self.journaled.entries[replica.directory].push(Entry { partition, leader_epoch, kind });
     }
 
     /// An order that is answered otherwise than by a sync: the partition is gone, or was synced by somebody else.

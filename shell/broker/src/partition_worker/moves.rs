@@ -36,6 +36,7 @@ impl PartitionWorker {
         if replica.directory == to {
             return Ok(Begun::There);
         }
+        replica.was_cut = false;
         if replica.log.is_on_disk() || replica.log.end() > Offset::ZERO {
             return Ok(Begun::ToCopy { bytes: replica.log.size_bytes() });
         }
@@ -75,7 +76,9 @@ impl PartitionWorker {
         self.finish_round();
         let is_ready = self.open(key).is_ok()
             && self.node.directories[copying.to].is_usable()
-            && self.replicas.get(&key).is_some_and(|replica| replica.directory != copying.to);
+            && self.replicas.get(&key).is_some_and(|replica| {
+                replica.directory != copying.to && !replica.was_cut && replica.cutting.is_none()
+            });
         if !is_ready {
             return Err(SwapFailure::Over(copying));
         }

@@ -25,7 +25,9 @@ enum Postponed {
 
 impl PartitionWorker {
     pub(super) fn read_when_durable(&mut self, command: ReadCommand) {
-        let until = self.promises(command.items.iter().map(|item| item.partition));
+        // Followers are shown what is not durable here: it becomes so on all at the same time.
+        let is_promised = command.follower.is_none();
+        let until = self.promises(command.items.iter().map(|item| item.partition).filter(|_| is_promised));
         if until.is_empty() {
             self.read(command);
         } else {

@@ -6,17 +6,22 @@ use crate::node::Node;
 use crate::scrub::name_damage;
 use barnabas_base::{LeaderEpoch, Offset};
 use barnabas_partition::{Bounds, Isolation, Refusal};
-use barnabas_storage::{Log, StorageError};
+use barnabas_storage::{AbortedTransaction, Log, StorageError};
 use bytes::Bytes;
 
 impl PartitionWorker {
     pub(super) fn read(&mut self, command: ReadCommand) {
-        let ReadCommand { isolation, items, max_bytes, at_least_one, waiter, reply } = command;
+        let ReadCommand { isolation, items, max_bytes, at_least_one, follower, waiter, reply } = command;
+        let follower = follower.map(|life| (life, self.node.clock.monotonic()));
         let mut left = max_bytes;
         let mut found = 0;
         let mut outcomes = Vec::with_capacity(items.len());
         for item in &items {
-            let outcome = self.read_one(item, isolation, left, at_least_one && found == 0);
+            let is_first = at_least_one && found == 0;
+            let outcome = match follower {
+                None => self.read_one(item, isolation, left, is_first),
+                Some((life, now)) => self.read_for_follower(item, life, (left, is_first), now),
+            };
             if let Ok(read) = &outcome.result {
                 found += read.records.len();
                 left = left.saturating_sub(read.records.len());
@@ -28,7 +33,10 @@ impl PartitionWorker {
         {
             for item in &items {
                 let Some(replica) = self.replicas.get_mut(&item.partition) else { continue };
-                replica.waiters.register(&waiter);
+                match follower {
+                    None => replica.waiters.register(&waiter),
+                    Some(_) => replica.follower_waiters.register(&waiter),
+                }
             }
         }
         // A connection that is gone does not hear its answer.
@@ -56,8 +64,7 @@ impl PartitionWorker {
         known: &mut Option<Bounds>,
     ) -> Result<Read, Declined> {
         self.open(item.partition)?;
-        let Self { replicas, files, node, .. } = self;
-        let replica = replicas.get_mut(&item.partition).ok_or(Declined::Unknown)?;
+        let replica = self.replicas.get_mut(&item.partition).ok_or(Declined::Unknown)?;
         let bounds = replica.partition.bounds(isolation, item.leader_epoch)?;
         *known = Some(bounds);
         if let Some(epoch) = item.last_fetched_epoch
@@ -71,8 +78,24 @@ impl PartitionWorker {
             return Ok(Read { diverging: Some(diverging), ..Read::default() });
         }
         bounds.check(item.from)?;
-        let out_of_range =
-            Refusal::OutOfRange { asked: item.from, start: bounds.log_start, end: bounds.log_end };
+        let mut read = self.records_within(item, bounds, left, is_first)?;
+        if isolation == Isolation::ReadCommitted {
+            read.aborted = self.aborted_within(item, bounds, &read)?;
+        }
+        Ok(read)
+    }
+
+    /// Whole batches from where the item asks.
+    pub(super) fn records_within(
+        &mut self,
+        item: &ReadItem,
+        bounds: Bounds,
+        left: usize,
+        is_first: bool,
+    ) -> Result<Read, Declined> {
+        let Self { replicas, files, node, .. } = self;
+        let replica = replicas.get_mut(&item.partition).ok_or(Declined::Unknown)?;
+        let out_of_range = out_of_range(item, bounds);
         let max_bytes = item.max_bytes.min(left);
         if item.from >= bounds.end || (max_bytes == 0 && !is_first) {
             return Ok(Read::default());
@@ -92,15 +115,28 @@ impl PartitionWorker {
                 read.next_offset = rest.next_offset;
             }
         }
-        let aborted = match isolation {
-            Isolation::ReadCommitted => {
-                let aborted = replica.log.aborted_transactions(files, item.from, read.next_offset);
-                aborted.map_err(|error| refused(node, &error, out_of_range))?
-            }
-            Isolation::LogEnd | Isolation::ReadUncommitted => Vec::new(),
-        };
-        Ok(Read { records: read.records, aborted, diverging: None })
+        Ok(Read { records: read.records, next: read.next_offset, ..Read::default() })
     }
+
+    fn aborted_within(
+        &mut self,
+        item: &ReadItem,
+        bounds: Bounds,
+        read: &Read,
+    ) -> Result<Vec<AbortedTransaction>, Declined> {
+        if read.records.is_empty() {
+            return Ok(Vec::new());
+        }
+        let Self { replicas, files, node, .. } = self;
+        let replica = replicas.get_mut(&item.partition).ok_or(Declined::Unknown)?;
+        let files = &mut files[replica.directory];
+        let aborted = replica.log.aborted_transactions(files, item.from, read.next);
+        aborted.map_err(|error| refused(node, &error, out_of_range(item, bounds)))
+    }
+}
+
+fn out_of_range(item: &ReadItem, bounds: Bounds) -> Refusal {
+    Refusal::OutOfRange { asked: item.from, start: bounds.log_start, end: bounds.log_end }
 }
 
 /// Kafka `Partition.readRecords`: the reader's last epoch ended before the place it wants to read from.
@@ -121,6 +157,6 @@ fn refused(node: &Node, error: &StorageError, out_of_range: Refusal) -> Declined
 
 impl Default for Read {
     fn default() -> Self {
-        Self { records: Bytes::new(), aborted: Vec::new(), diverging: None }
+        Self { records: Bytes::new(), next: Offset::NONE, aborted: Vec::new(), diverging: None }
     }
 }

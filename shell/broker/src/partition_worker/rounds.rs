@@ -265,7 +265,7 @@ impl PartitionWorker {
     /// With `log.ack.durability=written`: a sync is done; who waited for it is answered.
     fn flushed(&mut self, key: PartitionKey) {
         let now = self.node.clock.monotonic();
-        let Self { replicas, effects, .. } = self;
+        let Self { replicas, effects, following, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
         let synced = replica.log.recovery_point();
         let left = replica.log.end().get() - synced.get();
@@ -276,6 +276,9 @@ impl PartitionWorker {
         }
         replica.must_flush = left > 0;
         replica.partition.synced(synced, effects);
+        if replica.following.is_some() {
+            following.durable(replica);
+        }
         self.apply_effects(key);
         self.sync_now(key);
     }
@@ -322,7 +325,7 @@ pub(super) fn carry_out(effects: &mut Effects, tickets: &mut Tickets, mut replic
                     replica.announce();
                 }
             }
-            // Nobody fetches as a follower yet, so that nobody joins or falls behind.
+            // Seen by whoever caused it (followers.rs).
             Effect::AlterIsr => {}
             Effect::LogStart(start) => {
                 if let Some(replica) = &mut replica {

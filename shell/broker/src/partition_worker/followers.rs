@@ -1,0 +1,184 @@
+//! A leader and its followers: their fetches, who is in sync, what the controller says to it.
+//!
+//! A follower's fetch is answered from what is appended, durable here or not: so leader and followers sync at the same time. Its place
+//! in the log says what is durable there; the high watermark moves with it, and producers who wait for it are answered in the same turn.
+//! A fetch that finds nothing waits, and is woken by the next append, without a timer.
+//!
+//! Neighbours: dispatch/fetch.rs, which hands in; core/partition's `partition/leader`, which decides; replica/isr.rs, which asks.
+//!
+//! Source: Kafka `Partition.fetchRecords`, `ReplicaManager.maybeShrinkIsr`.
+
+use super::PartitionWorker;
+use super::rounds::carry_out;
+use crate::fetch_wait::Committed;
+use crate::mailbox::{Declined, FollowerLife, PartitionKey, Read, ReadItem, ReadOutcome};
+use crate::node::Node;
+use crate::replica::registered;
+use barnabas_api::replication::alter_partition::Altered;
+use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs};
+use barnabas_metadata::Image;
+use barnabas_partition::{Bounds, Effect, FollowerFetch, FollowerRead, IsrAnswer, IsrNext};
+use std::collections::BTreeSet;
+
+/// What a worker knows of the partitions that it leads and others follow.
+#[derive(Debug, Default)]
+pub(super) struct Leading {
+    /// When followers that have fallen behind are looked for. `None`: there are no followers.
+    pub check_at: Option<MonotonicMs>,
+    /// Partitions for whose records followers wait, and that were appended to in this turn.
+    pub to_wake: Vec<PartitionKey>,
+}
+
+impl Leading {
+    /// From now on followers are looked at.
+    pub fn watch(&mut self, node: &Node) {
+        self.check_at.get_or_insert_with(|| node.clock.monotonic().plus(check_interval(node)));
+    }
+}
+
+/// Twice within the time after which a follower counts as fallen behind, as Kafka.
+fn check_interval(node: &Node) -> DurationMs {
+    DurationMs((node.config.load().long("replica.lag.time.max.ms") / 2).max(1))
+}
+
+impl PartitionWorker {
+    /// What a follower is shown of one partition.
+    pub(super) fn read_for_follower(
+        &mut self,
+        item: &ReadItem,
+        follower: FollowerLife,
+        (left, is_first): (usize, bool),
+        now: MonotonicMs,
+    ) -> ReadOutcome {
+        let mut bounds = None;
+        let result = self.follower_read(item, follower, now, &mut bounds).and_then(|read| match read {
+            FollowerRead::Records(within) => self.records_within(item, within, left, is_first),
+            FollowerRead::Diverging { epoch, end } => {
+                Ok(Read { diverging: Some((epoch, end)), ..Read::default() })
+            }
+        });
+        ReadOutcome { slot: item.slot, result, bounds, taken: self.tickets.turn }
+    }
+
+    fn follower_read(
+        &mut self,
+        item: &ReadItem,
+        follower: FollowerLife,
+        now: MonotonicMs,
+        bounds: &mut Option<Bounds>,
+    ) -> Result<FollowerRead, Declined> {
+        let key = item.partition;
+        self.open(key)?;
+        let Self { replicas, effects, tickets, .. } = self;
+        let replica = replicas.get_mut(&key).ok_or(Declined::Unknown)?;
+        let fetch = FollowerFetch {
+            broker: follower.broker,
+            broker_epoch: follower.epoch,
+            registered: follower.registered,
+            leader_epoch: item.leader_epoch,
+            offset: item.from,
+            last_epoch: item.last_fetched_epoch,
+            log_start: item.log_start,
+            now,
+        };
+        let read = replica.partition.follower_fetch(&fetch, replica.log.epochs(), effects);
+        let asks = effects.contains(&Effect::AlterIsr);
+        carry_out(effects, tickets, Some(replica));
+        *bounds = match &read {
+            Ok(FollowerRead::Records(within)) => Some(*within),
+            // It may be led no more.
+            Ok(FollowerRead::Diverging { .. }) => {
+                replica.partition.bounds(barnabas_partition::Isolation::LogEnd, None).ok()
+            }
+            Err(_) => None,
+        };
+        if asks {
+            self.ask_who_is_in_sync(key);
+        }
+        Ok(read?)
+    }
+
+    /// Followers that wait for what was appended in this turn are told.
+    pub(super) fn wake_followers(&mut self) {
+        if self.leading.to_wake.is_empty() {
+            return;
+        }
+        let Self { leading, replicas, .. } = self;
+        for key in leading.to_wake.drain(..) {
+            if let Some(replica) = replicas.get_mut(&key) {
+                // How many bytes it was does not matter: a follower asks for any (`replica.fetch.min.bytes` counts when it reads).
+                replica.follower_waiters.arrived(i64::from(i32::MAX), Committed::Nothing);
+            }
+        }
+    }
+
+    /// Looks for followers that have fallen behind, if it is time.
+    pub fn check_replicas(&mut self) {
+        let now = self.node.clock.monotonic();
+        if self.leading.check_at.is_none_or(|at| at > now) {
+            return;
+        }
+        self.leading.check_at = Some(now.plus(check_interval(&self.node)));
+        let keys: Vec<PartitionKey> = self.replicas.keys().copied().collect();
+        for key in keys {
+            let Self { replicas, effects, tickets, .. } = self;
+            let Some(replica) = replicas.get_mut(&key) else { continue };
+            replica.partition.check_lag(now, effects);
+            let asks = effects.contains(&Effect::AlterIsr);
+            carry_out(effects, tickets, Some(replica));
+            if asks {
+                self.ask_who_is_in_sync(key);
+            }
+        }
+    }
+
+    fn ask_who_is_in_sync(&mut self, key: PartitionKey) {
+        let Some(replica) = self.replicas.get(&key) else { return };
+        let Some(change) = replica.partition.isr_change() else { return };
+        let members: Vec<BrokerId> = change.in_sync.iter().map(|(broker, _)| *broker).collect();
+        tracing::debug!(partition = %replica.name.topic_partition, ?members, "the in-sync replicas should be these, and this one");
+        self.node.replication.isr.ask(key, change.clone());
+    }
+
+    /// What the controller said to a question.
+    pub(super) fn altered(&mut self, key: PartitionKey, number: u32, answer: Result<Altered, ErrorCode>) {
+        let now = self.node.clock.monotonic();
+        let Self { replicas, effects, tickets, node, .. } = self;
+        let Some(replica) = replicas.get_mut(&key) else { return };
+        let word = match &answer {
+            Ok(altered) => {
+                let partition = &replica.name.topic_partition;
+                tracing::info!(%partition, in_sync = ?altered.in_sync, "in-sync replicas");
+                IsrAnswer::Changed {
+                    leader_epoch: altered.leader_epoch,
+                    partition_epoch: altered.partition_epoch,
+                    in_sync: &altered.in_sync,
+                }
+            }
+            Err(code) => IsrAnswer::Refused(*code),
+        };
+        let next = replica.partition.isr_answered(number, &word, now, effects);
+        carry_out(effects, tickets, Some(replica));
+        if next == IsrNext::Ask
+            && let Some(change) = replica.partition.isr_change()
+        {
+            node.replication.isr.ask_later(key, change.clone(), now);
+        }
+    }
+
+    /// Brokers were registered anew, fenced, or may serve again: the high watermark does not wait for who cannot join.
+    pub(super) fn brokers_changed(&mut self, image: &Image, brokers: &BTreeSet<BrokerId>) {
+        if self.leading.check_at.is_none() {
+            return;
+        }
+        let keys: Vec<PartitionKey> = self.replicas.keys().copied().collect();
+        for key in keys {
+            let Self { replicas, effects, tickets, .. } = self;
+            let Some(replica) = replicas.get_mut(&key) else { continue };
+            for &broker in brokers {
+                replica.partition.set_registered(broker, registered(image, broker), effects);
+            }
+            carry_out(effects, tickets, Some(replica));
+        }
+    }
+}

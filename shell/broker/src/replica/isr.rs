@@ -1,0 +1,179 @@
+//! The broker's questions to the controller: who is in sync with what it leads (AlterPartition).
+//!
+//! Workers put their partitions' questions here; one request for all of them is under way at a time
+//! ([`IsrRequests`](barnabas_partition::IsrRequests) says what it holds), and each answer goes back to the worker that owns the
+//! partition. A task of the first worker carries them.
+//!
+//! Always true: a question that was put here is answered, asked again, or withdrawn.
+//!
+//! Neighbours: partition_worker/followers.rs, which asks and hears; core/quorum's `controller/alter_partition.rs`.
+//!
+//! Source: KIP-497; Kafka `DefaultAlterPartitionManager`.
+
+use crate::mailbox::{PartitionKey, Report};
+use crate::node::Node;
+use crate::replica::Word;
+use barnabas_api::replication::alter_partition::{self, Question};
+use barnabas_base::{DurationMs, ErrorCode, MonotonicMs};
+use barnabas_partition::{IsrChange, IsrRequests, ReplicaKey};
+use barnabas_quorum::controller::Asked;
+use barnabas_wire::ResponseBody;
+use barnabas_wire::messages::{AlterPartitionRequest, AlterPartitionResponse};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// After an answer that was none. Kafka waits as long.
+const BACKOFF: DurationMs = DurationMs(50);
+/// How long the controller is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The newest version: of every controller since Kafka 3.5.
+const VERSION: i16 = 3;
+
+/// See the file's header.
+#[derive(Debug)]
+pub struct IsrDesk {
+    requests: Mutex<IsrRequests>,
+    changed: Notify,
+    #[cfg(test)]
+    answers: std::sync::OnceLock<Answers>,
+}
+
+/// A controller that a test makes up.
+#[cfg(test)]
+pub struct Answers(
+    Box<dyn Fn(AlterPartitionRequest) -> tokio::sync::oneshot::Receiver<AlterPartitionResponse> + Send + Sync>,
+);
+
+#[cfg(test)]
+impl std::fmt::Debug for Answers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Answers")
+    }
+}
+
+impl Default for IsrDesk {
+    fn default() -> Self {
+        Self {
+            requests: Mutex::new(IsrRequests::new(BACKOFF)),
+            changed: Notify::new(),
+            #[cfg(test)]
+            answers: std::sync::OnceLock::new(),
+        }
+    }
+}
+
+impl IsrDesk {
+    /// A partition asks, or asks again.
+    pub fn ask(&self, key: PartitionKey, change: IsrChange) {
+        self.lock().ask(key.into(), change);
+        self.changed.notify_one();
+    }
+
+    /// As [`IsrDesk::ask`], after the backoff: the controller has refused for a reason that passes.
+    pub fn ask_later(&self, key: PartitionKey, change: IsrChange, now: MonotonicMs) {
+        let mut requests = self.lock();
+        requests.ask(key.into(), change);
+        requests.hold(now);
+        drop(requests);
+        self.changed.notify_one();
+    }
+
+    /// Who answers instead of the controller.
+    #[cfg(test)]
+    pub fn answer_with(
+        &self,
+        answer: impl Fn(AlterPartitionRequest) -> tokio::sync::oneshot::Receiver<AlterPartitionResponse>
+        + Send
+        + Sync
+        + 'static,
+    ) {
+        assert!(self.answers.set(Answers(Box::new(answer))).is_ok(), "said once");
+    }
+
+    /// A partition asks nothing any more.
+    pub fn withdraw(&self, key: PartitionKey) {
+        self.lock().withdraw(key.into());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, IsrRequests> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Carries questions to the controller for as long as the node lives.
+pub async fn run(node: Arc<Node>) {
+    let desk = &node.replication.isr;
+    loop {
+        let now = node.clock.monotonic();
+        let due = desk.lock().due();
+        let (request, numbers) = match due {
+            Some(due) if due <= now => take(&node, now),
+            Some(due) => {
+                let due = node.clock.instant(due).into();
+                let _ = tokio::time::timeout_at(due, desk.changed.notified()).await;
+                continue;
+            }
+            None => {
+                desk.changed.notified().await;
+                continue;
+            }
+        };
+        let answer = tokio::time::timeout(PATIENCE, ask(&node, request)).await;
+        hear(&node, answer.unwrap_or(None), &numbers);
+    }
+}
+
+/// Which partition was asked about, and the number of its question.
+type Numbers = Vec<(ReplicaKey, u32)>;
+
+fn take(node: &Node, now: MonotonicMs) -> (AlterPartitionRequest, Numbers) {
+    let mut requests = node.replication.isr.lock();
+    let taken = requests.take(now);
+    let questions = taken.iter().map(|(key, change)| Question {
+        topic: key.topic,
+        partition: key.partition,
+        leader_epoch: change.leader_epoch,
+        partition_epoch: change.partition_epoch,
+        in_sync: &change.in_sync,
+    });
+    let request = alter_partition::request(node.broker_id, node.broker_epoch(), VERSION, questions);
+    (request, taken.iter().map(|(key, change)| (*key, change.number)).collect())
+}
+
+async fn ask(node: &Node, request: AlterPartitionRequest) -> Option<AlterPartitionResponse> {
+    #[cfg(test)]
+    if let Some(Answers(answer)) = node.replication.isr.answers.get() {
+        return answer(request).await.ok();
+    }
+    let asked = Asked { version: VERSION, ..Asked::default() };
+    match node.controller.ask(request, asked).await {
+        Ok(ResponseBody::AlterPartition(response)) => Some(*response),
+        Ok(other) => {
+            tracing::warn!(answer = %other.key(), "the controller answered something else to AlterPartition");
+            None
+        }
+        Err(why) => {
+            tracing::debug!(?why, "the controller was not asked who is in sync: it is asked again");
+            None
+        }
+    }
+}
+
+fn hear(node: &Node, answer: Option<AlterPartitionResponse>, numbers: &Numbers) {
+    let now = node.clock.monotonic();
+    let desk = &node.replication.isr;
+    let Some(response) = answer else { return desk.lock().unanswered(now) };
+    let error = ErrorCode::from_code(response.error_code);
+    if !desk.lock().answered(error, now) {
+        tracing::debug!(%error, "the controller did not hear who is in sync: it is asked again");
+        return;
+    }
+    for answer in alter_partition::answers(response) {
+        let asked = ReplicaKey { topic: answer.topic, partition: answer.partition };
+        let Some((_, number)) = numbers.iter().find(|(key, _)| *key == asked) else { continue };
+        let key = PartitionKey::from(asked);
+        let word = Word::Altered { key, number: *number, answer: answer.result };
+        node.owner(key).report(Report::Replication(word));
+    }
+}

@@ -1,0 +1,39 @@
+//! What comes back to a worker from other brokers: a leader's answers to its followers, the controller's to its leaders.
+//!
+//! Neighbours: line.rs and isr.rs, which ask; partition_worker/following.rs and partition_worker/followers.rs, which hear.
+
+use crate::links::LinkError;
+use crate::mailbox::PartitionKey;
+use barnabas_api::replication::alter_partition::Altered;
+use barnabas_base::{BrokerEpoch, BrokerId, ErrorCode, Offset};
+use barnabas_metadata::Image;
+use barnabas_partition::{FetchPosition, FetcherId, ReplicaKey};
+use barnabas_wire::messages::FetchResponse;
+
+/// One answer, or that there is none.
+#[derive(Debug)]
+pub enum Word {
+    /// To the request that this fetcher had under way.
+    Fetched { at: FetcherId, answer: Result<Box<FetchResponse>, LinkError> },
+    /// Where the leader's log starts and ends, for a follower that asked from `asked` and found nothing there.
+    Ends { key: PartitionKey, asked: FetchPosition, ends: Result<(Offset, Offset), ErrorCode> },
+    /// To the partition's question of that number.
+    Altered { key: PartitionKey, number: u32, answer: Result<Altered, ErrorCode> },
+}
+
+impl From<PartitionKey> for ReplicaKey {
+    fn from(PartitionKey { topic, partition }: PartitionKey) -> Self {
+        Self { topic, partition }
+    }
+}
+
+impl From<ReplicaKey> for PartitionKey {
+    fn from(ReplicaKey { topic, partition }: ReplicaKey) -> Self {
+        Self { topic, partition }
+    }
+}
+
+/// The life in which a broker is registered, where it may join the in-sync replicas (KIP-841, KIP-903).
+pub fn registered(image: &Image, broker: BrokerId) -> Option<BrokerEpoch> {
+    image.cluster.broker(broker).filter(|known| known.is_active()).map(|known| known.epoch)
+}

@@ -245,6 +245,8 @@ pub enum Question {
     EpochEnd(LeaderEpoch),
     /// `None`: up to the high watermark.
     DeleteRecords(Option<Offset>),
+    /// Below what records are deleted on every replica whose broker is there.
+    LowWatermark,
     Producers,
     /// What the coordinator's word about this producer's transaction would rest on.
     Guard {
@@ -281,6 +283,7 @@ pub enum Said {
         end: Offset,
     },
     LogStart(Offset),
+    LowWatermark(Offset),
     Producers(Vec<ProducerEntry>),
     /// `None`: the transaction is open, and the coordinator need not be asked.
     Guard(Option<Verified>),

@@ -7,11 +7,17 @@ use crate::owners;
 use barnabas_api::k02_list_offsets::{self, Asker, Bounds, Found, Target};
 use barnabas_api::k61_describe_producers::{self, Producer};
 use barnabas_api::{Plan, k21_delete_records, k23_offset_for_leader_epoch};
-use barnabas_base::{ErrorCode, LeaderEpoch, PartitionIndex, TopicId};
+use barnabas_base::{ErrorCode, LeaderEpoch, Offset, PartitionIndex, TopicId};
 use barnabas_partition::Isolation;
 use barnabas_wire::messages::{
     DeleteRecordsRequest, DescribeProducersRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest,
 };
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Between two looks at whether all replicas have deleted what was asked for.
+const DELETED_PAUSE_MIN: Duration = Duration::from_millis(2);
+const DELETED_PAUSE_MAX: Duration = Duration::from_millis(50);
 
 fn item(
     slot: usize,
@@ -123,20 +129,71 @@ pub async fn delete_records(call: Call, request: DeleteRecordsRequest) -> Starte
         Plan::Answer(response) => return Started::reply(response),
         Plan::Work(work) => work,
     };
-    let items = work.parts.iter().enumerate().map(|(slot, part)| {
+    let k21_delete_records::Work { timeout, parts, mut pending } = work;
+    let deadline = Instant::now() + Duration::from_millis(u64::try_from(timeout.0).unwrap_or(0));
+    let items = parts.iter().enumerate().map(|(slot, part)| {
         item(slot, part.topic.id, part.partition, None, Question::DeleteRecords(part.below))
     });
-    let items = items.collect();
-    let parts = work.parts;
-    let each = move |pending: &mut k21_delete_records::Pending, outcome: AskOutcome| {
-        let said = match outcome.result {
-            Ok(Said::LogStart(start)) => Ok(start),
-            Ok(_) => Err(ErrorCode::UnknownServerError),
-            Err(declined) => Err(declined.code()),
-        };
-        pending.set(parts[outcome.slot as usize].slot, said);
+    let gathering = owners::ask(&call.session.node, items.collect()).await;
+    Started::wait(async move {
+        let outcomes = gathering.all().await;
+        if outcomes.len() < parts.len() {
+            return Answer::Close;
+        }
+        let mut starts: Vec<Result<Offset, ErrorCode>> = vec![Err(ErrorCode::UnknownServerError); parts.len()];
+        for outcome in outcomes {
+            starts[outcome.slot as usize] = match outcome.result {
+                Ok(Said::LogStart(start)) => Ok(start),
+                Ok(_) => Err(ErrorCode::UnknownServerError),
+                Err(declined) => Err(declined.code()),
+            };
+        }
+        await_followers(&call, &parts, &mut starts, deadline).await;
+        parts.iter().zip(starts).for_each(|(part, said)| pending.set(part.slot, said));
+        Answer::Reply(pending.respond().into())
+    })
+}
+
+/// Records are deleted once they are on every replica whose broker is there. Asked again and again: it is a rare request, and followers
+/// hear of it within their fetch.
+async fn await_followers(
+    call: &Call,
+    parts: &[k21_delete_records::Part],
+    starts: &mut [Result<Offset, ErrorCode>],
+    deadline: Instant,
+) {
+    let is_shared = |part: &k21_delete_records::Part| {
+        part.topic.partition(part.partition).is_some_and(|row| row.replicas().len() > 1)
     };
-    ask(&call, items, work.pending, each, |pending| Answer::Reply(pending.respond().into())).await
+    let deleted = |slot: usize| starts[slot].ok().filter(|_| is_shared(&parts[slot]));
+    let mut waiting: Vec<(usize, Offset)> =
+        (0..parts.len()).filter_map(|slot| Some((slot, deleted(slot)?))).collect();
+    let mut pause = DELETED_PAUSE_MIN;
+    while !waiting.is_empty() {
+        let items = waiting.iter().map(|&(slot, _)| {
+            item(slot, parts[slot].topic.id, parts[slot].partition, None, Question::LowWatermark)
+        });
+        let outcomes = owners::ask(&call.session.node, items.collect()).await.all().await;
+        for outcome in outcomes {
+            let slot = outcome.slot as usize;
+            match outcome.result {
+                Ok(Said::LowWatermark(low)) => {
+                    waiting.retain(|&(waits, start)| waits != slot || low < start);
+                }
+                Ok(_) => {}
+                Err(declined) => {
+                    starts[slot] = Err(declined.code());
+                    waiting.retain(|&(waits, _)| waits != slot);
+                }
+            }
+        }
+        if Instant::now() >= deadline {
+            waiting.drain(..).for_each(|(slot, _)| starts[slot] = Err(ErrorCode::RequestTimedOut));
+        } else if !waiting.is_empty() {
+            tokio::time::sleep_until(deadline.min(Instant::now() + pause)).await;
+            pause = (pause * 2).min(DELETED_PAUSE_MAX);
+        }
+    }
 }
 
 pub async fn describe_producers(call: Call, request: DescribeProducersRequest) -> Started {

@@ -74,8 +74,11 @@ impl PartitionWorker {
             Question::DeleteRecords(up_to) => {
                 let start = replica.partition.delete_records(up_to, effects)?;
                 replica.changed = true;
+                // Followers hear of it with the next answer.
+                replica.follower_waiters.wake_all();
                 Said::LogStart(start)
             }
+            Question::LowWatermark => Said::LowWatermark(replica.partition.low_watermark()?),
             Question::Guard { producer_id, epoch, starts_at_zero } => {
                 let guard = replica.partition.guard(producer_id, epoch, starts_at_zero)?;
                 Said::Guard(guard.map(|guard| Verified { replica: replica.number, guard }))

@@ -30,7 +30,8 @@ pub(crate) struct Fixture {
 
 impl Fixture {
     pub(crate) fn new() -> Self {
-        let mut records = vec![feature("metadata.version", 33), feature("group.version", 1), feature("streams.version", 1)];
+        let mut records =
+            vec![feature("metadata.version", 33), feature("group.version", 1), feature("streams.version", 1)];
         records.extend([broker(1, false, "PLAINTEXT"), broker(2, false, "PLAINTEXT")]);
         records.extend([broker(3, true, "PLAINTEXT"), broker(4, false, "OTHER")]);
         records.extend([topic("orders", ORDERS), topic("compacted", COMPACTED)]);

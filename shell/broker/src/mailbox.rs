@@ -15,8 +15,8 @@ use crate::publisher::ImageChange;
 use crate::replica::Word;
 use barnabas_api::k02_list_offsets;
 use barnabas_base::{
-    BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, MonotonicMs, Offset, PartitionIndex, ProducerEpoch, ProducerId, Text,
-    TimestampMs, TopicId, TopicPartition,
+    BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, MonotonicMs, Offset, PartitionIndex, ProducerEpoch,
+    ProducerId, Text, TimestampMs, TopicId, TopicPartition,
 };
 use barnabas_coordinator::{MarkerOutcome, MarkerTicket};
 use barnabas_partition::{Acked, Acks, Bounds, Guard, Isolation, Origin, Refusal};

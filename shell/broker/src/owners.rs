@@ -95,15 +95,8 @@ pub async fn read(
         let reply = gathering.expect();
         let waiter = waiter.clone();
         let ReaderOf { isolation, follower } = reader;
-        let command = Command::Read(ReadCommand {
-            isolation,
-            items,
-            max_bytes,
-            at_least_one,
-            follower,
-            waiter,
-            reply,
-        });
+        let command =
+            Command::Read(ReadCommand { isolation, items, max_bytes, at_least_one, follower, waiter, reply });
         node.mailboxes[owner].send(command).await;
     }
     gathering

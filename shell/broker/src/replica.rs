@@ -22,8 +22,8 @@ use crate::partition_worker::Direct;
 use crate::replay::{ReplayError, aside};
 use barnabas_base::{BrokerId, DurationMs, LeaderEpoch, MonotonicMs, Offset, Sequence, TimestampMs};
 use barnabas_partition::{
-    AbortedTxn, BatchInfo, BatchKind, Cut, Effect, LastBatch, LogEnds, Marker, Outcome, Partition, ProducerState,
-    Refusal, Ticket,
+    AbortedTxn, BatchInfo, BatchKind, Cut, Effect, LastBatch, LogEnds, Marker, Outcome, Partition,
+    ProducerState, Refusal, Ticket,
 };
 use barnabas_storage::journal::{JournalPartition, LayOp, PartitionReplay};
 use barnabas_storage::{

@@ -176,7 +176,8 @@ impl Fetching {
                     budget.take(records.len());
                     taken += records.len();
                     let aborted = read.aborted.iter().map(|entry| (entry.producer_id, entry.first_offset));
-                    let aborted = (self.reader.isolation == Isolation::ReadCommitted).then(|| aborted.collect());
+                    let aborted =
+                        (self.reader.isolation == Isolation::ReadCommitted).then(|| aborted.collect());
                     let shown = Read {
                         records,
                         high_watermark: bounds.high_watermark,

@@ -140,7 +140,8 @@ pub async fn delete_records(call: Call, request: DeleteRecordsRequest) -> Starte
         if outcomes.len() < parts.len() {
             return Answer::Close;
         }
-        let mut starts: Vec<Result<Offset, ErrorCode>> = vec![Err(ErrorCode::UnknownServerError); parts.len()];
+        let mut starts: Vec<Result<Offset, ErrorCode>> =
+            vec![Err(ErrorCode::UnknownServerError); parts.len()];
         for outcome in outcomes {
             starts[outcome.slot as usize] = match outcome.result {
                 Ok(Said::LogStart(start)) => Ok(start),

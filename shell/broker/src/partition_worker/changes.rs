@@ -11,13 +11,7 @@ use barnabas_metadata::{Image, Partition as Row, ResourceType};
 use barnabas_partition::{FollowerState, Leadership};
 
 /// Gives a replica the role that the image says, where it has another one.
-pub(super) fn take_role(
-    replica: &mut Replica,
-    row: &Row,
-    node: &Node,
-    image: &Image,
-    effects: &mut Effects,
-) {
+pub(super) fn take_role(replica: &mut Replica, row: &Row, node: &Node, image: &Image, effects: &mut Effects) {
     let (me, epoch) = (node.broker_id, row.leader_epoch);
     if row.leader != me {
         if replica.partition.become_follower(epoch, effects) {

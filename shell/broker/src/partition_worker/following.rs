@@ -450,7 +450,9 @@ impl PartitionWorker {
             Ok(Follow::Skip) => return Ok(true),
             Ok(Follow::Stop) => return Ok(false),
             Ok(Follow::Append | Follow::AppendFromBelow) if offsets > 0 => {}
-            Ok(_) | Err(_) => return Err(never(replica, "the leader's batches do not go on where this log ends")),
+            Ok(_) | Err(_) => {
+                return Err(never(replica, "the leader's batches do not go on where this log ends"));
+            }
         }
         if bytes > replica.log.config().segment_bytes as usize {
             return Err(never(replica, "the leader sent a batch that is larger than a segment may be here"));
@@ -544,7 +546,9 @@ impl PartitionWorker {
         asked: &FetchPosition,
         ends: Result<(Offset, Offset), ErrorCode>,
     ) {
-        let Some(replica) = self.replicas.get(&key).filter(|replica| replica.cutting.is_none()) else { return };
+        let Some(replica) = self.replicas.get(&key).filter(|replica| replica.cutting.is_none()) else {
+            return;
+        };
         if let Ok((start, end)) = ends
             && replica.partition.may_take(asked, replica.log.epochs())
         {

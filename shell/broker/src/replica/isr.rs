@@ -42,7 +42,9 @@ pub struct IsrDesk {
 /// A controller that a test makes up.
 #[cfg(test)]
 pub struct Answers(
-    Box<dyn Fn(AlterPartitionRequest) -> tokio::sync::oneshot::Receiver<AlterPartitionResponse> + Send + Sync>,
+    Box<
+        dyn Fn(AlterPartitionRequest) -> tokio::sync::oneshot::Receiver<AlterPartitionResponse> + Send + Sync,
+    >,
 );
 
 #[cfg(test)]

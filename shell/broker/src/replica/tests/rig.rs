@@ -340,11 +340,13 @@ impl Cluster {
         acks: i16,
         values: &[String],
     ) -> Result<i64, ErrorCode> {
-        let data = PartitionProduceData { index: partition, records: Some(batch(values)), ..Default::default() };
+        let data =
+            PartitionProduceData { index: partition, records: Some(batch(values)), ..Default::default() };
         let topic = TopicProduceData { topic_id: topic, partition_data: vec![data], ..Default::default() };
         let request =
             ProduceRequest { acks, timeout_ms: 5_000, topic_data: vec![topic], ..ProduceRequest::default() };
-        let response = self.client.handle().block_on(link.send(request)).map_err(|_| ErrorCode::NetworkException)?;
+        let response =
+            self.client.handle().block_on(link.send(request)).map_err(|_| ErrorCode::NetworkException)?;
         let answer = &response.responses[0].partition_responses[0];
         match ErrorCode::from_code(answer.error_code) {
             ErrorCode::None => Ok(answer.base_offset),
@@ -384,8 +386,8 @@ impl Cluster {
                     let record = record.expect("sound");
                     let offset = record.offset.get();
                     if offset >= from {
-                        let value = record.value.as_deref().unwrap_or_default();
-                        seen.push((offset, String::from_utf8_lossy(value).into_owned()));
+                        let value = record.value.unwrap_or_default();
+                        seen.push((offset, String::from_utf8_lossy(&value).into_owned()));
                     }
                 }
                 from = batch.header().next_offset().get();
@@ -397,7 +399,13 @@ impl Cluster {
     }
 
     /// Waits until a consumer sees so many records.
-    pub fn await_records(&self, broker: i32, topic: Uuid, partition: i32, count: usize) -> Vec<(i64, String)> {
+    pub fn await_records(
+        &self,
+        broker: i32,
+        topic: Uuid,
+        partition: i32,
+        count: usize,
+    ) -> Vec<(i64, String)> {
         let begun = Instant::now();
         loop {
             let (seen, high_watermark) = self.consume(broker, topic, partition);

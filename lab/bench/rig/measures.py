@@ -70,7 +70,7 @@ class Produce:
     def prepare(self, rig, peer, case):
         warm(rig, peer)
         self.load.title = case
-        if self._warms_itself() and not self.topic:
+        if self._warms_itself(peer) and not self.topic:
             return
         topics = [self.topic] if self.topic else names(self.load, topic_name(case, "warm"))
         self._create(peer, topics)
@@ -81,9 +81,9 @@ class Produce:
     def _codec(self):
         return self.load.settings.get("compression.type") or self.load.settings.get("compression.codec") or "none"
 
-    def _warms_itself(self):
-        """Apache's producer does in each run; what the server does for a codec is new to it."""
-        return self.load.client == "java" and self._codec() == "none"
+    def _warms_itself(self, peer):
+        """Apache's producer does in each run; what a server that is compiled as it runs does for a codec is new to it."""
+        return self.load.client == "java" and (self._codec() == "none" or not peer.compiles)
 
     def _first_seconds(self, plan, peer):
         """Of the run that is thrown away."""
@@ -104,7 +104,7 @@ class Produce:
         around = AROUND_S + (JAVA_START_S + WARM_UP_S + UNDER_WAY_S if self.load.client == "java" else 0)
         # Kafka makes some 130 partitions a second; the second case on a topic finds it made.
         making = self.load.partitions / 130 if peer.makes_files_later and self.load.partitions >= 1000 and self.load.client == "librdkafka" else 0
-        return making + (0 if self._warms_itself() and not self.topic else around + self._first_seconds(plan, peer)), around + self._seconds(plan)
+        return making + (0 if self._warms_itself(peer) and not self.topic else around + self._first_seconds(plan, peer)), around + self._seconds(plan)
 
 
 @dataclass

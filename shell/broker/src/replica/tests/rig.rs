@@ -23,6 +23,7 @@ use barnabas_metadata::{Changes, Delta, Image, MetadataVersion, Provenance};
 use barnabas_net::{
     Acceptor, ConnectionLimits, Endpoint, Gate, ListenerName, SecurityProtocol, SocketOptions,
 };
+use barnabas_quorum::raft::requests::Here;
 use barnabas_storage::{Disk, LogDir, MetaProperties};
 use barnabas_wire::messages::alter_partition_response::{PartitionData, TopicData};
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
@@ -71,6 +72,7 @@ pub struct Broker {
     pub node: Arc<Node>,
     pub id: i32,
     acceptor: Option<(LinkThread, JoinHandle<()>)>,
+    links: Option<JoinHandle<()>>,
     workers: Vec<JoinHandle<std::io::Result<()>>>,
     address: SocketAddr,
 }
@@ -459,11 +461,16 @@ impl Broker {
         let listener = Listener { endpoint, protocol: SecurityProtocol::Plaintext, is_controller: false };
         let (mailboxes, inboxes): (Vec<_>, Vec<_>) = (0..WORKERS).map(|_| Mailbox::new()).unzip();
         // Nobody hears what is asked of it.
-        let (controller, _) = ControllerHandle::new(directory_id, 1);
+        let (links, links_thread) = LinkThread::start().expect("a thread");
+        let here = Arc::new(Here { cluster_id: Text::from(CLUSTER), listener: Text::from("CONTROLLER") });
+        let (controller, _) = ControllerHandle::new(directory_id, 1, links.clone(), here);
         let node = Arc::new(Node::new(NodeParts {
             broker_id: BrokerId(id),
+            incarnation: crate::directories::random_uuid(),
             cluster_id: Text::from(CLUSTER),
+            is_broker: true,
             clock: Clock::start(),
+            links,
             mailboxes,
             listeners: vec![(listener, address)],
             directories,
@@ -485,12 +492,16 @@ impl Broker {
         node.mailboxes.iter().for_each(|mailbox| mailbox.send_blocking(Command::Begin));
         let accepting = LinkThread::start().expect("a thread");
         accepting.0.handle().spawn(accept(node.clone(), acceptor));
-        Self { node, id, acceptor: Some(accepting), workers, address }
+        Self { node, id, acceptor: Some(accepting), links: Some(links_thread), workers, address }
     }
 
     fn end(mut self) {
         if let Some((thread, ended)) = self.acceptor.take() {
             thread.stop();
+            drop(ended.join());
+        }
+        if let Some(ended) = self.links.take() {
+            self.node.links.stop();
             drop(ended.join());
         }
         for mailbox in &self.node.mailboxes {

@@ -1,7 +1,7 @@
 //! # FindCoordinator, key 10, versions 0–6
 //!
-//! Tells which broker looks after a group or a transactional id: the leader of the partition of `__consumer_offsets` or
-//! `__transaction_state` that the name falls on. The first question makes that topic come to be.
+//! Tells which broker looks after a group, a transactional id or a share-partition: the leader of the partition of
+//! `__consumer_offsets`, `__transaction_state` or `__share_group_state` that the name falls on. The first question makes that topic come to be.
 //!
 //! | version | what it added |
 //! |---|---|
@@ -11,10 +11,10 @@
 //! | 3 | flexible (KIP-482) |
 //! | 4 | several keys at once (KIP-699) |
 //! | 5 | TRANSACTION_ABORTABLE (KIP-890) |
-//! | 6 | share groups (KIP-932) |
+//! | 6 | share-partitions, by `group:topic id:partition` (KIP-932) |
 //!
 //! ## Left out
-//! - Share groups: refused with INVALID_REQUEST.
+//! - Authorization: everybody may ask for everything.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleFindCoordinatorRequest`.
 
@@ -26,10 +26,14 @@ use barnabas_wire::messages::find_coordinator_response::{Coordinator, FindCoordi
 
 use crate::auto_create::creation;
 use crate::groups::{self, Shard};
-use crate::{Context, Node, Plan, Refusal, transactions};
+use crate::{Context, Node, Plan, Refusal, share_state, transactions};
 
 const GROUP: i8 = 0;
 const TRANSACTION: i8 = 1;
+const SHARE: i8 = 2;
+
+/// From this version on, share-partitions may be asked for.
+const SHARE_SINCE: i16 = 6;
 
 /// The coordinators' topic has to be created; the answer goes out at once and the client asks again, as with Kafka.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,15 +53,16 @@ pub fn plan(
     let response = if version >= 4 {
         let coordinators = request.coordinator_keys.into_iter();
         FindCoordinatorResponse {
-            coordinators: coordinators.map(|key| coordinator(key_type, key, ctx)).collect(),
+            coordinators: coordinators.map(|key| coordinator(key_type, key, version, ctx)).collect(),
             ..FindCoordinatorResponse::default()
         }
     } else {
-        single(find(key_type, &request.key, ctx), version)
+        single(find(key_type, &request.key, version, ctx), version)
     };
     let topic = match key_type {
         GROUP => name::CONSUMER_OFFSETS,
         TRANSACTION => name::TRANSACTION_STATE,
+        SHARE if version >= SHARE_SINCE => name::SHARE_GROUP_STATE,
         _ => return Plan::Answer(response),
     };
     if ctx.image.topics.by_name(topic).is_some() {
@@ -66,16 +71,12 @@ pub fn plan(
     Plan::Work(Work { create: creation([topic].into_iter(), ctx), response })
 }
 
-fn find(key_type: i8, key: &str, ctx: &Context<'_>) -> Result<Node, Refusal> {
+fn find(key_type: i8, key: &str, version: i16, ctx: &Context<'_>) -> Result<Node, Refusal> {
     let shard = match key_type {
         GROUP => groups::shard_of(key, ctx),
         TRANSACTION => transactions::shard_of(key, ctx),
-        _ => {
-            return Err(Refusal::new(
-                ErrorCode::InvalidRequest,
-                "Only the coordinators of groups and transactions are available on this cluster yet.",
-            ));
-        }
+        SHARE if version >= SHARE_SINCE && share_state::is_key(key) => share_state::shard_of(key, ctx),
+        _ => return Err(ErrorCode::InvalidRequest.into()),
     };
     let unavailable =
         || Refusal::new(ErrorCode::CoordinatorNotAvailable, "The coordinator is not available yet.");
@@ -83,8 +84,8 @@ fn find(key_type: i8, key: &str, ctx: &Context<'_>) -> Result<Node, Refusal> {
     leader.node.ok_or_else(unavailable)
 }
 
-fn coordinator(key_type: i8, key: Str, ctx: &Context<'_>) -> Coordinator {
-    match find(key_type, &key, ctx) {
+fn coordinator(key_type: i8, key: Str, version: i16, ctx: &Context<'_>) -> Coordinator {
+    match find(key_type, &key, version, ctx) {
         Ok(node) => Coordinator {
             key,
             node_id: node.id.get(),

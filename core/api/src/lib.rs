@@ -64,12 +64,23 @@ pub mod k68_consumer_group_heartbeat;
 pub mod k69_consumer_group_describe;
 pub mod k74_list_config_resources;
 pub mod k75_describe_topic_partitions;
+pub mod k76_share_group_heartbeat;
+pub mod k77_share_group_describe;
 pub mod k78_share_fetch;
 pub mod k79_share_acknowledge;
+pub mod k83_initialize_share_group_state;
+pub mod k84_read_share_group_state;
+pub mod k85_write_share_group_state;
+pub mod k86_delete_share_group_state;
+pub mod k87_read_share_group_state_summary;
 pub mod k88_streams_group_heartbeat;
 pub mod k89_streams_group_describe;
+pub mod k90_describe_share_group_offsets;
+pub mod k91_alter_share_group_offsets;
+pub mod k92_delete_share_group_offsets;
 pub mod replication;
 pub mod share;
+pub mod share_state;
 pub mod transactions;
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ pub(crate) const ORDERS: TopicId = Uuid([0xa; 16]);
 pub(crate) const COMPACTED: TopicId = Uuid([0xb; 16]);
 pub(crate) const OFFSETS: TopicId = Uuid([0xc; 16]);
 pub(crate) const TRANSACTIONS: TopicId = Uuid([0xd; 16]);
+pub(crate) const SHARE_STATE: TopicId = Uuid([0xe; 16]);
 pub(crate) const UNKNOWN: TopicId = Uuid([0xf; 16]);
 pub(crate) const CLUSTER: &str = "the-cluster";
 
@@ -26,6 +27,15 @@ pub(crate) struct Fixture {
     pub image: Image,
     pub config: BrokerConfig,
     pub client: Client,
+}
+
+/// As [`Fixture::with_groups`], with `__share_group_state` of two partitions (0 led here, 1 by node 2), and share groups agreed on.
+pub(crate) fn share_groups() -> Fixture {
+    let mut fixture = Fixture::with_groups();
+    let state = topic("__share_group_state", SHARE_STATE);
+    let agreed = feature("share.version", 1);
+    fixture.add(&[agreed, state, partition(SHARE_STATE, 0, 1), partition(SHARE_STATE, 1, 2)]);
+    fixture
 }
 
 impl Fixture {

@@ -37,6 +37,7 @@ pub struct GroupConfig {
     pub pending_members_max: usize,
     pub consumer: ConsumerConfig,
     pub streams: StreamsConfig,
+    pub share: ShareConfig,
 }
 
 impl Default for GroupConfig {
@@ -56,6 +57,7 @@ impl Default for GroupConfig {
             pending_members_max: 10_000,
             consumer: ConsumerConfig::default(),
             streams: StreamsConfig::default(),
+            share: ShareConfig::default(),
         }
     }
 }
@@ -184,7 +186,47 @@ impl Default for StreamsConfig {
     }
 }
 
+/// Of the groups of KIP-932: the broker's keys `group.share.…`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShareConfig {
+    /// `max.size`.
+    pub size_max: usize,
+    /// What holds for groups that say nothing else.
+    pub times: ShareTimes,
+    /// What groups say of themselves (`share.session.timeout.ms` and the like), by group.
+    pub of_groups: Arc<Map<Text, ShareTimes>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShareTimes {
+    /// `session.timeout.ms`.
+    pub session_timeout: DurationMs,
+    /// `heartbeat.interval.ms`.
+    pub heartbeat_interval: DurationMs,
+    /// `assignment.interval.ms`: how long a target holds at least.
+    pub assignment_interval: DurationMs,
+}
+
+impl Default for ShareConfig {
+    fn default() -> Self {
+        Self {
+            size_max: 200,
+            times: ShareTimes {
+                session_timeout: DurationMs(45_000),
+                heartbeat_interval: DurationMs(5_000),
+                assignment_interval: DurationMs(1_000),
+            },
+            of_groups: Arc::default(),
+        }
+    }
+}
+
 impl GroupConfig {
+    /// What holds for one share group.
+    pub fn share_of(&self, group: &str) -> ShareTimes {
+        self.share.of_groups.get(group).copied().unwrap_or(self.share.times)
+    }
+
     /// What holds for one streams group.
     pub fn streams_of(&self, group: &str) -> &StreamsSettings {
         self.streams.of_groups.get(group).unwrap_or(&self.streams.settings)

@@ -12,6 +12,7 @@ use crate::outbox::TimerKey;
 use crate::shard::Group;
 
 mod consumer;
+mod share;
 mod streams;
 #[cfg(test)]
 mod tests;
@@ -40,6 +41,13 @@ pub(crate) fn violations(shard: &GroupShard) -> Vec<String> {
         if let Group::Streams(group) = group {
             let named = (*id != group.id).then(|| format!("is called {}", group.id));
             let found_here = named.into_iter().chain(streams::violations(shard, group));
+            found.extend(found_here.map(|what| format!("group {id}: {what}")));
+        }
+    }
+    for (id, group) in &shard.groups {
+        if let Group::Share(group) = group {
+            let named = (*id != group.id).then(|| format!("is called {}", group.id));
+            let found_here = named.into_iter().chain(share::violations(shard, group));
             found.extend(found_here.map(|what| format!("group {id}: {what}")));
         }
     }
@@ -146,10 +154,10 @@ fn phases_are_watched(shard: &GroupShard, group: &ClassicGroup) -> Option<String
 
 fn timers_have_an_object(shard: &GroupShard) -> Option<String> {
     let expected = shard.groups.values().map(|group| match group {
-        Group::Other(_) => 0,
         Group::Classic(group) => group.members.len() + group.pending_members.len() + 3,
         Group::Consumer(group) => group.members().len() * 4 + 1,
         Group::Streams(group) => group.members().len() * 2 + 2,
+        Group::Share(group) => group.members().len() + 1,
     });
     let max = expected.sum::<usize>() + 1;
     let timers = shard.out.timers.len();
@@ -160,11 +168,12 @@ fn tickets_wait_once(shard: &GroupShard) -> Option<String> {
     let mut seen: Set<Ticket> = Set::default();
     let members = shard.groups.values().filter_map(|group| match group {
         Group::Classic(group) => Some(group.members.values()),
-        Group::Consumer(_) | Group::Streams(_) | Group::Other(_) => None,
+        Group::Consumer(_) | Group::Streams(_) | Group::Share(_) => None,
     });
     let parked = members.flatten().flat_map(|member| [member.join, member.sync]).flatten();
     let held = shard.out.pending.tickets();
-    let twice = parked.chain(held).find(|ticket| !seen.insert(*ticket));
+    let ordered = shard.share_orders.values().flat_map(|awaiting| awaiting.tickets());
+    let twice = parked.chain(held).chain(ordered).find(|ticket| !seen.insert(*ticket));
     twice.map(|ticket| format!("ticket {} waits twice", ticket.0))
 }
 

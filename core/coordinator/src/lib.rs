@@ -32,12 +32,15 @@ mod outbox;
 mod records;
 mod request;
 mod shard;
+mod share_group;
+mod share_state;
 mod streams;
 mod transactions;
 mod unwritten;
 
 pub use config::{
-    ConsumerConfig, ConsumerTimes, GroupConfig, MigrationPolicy, StreamsConfig, StreamsSettings,
+    ConsumerConfig, ConsumerTimes, GroupConfig, MigrationPolicy, ShareConfig, ShareTimes, StreamsConfig,
+    StreamsSettings,
 };
 pub use consumer::{Done, Job};
 pub use framework::{
@@ -47,6 +50,11 @@ pub use framework::{
 pub use records::LoadError;
 pub use request::{Request, Response, StreamsHeartbeat};
 pub use shard::{GroupShard, GroupStats};
+pub use share_group::{ShareStateDone, ShareStateOrder, ShareStateWork};
+pub use share_state::{
+    SharePartitionKey, ShareState, ShareStateConfig, ShareStateEffect, ShareStateRefusal, ShareStateRequest,
+    ShareStateResponse, ShareStateShard, ShareStateStats, ShareStateSummary, StateBatch,
+};
 pub use transactions::{
     AddOffsets, AddPartitions, MarkerOrder, MarkerOutcome, MarkerTicket, TransactionConfig,
     TransactionEffect, TransactionRequest, TransactionResponse, TransactionShard, TransactionState,

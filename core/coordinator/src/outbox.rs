@@ -13,6 +13,7 @@ use crate::consumer::Entry;
 use crate::framework::{BatchId, Effect, Held, Now, Pending, Record, Refusable, Ticket, Timers};
 use crate::offsets::OffsetKey;
 use crate::shard::Group;
+use crate::share_group::{Entry as ShareEntry, ShareStateOrder};
 use crate::streams;
 use crate::{GroupConfig, Response};
 
@@ -63,6 +64,10 @@ pub(crate) enum GroupThen {
     StreamsWritten { group: Text, entries: Vec<streams::Entry> },
     /// A consumer group has become a classic one. These tombstones, and the classic group, are written again if they are lost.
     Downgraded { group: Text, tombstones: Vec<Record> },
+    /// Entries of a share group. They are written again if they are lost.
+    ShareWritten { group: Text, entries: Vec<ShareEntry> },
+    /// To be given out once the records that speak of it are on disk.
+    ShareOrdered(ShareStateOrder),
     /// The leader's assignment. The group is stable once it is on disk.
     Assigned { group: Text, generation: i32, assignments: BTreeMap<Text, Bytes> },
     /// A static member came back under a new id while the group was stable (KIP-345).

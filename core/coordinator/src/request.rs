@@ -4,7 +4,8 @@
 //! shard with its own groups only: core/api splits them by [`barnabas_base::partition_for`] and joins the answers. FindCoordinator
 //! needs no shard.
 
-use barnabas_base::ErrorCode;
+use barnabas_base::{ErrorCode, TopicId};
+use barnabas_wire::Str;
 use barnabas_wire::messages::consumer_group_describe_response::DescribedGroup as DescribedConsumerGroup;
 use barnabas_wire::messages::create_topics_request::CreatableTopic;
 use barnabas_wire::messages::delete_groups_response::DeletableGroupResult;
@@ -15,18 +16,21 @@ use barnabas_wire::messages::offset_commit_response::{
 };
 use barnabas_wire::messages::offset_fetch_request::OffsetFetchRequestGroup;
 use barnabas_wire::messages::offset_fetch_response::OffsetFetchResponseGroup;
+use barnabas_wire::messages::share_group_describe_response::DescribedGroup as DescribedShareGroup;
 use barnabas_wire::messages::txn_offset_commit_response::{
     TxnOffsetCommitResponsePartition, TxnOffsetCommitResponseTopic,
 };
 use barnabas_wire::messages::{
-    ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse, DeleteGroupsRequest, DeleteGroupsResponse, DescribeGroupsRequest,
-    DescribeGroupsResponse, HeartbeatRequest, HeartbeatResponse, JoinGroupRequest, JoinGroupResponse,
-    LeaveGroupRequest, LeaveGroupResponse, ListGroupsRequest, ListGroupsResponse, OffsetCommitRequest,
-    OffsetCommitResponse, OffsetDeleteRequest, OffsetDeleteResponse, StreamsGroupDescribeRequest,
-    StreamsGroupDescribeResponse, StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse,
-    SyncGroupRequest, SyncGroupResponse, TxnOffsetCommitRequest, TxnOffsetCommitResponse,
-    streams_group_describe_response as streams,
+    AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse, ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse,
+    DeleteGroupsRequest, DeleteGroupsResponse, DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsResponse, DescribeGroupsRequest, DescribeGroupsResponse, HeartbeatRequest,
+    HeartbeatResponse, JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest, LeaveGroupResponse,
+    ListGroupsRequest, ListGroupsResponse, OffsetCommitRequest, OffsetCommitResponse, OffsetDeleteRequest,
+    OffsetDeleteResponse, ShareGroupDescribeRequest, ShareGroupDescribeResponse, ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse, StreamsGroupDescribeRequest, StreamsGroupDescribeResponse,
+    StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse, SyncGroupRequest, SyncGroupResponse,
+    TxnOffsetCommitRequest, TxnOffsetCommitResponse, streams_group_describe_response as streams,
 };
 
 use crate::framework::{EndTransaction, Refusable};
@@ -61,6 +65,12 @@ pub enum Request {
     StreamsGroupHeartbeat(Box<StreamsGroupHeartbeatRequest>),
     StreamsGroupDescribe(StreamsGroupDescribeRequest),
     DeleteGroups(DeleteGroupsRequest),
+    ShareGroupHeartbeat(ShareGroupHeartbeatRequest),
+    ShareGroupDescribe(ShareGroupDescribeRequest),
+    /// Which share-partitions of this group are set up.
+    SharePartitions(Str),
+    AlterShareGroupOffsets(AlterShareGroupOffsetsRequest),
+    DeleteShareGroupOffsets(DeleteShareGroupOffsetsRequest),
 }
 
 /// One shard's share of an answer.
@@ -86,6 +96,13 @@ pub enum Response {
     /// Likewise.
     StreamsGroupDescribe(StreamsGroupDescribeResponse),
     DeleteGroups(DeleteGroupsResponse),
+    ShareGroupHeartbeat(ShareGroupHeartbeatResponse),
+    /// `authorized_operations` is left for core/api to fill in.
+    ShareGroupDescribe(ShareGroupDescribeResponse),
+    /// By topic.
+    SharePartitions(Result<Vec<(TopicId, Vec<i32>)>, ErrorCode>),
+    AlterShareGroupOffsets(AlterShareGroupOffsetsResponse),
+    DeleteShareGroupOffsets(DeleteShareGroupOffsetsResponse),
 }
 
 /// The answer to a StreamsGroupHeartbeat, with the internal topics that the broker is to create before it passes it on.
@@ -184,6 +201,45 @@ impl Request {
                     ..Default::default()
                 })
             }
+            Self::ShareGroupHeartbeat(_)
+            | Self::ShareGroupDescribe(_)
+            | Self::SharePartitions(_)
+            | Self::AlterShareGroupOffsets(_)
+            | Self::DeleteShareGroupOffsets(_) => self.refuse_share(error),
+        }
+    }
+
+    fn refuse_share(&self, error: ErrorCode) -> Response {
+        let error_code = error.code();
+        match self {
+            Self::ShareGroupDescribe(request) => {
+                let groups = request.group_ids.iter().map(|group_id| DescribedShareGroup {
+                    group_id: group_id.clone(),
+                    error_code,
+                    ..Default::default()
+                });
+                Response::ShareGroupDescribe(ShareGroupDescribeResponse {
+                    groups: groups.collect(),
+                    ..Default::default()
+                })
+            }
+            Self::SharePartitions(_) => Response::SharePartitions(Err(error)),
+            Self::AlterShareGroupOffsets(_) => {
+                Response::AlterShareGroupOffsets(AlterShareGroupOffsetsResponse {
+                    error_code,
+                    ..Default::default()
+                })
+            }
+            Self::DeleteShareGroupOffsets(_) => {
+                Response::DeleteShareGroupOffsets(DeleteShareGroupOffsetsResponse {
+                    error_code,
+                    ..Default::default()
+                })
+            }
+            _ => Response::ShareGroupHeartbeat(ShareGroupHeartbeatResponse {
+                error_code,
+                ..Default::default()
+            }),
         }
     }
 
@@ -220,6 +276,14 @@ impl Request {
                     && names.into_iter().all(|name| fits(name))
             }
             Self::StreamsGroupHeartbeat(request) => streams_fits(request),
+            Self::ShareGroupHeartbeat(request) => {
+                let names = request.subscribed_topic_names.iter().flatten();
+                fits(&request.group_id)
+                    && fits(&request.member_id)
+                    && request.rack_id.as_deref().is_none_or(fits)
+                    && names.into_iter().all(|name| fits(name))
+            }
+            Self::AlterShareGroupOffsets(request) => fits(&request.group_id),
             // These write nothing but what is in a record already.
             _ => true,
         }
@@ -236,14 +300,19 @@ impl Request {
             | Self::TxnOffsetCommit(_)
             | Self::EndTransaction(_)
             | Self::OffsetDelete(_)
-            | Self::DeleteGroups(_) => true,
+            | Self::DeleteGroups(_)
+            | Self::ShareGroupHeartbeat(_)
+            | Self::AlterShareGroupOffsets(_)
+            | Self::DeleteShareGroupOffsets(_) => true,
             Self::Heartbeat(_)
             | Self::LeaveGroup(_)
             | Self::OffsetFetch { .. }
             | Self::ListGroups(_)
             | Self::DescribeGroups(_)
             | Self::ConsumerGroupDescribe(_)
-            | Self::StreamsGroupDescribe(_) => false,
+            | Self::StreamsGroupDescribe(_)
+            | Self::ShareGroupDescribe(_)
+            | Self::SharePartitions(_) => false,
         }
     }
 
@@ -317,6 +386,18 @@ fn txn_commit_refused(request: &TxnOffsetCommitRequest, error: ErrorCode) -> Txn
         ..Default::default()
     });
     TxnOffsetCommitResponse { topics: topics.collect(), ..Default::default() }
+}
+
+impl Response {
+    /// The same with words for people, where the message has a place for them at the top.
+    pub(crate) fn saying(mut self, why: Option<Str>) -> Self {
+        match &mut self {
+            Self::AlterShareGroupOffsets(response) => response.error_message = why,
+            Self::DeleteShareGroupOffsets(response) => response.error_message = why,
+            _ => {}
+        }
+        self
+    }
 }
 
 impl Refusable for Response {
@@ -394,6 +475,28 @@ impl Refusable for Response {
                 let taken = response.results.iter_mut().filter(|result| result.error_code == 0);
                 taken.for_each(|result| result.error_code = code);
                 Self::DeleteGroups(response)
+            }
+            Self::ShareGroupHeartbeat(_) => Self::ShareGroupHeartbeat(ShareGroupHeartbeatResponse {
+                error_code: code,
+                ..Default::default()
+            }),
+            Self::ShareGroupDescribe(mut response) => {
+                for group in &mut response.groups {
+                    let group_id = std::mem::take(&mut group.group_id);
+                    *group = DescribedShareGroup { group_id, error_code: code, ..Default::default() };
+                }
+                Self::ShareGroupDescribe(response)
+            }
+            Self::SharePartitions(_) => Self::SharePartitions(Err(error)),
+            Self::AlterShareGroupOffsets(_) => Self::AlterShareGroupOffsets(AlterShareGroupOffsetsResponse {
+                error_code: code,
+                ..Default::default()
+            }),
+            Self::DeleteShareGroupOffsets(_) => {
+                Self::DeleteShareGroupOffsets(DeleteShareGroupOffsetsResponse {
+                    error_code: code,
+                    ..Default::default()
+                })
             }
         }
     }

@@ -17,6 +17,7 @@ mod consumer;
 mod groups;
 mod load;
 mod outcome;
+mod share;
 mod streams;
 mod transactional;
 
@@ -28,6 +29,7 @@ use crate::consumer::{ConsumerGroup, World};
 use crate::framework::{BatchId, Caller, Effect, Now, Record, Refusable, Ticket};
 use crate::offsets::{self, Offsets};
 use crate::outbox::{Outbox, TimerKey, append_refusal};
+use crate::share_group::{Awaiting, ShareGroup};
 use crate::streams::StreamsGroup;
 use crate::{GroupConfig, Request, Response};
 
@@ -41,18 +43,12 @@ pub struct GroupStats {
     pub timers: usize,
 }
 
-/// A kind of group that this build keeps, and does not serve yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OtherKind {
-    Share,
-}
-
 #[derive(Debug)]
 pub(crate) enum Group {
     Classic(Box<ClassicGroup>),
     Consumer(Box<ConsumerGroup>),
     Streams(Box<StreamsGroup>),
-    Other(OtherKind),
+    Share(Box<ShareGroup>),
 }
 
 /// The coordinator of the groups of one partition.
@@ -68,6 +64,9 @@ pub struct GroupShard {
     pub(crate) world: World,
     /// Tombstones of consumer groups that became classic ones, of batches that were lost.
     lost: Map<Text, Vec<Record>>,
+    /// What share groups have asked of the share coordinator, and who waits for it.
+    pub(crate) share_orders: Map<u64, Awaiting>,
+    share_orders_made: u64,
     is_active: bool,
     /// The place of the next record, see [`offsets::OffsetEntry::written`].
     written: i64,
@@ -81,6 +80,8 @@ impl GroupShard {
             out: Outbox::new(config),
             world: World::new(Image::default()),
             lost: Map::default(),
+            share_orders: Map::default(),
+            share_orders_made: 0,
             is_active: false,
             written: 0,
         }
@@ -114,6 +115,10 @@ impl GroupShard {
                 self.streams_heartbeat(caller, heartbeat, ticket);
                 Ok(())
             }
+            Request::ShareGroupHeartbeat(heartbeat) => {
+                self.share_heartbeat(caller, heartbeat, ticket);
+                Ok(())
+            }
             Request::LeaveGroup(leave) => self.leave_group(caller, leave, ticket),
             Request::OffsetCommit(commit) => self.commit_offsets(caller, commit, ticket),
             Request::TxnOffsetCommit(commit) => self.commit_in_transaction(commit, ticket),
@@ -123,6 +128,11 @@ impl GroupShard {
             }
             Request::OffsetDelete(delete) => self.delete_offsets(delete, ticket),
             Request::OffsetFetch { .. } if caller.version == 0 => Err(ErrorCode::UnsupportedVersion),
+            Request::OffsetFetch { group, .. }
+                if matches!(self.groups.get(group.group_id.as_str()), Some(Group::Share(_))) =>
+            {
+                Err(ErrorCode::GroupIdNotFound)
+            }
             Request::OffsetFetch { group, require_stable } => {
                 let (member, epoch) = (group.member_id.as_deref(), group.member_epoch);
                 let may = match self.groups.get(group.group_id.as_str()) {
@@ -150,6 +160,13 @@ impl GroupShard {
                 Ok(())
             }
             Request::DeleteGroups(delete) => self.delete_groups(delete, ticket),
+            Request::ShareGroupDescribe(_)
+            | Request::SharePartitions(_)
+            | Request::AlterShareGroupOffsets(_)
+            | Request::DeleteShareGroupOffsets(_) => {
+                self.dispatch_share(&request, ticket);
+                Ok(())
+            }
         };
         if let Err(error) = refusal {
             self.out.answer(ticket, request.refuse(error));
@@ -223,6 +240,7 @@ impl GroupShard {
             Some(Group::Classic(group)) => group,
             Some(Group::Consumer(_)) => return self.consumer_timer(key),
             Some(Group::Streams(_)) => return self.streams_timer(key),
+            Some(Group::Share(_)) => return self.share_timer(key),
             _ => return,
         };
         match key {
@@ -239,6 +257,8 @@ impl GroupShard {
         if self.is_active {
             let keys = offsets::tombstones_of_topics(&self.offsets, topics);
             self.append_tombstones(keys, Vec::new());
+            let ids: Vec<TopicId> = topics.iter().map(|(_, id)| *id).collect();
+            self.share_topics_deleted(&ids);
         }
         self.out.take_effects()
     }
@@ -253,6 +273,7 @@ impl GroupShard {
         while let Some(closed) = self.out.pending.pop_durable(BatchId(u64::MAX)) {
             self.refuse_all(closed.answers, ErrorCode::NotCoordinator);
         }
+        self.abandon_share_orders();
         let mut ids: Vec<Text> = self.groups.keys().cloned().collect();
         ids.sort();
         for id in ids {
@@ -268,7 +289,7 @@ impl GroupShard {
             Group::Classic(group) => group.members.len(),
             Group::Consumer(group) => group.members().len(),
             Group::Streams(group) => group.members().len(),
-            Group::Other(_) => 0,
+            Group::Share(group) => group.members().len(),
         };
         GroupStats {
             groups: self.groups.len(),

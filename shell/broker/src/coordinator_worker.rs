@@ -1,8 +1,8 @@
-//! The coordinators of one worker: one shard for each partition of `__consumer_offsets` and `__transaction_state` that this worker
-//! owns.
+//! The coordinators of one worker: one shard for each partition of `__consumer_offsets`, `__transaction_state` and
+//! `__share_group_state` that this worker owns.
 //!
 //! A shard lives beside its partition, on the same thread: its records take the way of every other append, and "durable" is
-//! the partition's own word. A shard of groups is loaded when somebody first asks for one of its groups; one of transactions at
+//! the partition's own word. A shard of groups, or of share state, is loaded when somebody first asks for something of its; one of transactions at
 //! once, as it has timeouts to keep and markers to write that nobody asks for. A piece at a time, so that a long history does not
 //! hold up the worker; what is asked meanwhile waits.
 //!
@@ -20,14 +20,18 @@ mod host;
 mod jobs;
 mod load;
 mod settings;
+mod share_state;
 mod transactions;
 
-use crate::mailbox::{GroupCommand, PartitionKey, Standing, ToTransactionShard, TransactionCommand};
+use crate::mailbox::{
+    GroupCommand, PartitionKey, ShareStateCommand, Standing, ToTransactionShard, TransactionCommand,
+};
 use crate::node::Node;
 use crate::partition_worker::PartitionWorker;
 use crate::publisher::ImageChange;
 use barnabas_base::{MonotonicMs, Text, TopicId, name};
-use barnabas_coordinator::{Done, GroupShard, Now, TransactionShard};
+use barnabas_coordinator::{Done, GroupShard, Now, ShareStateDone, ShareStateShard, TransactionShard};
+use groups::GroupOrder;
 use host::Host;
 use jobs::Jobs;
 use std::sync::Arc;
@@ -39,6 +43,7 @@ pub struct CoordinatorWorker {
     id: usize,
     groups: Host<GroupShard>,
     transactions: Host<TransactionShard>,
+    share_state: Host<ShareStateShard>,
     jobs: Jobs,
     /// Partitions may be opened.
     has_begun: bool,
@@ -46,8 +51,15 @@ pub struct CoordinatorWorker {
 
 impl CoordinatorWorker {
     pub fn new(id: usize, node: Arc<Node>) -> Self {
-        let (groups, transactions) = (Host::new(node.clone()), Host::new(node.clone()));
-        Self { groups, transactions, jobs: Jobs::default(), has_begun: false, id, node }
+        Self {
+            groups: Host::new(node.clone()),
+            transactions: Host::new(node.clone()),
+            share_state: Host::new(node.clone()),
+            jobs: Jobs::default(),
+            has_begun: false,
+            id,
+            node,
+        }
     }
 
     /// Takes one request; whatever it appends is placed by the end of the round.
@@ -65,9 +77,30 @@ impl CoordinatorWorker {
         self.run_jobs(partitions);
     }
 
+    /// What a share group asked of the share coordinator is done, as far as that went.
+    pub fn share_state_done(
+        &mut self,
+        key: PartitionKey,
+        done: ShareStateDone,
+        partitions: &mut PartitionWorker,
+    ) {
+        let now = now(&self.node);
+        let Some(shard) = self.groups.active(key) else { return };
+        let effects = shard.share_state_done(done, now);
+        self.groups.carry_out(key, effects, Standing::Waived, partitions);
+        self.run_jobs(partitions);
+    }
+
     /// Has run what shards of groups hand out.
     fn run_jobs(&mut self, partitions: &mut PartitionWorker) {
-        for (key, job) in self.groups.take_orders() {
+        for (key, order) in self.groups.take_orders() {
+            let job = match order {
+                GroupOrder::Compute(job) => job,
+                GroupOrder::ShareState(order) => {
+                    groups::carry_out(&self.node, key, order);
+                    continue;
+                }
+            };
             let Err(job) = self.jobs.run(key, job, self.node.owner(key)) else { continue };
             let now = now(&self.node);
             let Some(shard) = self.groups.active(key) else { continue };
@@ -99,6 +132,12 @@ impl CoordinatorWorker {
         self.pass_on();
     }
 
+    /// As [`CoordinatorWorker::take`].
+    pub fn take_share_state(&mut self, command: ShareStateCommand, partitions: &mut PartitionWorker) {
+        self.share_state.take(command.shard, command.ask, partitions);
+        self.pass_on();
+    }
+
     /// Groups and committed offsets of the shards that are loaded.
     pub fn counts(&self) -> (u64, u64) {
         let stats = self.groups.loaded().map(|shard| shard.stats());
@@ -111,26 +150,33 @@ impl CoordinatorWorker {
     pub fn work(&mut self, partitions: &mut PartitionWorker) {
         self.groups.work(partitions);
         self.transactions.work(partitions);
+        self.share_state.work(partitions);
         self.run_jobs(partitions);
         self.pass_on();
     }
 
-    /// What shards of transactions ask of others.
+    /// What shards ask of others.
     fn pass_on(&mut self) {
         for (key, order) in self.transactions.take_orders() {
             transactions::carry_out(&self.node, key, order);
+        }
+        for (key, order) in self.share_state.take_orders() {
+            share_state::carry_out(&self.node, key, order);
         }
     }
 
     /// When [`CoordinatorWorker::tick`] is due.
     pub fn next_deadline(&mut self) -> Option<MonotonicMs> {
-        [self.groups.next_deadline(), self.transactions.next_deadline()].into_iter().flatten().min()
+        let Self { groups, transactions, share_state, .. } = self;
+        let all = [groups.next_deadline(), transactions.next_deadline(), share_state.next_deadline()];
+        all.into_iter().flatten().min()
     }
 
     /// Does what is due.
     pub fn tick(&mut self, partitions: &mut PartitionWorker) {
         self.groups.tick(partitions);
         self.transactions.tick(partitions);
+        self.share_state.tick(partitions);
         self.run_jobs(partitions);
         self.pass_on();
     }
@@ -139,13 +185,16 @@ impl CoordinatorWorker {
         let changes = &change.changes;
         self.groups.unload_lost(partitions);
         self.transactions.unload_lost(partitions);
+        self.share_state.unload_lost(partitions);
         if changes.everything || changes.features || !changes.configs.is_empty() {
             self.groups.set_config();
             self.transactions.set_config();
+            self.share_state.set_config();
         }
         let topics = settings::changed_topics(change);
         let names = topics.names.as_deref();
         self.groups.every(|shard| shard.image_changed(&change.image, names, topics.has_new));
+        self.share_state.every(|shard| shard.image_changed(&change.image));
         let deleted: Vec<(Text, TopicId)> = changes
             .topics
             .iter()
@@ -155,6 +204,8 @@ impl CoordinatorWorker {
         if !deleted.is_empty() {
             let now = now(&self.node);
             self.groups.each(partitions, |shard| shard.topics_deleted(&deleted, now));
+            let ids: Vec<TopicId> = deleted.iter().map(|(_, id)| *id).collect();
+            self.share_state.each(partitions, |shard| shard.topics_deleted(&ids, now));
         }
         let topic = change.image.topics.id_of(name::TRANSACTION_STATE);
         if changes.everything || topic.is_some_and(|topic| changes.topics.contains_key(&topic)) {

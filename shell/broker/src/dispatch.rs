@@ -16,6 +16,8 @@ mod offsets;
 mod open_transactions;
 mod produce;
 mod quorum;
+mod share_groups;
+mod share_state;
 mod streams;
 mod transactions;
 
@@ -203,6 +205,20 @@ fn start_coordinated(call: Call, body: RequestBody) -> Pin<Box<dyn Future<Output
         RequestBody::ListGroups(request) => Box::pin(groups::list_groups(call, *request)),
         RequestBody::DescribeGroups(request) => Box::pin(groups::describe_groups(call, *request)),
         RequestBody::DeleteGroups(request) => Box::pin(groups::delete_groups(call, *request)),
+        RequestBody::ShareGroupHeartbeat(request) => Box::pin(share_groups::heartbeat(call, *request)),
+        RequestBody::ShareGroupDescribe(request) => Box::pin(share_groups::describe(call, *request)),
+        RequestBody::DescribeShareGroupOffsets(request) => {
+            Box::pin(share_groups::describe_offsets(call, *request))
+        }
+        RequestBody::AlterShareGroupOffsets(request) => Box::pin(share_groups::alter_offsets(call, *request)),
+        RequestBody::DeleteShareGroupOffsets(request) => {
+            Box::pin(share_groups::delete_offsets(call, *request))
+        }
+        RequestBody::InitializeShareGroupState(request) => now(share_state::initialize(call, *request)),
+        RequestBody::ReadShareGroupState(request) => now(share_state::read(call, *request)),
+        RequestBody::WriteShareGroupState(request) => now(share_state::write(call, *request)),
+        RequestBody::DeleteShareGroupState(request) => now(share_state::delete(call, *request)),
+        RequestBody::ReadShareGroupStateSummary(request) => now(share_state::read_summary(call, *request)),
         RequestBody::InitProducerId(request) => Box::pin(transactions::init_producer_id(call, *request)),
         RequestBody::AddPartitionsToTxn(request) => Box::pin(transactions::add_partitions(call, *request)),
         RequestBody::AddOffsetsToTxn(request) => Box::pin(transactions::add_offsets(call, *request)),

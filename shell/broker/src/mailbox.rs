@@ -55,7 +55,10 @@ pub enum Command {
     Group(GroupCommand),
     /// What came of a job that this shard of groups handed out.
     GroupJobDone(PartitionKey, Box<barnabas_coordinator::Done>),
+    /// What came of what this shard of groups had asked of the share coordinator.
+    GroupShareStateDone(PartitionKey, barnabas_coordinator::ShareStateDone),
     Transaction(TransactionCommand),
+    ShareState(ShareStateCommand),
     ImageChanged(Arc<ImageChange>),
     /// The journals are read: partitions may be opened.
     Begin,
@@ -331,6 +334,21 @@ pub struct TransactionAsk {
     pub request: barnabas_coordinator::TransactionRequest,
     pub version: i16,
     pub reply: oneshot::Sender<barnabas_coordinator::TransactionResponse>,
+}
+
+/// For one shard of the share coordinator.
+#[derive(Debug)]
+pub struct ShareStateCommand {
+    /// The shard's partition of `__share_group_state`.
+    pub shard: PartitionKey,
+    pub ask: ShareStateAsk,
+}
+
+/// What is asked of one share-partition's state.
+#[derive(Debug)]
+pub struct ShareStateAsk {
+    pub request: barnabas_coordinator::ShareStateRequest,
+    pub reply: oneshot::Sender<barnabas_coordinator::ShareStateResponse>,
 }
 
 /// How far one partition may be called safe in its directory's checkpoint files.

@@ -38,6 +38,7 @@ mod replica;
 mod scrub;
 mod server;
 mod settings;
+mod share_persister;
 mod shutdown;
 mod storage_tool;
 mod tickets;

@@ -180,7 +180,9 @@ impl PartitionWorker {
             Command::Connection(_)
             | Command::Group(_)
             | Command::GroupJobDone(..)
+            | Command::GroupShareStateDone(..)
             | Command::Transaction(_)
+            | Command::ShareState(_)
             | Command::End => {
                 unreachable!("the worker's loop keeps these for connections and coordinators")
             }

@@ -15,14 +15,18 @@
 //! # Source
 //! Kafka 4.4 `DefaultStatePersister`, `PersisterStateManager`.
 
-use crate::mailbox::{Command, PartitionKey, ShareStateAsk, ShareStateCommand};
-use crate::node::Node;
-use barnabas_api::share_state;
-use barnabas_base::{ErrorCode, LeaderEpoch, Offset, name};
-use barnabas_coordinator::{
-    SharePartitionKey, ShareState, ShareStateRefusal, ShareStateRequest, ShareStateResponse, ShareStateSummary,
-    StateBatch,
+use crate::mailbox::{
+    AskItem, Command, PartitionKey, Question, Said, Search, ShareStateAsk, ShareStateCommand,
 };
+use crate::node::Node;
+use crate::owners;
+use barnabas_api::share_state;
+use barnabas_base::{ErrorCode, LeaderEpoch, Map, Offset, PartitionIndex, TopicId, name};
+use barnabas_coordinator::{
+    SharePartitionKey, ShareState, ShareStateDone, ShareStateOrder, ShareStateRefusal, ShareStateRequest,
+    ShareStateResponse, ShareStateSummary, ShareStateWork, StateBatch,
+};
+use barnabas_partition::Isolation;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -31,10 +35,14 @@ use tokio::sync::oneshot;
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LAST_PAUSE: Duration = Duration::from_secs(2);
 
+/// Share-partitions that are asked about at the same time for one request.
+const AT_ONCE: usize = 100;
+
 /// Tries in all: about nine seconds.
 const TRIES: usize = 11;
 
 /// What a share-partition's leader writes down.
+#[allow(dead_code, reason = "share-partitions are wired by themselves")]
 #[derive(Debug, Clone, PartialEq)]
 pub struct WriteState {
     /// As `read` gave it.
@@ -69,6 +77,7 @@ pub async fn initialize(
 ///
 /// # Errors
 /// FENCED_LEADER_EPOCH: somebody leads it in a later epoch. INVALID_REQUEST: nobody has set it up. Else as for [`initialize`].
+#[allow(dead_code, reason = "share-partitions are wired by themselves")]
 pub async fn read(
     node: &Node,
     key: SharePartitionKey,
@@ -86,6 +95,7 @@ pub async fn read(
 /// # Errors
 /// FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH: the state is to be read again, or somebody else leads the partition.
 /// INVALID_REQUEST: nobody has set it up. Else as for [`initialize`].
+#[allow(dead_code, reason = "share-partitions are wired by themselves")]
 pub async fn write(node: &Node, key: SharePartitionKey, write: WriteState) -> Result<(), ErrorCode> {
     let WriteState { state_epoch, leader_epoch, start_offset, delivery_complete_count, batches } = write;
     let request = ShareStateRequest::Write {
@@ -117,6 +127,93 @@ pub async fn read_summary(node: &Node, key: SharePartitionKey) -> Result<ShareSt
         ShareStateResponse::Summary(Ok(summary)) => Ok(summary),
         ShareStateResponse::Summary(Err(refusal)) => Err(refusal.code),
         _ => Err(ErrorCode::UnknownServerError),
+    }
+}
+
+/// As [`read_summary`], of many, in their order.
+pub async fn read_summaries(
+    node: &Arc<Node>,
+    keys: Vec<SharePartitionKey>,
+) -> Vec<Result<ShareStateSummary, ErrorCode>> {
+    let of = |node: Arc<Node>, key| async move { read_summary(&node, key).await };
+    each(node, keys, of)
+        .await
+        .into_iter()
+        .map(|summary| summary.unwrap_or(Err(ErrorCode::NotCoordinator)))
+        .collect()
+}
+
+/// The ends of share-partitions' logs as consumers see them.
+pub async fn log_ends<'a>(
+    node: &Node,
+    keys: impl Iterator<Item = &'a SharePartitionKey>,
+) -> Map<(TopicId, PartitionIndex), Result<Offset, ErrorCode>> {
+    let keys: Vec<(TopicId, PartitionIndex)> = keys.map(|key| (key.topic, key.partition)).collect();
+    let items = keys.iter().enumerate().map(|(slot, (topic, partition))| AskItem {
+        slot: slot as u32,
+        partition: PartitionKey { topic: *topic, partition: *partition },
+        leader_epoch: None,
+        question: Question::List { isolation: Isolation::ReadUncommitted, search: Search::Nothing },
+    });
+    let outcomes = owners::ask(node, items.collect()).await.all().await;
+    let said = outcomes.into_iter().filter_map(|outcome| {
+        let key = *keys.get(outcome.slot as usize)?;
+        Some((
+            key,
+            match outcome.result {
+                Ok(Said::Listed { bounds, .. }) => Ok(bounds.readable_end),
+                Ok(_) => Err(ErrorCode::UnknownServerError),
+                Err(declined) => Err(declined.code()),
+            },
+        ))
+    });
+    said.collect()
+}
+
+/// Carries out what a share group asks for, and says what came of each share-partition.
+pub async fn carry_out(node: &Arc<Node>, order: ShareStateOrder) -> ShareStateDone {
+    let ShareStateOrder { number, work } = order;
+    let (keys, results) = match work {
+        ShareStateWork::Initialize { state_epoch, starts } => {
+            let keys = starts.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
+            let of = move |node: Arc<Node>, (key, start): (SharePartitionKey, Offset)| async move {
+                initialize(&node, key, state_epoch, start).await
+            };
+            (keys, each(node, starts, of).await)
+        }
+        ShareStateWork::Delete(keys) => {
+            let of = |node: Arc<Node>, key| async move { delete(&node, key).await };
+            (keys.clone(), each(node, keys, of).await)
+        }
+    };
+    let codes = results.into_iter().map(|result| match result {
+        Some(Ok(())) => ErrorCode::None,
+        Some(Err(code)) => code,
+        None => ErrorCode::NotCoordinator,
+    });
+    ShareStateDone { number, outcomes: keys.into_iter().zip(codes).collect() }
+}
+
+/// Does the same for each of many, [`AT_ONCE`] of them at a time. `None`: it was broken off.
+async fn each<T, R: 'static, F: Future<Output = R> + 'static>(
+    node: &Arc<Node>,
+    items: Vec<T>,
+    of: impl Fn(Arc<Node>, T) -> F,
+) -> Vec<Option<R>> {
+    let mut results = Vec::with_capacity(items.len());
+    let mut items = items.into_iter();
+    loop {
+        let begun: Vec<_> = items
+            .by_ref()
+            .take(AT_ONCE)
+            .map(|item| tokio::task::spawn_local(of(node.clone(), item)))
+            .collect();
+        if begun.is_empty() {
+            return results;
+        }
+        for task in begun {
+            results.push(task.await.ok());
+        }
     }
 }
 

@@ -138,8 +138,14 @@ impl Worker {
             Command::GroupJobDone(shard, done) => {
                 self.coordinators.job_done(shard, *done, &mut self.partitions);
             }
+            Command::GroupShareStateDone(shard, done) => {
+                self.coordinators.share_state_done(shard, done, &mut self.partitions);
+            }
             Command::Transaction(transaction) => {
                 self.coordinators.take_transaction(transaction, &mut self.partitions);
+            }
+            Command::ShareState(command) => {
+                self.coordinators.take_share_state(command, &mut self.partitions);
             }
             Command::Begin => {
                 self.partitions.begin();

@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{Fixture, carried, versions};
+use crate::testing::{Fixture, ORDERS, carried, share_groups, versions};
 
 /// Group names and the partition of two that they fall on: "a" is 97, "b" is 98 in Java's hash.
 const LED_HERE: &str = "b";
@@ -20,7 +20,11 @@ fn ask(fixture: &Fixture, key_type: i8, key: &str, version: i16) -> (i16, i32, b
     let (response, creates) = match plan(request(key_type, key, version), version, &fixture.ctx()) {
         Plan::Answer(response) => (response, false),
         Plan::Work(work) => {
-            let topic = if key_type == GROUP { "__consumer_offsets" } else { "__transaction_state" };
+            let topic = match key_type {
+                GROUP => "__consumer_offsets",
+                TRANSACTION => "__transaction_state",
+                _ => "__share_group_state",
+            };
             assert_eq!(&*work.create.topics[0].name, topic);
             (work.response, true)
         }
@@ -63,8 +67,19 @@ fn transactions_have_coordinators_too() {
 }
 
 #[test]
-fn share_groups_are_refused() {
-    assert_eq!(ask(&Fixture::with_groups(), 2, "g:t:0", 6), (42, -1, false));
+fn share_partitions_have_coordinators_too() {
+    let key = |group: &str| format!("{group}:{ORDERS}:0");
+    let fixture = share_groups();
+    assert_eq!(ask(&fixture, 2, &key("g"), 5), (42, -1, false), "INVALID_REQUEST before version 6");
+    let (error, node, creates) = ask(&fixture, 2, &key("g"), 6);
+    assert!(error == 0 && (node == 1 || node == 2) && !creates);
+    assert_eq!(ask(&fixture, 2, &key("with:colons"), 6).0, 0);
+    assert_eq!(ask(&Fixture::with_groups(), 2, &key("g"), 6), (15, -1, true));
+    for bad in
+        ["g:t:0", "g", "g:AAAAAAAAAAAAAAAAAAAAAA", ":AAAAAAAAAAAAAAAAAAAAAA:0", "g:AAAAAAAAAAAAAAAAAAAAAA:x"]
+    {
+        assert_eq!(ask(&fixture, 2, bad, 6), (42, -1, false), "{bad}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use barnabas_base::{CoordinatorEpoch, MonotonicMs, ProducerEpoch, ProducerId, TimestampMs};
 use bytes::Bytes;
 
-use crate::{Job, Response, TransactionVersion};
+use crate::{Job, Response, ShareStateOrder, TransactionVersion};
 
 /// A request that waits for its answer, as the worker knows it. Answered exactly once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,6 +58,8 @@ pub enum Effect {
     AppendMarker { batch: BatchId, end: EndTransaction },
     /// Run the job away from the shard, and bring what comes of it back by [`crate::GroupShard::computed`].
     Compute(Box<Job>),
+    /// Bring this to the share coordinator, and what comes of it back by [`crate::GroupShard::share_state_done`].
+    ShareState(ShareStateOrder),
     /// The answer to `ticket`.
     Answer { ticket: Ticket, response: Response },
 }

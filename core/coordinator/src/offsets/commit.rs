@@ -46,7 +46,7 @@ pub(crate) fn commit(
         Some(Group::Classic(group)) => check(group, request)?,
         Some(Group::Consumer(group)) => check_consumer(group, version, request)?,
         Some(Group::Streams(group)) => check_streams(group, version, request)?,
-        Some(Group::Other(_)) => {}
+        Some(Group::Share(_)) => {}
         None if request.generation_id_or_member_epoch < 0 => {}
         None if version >= NOT_FOUND_SINCE => return Err(ErrorCode::GroupIdNotFound),
         None => return Err(ErrorCode::IllegalGeneration),

@@ -37,7 +37,7 @@ pub(crate) fn delete(
             Group::Classic(group) => group.is_subscribed(&topic.name),
             Group::Consumer(group) => group.is_subscribed(&topic.name),
             Group::Streams(group) => group.is_subscribed(&topic.name),
-            Group::Other(_) => true,
+            Group::Share(_) => true,
         };
         let mut partitions = Vec::with_capacity(topic.partitions.len());
         for partition in &topic.partitions {

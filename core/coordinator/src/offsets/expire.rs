@@ -44,7 +44,7 @@ pub(crate) fn expire(
             Group::Classic(group) => group.is_subscribed(topic),
             Group::Consumer(group) => group.is_subscribed(topic),
             Group::Streams(group) => group.is_subscribed(topic),
-            Group::Other(_) => true,
+            Group::Share(_) => true,
         };
         for (partition, slot) in partitions {
             let Some(entry) = slot.latest() else { continue };
@@ -64,7 +64,7 @@ fn since(group: &Group) -> Option<Since> {
     let group = match group {
         Group::Classic(group) => group,
         Group::Consumer(_) | Group::Streams(_) => return Some(Since::Commit),
-        Group::Other(_) => return None,
+        Group::Share(_) => return None,
     };
     if group.protocol_type.is_none() {
         return Some(Since::Commit);

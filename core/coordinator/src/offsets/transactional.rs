@@ -45,7 +45,7 @@ pub(crate) fn commit_in_transaction(
         Some(Group::Classic(group)) => check(group, request)?,
         Some(Group::Consumer(group)) => check_consumer(group, request)?,
         Some(Group::Streams(group)) => check_streams(group, request)?,
-        Some(Group::Other(_)) => {}
+        Some(Group::Share(_)) => {}
         None if request.generation_id_or_member_epoch < 0 => {}
         None => return Err(ErrorCode::IllegalGeneration),
     }

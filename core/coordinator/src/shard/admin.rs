@@ -11,12 +11,13 @@ use barnabas_wire::messages::{
     ListGroupsRequest, ListGroupsResponse,
 };
 
-use super::{Group, GroupShard, OtherKind};
+use super::{Group, GroupShard};
 use crate::Response;
 use crate::classic::{self, State};
 use crate::consumer;
 use crate::framework::{Caller, Ticket};
 use crate::offsets;
+use crate::share_group;
 use crate::streams;
 
 type Refusal = Result<(), ErrorCode>;
@@ -66,10 +67,21 @@ impl GroupShard {
         let mut results = Vec::new();
         let mut keys = Vec::new();
         let mut groups = Vec::new();
+        let mut shares = Vec::new();
         for id in request.groups_names.iter().filter(|id| seen.insert(id.as_str())) {
             let error = match self.groups.get(id.as_str()) {
                 None => ErrorCode::GroupIdNotFound,
-                Some(Group::Other(_)) => ErrorCode::NonEmptyGroup,
+                Some(Group::Share(group)) if !group.is_empty() => ErrorCode::NonEmptyGroup,
+                // Its topics are being set up for somebody who has just left.
+                Some(Group::Share(group)) if group.order.is_some() => ErrorCode::CoordinatorLoadInProgress,
+                Some(Group::Share(group)) if !group.set_up.is_empty() => {
+                    shares.push(id.text());
+                    ErrorCode::None
+                }
+                Some(Group::Share(_)) => {
+                    groups.extend(self.take_group(id));
+                    ErrorCode::None
+                }
                 Some(Group::Classic(group)) if group.state != State::Empty => ErrorCode::NonEmptyGroup,
                 Some(Group::Consumer(group)) if !group.is_empty() => ErrorCode::NonEmptyGroup,
                 Some(Group::Streams(group)) if !group.is_empty() => ErrorCode::NonEmptyGroup,
@@ -86,18 +98,22 @@ impl GroupShard {
             });
         }
         let last = self.append_tombstones(keys, groups);
+        if !shares.is_empty() {
+            self.delete_shares(shares, results, ticket);
+            return Ok(());
+        }
         let response = DeleteGroupsResponse { results, ..Default::default() };
         self.answer_after_last(last, ticket, Response::DeleteGroups(response));
         Ok(())
     }
 
-    fn take_group(&mut self, id: &str) -> Option<Box<Group>> {
+    pub(super) fn take_group(&mut self, id: &str) -> Option<Box<Group>> {
         let mut group = self.groups.remove(id)?;
         match &mut group {
             Group::Classic(group) => classic::forget_timers(group, &mut self.out),
             Group::Consumer(group) => consumer::forget_timers(group, &mut self.out),
+            Group::Share(group) => share_group::forget_timers(group, &mut self.out),
             Group::Streams(group) => streams::forget_timers(group, &mut self.out),
-            Group::Other(_) => {}
         }
         Some(Box::new(group))
     }
@@ -122,7 +138,8 @@ impl GroupShard {
                 Group::Classic(group) => group.state == State::Empty && group.pending_members.is_empty(),
                 Group::Consumer(group) => group.is_empty(),
                 Group::Streams(group) => group.is_empty(),
-                Group::Other(_) => continue,
+                // A share group stays until somebody deletes it.
+                Group::Share(_) => continue,
             };
             let expired = offsets::expire(&self.offsets, id, group, now, retention);
             keys.extend(expired.keys);
@@ -139,18 +156,10 @@ impl GroupShard {
 }
 
 fn listed(id: &Text, group: &Group) -> ListedGroup {
-    let (kind, protocol) = match group {
-        Group::Classic(group) => return classic::list(group),
-        Group::Consumer(group) => return consumer::list(id, group),
-        Group::Streams(group) => return streams::list(id, group),
-        Group::Other(OtherKind::Share) => ("share", "share"),
-    };
-    // None of its members can be here, as this build does not serve them.
-    ListedGroup {
-        group_id: Str::from(id),
-        protocol_type: protocol.into(),
-        group_state: State::Empty.name().into(),
-        group_type: kind.into(),
-        ..Default::default()
+    match group {
+        Group::Classic(group) => classic::list(group),
+        Group::Consumer(group) => consumer::list(id, group),
+        Group::Streams(group) => streams::list(id, group),
+        Group::Share(group) => share_group::list(id, group),
     }
 }

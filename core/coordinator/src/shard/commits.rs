@@ -27,10 +27,7 @@ impl GroupShard {
         }
         let (now, config) = (self.out.now.wall, &self.out.config);
         let group = match self.groups.get(request.group_id.as_str()) {
-            Some(Group::Other(_)) if request.generation_id_or_member_epoch >= 0 => {
-                return Err(ErrorCode::UnknownMemberId);
-            }
-            Some(Group::Other(_)) => None,
+            Some(Group::Share(_)) => return Err(ErrorCode::GroupIdNotFound),
             known => known,
         };
         let mut commit = offsets::commit(group, caller.version, request, now, config)?;
@@ -78,7 +75,7 @@ impl GroupShard {
             return Err(ErrorCode::InvalidGroupId);
         }
         let group = match self.groups.get(request.group_id.as_str()) {
-            Some(Group::Other(_)) => return Err(ErrorCode::NonEmptyGroup),
+            Some(Group::Share(_)) => return Err(ErrorCode::GroupIdNotFound),
             known => known,
         };
         let (response, keys) = offsets::delete(&self.offsets, group, request)?;
@@ -109,7 +106,7 @@ impl GroupShard {
                     Group::Classic(group) => vec![records::group_tombstone(&group.id)],
                     Group::Consumer(group) => group.tombstones(),
                     Group::Streams(group) => group.tombstones(),
-                    Group::Other(_) => Vec::new(),
+                    Group::Share(group) => group.tombstones(),
                 },
             };
             for record in tombstones {

@@ -82,7 +82,7 @@ impl GroupShard {
                 consumer::can_upgrade(old, &self.out)?;
                 consumer::from_classic(old, &self.world.image)
             }
-            Some(Group::Consumer(_) | Group::Streams(_) | Group::Other(_)) => Err(not_found(id)),
+            Some(Group::Consumer(_) | Group::Streams(_) | Group::Share(_)) => Err(not_found(id)),
         }
     }
 
@@ -255,7 +255,7 @@ impl GroupShard {
                         lost.into_iter().filter(|record| !own.contains(&record.key)).collect();
                     self.append_downgraded(id, gone, None);
                 }
-                Some(Group::Other(_)) | None => {
+                Some(Group::Share(_)) | None => {
                     self.append_downgraded(id, lost, None);
                 }
             }
@@ -263,6 +263,7 @@ impl GroupShard {
         match self.groups.get_mut(id) {
             Some(Group::Consumer(group)) => group.flush(&mut self.out),
             Some(Group::Streams(group)) => group.flush(&mut self.out),
+            Some(Group::Share(group)) => group.flush(&mut self.out),
             _ => {}
         }
     }
@@ -355,6 +356,9 @@ impl GroupShard {
                     group.refresh_at = MonotonicMs(0);
                 }
                 Group::Streams(group) if concerns(&|topic| group.needs(topic)) => {
+                    group.refresh_at = MonotonicMs(0);
+                }
+                Group::Share(group) if concerns(&|topic| group.names().contains_key(topic)) => {
                     group.refresh_at = MonotonicMs(0);
                 }
                 _ => {}

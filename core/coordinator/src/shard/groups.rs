@@ -36,7 +36,7 @@ impl GroupShard {
             return Err(ErrorCode::InvalidSessionTimeout);
         }
         match self.groups.get_mut(request.group_id.as_str()) {
-            Some(Group::Other(_)) => Err(ErrorCode::InconsistentGroupProtocol),
+            Some(Group::Share(_)) => Err(ErrorCode::InconsistentGroupProtocol),
             Some(Group::Consumer(group)) if !group.is_empty() => self.join_consumer(caller, request, ticket),
             Some(Group::Consumer(_)) => self.refound_group(caller, request, ticket),
             Some(Group::Streams(group)) if group.is_empty() => self.refound_group(caller, request, ticket),

@@ -1,8 +1,5 @@
 //! Loading: the partition's records, from its start, one by one.
 //!
-//! Records of groups of other kinds (share) are kept in the log, untouched; the shard remembers only that
-//! such a group is there, so that nobody founds a classic one in its place.
-//!
 //! # Source
 //! Kafka 4.4 `GroupCoordinatorShard.replay`, `GroupMetadataManager.onLoaded`.
 
@@ -11,12 +8,13 @@ use barnabas_wire::messages::{GroupRecordKey, GroupRecordValue, OffsetCommitValu
 use barnabas_wire::records::{self, Batch, BatchError, EndTxnMarker};
 use bytes::Bytes;
 
-use super::{Group, GroupShard, OtherKind};
+use super::{Group, GroupShard};
 use crate::classic::{self, ClassicGroup};
 use crate::consumer::{self, ConsumerGroup};
 use crate::framework::{Effect, Now};
 use crate::offsets::{OffsetEntry, OffsetKey};
 use crate::records::LoadError;
+use crate::share_group::{self, ShareGroup};
 use crate::streams;
 
 impl GroupShard {
@@ -80,31 +78,14 @@ impl GroupShard {
         }
         let key = GroupRecordKey::decode_key(key.clone())
             .map_err(|source| LoadError::Key { offset: offset.0, source })?;
-        let is_ours = matches!(
-            key,
-            GroupRecordKey::LegacyOffsetCommit(_)
-                | GroupRecordKey::OffsetCommit(_)
-                | GroupRecordKey::GroupMetadata(_)
-                | GroupRecordKey::ConsumerGroupMetadata(_)
-                | GroupRecordKey::ConsumerGroupPartitionMetadata(_)
-                | GroupRecordKey::ConsumerGroupMemberMetadata(_)
-                | GroupRecordKey::ConsumerGroupTargetAssignmentMetadata(_)
-                | GroupRecordKey::ConsumerGroupTargetAssignmentMember(_)
-                | GroupRecordKey::ConsumerGroupCurrentMemberAssignment(_)
-                | GroupRecordKey::ConsumerGroupRegularExpression(_)
-        ) || streams::group_of(&key).is_some();
         let value = match value {
-            Some(value) if is_ours => {
+            Some(value) => {
                 let decoded = GroupRecordValue::decode_value(type_number, value.clone());
                 let (value, _) =
                     decoded.map_err(|source| LoadError::Value { offset: offset.0, type_number, source })?;
                 Some(value)
             }
-            _ if is_ours => None,
-            other => {
-                self.replay_other(&key, other.is_some());
-                return Ok(());
-            }
+            None => None,
         };
         self.replay_ours(offset, producer, key, value);
         Ok(())
@@ -150,6 +131,7 @@ impl GroupShard {
                 self.replay_offset(offset, producer, key, value);
             }
             (key, value) if streams::group_of(&key).is_some() => self.replay_streams(key, value),
+            (key, value) if share_group::group_of(&key).is_some() => self.replay_share(key, value),
             (key, value) => self.replay_consumer(key, value),
         }
     }
@@ -206,15 +188,25 @@ impl GroupShard {
         }
     }
 
-    fn replay_other(&mut self, key: &GroupRecordKey, is_there: bool) {
-        let (id, kind) = match key {
-            GroupRecordKey::ShareGroupMetadata(key) => (key.group_id.text(), OtherKind::Share),
-            _ => return,
+    fn replay_share(&mut self, key: GroupRecordKey, value: Option<GroupRecordValue>) {
+        let Some(id) = share_group::group_of(&key) else { return };
+        let Some(value) = value else {
+            if let Some(Group::Share(group)) = self.groups.get_mut(&id) {
+                if matches!(key, GroupRecordKey::ShareGroupMetadata(_)) {
+                    self.groups.remove(&id);
+                } else {
+                    group.replay_tombstone(&key);
+                }
+            }
+            return;
         };
-        if is_there {
-            self.groups.insert(id, Group::Other(kind));
-        } else if matches!(self.groups.get(&id), Some(Group::Other(_))) {
-            self.groups.remove(&id);
+        let group = self.groups.entry(id.clone());
+        let group = group.or_insert_with(|| Group::Share(Box::new(ShareGroup::new(id.clone()))));
+        if !matches!(group, Group::Share(_)) {
+            *group = Group::Share(Box::new(ShareGroup::new(id)));
+        }
+        if let Group::Share(group) = group {
+            group.replay(key, value);
         }
     }
 
@@ -238,7 +230,8 @@ impl GroupShard {
                 Some(Group::Classic(group)) => classic::loaded(group, &mut self.out),
                 Some(Group::Consumer(group)) => consumer::loaded(group, &mut self.world, &mut self.out),
                 Some(Group::Streams(group)) => streams::loaded(group, &mut self.out),
-                Some(Group::Other(_)) | None => {}
+                Some(Group::Share(group)) => share_group::loaded(group, &mut self.out),
+                None => {}
             }
         }
         self.out.set_expiry();

@@ -4,7 +4,7 @@ use barnabas_base::ErrorCode;
 
 use super::{Group, GroupShard};
 use crate::classic::{self, ClassicGroup};
-use crate::framework::BatchId;
+use crate::framework::{BatchId, Effect};
 use crate::outbox::{GroupThen, Outbox, Then, append_refusal};
 
 impl GroupShard {
@@ -28,7 +28,9 @@ impl GroupShard {
                 | GroupThen::Deleted(_)
                 | GroupThen::Written { .. }
                 | GroupThen::StreamsWritten { .. }
-                | GroupThen::Downgraded { .. } => {}
+                | GroupThen::Downgraded { .. }
+                | GroupThen::ShareWritten { .. } => {}
+                GroupThen::ShareOrdered(order) => self.out.compute(Effect::ShareState(order)),
                 GroupThen::Assigned { group, generation, assignments } => {
                     if let Some((group, out)) = self.classic_mut(&group) {
                         classic::assigned(group, generation, assignments, out);
@@ -67,6 +69,12 @@ impl GroupShard {
                     }
                 }
                 GroupThen::Downgraded { group, tombstones } => self.downgrade_lost(group, tombstones),
+                GroupThen::ShareWritten { group, entries } => {
+                    if let Some(Group::Share(group)) = self.groups.get_mut(&group) {
+                        group.lost(entries, &mut self.out);
+                    }
+                }
+                GroupThen::ShareOrdered(order) => self.share_order_lost(order, error),
                 then @ (GroupThen::Assigned { .. } | GroupThen::Replaced(_)) => {
                     self.rebalance_lost(then, error);
                 }
@@ -84,11 +92,17 @@ impl GroupShard {
     /// are on their way to be.
     pub(super) fn batch_overdue(&mut self, batch: BatchId) {
         let Some(Some(then)) = self.out.pending.then_mut(batch) else { return };
-        let waits = |then: &GroupThen| matches!(then, GroupThen::Assigned { .. } | GroupThen::Replaced(_));
+        let waits = |then: &GroupThen| {
+            matches!(then, GroupThen::Assigned { .. } | GroupThen::Replaced(_) | GroupThen::ShareOrdered(_))
+        };
         let (given_up, kept) = std::mem::take(&mut then.groups).into_iter().partition(waits);
         then.groups = kept;
         let given_up: Vec<GroupThen> = given_up;
         for then in given_up {
+            if let GroupThen::ShareOrdered(order) = then {
+                self.share_order_lost(order, ErrorCode::RequestTimedOut);
+                continue;
+            }
             self.rebalance_lost(then, ErrorCode::RequestTimedOut);
         }
     }
@@ -115,11 +129,12 @@ impl GroupShard {
             Group::Classic(group) => group.id.clone(),
             Group::Consumer(group) => group.id.clone(),
             Group::Streams(group) => group.id.clone(),
-            Group::Other(_) => return,
+            Group::Share(group) => group.id.clone(),
         };
         match self.groups.entry(id).or_insert(group) {
             Group::Consumer(group) if group.unwritten.has_lost() => group.lost(Vec::new(), &mut self.out),
             Group::Streams(group) if group.unwritten.has_lost() => group.lost(Vec::new(), &mut self.out),
+            Group::Share(group) if group.has_unsaved() => group.lost(Vec::new(), &mut self.out),
             _ => {}
         }
     }

@@ -16,10 +16,7 @@ impl GroupShard {
         ticket: Ticket,
     ) -> Result<(), ErrorCode> {
         let group = match self.groups.get(request.group_id.as_str()) {
-            Some(Group::Other(_)) if request.generation_id_or_member_epoch >= 0 => {
-                return Err(ErrorCode::UnknownMemberId);
-            }
-            Some(Group::Other(_)) => None,
+            Some(Group::Share(_)) => return Err(ErrorCode::GroupIdNotFound),
             known => known,
         };
         let (now, config) = (self.out.now.wall, &self.out.config);

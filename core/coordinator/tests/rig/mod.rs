@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use barnabas_base::{DurationMs, ErrorCode, MonotonicMs, Offset, ProducerId, Text, TimestampMs, Uuid};
 use barnabas_coordinator::{
-    BatchId, Caller, Effect, GroupConfig, GroupShard, Job, Now, Record, Request, Response, Ticket,
+    BatchId, Caller, Effect, GroupConfig, GroupShard, Job, Now, Record, Request, Response, ShareStateDone,
+    ShareStateOrder, ShareStateWork, Ticket,
 };
 use barnabas_metadata::{Delta, Image, Provenance};
 use barnabas_wire::messages::{
@@ -54,6 +55,9 @@ pub struct Rig {
     /// Jobs are done as soon as they are handed out.
     pub jobs_are_quick: bool,
     pub jobs: Vec<Job>,
+    /// What share groups ask of the share coordinator is done as soon as it is asked.
+    pub share_is_quick: bool,
+    pub share_orders: Vec<ShareStateOrder>,
     pub image: Image,
     next_ticket: u64,
     next_random: u64,
@@ -71,6 +75,8 @@ impl Rig {
             log: Vec::new(),
             jobs_are_quick: true,
             jobs: Vec::new(),
+            share_is_quick: true,
+            share_orders: Vec::new(),
             image: Image::default(),
             next_ticket: 1,
             next_random: 1,
@@ -114,7 +120,7 @@ impl Rig {
                 Effect::AppendMarker { batch, end } => {
                     Some((*batch, vec![Logged::Marker(end.producer.id, end.commit)]))
                 }
-                Effect::Answer { .. } | Effect::Compute(_) => None,
+                Effect::Answer { .. } | Effect::Compute(_) | Effect::ShareState(_) => None,
             };
             if let Some((batch, logged)) = appended {
                 assert!(self.pending.keys().next_back().is_none_or(|last| *last < batch));
@@ -128,6 +134,9 @@ impl Rig {
             if let Effect::Compute(job) = &effect {
                 self.jobs.push((**job).clone());
             }
+            if let Effect::ShareState(order) = &effect {
+                self.share_orders.push(order.clone());
+            }
             all.push(effect);
         }
         assert_eq!(self.shard.violations(), Vec::<String>::new());
@@ -136,6 +145,26 @@ impl Rig {
         }
         if self.jobs_are_quick {
             all.extend(self.run_jobs());
+        }
+        if self.share_is_quick {
+            all.extend(self.share_done(ErrorCode::None));
+        }
+        all
+    }
+
+    /// What share groups asked is done, or refused for every share-partition.
+    pub fn share_done(&mut self, error: ErrorCode) -> Vec<Effect> {
+        let mut all = Vec::new();
+        while !self.share_orders.is_empty() {
+            let ShareStateOrder { number, work } = self.share_orders.remove(0);
+            let keys: Vec<_> = match work {
+                ShareStateWork::Initialize { starts, .. } => starts.into_iter().map(|(key, _)| key).collect(),
+                ShareStateWork::Delete(keys) => keys,
+            };
+            let outcomes = keys.into_iter().map(|key| (key, error)).collect();
+            let now = self.now();
+            let effects = self.shard.share_state_done(ShareStateDone { number, outcomes }, now);
+            all.extend(self.carry_out(effects));
         }
         all
     }
@@ -246,6 +275,7 @@ impl Rig {
     pub fn restart(&mut self) -> Vec<Effect> {
         self.pending.clear();
         self.jobs.clear();
+        self.share_orders.clear();
         let fresh = self.reloaded();
         let old = std::mem::replace(&mut self.shard, fresh);
         let mut effects = old.unload();
@@ -290,6 +320,11 @@ fn encode(response: &Response, version: i16) {
         Response::ConsumerGroupDescribe(response) => response.encode(&mut writer, version),
         Response::StreamsGroupHeartbeat(answer) => answer.response.encode(&mut writer, version),
         Response::StreamsGroupDescribe(response) => response.encode(&mut writer, version),
+        Response::ShareGroupHeartbeat(response) => response.encode(&mut writer, version),
+        Response::ShareGroupDescribe(response) => response.encode(&mut writer, version),
+        Response::SharePartitions(_) => Ok(()),
+        Response::AlterShareGroupOffsets(response) => response.encode(&mut writer, version),
+        Response::DeleteShareGroupOffsets(response) => response.encode(&mut writer, version),
     };
     written.unwrap_or_else(|error| panic!("version {version} of {response:?}: {error}"));
 }

@@ -5,7 +5,7 @@ use barnabas_coordinator::{Effect, Record, Response};
 use barnabas_wire::messages::{GroupMetadataValue, GroupRecordKey, GroupRecordValue, JoinGroupResponse};
 use bytes::Bytes;
 
-use super::{consumer, short_id, short_topic_id, streams};
+use super::{consumer, share, short_id, short_topic_id, streams};
 use crate::rig::EPOCH_MS;
 
 pub fn effect(effect: &Effect) -> Vec<String> {
@@ -24,6 +24,7 @@ pub fn effect(effect: &Effect) -> Vec<String> {
             let (id, epoch) = (end.producer.id, end.producer.epoch);
             vec![format!("append @{} {what} p{id}:{epoch} by {}", batch.0, end.coordinator_epoch)]
         }
+        Effect::ShareState(order) => vec![share::order(order)],
         Effect::Compute(job) => vec![format!("job for {}", job.group())],
         Effect::Answer { ticket, response } => vec![format!("#{} {}", ticket.0, answer(response))],
     }
@@ -72,7 +73,8 @@ fn record(record: &Record) -> String {
         }
         (key, value) => {
             let value = value.map(|(value, _)| value);
-            streams::record(&key, value.as_ref()).unwrap_or_else(|| consumer::record(key, value))
+            let known = streams::record(&key, value.as_ref()).or_else(|| share::record(&key, value.as_ref()));
+            known.unwrap_or_else(|| consumer::record(key, value))
         }
     }
 }
@@ -211,6 +213,13 @@ fn answer(response: &Response) -> String {
                 .map(|group| format!(" [{}{}]", group.group_id, error(group.error_code)));
             format!("deleted{}", groups.collect::<String>())
         }
+        Response::ShareGroupHeartbeat(response) => share::heartbeat(response),
+        Response::ShareGroupDescribe(response) => {
+            response.groups.iter().map(share::described).collect::<Vec<_>>().join("; ")
+        }
+        Response::SharePartitions(said) => share::partitions(said),
+        Response::AlterShareGroupOffsets(response) => share::altered(response),
+        Response::DeleteShareGroupOffsets(response) => share::offsets_deleted(response),
     }
 }
 

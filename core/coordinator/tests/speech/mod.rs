@@ -6,14 +6,15 @@
 mod consumer;
 mod hear;
 mod requests;
+mod share;
 mod streams;
 
 use std::collections::BTreeMap;
 
 use barnabas_base::{DurationMs, ErrorCode, Text, Uuid};
 use barnabas_coordinator::{
-    BatchId, ConsumerConfig, ConsumerTimes, Effect, GroupConfig, MigrationPolicy, StreamsConfig,
-    StreamsSettings,
+    BatchId, ConsumerConfig, ConsumerTimes, Effect, GroupConfig, MigrationPolicy, ShareConfig, ShareTimes,
+    StreamsConfig, StreamsSettings,
 };
 
 use crate::rig::Rig;
@@ -84,6 +85,20 @@ fn config(words: &Words<'_>) -> GroupConfig {
         pending_members_max: words.number("pending-members-max", standard.pending_members_max),
         consumer: consumer(words),
         streams: streams_config(words),
+        share: share(words),
+        ..standard
+    }
+}
+
+fn share(words: &Words<'_>) -> ShareConfig {
+    let standard = ShareConfig::default();
+    ShareConfig {
+        size_max: words.number("share-max-size", standard.size_max),
+        times: ShareTimes {
+            session_timeout: DurationMs(words.number("session", standard.times.session_timeout.0)),
+            assignment_interval: DurationMs(words.number("interval", 0)),
+            ..standard.times
+        },
         ..standard
     }
 }
@@ -177,6 +192,11 @@ pub fn tell(rig: &mut Rig, words: &Words<'_>) -> Vec<String> {
             vec!["ok".to_owned()]
         }
         "run-jobs" => heard(rig.run_jobs()),
+        "slow-share" => {
+            rig.share_is_quick = false;
+            vec!["ok".to_owned()]
+        }
+        "share-done" => heard(rig.share_done(share::named_error(words))),
         "restart" => heard(rig.restart()),
         "set" => {
             rig.config = GroupConfig { group_size_max: words.number("max-size", 1), ..rig.config.clone() };

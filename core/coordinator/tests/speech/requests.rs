@@ -32,6 +32,9 @@ use bytes::Bytes;
 use super::{Words, long_id, streams};
 
 pub fn request<'a>(words: &Words<'a>) -> (&'a str, i16, Request) {
+    if let Some((newest, request)) = super::share::request(words) {
+        return (words.text("client", "c"), words.number("v", newest), request);
+    }
     let (newest, request) = match words.verb {
         "join" => (9, Request::JoinGroup(join(words))),
         "sync" => (5, Request::SyncGroup(sync(words))),

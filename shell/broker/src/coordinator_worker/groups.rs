@@ -3,11 +3,31 @@
 use super::append::Contents;
 use super::host::{Handled, Hosted, Step};
 use super::settings::group_config;
-use crate::mailbox::{GroupCommand, PartitionKey};
+use crate::mailbox::{Command, GroupCommand, PartitionKey};
 use crate::node::Node;
+use crate::share_persister;
 use barnabas_base::{ErrorCode, MonotonicMs, Offset};
-use barnabas_coordinator::{BatchId, Caller, Effect, GroupShard, Job, LoadError, Now, Response, Ticket};
+use barnabas_coordinator::{
+    BatchId, Caller, Effect, GroupShard, Job, LoadError, Now, Response, ShareStateOrder, Ticket,
+};
 use bytes::Bytes;
+use std::sync::Arc;
+
+/// What a shard asks of others.
+#[derive(Debug)]
+pub(super) enum GroupOrder {
+    Compute(Job),
+    ShareState(ShareStateOrder),
+}
+
+/// Begins to bring an order to the share coordinator; what comes of it arrives in the mailbox of the shard's worker.
+pub(super) fn carry_out(node: &Arc<Node>, shard: PartitionKey, order: ShareStateOrder) {
+    let node = node.clone();
+    tokio::task::spawn_local(async move {
+        let done = share_persister::carry_out(&node, order).await;
+        node.owner(shard).send(Command::GroupShareStateDone(shard, done)).await;
+    });
+}
 
 impl Hosted for GroupShard {
     const TOPIC: &'static str = barnabas_base::name::CONSUMER_OFFSETS;
@@ -15,7 +35,7 @@ impl Hosted for GroupShard {
     type Command = GroupCommand;
     type Response = Response;
     type Effect = Effect;
-    type Order = Job;
+    type Order = GroupOrder;
 
     fn create(node: &Node, _key: PartitionKey) -> Self {
         let mut shard = Self::new(group_config(node));
@@ -46,7 +66,7 @@ impl Hosted for GroupShard {
         Handled { effects, reply: command.reply, standing: command.standing }
     }
 
-    fn durable(&mut self, through: BatchId, now: Now) -> Vec<Effect> {
+    fn durable(&mut self, through: BatchId, _base: Offset, now: Now) -> Vec<Effect> {
         self.durable(through, now)
     }
 
@@ -73,7 +93,8 @@ impl Hosted for GroupShard {
                 Step::Append(batch, Contents::InTransaction(producer, records))
             }
             Effect::AppendMarker { batch, end } => Step::Append(batch, Contents::Marker(end)),
-            Effect::Compute(job) => Step::Order(*job),
+            Effect::Compute(job) => Step::Order(GroupOrder::Compute(*job)),
+            Effect::ShareState(order) => Step::Order(GroupOrder::ShareState(order)),
             Effect::Answer { ticket, response } => Step::Answer(ticket, response),
         }
     }

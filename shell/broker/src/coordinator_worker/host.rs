@@ -41,7 +41,8 @@ pub(super) trait Hosted: Debug + Sized {
     fn activate(&mut self, now: Now) -> Vec<Self::Effect>;
     /// Works on a request. Also gives what the records of this one stand on.
     fn handle(&mut self, command: Self::Command, ticket: Ticket, now: Now) -> Handled<Self>;
-    fn durable(&mut self, through: BatchId, now: Now) -> Vec<Self::Effect>;
+    /// Every batch up to this one is on disk, this one's first record at `base`.
+    fn durable(&mut self, through: BatchId, base: Offset, now: Now) -> Vec<Self::Effect>;
     fn failed(&mut self, batch: BatchId, error: ErrorCode, now: Now) -> Vec<Self::Effect>;
     fn tick(&mut self, now: Now) -> Vec<Self::Effect>;
     fn next_deadline(&self) -> Option<MonotonicMs>;
@@ -166,12 +167,12 @@ impl<S: Hosted> Host<S> {
             return;
         }
         for key in std::mem::take(&mut self.writing) {
-            while let Some((batch, error)) = self.next_decided(key) {
+            while let Some((batch, decided)) = self.next_decided(key) {
                 let now = now(&self.node);
                 let Some(shard) = self.active(key) else { break };
-                let effects = match error {
-                    None => shard.durable(batch, now),
-                    Some(error) => shard.failed(batch, error, now),
+                let effects = match decided {
+                    Ok(base) => shard.durable(batch, base, now),
+                    Err(error) => shard.failed(batch, error, now),
                 };
                 self.carry_out(key, effects, Standing::Waived, partitions);
             }
@@ -183,16 +184,22 @@ impl<S: Hosted> Host<S> {
         }
     }
 
-    /// The oldest batch of a shard, if its partition has decided it; with the error if it is not in the log.
-    fn next_decided(&mut self, key: PartitionKey) -> Option<(BatchId, Option<ErrorCode>)> {
+    /// The oldest batch of a shard, if its partition has decided it: where it is, or why it is not in the log.
+    fn next_decided(&mut self, key: PartitionKey) -> Option<(BatchId, Result<Offset, ErrorCode>)> {
         let Some(Shard::Active(active)) = self.shards.get_mut(&key) else { return None };
         let (batch, answer) = active.pending.front_mut()?;
         let decided = match answer.try_recv() {
             Err(oneshot::error::TryRecvError::Empty) => return None,
-            Err(oneshot::error::TryRecvError::Closed) => (*batch, Some(ErrorCode::NotCoordinator)),
+            Err(oneshot::error::TryRecvError::Closed) => (*batch, Err(ErrorCode::NotCoordinator)),
             Ok(outcomes) => {
-                let error = outcomes.into_iter().find_map(|outcome| outcome.result.err());
-                (*batch, error.map(|declined| append::error(declined.code())))
+                let result = outcomes.into_iter().next().map(|outcome| outcome.result);
+                let base = match result {
+                    Some(Ok(acked)) => Ok(acked.base),
+                    Some(Err(declined)) => Err(append::error(declined.code())),
+                    // One batch was handed in, so there is one outcome.
+                    None => Err(ErrorCode::NotCoordinator),
+                };
+                (*batch, base)
             }
         };
         active.pending.pop_front();

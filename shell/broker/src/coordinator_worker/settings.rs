@@ -4,7 +4,8 @@ use crate::node::Node;
 use crate::publisher::ImageChange;
 use barnabas_base::{DurationMs, Map, Text};
 use barnabas_coordinator::{
-    ConsumerConfig, ConsumerTimes, GroupConfig, MigrationPolicy, StreamsConfig, StreamsSettings,
+    ConsumerConfig, ConsumerTimes, GroupConfig, MigrationPolicy, ShareConfig, ShareTimes, StreamsConfig,
+    StreamsSettings,
 };
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metadata::{Image, ResourceType};
@@ -50,6 +51,7 @@ pub(super) fn group_config(node: &Node) -> GroupConfig {
         batch_bytes_max: count("message.max.bytes").saturating_sub(4096).max(4096),
         consumer: consumer_config(&config, &node.image.load()),
         streams: streams_config(&config, &node.image.load()),
+        share: share_config(&config, &node.image.load()),
         ..GroupConfig::default()
     }
 }
@@ -84,6 +86,57 @@ fn consumer_config(config: &BrokerConfig, image: &Image) -> ConsumerConfig {
         },
         assign_at_once_max: standard.assign_at_once_max,
     }
+}
+
+fn share_config(config: &BrokerConfig, image: &Image) -> ShareConfig {
+    let millis = |key| DurationMs(config.long(key));
+    let times = ShareTimes {
+        session_timeout: millis("group.share.session.timeout.ms"),
+        heartbeat_interval: millis("group.share.heartbeat.interval.ms"),
+        assignment_interval: millis("group.share.assignment.interval.ms"),
+    };
+    ShareConfig {
+        size_max: usize::try_from(config.long("group.share.max.size")).unwrap_or(usize::MAX),
+        times,
+        of_groups: Arc::new(own_share_times(config, image, times)),
+    }
+}
+
+/// As [`own_times`], of share groups.
+fn own_share_times(config: &BrokerConfig, image: &Image, standard: ShareTimes) -> Map<Text, ShareTimes> {
+    let mut own = Map::default();
+    for (resource, values) in image.configs.of_kind(ResourceType::Group) {
+        let value = |key: &str, least: &'static str, most: &'static str, standard: DurationMs| {
+            let said = values.iter().find(|(name, _)| name.as_str() == key);
+            let said = said.and_then(|(_, value)| value.trim().parse::<i64>().ok());
+            let (least, most) = (config.long(least), config.long(most));
+            said.map_or(standard, |said| DurationMs(said.max(least).min(most.max(least))))
+        };
+        let times = ShareTimes {
+            session_timeout: value(
+                "share.session.timeout.ms",
+                "group.share.min.session.timeout.ms",
+                "group.share.max.session.timeout.ms",
+                standard.session_timeout,
+            ),
+            heartbeat_interval: value(
+                "share.heartbeat.interval.ms",
+                "group.share.min.heartbeat.interval.ms",
+                "group.share.max.heartbeat.interval.ms",
+                standard.heartbeat_interval,
+            ),
+            assignment_interval: value(
+                "share.assignment.interval.ms",
+                "group.share.min.assignment.interval.ms",
+                "group.share.max.assignment.interval.ms",
+                standard.assignment_interval,
+            ),
+        };
+        if times != standard {
+            own.insert(resource.name.clone(), times);
+        }
+    }
+    own
 }
 
 /// An assignor by its name, or by that of Kafka's class for it.

@@ -85,7 +85,7 @@ impl Hosted for TransactionShard {
         Handled { effects, reply: command.reply, standing: Standing::Waived }
     }
 
-    fn durable(&mut self, through: BatchId, now: Now) -> Vec<TransactionEffect> {
+    fn durable(&mut self, through: BatchId, _base: Offset, now: Now) -> Vec<TransactionEffect> {
         self.durable(through, now)
     }
 

@@ -1,0 +1,35 @@
+use super::*;
+use crate::testing::{Fixture, carried, share_groups, versions};
+
+fn request(groups: &[&str]) -> ShareGroupDescribeRequest {
+    let group_ids = groups.iter().map(|group| Str::from(*group)).collect();
+    ShareGroupDescribeRequest { group_ids, include_authorized_operations: true, ..Default::default() }
+}
+
+/// "b" and "d" are looked after here, "a" by node 2.
+#[test]
+fn groups_are_answered_in_their_order() {
+    let fixture = share_groups();
+    for version in versions::<ShareGroupDescribeResponse>() {
+        let Plan::Work(mut work) = plan(request(&["d", "a", "b", "d"]), &fixture.ctx()) else {
+            panic!("no work")
+        };
+        assert_eq!(work.parts.len(), 1, "one shard");
+        assert_eq!(work.parts[0].request.group_ids, ["d", "b"]);
+        let found = DescribedGroup { group_id: "b".into(), group_epoch: 3, ..Default::default() };
+        let missing = DescribedGroup { group_id: "d".into(), error_code: 69, ..Default::default() };
+        work.pending.add(ShareGroupDescribeResponse { groups: vec![found, missing], ..Default::default() });
+        let response = carried(work.pending.respond(), version);
+        let said: Vec<_> = response.groups.iter().map(|group| (&*group.group_id, group.error_code)).collect();
+        assert_eq!(said, [("d", 69), ("a", 16), ("b", 0)]);
+        let operations: Vec<i32> = response.groups.iter().map(|group| group.authorized_operations).collect();
+        assert_eq!(operations, [i32::MIN, i32::MIN, 3400]);
+    }
+}
+
+#[test]
+fn where_there_are_no_such_groups_it_is_unsupported() {
+    let fixture = Fixture::with_groups();
+    let Plan::Answer(response) = plan(request(&["b"]), &fixture.ctx()) else { panic!("no answer") };
+    assert_eq!(response.groups[0].error_code, 35, "UNSUPPORTED_VERSION");
+}

@@ -1,0 +1,90 @@
+//! # InitializeShareGroupState, key 83, version 0
+//!
+//! Sets share-partitions up: nothing of them is delivered (KIP-932). Group coordinators ask share coordinators.
+//!
+//! | version | what it added |
+//! |---|---|
+//! | 0 | the request |
+//!
+//! ## Left out
+//! - Authorization: everybody counts as a broker.
+//!
+//! Source: Kafka 4.4 `KafkaApis.handleInitializeShareGroupStateRequest`, `ShareCoordinatorService.initializeState`.
+
+use barnabas_base::{ErrorCode, Offset, PartitionIndex, Text, TopicId};
+use barnabas_wire::Str;
+use barnabas_wire::messages::initialize_share_group_state_response::{
+    InitializeStateResult, PartitionResult,
+};
+use barnabas_wire::messages::{InitializeShareGroupStateRequest, InitializeShareGroupStateResponse};
+
+use crate::{Plan, Slot};
+
+/// One share-partition of the request; its group is [`Work::group`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    pub slot: Slot,
+    pub topic: TopicId,
+    pub partition: PartitionIndex,
+    pub state_epoch: i32,
+    pub start_offset: Offset,
+}
+
+#[derive(Debug)]
+pub struct Work {
+    pub group: Text,
+    pub parts: Vec<Part>,
+    pub pending: Pending,
+}
+
+/// The answer as far as it is known, in the order of the request.
+#[derive(Debug)]
+pub struct Pending {
+    results: Vec<InitializeStateResult>,
+}
+
+/// Splits a request by share-partition. A request without a group, or with a topic that names no partition, is answered with
+/// nothing.
+pub fn plan(request: InitializeShareGroupStateRequest) -> Plan<Work, InitializeShareGroupStateResponse> {
+    let is_empty = request.topics.iter().any(|topic| topic.partitions.is_empty());
+    if request.topics.is_empty() || is_empty || request.group_id.is_empty() {
+        return Plan::Answer(InitializeShareGroupStateResponse::default());
+    }
+    let (mut parts, mut results) = (Vec::new(), Vec::with_capacity(request.topics.len()));
+    for (topic_at, topic) in request.topics.into_iter().enumerate() {
+        let mut partitions = Vec::with_capacity(topic.partitions.len());
+        for (at, partition) in topic.partitions.into_iter().enumerate() {
+            partitions.push(PartitionResult { partition: partition.partition, ..Default::default() });
+            parts.push(Part {
+                slot: Slot::new(topic_at, at),
+                topic: topic.topic_id,
+                partition: PartitionIndex(partition.partition),
+                state_epoch: partition.state_epoch,
+                start_offset: Offset(partition.start_offset),
+            });
+        }
+        results.push(InitializeStateResult { topic_id: topic.topic_id, partitions, ..Default::default() });
+    }
+    Plan::Work(Work { group: request.group_id.text(), parts, pending: Pending { results } })
+}
+
+impl Pending {
+    /// Takes over that a share-partition was refused.
+    pub fn refuse(&mut self, slot: Slot, code: ErrorCode, why: Option<&'static str>) {
+        let part = self.part(slot);
+        part.error_code = code.code();
+        part.error_message = why.map(Str::from_static);
+    }
+
+    /// The answer, once all is in: what was not refused is done.
+    pub fn respond(self) -> InitializeShareGroupStateResponse {
+        InitializeShareGroupStateResponse { results: self.results, ..Default::default() }
+    }
+
+    fn part(&mut self, slot: Slot) -> &mut PartitionResult {
+        &mut self.results[slot.topic()].partitions[slot.partition()]
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,38 @@
+use super::*;
+use crate::testing::{ORDERS, carried, versions};
+use barnabas_wire::messages::read_share_group_state_summary_request::{PartitionData, ReadStateSummaryData};
+
+fn request(group: &str, partitions: &[i32]) -> ReadShareGroupStateSummaryRequest {
+    let partitions =
+        partitions.iter().map(|partition| PartitionData { partition: *partition, ..Default::default() });
+    let topic =
+        ReadStateSummaryData { topic_id: ORDERS, partitions: partitions.collect(), ..Default::default() };
+    ReadShareGroupStateSummaryRequest { group_id: group.into(), topics: vec![topic], ..Default::default() }
+}
+
+#[test]
+fn each_share_partition_is_answered_in_its_place() {
+    for version in versions::<ReadShareGroupStateSummaryResponse>() {
+        let Plan::Work(mut work) = plan(request("g", &[3, 1])) else { panic!("no work") };
+        let asked: Vec<_> = work.parts.iter().map(|part| (part.topic, part.partition.get())).collect();
+        assert_eq!((&*work.group, asked), ("g", vec![(ORDERS, 3), (ORDERS, 1)]));
+        let summary =
+            Summary { state_epoch: 7, leader_epoch: 3, start_offset: 100, delivery_complete_count: -1 };
+        work.pending.set_summary(work.parts[0].slot, summary);
+        work.pending.refuse(work.parts[1].slot, ErrorCode::FencedStateEpoch, Some("no"));
+        let response = carried(work.pending.respond(), version);
+        let said: Vec<_> =
+            response.results[0].partitions.iter().map(|part| (part.partition, part.error_code)).collect();
+        assert_eq!(said, [(3, 0), (1, 124)]);
+        let first = &response.results[0].partitions[0];
+        assert_eq!((first.state_epoch, first.leader_epoch, first.start_offset), (7, 3, 100));
+    }
+}
+
+#[test]
+fn what_asks_for_nothing_gets_nothing() {
+    for request in [request("", &[1]), request("g", &[]), ReadShareGroupStateSummaryRequest::default()] {
+        let Plan::Answer(response) = plan(request) else { panic!("no answer") };
+        assert_eq!(response, ReadShareGroupStateSummaryResponse::default());
+    }
+}

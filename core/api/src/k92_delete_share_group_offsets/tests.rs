@@ -1,0 +1,25 @@
+use super::*;
+use crate::testing::{Fixture, carried, share_groups, versions};
+
+fn request(group: &str) -> DeleteShareGroupOffsetsRequest {
+    DeleteShareGroupOffsetsRequest { group_id: group.into(), ..Default::default() }
+}
+
+/// "b" is looked after here, "a" by node 2.
+#[test]
+fn it_goes_to_the_groups_shard() {
+    let fixture = share_groups();
+    let Plan::Work(work) = plan(request("b"), &fixture.ctx()) else { panic!("no work") };
+    assert_eq!((work.shard.get(), work.request), (0, request("b")));
+    for version in versions::<DeleteShareGroupOffsetsResponse>() {
+        let Plan::Answer(response) = plan(request("a"), &fixture.ctx()) else { panic!("no answer") };
+        assert_eq!(carried(response, version).error_code, 16, "NOT_COORDINATOR");
+    }
+}
+
+#[test]
+fn where_there_are_no_such_groups_it_is_unsupported() {
+    let fixture = Fixture::with_groups();
+    let Plan::Answer(response) = plan(request("b"), &fixture.ctx()) else { panic!("no answer") };
+    assert_eq!(response.error_code, 35, "UNSUPPORTED_VERSION");
+}

@@ -1,0 +1,63 @@
+//! Which shard of the share coordinator a share-partition belongs to, and whether it is here.
+//!
+//! A share-partition's name is `group:topic id:partition`; it falls on a partition of `__share_group_state` as a group's does on
+//! one of `__consumer_offsets`.
+//!
+//! Source: Kafka 4.4 `ShareCoordinatorService.partitionFor`, `SharePartitionKey`.
+
+use barnabas_base::{BrokerId, ErrorCode, PartitionIndex, Uuid, name, partition_for};
+use barnabas_metadata::Image;
+use barnabas_metadata::config::BrokerConfig;
+use barnabas_wire::messages::create_topics_request::CreateTopicsRequest;
+
+use crate::groups::Shard;
+use crate::{Client, Context, auto_create};
+
+/// `None` where `__share_group_state`, or its partition's leader, is not known yet.
+pub fn shard_of(key: &str, ctx: &Context<'_>) -> Option<Shard> {
+    let topic = ctx.image.topics.by_name(name::SHARE_GROUP_STATE)?;
+    let partition = partition_of(key, ctx.image)?;
+    Some(Shard { partition, leader: ctx.leader_of(topic.partition(partition)?) })
+}
+
+/// The shard's partition, if `node` leads it.
+///
+/// # Errors
+/// COORDINATOR_NOT_AVAILABLE where nobody looks after the share-partition yet, NOT_COORDINATOR where another broker does.
+pub fn shard_here(key: &str, image: &Image, node: BrokerId) -> Result<PartitionIndex, ErrorCode> {
+    let partition = partition_of(key, image).ok_or(ErrorCode::CoordinatorNotAvailable)?;
+    let topic = image.topics.by_name(name::SHARE_GROUP_STATE);
+    match topic.and_then(|topic| topic.partition(partition)) {
+        Some(state) if state.leader == node => Ok(partition),
+        Some(_) => Err(ErrorCode::NotCoordinator),
+        None => Err(ErrorCode::CoordinatorNotAvailable),
+    }
+}
+
+/// Whether this is the name of a share-partition: a group, which may itself hold colons, a topic's id and a partition.
+///
+/// # Source
+/// Kafka 4.4 `SharePartitionKey.validate`.
+pub fn is_key(key: &str) -> bool {
+    let mut parts = key.rsplitn(3, ':');
+    let (partition, topic, group) = (parts.next(), parts.next(), parts.next());
+    partition.is_some_and(|partition| partition.parse::<i32>().is_ok())
+        && topic.is_some_and(|topic| Uuid::parse(topic).is_some())
+        && group.is_some_and(|group| !group.trim().is_empty())
+}
+
+/// The CreateTopics by which `__share_group_state` comes to be, in the name of this node.
+pub fn creation(image: &Image, config: &BrokerConfig, node: BrokerId) -> CreateTopicsRequest {
+    let text = |text: &str| barnabas_base::Text::from(text);
+    let client =
+        Client { listener: text(""), client_id: None, host: text(""), principal: text("User:ANONYMOUS") };
+    let now = barnabas_base::TimestampMs(0);
+    let ctx = Context { image, config, cluster_id: "", node, client: &client, now };
+    auto_create::creation([name::SHARE_GROUP_STATE].into_iter(), &ctx)
+}
+
+fn partition_of(key: &str, image: &Image) -> Option<PartitionIndex> {
+    let topic = image.topics.by_name(name::SHARE_GROUP_STATE)?;
+    let partitions = i32::try_from(topic.partition_count()).ok().filter(|count| *count > 0)?;
+    Some(partition_for(key, partitions))
+}

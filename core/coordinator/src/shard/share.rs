@@ -1,0 +1,590 @@
+//! Requests and events of share groups (KIP-932), brought to their group; what groups ask of the share coordinator, and who
+//! waits for it.
+//!
+//! An order leaves once the record that speaks of it is on disk, and a group has one under way at a time, so that what is set
+//! up and what is deleted cannot overtake each other.
+//!
+//! # Source
+//! Kafka 4.4 `GroupCoordinatorService`, `GroupMetadataManager`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use barnabas_base::{ErrorCode, Offset, Text, TopicId};
+use barnabas_wire::Str;
+use barnabas_wire::messages::alter_share_group_offsets_response::{
+    AlterShareGroupOffsetsResponsePartition, AlterShareGroupOffsetsResponseTopic,
+};
+use barnabas_wire::messages::delete_groups_response::DeletableGroupResult;
+use barnabas_wire::messages::delete_share_group_offsets_response::DeleteShareGroupOffsetsResponseTopic;
+use barnabas_wire::messages::{
+    AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse, DeleteGroupsResponse,
+    DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse, ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse, ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse,
+};
+
+use super::{Group, GroupShard};
+use crate::framework::{BatchId, Caller, Effect, Now, Ticket};
+use crate::outbox::{GroupThen, TimerKey, append_refusal};
+use crate::share_group::{
+    self, Awaiting, Entry, Heartbeat, ShareGroup, ShareStateDone, ShareStateOrder, ShareStateWork, Stayed,
+};
+use crate::{Request, Response, SharePartitionKey};
+
+type Refused = (ErrorCode, String);
+
+impl GroupShard {
+    pub(super) fn share_heartbeat(
+        &mut self,
+        caller: &Caller<'_>,
+        request: &ShareGroupHeartbeatRequest,
+        ticket: Ticket,
+    ) {
+        let worked = share_group::check(request).and_then(|()| match request.member_epoch {
+            -1 => self.share_leave(request, ticket),
+            _ => self.share_stay(caller, request, ticket),
+        });
+        if let Err((code, why)) = worked {
+            self.out.answer(ticket, refusal(code, why));
+        }
+    }
+
+    /// Requests that concern share groups alone, but for heartbeats.
+    pub(super) fn dispatch_share(&mut self, request: &Request, ticket: Ticket) {
+        let worked = match request {
+            Request::ShareGroupDescribe(describe) => {
+                self.describe_shares(describe, ticket);
+                Ok(())
+            }
+            Request::SharePartitions(group) => {
+                self.share_partitions(group, ticket);
+                Ok(())
+            }
+            Request::AlterShareGroupOffsets(alter) => self.alter_share_offsets(alter, ticket),
+            Request::DeleteShareGroupOffsets(delete) => self.delete_share_offsets(delete, ticket),
+            other => Err((ErrorCode::InvalidRequest, format!("{other:?} is not about a share group."))),
+        };
+        if let Err((code, why)) = worked {
+            let said = Some(Str::from(why.as_str()));
+            self.out.answer(ticket, request.refuse(code).saying(said));
+        }
+    }
+
+    fn share_stay(
+        &mut self,
+        caller: &Caller<'_>,
+        request: &ShareGroupHeartbeatRequest,
+        ticket: Ticket,
+    ) -> Result<(), Refused> {
+        let id = request.group_id.text();
+        match self.groups.get_mut(&id) {
+            Some(Group::Share(group)) => {
+                let stayed =
+                    share_group::stay(group, caller, request, ticket, &mut self.world, &mut self.out)?;
+                self.go_on(&id, stayed);
+                Ok(())
+            }
+            Some(_) => Err(not_share(&id)),
+            None if request.member_epoch != 0 => Err(not_found(&id)),
+            None => {
+                let mut group = Box::new(ShareGroup::new(id.clone()));
+                let stayed =
+                    share_group::stay(&mut group, caller, request, ticket, &mut self.world, &mut self.out)?;
+                self.groups.insert(id.clone(), Group::Share(group));
+                self.out.groups_changed = self.out.pending.upcoming();
+                self.go_on(&id, stayed);
+                Ok(())
+            }
+        }
+    }
+
+    /// Answers a heartbeat, or has the topics set up that it needs before.
+    fn go_on(&mut self, id: &Text, stayed: Stayed) {
+        let Stayed { heartbeat, lacks } = stayed;
+        let Some(Group::Share(group)) = self.groups.get_mut(id) else { return };
+        let under_way = group.order.and_then(|number| self.share_orders.get_mut(&number));
+        match under_way {
+            None if lacks => {
+                let names: Vec<Text> = group.names().keys().cloned().collect();
+                let starts = group.set_up.begin(id, names.iter(), &self.world.image);
+                let state_epoch = group.epoch;
+                group.note(Entry::SetUp);
+                let work = ShareStateWork::Initialize { state_epoch, starts };
+                let awaiting = Awaiting::SetUp { group: id.clone(), heartbeats: vec![heartbeat] };
+                self.order(id, work, awaiting);
+            }
+            // Whoever joins meanwhile hears of everything at once too.
+            Some(Awaiting::SetUp { heartbeats, .. }) if lacks && heartbeat.before.epoch == 0 => {
+                heartbeats.push(heartbeat);
+                group.flush(&mut self.out);
+            }
+            _ => self.end_heartbeat(id, &heartbeat),
+        }
+    }
+
+    fn end_heartbeat(&mut self, id: &Text, heartbeat: &Heartbeat) {
+        let Some(Group::Share(group)) = self.groups.get_mut(id) else { return };
+        match share_group::finish(group, heartbeat, &mut self.world, &mut self.out) {
+            Ok(response) => {
+                group.answer(heartbeat.ticket, Response::ShareGroupHeartbeat(response), &mut self.out);
+            }
+            Err((code, why)) => self.out.answer(heartbeat.ticket, refusal(code, why)),
+        }
+    }
+
+    fn share_leave(&mut self, request: &ShareGroupHeartbeatRequest, ticket: Ticket) -> Result<(), Refused> {
+        let id = request.group_id.text();
+        let group = match self.groups.get_mut(&id) {
+            Some(Group::Share(group)) => group,
+            Some(_) => return Err(not_share(&id)),
+            None => return Err(not_found(&id)),
+        };
+        let member = request.member_id.text();
+        let response = share_group::leave(group, &member, &mut self.world, &mut self.out)?;
+        group.answer(ticket, Response::ShareGroupHeartbeat(response), &mut self.out);
+        Ok(())
+    }
+
+    /// Nothing was heard of a member of a share group for a whole session.
+    pub(super) fn share_timer(&mut self, key: &TimerKey) {
+        let TimerKey::Session { group, member } = key else { return };
+        if let Some(Group::Share(group)) = self.groups.get_mut(group) {
+            share_group::fence(group, member, &mut self.world, &mut self.out);
+            group.flush(&mut self.out);
+        }
+    }
+
+    pub(super) fn describe_shares(&mut self, request: &ShareGroupDescribeRequest, ticket: Ticket) {
+        let mut last = self.out.groups_changed;
+        let mut groups = Vec::with_capacity(request.group_ids.len());
+        for id in &request.group_ids {
+            groups.push(match self.groups.get(id.as_str()) {
+                Some(Group::Share(group)) => {
+                    last = last.max(group.last_batch);
+                    share_group::describe(group, &self.world.image)
+                }
+                Some(_) => share_group::not_share(id),
+                None => share_group::describe_missing(id),
+            });
+        }
+        let response = ShareGroupDescribeResponse { groups, ..Default::default() };
+        self.out.answer_after(last, ticket, Response::ShareGroupDescribe(response));
+    }
+
+    /// The share-partitions of a group that are set up; none for a group that is none.
+    ///
+    /// # Source
+    /// Kafka 4.4 `GroupMetadataManager.initializedShareGroupPartitions`.
+    pub(super) fn share_partitions(&mut self, id: &str, ticket: Ticket) {
+        let (topics, batch) = match self.groups.get(id) {
+            Some(Group::Share(group)) => {
+                let topics = group.set_up.initialized.iter();
+                let topics = topics.map(|(id, topic)| (*id, topic.partitions.iter().copied().collect()));
+                (topics.collect(), group.last_batch)
+            }
+            _ => (Vec::new(), BatchId(0)),
+        };
+        self.out.answer_after(batch, ticket, Response::SharePartitions(Ok(topics)));
+    }
+
+    /// # Source
+    /// Kafka 4.4 `GroupMetadataManager.alterShareGroupOffsets`: a group that nobody knows is founded.
+    pub(super) fn alter_share_offsets(
+        &mut self,
+        request: &AlterShareGroupOffsetsRequest,
+        ticket: Ticket,
+    ) -> Result<(), Refused> {
+        let id = request.group_id.text();
+        match self.groups.get(&id) {
+            Some(Group::Share(group)) => check_at_rest(group)?,
+            Some(_) => return Err(not_share(&id)),
+            None => {
+                let mut group = ShareGroup::new(id.clone());
+                group.note(Entry::Group);
+                self.groups.insert(id.clone(), Group::Share(Box::new(group)));
+                self.out.groups_changed = self.out.pending.upcoming();
+            }
+        }
+        let Some(Group::Share(group)) = self.groups.get_mut(&id) else { return Err(not_found(&id)) };
+        let (mut starts, mut responses) = (BTreeMap::new(), Vec::new());
+        for topic in &request.topics {
+            let known = self.world.image.topics.by_name(&topic.topic_name);
+            let partitions = topic.partitions.iter().map(|partition| {
+                let index = partition.partition_index;
+                let is_there = known.is_some_and(|known| {
+                    usize::try_from(index).is_ok_and(|index| index < known.partition_count())
+                });
+                if let Some(known) = known.filter(|_| is_there) {
+                    let key = SharePartitionKey {
+                        group: id.clone(),
+                        topic: known.id,
+                        partition: barnabas_base::PartitionIndex(index),
+                    };
+                    group.set_up.note_initializing(known.id, &known.name, BTreeSet::from([index]));
+                    starts.insert(key, Offset(partition.start_offset));
+                }
+                let error = if is_there { ErrorCode::None } else { ErrorCode::UnknownTopicOrPartition };
+                AlterShareGroupOffsetsResponsePartition {
+                    partition_index: index,
+                    error_code: error.code(),
+                    ..Default::default()
+                }
+            });
+            responses.push(AlterShareGroupOffsetsResponseTopic {
+                topic_name: topic.topic_name.clone(),
+                topic_id: known.map(|known| known.id).unwrap_or_default(),
+                partitions: partitions.collect(),
+                ..Default::default()
+            });
+        }
+        let response = AlterShareGroupOffsetsResponse { responses, ..Default::default() };
+        if starts.is_empty() {
+            group.answer(ticket, Response::AlterShareGroupOffsets(response), &mut self.out);
+            return Ok(());
+        }
+        group.note(Entry::SetUp);
+        let state_epoch = group.epoch;
+        let work = ShareStateWork::Initialize { state_epoch, starts: starts.into_iter().collect() };
+        self.order(&id, work, Awaiting::Altered { group: id.clone(), ticket, response });
+        Ok(())
+    }
+
+    /// # Source
+    /// Kafka 4.4 `GroupCoordinatorShard.initiateDeleteShareGroupOffsets`, `completeDeleteShareGroupOffsets`.
+    pub(super) fn delete_share_offsets(
+        &mut self,
+        request: &DeleteShareGroupOffsetsRequest,
+        ticket: Ticket,
+    ) -> Result<(), Refused> {
+        let id = request.group_id.text();
+        let group = match self.groups.get_mut(&id) {
+            Some(Group::Share(group)) => group,
+            Some(_) => return Err(not_share(&id)),
+            None => return Err(not_found(&id)),
+        };
+        check_at_rest(group)?;
+        let (mut keys, mut topics, mut responses) = (Vec::new(), Vec::new(), Vec::new());
+        for topic in &request.topics {
+            let known = self.world.image.topics.by_name(&topic.topic_name);
+            let is_kept = known.is_some_and(|known| {
+                group.set_up.initialized.contains_key(&known.id)
+                    || group.set_up.deleting.contains_key(&known.id)
+            });
+            match known.filter(|_| is_kept) {
+                Some(known) => {
+                    keys.extend(group.set_up.delete(&id, known.id, &self.world.image));
+                    topics.push((known.id, known.name.clone()));
+                }
+                None => responses.push(DeleteShareGroupOffsetsResponseTopic {
+                    topic_name: topic.topic_name.clone(),
+                    error_code: ErrorCode::UnknownTopicOrPartition.code(),
+                    error_message: known.map(|_| Str::from_static("The group has no offsets of this topic.")),
+                    ..Default::default()
+                }),
+            }
+        }
+        let response = DeleteShareGroupOffsetsResponse { responses, ..Default::default() };
+        if keys.is_empty() {
+            group.answer(ticket, Response::DeleteShareGroupOffsets(response), &mut self.out);
+            return Ok(());
+        }
+        group.note(Entry::SetUp);
+        let awaiting = Awaiting::OffsetsDeleted { group: id.clone(), ticket, topics, response };
+        self.order(&id, ShareStateWork::Delete(keys), awaiting);
+        Ok(())
+    }
+
+    /// Has the state of share groups deleted that are to go. Gives those results that wait for nothing back.
+    pub(super) fn delete_shares(
+        &mut self,
+        ids: Vec<Text>,
+        results: Vec<DeletableGroupResult>,
+        ticket: Ticket,
+    ) {
+        let (mut keys, mut last) = (Vec::new(), BatchId(0));
+        let number = self.share_orders_made + 1;
+        for id in &ids {
+            let Some(Group::Share(group)) = self.groups.get_mut(id) else { continue };
+            keys.extend(group.set_up.delete_all(id, &self.world.image));
+            group.note(Entry::SetUp);
+            group.order = Some(number);
+            group.flush(&mut self.out);
+            last = last.max(group.last_batch);
+        }
+        let groups = ids.into_iter().collect();
+        self.order_after(
+            last,
+            ShareStateWork::Delete(keys),
+            Awaiting::GroupsDeleted { ticket, groups, results },
+        );
+    }
+
+    /// Writes what the group says of an order, and gives the order out once that is on disk.
+    fn order(&mut self, id: &Text, work: ShareStateWork, awaiting: Awaiting) {
+        let number = self.share_orders_made + 1;
+        let Some(Group::Share(group)) = self.groups.get_mut(id) else { return };
+        group.order = Some(number);
+        group.flush(&mut self.out);
+        let batch = group.last_batch;
+        self.order_after(batch, work, awaiting);
+    }
+
+    fn order_after(&mut self, batch: BatchId, work: ShareStateWork, awaiting: Awaiting) {
+        self.share_orders_made += 1;
+        let order = ShareStateOrder { number: self.share_orders_made, work };
+        self.share_orders.insert(order.number, awaiting);
+        match self.out.pending.then_mut(batch) {
+            Some(Some(then)) => then.groups.push(GroupThen::ShareOrdered(order)),
+            _ => self.out.compute(Effect::ShareState(order)),
+        }
+    }
+
+    /// The record that speaks of an order is not on disk, or nobody knows: nothing was ordered.
+    pub(super) fn share_order_lost(&mut self, order: ShareStateOrder, error: ErrorCode) {
+        let error = append_refusal(error);
+        let keys: Vec<SharePartitionKey> = match order.work {
+            ShareStateWork::Initialize { starts, .. } => starts.into_iter().map(|(key, _)| key).collect(),
+            ShareStateWork::Delete(keys) => keys,
+        };
+        let outcomes = keys.into_iter().map(|key| (key, error)).collect();
+        self.take_share_state(ShareStateDone { number: order.number, outcomes }, Some(error));
+    }
+
+    /// An order of this shard was carried out, as far as that went.
+    pub fn share_state_done(&mut self, done: ShareStateDone, now: Now) -> Vec<Effect> {
+        self.out.now = now;
+        self.take_share_state(done, None);
+        self.out.take_effects()
+    }
+
+    /// `lost`: none of it was even begun.
+    fn take_share_state(&mut self, done: ShareStateDone, lost: Option<ErrorCode>) {
+        let Some(awaiting) = self.share_orders.remove(&done.number) else { return };
+        let outcomes = done.outcomes;
+        match awaiting {
+            Awaiting::SetUp { group, heartbeats } => self.set_up(&group, heartbeats, &outcomes, lost),
+            Awaiting::Altered { group, ticket, response } => {
+                self.altered(&group, ticket, response, &outcomes)
+            }
+            Awaiting::OffsetsDeleted { group, ticket, topics, response } => {
+                self.offsets_deleted(&group, ticket, topics, response, &outcomes);
+            }
+            Awaiting::GroupsDeleted { ticket, groups, results } => {
+                self.shares_deleted(groups, results, ticket, &outcomes, lost);
+            }
+        }
+    }
+
+    fn set_up(
+        &mut self,
+        id: &Text,
+        heartbeats: Vec<Heartbeat>,
+        outcomes: &[(SharePartitionKey, ErrorCode)],
+        lost: Option<ErrorCode>,
+    ) {
+        if let Some(Group::Share(group)) = self.groups.get_mut(id) {
+            group.order = None;
+            group.set_up.end(outcomes);
+            group.note(Entry::SetUp);
+            group.flush(&mut self.out);
+        }
+        // A topic that has gone meanwhile is nothing that a member need hear of.
+        let errors = outcomes.iter().map(|(_, error)| *error);
+        let mut failed =
+            errors.filter(|error| !matches!(error, ErrorCode::None | ErrorCode::UnknownTopicOrPartition));
+        let failed = lost.or(failed.next_back());
+        for heartbeat in heartbeats {
+            match failed {
+                Some(error) => {
+                    let why = "The state of the group's topics could not be set up.".to_owned();
+                    self.out.answer(heartbeat.ticket, refusal(error, why));
+                }
+                None if self.groups.contains_key(id) => self.end_heartbeat(id, &heartbeat),
+                None => {
+                    let (code, why) = not_found(id);
+                    self.out.answer(heartbeat.ticket, refusal(code, why));
+                }
+            }
+        }
+    }
+
+    fn altered(
+        &mut self,
+        id: &Text,
+        ticket: Ticket,
+        mut response: AlterShareGroupOffsetsResponse,
+        outcomes: &[(SharePartitionKey, ErrorCode)],
+    ) {
+        for topic in &mut response.responses {
+            for partition in &mut topic.partitions {
+                let is_meant = |key: &SharePartitionKey| {
+                    key.topic == topic.topic_id && key.partition.get() == partition.partition_index
+                };
+                let found = outcomes.iter().find(|(key, _)| is_meant(key));
+                if let Some((_, error)) = found.filter(|_| partition.error_code == 0) {
+                    partition.error_code = error.code();
+                }
+            }
+        }
+        let response = Response::AlterShareGroupOffsets(response);
+        let Some(Group::Share(group)) = self.groups.get_mut(id) else {
+            return self.out.answer(ticket, response);
+        };
+        group.order = None;
+        group.set_up.end(outcomes);
+        group.note(Entry::SetUp);
+        group.answer(ticket, response, &mut self.out);
+    }
+
+    fn offsets_deleted(
+        &mut self,
+        id: &Text,
+        ticket: Ticket,
+        topics: Vec<(TopicId, Text)>,
+        mut response: DeleteShareGroupOffsetsResponse,
+        outcomes: &[(SharePartitionKey, ErrorCode)],
+    ) {
+        let mut gone = Vec::new();
+        for (topic_id, name) in topics {
+            let of = outcomes.iter().filter(|(key, _)| key.topic == topic_id);
+            let failed = of.map(|(_, error)| *error).find(|error| is_failure(*error));
+            if failed.is_none() {
+                gone.push(topic_id);
+            }
+            response.responses.push(DeleteShareGroupOffsetsResponseTopic {
+                topic_name: Str::from(&name),
+                topic_id,
+                error_code: failed.unwrap_or(ErrorCode::None).code(),
+                ..Default::default()
+            });
+        }
+        let response = Response::DeleteShareGroupOffsets(response);
+        let Some(Group::Share(group)) = self.groups.get_mut(id) else {
+            return self.out.answer(ticket, response);
+        };
+        group.order = None;
+        gone.iter().for_each(|topic| {
+            group.set_up.deleting.remove(topic);
+        });
+        group.note(Entry::SetUp);
+        group.answer(ticket, response, &mut self.out);
+    }
+
+    fn shares_deleted(
+        &mut self,
+        groups: BTreeSet<Text>,
+        mut results: Vec<DeletableGroupResult>,
+        ticket: Ticket,
+        outcomes: &[(SharePartitionKey, ErrorCode)],
+        lost: Option<ErrorCode>,
+    ) {
+        let mut taken = Vec::new();
+        for id in &groups {
+            let of = outcomes.iter().filter(|(key, _)| key.group == *id);
+            let failed = lost.or(of.map(|(_, error)| *error).find(|error| is_failure(*error)));
+            let error = match self.groups.get_mut(id) {
+                Some(Group::Share(group)) => {
+                    group.order = None;
+                    // Somebody may have joined meanwhile.
+                    failed.or((!group.is_empty()).then_some(ErrorCode::NonEmptyGroup))
+                }
+                _ => Some(ErrorCode::GroupIdNotFound),
+            };
+            if error.is_none() {
+                taken.extend(self.take_group(id));
+            }
+            if let Some(result) = results.iter_mut().find(|result| result.group_id == id.as_str()) {
+                result.error_code = error.unwrap_or(ErrorCode::None).code();
+            }
+        }
+        let last = self.append_tombstones(Vec::new(), taken);
+        let response = DeleteGroupsResponse { results, ..Default::default() };
+        self.answer_after_last(last, ticket, Response::DeleteGroups(response));
+    }
+
+    /// These topics are gone: no share group knows of them any more. The share coordinator ends their state by itself.
+    pub(super) fn share_topics_deleted(&mut self, topics: &[TopicId]) {
+        let mut ids: Vec<Text> = Vec::new();
+        for (id, group) in &mut self.groups {
+            if let Group::Share(group) = group
+                && group.set_up.forget(topics)
+            {
+                ids.push(id.clone());
+            }
+        }
+        ids.sort();
+        for id in ids {
+            if let Some(Group::Share(group)) = self.groups.get_mut(&id) {
+                group.note(Entry::SetUp);
+                group.flush(&mut self.out);
+            }
+        }
+    }
+
+    /// Whoever waits for an order is sent away.
+    pub(super) fn abandon_share_orders(&mut self) {
+        let mut orders: Vec<(u64, Awaiting)> = self.share_orders.drain().collect();
+        orders.sort_by_key(|(number, _)| *number);
+        let error = ErrorCode::NotCoordinator;
+        for (_, awaiting) in orders {
+            match awaiting {
+                Awaiting::SetUp { heartbeats, .. } => {
+                    for heartbeat in heartbeats {
+                        self.out.answer(heartbeat.ticket, refusal(error, String::new()));
+                    }
+                }
+                Awaiting::Altered { ticket, .. } => {
+                    let response =
+                        AlterShareGroupOffsetsResponse { error_code: error.code(), ..Default::default() };
+                    self.out.answer(ticket, Response::AlterShareGroupOffsets(response));
+                }
+                Awaiting::OffsetsDeleted { ticket, .. } => {
+                    let response =
+                        DeleteShareGroupOffsetsResponse { error_code: error.code(), ..Default::default() };
+                    self.out.answer(ticket, Response::DeleteShareGroupOffsets(response));
+                }
+                Awaiting::GroupsDeleted { ticket, groups, mut results } => {
+                    let waiting =
+                        results.iter_mut().filter(|result| groups.contains(result.group_id.as_str()));
+                    waiting.for_each(|result| result.error_code = error.code());
+                    let response = DeleteGroupsResponse { results, ..Default::default() };
+                    self.out.answer(ticket, Response::DeleteGroups(response));
+                }
+            }
+        }
+    }
+}
+
+/// A topic that is gone has no state that could stay behind.
+fn is_failure(error: ErrorCode) -> bool {
+    !matches!(error, ErrorCode::None | ErrorCode::UnknownTopicOrPartition)
+}
+
+/// Whether a group's offsets may be changed: nobody reads, and nothing of it is under way.
+fn check_at_rest(group: &ShareGroup) -> Result<(), Refused> {
+    if !group.is_empty() {
+        return Err((ErrorCode::NonEmptyGroup, "The group has members.".to_owned()));
+    }
+    if group.order.is_some() {
+        return Err((
+            ErrorCode::CoordinatorLoadInProgress,
+            "The group's topics are being set up.".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+fn not_found(id: &str) -> Refused {
+    (ErrorCode::GroupIdNotFound, format!("Share group {id} not found."))
+}
+
+fn not_share(id: &str) -> Refused {
+    (ErrorCode::GroupIdNotFound, format!("Group {id} is not a share group."))
+}
+
+fn refusal(code: ErrorCode, why: String) -> Response {
+    Response::ShareGroupHeartbeat(ShareGroupHeartbeatResponse {
+        error_code: code.code(),
+        error_message: (!why.is_empty()).then(|| why.into()),
+        ..Default::default()
+    })
+}

@@ -1,0 +1,42 @@
+//! One member of a share group: what it said of itself, and where it stands. Cheap to clone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use barnabas_base::{Text, TopicId};
+
+/// Sorted partitions by topic.
+pub(crate) type Target = BTreeMap<TopicId, Vec<i32>>;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ShareMember {
+    pub id: Text,
+    pub rack: Option<Text>,
+    pub client_id: Text,
+    pub client_host: Text,
+    /// Topics subscribed to: sorted, none twice.
+    pub names: Arc<Vec<Text>>,
+    /// 0: about to join.
+    pub epoch: i32,
+    pub previous_epoch: i32,
+    pub assigned: Arc<Target>,
+}
+
+impl ShareMember {
+    pub fn new(id: Text) -> Self {
+        Self {
+            id,
+            rack: None,
+            client_id: Text::default(),
+            client_host: Text::default(),
+            names: Arc::default(),
+            epoch: 0,
+            previous_epoch: 0,
+            assigned: Arc::default(),
+        }
+    }
+
+    pub fn subscribes(&self, topic: &str) -> bool {
+        self.names.binary_search_by(|name| name.as_str().cmp(topic)).is_ok()
+    }
+}

@@ -1,0 +1,194 @@
+//! Share groups (KIP-932): requests of members and tools to the group's shard, questions about their state to the share
+//! coordinator.
+//!
+//! ShareFetch and ShareAcknowledge are not here: dispatch/share_fetch.rs.
+
+use super::groups::{self, Gone, send};
+use super::{Answer, Call, Started};
+use crate::node::Node;
+use crate::share_persister;
+use barnabas_api::groups::ToShard;
+use barnabas_api::k90_describe_share_group_offsets::{self as describe_offsets, Summary, Topic, Wanted};
+use barnabas_api::{
+    Plan, k76_share_group_heartbeat, k77_share_group_describe, k91_alter_share_group_offsets,
+    k92_delete_share_group_offsets,
+};
+use barnabas_base::{ErrorCode, PartitionIndex, Text};
+use barnabas_coordinator::{Request, Response, SharePartitionKey};
+use barnabas_wire::ResponseBody;
+use barnabas_wire::messages::{
+    AlterShareGroupOffsetsRequest, DeleteShareGroupOffsetsRequest, DescribeShareGroupOffsetsRequest,
+    ShareGroupDescribeRequest, ShareGroupHeartbeatRequest,
+};
+use std::sync::Arc;
+
+/// One request, one shard, one answer.
+async fn ask<R, A: Into<ResponseBody>>(
+    call: Call,
+    plan: Plan<ToShard<R>, A>,
+    wrap: impl FnOnce(R) -> Request,
+    respond: impl FnOnce(Response) -> Option<ResponseBody> + 'static,
+) -> Started {
+    let work = match plan {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let asked = send(&call, work.shard, wrap(work.request)).await;
+    Started::wait(async move {
+        match asked.wait().await {
+            Ok(response) => respond(response).map_or(Answer::Close, Answer::Reply),
+            Err(Gone) => Answer::Close,
+        }
+    })
+}
+
+/// The response of one kind; a shard answers a request with its own kind only.
+macro_rules! expect {
+    ($response:expr, $kind:ident) => {
+        match $response {
+            Response::$kind(response) => Some(response.into()),
+            _ => None,
+        }
+    };
+}
+
+pub async fn heartbeat(call: Call, request: ShareGroupHeartbeatRequest) -> Started {
+    let moment = call.moment();
+    let plan = k76_share_group_heartbeat::plan(request, &call.context(&moment));
+    ask(call, plan, Request::ShareGroupHeartbeat, |response| expect!(response, ShareGroupHeartbeat)).await
+}
+
+pub async fn describe(call: Call, request: ShareGroupDescribeRequest) -> Started {
+    let moment = call.moment();
+    let work = match k77_share_group_describe::plan(request, &call.context(&moment)) {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let mut pending = work.pending;
+    let mut asked = Vec::with_capacity(work.parts.len());
+    for part in work.parts {
+        asked.push(send(&call, part.shard, Request::ShareGroupDescribe(part.request)).await);
+    }
+    Started::wait(async move {
+        for asked in asked {
+            let Ok(Response::ShareGroupDescribe(response)) = asked.wait().await else {
+                return Answer::Close;
+            };
+            pending.add(response);
+        }
+        Answer::Reply(pending.respond().into())
+    })
+}
+
+pub async fn alter_offsets(call: Call, request: AlterShareGroupOffsetsRequest) -> Started {
+    let moment = call.moment();
+    let plan = k91_alter_share_group_offsets::plan(request, &call.context(&moment));
+    let respond = |response| expect!(response, AlterShareGroupOffsets);
+    ask(call, plan, Request::AlterShareGroupOffsets, respond).await
+}
+
+pub async fn delete_offsets(call: Call, request: DeleteShareGroupOffsetsRequest) -> Started {
+    let moment = call.moment();
+    let plan = k92_delete_share_group_offsets::plan(request, &call.context(&moment));
+    let respond = |response| expect!(response, DeleteShareGroupOffsets);
+    ask(call, plan, Request::DeleteShareGroupOffsets, respond).await
+}
+
+/// A group's topics, on their way or there.
+enum Topics {
+    Asked(groups::Asked),
+    Named(Vec<Topic>),
+}
+
+pub async fn describe_offsets(call: Call, request: DescribeShareGroupOffsetsRequest) -> Started {
+    let moment = call.moment();
+    let work = match describe_offsets::plan(request, call.version, &call.context(&moment)) {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let mut pending = work.pending;
+    let mut asked = Vec::with_capacity(work.parts.len());
+    for part in work.parts {
+        let topics = match part.wanted {
+            Wanted::All(shard) => {
+                Topics::Asked(send(&call, shard, Request::SharePartitions((&part.group).into())).await)
+            }
+            Wanted::These(topics) => Topics::Named(topics),
+        };
+        asked.push((part.place, part.group, topics));
+    }
+    Started::wait(async move {
+        let node = &call.session.node;
+        for (place, group, topics) in asked {
+            let topics = match topics {
+                Topics::Named(topics) => topics,
+                Topics::Asked(asked) => match asked.wait().await {
+                    Ok(Response::SharePartitions(Ok(topics))) => named(node, topics),
+                    Ok(Response::SharePartitions(Err(code))) => {
+                        pending.refuse(place, code);
+                        continue;
+                    }
+                    _ => return Answer::Close,
+                },
+            };
+            pending.add(place, offsets_of(node, &group, topics).await);
+        }
+        Answer::Reply(pending.respond(call.version).into())
+    })
+}
+
+/// Topics that are gone are left out.
+fn named(node: &Node, topics: Vec<(barnabas_base::TopicId, Vec<i32>)>) -> Vec<Topic> {
+    let image = node.image.load();
+    let there = topics.into_iter().filter_map(|(id, partitions)| {
+        let name = image.topics.by_id(id)?.name.clone();
+        Some(Topic { id, name, partitions })
+    });
+    there.collect()
+}
+
+type Described = barnabas_wire::messages::describe_share_group_offsets_response::DescribeShareGroupOffsetsResponsePartition;
+
+/// Where each of the share-partitions stands, and how much it has before it.
+async fn offsets_of(node: &Arc<Node>, group: &Text, topics: Vec<Topic>) -> Vec<(Topic, Vec<Described>)> {
+    let keys = topics.iter().flat_map(|topic| {
+        topic.partitions.iter().map(|partition| SharePartitionKey {
+            group: group.clone(),
+            topic: topic.id,
+            partition: PartitionIndex(*partition),
+        })
+    });
+    let keys: Vec<SharePartitionKey> = keys.collect();
+    let summaries = share_persister::read_summaries(node, keys.clone()).await;
+    let summaries: Vec<Result<Summary, ErrorCode>> = summaries
+        .into_iter()
+        .map(|summary| {
+            summary.map(|summary| Summary {
+                state_epoch: summary.state_epoch,
+                leader_epoch: summary.leader_epoch.get(),
+                start_offset: summary.start_offset.get(),
+                delivery_complete_count: summary.delivery_complete_count,
+            })
+        })
+        .collect();
+    let ends = share_persister::log_ends(
+        node,
+        keys.iter()
+            .zip(&summaries)
+            .filter(|(_, summary)| describe_offsets::has_lag(summary))
+            .map(|(key, _)| key),
+    )
+    .await;
+    let mut summaries = keys.iter().zip(summaries);
+    let described = topics.into_iter().map(|topic| {
+        let partitions = summaries.by_ref().take(topic.partitions.len()).map(|(key, summary)| {
+            let end = ends.get(&(key.topic, key.partition)).copied();
+            let end = describe_offsets::has_lag(&summary)
+                .then(|| end.unwrap_or(Err(ErrorCode::LeaderNotAvailable)).map(|end| end.get()));
+            describe_offsets::partition(key.partition.get(), summary, end)
+        });
+        let partitions = partitions.collect();
+        (topic, partitions)
+    });
+    described.collect()
+}

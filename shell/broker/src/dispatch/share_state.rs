@@ -1,0 +1,163 @@
+//! What other brokers ask of this node's share coordinator (KIP-932): initialize, read, write, delete, summaries. Each
+//! share-partition's part goes to its shard, and is answered by it or told that it is not here.
+
+use super::{Answer, Call, Started};
+use crate::node::Node;
+use crate::share_persister::ask_once;
+use barnabas_api::k87_read_share_group_state_summary::Summary;
+use barnabas_api::{
+    Plan, k83_initialize_share_group_state, k84_read_share_group_state, k85_write_share_group_state,
+    k86_delete_share_group_state, k87_read_share_group_state_summary,
+};
+use barnabas_base::{Offset, PartitionIndex, Text, TopicId};
+use barnabas_coordinator::{SharePartitionKey, ShareStateRequest, ShareStateResponse, StateBatch};
+use barnabas_wire::messages::{
+    DeleteShareGroupStateRequest, InitializeShareGroupStateRequest, ReadShareGroupStateRequest,
+    ReadShareGroupStateSummaryRequest, WriteShareGroupStateRequest,
+};
+use std::sync::Arc;
+use tokio::task::JoinHandle;
+
+/// Questions that are under way, each with its place in the answer.
+struct Asked<P>(Vec<(P, JoinHandle<ShareStateResponse>)>);
+
+impl<P> Asked<P> {
+    fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Begins to ask. Tasks of one thread begin in the order in which they are made.
+    fn ask(&mut self, node: &Arc<Node>, place: P, request: ShareStateRequest) {
+        let node = node.clone();
+        self.0.push((place, tokio::task::spawn_local(async move { ask_once(&node, request).await })));
+    }
+}
+
+fn key(group: &Text, topic: TopicId, partition: PartitionIndex) -> SharePartitionKey {
+    SharePartitionKey { group: group.clone(), topic, partition }
+}
+
+/// Waits for every question and hands each answer over; closes the connection if the node is stopping.
+macro_rules! gather {
+    ($asked:expr, $pending:ident, |$slot:ident, $response:ident| $take:expr) => {
+        Started::wait(async move {
+            for ($slot, asked) in $asked.0 {
+                let Ok($response) = asked.await else { return Answer::Close };
+                $take
+            }
+            Answer::Reply($pending.respond().into())
+        })
+    };
+}
+
+pub fn initialize(call: Call, request: InitializeShareGroupStateRequest) -> Started {
+    let work = match k83_initialize_share_group_state::plan(request) {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let (mut asked, mut pending) = (Asked::new(), work.pending);
+    for part in work.parts {
+        let key = key(&work.group, part.topic, part.partition);
+        let (state_epoch, start_offset) = (part.state_epoch, part.start_offset);
+        let request = ShareStateRequest::Initialize { key, state_epoch, start_offset };
+        asked.ask(&call.session.node, part.slot, request);
+    }
+    gather!(asked, pending, |slot, response| if let ShareStateResponse::Done(Err(refusal)) = response {
+        pending.refuse(slot, refusal.code, refusal.why);
+    })
+}
+
+pub fn read(call: Call, request: ReadShareGroupStateRequest) -> Started {
+    let work = match k84_read_share_group_state::plan(request) {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let (mut asked, mut pending) = (Asked::new(), work.pending);
+    for part in work.parts {
+        let key = key(&work.group, part.topic, part.partition);
+        let request = ShareStateRequest::Read { key, leader_epoch: part.leader_epoch };
+        asked.ask(&call.session.node, part.slot, request);
+    }
+    gather!(asked, pending, |slot, response| match response {
+        ShareStateResponse::Read(Ok(state)) => {
+            let batches = state.batches.iter().map(|batch| k84_read_share_group_state::StateBatch {
+                first_offset: batch.first.get(),
+                last_offset: batch.last.get(),
+                delivery_state: batch.delivery_state,
+                delivery_count: batch.delivery_count,
+                ..Default::default()
+            });
+            pending.set_state(slot, state.state_epoch, state.start_offset.get(), batches.collect());
+        }
+        ShareStateResponse::Read(Err(refusal)) => pending.refuse(slot, refusal.code, refusal.why),
+        _ => return Answer::Close,
+    })
+}
+
+pub fn write(call: Call, request: WriteShareGroupStateRequest) -> Started {
+    let work = match k85_write_share_group_state::plan(request) {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let (mut asked, mut pending) = (Asked::new(), work.pending);
+    for part in work.parts {
+        let batches = part.batches.iter().map(|batch| StateBatch {
+            first: Offset(batch.first_offset),
+            last: Offset(batch.last_offset),
+            delivery_state: batch.delivery_state,
+            delivery_count: batch.delivery_count,
+        });
+        let request = ShareStateRequest::Write {
+            key: key(&work.group, part.topic, part.partition),
+            state_epoch: part.state_epoch,
+            leader_epoch: part.leader_epoch,
+            start_offset: part.start_offset,
+            delivery_complete_count: part.delivery_complete_count,
+            batches: batches.collect(),
+        };
+        asked.ask(&call.session.node, part.slot, request);
+    }
+    gather!(asked, pending, |slot, response| if let ShareStateResponse::Done(Err(refusal)) = response {
+        pending.refuse(slot, refusal.code, refusal.why);
+    })
+}
+
+pub fn delete(call: Call, request: DeleteShareGroupStateRequest) -> Started {
+    let work = match k86_delete_share_group_state::plan(request) {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let (mut asked, mut pending) = (Asked::new(), work.pending);
+    for part in work.parts {
+        let key = key(&work.group, part.topic, part.partition);
+        asked.ask(&call.session.node, part.slot, ShareStateRequest::Delete { key });
+    }
+    gather!(asked, pending, |slot, response| if let ShareStateResponse::Done(Err(refusal)) = response {
+        pending.refuse(slot, refusal.code, refusal.why);
+    })
+}
+
+pub fn read_summary(call: Call, request: ReadShareGroupStateSummaryRequest) -> Started {
+    let work = match k87_read_share_group_state_summary::plan(request) {
+        Plan::Answer(response) => return Started::reply(response),
+        Plan::Work(work) => work,
+    };
+    let (mut asked, mut pending) = (Asked::new(), work.pending);
+    for part in work.parts {
+        let key = key(&work.group, part.topic, part.partition);
+        asked.ask(&call.session.node, part.slot, ShareStateRequest::ReadSummary { key });
+    }
+    gather!(asked, pending, |slot, response| match response {
+        ShareStateResponse::Summary(Ok(summary)) => pending.set_summary(
+            slot,
+            Summary {
+                state_epoch: summary.state_epoch,
+                leader_epoch: summary.leader_epoch.get(),
+                start_offset: summary.start_offset.get(),
+                delivery_complete_count: summary.delivery_complete_count,
+            }
+        ),
+        ShareStateResponse::Summary(Err(refusal)) => pending.refuse(slot, refusal.code, refusal.why),
+        _ => return Answer::Close,
+    })
+}

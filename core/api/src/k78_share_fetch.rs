@@ -78,7 +78,7 @@ pub struct Fetched {
 }
 
 /// The answer as far as it is known.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Pending {
     key: MemberKey,
     epoch: i32,

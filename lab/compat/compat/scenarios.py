@@ -529,6 +529,128 @@ def groups_migrate(cell):
 # Retries
 
 
+# Share groups (KIP-932). A member hears of its partitions with its next heartbeat, every five seconds.
+
+
+def share_group(cell, count=10, **settings):
+    """A topic with records, and the name of a group that begins at the first of them."""
+    if not cell.share_groups:
+        raise NotInClient("it has no share consumer")
+    topic, group = cell.topic(1), cell.name("group")
+    settings = {"share.auto.offset.reset": "earliest", **settings}
+    # Only the client itself knows of configs of groups.
+    cell.client().call("set_config", type="group", name=group, set=settings)
+    if count:
+        cell.judge.produce(topic, [{"p": 0, "v": f"shared {n}"} for n in range(count)])
+    return topic, group
+
+
+def share_member(cell, group, topic, **more):
+    client = cell.client()
+    client.call("share_join", group=group, topic=topic, **more)
+    return client
+
+
+def shared(client, timeout_ms=15000):
+    """Offset and delivery count of what a member gets."""
+    return [(offset, count) for _, offset, count, _ in client.call("share_poll", timeout_ms / 1000 + 30, timeout_ms=timeout_ms)]
+
+
+def say_of(client, got, word):
+    words = {f"0:{offset}": word(offset) if callable(word) else word for offset, _ in got}
+    return client.call("share_ack", words=words).get("0")
+
+
+@scenario("share acks")
+def share_acks(cell):
+    """Accepted and rejected records are done, released ones come again, counted."""
+    topic, group = share_group(cell)
+    client = share_member(cell, group, topic)
+    got = shared(client)
+    expect(got == [(n, 1) for n in range(10)], f"first {got}")
+    told = say_of(client, got, lambda n: "reject" if n == 8 else "release" if 5 <= n <= 7 else "accept")
+    expect(told == "ok", f"acknowledged: {told}")
+    got = shared(client)
+    expect(got == [(5, 2), (6, 2), (7, 2)], f"then {got}")
+    expect(say_of(client, got, "accept") == "ok", "the second acknowledgement")
+    expect(shared(client, 1500) == [], "nothing is left")
+
+
+@scenario("share two", quick=False)
+def share_two(cell):
+    """Two consumers share one partition: every record to one of them."""
+    topic, group = share_group(cell, 0)
+    members = [share_member(cell, group, topic, records="5") for _ in range(2)]
+    for member in members:
+        shared(member, 7000)
+    for n in range(20):
+        cell.judge.produce(topic, [{"p": 0, "v": f"{n} {m}"} for m in range(5)])
+    got, end = [[], []], time.time() + 30
+    while sum(map(len, got)) < 100 and time.time() < end:
+        for mine, member in zip(got, members):
+            some = shared(member, 300)
+            if some:
+                expect(say_of(member, some, "accept") == "ok", "an acknowledgement")
+            mine.extend(some)
+    everything_got = sorted(got[0] + got[1])
+    expect(everything_got == [(n, 1) for n in range(100)], f"{len(everything_got)} deliveries")
+    expect(got[0] and got[1], f"{len(got[0])} and {len(got[1])}")
+
+
+@scenario("share lock", quick=False)
+def share_lock(cell):
+    """A lock ends, and renewing puts that off; who held the records has no say any more."""
+    topic, group = share_group(cell, 4, **{"share.record.lock.duration.ms": "3000"})
+    first, second = share_member(cell, group, topic), share_member(cell, group, topic)
+    mine = shared(first)
+    expect(mine == [(n, 1) for n in range(4)], f"first {mine}")
+    for _ in range(4):
+        time.sleep(1.5)
+        expect(say_of(first, mine, "renew") == "ok", "a renewal")
+        shared(first, 1)
+    expect(shared(second, 500) == [], "what is renewed is nobody else's")
+    again = shared(second)
+    expect([offset for offset, _ in again] == list(range(4)) and all(count >= 2 for _, count in again), f"second {again}")
+    told = say_of(first, mine, "accept")
+    expect(told == "INVALID_RECORD_STATE", f"the first: {told}")
+    expect(say_of(second, again, "accept") == "ok", "the second")
+
+
+@scenario("share member dies", quick=False)
+def share_member_dies(cell):
+    """What a member held that was killed comes to another one as soon as its connection is gone."""
+    topic, group = share_group(cell, 6, **{"share.record.lock.duration.ms": "60000"})
+    first, second = share_member(cell, group, topic), share_member(cell, group, topic)
+    expect(len(shared(first)) == 6, "the first has it all")
+    expect(shared(second, 7000) == [], "the second has nothing")
+    first.kill()
+    begun = time.time()
+    again = shared(second, 30000)
+    expect(again == [(n, 2) for n in range(6)] and time.time() - begun < 10, f"after {time.time() - begun:.1f} s {again}")
+    expect(say_of(second, again, "accept") == "ok", "acknowledged")
+
+
+@scenario("share limits", quick=False)
+def share_limits(cell):
+    """No more records than asked for; who fails five times is not delivered again, and at last alone."""
+    topic, group = share_group(cell, 3)
+    client = share_member(cell, group, topic, records="2", acquire="record_limit")
+    first = shared(client)
+    expect(first == [(0, 1), (1, 1)], f"first {first}")
+    expect(say_of(client, first, "release") == "ok", "released")
+    counts = {n: 0 for n in range(3)}
+    for offset, _ in first:
+        counts[offset] += 1
+    while got := shared(client, 2500):
+        expect(len(got) <= 2, f"{got}")
+        expect(len(got) == 1 or all(count < 5 for _, count in got), f"the last delivery is alone: {got}")
+        for offset, count in got:
+            counts[offset] += 1
+            expect(count == counts[offset], f"{offset} is counted {count} at delivery {counts[offset]}")
+        expect(say_of(client, got, "release") == "ok", "released")
+    expect(set(counts.values()) == {5}, f"{counts}")
+
+
 @scenario("exactly once")
 def exactly_once(cell):
     """Connections are cut between the write and its answer: idempotence keeps one copy, in order."""

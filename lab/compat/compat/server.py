@@ -113,6 +113,7 @@ class Server:
             "transaction.state.log.num.partitions": "4",
             "share.coordinator.state.topic.replication.factor": "1",
             "share.coordinator.state.topic.min.isr": "1",
+            "group.share.min.record.lock.duration.ms": "1000",
             "group.initial.rebalance.delay.ms": "200",
             "group.min.session.timeout.ms": "1000",
             "log.segment.delete.delay.ms": "1000",

@@ -35,6 +35,7 @@ class Client:
     assignor: str = None
     # It speaks KIP-848's protocol of groups.
     new_groups: bool = False
+    share_groups: bool = False
     # Codecs and scenarios that this client does not have, with the reason.
     lacks: dict = field(default_factory=dict)
     version: str = ""
@@ -50,7 +51,7 @@ def kcat_driver():
 
 def clients():
     return [
-        Client("java", fetch.java, new_groups=True),
+        Client("java", fetch.java, new_groups=True, share_groups=True),
         Client("confluent", fetch.python_client("confluent_driver.py", "confluent-kafka"), new_groups=True),
         Client("kafka-py", fetch.python_client("kafka_python_driver.py", "kafka-python")),
         Client("aiokafka", fetch.python_client("aiokafka_driver.py", "aiokafka")),
@@ -96,6 +97,7 @@ class Cell:
     def __init__(self, row, scenario, server, judges, logs):
         self.row, self.scenario, self.server = row, scenario, server
         self.assignor, self.lacks, self.new_groups = row.assignor, row.lacks, row.new_groups
+        self.share_groups = row.share_groups
         self.judge = judges.mine()
         self.logs = logs
         self.drivers = []

@@ -24,6 +24,7 @@ use crate::metering::{Passed, Recorder, Stamp, Track, Tracks};
 use crate::node::Node;
 use barnabas_api::Client;
 use barnabas_api::k01_fetch::FetchSessions;
+use barnabas_api::share::Connection as ShareConnection;
 use barnabas_base::{BrokerEpoch, BrokerId};
 use barnabas_net::{Claim, ConnectionSlot, FrameError, FrameReader, FrameWriter};
 use barnabas_wire::messages::ResponseHeader;
@@ -90,6 +91,8 @@ pub struct Session {
     pub open_transactions: RefCell<OpenTransactions>,
     /// The broker whose heartbeats come in by this connection.
     pub registered: Cell<Option<(BrokerId, BrokerEpoch)>>,
+    /// As share sessions know it, once one was begun here: its end is theirs.
+    pub share_connection: Cell<Option<ShareConnection>>,
     tracks: RefCell<Tracks>,
     wakers: RefCell<[Option<Waker>; 2]>,
 }
@@ -121,6 +124,7 @@ impl Session {
             client: RefCell::new(None),
             open_transactions: RefCell::default(),
             registered: Cell::default(),
+            share_connection: Cell::new(None),
             passed: Cell::default(),
             wakers: RefCell::default(),
         }
@@ -167,7 +171,8 @@ impl Session {
     /// Where the connection had better be served.
     fn move_to(&self) -> Option<usize> {
         let (owner, count) = self.foreign.get();
-        (owner != self.worker && count >= self.patience).then_some(owner)
+        let may_move = self.share_connection.get().is_none();
+        (may_move && owner != self.worker && count >= self.patience).then_some(owner)
     }
 
     /// Ends the connection at its next turn.
@@ -196,6 +201,9 @@ impl Drop for Session {
         self.recorder.cells().disconnected.add(1);
         if let Some((id, epoch)) = self.registered.get() {
             brokers_gone::connection_closed(&self.node, id, epoch);
+        }
+        if let Some(connection) = self.share_connection.get() {
+            dispatch::share_members_gone(&self.node, connection);
         }
         if let Some((_, place)) = self.client.get_mut().take() {
             self.node.metering.client_left(place);

@@ -16,6 +16,7 @@ mod offsets;
 mod open_transactions;
 mod produce;
 mod quorum;
+mod share_fetch;
 mod share_groups;
 mod share_state;
 mod streams;
@@ -37,6 +38,7 @@ use std::sync::Arc;
 
 pub use large::Pieces;
 pub use open_transactions::OpenTransactions;
+pub use share_fetch::members_gone as share_members_gone;
 
 /// What goes back to the client.
 #[derive(Debug)]
@@ -219,6 +221,8 @@ fn start_coordinated(call: Call, body: RequestBody) -> Pin<Box<dyn Future<Output
         RequestBody::WriteShareGroupState(request) => now(share_state::write(call, *request)),
         RequestBody::DeleteShareGroupState(request) => now(share_state::delete(call, *request)),
         RequestBody::ReadShareGroupStateSummary(request) => now(share_state::read_summary(call, *request)),
+        RequestBody::ShareFetch(request) => Box::pin(share_fetch::share_fetch(call, *request)),
+        RequestBody::ShareAcknowledge(request) => Box::pin(share_fetch::share_acknowledge(call, *request)),
         RequestBody::InitProducerId(request) => Box::pin(transactions::init_producer_id(call, *request)),
         RequestBody::AddPartitionsToTxn(request) => Box::pin(transactions::add_partitions(call, *request)),
         RequestBody::AddOffsetsToTxn(request) => Box::pin(transactions::add_offsets(call, *request)),

@@ -67,6 +67,15 @@ impl Waiter {
         self.signalled.store(false, Ordering::Release);
     }
 
+    /// Whether it has been woken since it last read.
+    pub fn is_woken(&self) -> bool {
+        self.signalled.load(Ordering::Acquire)
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
     /// The fetch is answered: its entries may be swept.
     pub fn finish(&self) {
         self.over.store(true, Ordering::Release);

@@ -11,6 +11,7 @@ use crate::fetch_wait::Waiter;
 use crate::journal_thread::LayOrder;
 use crate::metering::{AppendTimes, RoundTimes, Stamp};
 use crate::moves::MoveCommand;
+use crate::partition_worker::ShareCommand;
 use crate::publisher::ImageChange;
 use crate::replica::Word;
 use barnabas_api::k02_list_offsets;
@@ -59,6 +60,8 @@ pub enum Command {
     GroupShareStateDone(PartitionKey, barnabas_coordinator::ShareStateDone),
     Transaction(TransactionCommand),
     ShareState(ShareStateCommand),
+    /// Of share groups, for partitions of this worker.
+    Share(Box<ShareCommand>),
     ImageChanged(Arc<ImageChange>),
     /// The journals are read: partitions may be opened.
     Begin,

@@ -22,13 +22,14 @@ use crate::scrub::Damages;
 use crate::shutdown::Shutdown;
 use crate::written::WrittenPartitions;
 use arc_swap::ArcSwap;
+use barnabas_api::share::{Connection, ShareSessions};
 use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, Text, Uuid};
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_net::Budget;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// One node. See the file's header.
 #[derive(Debug)]
@@ -63,6 +64,9 @@ pub struct Node {
     pub moves: Moves,
     pub producer_ids: ProducerIds,
     pub replication: Replication,
+    /// Locked for a moment by each request of a share group's member.
+    pub share_sessions: Mutex<ShareSessions>,
+    connections: AtomicU64,
     /// `log.ack.durability=synced`: an ack means on disk.
     pub acks_are_synced: bool,
     /// What one partition appends at once goes through the journal up to so many bytes.
@@ -138,6 +142,8 @@ impl Node {
             moves: Moves::default(),
             producer_ids: ProducerIds::default(),
             replication: Replication::default(),
+            share_sessions: Mutex::new(ShareSessions::new(share_sessions_max(&config))),
+            connections: AtomicU64::new(0),
             journal_append_bytes_max: u64::try_from(config.long("log.journal.append.bytes.max")).unwrap_or(0),
             cache_bytes_max: cache_bytes_max(&config, parts.memory_bytes),
             memory_bytes: parts.memory_bytes,
@@ -167,6 +173,16 @@ impl Node {
         {
             self.set_broker_epoch(broker.epoch);
         }
+    }
+
+    /// The sessions of share groups' members.
+    pub fn share_sessions(&self) -> MutexGuard<'_, ShareSessions> {
+        self.share_sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A number that no connection has had.
+    pub fn next_connection(&self) -> Connection {
+        Connection(self.connections.fetch_add(1, Ordering::Relaxed))
     }
 
     /// The mailbox of the worker that owns a partition.
@@ -203,6 +219,10 @@ impl Node {
             self.shutdown.failed("no log directory is left, or the metadata log's own has failed");
         }
     }
+}
+
+fn share_sessions_max(config: &BrokerConfig) -> usize {
+    usize::try_from(config.long("group.share.max.share.sessions")).unwrap_or(usize::MAX)
 }
 
 /// `log.cache.bytes`, or a share of the memory.

@@ -27,6 +27,7 @@ mod moves;
 mod patience;
 mod reads;
 mod rounds;
+mod share;
 mod upkeep;
 mod waiting;
 
@@ -54,6 +55,10 @@ pub use journaled::Direct;
 use journaled::Journaled;
 use patience::Patient;
 use rounds::carry_out;
+pub use share::{
+    ShareAckCommand, ShareAckItem, ShareAckOutcome, ShareCommand, ShareFetchCommand, ShareItem, ShareOutcome,
+    ShareWaiters,
+};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -99,6 +104,7 @@ pub struct PartitionWorker {
     journaled: Journaled,
     /// Deleted topics whose partitions are not all closed yet.
     deleting: VecDeque<Deleting>,
+    shares: share::Shares,
     /// Replicas opened so far.
     opened: u64,
     following: Following,
@@ -142,6 +148,7 @@ impl PartitionWorker {
             submissions,
             journaled,
             deleting: VecDeque::new(),
+            shares: share::Shares::default(),
             opened: 0,
             following,
             leading: Leading::default(),
@@ -159,6 +166,7 @@ impl PartitionWorker {
             Command::Read(read) => self.read_when_durable(read),
             Command::Ask(ask) => self.ask_when_durable(ask),
             Command::ImageChanged(change) => self.image_changed(&change),
+            Command::Share(command) => self.take_share(*command),
             Command::Move(command) => self.take_move(command),
             Command::Housekeep { retain, reply } => {
                 let _ = reply.send(self.housekeep(retain));
@@ -174,6 +182,7 @@ impl PartitionWorker {
                 let _ = reply.send(self.sizes());
             }
             Command::Close(reply) => {
+                self.drop_shares();
                 let _ = reply.send(self.close());
             }
             Command::Begin => self.begin(),

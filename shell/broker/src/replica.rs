@@ -18,7 +18,7 @@ pub use words::{Word, registered};
 use crate::committer::{Covers, SyncRequest};
 use crate::fetch_wait::{Committed, Waiters};
 use crate::mailbox::{PartitionKey, Standing};
-use crate::partition_worker::Direct;
+use crate::partition_worker::{Direct, ShareWaiters};
 use crate::replay::{ReplayError, aside};
 use barnabas_base::{BrokerId, DurationMs, LeaderEpoch, MonotonicMs, Offset, Sequence, TimestampMs};
 use barnabas_partition::{
@@ -56,6 +56,8 @@ pub struct Replica {
     pub was_cut: bool,
     /// Where its leader's log begins, as it last said.
     pub leaders_start: Offset,
+    /// Of share groups.
+    pub share_waiters: ShareWaiters,
     /// As the directory's journal names it.
     pub name: Arc<JournalPartition>,
     /// Batches that were given offsets in this round and are not yet written.
@@ -185,6 +187,7 @@ impl Replica {
             cutting: None,
             was_cut: false,
             leaders_start: Offset::ZERO,
+            share_waiters: ShareWaiters::default(),
             name: Arc::new(name),
             round: Vec::new(),
             round_bytes: 0,
@@ -362,6 +365,7 @@ impl Replica {
     pub fn wake_all(&mut self) {
         self.waiters.wake_all();
         self.follower_waiters.wake_all();
+        self.share_waiters.wake_all();
     }
 
     /// Passes on to waiting fetches that more can be read: the high watermark has moved.
@@ -384,8 +388,14 @@ impl Replica {
             (true, false) => Committed::Bytes(bytes),
             (true, true) => Committed::Unknown,
         };
-        if !self.waiters.is_empty() && (bytes > 0 || committed == Committed::Unknown) {
+        if bytes == 0 && committed != Committed::Unknown {
+            return;
+        }
+        if !self.waiters.is_empty() {
             self.waiters.arrived(bytes, committed);
+        }
+        if !self.share_waiters.is_empty() {
+            self.share_waiters.wake_one_each();
         }
     }
 }

@@ -191,7 +191,8 @@ impl Worker {
         let lazy = self.lazy_since.map(|since| since + FLUSH_LOOK);
         let replication = self.partitions.replication_due();
         let coordinators = self.coordinators.next_deadline().map(|at| self.node.clock.instant(at));
-        [lazy, self.expire_at, self.retry_at, coordinators, replication]
+        let shares = self.partitions.share_deadline().map(|at| self.node.clock.instant(at));
+        [lazy, self.expire_at, self.retry_at, coordinators, replication, shares]
             .into_iter()
             .flatten()
             .fold(self.idle_check_at, Instant::min)
@@ -219,6 +220,7 @@ impl Worker {
             self.partitions.retry_postponed();
         }
         self.partitions.check_replicas();
+        self.partitions.expire_shares();
         self.coordinators.tick(&mut self.partitions);
     }
 

@@ -19,7 +19,7 @@ const INITIAL: i32 = 0;
 const FINAL: i32 = -1;
 
 /// A member of a group.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct MemberKey {
     pub group: Text,
     pub member: Text,

@@ -107,6 +107,10 @@ public class Driver {
             case "commit": member.commitSync(); return null;
             case "leave": KafkaConsumer<byte[], byte[]> leaving = member; member = null; leaving.close(); return null;
             case "committed": return committed(c);
+            case "share_join": return shareJoin(c);
+            case "share_poll": return sharePoll(c);
+            case "share_ack": return shareAck(c);
+            case "share_leave": sharer.close(); sharer = null; return null;
             case "create_topic": admin().createTopics(List.of(new NewTopic(c.get("name").asText(), c.get("partitions").asInt(), (short) 1)
                 .configs(strings(c.get("config"))))).all().get(); return null;
             case "create_partitions": admin().createPartitions(Map.of(c.get("name").asText(), NewPartitions.increaseTo(c.get("partitions").asInt()))).all().get(); return null;
@@ -331,6 +335,39 @@ public class Driver {
         return null;
     }
 
+    // Share groups. No poll but by command: what a member holds is part of the story.
+
+    static KafkaShareConsumer<byte[], byte[]> sharer;
+    static final Map<String, ConsumerRecord<byte[], byte[]>> held = new HashMap<>();
+
+    static Object shareJoin(JsonNode c) {
+        Map<String, Object> more = new HashMap<>(Map.of("bootstrap.servers", bootstrap, "group.id", c.get("group").asText(),
+            "share.acknowledgement.mode", text(c, "mode", "explicit"), "max.poll.records", text(c, "records", "500"),
+            "share.acquire.mode", text(c, "acquire", "batch_optimized")));
+        sharer = new KafkaShareConsumer<>(more, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        sharer.subscribe(List.of(c.get("topic").asText()));
+        return null;
+    }
+
+    static Object sharePoll(JsonNode c) throws Exception {
+        long end = System.currentTimeMillis() + c.get("timeout_ms").asLong();
+        ArrayNode got = JSON.createArrayNode();
+        held.clear();
+        while (got.isEmpty() && System.currentTimeMillis() < end)
+            for (ConsumerRecord<byte[], byte[]> r : sharer.poll(Duration.ofMillis(100))) {
+                held.put(r.partition() + ":" + r.offset(), r);
+                got.add(JSON.createArrayNode().add(r.partition()).add(r.offset()).add(r.deliveryCount().orElse((short) -1)).add(shown(r.value())));
+            }
+        return got;
+    }
+
+    static Object shareAck(JsonNode c) {
+        c.get("words").fields().forEachRemaining(e -> sharer.acknowledge(held.get(e.getKey()), AcknowledgeType.valueOf(e.getValue().asText().toUpperCase())));
+        Map<String, String> told = new HashMap<>();
+        sharer.commitSync().forEach((p, refused) -> told.put("" + p.partition(), refused.map(Driver::name).orElse("ok")));
+        return told;
+    }
+
     static void poll() throws Exception {
         ConsumerRecords<byte[], byte[]> records = member.poll(Duration.ofMillis(100));
         List<String> now = member.assignment().stream().map(TopicPartition::toString).sorted().collect(Collectors.toList());
@@ -364,7 +401,8 @@ public class Driver {
     }
 
     static ConfigResource resource(JsonNode c) {
-        return new ConfigResource(c.get("type").asText().equals("topic") ? ConfigResource.Type.TOPIC : ConfigResource.Type.BROKER, c.get("name").asText());
+        ConfigResource.Type type = ConfigResource.Type.valueOf(c.get("type").asText().toUpperCase());
+        return new ConfigResource(type, c.get("name").asText());
     }
 
     static Object getConfig(JsonNode c) throws Exception {

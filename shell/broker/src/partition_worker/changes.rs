@@ -84,6 +84,7 @@ impl PartitionWorker {
                 _ => {}
             }
         }
+        self.shares_changed(change);
     }
 
     /// Whether a replica of this broker is one no more.

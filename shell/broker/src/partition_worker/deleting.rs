@@ -106,7 +106,7 @@ impl PartitionWorker {
             for ticket in replica.round_tickets.drain(..) {
                 tickets.answer(ticket, Err(Declined::Unknown));
             }
-            replica.waiters.wake_all();
+            replica.wake_all();
             let directory = replica.directory;
             let unwritten = replica.round_bytes as u64 + replica.log.unlaid_bytes();
             node.directories[directory].room.settle(unwritten);

@@ -55,7 +55,7 @@ impl PartitionWorker {
         ReadOutcome { slot: item.slot, result, bounds, taken: self.tickets.turn }
     }
 
-    fn read_within(
+    pub(super) fn read_within(
         &mut self,
         item: &ReadItem,
         isolation: Isolation,

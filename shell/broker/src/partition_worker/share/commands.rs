@@ -1,0 +1,145 @@
+//! What the owner of a partition is asked on behalf of share groups, and what it answers. Data only.
+
+use crate::fetch_wait::Waiter;
+use crate::mailbox::{Declined, PartitionKey};
+use barnabas_base::{ErrorCode, Text};
+use barnabas_coordinator::ShareState;
+use barnabas_partition::{AckBatch, AcquireMode, Acquired, Isolation, ShareRefusal, WriteId};
+use bytes::Bytes;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// A partition as one group sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ShareKey {
+    pub group: Text,
+    pub partition: PartitionKey,
+}
+
+#[derive(Debug)]
+pub enum ShareCommand {
+    Fetch(ShareFetchCommand),
+    Acknowledge(ShareAckCommand),
+    /// A member's session has ended.
+    Release {
+        group: Text,
+        member: Text,
+        partitions: Vec<PartitionKey>,
+        is_last: bool,
+    },
+    /// Who was woken for these does not come: the next one is to be.
+    Pass {
+        group: Text,
+        partitions: Vec<PartitionKey>,
+    },
+    /// The state that was asked for when this was the `number`th share partition.
+    Loaded {
+        key: ShareKey,
+        number: u64,
+        state: Result<Arc<ShareState>, ErrorCode>,
+    },
+    Written {
+        key: ShareKey,
+        number: u64,
+        ids: Vec<WriteId>,
+        result: Result<(), ErrorCode>,
+    },
+}
+
+/// One member's fetch from partitions of one worker.
+#[derive(Debug)]
+pub struct ShareFetchCommand {
+    pub group: Text,
+    pub member: Text,
+    pub isolation: Isolation,
+    pub mode: AcquireMode,
+    pub batch_size: i64,
+    /// For all of this command's items together, as are the bytes.
+    pub records_max: i64,
+    pub max_bytes: usize,
+    /// With less to read nothing is acquired.
+    pub bytes_min: usize,
+    pub items: Vec<ShareItem>,
+    /// Noted with every item where nothing was acquired from any.
+    pub waiter: Option<Arc<Waiter>>,
+    pub reply: oneshot::Sender<Vec<ShareOutcome>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct ShareItem {
+    pub slot: u32,
+    pub partition: PartitionKey,
+    pub max_bytes: usize,
+}
+
+#[derive(Debug)]
+pub struct ShareOutcome {
+    pub slot: u32,
+    pub result: Result<ShareRead, ShareDeclined>,
+}
+
+/// Whole batches that hold what was acquired; nothing of either, mostly.
+#[derive(Debug, Default)]
+pub struct ShareRead {
+    pub records: Bytes,
+    pub acquired: Vec<Acquired>,
+}
+
+/// Why nothing is fetched from a share partition, or nothing acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShareDeclined {
+    /// The partition's own word.
+    Partition(Declined),
+    /// Its state could not be read.
+    NotLoaded(ErrorCode),
+    Refused(ShareRefusal),
+    /// Nobody of the group has fetched from it, as far as this leader knows.
+    Unknown,
+}
+
+impl ShareDeclined {
+    pub fn code(self) -> ErrorCode {
+        match self {
+            Self::Partition(declined) => declined.code(),
+            Self::NotLoaded(code) => ShareRefusal::NotWritten(code).code(),
+            Self::Refused(refusal) => refusal.code(),
+            Self::Unknown => ErrorCode::UnknownTopicOrPartition,
+        }
+    }
+
+    /// What is told beside the code.
+    pub fn message(self) -> Option<String> {
+        match self {
+            Self::Refused(refusal) => Some(refusal.to_string()),
+            Self::Partition(_) | Self::NotLoaded(_) | Self::Unknown => None,
+        }
+    }
+}
+
+impl From<Declined> for ShareDeclined {
+    fn from(declined: Declined) -> Self {
+        Self::Partition(declined)
+    }
+}
+
+/// One member's acknowledgements for partitions of one worker.
+#[derive(Debug)]
+pub struct ShareAckCommand {
+    pub group: Text,
+    pub member: Text,
+    pub items: Vec<ShareAckItem>,
+    pub reply: oneshot::Sender<Vec<ShareAckOutcome>>,
+}
+
+#[derive(Debug)]
+pub struct ShareAckItem {
+    pub slot: u32,
+    pub partition: PartitionKey,
+    pub batches: Vec<AckBatch>,
+}
+
+#[derive(Debug)]
+pub struct ShareAckOutcome {
+    pub slot: u32,
+    pub result: Result<(), ShareDeclined>,
+}

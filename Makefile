@@ -9,6 +9,10 @@ help: ## this list
 run: ## build, start one node on loopback with data in ./barnabas-data
 	@exec $(CARGO) run --release --locked -p barnabas -- server
 
+cluster: ## three nodes on loopback in a temporary directory, and how to watch one be killed
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/cluster/run
+
 test: ## everything that CI runs
 	@lab/test
 
@@ -81,5 +85,5 @@ bench-node: ## size, start and cost of one node beside Apache Kafka
 density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
-.PHONY: help run test compat kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
+.PHONY: help run cluster test compat kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
 .PHONY: kill-loop disk-full sim streams-story connect-story bench-coordinators

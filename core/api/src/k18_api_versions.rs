@@ -68,6 +68,8 @@ pub const ANSWERED: &[ApiKey] = &[
     ApiKey::UpdateFeatures,
     ApiKey::DescribeCluster,
     ApiKey::UnregisterBroker,
+    ApiKey::AddRaftVoter,
+    ApiKey::RemoveRaftVoter,
     ApiKey::DescribeProducers,
     ApiKey::DescribeTransactions,
     ApiKey::ListTransactions,
@@ -92,8 +94,6 @@ pub const ANSWERED_BY_CONTROLLERS: &[ApiKey] = &[
     ApiKey::AllocateProducerIds,
     ApiKey::ControllerRegistration,
     ApiKey::AssignReplicasToDirs,
-    ApiKey::AddRaftVoter,
-    ApiKey::RemoveRaftVoter,
     ApiKey::UpdateRaftVoter,
 ];
 

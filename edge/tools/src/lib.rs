@@ -10,6 +10,7 @@ mod hotspots;
 mod key_values;
 mod leader_election;
 mod log_dirs;
+mod metadata_quorum;
 mod perf;
 mod topics;
 
@@ -76,6 +77,12 @@ pub const TOOLS: &[Tool] = &[
         about: "Show what lies in which log directory",
         flags: log_dirs::flags,
         run: log_dirs::run,
+    },
+    Tool {
+        name: "metadata-quorum",
+        about: "Show how the quorum of controllers stands, and change who votes in it",
+        flags: metadata_quorum::flags,
+        run: metadata_quorum::run,
     },
     Tool {
         name: "producer-perf-test",

@@ -180,6 +180,8 @@ pub fn start(
         }
         RequestBody::DescribeQuorum(request) => now(admin::describe_quorum(call, *request)),
         RequestBody::UnregisterBroker(request) => now(admin::unregister_broker(call, *request)),
+        RequestBody::AddRaftVoter(request) => now(admin::change_voters(call, *request)),
+        RequestBody::RemoveRaftVoter(request) => now(admin::change_voters(call, *request)),
         RequestBody::AlterReplicaLogDirs(request) => now(log_dirs::alter_replica_log_dirs(call, *request)),
         RequestBody::DescribeLogDirs(request) => now(log_dirs::describe_log_dirs(call, *request)),
         coordinated => start_coordinated(call, coordinated),

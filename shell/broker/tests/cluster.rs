@@ -86,6 +86,11 @@ fn prepared(id: i32, roles: &str, ports: (u16, u16), cluster: &str, more: &str, 
 
 impl Cluster {
     fn start(voters: Voters) -> Self {
+        Self::start_with(voters, "")
+    }
+
+    /// `settings`: lines for the files of all nodes.
+    fn start_with(voters: Voters, settings: &str) -> Self {
         let id = random_uuid();
         let ports: Vec<(i32, u16, u16)> = (1..=3).map(|node| (node, free_port(), free_port())).collect();
         let list =
@@ -104,6 +109,7 @@ impl Cluster {
                 )
             }
         };
+        let more = format!("{more}\n{settings}");
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         let node = |&(node, port, controller): &(i32, u16, u16)| {
             (node, prepared(node, "broker,controller", (port, controller), &id, &more, &flags))
@@ -308,6 +314,79 @@ fn a_planned_stop_hands_over_and_half_a_quorum_is_waited_out() {
     assert_eq!(known.brokers.len(), 2, "{known:?}");
     cluster.nodes.remove(&gone);
     cluster.stop();
+}
+
+fn delete(client: &mut Client, name: &str) -> i16 {
+    use barnabas_wire::messages::DeleteTopicsRequest;
+    let request =
+        DeleteTopicsRequest { topic_names: vec![name.into()], timeout_ms: 20_000, ..Default::default() };
+    match client.call(request, 5) {
+        ResponseBody::DeleteTopics(response) => response.responses[0].error_code,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn topics(client: &mut Client) -> Vec<String> {
+    let mut names: Vec<String> = metadata(client)
+        .topics
+        .iter()
+        .filter_map(|topic| topic.name.as_ref().map(|name| name.to_string()))
+        .collect();
+    names.sort();
+    names
+}
+
+fn signal(node: &TestNode, name: &str) {
+    let sent = std::process::Command::new("kill").args([name, &node.pid().to_string()]).status();
+    assert!(sent.expect("kill").success());
+}
+
+#[test]
+fn a_node_that_was_away_for_long_or_lost_its_disk_is_given_a_snapshot() {
+    let mut cluster =
+        Cluster::start_with(Voters::Static, "metadata.log.max.record.bytes.between.snapshots=2000");
+    let leader = cluster.leader(1);
+    let [away, other] = [1, 2, 3].into_iter().filter(|&node| node != leader).collect::<Vec<_>>()[..] else {
+        panic!("two others")
+    };
+    assert_eq!(create(&mut cluster.client(leader), "goes", 3, 1), 0);
+    eventually("it is known", || topics(&mut cluster.client(away)) == ["goes"]);
+
+    // One that hangs while the log that it needs goes.
+    signal(&cluster.nodes[&away], "-STOP");
+    assert_eq!(delete(&mut cluster.client(leader), "goes"), 0);
+    for number in 0..40 {
+        assert_eq!(create(&mut cluster.client(leader), &format!("t-{number}"), 3, 1), 0);
+    }
+    signal(&cluster.nodes[&away], "-CONT");
+    let expected = topics(&mut cluster.client(other));
+    assert_eq!(expected.len(), 40);
+    eventually("it has what the others have", || topics(&mut cluster.client(away)) == expected);
+    let log = cluster.nodes[&away].log();
+    assert!(log.contains("the metadata log begins anew at"), "{log}");
+    cluster.await_brokers(&[1, 2, 3], &[1, 2, 3]);
+
+    // One that comes back without its disk.
+    let node = cluster.nodes.get_mut(&away).expect("there");
+    node.kill();
+    std::fs::remove_dir_all(data(node)).expect("removed");
+    let file = node.dir.path().join("server.properties");
+    let (ok, said) = format(&file, &cluster.id, &[]);
+    assert!(ok, "{said}");
+    let node = cluster.nodes.get_mut(&away).expect("there");
+    node.launch();
+    eventually("it has what the others have", || topics(&mut cluster.client(away)) == expected);
+    assert_eq!(create(&mut cluster.client(away), "new", 3, 1), 0);
+    cluster.await_brokers(&[1, 2, 3], &[1, 2, 3]);
+
+    // What it has been given it can start from.
+    let node = cluster.nodes.get_mut(&away).expect("there");
+    node.kill();
+    node.launch();
+    eventually("and still", || topics(&mut cluster.client(away)).len() == 41);
+    for mut node in cluster.nodes.into_values() {
+        assert!(node.stop_expecting_trouble().success(), "{}", node.log());
+    }
 }
 
 #[test]

@@ -56,6 +56,8 @@ fn requests() -> Vec<RequestBody> {
         UpdateFeaturesRequest::default().into(),
         DescribeClusterRequest::default().into(),
         UnregisterBrokerRequest { broker_id: 99, ..Default::default() }.into(),
+        AddRaftVoterRequest::default().into(),
+        RemoveRaftVoterRequest::default().into(),
         DescribeProducersRequest::default().into(),
         DescribeTransactionsRequest::default().into(),
         ListTransactionsRequest::default().into(),

@@ -11,10 +11,10 @@ use barnabas_base::ErrorCode;
 use barnabas_quorum::controller::Asked;
 use barnabas_wire::messages::create_topics_response::CreatableTopicResult;
 use barnabas_wire::messages::{
-    AlterConfigsRequest, AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse,
-    CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest, DescribeQuorumRequest,
-    ElectLeadersRequest, IncrementalAlterConfigsRequest, UnregisterBrokerRequest, UnregisterBrokerResponse,
-    UpdateFeaturesRequest,
+    AddRaftVoterResponse, AlterConfigsRequest, AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse, CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest,
+    DescribeQuorumRequest, ElectLeadersRequest, IncrementalAlterConfigsRequest, RemoveRaftVoterResponse,
+    UnregisterBrokerRequest, UnregisterBrokerResponse, UpdateFeaturesRequest,
 };
 use barnabas_wire::{RequestBody, ResponseBody};
 
@@ -168,6 +168,40 @@ pub fn unregister_broker(call: Call, request: UnregisterBrokerRequest) -> Starte
             ..UnregisterBrokerResponse::default()
         });
         Answer::Reply(response.into())
+    })
+}
+
+/// Who votes in the quorum: its leader's member decides, here or on the node that leads.
+pub fn change_voters(call: Call, request: impl Into<RequestBody>) -> Started {
+    let request = request.into();
+    Started::wait(async move {
+        if call.session.node.controller.is_active() {
+            return match super::quorum::start(call, request) {
+                Ok(Started::Answer(answer)) => answer,
+                Ok(Started::Wait(waiting)) => waiting.await,
+                Err(_) => Answer::Close,
+            };
+        }
+        let is_added = matches!(request, RequestBody::AddRaftVoter(_));
+        match ask(&call, request).await {
+            Ok(response) => Answer::Reply(response),
+            Err(refusal) if is_added => Answer::Reply(
+                AddRaftVoterResponse {
+                    error_code: refusal.code.code(),
+                    error_message: refusal.message.map(Into::into),
+                    ..AddRaftVoterResponse::default()
+                }
+                .into(),
+            ),
+            Err(refusal) => Answer::Reply(
+                RemoveRaftVoterResponse {
+                    error_code: refusal.code.code(),
+                    error_message: refusal.message.map(Into::into),
+                    ..RemoveRaftVoterResponse::default()
+                }
+                .into(),
+            ),
+        }
     })
 }
 

@@ -58,6 +58,8 @@ fn requests() -> Vec<RequestBody> {
         UnregisterBrokerRequest { broker_id: 99, ..Default::default() }.into(),
         AddRaftVoterRequest::default().into(),
         RemoveRaftVoterRequest::default().into(),
+        StreamsGroupHeartbeatRequest::default().into(),
+        StreamsGroupDescribeRequest::default().into(),
         DescribeProducersRequest::default().into(),
         DescribeTransactionsRequest::default().into(),
         ListTransactionsRequest::default().into(),

@@ -7,7 +7,8 @@ broker. At the end read_committed must show every line once and in the file's or
 line; FileStreamSink promises no more than at least once, and how many it has twice is said. Then everything is stopped and started again:
 connectors, offsets and states must be there as they were (they live in three internal topics), and lines go on from where they stood.
 
-What it does not show: several brokers; a mirror between two clusters (both of its ends are this node).
+What it does not show: several brokers; a mirror between two clusters (both of its ends are this node, and so there is no heartbeat connector:
+heartbeats are mirrored without being asked for, here in a circle).
 """
 
 import argparse
@@ -44,15 +45,14 @@ def arguments(words):
 
 def connectors(node, directory):
     mirror = {"source.cluster.alias": "here", "target.cluster.alias": "there", "source.cluster.bootstrap.servers": node.address, "target.cluster.bootstrap.servers": node.address,
-              "key.converter": BYTES, "value.converter": BYTES, "replication.factor": "1", "offset-syncs.topic.replication.factor": "1", "checkpoints.topic.replication.factor": "1",
-              "heartbeats.topic.replication.factor": "1", "sync.topic.acls.enabled": "false", "topics": "lines", "refresh.topics.interval.seconds": "5"}
+              "key.converter": BYTES, "value.converter": BYTES, "replication.factor": "1", "offset-syncs.topic.replication.factor": "1",
+              "sync.topic.acls.enabled": "false", "topics": "lines", "refresh.topics.interval.seconds": "5"}
     classes = "org.apache.kafka.connect"
     return {
         "file-source": {"connector.class": f"{classes}.file.FileStreamSourceConnector", "file": str(directory / "in"), "topic": "lines", "tasks.max": "1", "batch.size": "100",
                         "exactly.once.support": "required", "transaction.boundary": "poll"},
         "mirror": {"connector.class": f"{classes}.mirror.MirrorSourceConnector", "tasks.max": "1", "exactly.once.support": "required", "source.consumer.isolation.level": "read_committed",
                    "consumer.poll.timeout.ms": "200", **mirror},
-        "mirror-heartbeat": {"connector.class": f"{classes}.mirror.MirrorHeartbeatConnector", "tasks.max": "1", **mirror},
         "file-sink": {"connector.class": f"{classes}.file.FileStreamSinkConnector", "file": str(directory / "out"), "topics": MIRRORED, "tasks.max": "1",
                       "consumer.override.isolation.level": "read_committed", "consumer.override.auto.offset.reset": "earliest", "consumer.override.session.timeout.ms": "6000"},
     }

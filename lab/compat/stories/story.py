@@ -102,7 +102,7 @@ class Java:
 
 def java_words(classpath, *more, heap="256m"):
     return ["java", f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-            f"-Dlog4j2.configurationFile={LOGGING}", "-cp", classpath, *more]
+            f"-Dlog4j2.configurationFile={LOGGING}", f"-Dcompat.level={os.environ.get('COMPAT_KAFKA_LEVEL', 'WARN')}", "-cp", classpath, *more]
 
 
 def compiled(name, programs, classpath):

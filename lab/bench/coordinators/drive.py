@@ -9,7 +9,7 @@ from compat import fetch
 from compat.server import _die_with_the_runner
 
 from rig import ROOT
-from rig.machine import Usage, children_seconds, settle
+from rig.machine import Sampled, settle
 
 HERE = Path(__file__).resolve().parent
 
@@ -37,18 +37,31 @@ class Drivers:
 
     def ask(self, peer, program, load, *words, within=300):
         """What it said."""
-        done = subprocess.run(self.command(peer, program, load, words), capture_output=True, text=True, timeout=within, preexec_fn=_die_with_the_runner)
-        if done.returncode != 0 or not done.stdout.strip():
-            raise RuntimeError(f"{load} against {peer.server.label}: {(done.stderr or done.stdout).strip()[-400:]}")
-        return json.loads(done.stdout.strip().splitlines()[-1])
+        return self.end(peer, load, self.begin(peer, program, load, *words), within)
 
     def begin(self, peer, program, load, *words):
-        """The program, started; what is written to it ends it."""
-        return subprocess.Popen(self.command(peer, program, load, words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=_die_with_the_runner)
+        """The program, started; the end of what is written to it may end it."""
+        return subprocess.Popen(self.command(peer, program, load, words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                preexec_fn=_die_with_the_runner)
 
-    def measured(self, peer, count, program, load, *words):
-        """What it said and what the server used meanwhile, by `count` of what was done, its warm-up included."""
+    def end(self, peer, load, process, within=300):
+        try:
+            out, err = process.communicate("", timeout=within)
+        finally:
+            process.kill()
+            process.wait()
+        if process.returncode != 0 or not out.strip():
+            raise RuntimeError(f"{load} against {peer.server.label}: {(err or out).strip()[-400:]}")
+        return json.loads(out.strip().splitlines()[-1])
+
+    def measured(self, peer, count, program, load, *words, beside=()):
+        """What it said and what the server used meanwhile, by `count` of what was done, its warm-up included. `beside`: other clients of the same run."""
         settle()
-        usage = Usage(peer.pids(), children_seconds)
-        told = self.ask(peer, program, load, *words)
-        return {**told, **usage.in_full(told[count])}
+        used = Sampled(peer.pids())
+        process = self.begin(peer, program, load, *words)
+        used.watch([process, *beside])
+        try:
+            told = self.end(peer, load, process)
+        finally:
+            used.end()
+        return {**told, **used.between(*used.stretch, told[count])}

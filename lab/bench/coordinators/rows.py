@@ -31,9 +31,15 @@ class Row:
     """A measure of the rig (measures.py) that knows the drivers; its topic is made for each run and deleted behind it."""
 
     partitions = 1
+    # Of a run, beside what is measured: a JVM's start, topics.
+    each_s = 14
 
     def __init__(self, drivers, quick):
         self.drivers, self.quick = drivers, quick
+
+    def takes(self, plan, peer):
+        """Seconds to prepare, and of a run."""
+        return (2, 6) if self.quick else (5, self.each_s)
 
     def warm_up(self, rig, peer):
         """What its compiler needs to have seen of transactions and commits before a figure is a server's own."""
@@ -106,6 +112,8 @@ class Commits(Row):
 class Members(Row):
     """A thousand come and go; one of another topic in the same group is watched meanwhile."""
 
+    each_s = 35
+
     def measure(self, peer, topic):
         members, stayers = (100, 5) if self.quick else (1000, 10)
         moving, still = f"{topic}-moving", f"{topic}-still"
@@ -115,9 +123,8 @@ class Members(Row):
         try:
             if not json.loads(watching.stdout.readline() or "{}").get("watching"):
                 raise RuntimeError(f"{peer.server.label}: the member that is watched has got nothing")
-            told = self.drivers.measured(peer, "join_heartbeats", "own", "members", moving, group, members, stayers)
-            watched = json.loads(watching.communicate("", timeout=60)[0].strip().splitlines()[-1])
-            return {**told, **watched}
+            told = self.drivers.measured(peer, "join_heartbeats", "own", "members", moving, group, members, stayers, beside=[watching])
+            return {**told, **self.drivers.end(peer, "watch", watching, 60)}
         finally:
             watching.kill()
             watching.wait()
@@ -138,6 +145,9 @@ class Loaded:
 
     def __init__(self, drivers, quick):
         self.drivers, self.groups, self.partitions = drivers, *((100, 100) if quick else (1000, 1000))
+
+    def takes(self, plan, peer):
+        return 0, 10 if self.groups == 100 else 40
 
     def run(self, rig, peer, case, number):
         peer.start()
@@ -166,7 +176,7 @@ def workload(drivers, quick, share):
     runs = {"kafka": 3, "barnabas": 3}
 
     def case(name, measure, *bars, **more):
-        return Case(name, measure, BOTH, SETTINGS, bars, **more)
+        return Case(name, measure, BOTH, SETTINGS, bars=bars, **more)
 
     cases = [
         case("one producer, 10 records on 5 partitions each", Transactions(drivers, quick, 1), at_least("transactions_per_s", 2)),

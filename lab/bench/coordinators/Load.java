@@ -79,31 +79,44 @@ public class Load {
         return found;
     }
 
-    /** Latencies of one thread, ns, of what ended in the window. */
-    static class Window {
-        final long from, until;
-        long[] took = new long[1024];
-        int count;
+    /** What is measured: from the end of the warm-up, which begins with the first work that is done. */
+    static class Span {
+        final long warmUp, length, latest = System.nanoTime() + 60 * SECOND;
+        volatile long from = Long.MAX_VALUE, until = Long.MAX_VALUE;
 
-        Window(long warmUp, long length) {
+        Span(long warmUp, long length) {
+            this.warmUp = warmUp;
+            this.length = length;
+        }
+
+        synchronized void begin() {
+            if (from != Long.MAX_VALUE) return;
             from = System.nanoTime() + warmUp;
             until = from + length;
         }
 
-        Window(Window like) {
-            from = like.from;
-            until = like.until;
+        boolean isOpen(long now) {
+            if (until == Long.MAX_VALUE && now - latest > 0) throw new IllegalStateException("nothing was done within a minute");
+            return until == Long.MAX_VALUE || now < until;
         }
 
-        boolean isOpen(long now) { return now < until; }
+        boolean counts(long now) { return from != Long.MAX_VALUE && now >= from && now < until; }
+        double seconds() { return length / (double) SECOND; }
+    }
+
+    /** Latencies of one thread, ns, of what ended in the span. */
+    static class Window {
+        final Span span;
+        long[] took = new long[1024];
+        int count;
+
+        Window(Span span) { this.span = span; }
 
         void ended(long begun, long now) {
-            if (now < from || now >= until) return;
+            if (!span.counts(now)) return;
             if (count == took.length) took = Arrays.copyOf(took, 2 * count);
             took[count++] = now - begun;
         }
-
-        double seconds() { return (until - from) / (double) SECOND; }
     }
 
     static String tails(List<Window> windows) {
@@ -138,12 +151,13 @@ public class Load {
         List<KafkaProducer<byte[], byte[]>> made = new ArrayList<>();
         for (int i = 0; i < producers; i++) made.add(producer(bootstrap, "transactional.id", topic + "-" + i));
         for (KafkaProducer<byte[], byte[]> one : made) one.initTransactions();
-        Window shared = new Window(warmUp, length);
+        Span span = new Span(warmUp, length);
+        span.begin();
         List<Callable<Window>> tasks = new ArrayList<>();
         for (KafkaProducer<byte[], byte[]> producer : made) tasks.add(() -> {
-            Window window = new Window(shared);
+            Window window = new Window(span);
             byte[] value = new byte[100];
-            for (long begun = System.nanoTime(); window.isOpen(begun); begun = System.nanoTime()) {
+            for (long begun = System.nanoTime(); span.isOpen(begun); begun = System.nanoTime()) {
                 producer.beginTransaction();
                 for (int i = 0; i < records; i++) producer.send(new ProducerRecord<>(topic, i % partitions, null, value));
                 producer.commitTransaction();
@@ -153,10 +167,10 @@ public class Load {
         });
         List<Window> windows = together(tasks);
         long count = windows.stream().mapToLong(one -> one.count).sum();
-        return String.format(Locale.ROOT, "{\"transactions\": %d, \"transactions_per_s\": %.1f, %s}", count, count / shared.seconds(), tails(windows));
+        return String.format(Locale.ROOT, "{\"transactions\": %d, \"transactions_per_s\": %.1f, %s}", count, count / span.seconds(), tails(windows));
     }
 
-    /** Reads, sends on and commits both, until the window is over; how many records of it were committed within the window, and how many at all. */
+    /** Reads, sends on and commits both, until the span is over; how many records were committed within it, and how many at all. */
     static long[] copy(String bootstrap, String in, String out, String group, Window window, boolean again) {
         long inWindow = 0, all = 0;
         try (KafkaConsumer<byte[], byte[]> consumer = consumer(bootstrap, "group.id", group, "isolation.level", "read_committed", "enable.auto.commit", "false", "auto.offset.reset", "earliest");
@@ -164,7 +178,7 @@ public class Load {
             producer.initTransactions();
             consumer.subscribe(List.of(in));
             Map<TopicPartition, Long> ends = Map.of();
-            while (window.isOpen(System.nanoTime())) {
+            while (window.span.isOpen(System.nanoTime())) {
                 ConsumerRecords<byte[], byte[]> records = consumer.poll(Duration.ofMillis(100));
                 if (again && ends.isEmpty() && !consumer.assignment().isEmpty()) ends = consumer.endOffsets(consumer.assignment());
                 if (!records.isEmpty()) {
@@ -179,9 +193,10 @@ public class Load {
                     producer.sendOffsetsToTransaction(offsets, consumer.groupMetadata());
                     producer.commitTransaction();
                     long now = System.nanoTime();
+                    window.span.begin();
                     window.ended(begun, now);
                     all += records.count();
-                    if (now >= window.from && now < window.until) inWindow += records.count();
+                    if (window.span.counts(now)) inWindow += records.count();
                 }
                 for (TopicPartition partition : again ? consumer.assignment() : Set.<TopicPartition>of())
                     if (ends.containsKey(partition) && consumer.position(partition) >= ends.get(partition)) consumer.seek(partition, 0);
@@ -191,25 +206,26 @@ public class Load {
     }
 
     static String process(String bootstrap, String in, String out, String group, long length, long warmUp, int rate) throws Exception {
+        Span span = new Span(warmUp, length);
         if (rate == 0) {
-            Window window = new Window(warmUp, length);
+            Window window = new Window(span);
             long[] records = copy(bootstrap, in, out, group, window, true);
-            return String.format(Locale.ROOT, "{\"records\": %d, \"records_per_s\": %.1f, \"transactions\": %d, %s}", records[1], records[0] / window.seconds(), window.count, tails(List.of(window)));
+            return String.format(Locale.ROOT, "{\"records\": %d, \"records_per_s\": %.1f, \"transactions\": %d, %s}", records[1], records[0] / span.seconds(), window.count, tails(List.of(window)));
         }
-        Window shared = new Window(warmUp, length), seen = new Window(shared);
+        Window seen = new Window(span);
         AtomicLong sent = new AtomicLong(), received = new AtomicLong();
         List<Callable<Object>> tasks = new ArrayList<>();
-        tasks.add(() -> { generate(bootstrap, in, shared, rate, sent); return null; });
-        tasks.add(() -> copy(bootstrap, in, out, group, new Window(shared), false));
+        tasks.add(() -> { generate(bootstrap, in, span, rate, sent); return null; });
+        tasks.add(() -> copy(bootstrap, in, out, group, new Window(span), false));
         tasks.add(() -> { receive(bootstrap, out, seen, received); return null; });
         together(tasks);
-        return String.format(Locale.ROOT, "{\"records\": %d, \"records_per_s\": %.1f, \"sent\": %d, %s}", received.get(), seen.count / seen.seconds(), sent.get(), tails(List.of(seen)));
+        return String.format(Locale.ROOT, "{\"records\": %d, \"records_per_s\": %.1f, \"sent\": %d, %s}", received.get(), seen.count / span.seconds(), sent.get(), tails(List.of(seen)));
     }
 
-    static void generate(String bootstrap, String topic, Window window, int rate, AtomicLong sent) {
+    static void generate(String bootstrap, String topic, Span span, int rate, AtomicLong sent) {
         try (KafkaProducer<byte[], byte[]> producer = producer(bootstrap, "acks", "all", "linger.ms", "0")) {
             long begun = System.nanoTime();
-            for (long i = 0; window.isOpen(System.nanoTime()); i++) {
+            for (long i = 0; span.isOpen(System.nanoTime()); i++) {
                 for (long wait; (wait = begun + i * SECOND / rate - System.nanoTime()) > 0;) LockSupport.parkNanos(wait);
                 producer.send(new ProducerRecord<>(topic, (int) (i % 4), null, ByteBuffer.allocate(1000).putLong(System.nanoTime()).array()));
                 sent.incrementAndGet();
@@ -223,7 +239,7 @@ public class Load {
             for (int i = 0; i < 4; i++) all.add(new TopicPartition(topic, i));
             consumer.assign(all);
             consumer.seekToEnd(all);
-            while (window.isOpen(System.nanoTime()))
+            while (window.span.isOpen(System.nanoTime()))
                 for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(50))) {
                     window.ended(ByteBuffer.wrap(record.value()).getLong(), System.nanoTime());
                     received.incrementAndGet();

@@ -50,6 +50,8 @@ pub(crate) enum Entry {
 pub(crate) struct ConsumerGroup {
     pub id: Text,
     pub epoch: i32,
+    /// When the epoch was raised last; not since the group was loaded: `None`.
+    pub raised_at: Option<MonotonicMs>,
     pub metadata_hash: i64,
     /// The group epoch that the target is for. −1 in Kafka where there is none yet; 0 here, as nothing tells the two apart.
     pub assignment_epoch: i32,
@@ -83,6 +85,7 @@ impl ConsumerGroup {
         Self {
             id,
             epoch: 0,
+            raised_at: None,
             metadata_hash: 0,
             assignment_epoch: 0,
             assignment_timestamp: 0,
@@ -333,7 +336,8 @@ impl ConsumerGroup {
     }
 
     /// Raises the group's epoch: a new target is to be made.
-    pub fn raise(&mut self, metadata_hash: i64) {
+    pub fn raise(&mut self, metadata_hash: i64, now: MonotonicMs) {
+        self.raised_at = Some(now);
         self.epoch = self.epoch.saturating_add(1);
         self.metadata_hash = metadata_hash;
         self.note(Entry::Group);

@@ -17,6 +17,7 @@ use super::check::Refused;
 use super::group::{ConsumerGroup, Entry};
 use super::leave::cancel_timers;
 use super::member::{ConsumerMember, MemberState};
+use super::pace::{Standing, pace};
 use super::reconcile::{Owned, reconcile};
 use super::regex::{self, Change};
 use super::target::assign_if_due;
@@ -72,13 +73,22 @@ pub(crate) fn heartbeat(
         && (request.subscribed_topic_names.is_some() || request.subscribed_topic_regex.is_some())
         && request.topic_partitions.is_some();
     let shows = request.member_epoch == 0 || is_full || !same_partitions(&before, now);
+    let interval = pace(times.heartbeat_interval, standing(group, now, out));
     Ok(ConsumerGroupHeartbeatResponse {
         member_id: Some(Str::from(&id)),
         member_epoch: now.epoch,
-        heartbeat_interval_ms: i32::try_from(times.heartbeat_interval.0).unwrap_or(i32::MAX),
+        heartbeat_interval_ms: i32::try_from(interval.0).unwrap_or(i32::MAX),
         assignment: shows.then(|| assignment_of(now)),
         ..Default::default()
     })
+}
+
+fn standing(group: &ConsumerGroup, member: &ConsumerMember, out: &Outbox) -> Standing {
+    Standing {
+        is_settled: member.is_reconciled_to(group.epoch),
+        unchanged_for: group.raised_at.map(|raised| out.now.mono.since(raised)),
+        members: group.members().len(),
+    }
 }
 
 /// What numbers, lengths and framing take in a member's record, and more.
@@ -295,7 +305,7 @@ pub(super) fn settle(
     if must_raise || (is_known && group.refresh_at <= out.now.mono) {
         let hash = world.metadata_hash(group);
         if must_raise || hash != group.metadata_hash {
-            group.raise(hash);
+            group.raise(hash, out.now.mono);
         }
         group.refresh_at = out.now.mono.plus(METADATA_REFRESH);
         if std::mem::take(&mut group.has_partition_metadata) {

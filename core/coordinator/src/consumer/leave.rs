@@ -77,7 +77,7 @@ pub(crate) fn fence(group: &mut ConsumerGroup, ids: &[Text], world: &mut World, 
         regex::forget_if_unused(group, pattern);
     }
     let hash = world.metadata_hash(group);
-    group.raise(hash);
+    group.raise(hash, out.now.mono);
     if group.is_empty() {
         // There is nobody to assign to: the target is made.
         group.assignment_epoch = group.epoch;
@@ -155,7 +155,7 @@ pub(crate) fn loaded(group: &mut ConsumerGroup, world: &mut World, out: &mut Out
     group.drop_strays();
     if group.epoch == group.assignment_epoch && !has_whole_target(group, world) {
         let hash = world.metadata_hash(group);
-        group.raise(hash);
+        group.raise(hash, out.now.mono);
     }
     watch_all(group, out);
     for (id, member) in group.members() {

@@ -32,6 +32,7 @@ mod job;
 mod leave;
 mod member;
 mod migrate;
+mod pace;
 mod pattern;
 mod reconcile;
 mod record;

@@ -163,7 +163,7 @@ pub(crate) fn resolved(
     }
     let hash = world.metadata_hash(group);
     if is_other || hash != group.metadata_hash {
-        group.raise(hash);
+        group.raise(hash, out.now.mono);
         group.refresh_at = out.now.mono.plus(METADATA_REFRESH);
     }
     group.flush(out);

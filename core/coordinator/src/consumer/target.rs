@@ -67,7 +67,7 @@ pub(super) fn assign_if_due(group: &mut ConsumerGroup, world: &World, out: &mut 
         // A member cannot be in epoch 0, so the first target is one that has nothing for anybody.
         group.assignment_epoch = group.epoch;
         group.note(Entry::TargetEpoch);
-        group.raise(group.metadata_hash);
+        group.raise(group.metadata_hash, out.now.mono);
     }
     group.assigning = Some(group.epoch);
     let job = Job(Work::Assign(assigning(group, world, out)));

@@ -14,7 +14,7 @@ pub(super) const KEYS: &[ConfigKey] = &[
     list("group.consumer.assignors", "uniform,range")
         .doc("Server-side assignors for consumer groups, the default first: names or Java classes."),
     int("group.consumer.heartbeat.interval.ms", "5000").at_least(1)
-        .doc("How often members of a consumer group send heartbeats."),
+        .doc("How often members of a consumer group send heartbeats while nothing changes; sooner while the group settles."),
     int("group.consumer.max.assignment.interval.ms", "15000").at_least(0)
         .doc("Upper bound for a group's own `consumer.assignment.interval.ms`."),
     int("group.consumer.max.heartbeat.interval.ms", "15000").at_least(1)

@@ -7,7 +7,7 @@ prepare, and of a run.
 
 import os
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Callable
 
 from .clients import UNDER_WAY_S, WARM_UP_S, Load, java, librdkafka, own
@@ -22,7 +22,7 @@ def names(load, first):
 
 
 # What a run costs beside its own seconds: making and deleting a topic, writing out what the one before left behind; a Java client's start besides.
-AROUND_S, JAVA_START_S = 0.5, 0.6
+AROUND_S, JAVA_START_S = 0.5, 0.8
 
 
 def warm(rig, peer):
@@ -39,7 +39,7 @@ def warm(rig, peer):
         rig.clients.consume(peer, "warm-up", min(records, 5_000_000), "librdkafka", 16)
     if peer.compiles and not rig.plan.is_quick:
         # It learns most from what it will be asked.
-        rig.clients.run(peer, java("warm-up, Java", 16, 100, 1, 16384, 0), "warm-up", 3)
+        rig.clients.run(peer, replace(java("warm-up, Java", 16, 100, 1, 16384, 0), first_rate=200_000), "warm-up", 3)
     peer.delete(["warm-up"])
     peer.is_warm = True
 

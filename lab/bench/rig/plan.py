@@ -37,7 +37,7 @@ class Plan:
 PLANS = {
     "quick": Plan("quick", 1, 1, 1),
     "short": Plan("short", 5, 2, 2, 29.5),
-    "full": Plan("full", 5, 2, 2, 54.5),
+    "full": Plan("full", 5, 2, 2, 54),
 }
 
 KAFKA, ZOOKEEPER, SYNCED, WRITTEN = "kafka", "kafka-zk", "barnabas", "written"

@@ -1,7 +1,7 @@
 """Where a server's time goes while a load runs: its functions by own time (perf, of any peer alike), `barnabas hotspots` of ours, and flame graphs.
 
 Units: per cent of the server's CPU samples. A Java server's compiled functions get their names from the map that its own `jcmd` writes.
-Call graphs copy stacks and cost the server what they measure: flame graphs are made in runs of their own, and of Barnabas alone.
+Where perf cannot be had, a Java server's own Flight Recorder says it, of Java functions alone. Call graphs copy stacks and cost the server what they measure: flame graphs are made in runs of their own, and of Barnabas alone.
 """
 
 import os
@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import time
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,6 +63,25 @@ def own_time(pid, seconds, work, is_java):
         name = ("kernel: " if kind == "k" else "") + shortened(name)
         sums[name] = sums.get(name, 0) + float(share)
     return sorted(((round(share, 2), name) for name, share in sums.items()), reverse=True)[:ROWS]
+
+
+def own_time_by_recorder(pid, seconds, work):
+    """The same of a Java server, by its Flight Recorder: the share of its samples in which a function was innermost. Native and kernel time is not seen."""
+    recording = Path(work) / "server.jfr"
+    try:
+        words_of(["jcmd", str(pid), "JFR.start", "name=lab", "settings=profile", f"filename={recording}"])
+        time.sleep(seconds)
+        words_of(["jcmd", str(pid), "JFR.stop", "name=lab"])
+        told = words_of(["jfr", "print", "--events", "jdk.ExecutionSample", "--stack-depth", "1", str(recording)], 300)
+    finally:
+        recording.unlink(missing_ok=True)
+    return innermost(told)
+
+
+def innermost(told):
+    """[(per cent, function)] of what `jfr print` says of samples with one frame each."""
+    counts = Counter(".".join(name.split(".")[-2:]) for name in re.findall(r"stackTrace = \[\s*([\w.$<>]+)\(", told))
+    return [(round(100 * count / counts.total(), 2), name) for name, count in counts.most_common(ROWS)]
 
 
 def shortened(name):
@@ -145,9 +165,20 @@ class Profile(UnderLoad):
 
     def look(self, rig, peer, case):
         told = metered(peer, self.seconds)
-        table = own_time(peer.pid, self.seconds, rig.work, is_java=peer.name.startswith("kafka"))
+        table, by = self._table(rig, peer)
         said, _ = told.communicate(timeout=30) if told else (None, None)
-        return {"profile": table, **({"hotspots": said.strip().splitlines()} if said and told.returncode == 0 else {})}
+        return {"profile": table, "profile_by": by, **({"hotspots": said.strip().splitlines()} if said and told.returncode == 0 else {})}
+
+
+    def _table(self, rig, peer):
+        try:
+            return own_time(peer.pid, self.seconds, rig.work, is_java=peer.compiles), "perf"
+        except Missing as reason:
+            rig.complain(reason)
+        if peer.compiles:
+            return own_time_by_recorder(peer.pid, self.seconds, rig.work), "Flight Recorder"
+        time.sleep(self.seconds)
+        return [], "nobody"
 
 
 class Flame(UnderLoad):

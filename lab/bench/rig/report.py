@@ -158,7 +158,7 @@ def profiles(found, workload, case):
     last = {peer: runs[-1] for peer in found.peers(workload, case) if (runs := found.lines.counted(workload.name, case.name, peer)) and "profile" in runs[-1]}
     if not last:
         return []
-    lines = [f"### {case.name}", "", "Own time, per cent of the server's CPU samples (perf).", "", "| " + " | ".join(f"{found.label(peer)} | %" for peer in last) + " |", "|---|---:" * len(last) + "|"]
+    lines = [f"### {case.name}", "", "Own time, per cent of the server's CPU samples" + "".join(f"; {found.label(peer)} by {line['profile_by']}" for peer, line in last.items() if "profile_by" in line) + ".", "", "| " + " | ".join(f"{found.label(peer)} | %" for peer in last) + " |", "|---|---:" * len(last) + "|"]
     for place in range(max(len(line["profile"]) for line in last.values())):
         rows = [line["profile"][place] if place < len(line["profile"]) else ("", "") for line in last.values()]
         lines.append("| " + " | ".join(f"{'`' + name + '`' if name else ''} | {share}" for share, name in rows) + " |")

@@ -14,7 +14,7 @@ from .clients import Client, Clients, Load, steady_state
 from .peers import PEERS
 from .peers.peer import Peer
 from .plan import PLANS, Bar, Case, Chart, Workload, question
-from .profile import shortened
+from .profile import innermost, shortened
 from .runner import Lines, Rig
 
 
@@ -250,6 +250,10 @@ class Bench(unittest.TestCase):
         found, load = self.report_of((), [], [])
         found.lines.all = [{"workload": "w", "case": "c", "peer": "kafka", "run": 0, "over_s": 45, "ended": "not done within 45 s"}]
         self.assertEqual(found.cell("w", "c", "kafka", "usable_s"), "> 45")
+
+    def test_the_recorders_samples_are_counted_by_their_innermost_function(self):
+        sample = "jdk.ExecutionSample {{\n  startTime = 1\n  stackTrace = [\n    org.apache.kafka.common.network.{}(int)  line: 1\n  ]\n}}\n"
+        self.assertEqual(innermost(sample.format("Selector.poll") * 3 + sample.format("Sender.run")), [(75.0, "Selector.poll"), (25.0, "Sender.run")])
 
     def test_words(self):
         self.assertEqual(question("One.\n\nTwo\nthree.\n\nFour."), "Two three.")

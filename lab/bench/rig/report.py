@@ -64,7 +64,7 @@ class Found:
         """The figure, or what it would at least have been where a peer was given no more time."""
         values = self.values(workload, case, peer, figure)
         over = [line["over_s"] for line in self.lines.counted(workload, case, peer) if "over_s" in line]
-        return f"> {over[0]}" if over and not values and figure in ("usable_s", "led_s", "answered_s") else shown(values, FIGURES[figure][3])
+        return f"> {over[0]}" if over and not values and figure == "usable_s" else shown(values, FIGURES[figure][3])
 
     def peers(self, workload, case):
         return [name for name in PEERS if name in case.peers and self.lines.counted(workload.name, case.name, name)]

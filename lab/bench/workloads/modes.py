@@ -176,7 +176,7 @@ def creation(plan, within):
 
 def workload(plan):
     three = (ZOOKEEPER, KAFKA, SYNCED)
-    within = 45
+    within = 50
     cases = creation(plan, within)
     if not plan.is_quick:
         cases.insert(0, Case("Java, 100 B, 16 partitions, 64 KiB, linger 5", Produce(java("", 16, 100, 1, 65536, 5)), three, bars=(Bar("records_per_s", 1, least=True),), runs=THRICE,

@@ -287,8 +287,41 @@ impl StreamsGroup {
         }
     }
 
-    /// What a log that lacks a batch has left behind: targets of nobody, epochs ahead of what they follow.
+    /// A log that lacks a batch may hold two members of one instance id: the one that had left for a moment goes.
+    fn drop_replaced(&mut self) {
+        let mut newest: BTreeMap<Text, (i32, Text)> = BTreeMap::new();
+        let mut gone = Vec::new();
+        for (id, member) in &self.members {
+            let Some(instance) = &member.instance else { continue };
+            let this = (member.epoch, id.clone());
+            match newest.get(instance) {
+                Some(other) if *other > this => gone.push(id.clone()),
+                Some(other) => {
+                    gone.push(other.1.clone());
+                    newest.insert(instance.clone(), this);
+                }
+                None => {
+                    newest.insert(instance.clone(), this);
+                }
+            }
+        }
+        let has_gone = !gone.is_empty();
+        for id in gone {
+            self.remove(&id);
+            for entry in [Entry::Current(id.clone()), Entry::Target(id.clone()), Entry::Member(id)] {
+                self.note(entry);
+            }
+        }
+        self.static_members = newest.into_iter().map(|(instance, (_, id))| (instance, id)).collect();
+        if has_gone {
+            self.raise();
+        }
+    }
+
+    /// What a log that lacks a batch has left behind: members that were replaced, targets of nobody, epochs ahead of what they
+    /// follow.
     pub fn drop_strays(&mut self) {
+        self.drop_replaced();
         let members = &self.members;
         let strays: Vec<Text> =
             self.targets.keys().filter(|id| !members.contains_key(*id)).cloned().collect();

@@ -85,7 +85,8 @@ pub(crate) fn heartbeat(
     if request.shutdown_application {
         group.shutdown_by.get_or_insert_with(|| id.clone());
     }
-    Ok(answer(group, is_new, caller, request, &before, delay, world, out))
+    let told = Told { is_new, before: &before, owned: owned.as_ref(), delay };
+    Ok(answer(group, caller, request, &told, world, out))
 }
 
 /// Whom a heartbeat comes from.
@@ -424,21 +425,29 @@ pub(super) fn watch(group: &StreamsGroup, id: &Text, out: &mut Outbox) {
     out.set_timer(TimerKey::Session { group: group.id.clone(), member: id.clone() }, within);
 }
 
-#[allow(clippy::too_many_arguments)]
+/// What an answer depends on beside how things are now.
+struct Told<'a> {
+    /// Nobody has heard of the group before.
+    is_new: bool,
+    before: &'a StreamsMember,
+    owned: Option<&'a Target>,
+    delay: Option<Delay>,
+}
+
+/// A member is told its tasks when it joins, when they are others, and, unlike in Kafka, when it says that it has others: it did not
+/// hear the last answer, and would keep what others wait for until it is fenced.
 fn answer(
     group: &mut StreamsGroup,
-    is_new: bool,
     caller: &Caller<'_>,
     request: &StreamsGroupHeartbeatRequest,
-    before: &StreamsMember,
-    delay: Option<Delay>,
+    told: &Told<'_>,
     world: &World,
     out: &Outbox,
 ) -> StreamsHeartbeat {
     let now = Arc::clone(group.member(&request.member_id).expect("invariant: it was just put there"));
     let settings = out.config.streams_of(&group.id);
-    let has_changed = before.assigned != now.assigned;
-    if before.endpoint != now.endpoint || (has_changed && now.endpoint.is_some()) {
+    let has_changed = told.before.assigned != now.assigned;
+    if told.before.endpoint != now.endpoint || (has_changed && now.endpoint.is_some()) {
         group.endpoint_epoch = group.endpoint_epoch.wrapping_add(1).max(0);
     }
     let number = |duration: DurationMs| i32::try_from(duration.0).unwrap_or(i32::MAX);
@@ -448,10 +457,11 @@ fn answer(
         heartbeat_interval_ms: number(settings.heartbeat_interval),
         task_offset_interval_ms: number(settings.task_offset_interval),
         acceptable_recovery_lag: settings.acceptable_recovery_lag,
-        status: Some(statuses(group, caller, &now, delay, out)),
+        status: Some(statuses(group, caller, &now, told.delay, out)),
         ..Default::default()
     };
-    if request.member_epoch == 0 || has_changed {
+    let has_others = told.owned.is_some_and(|owned| !owned.is(&now.assigned));
+    if request.member_epoch == 0 || has_changed || has_others {
         let active = now.assigned.active.iter().map(|(id, parts)| task_ids(id, parts.keys().copied()));
         response.active_tasks = Some(active.collect());
         response.standby_tasks = Some(all_task_ids(&now.assigned.standby));
@@ -460,7 +470,7 @@ fn answer(
     if group.endpoint_epoch != request.endpoint_information_epoch {
         response.partitions_by_user_endpoint = Some(endpoints(group, &world.image));
     }
-    if !is_new {
+    if !told.is_new {
         response.endpoint_information_epoch = group.endpoint_epoch;
     }
     let missing = group.configured.as_ref().map(|configured| configured.missing.clone());

@@ -44,6 +44,14 @@ impl Target {
             || each(&held.warmup).any(|(id, partition)| contains(&self.warmup, id, partition))
     }
 
+    /// Whether these are just what is held, role by role.
+    pub fn is(&self, held: &Held) -> bool {
+        self.is_within(held)
+            && each(&self.active).count() == each_active(&held.active).count()
+            && each(&self.standby).count() == each(&held.standby).count()
+            && each(&self.warmup).count() == each(&held.warmup).count()
+    }
+
     /// Whether `held` has all of these, role by role.
     pub fn is_within(&self, held: &Held) -> bool {
         each(&self.active).all(|(id, partition)| held.epoch(id, partition).is_some())

@@ -1,0 +1,177 @@
+//! One thread of an application.
+
+use std::collections::BTreeSet;
+
+use barnabas_base::ErrorCode;
+use barnabas_coordinator::{Request, StreamsHeartbeat, Ticket};
+use barnabas_wire::Str;
+use barnabas_wire::messages::StreamsGroupHeartbeatRequest;
+use barnabas_wire::messages::streams_group_heartbeat_request::{Subtopology, TaskIds, TopicInfo, Topology};
+use barnabas_wire::messages::streams_group_heartbeat_response as response;
+
+use super::Bug;
+
+/// Subtopology and partition.
+pub type Tasks = BTreeSet<(String, i32)>;
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Runs {
+    pub active: Tasks,
+    pub standby: Tasks,
+    pub warmup: Tasks,
+}
+
+#[derive(Debug)]
+pub struct Client {
+    pub number: usize,
+    pub process: String,
+    pub instance: Option<String>,
+    /// How often it has started.
+    life: usize,
+    pub member: String,
+    pub epoch: i32,
+    pub runs: Runs,
+    /// What it is told to have, and does not run yet or any more before it has spoken.
+    pub is_alive: bool,
+    pub asked: Option<Ticket>,
+    pub asked_at: u64,
+    /// It is to say everything: the last answer was lost, or it has something new to say.
+    pub is_full: bool,
+}
+
+impl Client {
+    pub fn new(number: usize, process: String, instance: Option<String>) -> Self {
+        Self {
+            number,
+            process,
+            instance,
+            life: 0,
+            member: String::new(),
+            epoch: 0,
+            runs: Runs::default(),
+            is_alive: false,
+            asked: None,
+            asked_at: 0,
+            is_full: true,
+        }
+    }
+
+    pub fn start(&mut self) {
+        self.life += 1;
+        self.member = format!("c{}-{}", self.number, self.life);
+        self.is_alive = true;
+        self.begin_again();
+    }
+
+    /// Gives up everything, and joins.
+    fn begin_again(&mut self) {
+        self.epoch = 0;
+        self.runs = Runs::default();
+        self.is_full = true;
+    }
+
+    pub fn die(&mut self) {
+        self.is_alive = false;
+        self.asked = None;
+        self.runs = Runs::default();
+    }
+
+    pub fn speak(&mut self, bug: Bug) -> Request {
+        let says_tasks = self.epoch == 0 || self.is_full;
+        let tasks = |tasks: &Tasks| says_tasks.then(|| task_ids(tasks));
+        let nothing = Tasks::new();
+        let active = if bug == Bug::SaysItIsGone { &nothing } else { &self.runs.active };
+        let request = StreamsGroupHeartbeatRequest {
+            group_id: "g".into(),
+            member_id: self.member.as_str().into(),
+            member_epoch: self.epoch,
+            instance_id: self.instance.as_deref().map(Str::from),
+            rebalance_timeout_ms: if says_tasks { 300_000 } else { -1 },
+            topology: (self.epoch == 0).then(topology),
+            active_tasks: tasks(active),
+            standby_tasks: tasks(&self.runs.standby),
+            warmup_tasks: tasks(&self.runs.warmup),
+            process_id: says_tasks.then(|| self.process.as_str().into()),
+            ..Default::default()
+        };
+        self.is_full = false;
+        Request::StreamsGroupHeartbeat(Box::new(request))
+    }
+
+    pub fn leave(&mut self, for_a_moment: bool) -> Request {
+        let request = StreamsGroupHeartbeatRequest {
+            group_id: "g".into(),
+            member_id: self.member.as_str().into(),
+            member_epoch: if for_a_moment { -2 } else { -1 },
+            instance_id: self.instance.as_deref().map(Str::from),
+            ..Default::default()
+        };
+        self.die();
+        Request::StreamsGroupHeartbeat(Box::new(request))
+    }
+
+    pub fn hear_nothing(&mut self) {
+        self.is_full = true;
+    }
+
+    pub fn hear(&mut self, answer: &StreamsHeartbeat) {
+        let told = &answer.response;
+        match ErrorCode::from_code(told.error_code) {
+            ErrorCode::None => {}
+            ErrorCode::UnknownMemberId
+            | ErrorCode::FencedMemberEpoch
+            | ErrorCode::GroupIdNotFound
+            | ErrorCode::UnreleasedInstanceId => return self.begin_again(),
+            // Another process has its place.
+            ErrorCode::FencedInstanceId => return self.die(),
+            ErrorCode::NotCoordinator
+            | ErrorCode::CoordinatorNotAvailable
+            | ErrorCode::CoordinatorLoadInProgress => {
+                self.is_full = true;
+                return;
+            }
+            other => panic!("{}: {:?} {:?}", self.member, other, told.error_message),
+        }
+        self.epoch = told.member_epoch;
+        if let (Some(active), Some(standby), Some(warmup)) =
+            (&told.active_tasks, &told.standby_tasks, &told.warmup_tasks)
+        {
+            self.runs = Runs { active: tasks(active), standby: tasks(standby), warmup: tasks(warmup) };
+            self.is_full = true;
+        }
+    }
+}
+
+fn tasks(told: &[response::TaskIds]) -> Tasks {
+    let all = told.iter().flat_map(|each| {
+        each.partitions.iter().map(|partition| (each.subtopology_id.to_string(), *partition))
+    });
+    all.collect()
+}
+
+fn task_ids(tasks: &Tasks) -> Vec<TaskIds> {
+    let all = tasks.iter().map(|(id, partition)| TaskIds {
+        subtopology_id: id.as_str().into(),
+        partitions: vec![*partition],
+        ..Default::default()
+    });
+    all.collect()
+}
+
+/// Reads `t`, counts by another key, keeps the counts.
+fn topology() -> Topology {
+    let info = |name: &str| TopicInfo { name: name.into(), ..Default::default() };
+    let first = Subtopology {
+        subtopology_id: "0".into(),
+        source_topics: vec!["t".into()],
+        repartition_sink_topics: vec!["r".into()],
+        ..Default::default()
+    };
+    let second = Subtopology {
+        subtopology_id: "1".into(),
+        repartition_source_topics: vec![info("r")],
+        state_changelog_topics: vec![info("c")],
+        ..Default::default()
+    };
+    Topology { subtopologies: vec![first, second], ..Default::default() }
+}

@@ -35,7 +35,7 @@ def folded(told, shortened):
 
 def label_of(name):
     """What fits into a box: the colour tells the kernel, the last two words the function."""
-    return "::".join(name.removeprefix("kernel: ").replace("{{closure}}", "{}").split("::")[-2:])
+    return "::".join([word for word in name.removeprefix("kernel: ").replace("{{closure}}", "{}").split("::") if word][-2:])
 
 
 class Frame:

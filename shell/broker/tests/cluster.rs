@@ -234,6 +234,13 @@ fn survives_its_leader(voters: Voters) {
             eventually("every node knows the topic", || leaders(&mut cluster.client(node), &name) == spread);
         }
     }
+    eventually("controllers know each other", || {
+        let request = DescribeClusterRequest { endpoint_type: 2, ..Default::default() };
+        let port = cluster.nodes[&2].controller_port;
+        let answer = Client::try_connect(port).expect("connects").call(request, 1);
+        let ResponseBody::DescribeCluster(answer) = answer else { panic!("another response") };
+        answer.brokers.len() == 3 && answer.controller_id == cluster.leader(1)
+    });
     let leader = cluster.leader(1);
     assert!([2, 3].iter().all(|&node| cluster.leader(node) == leader), "one leader");
 

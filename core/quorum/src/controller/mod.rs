@@ -14,6 +14,7 @@ mod alter_partition;
 mod balance;
 pub mod brokers;
 mod configs;
+mod controllers;
 mod delete_topics;
 mod directories;
 mod elections;
@@ -198,6 +199,7 @@ impl Controller {
                 brokers::heartbeat(&case, request, &mut self.sessions, now.monotonic)
             }
             RequestBody::UnregisterBroker(request) => brokers::unregister(&case, request, &mut self.sessions),
+            RequestBody::ControllerRegistration(request) => controllers::register(&case, request),
             RequestBody::AlterPartition(request) => alter_partition::alter(&case, request),
             RequestBody::AlterPartitionReassignments(request) => reassignments::alter(&case, request),
             RequestBody::AssignReplicasToDirs(request) => directories::assign(&case, request),

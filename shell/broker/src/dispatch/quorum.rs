@@ -91,14 +91,17 @@ fn ask_member(
     })
 }
 
-/// Another cluster's node has come here: its operator has mixed up addresses.
+/// Another cluster's node has come here: its operator has mixed up addresses. (One who changes voters learns it from the answer.)
 fn refused(call: &Call, answer: ResponseBody) -> Started {
-    tracing::warn!(
-        peer = %call.session.peer,
-        "a request of the quorum is not for this one, which is of cluster {}: {}",
-        call.session.node.cluster_id,
-        answer.key()
-    );
+    let by_hand = matches!(answer, ResponseBody::AddRaftVoter(_) | ResponseBody::RemoveRaftVoter(_));
+    if !by_hand {
+        tracing::warn!(
+            peer = %call.session.peer,
+            "a request of the quorum is not for this one, which is of cluster {}: {}",
+            call.session.node.cluster_id,
+            answer.key()
+        );
+    }
     Started::reply(answer)
 }
 

@@ -14,7 +14,9 @@ use crate::quorum_worker::NotTaken;
 use barnabas_base::{BrokerEpoch, ErrorCode};
 use barnabas_quorum::controller::Asked;
 use barnabas_wire::ResponseBody;
-use barnabas_wire::messages::{BrokerHeartbeatResponse, BrokerRegistrationRequest};
+use barnabas_wire::messages::{
+    BrokerHeartbeatResponse, BrokerRegistrationRequest, ControllerRegistrationRequest,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -161,6 +163,34 @@ async fn live(node: Arc<Node>, registration: BrokerRegistrationRequest, shared: 
             },
         }
     }
+}
+
+/// Registers this node's controller with the active one, once for each process, unless it is the quorum's only voter: nobody needs to
+/// find that.
+pub fn register_controller(node: &Arc<Node>, registration: ControllerRegistrationRequest) {
+    let registering = node.clone();
+    node.links.handle().spawn(async move {
+        let node = registering;
+        let mut watch = node.controller.watch_image();
+        if watch.wait_for(|has_image| *has_image).await.is_err() {
+            return;
+        }
+        while !node.shutdown.is_wanted() {
+            let asked = Asked::default();
+            match node.controller.ask(registration.clone(), asked).await {
+                Ok(ResponseBody::ControllerRegistration(response)) if response.error_code == 0 => return,
+                // The cluster is at a level that knows no registrations of controllers.
+                Ok(ResponseBody::ControllerRegistration(response))
+                    if response.error_code == ErrorCode::UnsupportedVersion.code() =>
+                {
+                    return;
+                }
+                Ok(answer) => tracing::warn!(?answer, "the active controller does not register this one"),
+                Err(why) => tracing::debug!(?why, "this controller is not registered yet"),
+            }
+            tokio::time::sleep(RETRY * 10).await;
+        }
+    });
 }
 
 /// Registers; `false` if that cannot be: the node stops then.

@@ -1,6 +1,6 @@
 //! The start of a node: directories, sockets, metadata, threads.
 
-use super::lifecycle::Lifecycle;
+use super::lifecycle::{self, Lifecycle};
 use super::{Failure, Running};
 use crate::clock::Clock;
 use crate::committer::CommitterParts;
@@ -39,8 +39,11 @@ use barnabas_quorum::{
 use barnabas_storage::journal::{JournalError, Recovered};
 use barnabas_storage::{Disk, LogConfig, LogDir, OpenFrom, StorageError};
 use barnabas_wire::Str;
-use barnabas_wire::messages::BrokerRegistrationRequest;
 use barnabas_wire::messages::broker_registration_request::{Feature, Listener as RegisteredListener};
+use barnabas_wire::messages::controller_registration_request::{
+    Feature as ControllerFeature, Listener as ControllerListener,
+};
+use barnabas_wire::messages::{BrokerRegistrationRequest, ControllerRegistrationRequest};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -93,6 +96,8 @@ pub fn start(
         file_bytes_max,
     )?;
     let (links, links_thread) = LinkThread::start()?;
+    let controllers = (config.is_controller && !quorum.is_alone())
+        .then(|| controller_registration(config, quorum.directory(), incarnation));
     let here = Arc::new(Here { cluster_id: cluster_id.clone(), listener: controller_listener(config) });
     let (controller, requests) =
         ControllerHandle::new(quorum.directory(), quorum.kraft_version(), links.clone(), here);
@@ -121,6 +126,9 @@ pub fn start(
     let committers = start_committers(&node)?;
     let quorum = quorum_worker::start(quorum, files, requests, node.clone())?;
     let (accepting, acceptors) = accept_controllers(&node, acceptors);
+    if let Some(registration) = controllers {
+        lifecycle::register_controller(&node, registration);
+    }
     runtime.block_on(wait_for_image(&node))?;
     let mut journals = start_journals(&node);
     // Only now may a partition be opened: before, part of it was in the journal alone.
@@ -516,6 +524,39 @@ fn static_voters(config: &NodeConfig, me: &Voter) -> Voters {
         kraft_min: 0,
         kraft_max: 1,
     }))
+}
+
+/// What this controller tells the active one of itself.
+fn controller_registration(
+    config: &NodeConfig,
+    directory: DirectoryId,
+    incarnation: Uuid,
+) -> ControllerRegistrationRequest {
+    let protocol_of = |name: &str| {
+        let listeners = config.listeners.all.iter();
+        let mut listeners = listeners.filter(|listener| listener.endpoint.listener.as_str() == name);
+        listeners.next().map_or(0, |listener| listener.protocol.id())
+    };
+    let listeners = voter(config, directory).endpoints.into_iter().map(|endpoint| ControllerListener {
+        name: Str::from(&endpoint.listener),
+        host: Str::from(&endpoint.host),
+        port: endpoint.port,
+        security_protocol: protocol_of(&endpoint.listener),
+        ..ControllerListener::default()
+    });
+    let features = FEATURES.iter().map(|feature| ControllerFeature {
+        name: Str::from_static(feature.name),
+        min_supported_version: feature.min,
+        max_supported_version: feature.max,
+        ..ControllerFeature::default()
+    });
+    ControllerRegistrationRequest {
+        controller_id: config.node_id.get(),
+        incarnation_id: incarnation,
+        listeners: listeners.collect(),
+        features: features.collect(),
+        ..ControllerRegistrationRequest::default()
+    }
 }
 
 /// What this broker tells the controller of itself.

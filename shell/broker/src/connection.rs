@@ -4,8 +4,9 @@
 //! or for a group holds up the answer, not the next request. Two halves run in one task: one reads and starts, the other
 //! polls what has been started and writes what is ready, several answers in one system call.
 //!
-//! A producer whose batches all belong to one other worker is moved there, between two requests: every batch then stays on
-//! one thread, which saves two wake-ups each.
+//! A producer whose batches all belong to other workers is moved to one of them, between two requests: its batches then stay on
+//! one thread, which saves two wake-ups each. So is a consumer whose partitions do; its fetch session stays behind, and it makes
+//! itself a new one.
 //!
 //! Always true:
 //! 1. requests start in the order of their frames, and are answered in it
@@ -54,13 +55,26 @@ pub struct NewConnection {
     pub slot: ConnectionSlot,
     /// How far reading has come, if another worker served it before.
     pub reader: Option<FrameReader>,
-    /// How many produce requests in a row must belong elsewhere before it is moved.
+    /// How many requests in a row must belong elsewhere before it is moved.
     pub patience: u32,
 }
 
 /// Requests in a row until the first move. Each move makes the next one four times as hard, so that a producer that wanders
 /// over partitions is not carried after them.
 pub const MOVE_PATIENCE: u32 = 32;
+
+/// How many connections more than its own worker another one may have that a connection moves to by choice.
+const UNEVEN_MAX: u64 = 8;
+
+/// Requests in a row that had nothing for the connection's own worker.
+#[derive(Debug, Clone, Copy, Default)]
+struct Foreign {
+    /// One of those whom the last of them was for.
+    owner: usize,
+    /// So many were for this one alone.
+    same: u32,
+    any: u32,
+}
 
 /// What a connection's requests know of it.
 #[derive(Debug)]
@@ -78,8 +92,7 @@ pub struct Session {
     /// The worker that serves the connection.
     worker: usize,
     patience: u32,
-    /// The one owner of the last produce requests' batches, and how many they were.
-    foreign: Cell<(usize, u32)>,
+    foreign: Cell<Foreign>,
     /// Answers are on their way to the socket.
     writing: Cell<bool>,
     /// The memory budget was spent when one of the answers was read, which holds bytes without a share of it.
@@ -118,7 +131,7 @@ impl Session {
             closing: Cell::new(false),
             worker,
             patience: new.patience,
-            foreign: Cell::new((worker, 0)),
+            foreign: Cell::default(),
             writing: Cell::new(false),
             is_scarce: Cell::new(false),
             client: RefCell::new(None),
@@ -158,21 +171,36 @@ impl Session {
         started
     }
 
-    /// A produce request had all its batches owned by `owner`, or by several workers.
-    pub fn produced_for(&self, owner: Option<usize>) {
-        let (known, count) = self.foreign.get();
-        self.foreign.set(match owner {
-            Some(owner) if owner == known => (known, count.saturating_add(1)),
-            Some(owner) => (owner, 1),
-            None => (self.worker, 0),
+    /// A request to produce or to fetch concerns partitions of these workers.
+    pub fn worked_for(&self, owners: impl Iterator<Item = usize>) {
+        let (before, mut first, mut is_one) = (self.foreign.get(), None, true);
+        for owner in owners {
+            is_one &= *first.get_or_insert(owner) == owner;
+            if owner == self.worker {
+                first = None;
+                break;
+            }
+        }
+        self.foreign.set(match first {
+            None => Foreign::default(),
+            Some(owner) => {
+                let goes_on = is_one && owner == before.owner;
+                let same = if goes_on { before.same.saturating_add(1) } else { u32::from(is_one) };
+                Foreign { owner, same, any: before.any.saturating_add(1) }
+            }
         });
     }
 
     /// Where the connection had better be served.
     fn move_to(&self) -> Option<usize> {
-        let (owner, count) = self.foreign.get();
-        let may_move = self.share_connection.get().is_none();
-        (may_move && owner != self.worker && count >= self.patience).then_some(owner)
+        let Foreign { owner, same, any } = self.foreign.get();
+        if any < self.patience || self.share_connection.get().is_some() {
+            return None;
+        }
+        // Nobody else can do its work; or one of several can, and is not to do everybody's.
+        let connections = |worker| self.node.metering.connections(worker);
+        let goes = same >= self.patience || connections(owner) <= connections(self.worker) + UNEVEN_MAX;
+        goes.then_some(owner)
     }
 
     /// Ends the connection at its next turn.

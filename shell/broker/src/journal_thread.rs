@@ -2,7 +2,8 @@
 //! hand in with one synced write for all of them, and says what is to be laid into segments.
 //!
 //! While a round is being written the next one gathers in the queue: that is the group commit. Nobody waits for company while
-//! the thread is idle. Workers wake it only where it sleeps, and are woken once for each round.
+//! the thread is idle. Workers wake it only where it sleeps, and are woken once for each round. A worker that has been the only one
+//! for a while writes small rounds by itself, while the thread sleeps on ([`JournalHandle::submit_or_write`], alone.rs).
 //!
 //! Segments are brought up to the journal by the workers that own them: [`LayOrder`]s go out, come back through
 //! [`JournalHandle::laid`] once the segments are synced (committer.rs), and free the journal's files. Where that falls behind, the
@@ -16,10 +17,13 @@
 //! 1. `Durable` is reported after the write of the round has returned, while the directory is online
 //! 2. entries of one partition are written in the order in which its worker handed them in
 //! 3. after a failed write nothing more is reported as durable: the directory is offline for good
+//! 4. one round is written at a time, whoever writes it: the writer is behind a lock, and a worker takes it only while the thread
+//!    is parked
 //!
 //! Produce path 4½ of 5. Before: partition_worker/journaled.rs, which hands in. After: partition_worker/journaled.rs, which
 //! answers.
 
+mod alone;
 mod files;
 mod run;
 
@@ -31,9 +35,11 @@ pub use run::JournalParts;
 use crate::mailbox::PartitionKey;
 use crate::metering::storage::JournalCells;
 use crate::replay::ReplayError;
+use alone::Alone;
 use barnabas_base::Offset;
 use barnabas_storage::AppendBytes;
 use barnabas_storage::journal::{Entry, EntryKind, JournalError, JournalPartition};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -41,6 +47,8 @@ use std::time::Duration;
 
 /// Bytes handed in and not yet in a round, from which on workers take no more appends: two of the largest rounds.
 const QUEUE_BYTES_MAX: u64 = 8 << 20;
+/// The bit of everybody who is no worker.
+const NO_WORKER: u32 = u64::BITS - 1;
 
 /// Bring a partition's segments up to here, have them synced, and say so with [`JournalHandle::laid`].
 #[derive(Debug, Clone)]
@@ -90,10 +98,14 @@ pub struct JournalHandle {
 struct Shared {
     queue: Mutex<Queue>,
     changed: Condvar,
+    /// What writes rounds, from the thread's start to its end. Locked before the queue is.
+    writer: Mutex<Option<run::Writer>>,
     /// Bytes of entries that are in no round yet.
     waiting_bytes: AtomicU64,
     /// A worker holds appends back and wants to hear when there is room.
     is_room_wanted: AtomicBool,
+    /// `log.journal.linger.us`, from the thread's start on.
+    linger_us: AtomicU64,
     /// The journal's newest durable life; 0: it is not open.
     life: AtomicU64,
     cells: JournalCells,
@@ -103,8 +115,15 @@ struct Shared {
 struct Queue {
     entries: Vec<Entry>,
     laid: Vec<Arc<JournalPartition>>,
+    /// A bit for each worker that has handed in what is here.
+    workers: u64,
     /// The thread sleeps until it is told.
     is_parked: bool,
+    /// A worker writes a round; it wakes the thread if anything is left to do then.
+    is_written_by_worker: bool,
+    /// Something is left to do, whether anything is here or not.
+    has_rest: bool,
+    alone: Alone,
     phase: Phase,
 }
 
@@ -124,8 +143,10 @@ impl JournalHandle {
         let shared = Shared {
             queue: Mutex::default(),
             changed: Condvar::new(),
+            writer: Mutex::new(None),
             waiting_bytes: AtomicU64::new(0),
             is_room_wanted: AtomicBool::new(false),
+            linger_us: AtomicU64::new(0),
             life: AtomicU64::new(0),
             cells: JournalCells::default(),
         };
@@ -159,15 +180,33 @@ impl JournalHandle {
             self.shared.fail();
             return Err(error.into());
         }
-        Ok(std::thread::Builder::new().name(writer.name()).spawn(move || writer.run())?)
+        let name = writer.name();
+        self.shared.linger_us.store(writer.linger_us(), Ordering::Relaxed);
+        *self.shared.lock_writer() = Some(writer);
+        let shared = self.shared.clone();
+        let thread = std::thread::Builder::new().name(name).spawn(move || shared.serve());
+        if thread.is_err() {
+            *self.shared.lock_writer() = None;
+        }
+        Ok(thread?)
     }
 
-    /// Hands in what a worker's round appended; never blocks. The entries of one partition in the order of its log.
+    /// Hands in what a round appended; never blocks. The entries of one partition in the order of its log.
     pub fn submit(&self, entries: &mut Vec<Entry>) {
+        self.hand_in(entries, NO_WORKER, false);
+    }
+
+    /// As [`JournalHandle::submit`], for `worker`'s round. Where that worker has been the only one lately, the round is small and the
+    /// thread sleeps, it is written here and now: this blocks for the time of a synced write. Its reports come as ever.
+    pub fn submit_or_write(&self, entries: &mut Vec<Entry>, worker: usize) {
+        self.hand_in(entries, worker as u32, true);
+    }
+
+    fn hand_in(&self, entries: &mut Vec<Entry>, worker: u32, may_write: bool) {
         if entries.is_empty() {
             return;
         }
-        let bytes = entries.iter().map(queued_bytes).sum();
+        let bytes: u64 = entries.iter().map(queued_bytes).sum();
         let mut queue = self.shared.lock();
         if queue.phase == Phase::Failed {
             entries.clear();
@@ -175,7 +214,16 @@ impl JournalHandle {
         }
         self.shared.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
         queue.entries.append(entries);
-        self.shared.wake(queue);
+        queue.workers |= 1 << (worker % u64::BITS);
+        let writes =
+            may_write && bytes <= alone::BYTES_MAX && queue.may_be_written_by_worker(self.shared.linger());
+        if writes {
+            queue.is_written_by_worker = true;
+            drop(queue);
+            self.shared.write_here();
+        } else {
+            self.shared.wake(queue);
+        }
     }
 
     /// These partitions are laid and synced as far as they were ordered to be.
@@ -224,12 +272,38 @@ impl JournalHandle {
     }
 }
 
+impl Queue {
+    fn is_idle(&self) -> bool {
+        self.entries.is_empty() && self.laid.is_empty() && self.phase == Phase::Running && !self.has_rest
+    }
+
+    fn may_be_written_by_worker(&self, linger: Duration) -> bool {
+        self.is_parked
+            && !self.is_written_by_worker
+            && self.phase == Phase::Running
+            && self.alone.may_write(linger)
+            && self.workers.count_ones() == 1
+    }
+}
+
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn linger(&self) -> Duration {
+        Duration::from_micros(self.linger_us.load(Ordering::Relaxed))
+    }
+
+    fn lock_writer(&self) -> MutexGuard<'_, Option<run::Writer>> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn wake(&self, mut queue: MutexGuard<'_, Queue>) {
+        if queue.is_written_by_worker {
+            // It looks once more when it has written.
+            return;
+        }
         let is_parked = std::mem::take(&mut queue.is_parked);
         drop(queue);
         if is_parked {
@@ -237,31 +311,81 @@ impl Shared {
         }
     }
 
-    /// Takes what has been handed in. Waits for something where `sleep` says how long at most.
-    fn take(&self, entries: &mut Vec<Entry>, laid: &mut Vec<Arc<JournalPartition>>, sleep: Sleep) -> Phase {
-        let mut queue = self.lock();
-        let is_idle = |queue: &mut Queue| {
-            queue.entries.is_empty() && queue.laid.is_empty() && queue.phase == Phase::Running
+    /// The thread's loop.
+    fn serve(&self) {
+        let mut sleep = Sleep::UntilTold;
+        loop {
+            self.wait(sleep);
+            let mut writer = self.lock_writer();
+            let next = writer.as_mut().and_then(|writer| writer.step(By::Thread));
+            match next {
+                Some(next) => sleep = next,
+                None => {
+                    *writer = None;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Writes a round on a worker's thread, while the journal's is parked.
+    fn write_here(&self) {
+        let mut place = self.lock_writer();
+        let next = place.as_mut().and_then(|writer| writer.step(By::Worker));
+        let has_rest = match (&mut *place, next) {
+            (Some(writer), Some(_)) => writer.has_rest(),
+            // The thread sees that it is over.
+            (writer, _) => {
+                *writer = None;
+                true
+            }
         };
-        if let Sleep::Through(time) = sleep {
+        drop(place);
+        let mut queue = self.lock();
+        queue.is_written_by_worker = false;
+        queue.has_rest |= has_rest;
+        if !queue.is_idle() {
+            self.wake(queue);
+        }
+    }
+
+    /// Waits until there is something to do, at most as long as `sleep` says.
+    fn wait(&self, sleep: Sleep) {
+        match sleep {
+            Sleep::No => return,
             // Not to be woken by every entry that comes: that is what lingering is for.
-            drop(queue);
-            std::thread::sleep(time);
-            queue = self.lock();
-        } else if sleep != Sleep::No && is_idle(&mut queue) {
+            Sleep::Through(time) => return std::thread::sleep(time),
+            Sleep::AtMost(_) | Sleep::UntilTold => {}
+        }
+        let mut queue = self.lock();
+        let sleeps = |queue: &mut Queue| queue.is_written_by_worker || queue.is_idle();
+        if sleeps(&mut queue) {
             queue.is_parked = true;
             queue = match sleep {
                 Sleep::AtMost(time) => {
-                    let waited = self.changed.wait_timeout_while(queue, time, is_idle);
+                    let waited = self.changed.wait_timeout_while(queue, time, sleeps);
                     waited.unwrap_or_else(PoisonError::into_inner).0
                 }
-                _ => self.changed.wait_while(queue, is_idle).unwrap_or_else(PoisonError::into_inner),
+                _ => self.changed.wait_while(queue, sleeps).unwrap_or_else(PoisonError::into_inner),
             };
             queue.is_parked = false;
         }
-        entries.append(&mut queue.entries);
+    }
+
+    /// Takes what has been handed in, and who did so.
+    fn take(&self, entries: &mut VecDeque<Entry>, laid: &mut Vec<Arc<JournalPartition>>) -> (Phase, u64) {
+        let mut queue = self.lock();
+        entries.extend(queue.entries.drain(..));
         laid.append(&mut queue.laid);
-        queue.phase
+        queue.has_rest = false;
+        (queue.phase, std::mem::take(&mut queue.workers))
+    }
+
+    /// A round that these workers had handed in is written; `took`: how long a worker wrote.
+    fn note_round(&self, workers: u64, took: Option<Duration>) {
+        let mut queue = self.lock();
+        let meanwhile = queue.workers;
+        queue.alone.note(workers | meanwhile, took);
     }
 
     /// Nothing is taken any more.
@@ -272,6 +396,13 @@ impl Shared {
         queue.laid.clear();
         self.waiting_bytes.store(0, Ordering::SeqCst);
     }
+}
+
+/// On whose thread a step is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    Thread,
+    Worker,
 }
 
 /// How long the thread waits where there is nothing to take.

@@ -29,6 +29,8 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 /// How many commands wait for one worker before their senders do.
 const COMMANDS_MAX: usize = 1024;
+/// So many partitions of each topic, the first ones, belong to two workers.
+const PARTITIONS_OF_TWO: usize = 16;
 
 /// A partition by its topic's identity: one made again under the same name is another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,11 +40,15 @@ pub struct PartitionKey {
 }
 
 impl PartitionKey {
-    /// Which of `workers` owns it: neighbours in a topic go to different workers.
+    /// Which of `workers` owns it. Neighbours in a topic go to different workers. But the first few partitions of each topic are shared
+    /// by two workers: a request that has something for each of them then wakes two threads and not all (figures:
+    /// lab/bench/JOURNAL.md), and what a small topic gets is less than two workers can do.
     pub fn owner(&self, workers: usize) -> usize {
         let spread =
             self.topic.0.iter().fold(0usize, |sum, &byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
-        spread.wrapping_add(self.partition.get() as usize) % workers
+        let partition = self.partition.get() as usize;
+        let step = if partition < PARTITIONS_OF_TWO { partition % 2 } else { partition };
+        spread.wrapping_add(step) % workers
     }
 }
 

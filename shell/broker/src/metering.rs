@@ -71,6 +71,12 @@ impl Metering {
         self.clients.leave(at);
     }
 
+    /// How many connections a worker serves.
+    pub fn connections(&self, worker: usize) -> u64 {
+        let cells = &self.workers[worker];
+        cells.connected.get().saturating_sub(cells.disconnected.get())
+    }
+
     /// For how long a worker did not wait for something to do. Its runtime counts that anyway.
     fn busy(&self, worker: usize) -> std::time::Duration {
         let metrics = self.workers[worker].runtime.get();

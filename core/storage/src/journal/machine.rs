@@ -216,6 +216,11 @@ impl Journal {
         Ok(())
     }
 
+    /// Bytes in the round that is being filled.
+    pub fn gathered_bytes(&self) -> usize {
+        self.open.buffer.len()
+    }
+
     /// The round to write now, if one is due.
     pub fn take_round(&mut self, now: Micros) -> Take {
         if self.in_flight.is_some() || matches!(self.state, State::Closed | State::Failed) {

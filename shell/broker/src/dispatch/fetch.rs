@@ -43,14 +43,9 @@ pub async fn fetch(call: Call, request: FetchRequest) -> Started {
         }
     };
     drop(moment);
-    if follower.is_some() {
-        // A follower's worker asks for its own partitions, which one worker owns here too: it is served there.
-        let node = &call.session.node;
-        let key = |part: &Part| PartitionKey { topic: part.topic.id, partition: part.partition };
-        let mut owners = parts.iter().map(|part| key(part).owner(node.workers));
-        let first = owners.next();
-        call.session.produced_for(first.filter(|&first| owners.all(|owner| owner == first)));
-    }
+    // A follower's worker asks for its own partitions, which one worker owns here too: it is served there.
+    let workers = call.session.node.workers;
+    call.session.worked_for(parts.iter().map(|part| key_of(part).owner(workers)));
     let deadline = Instant::now() + Duration::from_millis(u64::try_from(wait.0).unwrap_or(0));
     let waiter = (wait.0 > 0 && bytes_min > 0)
         .then(|| Waiter::new(bytes_min as i64, isolation == Isolation::ReadCommitted));
@@ -79,6 +74,10 @@ pub async fn fetch(call: Call, request: FetchRequest) -> Started {
             Err(Gone) => Answer::Close,
         }
     })
+}
+
+fn key_of(part: &Part) -> PartitionKey {
+    PartitionKey { topic: part.topic.id, partition: part.partition }
 }
 
 fn draw() -> u32 {
@@ -110,7 +109,7 @@ impl Fetching {
     async fn ask(&mut self, wait: bool) -> owners::Gathering<ReadOutcome> {
         let items = self.parts.iter().enumerate().map(|(slot, part)| ReadItem {
             slot: slot as u32,
-            partition: PartitionKey { topic: part.topic.id, partition: part.partition },
+            partition: key_of(part),
             from: part.from,
             max_bytes: part.bytes_max,
             leader_epoch: part.leader_epoch,

@@ -51,9 +51,7 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
         return Started::Answer(answer(pending.respond()));
     }
     let deadline = node.clock.monotonic().plus(timeout);
-    let mut owners = items.iter().map(|item| item.partition.owner(node.workers));
-    let first = owners.next();
-    call.session.produced_for(first.filter(|&first| owners.all(|owner| owner == first)));
+    call.session.worked_for(items.iter().map(|item| item.partition.owner(node.workers)));
     let sent = items.len();
     let gathering = owners::append(&node, items, acks, deadline).await;
     if acks == Acks::None {

@@ -1,7 +1,12 @@
-//! The thread's loop: take what has come, fill a round, write it, tell the workers, order what is to be laid.
+//! One step of writing: take what has come, fill a round, write it, tell the workers, order what is to be laid. On the journal's thread,
+//! or on that of a worker that is alone.
+//!
+//! The thread lingers after a round (`log.journal.linger.us`), and again for as long as each such time brings [`WORTH_BYTES`], up to
+//! [`LINGERS_MAX`] times: where much comes, rounds become fewer and fuller, and so do the requests of producers that wait for
+//! them. Small batches wait once at most, and not at all where a worker writes.
 
 use super::files::{JournalDisk, RoundFiles, remove_files};
-use super::{LayOrder, Phase, QUEUE_BYTES_MAX, Shared, Sleep, key_of, queued_bytes};
+use super::{By, LayOrder, Phase, QUEUE_BYTES_MAX, Shared, Sleep, key_of, queued_bytes};
 use crate::mailbox::{Mailbox, PartitionKey, Report};
 use crate::meter::Meter;
 use crate::metering::Stamp;
@@ -21,6 +26,10 @@ use std::time::{Duration, Instant};
 const LAYS_MAX: usize = 1024;
 /// How long a full disk is left alone before it is tried again.
 const FULL_PAUSE: Duration = Duration::from_secs(1);
+/// How many times in a row the thread lingers at most.
+const LINGERS_MAX: u32 = 5;
+/// What it must bring to linger once more: at the default linger this is 120 MB/s.
+const WORTH_BYTES: u64 = 24 << 10;
 
 /// What the thread needs beside its queue.
 pub struct JournalParts {
@@ -54,6 +63,10 @@ pub(super) struct Writer {
     /// Large appends whose partition still has something here.
     ranges: Vec<Entry>,
     laid: Vec<Arc<JournalPartition>>,
+    /// A bit for each worker that has handed in what waits for the next round.
+    workers: u64,
+    /// Times in a row that the thread has lingered for the next round.
+    lingers: u32,
     /// What the workers are laying.
     ordered: Map<Arc<JournalPartition>, LayTicket>,
     begun: Instant,
@@ -66,6 +79,12 @@ struct Open {
     slot: usize,
 }
 
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").field("directory", &self.parts.directory).finish_non_exhaustive()
+    }
+}
+
 impl Writer {
     pub(super) fn new(shared: Arc<Shared>, parts: JournalParts) -> Self {
         Self {
@@ -75,6 +94,8 @@ impl Writer {
             pending: VecDeque::new(),
             ranges: Vec::new(),
             laid: Vec::new(),
+            workers: 0,
+            lingers: 0,
             ordered: Map::default(),
             begun: Instant::now(),
         }
@@ -82,6 +103,10 @@ impl Writer {
 
     pub(super) fn name(&self) -> String {
         format!("journal-{}", self.parts.directory)
+    }
+
+    pub(super) fn linger_us(&self) -> u64 {
+        self.parts.config.linger_us
     }
 
     /// After an unclean stop: opens the files to go on in. `false`: there is no room for what is left in the journal.
@@ -97,38 +122,38 @@ impl Writer {
     /// Before anybody is served: from this round on, what was replayed is not replayed again, and what was not is held.
     pub(super) fn go_on(&mut self) -> Result<(), JournalError> {
         if self.open.is_some() {
-            self.turn()?;
+            self.turn(By::Thread)?;
         }
         Ok(())
     }
 
-    pub(super) fn run(mut self) {
-        if let Err(error) = self.serve() {
-            self.fail(error);
+    /// Takes what has come and does what is to be done about it. Says when to look again; `None`: never.
+    pub(super) fn step(&mut self, by: By) -> Option<Sleep> {
+        let (phase, workers) = self.shared.take(&mut self.pending, &mut self.laid);
+        self.workers |= workers;
+        if !(self.parts.is_online)() {
+            self.give_up();
+            return None;
         }
+        let done = match phase {
+            Phase::Running => self.turn(by).map(Some),
+            Phase::Stopping => self.close().map(|()| None),
+            Phase::Failed => return None,
+        };
+        done.unwrap_or_else(|error| {
+            self.fail(error);
+            None
+        })
     }
 
-    fn serve(&mut self) -> Result<(), JournalError> {
-        let mut sleep = Sleep::UntilTold;
-        let mut entries = Vec::new();
-        loop {
-            let phase = self.shared.take(&mut entries, &mut self.laid, sleep);
-            self.pending.extend(entries.drain(..));
-            if !(self.parts.is_online)() {
-                self.give_up();
-                return Ok(());
-            }
-            match phase {
-                Phase::Running => {}
-                Phase::Stopping => return self.close(),
-                Phase::Failed => return Ok(()),
-            }
-            sleep = self.turn()?;
-        }
+    /// Whether there is something to do that nobody hands in.
+    pub(super) fn has_rest(&self) -> bool {
+        let is_pressed = self.open.as_ref().is_some_and(|open| open.journal.is_pressed());
+        is_pressed || !self.pending.is_empty() || !self.ranges.is_empty() || !self.laid.is_empty()
     }
 
     /// One step; says whether to look again at once.
-    fn turn(&mut self) -> Result<Sleep, JournalError> {
+    fn turn(&mut self, by: By) -> Result<Sleep, JournalError> {
         if self.open.is_none() && self.pending.is_empty() {
             return Ok(Sleep::UntilTold);
         }
@@ -136,19 +161,38 @@ impl Writer {
             return Ok(Sleep::AtMost(FULL_PAUSE));
         }
         self.take_laid();
-        self.fill();
-        let now = self.now();
+        let placed = self.fill();
+        if self.lingers_on(placed) {
+            self.order_lays();
+            return Ok(Sleep::Through(Duration::from_micros(self.parts.config.linger_us)));
+        }
+        let now = match by {
+            By::Thread => self.now(),
+            // Nobody else comes.
+            By::Worker => Micros(u64::MAX),
+        };
         let Some(open) = &mut self.open else { return Ok(Sleep::UntilTold) };
         let (take, sleep) = match open.journal.take_round(now) {
             Take::Write(round) => (Some(round), Sleep::No),
             Take::Wait(until) => (None, Sleep::Through(Duration::from_micros(until.0.saturating_sub(now.0)))),
             Take::Nothing => (None, Sleep::UntilTold),
         };
+        self.lingers = u32::from(matches!(sleep, Sleep::Through(_)));
         if let Some(round) = take {
-            self.write(round)?;
+            self.write(round, by)?;
         }
         self.order_lays();
         Ok(sleep)
+    }
+
+    /// Whether the thread, having lingered and got so much, had better do so once more.
+    fn lingers_on(&mut self, placed: u64) -> bool {
+        let Some(open) = &self.open else { return false };
+        let goes_on = (1..LINGERS_MAX).contains(&self.lingers)
+            && placed >= WORTH_BYTES
+            && open.journal.gathered_bytes() < self.parts.config.round_bytes_enough as usize;
+        self.lingers += u32::from(goes_on);
+        goes_on
     }
 
     fn now(&self) -> Micros {
@@ -195,9 +239,9 @@ impl Writer {
         }
     }
 
-    /// Puts into the round what has room.
-    fn fill(&mut self) {
-        let Some(open) = &mut self.open else { return };
+    /// Puts into the round what has room; returns how much that was.
+    fn fill(&mut self) -> u64 {
+        let Some(open) = &mut self.open else { return 0 };
         let ordered = &self.ordered;
         self.ranges.retain(|range| !place_range(&mut open.journal, range, ordered));
         let mut placed = 0;
@@ -228,14 +272,17 @@ impl Writer {
                 self.parts.workers.iter().for_each(|worker| worker.report(Report::Room));
             }
         }
+        placed
     }
 
-    fn write(&mut self, round: Round) -> Result<(), JournalError> {
+    fn write(&mut self, round: Round, by: By) -> Result<(), JournalError> {
         let Some(open) = &mut self.open else { return Ok(()) };
         let bytes = round.bytes().len() as u64;
         let begun = Stamp::now();
         open.files.write_durable(round.slot, round.position, round.bytes())?;
         let times = self.shared.cells.written(begun, bytes);
+        let took = (by == By::Worker).then(|| Duration::from_nanos(times.durable.since(begun)));
+        self.shared.note_round(std::mem::take(&mut self.workers), took);
         open.slot = round.slot;
         let meter = &self.parts.meter;
         meter.journal_rounds.one();

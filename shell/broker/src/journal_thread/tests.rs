@@ -267,3 +267,126 @@ fn a_large_append_is_durable_behind_all_that_came_before_it() {
     assert!(replay.items.is_empty());
     rig.stop();
 }
+
+/// Lets worker 0 hand in rounds by itself until it would write the next one. Returns the offset behind them.
+fn alone(rig: &mut Rig, partition: i32) -> i64 {
+    for at in 0..8 {
+        rig.journal.submit_or_write(&mut vec![records(partition, at, 10)], 0);
+        rig.durable_up_to(partition, at + 1);
+        rig.parked();
+    }
+    8
+}
+
+impl Rig {
+    /// Waits until the thread sleeps.
+    fn parked(&self) {
+        while !self.journal.shared.lock().is_parked {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn submit_or_write(&self, entry: Entry, worker: usize) {
+        self.journal.submit_or_write(&mut vec![entry], worker);
+    }
+
+    /// What has been reported as durable by now.
+    fn durable_by_now(&self) -> Vec<(PartitionKey, Offset)> {
+        let mut reports = Vec::new();
+        self.inbox.reports.take(&mut reports);
+        let ends = reports.into_iter().filter_map(|report| match report {
+            Report::Durable(ends, _) => Some(ends),
+            _ => None,
+        });
+        ends.flatten().collect()
+    }
+}
+
+#[test]
+fn a_worker_that_is_alone_writes_and_what_it_wrote_is_durable_when_it_goes_on() {
+    let mut rig = Rig::new();
+    let next = alone(&mut rig, 0);
+    rig.submit_or_write(records(0, next, 10), 0);
+    assert_eq!(rig.durable_by_now(), [(key(0), Offset(next + 1))]);
+    // Another worker at another time is alone as well.
+    rig.submit_or_write(records(1, 0, 10), 1);
+    assert_eq!(rig.durable_by_now(), [(key(1), Offset(1))]);
+    // What is large is the thread's.
+    rig.submit(vec![records(1, 1, 10)]);
+    rig.durable_up_to(1, 2);
+    let recovered = recover(&rig.disk, Path::new(ROOT), FILES, DIRECTORY).expect("a journal");
+    let lens: Vec<usize> = recovered.partitions.iter().map(|replay| replay.items.len()).collect();
+    assert_eq!(lens, [9, 2]);
+    assert!(slot_files(&rig.stop(), Path::new(ROOT)).expect("names").is_empty());
+}
+
+#[test]
+fn a_write_that_fails_on_a_workers_thread_is_as_final() {
+    let mut rig = Rig::new();
+    let next = alone(&mut rig, 0);
+    rig.disk.set_faults(Faults { syncs_until_error: Some(0), ..Faults::default() });
+    rig.submit_or_write(records(0, next, 10), 0);
+    let mut reports = Vec::new();
+    rig.inbox.reports.take(&mut reports);
+    assert!(matches!(reports[..], [Report::DirectoryFailed(0)]), "{reports:?}");
+    rig.disk.set_faults(Faults::default());
+    rig.submit_or_write(records(0, next, 10), 0);
+    let (failures, reports) = (rig.failures.clone(), rig.inbox.reports.clone());
+    // The thread has ended by itself.
+    rig.thread.join().expect("the journal's thread");
+    let mut left = Vec::new();
+    reports.take(&mut left);
+    assert!(left.is_empty(), "{left:?}");
+    assert_eq!(failures.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn workers_and_the_thread_write_in_turn_and_nothing_is_lost_or_changes_places() {
+    const EACH: i64 = 600;
+    let rig = Rig::new();
+    let reports = rig.inbox.reports.clone();
+    let mut last = [0; 3];
+    std::thread::scope(|scope| {
+        for worker in 0..3_u64 {
+            let journal = rig.journal.clone();
+            scope.spawn(move || {
+                for at in 0..EACH {
+                    journal.submit_or_write(&mut vec![records(worker as i32, at, 100)], worker as usize);
+                    // Stretches in which each is alone, and others in which they come at once.
+                    if (at / 50 + worker as i64) % 3 != 0 {
+                        std::thread::sleep(Duration::from_micros(200 * (at as u64 % 4)));
+                    }
+                }
+            });
+        }
+        while last.iter().any(|end| *end < EACH) {
+            let mut taken = Vec::new();
+            reports.take(&mut taken);
+            for report in taken {
+                match report {
+                    Report::Durable(ends, _) => {
+                        for (key, end) in ends {
+                            let known = &mut last[key.partition.get() as usize];
+                            assert!(end.get() > *known, "{end:?} after {known}");
+                            *known = end.get();
+                        }
+                    }
+                    Report::Lay(orders) => {
+                        let mut laid = orders.into_iter().map(|order| order.partition).collect();
+                        rig.journal.laid(&mut laid);
+                    }
+                    Report::Room => {}
+                    report => panic!("{report:?}"),
+                }
+            }
+        }
+    });
+    // What was not laid is there in its order.
+    let recovered = recover(&rig.disk, Path::new(ROOT), FILES, DIRECTORY).expect("a journal");
+    for replay in &recovered.partitions {
+        let ends: Vec<i64> = replay.items.iter().map(|item| item.end.get()).collect();
+        assert!(ends.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{ends:?}");
+        assert_eq!(ends.last(), Some(&EACH));
+    }
+    rig.stop();
+}

@@ -3,7 +3,7 @@
 use super::histogram::{Cell, Histogram, Scale};
 use super::requests::{RoundTimes, Stamp};
 
-/// Written by the journal's thread alone.
+/// Written by whoever writes the journal's rounds, one at a time.
 #[derive(Debug)]
 pub struct JournalCells {
     /// The synced write of a round.

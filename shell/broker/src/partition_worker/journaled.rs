@@ -361,12 +361,16 @@ impl PartitionWorker {
         self.journaled.laid[directory].push(partition);
     }
 
-    /// Hands the round to the journals.
+    /// Hands the round to the journals. It may write the round itself where it is for one of them alone.
     pub(super) fn submit_to_journals(&mut self) {
-        let Self { journaled, node, .. } = self;
+        let Self { id, journaled, node, .. } = self;
+        let is_for_one = journaled.entries.iter().filter(|entries| !entries.is_empty()).count() == 1;
         let lists = journaled.entries.iter_mut().zip(&mut journaled.laid);
         for (directory, (entries, laid)) in node.directories.iter().zip(lists) {
-            directory.journal.submit(entries);
+            match is_for_one {
+                true => directory.journal.submit_or_write(entries, *id),
+                false => directory.journal.submit(entries),
+            }
             directory.journal.laid(laid);
         }
     }

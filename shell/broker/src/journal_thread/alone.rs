@@ -1,0 +1,105 @@
+//! Whether a worker had better write its round by itself.
+//!
+//! Where one worker at a time has something to write, two threads are woken for each round only to say "write this" and "it is
+//! written": a third of what a small request costs (lab/bench/JOURNAL.md). That worker can write itself and be done. It does nothing
+//! else meanwhile, so it does so only where the device is quick, the round is small, and nobody else came while the last rounds
+//! were written. Nor does it where its next round follows at once: a producer keeps several batches under way then, the thread
+//! would gather them, and a round that is spared is worth more than two threads that are not woken.
+
+use std::time::{Duration, Instant};
+
+/// Larger rounds are left to the thread: the worker has better things to do while they are written.
+pub const BYTES_MAX: u64 = 128 << 10;
+/// A write that takes longer than this held its worker up.
+const SLOW: Duration = Duration::from_millis(2);
+/// What comes sooner than this after a round was on its way already while that was written. Whoever sends one batch at a time
+/// needs longer: its answer and its next batch both have to wake somebody.
+const AT_ONCE: Duration = Duration::from_micros(80);
+/// Rounds of one worker alone before it may write, at least and at most.
+const ROUNDS_MIN: u32 = 8;
+const ROUNDS_MAX: u32 = 4096;
+
+/// What the last rounds were like.
+#[derive(Debug)]
+pub struct Alone {
+    /// Rounds in a row in which, and during whose write, one worker handed in.
+    rounds: u32,
+    /// From how many on the worker writes.
+    wanted: u32,
+    /// When the last of them was written.
+    written: Option<Instant>,
+}
+
+impl Default for Alone {
+    fn default() -> Self {
+        Self { rounds: 0, wanted: ROUNDS_MIN, written: None }
+    }
+}
+
+impl Alone {
+    /// `linger`: how long after a round the thread waits for the next one.
+    pub fn may_write(&self, linger: Duration) -> bool {
+        let pause = linger.min(AT_ONCE);
+        self.rounds >= self.wanted && self.written.is_none_or(|written| written.elapsed() >= pause)
+    }
+
+    /// A round is written. `workers`: a bit for each that handed in for it or while it was written. `took`: how long the write took,
+    /// where a worker did it.
+    pub fn note(&mut self, workers: u64, took: Option<Duration>) {
+        self.written = Some(Instant::now());
+        match took {
+            // The slower the device, the rarer is it tried.
+            Some(took) if took > SLOW => {
+                self.wanted = (self.wanted * 4).min(ROUNDS_MAX);
+                self.rounds = 0;
+            }
+            Some(_) => self.wanted = (self.wanted - self.wanted.div_ceil(64)).max(ROUNDS_MIN),
+            None => {}
+        }
+        if workers.count_ones() > 1 {
+            self.rounds = 0;
+        } else {
+            self.rounds = self.rounds.saturating_add(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_that_is_alone_for_some_rounds_writes_until_another_comes() {
+        let mut alone = Alone::default();
+        for _ in 0..ROUNDS_MIN {
+            assert!(!alone.may_write(Duration::ZERO));
+            alone.note(0b100, None);
+        }
+        assert!(alone.may_write(Duration::ZERO));
+        alone.written = Some(Instant::now() + Duration::from_secs(60));
+        assert!(!alone.may_write(Duration::from_millis(1)), "the thread would linger");
+        alone.note(0b1000, Some(Duration::from_micros(100)));
+        assert!(alone.may_write(Duration::ZERO), "another one at another time is alone too");
+        alone.note(0b1100, Some(Duration::from_micros(100)));
+        assert!(!alone.may_write(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_slow_device_is_tried_more_and_more_rarely() {
+        let mut alone = Alone::default();
+        let (mut rounds, mut writes) = (0, 0);
+        while rounds < 100_000 {
+            rounds += 1;
+            let took = alone.may_write(Duration::ZERO).then_some(Duration::from_millis(5));
+            writes += usize::from(took.is_some());
+            alone.note(1, took);
+        }
+        assert!((5..40).contains(&writes), "{writes}");
+        // Quick again: it soon writes as if nothing had been.
+        for _ in 0..10_000 {
+            let took = alone.may_write(Duration::ZERO).then_some(Duration::from_micros(100));
+            alone.note(1, took);
+        }
+        assert_eq!(alone.wanted, ROUNDS_MIN);
+    }
+}

@@ -88,7 +88,6 @@ pub struct Pending {
     places: Map<SharePart, usize>,
     endpoints: Vec<NodeEndpoint>,
     bytes: usize,
-    must_hurry: bool,
 }
 
 #[derive(Debug)]
@@ -143,7 +142,6 @@ pub fn plan(
         places: Map::default(),
         endpoints: Vec::new(),
         bytes: 0,
-        must_hurry: false,
     };
     let mut work = Work {
         key,
@@ -278,6 +276,7 @@ impl Pending {
     pub fn fetched(&mut self, slot: Slot, fetched: Fetched) {
         let entry = &mut self.entries[slot.partition()];
         entry.is_fetched = true;
+        (entry.data.error_code, entry.data.error_message) = (0, None);
         self.bytes += fetched.records.len();
         entry.data.records = Some(fetched.records);
         let acquired = fetched.acquired.into_iter().map(|(first, last, count)| AcquiredRecords {
@@ -295,7 +294,6 @@ impl Pending {
         entry.is_fetched = true;
         entry.data.error_code = refusal.code.code();
         entry.data.error_message = refusal.text();
-        self.must_hurry = true;
         if matches!(refusal.code, ErrorCode::NotLeaderOrFollower | ErrorCode::FencedLeaderEpoch) {
             self.name_leader(slot, ctx);
         }
@@ -338,9 +336,11 @@ impl Pending {
         self.bytes
     }
 
-    /// Whether the answer need not wait: there are records, or something that the client must hear of now.
+    /// Whether the answer need not wait: there are records, or nothing but errors. One partition that cannot be read does not make
+    /// its member ask again and again for the others.
     pub fn has_news(&self) -> bool {
-        self.must_hurry || self.bytes > 0
+        let mut fetched = self.entries.iter().filter(|entry| entry.is_fetched);
+        self.bytes > 0 || fetched.all(|entry| entry.data.error_code != 0)
     }
 
     /// The answer.

@@ -13,7 +13,8 @@ const NO_JVM: Status = NotAvailable("there is no Java virtual machine here to lo
 const SECURITY: Status = NotAvailable("listeners are plaintext: TLS and SASL are not there yet");
 const AUTHORIZATION: Status = NotAvailable("authorization is not there yet: every client may do everything");
 const TIERED: Status = NotAvailable("tiered storage is not there yet");
-const NEW_GROUPS: Status = NotAvailable("share groups are not there yet");
+const DEAD_LETTERS: Status =
+    NotAvailable("records that a share group gives up are archived: no topic for them is written yet");
 const LARGE_TARGETS: Status =
     Emulated("large groups are assigned to on a thread of their own, small ones on the spot");
 const WARMUP: Status = Ignored("no warm-up tasks are assigned: Kafka 4.4's own assignors assign none either");
@@ -81,7 +82,7 @@ const BROKER: &[(&str, Status)] = &[
     ("delete.records.purgatory.*", PURGATORY),
     ("delete.topic.enable", Applied),
     ("early.start.listeners", Ignored("all listeners open together: there is no authorizer to wait for")),
-    ("errors.deadletterqueue.*", NEW_GROUPS),
+    ("errors.deadletterqueue.*", DEAD_LETTERS),
     ("fetch.max.bytes", Applied),
     ("fetch.purgatory.*", PURGATORY),
     ("follower.fetch.last.tiered.offset.enable", TIERED),
@@ -98,14 +99,25 @@ const BROKER: &[(&str, Status)] = &[
     ),
     (
         "group.coordinator.rebalance.protocols",
-        Emulated("consumer and streams are applied; classic is always on, share is not there yet"),
+        Emulated("consumer and streams are applied; classic is always on, share as share.version says"),
     ),
     ("group.coordinator.threads", COORDINATORS),
     ("group.initial.rebalance.delay.ms", Applied),
     ("group.max.session.timeout.ms", Applied),
     ("group.max.size", Applied),
     ("group.min.session.timeout.ms", Applied),
-    ("group.share.*", NEW_GROUPS),
+    ("group.share.*", Applied),
+    (
+        "group.share.assignor.offload.enable",
+        Emulated("share groups are small enough to be assigned to on the spot"),
+    ),
+    ("group.share.assignors", Emulated("simple is the only one there is")),
+    ("group.share.dlq.manager.class.name", NO_JVM),
+    (
+        "group.share.initialize.retry.interval.ms",
+        Emulated("a share coordinator that cannot be reached is asked again after 20 ms, then ever later"),
+    ),
+    ("group.share.persister.class.name", NO_JVM),
     ("group.streams.*", Applied),
     ("group.streams.assignor.offload.enable", LARGE_TARGETS),
     ("group.streams.assignors", Emulated("sticky is the one there is")),
@@ -224,7 +236,22 @@ const BROKER: &[(&str, Status)] = &[
     ("security.inter.broker.protocol", Applied),
     ("security.providers", NO_JVM),
     ("server.max.startup.time.ms", Ignored("a start that cannot go on fails at once with a reason")),
-    ("share.*", NEW_GROUPS),
+    ("share.coordinator.*", Applied),
+    (
+        "share.coordinator.append.linger.ms",
+        Emulated("writes that arrive while a sync is under way go out together with the next one"),
+    ),
+    (
+        "share.coordinator.cached.buffer.max.bytes",
+        Ignored("the coordinator keeps no write buffer between appends"),
+    ),
+    ("share.coordinator.load.buffer.size", Emulated("the state topic is read a piece at a time")),
+    (
+        "share.coordinator.state.topic.compression.codec",
+        Ignored("a share partition's state is a few dozen bytes: it is written as it is"),
+    ),
+    ("share.coordinator.threads", COORDINATORS),
+    ("share.fetch.purgatory.purge.interval.requests", PURGATORY),
     ("socket.connection.setup.timeout.*", ONE_NODE),
     ("socket.listen.backlog.size", Applied),
     ("socket.receive.buffer.bytes", Applied),
@@ -249,7 +276,7 @@ const TOPIC: &[(&str, Status)] = &[
     ("cleanup.policy", Applied),
     ("compression.*", Applied),
     ("delete.retention.ms", Applied),
-    ("errors.deadletterqueue.group.enable", NEW_GROUPS),
+    ("errors.deadletterqueue.group.enable", DEAD_LETTERS),
     ("file.delete.delay.ms", Applied),
     ("flush.*", FLUSH),
     ("follower.replication.throttled.replicas", QUOTAS),
@@ -274,8 +301,12 @@ const TOPIC: &[(&str, Status)] = &[
 const GROUP: &[(&str, Status)] = &[
     ("consumer.*", Applied),
     ("consumer.assignor.offload.enable", LARGE_TARGETS),
-    ("errors.*", NEW_GROUPS),
-    ("share.*", NEW_GROUPS),
+    ("errors.*", DEAD_LETTERS),
+    ("share.*", Applied),
+    (
+        "share.assignor.offload.enable",
+        Emulated("share groups are small enough to be assigned to on the spot"),
+    ),
     ("streams.*", Applied),
     ("streams.assignor.offload.enable", LARGE_TARGETS),
     ("streams.num.warmup.replicas", WARMUP),

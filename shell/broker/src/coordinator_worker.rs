@@ -95,7 +95,7 @@ impl CoordinatorWorker {
     fn run_jobs(&mut self, partitions: &mut PartitionWorker) {
         for (key, order) in self.groups.take_orders() {
             let job = match order {
-                GroupOrder::Compute(job) => job,
+                GroupOrder::Compute(job) => *job,
                 GroupOrder::ShareState(order) => {
                     groups::carry_out(&self.node, key, order);
                     continue;

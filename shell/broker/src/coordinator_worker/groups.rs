@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// What a shard asks of others.
 #[derive(Debug)]
 pub(super) enum GroupOrder {
-    Compute(Job),
+    Compute(Box<Job>),
     ShareState(ShareStateOrder),
 }
 
@@ -93,7 +93,7 @@ impl Hosted for GroupShard {
                 Step::Append(batch, Contents::InTransaction(producer, records))
             }
             Effect::AppendMarker { batch, end } => Step::Append(batch, Contents::Marker(end)),
-            Effect::Compute(job) => Step::Order(GroupOrder::Compute(*job)),
+            Effect::Compute(job) => Step::Order(GroupOrder::Compute(job)),
             Effect::ShareState(order) => Step::Order(GroupOrder::ShareState(order)),
             Effect::Answer { ticket, response } => Step::Answer(ticket, response),
         }

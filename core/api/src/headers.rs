@@ -72,8 +72,20 @@ files!(
     "k69_consumer_group_describe",
     "k74_list_config_resources",
     "k75_describe_topic_partitions",
+    "k76_share_group_heartbeat",
+    "k77_share_group_describe",
+    "k78_share_fetch",
+    "k79_share_acknowledge",
+    "k83_initialize_share_group_state",
+    "k84_read_share_group_state",
+    "k85_write_share_group_state",
+    "k86_delete_share_group_state",
+    "k87_read_share_group_state_summary",
     "k88_streams_group_heartbeat",
     "k89_streams_group_describe",
+    "k90_describe_share_group_offsets",
+    "k91_alter_share_group_offsets",
+    "k92_delete_share_group_offsets",
 );
 
 /// Every API's header, by key.

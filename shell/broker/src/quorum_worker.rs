@@ -90,6 +90,8 @@ enum Message {
         id: SnapshotId,
         size: Option<u64>,
     },
+    /// This node is about to stop: another one had better lead.
+    Resign,
     Stop(oneshot::Sender<()>),
 }
 
@@ -102,6 +104,7 @@ impl std::fmt::Debug for Message {
             Self::PeerGone(peer) => write!(f, "PeerGone({peer})"),
             Self::BrokerGone { id, epoch } => write!(f, "BrokerGone({id}, {epoch})"),
             Self::SnapshotWritten { id, .. } => write!(f, "SnapshotWritten({id})"),
+            Self::Resign => f.write_str("Resign"),
             Self::Stop(_) => f.write_str("Stop"),
         }
     }
@@ -254,6 +257,9 @@ impl QuorumWorker {
             Message::PeerGone(peer) => self.quorum.peer_is_gone(peer, now)?,
             Message::BrokerGone { id, epoch } => self.quorum.broker_is_gone(id, epoch, now)?,
             Message::SnapshotWritten { id, size } => self.quorum.snapshot_written(id, size),
+            // Alone it would only lead again.
+            Message::Resign if self.quorum.is_alone() => {}
+            Message::Resign => self.quorum.resign(now)?,
             Message::Stop(_) => unreachable!("the loop keeps it"),
         }
         Ok(())

@@ -450,16 +450,16 @@ fn strangers_and_doubles_are_refused_with_both_sides_named() {
     });
     stranger.kill();
 
-    // A second process under a name that is taken, with a disk of its own.
+    // A second process under a name that is taken, with a disk of its own: that of the quorum's leader, and that of another.
     let hurried = format!("{more}\ninitial.broker.registration.timeout.ms=1000");
-    let mut double = prepared(2, "broker", (free_port(), 0), &id, &hurried, &[]);
-    double.launch_unawaited();
-    assert!(!double.wait().success(), "it does not stay");
-    let log = double.log();
-    assert!(
-        log.contains("broker 2 is registered by another process") && log.contains("active controller (node"),
-        "{log}"
-    );
+    let leader = cluster.leader(1);
+    for (taken, who) in [(leader, "leads the metadata quorum"), (leader % 3 + 1, "active controller (node")] {
+        let mut double = prepared(taken, "broker", (free_port(), 0), &id, &hurried, &[]);
+        double.launch_unawaited();
+        assert!(!double.wait().success(), "it does not stay");
+        let log = double.log();
+        assert!(log.contains("the same node.id") && log.contains(who), "{log}");
+    }
     cluster.await_brokers(&[1, 2, 3], &[1, 2, 3]);
     for mut node in cluster.nodes.into_values() {
         assert!(node.stop_expecting_trouble().success(), "{}", node.log());

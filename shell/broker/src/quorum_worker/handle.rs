@@ -333,6 +333,13 @@ impl ControllerHandle {
         Ok(())
     }
 
+    /// This node is about to stop: where others vote, one of them is to lead, before this one's connections and logs are closed.
+    pub fn resign(&self) {
+        if self.send(Message::Resign).is_err() {
+            tracing::debug!("the quorum's thread is busy: it resigns when it ends");
+        }
+    }
+
     /// Ends the thread after what it has taken; answered when its files are closed.
     pub fn stop(&self) -> oneshot::Receiver<()> {
         let (done, stopped) = oneshot::channel();

@@ -10,9 +10,10 @@ use super::{Message, Quorum};
 use crate::brokers_gone;
 use crate::links::{Address, Link, LinkError, LinkSettings, LinkState, LinkThread};
 use crate::node::Node;
+use crate::shutdown::Shutdown;
 use barnabas_base::{BrokerId, ErrorCode};
 use barnabas_quorum::VoterEndpoint;
-use barnabas_quorum::raft::message::{Request, Response};
+use barnabas_quorum::raft::message::{Fetched, Request, Response, SnapshotFetched};
 use barnabas_quorum::raft::requests::{
     Here, api_versions, k01_fetch, k52_vote, k53_begin_quorum_epoch, k54_end_quorum_epoch,
     k59_fetch_snapshot, k80_add_raft_voter, k81_remove_raft_voter, k82_update_raft_voter,
@@ -35,6 +36,8 @@ pub(super) struct Peers {
     sender: SyncSender<Message>,
     settings: LinkSettings,
     patience: Duration,
+    /// Of a node that is no controller: nobody else may have its id.
+    alone_with_id: Option<(BrokerId, Shutdown)>,
     /// Requests whose outcome has not come back.
     under_way: usize,
 }
@@ -47,13 +50,16 @@ impl Peers {
         let mut settings = LinkSettings::new(&format!("raft-client-{}", node.broker_id));
         settings.timeout = patience;
         settings.backoff_max = Duration::from_millis(200);
-        Self { links: HashMap::new(), thread, here, sender, settings, patience, under_way: 0 }
+        let is_controller = node.listeners.iter().any(|(listener, _)| listener.is_controller);
+        let alone_with_id = (!is_controller).then(|| (node.broker_id, node.shutdown.clone()));
+        Self { links: HashMap::new(), thread, here, sender, settings, patience, alone_with_id, under_way: 0 }
     }
 
     /// Sends a request to another member.
     pub fn send(&mut self, to: BrokerId, endpoint: &VoterEndpoint, number: u64, request: Request) {
         let link = self.link(to, Address { host: endpoint.host.clone(), port: endpoint.port });
         let (here, sender, patience) = (self.here.clone(), self.sender.clone(), self.patience);
+        let alone_with_id = self.alone_with_id.clone();
         self.under_way += 1;
         self.thread.handle().spawn(async move {
             let answered = exchange(&link, request, &here, patience).await;
@@ -69,6 +75,7 @@ impl Peers {
             };
             if let Some(response) = &response {
                 note_refusal(response, &link, &here);
+                refuse_double(response, &link, alone_with_id.as_ref());
             }
             deliver(&sender, Message::PeerAnswered { from: to, number, response }).await;
         });
@@ -194,6 +201,28 @@ async fn exchange(
             api_versions::read(&link.send_with(patience, made).await?)
         }
     })
+}
+
+/// A broker alone that is told that it leads the quorum is not meant: a controller has its id.
+fn refuse_double(response: &Response, link: &Link, alone_with_id: Option<&(BrokerId, Shutdown)>) {
+    let (Response::Vote { head, .. }
+    | Response::BeginEpoch(head)
+    | Response::EndEpoch(head)
+    | Response::UpdateVoter(head)
+    | Response::Fetch(Fetched { head, .. })
+    | Response::FetchSnapshot(SnapshotFetched { head, .. })) = response
+    else {
+        return;
+    };
+    let Some((id, shutdown)) = alone_with_id.filter(|(id, _)| head.leader == Some(*id)) else { return };
+    if !shutdown.is_wanted() {
+        tracing::error!(
+            "the controller at {} says that node {id} leads the metadata quorum, and this broker is node {id} too: two nodes have the \
+             same node.id",
+            link.address()
+        );
+        shutdown.failed("its node.id is a controller's");
+    }
 }
 
 /// A member of another cluster is no member: somebody has mixed up addresses.

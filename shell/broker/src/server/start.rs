@@ -729,7 +729,9 @@ pub async fn accept(node: Arc<Node>, listener: usize, acceptor: Acceptor) {
         let new = NewConnection { stream, peer, listener, slot, reader: None, patience: MOVE_PATIENCE };
         if !node.mailboxes[next].try_send(Command::Connection(new)) {
             node.meter.connections_refused.one();
-            tracing::info!(%peer, "connection refused: the worker has too much to do");
+            if !node.shutdown.is_wanted() {
+                tracing::info!(%peer, "connection refused: the worker has too much to do");
+            }
         }
     });
     if let Err(error) = taken.await {

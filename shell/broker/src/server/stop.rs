@@ -50,6 +50,7 @@ impl Stopping {
         if node.is_broker && !node.shutdown.has_failed() {
             lifecycle.say_goodbye(&node);
         }
+        node.controller.resign();
         accepting.into_iter().for_each(|accept| accept.abort());
         // It asks workers.
         node.metering.stop();

@@ -42,7 +42,6 @@ const AT_ONCE: usize = 100;
 const TRIES: usize = 11;
 
 /// What a share-partition's leader writes down.
-#[allow(dead_code, reason = "share-partitions are wired by themselves")]
 #[derive(Debug, Clone, PartialEq)]
 pub struct WriteState {
     /// As `read` gave it.
@@ -77,7 +76,6 @@ pub async fn initialize(
 ///
 /// # Errors
 /// FENCED_LEADER_EPOCH: somebody leads it in a later epoch. INVALID_REQUEST: nobody has set it up. Else as for [`initialize`].
-#[allow(dead_code, reason = "share-partitions are wired by themselves")]
 pub async fn read(
     node: &Node,
     key: SharePartitionKey,
@@ -95,7 +93,6 @@ pub async fn read(
 /// # Errors
 /// FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH: the state is to be read again, or somebody else leads the partition.
 /// INVALID_REQUEST: nobody has set it up. Else as for [`initialize`].
-#[allow(dead_code, reason = "share-partitions are wired by themselves")]
 pub async fn write(node: &Node, key: SharePartitionKey, write: WriteState) -> Result<(), ErrorCode> {
     let WriteState { state_epoch, leader_epoch, start_offset, delivery_complete_count, batches } = write;
     let request = ShareStateRequest::Write {

@@ -34,8 +34,8 @@ pub(super) const KEYS: &[ConfigKey] = &[
               pieces; a start after a kill replays at most this much. A changed value holds for a journal that is made anew: after the next clean stop. After a kill the journal goes on with the files that it has."),
     long("log.journal.linger.us", "200").between(0, 100_000).unit("microseconds")
         .doc("The least time between the ends of two rounds of the journal, unless a round is large: more makes rounds larger \
-              and fewer under a load of small batches, which saves CPU and writes, and answers later by up to as much. A journal that \
-              is idle never waits."),
+              and fewer under a load of small batches, which saves CPU and writes, and answers later by up to as much; where each \
+              such time brings 24 KiB it is followed by another, up to five. A journal that is idle never waits."),
     long("log.open.files.max", "-1").or_between(-1, 64, 1_048_576).unit("files")
         .doc("Log files that are open at a time, over all partitions and log directories, those that wait for a sync included; others \
               are opened when they are needed. -1: three quarters of what the process's limit of descriptors (`ulimit -n`, the soft \

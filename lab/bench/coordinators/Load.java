@@ -8,6 +8,9 @@
 // `share BOOTSTRAP TOPIC GROUP CONSUMERS RECORDS`: share consumers, a thread each, until all records were acknowledged.
 // `watch BOOTSTRAP TOPIC GROUP`: one member of a KIP-848 group and a record each 5 ms for it, until standard input ends.
 //
+// A transaction is flushed before it is committed, as Kafka Streams does: the client looks whether batches are under way before it takes the next
+// request from its queue, and where a thread rests between the two, EndTxn overtakes what was sent before it (client 4.4.0; INVALID_TXN_STATE).
+//
 // Each prints one line of JSON. What is counted lies between the end of the warm-up and the end; transactions count when commitTransaction has returned.
 
 import java.nio.ByteBuffer;
@@ -47,6 +50,11 @@ public class Load {
     static final long SECOND = 1_000_000_000L;
 
     public static void main(String[] a) throws Exception {
+        // What goes wrong in one thread ends all of them.
+        Thread.setDefaultUncaughtExceptionHandler((thread, error) -> {
+            error.printStackTrace();
+            Runtime.getRuntime().halt(1);
+        });
         String told;
         switch (a[0]) {
             case "fill": told = fill(a[1], a[2], number(a[3]), number(a[4])); break;
@@ -160,6 +168,7 @@ public class Load {
             for (long begun = System.nanoTime(); span.isOpen(begun); begun = System.nanoTime()) {
                 producer.beginTransaction();
                 for (int i = 0; i < records; i++) producer.send(new ProducerRecord<>(topic, i % partitions, null, value));
+                producer.flush();
                 producer.commitTransaction();
                 window.ended(begun, System.nanoTime());
             }
@@ -191,6 +200,7 @@ public class Load {
                         offsets.put(partition, new OffsetAndMetadata(consumer.position(partition)));
                     }
                     producer.sendOffsetsToTransaction(offsets, consumer.groupMetadata());
+                    producer.flush();
                     producer.commitTransaction();
                     long now = System.nanoTime();
                     window.span.begin();

@@ -209,6 +209,18 @@ def kept(workers, names):
     return {name: (workers.ask(f"/connectors/{name}/config"), workers.ask(f"/connectors/{name}/offsets")) for name in names}
 
 
+def at_rest(workers, names):
+    """`kept`, once two looks are the same: offsets are committed some time after what they stand for has arrived."""
+    before = None
+    for _ in range(20):
+        now = kept(workers, names)
+        if now == before:
+            return now
+        before = now
+        time.sleep(2)
+    raise Failed("offsets go on though nothing is written any more")
+
+
 def whether_once(classpath, node, topic, lines, directory):
     """(each line once and in order, how many are missing, how many too many, how many of aborted transactions were not shown)"""
     found = [value for _, _, _, value in read(classpath, node, topic, "string", directory)]
@@ -241,14 +253,18 @@ def tell(options, directory):
         time.sleep(1)
         kill_broker(node) if number % 2 else kill_worker(node, workers)
     arrived(node, workers, wanted, ordinary, directory / "out")
-    before = kept(workers, wanted)
+    before = at_rest(workers, wanted)
     print("  everything is stopped and started again", flush=True)
     for worker in workers.all:
         worker.java.stop()
     node.restart()
     workers.start()
     until(lambda: workers.is_running(wanted), "not all connectors run again after the restart", 120, 0.5)
-    survived = kept(workers, wanted) == before
+    after = kept(workers, wanted)
+    for name in wanted:
+        if after[name] != before[name]:
+            print(f"  {name} was {before[name]} and is {after[name]}")
+    survived = after == before
     writer.allowed = len(lines)
     arrived(node, workers, wanted, len(lines), directory / "out")
     for worker in workers.all:

@@ -174,14 +174,14 @@ def tell(options, directory):
     killing(node, application, feeder, options, random.Random(seed))
     feeder.java.finish("the feeder")
     settled(node, application, words)
-    ended_by_itself = application.java.said().count("exception ")
+    threads = sum(line.startswith("exception ") for line in application.java.said().splitlines())
     application.java.stop()
     found = shown(read(classpath, node, "totals", "long", directory))
     claims = judged(found, wanted)
     updates = sum(map(len, found.values()))
     verdict = "totals equal to wc's, each word counted once" if all(claims.values()) else "NOT what wc counts"
     return (f"Kafka Streams {version} ({options.protocol} protocol, exactly_once_v2) on {node.label}: {words:,} words ({len(wanted):,} different) of a real text, killed with -9: "
-            f"broker {node.kills} times, Streams {application.kills} times: {verdict}; {updates:,} counts shown for {words:,} words; {ended_by_itself} exceptions in the last process; "
+            f"broker {node.kills} times, Streams {application.kills} times: {verdict}; {updates:,} counts shown for {words:,} words; {threads} threads replaced in the last process; "
             f"{time.monotonic() - begun:.0f} s (seed {seed})"), claims
 
 

@@ -5,6 +5,7 @@ Writes lab/bench/results/coordinators.{jsonl,md}; QUICK=1 (or --quick) is two mi
 
 import argparse
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -78,7 +79,8 @@ def quoted(found, load):
             measured = found.ratio(load, case, bar)
             if measured:
                 value = f"{measured[0]:.1f} ×" if bar.to else f"{measured[0]:.2f}"
-                said.append(f"{case.name.split(',')[0]}{'' if len(case.bars) == 1 else ' ' + report.FIGURES[bar.figure][0]} {value}")
+                name = re.sub(r"(\d),(\d)", r"\1\2", case.name).split(",")[0]
+                said.append(f"{name}{'' if len(case.bars) == 1 else ' ' + report.FIGURES[bar.figure][0]} {value}")
     return "; ".join(said)
 
 

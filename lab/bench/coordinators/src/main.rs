@@ -23,13 +23,7 @@ fn main() -> Result<(), Wrong> {
     let number = |place: usize| -> Result<usize, Wrong> { Ok(word(place)?.parse()?) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let told = match word(0)? {
-        "commits" => runtime.block_on(commits::run(
-            word(1)?,
-            word(2)?,
-            number(3)?,
-            word(4)?.parse()?,
-            word(5)?.parse()?,
-        ))?,
+        "commits" => commits::run(word(1)?, word(2)?, number(3)?, word(4)?.parse()?, word(5)?.parse()?)?,
         "fill" => runtime.block_on(offsets::fill(word(1)?, word(2)?, number(3)?, number(4)?))?,
         "loaded" => runtime.block_on(offsets::loaded(word(1)?, word(2)?, number(3)?, number(4)?))?,
         "members" => runtime.block_on(members::run(word(1)?, word(2)?, word(3)?, number(4)?, number(5)?))?,

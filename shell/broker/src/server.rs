@@ -4,9 +4,13 @@
 //! they are read; sockets are bound before the metadata log is written; the image stands before a client is accepted. At
 //! the end: no more clients, logs closed and synced, the metadata log closed, then the mark that all of it was.
 
+mod identity;
 mod lifecycle;
+mod listeners;
+mod membership;
 mod start;
 mod stop;
+mod threads;
 
 use crate::meter::Meter;
 use crate::metering::endpoint;
@@ -24,8 +28,8 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use threads::Threads;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 type Failure = Box<dyn Error>;
@@ -41,15 +45,7 @@ struct Running {
     /// Those of controllers' listeners that had to listen before this node could serve.
     accepting: Vec<tokio::task::JoinHandle<()>>,
     lifecycle: Lifecycle,
-    links: JoinHandle<()>,
-    workers: Vec<JoinHandle<std::io::Result<()>>>,
-    committers: Vec<JoinHandle<()>>,
-    journals: Vec<JoinHandle<()>>,
-    quorum: JoinHandle<()>,
-    housekeeping: JoinHandle<()>,
-    mover: JoinHandle<()>,
-    deletions: JoinHandle<()>,
-    metrics: JoinHandle<()>,
+    threads: Threads,
     metrics_listener: Option<TcpListener>,
 }
 
@@ -118,25 +114,10 @@ fn check_values(config: &NodeConfig) -> Result<BrokerConfig, Failure> {
 async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let Running {
-        node,
-        acceptors,
-        accepting: early,
-        lifecycle,
-        links,
-        workers,
-        committers,
-        journals,
-        quorum,
-        housekeeping,
-        mover,
-        deletions,
-        metrics,
-        metrics_listener,
-    } = running;
+    let Running { node, acceptors, accepting: early, lifecycle, threads, metrics_listener } = running;
     let accepting: Vec<_> = acceptors
         .into_iter()
-        .map(|(listener, acceptor)| tokio::spawn(start::accept(node.clone(), listener, acceptor)))
+        .map(|(listener, acceptor)| tokio::spawn(listeners::accept(node.clone(), listener, acceptor)))
         .collect();
     lifecycle.ready();
     let metered = metrics_listener.map(|listener| tokio::spawn(endpoint::serve(node.clone(), listener)));
@@ -159,15 +140,7 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
         accepting: accepting.into_iter().chain(metered).collect(),
         accepting_controllers: early,
         lifecycle,
-        links,
-        workers,
-        committers,
-        journals,
-        quorum,
-        housekeeping,
-        mover,
-        deletions,
-        metrics,
+        threads,
     };
     let stopped = tokio::task::spawn_blocking(move || stopping.stop());
     tokio::select! {

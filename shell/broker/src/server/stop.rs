@@ -6,6 +6,7 @@ use crate::mailbox::Command;
 use crate::node::Node;
 use crate::quorum_worker;
 use crate::server::lifecycle::Lifecycle;
+use crate::server::threads::Threads;
 use barnabas_base::{Set, TopicPartition};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -17,35 +18,13 @@ pub struct Stopping {
     /// They are needed until the quorum has stopped.
     pub accepting_controllers: Vec<tokio::task::JoinHandle<()>>,
     pub lifecycle: Lifecycle,
-    pub links: JoinHandle<()>,
-    pub workers: Vec<JoinHandle<std::io::Result<()>>>,
-    pub committers: Vec<JoinHandle<()>>,
-    pub journals: Vec<JoinHandle<()>>,
-    pub quorum: JoinHandle<()>,
-    pub housekeeping: JoinHandle<()>,
-    pub mover: JoinHandle<()>,
-    pub deletions: JoinHandle<()>,
-    pub metrics: JoinHandle<()>,
+    pub threads: Threads,
 }
 
 impl Stopping {
     /// Ends everything. Returns whether every log was closed and vouched for.
     pub fn stop(self) -> bool {
-        let Self {
-            node,
-            accepting,
-            accepting_controllers,
-            lifecycle,
-            links,
-            workers,
-            committers,
-            journals,
-            quorum,
-            housekeeping,
-            mover,
-            deletions,
-            metrics,
-        } = self;
+        let Self { node, accepting, accepting_controllers, lifecycle, threads } = self;
         // Others lead its partitions before it stops to serve them.
         if node.is_broker && !node.shutdown.has_failed() {
             lifecycle.say_goodbye(&node);
@@ -54,12 +33,12 @@ impl Stopping {
         accepting.into_iter().for_each(|accept| accept.abort());
         // It asks workers.
         node.metering.stop();
-        join(metrics);
+        join(threads.metrics);
         node.deletions.stop();
-        join(housekeeping);
+        join(threads.housekeeping);
         // Before the workers close: it waits for them.
         node.moves.stop();
-        join(mover);
+        join(threads.mover);
         if let Err(error) = node.controller.give_reserve_away(&node, |directory| directory.room.is_short()) {
             tracing::warn!(%error, "the room that is kept back for the metadata log could not be given back before the stop; a full disk may keep logs from \
                                        being closed, and the next start recovers those");
@@ -70,7 +49,7 @@ impl Stopping {
         closed.insert(quorum_worker::partition());
         // All deleted topics are closed, and nothing of them may be vouched for.
         node.deleted.stop();
-        join(deletions);
+        join(threads.deletions);
         write_checkpoints(&node, checkpoints);
         for directory in node.directories.iter().filter(|directory| directory.is_online()) {
             let left = directory.room.uncounted();
@@ -81,22 +60,22 @@ impl Stopping {
             forget_journal(directory);
             directory.journal.stop();
         }
-        journals.into_iter().for_each(join);
+        threads.journals.into_iter().for_each(join);
         for directory in node.directories.iter() {
             directory.committer.stop();
         }
-        committers.into_iter().for_each(join);
+        threads.committers.into_iter().for_each(join);
         for mailbox in &node.mailboxes {
             mailbox.send_blocking(Command::End);
         }
-        workers.into_iter().for_each(|worker| drop(worker.join()));
+        threads.workers.into_iter().for_each(|worker| drop(worker.join()));
         let stopped = node.controller.stop();
         // The quorum's thread has ended already where it failed: its end of the answer is gone then.
         let metadata_is_clean = stopped.blocking_recv().is_ok();
-        join(quorum);
+        join(threads.quorum);
         accepting_controllers.into_iter().for_each(|accept| accept.abort());
         node.links.stop();
-        join(links);
+        join(threads.links);
         let clean = metadata_is_clean & mark_clean(&node, &closed);
         let figures = node.compaction.figures.snapshot(&node.compaction.candidates);
         for (name, value) in node.meter.snapshot().into_iter().chain(figures) {

@@ -1,0 +1,196 @@
+//! Whose a node's log directories are: opened, held against each other and the file of settings, given their identities, begun.
+//!
+//! Always true: nothing is written into a directory before it is known to be this node's and this cluster's.
+
+use super::Failure;
+use crate::clock::Clock;
+use crate::directories::{Directories, Directory, random_uuid};
+use crate::format::{Beginning, format};
+use crate::full;
+use crate::node_config::NodeConfig;
+use crate::replay;
+use barnabas_base::Text;
+use barnabas_metadata::config::BrokerConfig;
+use barnabas_storage::{Disk, LogDir, StorageError};
+use std::path::Path;
+use std::sync::Arc;
+
+const NONE_LEFT: &str = "log.dirs: none of the directories can be used";
+
+/// The directories as the node keeps them, their new life begun.
+///
+/// # Errors
+/// None is left that could hold partitions, or the metadata log's takes nothing in.
+pub fn begin(
+    config: &NodeConfig,
+    broker_config: &BrokerConfig,
+    mut log_dirs: Vec<(LogDir, bool)>,
+) -> Result<Directories, Failure> {
+    let is_synced = broker_config.value("log.ack.durability") != Some("written");
+    log_dirs.iter_mut().for_each(|(log_dir, _)| log_dir.set_synced(is_synced));
+    let directories = known_directories(log_dirs);
+    full::configure(&directories, broker_config);
+    begin_all(config, &directories)?;
+    Ok(directories)
+}
+
+/// Locks and reads every directory; with each, whether partitions may lie in it. One that cannot be used is dead: the node goes on
+/// without it while another one holds partitions, unless it is the metadata log's (Kafka `LogManager`, `KafkaRaftServer`).
+///
+/// # Errors
+/// Another process works in one of them: that is no fault of the directory.
+pub fn open_directories(config: &NodeConfig, disk: &Arc<dyn Disk>) -> Result<Vec<(LogDir, bool)>, Failure> {
+    let mut log_dirs = Vec::new();
+    for path in config.directories() {
+        let log_dir = match LogDir::open(disk.clone(), path) {
+            Ok(log_dir) => log_dir,
+            Err(error @ StorageError::Locked(_)) => return Err(error.into()),
+            Err(error) if *path == *config.metadata_log_dir => return Err(error.into()),
+            Err(error) => dead(disk, path, &error.to_string()),
+        };
+        log_dirs.push((log_dir, config.log_dirs.iter().any(|dir| dir == path)));
+    }
+    Ok(log_dirs)
+}
+
+fn dead(disk: &Arc<dyn Disk>, path: &Path, why: &str) -> LogDir {
+    tracing::error!("log directory {} is offline until the next start: {why}", path.display());
+    LogDir::dead(disk.clone(), path)
+}
+
+/// # Errors
+/// No directory is left that could hold partitions.
+pub fn check_any_left(log_dirs: &[(LogDir, bool)]) -> Result<(), Failure> {
+    let is_left = log_dirs.iter().any(|(log_dir, holds_partitions)| *holds_partitions && log_dir.is_online());
+    if is_left { Ok(()) } else { Err(NONE_LEFT.into()) }
+}
+
+/// Which cluster and node the directories belong to; formats them where the node does that by itself.
+pub fn identify(config: &NodeConfig, log_dirs: &mut [(LogDir, bool)], clock: Clock) -> Result<Text, Failure> {
+    let known = log_dirs.iter().find_map(|(log_dir, _)| log_dir.meta()?.cluster_id.clone());
+    let cluster_id = match (&known, config.formats_itself) {
+        (Some(id), _) => id.clone(),
+        (None, true) => Text::from(random_uuid().to_string()),
+        (None, false) => return Err(not_formatted(config, &log_dirs[0].0).into()),
+    };
+    check_kraft(config, log_dirs)?;
+    for (log_dir, _) in log_dirs.iter_mut().filter(|(log_dir, _)| log_dir.is_online()) {
+        let Some(meta) = log_dir.meta().cloned() else {
+            if !config.formats_itself {
+                let problem = not_formatted(config, log_dir);
+                if **log_dir.path() == *config.metadata_log_dir || known.is_none() {
+                    return Err(problem.into());
+                }
+                let hint = "if its disk is not mounted, mount it and start again; if its disk was replaced, format it with -g \
+                            (--ignore-formatted) and this cluster's id, and start again";
+                *log_dir = dead(log_dir.disk(), log_dir.path(), &format!("{problem}; {hint}"));
+                continue;
+            }
+            check_empty(log_dir)?;
+            format(log_dir, config, &Beginning::newest(cluster_id.clone()), clock.wall())?;
+            tracing::info!("formatted {} for cluster {cluster_id}", log_dir.path().display());
+            continue;
+        };
+        let path = log_dir.path().display();
+        if meta.cluster_id.as_ref().is_some_and(|found| *found != cluster_id) {
+            let found = meta.cluster_id.unwrap_or_default();
+            return Err(
+                format!("{path} belongs to cluster {found}, another directory to {cluster_id}").into()
+            );
+        }
+        if let Some(found) = meta.node_id
+            && found != config.node_id
+        {
+            let problem = format!("is {}, but {path} belongs to node {found}", config.node_id);
+            return Err(format!("node.id: {problem}. Example: node.id={found}").into());
+        }
+        if meta.directory_id.is_none() || meta.version == 0 {
+            // Written by a Kafka before 3.7: the directory gets its identity now (KIP-858).
+            let directory_id = meta.directory_id.or_else(|| Some(random_uuid()));
+            let (node_id, cluster_id) = (Some(config.node_id), Some(cluster_id.clone()));
+            log_dir.write_meta(barnabas_storage::MetaProperties {
+                version: 1,
+                cluster_id,
+                node_id,
+                directory_id,
+            })?;
+        }
+    }
+    Ok(cluster_id)
+}
+
+/// Version 0 of `meta.properties` is ZooKeeper mode's. Unless a metadata log says what its partitions are (after Kafka's own
+/// migration, KIP-866), that stands in ZooKeeper: beginning an empty cluster there would make strays of all of them.
+fn check_kraft(config: &NodeConfig, log_dirs: &[(LogDir, bool)]) -> Result<(), Failure> {
+    for (log_dir, _) in log_dirs {
+        let metadata_log = config.metadata_log_dir.join("__cluster_metadata-0");
+        let is_old = log_dir.meta().is_some_and(|meta| meta.version == 0);
+        if is_old && log_dir.disk().stat(&metadata_log)?.is_none() {
+            return Err(format!(
+                "{} is of a Kafka with ZooKeeper (version=0 in its meta.properties), and what its topics are stands in ZooKeeper. \
+                 Nothing was changed. Migrate it to KRaft with Apache Kafka 3.9 first, then start here; or start with another \
+                 directory: --override log.dirs=/some/empty/place",
+                log_dir.path().display()
+            )
+            .into());
+        }
+    }
+    Ok(())
+}
+
+/// A directory that holds partitions has lost its `meta.properties`: it is somebody's data, not a new node's.
+fn check_empty(log_dir: &LogDir) -> Result<(), Failure> {
+    let partitions = log_dir.partitions()?;
+    let Some(found) = partitions.first() else { return Ok(()) };
+    let path = log_dir.path().display();
+    Err(format!(
+        "{path} holds data ({} and perhaps more) but no meta.properties, so it cannot be told whose it is. Put that file back \
+         from a copy, or start with another directory: --override log.dirs=/some/empty/place",
+        found.name
+    )
+    .into())
+}
+
+fn not_formatted(config: &NodeConfig, log_dir: &LogDir) -> String {
+    let dir = log_dir.path().display();
+    if let Some(found) = log_dir.partitions().ok().and_then(|found| found.into_iter().next()) {
+        return format!(
+            "log.dirs: {dir}/meta.properties is missing, and {dir} holds data ({} and perhaps more), so it cannot be told whose it \
+             is: put that file back from a copy",
+            found.name
+        );
+    }
+    let standalone = if config.has_static_voters() || !config.is_controller { "" } else { " --standalone" };
+    format!(
+        "log.dirs: {} is not formatted. Format it first: \
+         barnabas storage format -t $(barnabas storage random-uuid) -c FILE.properties{standalone}",
+        log_dir.path().display()
+    )
+}
+
+/// The directories under the identities that they have in the cluster.
+fn known_directories(log_dirs: Vec<(LogDir, bool)>) -> Directories {
+    let known = log_dirs.into_iter().map(|(log_dir, holds_partitions)| {
+        let id = log_dir.meta().and_then(|meta| meta.directory_id).unwrap_or_default();
+        Directory::new(log_dir, id, holds_partitions)
+    });
+    Directories::new(known.collect())
+}
+
+/// What is written from here on, the last clean stop does not vouch for. A directory that does not even take that in is dead.
+fn begin_all(config: &NodeConfig, directories: &Directories) -> Result<(), Failure> {
+    for directory in directories.iter().filter(|directory| directory.is_online()) {
+        let begun = replay::discard_stale(directory).and_then(|()| directory.lock().begin());
+        let Err(error) = begun else { continue };
+        if *directory.path == *config.metadata_log_dir {
+            return Err(error.into());
+        }
+        let path = directory.path.display();
+        tracing::error!(
+            %error,
+            "log directory {path} is offline until the next start: nothing can be written there. Check its disk and its owner"
+        );
+        directory.fail();
+    }
+    if directories.iter().any(Directory::is_usable) { Ok(()) } else { Err(NONE_LEFT.into()) }
+}

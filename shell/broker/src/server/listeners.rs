@@ -1,0 +1,104 @@
+//! The node's listeners: bound before anything is written, accepting once it serves; controllers' listeners accept earlier.
+//!
+//! Next: connection.rs, on the worker that a connection is dealt to.
+
+use super::Failure;
+use crate::connection::{MOVE_PATIENCE, NewConnection};
+use crate::mailbox::Command;
+use crate::node::Node;
+use crate::node_config::{Listener, NodeConfig};
+use barnabas_metadata::config::BrokerConfig;
+use barnabas_net::{Acceptor, ConnectionLimits, Gate, SocketOptions};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+type Bound = (Vec<Acceptor>, Vec<(Listener, SocketAddr)>);
+
+pub fn bind(config: &NodeConfig, broker_config: &BrokerConfig, descriptors: usize) -> Result<Bound, Failure> {
+    let count = |key| usize::try_from(broker_config.long(key)).unwrap_or(usize::MAX);
+    let gate = Gate::new(ConnectionLimits {
+        connections_max: count("max.connections").min(descriptors),
+        connections_per_ip_max: count("max.connections.per.ip"),
+        connections_per_ip_overrides: per_ip_overrides(broker_config)?,
+        creation_rate_max: u32::try_from(broker_config.long("max.connection.creation.rate"))
+            .ok()
+            .filter(|&rate| rate < i32::MAX as u32)
+            .unwrap_or(u32::MAX),
+    });
+    let buffer = |key| usize::try_from(broker_config.long(key)).ok();
+    let options = SocketOptions {
+        backlog: backlog(broker_config),
+        send_buffer_bytes: buffer("socket.send.buffer.bytes")
+            .filter(|_| is_given(broker_config, "socket.send.buffer.bytes")),
+        receive_buffer_bytes: buffer("socket.receive.buffer.bytes")
+            .filter(|_| is_given(broker_config, "socket.receive.buffer.bytes")),
+    };
+    let mut acceptors = Vec::new();
+    let mut listeners = Vec::new();
+    for listener in &config.listeners.all {
+        let acceptor =
+            Acceptor::bind(&listener.endpoint.host, listener.endpoint.port, gate.clone(), options)?;
+        listeners.push((listener.clone(), acceptor.local_addr()));
+        acceptors.push(acceptor);
+    }
+    Ok((acceptors, listeners))
+}
+
+/// Kafka's default of 50 makes thousands of clients that come at once wait seconds for their retransmitted SYN.
+fn backlog(broker_config: &BrokerConfig) -> i32 {
+    const KEY: &str = "socket.listen.backlog.size";
+    if is_given(broker_config, KEY) { broker_config.int(KEY).max(1) } else { 1024 }
+}
+
+/// Kafka's default of 100 KiB would switch the kernel's own tuning off: it counts only where the operator set it.
+fn is_given(broker_config: &BrokerConfig, key: &str) -> bool {
+    broker_config.given().get(key).is_some()
+}
+
+fn per_ip_overrides(broker_config: &BrokerConfig) -> Result<Vec<(std::net::IpAddr, usize)>, Failure> {
+    const KEY: &str = "max.connections.per.ip.overrides";
+    let mut overrides = Vec::new();
+    for entry in broker_config.list(KEY) {
+        // An IPv6 address holds colons itself: the number stands after the last one.
+        let parsed = entry
+            .rsplit_once(':')
+            .and_then(|(address, count)| Some((address.trim().parse().ok()?, count.trim().parse().ok()?)));
+        overrides.push(parsed.ok_or_else(|| {
+            format!("{KEY}: '{entry}' is no address and number. Example: {KEY}=10.0.0.7:100")
+        })?);
+    }
+    Ok(overrides)
+}
+
+type Accepting = (Vec<tokio::task::JoinHandle<()>>, Vec<(usize, Acceptor)>);
+
+/// Controllers' listeners listen before anything else: without them no quorum of several comes about. Returns the others.
+pub fn accept_controllers(node: &Arc<Node>, acceptors: Vec<Acceptor>) -> Accepting {
+    let acceptors = acceptors.into_iter().enumerate();
+    let (early, late): (Vec<_>, Vec<_>) =
+        acceptors.partition(|(listener, _)| node.listeners[*listener].0.is_controller);
+    let accept_early =
+        |(listener, acceptor)| node.links.handle().spawn(accept(node.clone(), listener, acceptor));
+    (early.into_iter().map(accept_early).collect(), late)
+}
+
+/// Accepts connections and deals them out to the workers in turn.
+pub async fn accept(node: Arc<Node>, listener: usize, acceptor: Acceptor) {
+    let mut next = listener;
+    let taken = acceptor.run(|stream, peer, slot| {
+        next = (next + 1) % node.workers;
+        node.meter.connections_accepted.one();
+        let new = NewConnection { stream, peer, listener, slot, reader: None, patience: MOVE_PATIENCE };
+        if !node.mailboxes[next].try_send(Command::Connection(new)) {
+            node.meter.connections_refused.one();
+            if !node.shutdown.is_wanted() {
+                tracing::info!(%peer, "connection refused: the worker has too much to do");
+            }
+        }
+    });
+    if let Err(error) = taken.await {
+        let at = node.listeners.get(listener).map(|(_, address)| address.to_string()).unwrap_or_default();
+        tracing::error!(%error, "the listener on {at} has stopped: nobody can connect there, and the node stops");
+        node.shutdown.failed("a listener has stopped");
+    }
+}

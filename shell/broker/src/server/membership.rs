@@ -1,0 +1,298 @@
+//! This node in its cluster's quorum: the metadata log is opened, and what the node says of itself as a broker and as a controller is
+//! put together.
+//!
+//! Nothing is sent here: the quorum worker (quorum_worker.rs) and [`super::lifecycle`] do that. A node that leads a quorum of its own
+//! alone knows what its cluster is like when this is done; another one learns it from the leader ([`wait_for_image`]).
+
+use super::Failure;
+use crate::clock::Clock;
+use crate::directories::{Directories, random_uuid};
+use crate::format::voter;
+use crate::links::LinkThread;
+use crate::node::Node;
+use crate::node_config::{Listener, NodeConfig};
+use crate::quorum_worker::{self, ControllerHandle, MetadataFiles, Requests};
+use barnabas_base::{BrokerEpoch, DirectoryId, DurationMs, Text, Uuid};
+use barnabas_metadata::config::BrokerConfig;
+use barnabas_metadata::features::FEATURES;
+use barnabas_quorum::controller::ControllerSettings;
+use barnabas_quorum::node::LocalBroker;
+use barnabas_quorum::raft::Config as RaftConfig;
+use barnabas_quorum::raft::requests::Here;
+use barnabas_quorum::{
+    Node as Quorum, Now, QuorumError, Settings as QuorumSettings, Voter, VoterEndpoint, Voters,
+};
+use barnabas_storage::{LogConfig, OpenFrom};
+use barnabas_wire::Str;
+use barnabas_wire::messages::broker_registration_request::{Feature, Listener as RegisteredListener};
+use barnabas_wire::messages::controller_registration_request::{
+    Feature as ControllerFeature, Listener as ControllerListener,
+};
+use barnabas_wire::messages::{BrokerRegistrationRequest, ControllerRegistrationRequest};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// After so long without a leader of the metadata quorum, somebody should look.
+const LEADER_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is known of the node before it is a member.
+pub struct Joining<'a> {
+    pub config: &'a NodeConfig,
+    pub broker_config: &'a BrokerConfig,
+    pub cluster_id: &'a Text,
+    pub directories: &'a Directories,
+    pub listeners: &'a [(Listener, SocketAddr)],
+    pub clock: Clock,
+    pub file_bytes_max: u64,
+}
+
+/// A member whose thread does not run yet.
+pub struct Member {
+    pub quorum: Quorum,
+    pub files: MetadataFiles,
+    pub requests: Requests,
+    pub links_thread: JoinHandle<()>,
+    /// What it says of itself as a broker, if it is one.
+    pub broker: Option<BrokerRegistrationRequest>,
+    /// The same as a controller, if there are others.
+    pub controller: Option<ControllerRegistrationRequest>,
+}
+
+impl Joining<'_> {
+    /// Opens the metadata log. `incarnation` names this process among the node's lives.
+    ///
+    /// # Errors
+    /// The metadata log cannot be read, or is another node's; the system gives no thread.
+    pub fn open(&self, incarnation: Uuid) -> Result<(Member, ControllerHandle, LinkThread), Failure> {
+        let config = self.config;
+        let broker = config.is_broker.then(|| self.registration(incarnation));
+        let (quorum, files) = self.open_quorum(broker.clone())?;
+        let (links, links_thread) = LinkThread::start()?;
+        let controller = (config.is_controller && !quorum.is_alone())
+            .then(|| controller_registration(config, quorum.directory(), incarnation));
+        let here =
+            Arc::new(Here { cluster_id: self.cluster_id.clone(), listener: controller_listener(config) });
+        let (handle, requests) =
+            ControllerHandle::new(quorum.directory(), quorum.kraft_version(), links.clone(), here);
+        Ok((Member { quorum, files, requests, links_thread, broker, controller }, handle, links))
+    }
+
+    fn open_quorum(
+        &self,
+        registration: Option<BrokerRegistrationRequest>,
+    ) -> Result<(Quorum, MetadataFiles), Failure> {
+        let Self { config, broker_config, cluster_id, directories, clock, file_bytes_max, .. } = *self;
+        let directory = directories
+            .iter()
+            .find(|directory| *directory.path == *config.metadata_log_dir)
+            .ok_or("metadata.log.dir is not among the node's directories")?;
+        let known = directory.lock().open_from(&quorum_worker::partition());
+        // Where the log begins, its own segments and snapshots say.
+        let from = OpenFrom { log_start: barnabas_base::Offset::ZERO, ..known };
+        let log_config = LogConfig {
+            segment_bytes: u32::try_from(broker_config.long("metadata.log.segment.bytes"))
+                .unwrap_or(1 << 30)
+                .min(u32::try_from(file_bytes_max).unwrap_or(u32::MAX)),
+            segment_ms: DurationMs(broker_config.long("metadata.log.segment.ms")),
+            retention_ms: DurationMs(-1),
+            retention_bytes: -1,
+            ..LogConfig::default()
+        };
+        let mut files = MetadataFiles::open(
+            directory.disk.clone(),
+            directory.path.clone(),
+            from,
+            log_config,
+            clock.wall(),
+        )?;
+        let raft = raft_config(config, broker_config, directory.id);
+        let settings = QuorumSettings {
+            static_voters: static_voters(config, &raft.me),
+            raft,
+            local_broker: registration.map(|registration| LocalBroker { registration, unfenced: true }),
+            controller: ControllerSettings { cluster_id: cluster_id.clone(), config: broker_config.clone() },
+            idle_interval: DurationMs(broker_config.long("metadata.max.idle.interval.ms")),
+            snapshot_bytes: u64::try_from(
+                broker_config.long("metadata.log.max.record.bytes.between.snapshots"),
+            )
+            .unwrap_or(20 << 20),
+            snapshot_interval: DurationMs(broker_config.long("metadata.log.max.snapshot.interval.ms")),
+        };
+        let at = |error: QuorumError, files: &MetadataFiles| format!("{}: {error}", files.dir().display());
+        let mut starting = Quorum::start(settings, files.stored()?).map_err(|error| at(error, &files))?;
+        files.feed(&mut starting)?;
+        let now = Now { wall: clock.wall(), monotonic: clock.monotonic() };
+        let quorum = starting.finish(now, &mut || random_uuid().0).map_err(|error| at(error, &files))?;
+        Ok((quorum, files))
+    }
+
+    /// What this broker tells the controller of itself.
+    fn registration(&self, incarnation: Uuid) -> BrokerRegistrationRequest {
+        let Self { config, cluster_id, directories, listeners, .. } = *self;
+        let mut log_dirs: Vec<_> =
+            directories.iter().filter(|dir| dir.is_usable()).map(|dir| dir.id).collect();
+        log_dirs.sort_unstable();
+        let previous = directories.iter().filter_map(|dir| dir.lock().clean_broker_epoch()).max();
+        let advertised = config.listeners.advertised.iter().map(|(endpoint, protocol)| {
+            let bound =
+                listeners.iter().find(|(listener, _)| listener.endpoint.listener == endpoint.listener);
+            let port = match (endpoint.port, bound) {
+                (0, Some((_, address))) => address.port(),
+                (port, _) => port,
+            };
+            RegisteredListener {
+                name: Str::from(endpoint.listener.as_str()),
+                host: Str::from(advertised_host(&endpoint.host)),
+                port,
+                security_protocol: protocol.id(),
+                ..RegisteredListener::default()
+            }
+        });
+        BrokerRegistrationRequest {
+            broker_id: config.node_id.get(),
+            cluster_id: Str::from(cluster_id),
+            incarnation_id: incarnation,
+            listeners: advertised.collect(),
+            features: FEATURES
+                .iter()
+                .map(|feature| Feature {
+                    name: Str::from_static(feature.name),
+                    min_supported_version: feature.min,
+                    max_supported_version: feature.max,
+                    ..Feature::default()
+                })
+                .collect(),
+            rack: config.rack.as_ref().map(Str::from),
+            is_migrating_zk_broker: false,
+            log_dirs,
+            previous_broker_epoch: previous.unwrap_or(BrokerEpoch::NONE).get(),
+            ..BrokerRegistrationRequest::default()
+        }
+    }
+}
+
+/// Waits until this node knows what the cluster is like: at once where it leads alone.
+///
+/// # Errors
+/// Somebody wants the node to stop, or it cannot go on.
+pub async fn wait_for_image(node: &Arc<Node>) -> Result<(), Failure> {
+    if node.controller.has_image() {
+        return Ok(());
+    }
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let stopped = || Failure::from("stopped while it looked for the leader of the metadata quorum");
+    let mut watch = node.controller.watch_image();
+    loop {
+        tokio::select! {
+            known = watch.wait_for(|has_image| *has_image) => {
+                return known.map(drop).map_err(|_| stopped());
+            }
+            _ = terminate.recv() => return Err(stopped()),
+            _ = interrupt.recv() => return Err(stopped()),
+            () = node.shutdown.wanted() => return Err(stopped()),
+            () = tokio::time::sleep(LEADER_PATIENCE) => {
+                tracing::warn!(
+                    "still looking for the leader of the metadata quorum of cluster {}: {}",
+                    node.cluster_id,
+                    node.controller.standing()
+                );
+            }
+        }
+    }
+}
+
+/// The listener that members of the quorum use among themselves.
+fn controller_listener(config: &NodeConfig) -> Text {
+    config.listeners.controller_names.first().map_or_else(Text::default, |name| Text::from(name.as_str()))
+}
+
+/// This node as a member of the quorum.
+fn raft_config(config: &NodeConfig, broker_config: &BrokerConfig, directory: DirectoryId) -> RaftConfig {
+    let listener = controller_listener(config);
+    let seed = u64::from_le_bytes(super::random_bytes());
+    let millis = |key| DurationMs(broker_config.long(key));
+    let servers = config.bootstrap_servers.iter();
+    let bootstrap = servers.map(|(host, port)| VoterEndpoint {
+        listener: listener.clone(),
+        host: host.clone(),
+        port: *port,
+    });
+    RaftConfig {
+        bootstrap: bootstrap.collect(),
+        is_controller: config.is_controller,
+        auto_join: broker_config.boolean("controller.quorum.auto.join.enable"),
+        election_timeout: millis("controller.quorum.election.timeout.ms"),
+        fetch_timeout: millis("controller.quorum.fetch.timeout.ms"),
+        election_backoff_max: millis("controller.quorum.election.backoff.max.ms"),
+        request_timeout: millis("controller.quorum.request.timeout.ms"),
+        retry_backoff: millis("controller.quorum.retry.backoff.ms"),
+        ..RaftConfig::new(voter(config, directory), listener, seed)
+    }
+}
+
+/// `controller.quorum.voters`. A voter of a file has no directory; the only one is this node on this directory.
+fn static_voters(config: &NodeConfig, me: &Voter) -> Voters {
+    if let [only] = config.static_voters.as_slice()
+        && only.id == me.id
+    {
+        return Voters::new([me.clone()]);
+    }
+    let listener = controller_listener(config);
+    Voters::new(config.static_voters.iter().map(|voter| Voter {
+        id: voter.id,
+        directory: DirectoryId::ZERO,
+        endpoints: vec![VoterEndpoint {
+            listener: listener.clone(),
+            host: voter.host.clone(),
+            port: voter.port,
+        }],
+        kraft_min: 0,
+        kraft_max: 1,
+    }))
+}
+
+/// What this controller tells the active one of itself.
+fn controller_registration(
+    config: &NodeConfig,
+    directory: DirectoryId,
+    incarnation: Uuid,
+) -> ControllerRegistrationRequest {
+    let protocol_of = |name: &str| {
+        let listeners = config.listeners.all.iter();
+        let mut listeners = listeners.filter(|listener| listener.endpoint.listener.as_str() == name);
+        listeners.next().map_or(0, |listener| listener.protocol.id())
+    };
+    let listeners = voter(config, directory).endpoints.into_iter().map(|endpoint| ControllerListener {
+        name: Str::from(&endpoint.listener),
+        host: Str::from(&endpoint.host),
+        port: endpoint.port,
+        security_protocol: protocol_of(&endpoint.listener),
+        ..ControllerListener::default()
+    });
+    let features = FEATURES.iter().map(|feature| ControllerFeature {
+        name: Str::from_static(feature.name),
+        min_supported_version: feature.min,
+        max_supported_version: feature.max,
+        ..ControllerFeature::default()
+    });
+    ControllerRegistrationRequest {
+        controller_id: config.node_id.get(),
+        incarnation_id: incarnation,
+        listeners: listeners.collect(),
+        features: features.collect(),
+        ..ControllerRegistrationRequest::default()
+    }
+}
+
+/// A listener on every interface is reached by the machine's name.
+fn advertised_host(host: &str) -> String {
+    if !matches!(host, "" | "0.0.0.0" | "::") {
+        return host.to_owned();
+    }
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    if name.is_empty() { "localhost".to_owned() } else { name }
+}

@@ -140,6 +140,28 @@ pub struct Opening {
     pub aside: PathBuf,
 }
 
+impl Opening {
+    /// The log with all that is known to be in it.
+    fn open_log(&self, files: &mut FilePool, now: TimestampMs) -> Result<(Log, Opened), ReplayError> {
+        let (place, config) = (self.place.clone(), self.config.clone());
+        let (mut log, opened) = match self.from {
+            None => (Log::create(place, config, Offset::ZERO), Opened::default()),
+            Some(from) => Log::open(files, place, config, from, now)?,
+        };
+        // What the crash left unsynced is made durable before anybody is told of it.
+        if let Some(dirty) = log.take_dirty() {
+            dirty.sync(&**files.disk(), files.file_system()).map_err(StorageError::from)?;
+            log.mark_synced(dirty.ticket);
+        }
+        aside::take_in(&mut log, files, &self.aside, now)?;
+        if let Some(waiting) = &self.waiting {
+            stage(&mut log, waiting)?;
+            log.advance_start(self.from.map_or(Offset::ZERO, |from| from.log_start));
+        }
+        Ok((log, opened))
+    }
+}
+
 impl Replica {
     /// Opens the log, recovers it where the last stop was unclean, takes in what the journal holds, and rebuilds what is known of
     /// producers.
@@ -151,23 +173,8 @@ impl Replica {
         files: &mut FilePool,
         now: TimestampMs,
     ) -> Result<(Self, Opened), ReplayError> {
-        let Opening { key, directory, place, config, from, high_watermark, waiting, aside } = opening;
-        let log_start = from.map_or(Offset::ZERO, |from| from.log_start);
-        let (mut log, opened) = match from {
-            None => (Log::create(place, config, Offset::ZERO), Opened::default()),
-            Some(from) => Log::open(files, place, config, from, now)?,
-        };
-        // What the crash left unsynced is made durable before anybody is told of it.
-        if let Some(dirty) = log.take_dirty() {
-            dirty.sync(&**files.disk(), files.file_system()).map_err(StorageError::from)?;
-            log.mark_synced(dirty.ticket);
-        }
-        aside::take_in(&mut log, files, &aside, now)?;
-        let has_waited = waiting.is_some();
-        if let Some(waiting) = waiting {
-            stage(&mut log, &waiting)?;
-            log.advance_start(log_start);
-        }
+        let (mut log, opened) = opening.open_log(files, now)?;
+        let Opening { key, directory, high_watermark, waiting, .. } = opening;
         let place = log.place();
         let name =
             JournalPartition { topic_id: place.topic_id, topic_partition: place.topic_partition.clone() };
@@ -213,7 +220,7 @@ impl Replica {
             announced_to,
             announced_stable,
             snapshot_at,
-            changed: has_waited,
+            changed: waiting.is_some(),
             retention_waits: false,
         };
         Ok((replica, opened))

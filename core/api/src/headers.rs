@@ -1,7 +1,10 @@
 //! The headers of this crate's API files, for docs/COMPAT.md.
 //!
 //! A header has a regular shape: `# Name, key N, versions A–B`, a paragraph, a table of versions, and a chapter
-//! `## Left out`. Tests hold that, and that the versions are those of the wire.
+//! `## Left out`. Tests hold that, and that the versions are those of the wire. The requests that only members of the quorum ask each
+//! other have such headers in core/quorum/src/raft/requests; the page's test reads them there.
+
+use barnabas_wire::ApiKey;
 
 /// One API, as its file's header tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +21,32 @@ pub struct Header {
     pub versions: Vec<(String, String)>,
     /// What is left out, one entry per list item; empty where nothing is.
     pub left_out: Vec<String>,
+}
+
+impl Header {
+    /// # Errors
+    /// In what it is not true, or out of shape.
+    pub fn check(&self) -> Result<(), String> {
+        let file = self.file;
+        let key = ApiKey::from_number(self.key).ok_or_else(|| format!("{file}: no key"))?;
+        let versions = key.stable_versions();
+        let (found, expected) = (
+            (self.name.as_str(), self.min_version, self.max_version),
+            (key.name(), versions.min, versions.max),
+        );
+        if found != expected {
+            return Err(format!("{file}: says {found:?}, is {expected:?}"));
+        }
+        if !file.starts_with(&format!("k{:02}_", self.key)) {
+            return Err(format!("{file}: has key {}", self.key));
+        }
+        let expected = (versions.min..=versions.max).map(|version| version.to_string());
+        if !self.versions.iter().map(|row| row.0.clone()).eq(expected) {
+            return Err(format!("{file}: the table of versions has others"));
+        }
+        let is_paragraph = !self.about.is_empty() && self.about.ends_with('.');
+        if is_paragraph { Ok(()) } else { Err(format!("{file}: no paragraph on what it is for")) }
+    }
 }
 
 macro_rules! files {
@@ -63,19 +92,29 @@ files!(
     "k46_list_partition_reassignments",
     "k47_offset_delete",
     "k55_describe_quorum",
+    "k56_alter_partition",
     "k57_update_features",
+    "k58_envelope",
     "k60_describe_cluster",
     "k61_describe_producers",
+    "k62_broker_registration",
+    "k63_broker_heartbeat",
+    "k64_unregister_broker",
     "k65_describe_transactions",
     "k66_list_transactions",
+    "k67_allocate_producer_ids",
     "k68_consumer_group_heartbeat",
     "k69_consumer_group_describe",
+    "k70_controller_registration",
+    "k73_assign_replicas_to_dirs",
     "k74_list_config_resources",
     "k75_describe_topic_partitions",
     "k76_share_group_heartbeat",
     "k77_share_group_describe",
     "k78_share_fetch",
     "k79_share_acknowledge",
+    "k80_add_raft_voter",
+    "k81_remove_raft_voter",
     "k83_initialize_share_group_state",
     "k84_read_share_group_state",
     "k85_write_share_group_state",
@@ -93,8 +132,8 @@ pub fn headers() -> Vec<Header> {
     FILES.iter().filter_map(|(file, text)| parse(file, text)).collect()
 }
 
-/// `None` for a text that does not begin as an API's file does.
-fn parse(file: &'static str, text: &str) -> Option<Header> {
+/// The header at the beginning of such a file; `None` for a text that does not begin as an API's file does.
+pub fn parse(file: &'static str, text: &str) -> Option<Header> {
     let mut lines = text.lines().map_while(|line| line.strip_prefix("//!").map(str::trim));
     let title = lines.next()?.strip_prefix("# ")?;
     let mut parts = title.split(", ");
@@ -147,7 +186,6 @@ fn push_words(text: &mut String, line: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use barnabas_wire::ApiKey;
 
     #[test]
     fn every_header_is_regular_and_true() {
@@ -155,18 +193,7 @@ mod tests {
         assert_eq!(headers.len(), FILES.len(), "a header is not in shape");
         assert!(headers.is_sorted_by_key(|header| header.key));
         for header in headers {
-            let key = ApiKey::from_number(header.key).expect("a key");
-            let versions = key.stable_versions();
-            assert_eq!(
-                (&*header.name, header.min_version, header.max_version),
-                (key.name(), versions.min, versions.max)
-            );
-            assert!(header.file.starts_with(&format!("k{:02}_", header.key)), "{}", header.file);
-            let expected: Vec<String> =
-                (versions.min..=versions.max).map(|version| version.to_string()).collect();
-            let listed: Vec<String> = header.versions.iter().map(|row| row.0.clone()).collect();
-            assert_eq!(listed, expected, "{}", header.file);
-            assert!(!header.about.is_empty() && header.about.ends_with('.'), "{}", header.file);
+            assert_eq!(header.check(), Ok(()));
         }
     }
 

@@ -13,7 +13,7 @@
 //! | 5 | the client says which cluster and node it means (KIP-1242) |
 //!
 //! ## Left out
-//! - APIs that this node does not answer yet: those of quotas, ACLs, SASL and client metrics.
+//! - APIs that this node does not answer yet: those of quotas, ACLs, SASL, client metrics, and keys 93 and 94.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleApiVersionsRequest`, `ApiVersionsRequest`, `ApiVersionsResponse`.
 
@@ -67,10 +67,8 @@ pub const ANSWERED: &[ApiKey] = &[
     ApiKey::DescribeQuorum,
     ApiKey::UpdateFeatures,
     ApiKey::DescribeCluster,
-    ApiKey::UnregisterBroker,
-    ApiKey::AddRaftVoter,
-    ApiKey::RemoveRaftVoter,
     ApiKey::DescribeProducers,
+    ApiKey::UnregisterBroker,
     ApiKey::DescribeTransactions,
     ApiKey::ListTransactions,
     ApiKey::ConsumerGroupHeartbeat,
@@ -81,6 +79,8 @@ pub const ANSWERED: &[ApiKey] = &[
     ApiKey::ShareGroupDescribe,
     ApiKey::ShareFetch,
     ApiKey::ShareAcknowledge,
+    ApiKey::AddRaftVoter,
+    ApiKey::RemoveRaftVoter,
     ApiKey::InitializeShareGroupState,
     ApiKey::ReadShareGroupState,
     ApiKey::WriteShareGroupState,

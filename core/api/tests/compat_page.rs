@@ -1,22 +1,44 @@
-//! docs/COMPAT.md says what is true: every API of Kafka 4.4, version by version, from the headers of this crate's files; then how
-//! we differ from Apache Kafka, from lab/compat/DIFFERENCES.md. `UPDATE_PAGES=1` writes the page anew.
+//! docs/COMPAT.md says what is true: every API of Kafka 4.4, version by version, from the headers of this crate's files and of the
+//! quorum's; then how we differ from Apache Kafka, from lab/compat/DIFFERENCES.md. `UPDATE_PAGES=1` writes the page anew.
 
-use barnabas_api::headers::{Header, headers};
+use barnabas_api::headers::{Header, headers, parse};
+use barnabas_api::k18_api_versions::{ANSWERED, ANSWERED_BY_CONTROLLERS};
 use barnabas_wire::ApiKey;
 use std::path::Path;
 
+/// All of Kafka 4.4's.
+const APIS: usize = 91;
+
 /// What is not there yet, and what it belongs to.
 const NOT_YET: &[(&str, &[i16])] = &[
-    ("transactions", &[24, 25, 26, 27, 28, 65, 66]),
-    ("share groups, streams groups", &[68, 69, 76, 77, 78, 79, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92, 93]),
-    (
-        "several nodes: quorum, registration, replication, reassignment",
-        &[45, 46, 52, 53, 54, 56, 58, 59, 62, 63, 64, 67, 70, 73, 80, 81, 82, 94],
-    ),
-    ("moves between log directories", &[34]),
     ("authentication, authorisation, quotas", &[17, 29, 30, 31, 36, 38, 39, 40, 41, 48, 49, 50, 51]),
     ("client metrics", &[71, 72]),
+    ("descriptions of Streams topologies", &[93]),
+    ("taking back the registration of a controller that is no voter any more", &[94]),
 ];
+
+macro_rules! of_quorum {
+    ($($file:literal),* $(,)?) => {
+        /// What members of the quorum ask each other is described where it is decided.
+        const OF_QUORUM: &[(&str, &str)] =
+            &[$(($file, include_str!(concat!("../../quorum/src/raft/requests/", $file, ".rs")))),*];
+    };
+}
+of_quorum!(
+    "k52_vote",
+    "k53_begin_quorum_epoch",
+    "k54_end_quorum_epoch",
+    "k59_fetch_snapshot",
+    "k82_update_raft_voter",
+);
+
+/// This crate's and the quorum's, by key.
+fn all_headers() -> Vec<Header> {
+    let of_quorum = OF_QUORUM.iter().filter_map(|(file, text)| parse(file, text));
+    let mut all: Vec<Header> = headers().into_iter().chain(of_quorum).collect();
+    all.sort_by_key(|header| header.key);
+    all
+}
 
 #[allow(clippy::disallowed_methods)] // This test writes a page of the documentation when it is asked to.
 #[test]
@@ -24,7 +46,7 @@ fn the_page_is_as_the_files_say() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let differences =
         std::fs::read_to_string(root.join("lab/compat/DIFFERENCES.md")).expect("the differences");
-    let page = page(&headers(), &differences);
+    let page = page(&all_headers(), &differences);
     let path = root.join("docs/COMPAT.md");
     if std::env::var_os("UPDATE_PAGES").is_some() {
         std::fs::write(&path, &page).expect("docs/COMPAT.md can be written");
@@ -39,19 +61,42 @@ fn the_page_is_as_the_files_say() {
 fn page(there: &[Header], differences: &str) -> String {
     let mut page = String::from(
         "# Compatibility\n\n\
-         <!-- Written by core/api/tests/compat_page.rs from core/api/src/k*.rs and lab/compat/DIFFERENCES.md. -->\n\n\
+         <!-- Written by core/api/tests/compat_page.rs from core/api/src/k*.rs, core/quorum/src/raft/requests/k*.rs and\n\
+         lab/compat/DIFFERENCES.md. -->\n\n\
          Which of Apache Kafka 4.4's APIs are here, in which versions, and what differs. What is not here is not in ApiVersions\n\
          either, so no client is promised anything that does not work. Where Kafka 3.9 still took older versions than 4.4 does, so do\n\
          we: clients from 0.9 on work.\n\n## APIs\n\n",
     );
+    let row_of = |key: &ApiKey| there.iter().find(|header| header.key == key.number());
+    let of_clients: Vec<&Header> = ANSWERED.iter().filter_map(row_of).collect();
+    let of_controllers: Vec<&Header> = ANSWERED_BY_CONTROLLERS.iter().filter_map(row_of).collect();
     page.push_str(&format!(
-        "{} of 91. The versions are those on the broker's listener.
-
-",
-        there.len()
+        "{} of {APIS}: {} on brokers' listeners, and {} that only controllers' listeners answer.\n\n",
+        of_clients.len() + of_controllers.len(),
+        of_clients.len(),
+        of_controllers.len(),
     ));
+    table(&mut page, &of_clients);
+    page.push_str(
+        "\n## On controllers' listeners\n\n\
+         What brokers and controllers ask of controllers, besides Fetch (1) of the metadata log and, as on brokers' listeners, what\n\
+         clients ask of the cluster's controller.\n\n",
+    );
+    table(&mut page, &of_controllers);
+    page.push_str("\n## Not yet\n\n| what | APIs |\n|---|---|\n");
+    for (what, keys) in NOT_YET {
+        let names: Vec<String> = keys.iter().map(|key| name(*key)).collect();
+        page.push_str(&format!("| {what} | {} |\n", names.join(", ")));
+    }
+    page.push('\n');
+    page.push_str(differences.trim_end());
+    page.push('\n');
+    page
+}
+
+fn table(page: &mut String, headers: &[&Header]) {
     page.push_str("| key | API | versions | left out |\n|---|---|---|---|\n");
-    for header in there {
+    for header in headers {
         let left_out = if header.left_out.is_empty() { "–".to_owned() } else { header.left_out.join(" ") };
         let row = format!(
             "| {} | {} | {}–{} | {left_out} |\n",
@@ -59,18 +104,6 @@ fn page(there: &[Header], differences: &str) -> String {
         );
         page.push_str(&row);
     }
-    page.push_str("\n## Not yet\n\n| what | APIs |\n|---|---|\n");
-    for (what, keys) in NOT_YET {
-        let missing = keys.iter().filter(|key| !there.iter().any(|header| header.key == **key));
-        let names: Vec<String> = missing.map(|key| name(*key)).collect();
-        if !names.is_empty() {
-            page.push_str(&format!("| {what} | {} |\n", names.join(", ")));
-        }
-    }
-    page.push('\n');
-    page.push_str(differences.trim_end());
-    page.push('\n');
-    page
 }
 
 fn name(key: i16) -> String {
@@ -80,12 +113,17 @@ fn name(key: i16) -> String {
 
 #[test]
 fn every_api_is_there_or_explained() {
-    let there = headers();
-    let explained = |key: i16| NOT_YET.iter().any(|row| row.1.contains(&key));
-    let unexplained: Vec<String> = (0..=94)
-        .filter(|key| ApiKey::from_number(*key).is_some_and(|key| key.versions().max >= 0))
-        .filter(|key| !explained(*key) && !there.iter().any(|header| header.key == *key))
-        .map(name)
-        .collect();
-    assert!(unexplained.is_empty(), "neither there nor explained: {}", unexplained.join(", "));
+    let there = all_headers();
+    for header in &there {
+        assert_eq!(header.check(), Ok(()));
+    }
+    let answered = |key: ApiKey| ANSWERED.contains(&key) || ANSWERED_BY_CONTROLLERS.contains(&key);
+    let all = || ApiKey::ALL.iter().copied().filter(|key| key.versions().max >= 0);
+    assert_eq!(all().count(), APIS);
+    for key in all() {
+        let is_explained = NOT_YET.iter().any(|row| row.1.contains(&key.number()));
+        let is_described = there.iter().any(|header| header.key == key.number());
+        assert_eq!(answered(key), is_described, "{key}: answered, and described?");
+        assert_ne!(answered(key), is_explained, "{key}: either answered or explained");
+    }
 }

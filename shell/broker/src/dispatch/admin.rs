@@ -5,16 +5,16 @@ use super::{Answer, Call, Started};
 use crate::quorum_worker::NotTaken;
 use barnabas_api::{
     Plan, Refusal, k19_create_topics, k20_delete_topics, k33_alter_configs, k37_create_partitions,
-    k43_elect_leaders, k44_incremental_alter_configs, k55_describe_quorum, k57_update_features,
+    k43_elect_leaders, k44_incremental_alter_configs, k45_alter_partition_reassignments, k55_describe_quorum,
+    k57_update_features, k64_unregister_broker, k80_add_raft_voter, k81_remove_raft_voter,
 };
 use barnabas_base::ErrorCode;
 use barnabas_quorum::controller::Asked;
 use barnabas_wire::messages::create_topics_response::CreatableTopicResult;
 use barnabas_wire::messages::{
-    AddRaftVoterResponse, AlterConfigsRequest, AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse, CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest,
-    DescribeQuorumRequest, ElectLeadersRequest, IncrementalAlterConfigsRequest, RemoveRaftVoterResponse,
-    UnregisterBrokerRequest, UnregisterBrokerResponse, UpdateFeaturesRequest,
+    AlterConfigsRequest, AlterPartitionReassignmentsRequest, CreatePartitionsRequest, CreateTopicsRequest,
+    DeleteTopicsRequest, DescribeQuorumRequest, ElectLeadersRequest, IncrementalAlterConfigsRequest,
+    UnregisterBrokerRequest, UpdateFeaturesRequest,
 };
 use barnabas_wire::{RequestBody, ResponseBody};
 
@@ -149,12 +149,7 @@ pub fn update_features(call: Call, request: UpdateFeaturesRequest) -> Started {
 pub fn alter_partition_reassignments(call: Call, request: AlterPartitionReassignmentsRequest) -> Started {
     Started::wait(async move {
         let answer = expect!(ask(&call, request).await, AlterPartitionReassignments);
-        let response = answer.unwrap_or_else(|refusal| AlterPartitionReassignmentsResponse {
-            error_code: refusal.code.code(),
-            error_message: refusal.message.map(Into::into),
-            ..AlterPartitionReassignmentsResponse::default()
-        });
-        Answer::Reply(response.into())
+        Answer::Reply(k45_alter_partition_reassignments::respond(answer).into())
     })
 }
 
@@ -162,12 +157,7 @@ pub fn alter_partition_reassignments(call: Call, request: AlterPartitionReassign
 pub fn unregister_broker(call: Call, request: UnregisterBrokerRequest) -> Started {
     Started::wait(async move {
         let answer = expect!(ask(&call, request).await, UnregisterBroker);
-        let response = answer.unwrap_or_else(|refusal| UnregisterBrokerResponse {
-            error_code: refusal.code.code(),
-            error_message: refusal.message.map(Into::into),
-            ..UnregisterBrokerResponse::default()
-        });
-        Answer::Reply(response.into())
+        Answer::Reply(k64_unregister_broker::respond(answer).into())
     })
 }
 
@@ -183,25 +173,12 @@ pub fn change_voters(call: Call, request: impl Into<RequestBody>) -> Started {
             };
         }
         let is_added = matches!(request, RequestBody::AddRaftVoter(_));
-        match ask(&call, request).await {
-            Ok(response) => Answer::Reply(response),
-            Err(refusal) if is_added => Answer::Reply(
-                AddRaftVoterResponse {
-                    error_code: refusal.code.code(),
-                    error_message: refusal.message.map(Into::into),
-                    ..AddRaftVoterResponse::default()
-                }
-                .into(),
-            ),
-            Err(refusal) => Answer::Reply(
-                RemoveRaftVoterResponse {
-                    error_code: refusal.code.code(),
-                    error_message: refusal.message.map(Into::into),
-                    ..RemoveRaftVoterResponse::default()
-                }
-                .into(),
-            ),
-        }
+        let answer = ask(&call, request).await;
+        Answer::Reply(if is_added {
+            k80_add_raft_voter::respond(expect!(answer, AddRaftVoter)).into()
+        } else {
+            k81_remove_raft_voter::respond(expect!(answer, RemoveRaftVoter)).into()
+        })
     })
 }
 

@@ -8,6 +8,10 @@
 
 use super::{Answer, Call, Started, Waiting};
 use crate::quorum_worker::NotTaken;
+use barnabas_api::{
+    k56_alter_partition, k58_envelope, k62_broker_registration, k63_broker_heartbeat,
+    k67_allocate_producer_ids, k70_controller_registration, k73_assign_replicas_to_dirs,
+};
 use barnabas_base::{BrokerEpoch, BrokerId, ErrorCode};
 use barnabas_quorum::controller::Asked;
 use barnabas_quorum::raft::message::Request;
@@ -15,7 +19,7 @@ use barnabas_quorum::raft::requests::{
     k01_fetch, k52_vote, k53_begin_quorum_epoch, k54_end_quorum_epoch, k59_fetch_snapshot,
     k80_add_raft_voter, k81_remove_raft_voter, k82_update_raft_voter,
 };
-use barnabas_wire::messages::*;
+use barnabas_wire::messages::EnvelopeRequest;
 use barnabas_wire::{ApiKey, RequestBody, ResponseBody, encode_response};
 use std::future::Future;
 
@@ -143,36 +147,21 @@ async fn ask_active(call: Call, body: RequestBody) -> Answer {
 }
 
 fn not_controller(api: ApiKey) -> Answer {
-    let error_code = ErrorCode::NotController.code();
+    let code = ErrorCode::NotController;
     Answer::Reply(match api {
-        ApiKey::BrokerRegistration => {
-            BrokerRegistrationResponse { error_code, ..BrokerRegistrationResponse::default() }.into()
-        }
-        ApiKey::BrokerHeartbeat => {
-            BrokerHeartbeatResponse { error_code, ..BrokerHeartbeatResponse::default() }.into()
-        }
-        ApiKey::AlterPartition => {
-            AlterPartitionResponse { error_code, ..AlterPartitionResponse::default() }.into()
-        }
-        ApiKey::AllocateProducerIds => {
-            AllocateProducerIdsResponse { error_code, ..AllocateProducerIdsResponse::default() }.into()
-        }
-        ApiKey::AssignReplicasToDirs => {
-            AssignReplicasToDirsResponse { error_code, ..AssignReplicasToDirsResponse::default() }.into()
-        }
-        ApiKey::ControllerRegistration => {
-            ControllerRegistrationResponse { error_code, ..ControllerRegistrationResponse::default() }.into()
-        }
+        ApiKey::BrokerRegistration => k62_broker_registration::refuse(code).into(),
+        ApiKey::BrokerHeartbeat => k63_broker_heartbeat::refuse(code).into(),
+        ApiKey::AlterPartition => k56_alter_partition::refuse(code).into(),
+        ApiKey::AllocateProducerIds => k67_allocate_producer_ids::refuse(code).into(),
+        ApiKey::AssignReplicasToDirs => k73_assign_replicas_to_dirs::refuse(code).into(),
+        ApiKey::ControllerRegistration => k70_controller_registration::refuse(code).into(),
         _ => return Answer::Close,
     })
 }
 
 /// A client's request that a broker passes on.
 async fn envelope(call: Call, request: EnvelopeRequest) -> Answer {
-    let refuse = |code: ErrorCode| {
-        let error_code = code.code();
-        Answer::Reply(EnvelopeResponse { error_code, ..EnvelopeResponse::default() }.into())
-    };
+    let refuse = |code: ErrorCode| Answer::Reply(k58_envelope::refuse(code).into());
     let node = &call.session.node;
     if !node.controller.is_active() {
         return refuse(ErrorCode::NotController);
@@ -180,7 +169,7 @@ async fn envelope(call: Call, request: EnvelopeRequest) -> Answer {
     let decoded = RequestBody::decode_frame(request.request_data, node.decode_bytes_max);
     let Ok((header, body)) = decoded else { return refuse(ErrorCode::InvalidRequest) };
     let (api, version) = (body.key(), header.request_api_version);
-    if !is_forwarded(api) || !super::versions(api).contains(version) {
+    if !k58_envelope::is_forwarded(api) || !super::versions(api).contains(version) {
         return refuse(ErrorCode::InvalidRequest);
     }
     let correlation_id = header.correlation_id;
@@ -194,10 +183,7 @@ async fn envelope(call: Call, request: EnvelopeRequest) -> Answer {
         return refuse(ErrorCode::UnknownServerError);
     };
     match encode_response(correlation_id, &body, version) {
-        Ok(frame) => {
-            let response_data = Some(frame.into_bytes());
-            Answer::Reply(EnvelopeResponse { response_data, ..EnvelopeResponse::default() }.into())
-        }
+        Ok(frame) => Answer::Reply(k58_envelope::respond(frame.into_bytes()).into()),
         Err(error) => {
             tracing::error!(%api, version, %error, "an answer for a broker's client cannot be written");
             refuse(ErrorCode::UnknownServerError)
@@ -207,24 +193,4 @@ async fn envelope(call: Call, request: EnvelopeRequest) -> Answer {
 
 async fn finish(waiting: Waiting) -> Answer {
     waiting.await
-}
-
-/// What brokers pass on of what their clients ask (Kafka `ApiKeys.forwardable`).
-fn is_forwarded(api: ApiKey) -> bool {
-    matches!(
-        api,
-        ApiKey::CreateTopics
-            | ApiKey::DeleteTopics
-            | ApiKey::CreatePartitions
-            | ApiKey::AlterConfigs
-            | ApiKey::IncrementalAlterConfigs
-            | ApiKey::ElectLeaders
-            | ApiKey::AlterPartitionReassignments
-            | ApiKey::ListPartitionReassignments
-            | ApiKey::UpdateFeatures
-            | ApiKey::DescribeQuorum
-            | ApiKey::UnregisterBroker
-            | ApiKey::AddRaftVoter
-            | ApiKey::RemoveRaftVoter
-    )
 }

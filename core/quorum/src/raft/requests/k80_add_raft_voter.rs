@@ -1,14 +1,7 @@
-//! # AddRaftVoter, key 80, versions 0–1
+//! # AddRaftVoter, key 80, as the quorum takes it
 //!
-//! Adds a voter to the quorum.
-//!
-//! | version | what it added |
-//! |---|---|
-//! | 0 | the request (KIP-853) |
-//! | 1 | an answer before the new voters are committed, for controllers that join by themselves (KIP-1186) |
-//!
-//! ## Left out
-//! - Nothing.
+//! Adds a voter to the quorum. What its versions brought stands in core/api's `k80_add_raft_voter`, which words the answer where no
+//! leader could be asked.
 //!
 //! Source: Kafka `KafkaRaftClient.handleAddVoterRequest`.
 

@@ -1,13 +1,7 @@
-//! # RemoveRaftVoter, key 81, version 0
+//! # RemoveRaftVoter, key 81, as the quorum takes it
 //!
-//! Takes a voter out of the quorum.
-//!
-//! | version | what it added |
-//! |---|---|
-//! | 0 | the request (KIP-853) |
-//!
-//! ## Left out
-//! - Nothing.
+//! Takes a voter out of the quorum. What its version brought stands in core/api's `k81_remove_raft_voter`, which words the answer where
+//! no leader could be asked.
 //!
 //! Source: Kafka `KafkaRaftClient.handleRemoveVoterRequest`.
 

@@ -1,0 +1,24 @@
+//! # BrokerHeartbeat, key 63, versions 0–2
+//!
+//! A broker is alive; it asks to be unfenced, or to be let go. On the controllers' listener only.
+//!
+//! | version | what it added |
+//! |---|---|
+//! | 0 | the request (KIP-631) |
+//! | 1 | log directories that have failed (KIP-858) |
+//! | 2 | log directories that are to get nothing new (KIP-1066) |
+//!
+//! ## Left out
+//! - Authorization: everybody counts as a broker.
+//!
+//! What is decided: core/quorum's `controller/brokers.rs`.
+//!
+//! Source: Kafka 4.4 `ControllerApis.handleBrokerHeartBeatRequest`.
+
+use barnabas_base::ErrorCode;
+use barnabas_wire::messages::BrokerHeartbeatResponse;
+
+/// The answer of a controller that decides nothing.
+pub fn refuse(code: ErrorCode) -> BrokerHeartbeatResponse {
+    BrokerHeartbeatResponse { error_code: code.code(), ..BrokerHeartbeatResponse::default() }
+}

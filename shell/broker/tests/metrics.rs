@@ -191,11 +191,11 @@ fn phases_add_up_to_the_latency_that_a_client_sees() {
         };
         assert_eq!(response.responses[0].partition_responses[0].error_code, 0);
     }
-    let seen = begun.elapsed().as_secs_f64();
-    // The last one is noted when its answer has gone out.
+    // The last one is noted when its answer has gone out, which may be after the client has it.
     while metered.page("").get("barnabas_request_seconds_count{request=\"Produce\"}") < f64::from(COUNT) {
         std::thread::sleep(Duration::from_millis(5));
     }
+    let seen = begun.elapsed().as_secs_f64();
     let page = metered.page("");
     let of = |what: &str, phase: &str| {
         page.get(&format!("barnabas_request_phase_seconds_{what}{{request=\"Produce\",phase=\"{phase}\"}}"))

@@ -276,7 +276,7 @@ fn consume(cluster: &Cluster, name: &str, topic: TopicId, partition: i32) -> BTr
             for record in batch.records().expect("sound").iter() {
                 let record = record.expect("sound");
                 let value = record.value.unwrap_or_default();
-                found.insert(record.offset.get(), String::from_utf8_lossy(&value).into_owned());
+                found.insert(record.offset.get(), String::from_utf8_lossy(value).into_owned());
             }
             from = batch.header().next_offset().get();
         }

@@ -389,7 +389,7 @@ impl Cluster {
                     let offset = record.offset.get();
                     if offset >= from {
                         let value = record.value.unwrap_or_default();
-                        seen.push((offset, String::from_utf8_lossy(&value).into_owned()));
+                        seen.push((offset, String::from_utf8_lossy(value).into_owned()));
                     }
                 }
                 from = batch.header().next_offset().get();

@@ -78,6 +78,10 @@ bench-coordinators: ## groups and transactions beside Apache Kafka (25 minutes; 
 	@$(CARGO) build --release --locked -p barnabas -p barnabas-coordinators-load
 	@lab/bench/coordinators/run $(ARGS)
 
+bench-cluster: ## three brokers beside three of Apache Kafka: throughput, kills, restarts, moves (45 minutes; QUICK=1: three)
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/bench/cluster/run $(ARGS)
+
 bench-node: ## size, start and cost of one node beside Apache Kafka
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/bench/node/run
@@ -86,4 +90,4 @@ density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
 .PHONY: help run cluster test compat kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
-.PHONY: kill-loop disk-full sim streams-story connect-story bench-coordinators
+.PHONY: kill-loop disk-full sim streams-story connect-story bench-coordinators bench-cluster

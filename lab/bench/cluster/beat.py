@@ -82,11 +82,11 @@ def all_beat(beats, within, longest_ms=150, reads=False, at_least=0.0):
         waited = time.monotonic() - begun
         if waited < at_least:
             continue
-        silent = {beat.topic: beat.silent(reads) for beat in beats}
-        if all(found[0] <= longest_ms for found in silent.values()):
+        silent = [(beat.topic, *beat.silent(reads)) for beat in beats]
+        if all(found[1] <= longest_ms for found in silent):
             return waited
         if waited > within:
-            raise RuntimeError(f"no acknowledgement within {within} s: (ms, partition) by topic {silent}")
+            raise RuntimeError(f"silence after {within} s: {', '.join(f'{topic}, partition {partition}, for {ms:.0f} ms' for topic, ms, partition in silent)}")
 
 
 def led_at(ports, dead, prefix, topics, within=60):

@@ -62,6 +62,20 @@ class ClusterAsks(Asks):
             errors[name] = error and f"{error} {message or ''}".strip()
         return errors
 
+    # DeleteTopics 6
+
+    def delete(self, names):
+        named = b"".join(compact(name) + bytes(16) + b"\0" for name in names)
+        answer = self.ask(20, 6, b"\0" + count(len(names)) + named + struct.pack(">i", 60_000) + b"\0")
+        topics, at = uvarint(answer, 5)
+        for _ in range(topics - 1):
+            name, at = compact_text(answer, at)
+            error, = struct.unpack_from(">h", answer, at + 16)
+            message, at = compact_text(answer, at + 18)
+            at += 1
+            if error:
+                raise RuntimeError(f"DeleteTopics: {name}: error {error} {message or ''}")
+
     # Metadata 1
 
     def described(self, names):

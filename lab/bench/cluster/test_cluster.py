@@ -45,6 +45,11 @@ class Formats(unittest.TestCase):
         self.assertFalse(Answering(head + b"\x01\0").is_moving())
         self.assertTrue(Answering(head + b"\x02" + compact("t")).is_moving())
 
+    def test_what_is_not_deleted_is_told(self):
+        answer = b"\0" + struct.pack(">i", 0) + count(2) + b"".join(compact(name) + bytes(16) + struct.pack(">h", error) + b"\0\0" for name, error in (("a", 0), ("b", 29))) + b"\0"
+        with self.assertRaisesRegex(RuntimeError, "b: error 29"):
+            Answering(answer).delete(["a", "b"])
+
     def test_the_active_controller(self):
         answer = b"\0\0\0\x02" + compact("__cluster_metadata") + b"\x02" + struct.pack(">ihi", 0, 0, 3) + b"\0" * 20
         self.assertEqual(Answering(answer).controller(), 3)

@@ -1,7 +1,8 @@
 """A broker is lost under load, and comes back: killed (whoever, or the active controller), or restarted as planned.
 
-A producer and a reader that do not wait (beat.rs) watch each partition: of a topic with three replicas, and of one with two, of which some partitions
-have none on the broker that is lost. What they see is told apart:
+A producer and a reader that do not wait (beat.rs) watch each partition of a topic with three replicas. Where a broker is killed, each two brokers have
+a topic that the third has nothing of, with a client of its own: a broker answers the requests of one connection in order, so that a partition which
+waits for the lost broker holds up all that are asked for behind it. What they see is told apart:
 - *gap*: partitions with three replicas that the lost broker led (a planned restart: all partitions with three replicas)
 - *live leaders*: partitions with three replicas that another one led; the lost broker was in sync with it
 - *apart*: partitions of which the lost broker had nothing
@@ -17,9 +18,9 @@ from rig.measures import topic_name, warm
 from .beat import UNRETRIED, Beat, all_beat
 from .peers import IDS, KAFKA, OURS
 
-# Each broker leads four of twelve and two of six.
+# Each broker leads four of twelve, and one of two with each other.
 WHOLE = [[1, 2, 3], [2, 3, 1], [3, 1, 2]] * 4
-PAIRS = [[1, 2], [2, 3], [3, 1], [2, 1], [3, 2], [1, 3]]
+PAIRS = ([1, 2], [2, 3], [3, 1])
 PER_SECOND = 200
 # Kafka's session timeout is nine seconds: what stalls only then is to be seen as well.
 BEHIND_SESSION_S = 11
@@ -63,21 +64,18 @@ class Losses:
         return 3, 5 + each * self.times[peer.name] + (0 if self.quick or peer.name == KAFKA else BEHIND_SESSION_S)
 
     def names(self, case):
-        return topic_name(case, "whole"), topic_name(case, "pairs")
+        return [topic_name(case, "whole")]
 
     def prepare(self, rig, peer, case):
         warm(rig, peer)
-        whole, pairs = self.names(case)
-        peer.create_assigned({whole: WHOLE})
-        # With a broker lost one of two is enough, as two of three are.
-        peer.create_assigned({pairs: PAIRS}, {"min.insync.replicas": "1"})
+        peer.create_assigned({self.names(case)[0]: WHOLE})
 
     def finish(self, rig, peer, case):
-        peer.delete(list(self.names(case)))
+        peer.delete(self.names(case))
 
     def clients(self, peer, case):
-        whole, pairs = self.names(case)
-        return [Beat(peer.server.address, whole, len(WHOLE), PER_SECOND), Beat(peer.server.address, pairs, len(PAIRS), PER_SECOND)]
+        """The first is that of the topic with three replicas."""
+        return [Beat(peer.server.address, self.names(case)[0], len(WHOLE), PER_SECOND)]
 
     def run(self, rig, peer, case, number):
         with ExitStack() as stack:
@@ -88,7 +86,7 @@ class Losses:
             time.sleep(0.5 if self.quick else 2)
             told = self.window(beats, "to")
             still = max(max(one["acks"]["pauses_ms"]) for one in told)
-            still_read = max(max(one["reads"]["pauses_ms"]) for one in told[:2])
+            still_read = max(max(one["reads"]["pauses_ms"]) for one, beat in zip(told, beats) if beat.reads)
             events = []
             for place in range(self.times[peer.name]):
                 events.append({"undisturbed_ms": still, "undisturbed_read_ms": still_read, **self.lose(peer, case, beats, place)})
@@ -103,7 +101,7 @@ class Losses:
         """(active controller, {(topic, partition): Led})"""
         asks = peer.ask()
         try:
-            return asks.controller(), asks.described(list(self.names(case)))[1]
+            return asks.controller(), asks.described(self.names(case))[1]
         finally:
             asks.close()
 
@@ -111,16 +109,16 @@ class Losses:
         raise NotImplementedError
 
     def back(self, peer, case, beats, lost):
-        """It leads again what it led before; the longest pause meanwhile, ms, in sync after, s."""
+        """It leads again what it led before; the seconds until it was in sync."""
         begun = time.monotonic()
         peer.wait_ready(lost)
-        peer.wait_in_sync(list(self.names(case)))
+        peer.wait_in_sync(self.names(case))
         took, asks = time.monotonic() - begun, peer.ask()
         error = asks.elect_preferred()
         asks.close()
         if error:
             raise RuntimeError(f"{peer.label}: ElectLeaders: error {error}")
-        peer.wait_in_sync(list(self.names(case)), preferred=True)
+        peer.wait_in_sync(self.names(case), preferred=True)
         return took
 
     @staticmethod
@@ -137,6 +135,17 @@ class Kills(Losses):
         super().__init__(quick, times)
         self.controller, self.turn = controller, 0
 
+    def names(self, case):
+        return [*super().names(case), *(topic_name(case, f"pair-{one}-{other}") for one, other in PAIRS)]
+
+    def prepare(self, rig, peer, case):
+        super().prepare(rig, peer, case)
+        # With a broker lost one of two is enough, as two of three are.
+        peer.create_assigned({name: [pair, pair[::-1]] for name, pair in zip(self.names(case)[1:], PAIRS)}, {"min.insync.replicas": "1"})
+
+    def clients(self, peer, case):
+        return [*super().clients(peer, case), *(Beat(peer.server.address, name, 2, PER_SECOND) for name in self.names(case)[1:])]
+
     def victim(self, active):
         others = [number for number in IDS if number != active]
         self.turn += 1
@@ -145,14 +154,14 @@ class Kills(Losses):
     def lose(self, peer, case, beats, place):
         active, leads = self.led(peer, case)
         lost = self.victim(active)
-        whole, pairs = self.names(case)
+        whole = self.names(case)[0]
         self.window(beats, "from")
         peer.nodes[lost].kill()
         # The first of a run stays away for longer than a session lasts.
         at_least = BEHIND_SESSION_S if place == 0 and not self.quick and peer.name == OURS else 2
         recovered = all_beat(beats, 60, at_least=at_least)
         told = self.window(beats, "to")
-        event = {"lost": lost, "controller": active, "recovered_s": round(recovered, 2), **self.told_apart(told, leads, whole, pairs, lost), **self.failures(told)}
+        event = {"lost": lost, "controller": active, "recovered_s": round(recovered, 2), **self.told_apart(told, leads, whole, lost), **self.failures(told)}
         self.window(beats, "from")
         peer.spawn(lost)
         event["back_s"] = round(self.back(peer, case, beats, lost), 2)
@@ -162,22 +171,21 @@ class Kills(Losses):
         return event
 
     @staticmethod
-    def told_apart(told, leads, whole, pairs, lost):
+    def told_apart(told, leads, whole, lost):
         own = [number for (topic, number), led in leads.items() if topic == whole and led.leader == lost]
-        others = [number for (topic, number), led in leads.items() if topic == whole and led.leader != lost]
-        apart = [number for (topic, number), led in leads.items() if topic == pairs and lost not in led.replicas]
+        others = [number for number in range(len(WHOLE)) if number not in own]
+        apart = told[1 + next(place for place, pair in enumerate(PAIRS) if lost not in pair)]
         return {"gap_ms": longest(told[0], "acks", own), "read_gap_ms": longest(told[0], "reads", own), "others_ms": longest(told[0], "acks", others),
-                "others_read_ms": longest(told[0], "reads", others), "apart_ms": longest(told[1], "acks", apart), "apart_read_ms": longest(told[1], "reads", apart)}
+                "others_read_ms": longest(told[0], "reads", others), "apart_ms": longest(apart, "acks", range(2)), "apart_read_ms": longest(apart, "reads", range(2))}
 
 
 class Restarts(Losses):
-    """SIGTERM, and started again when it has ended. A third client does not retry: each refusal is an error to it."""
+    """SIGTERM, and started again when it has ended. A second client does not retry: each refusal is an error to it."""
 
     turn = 0
 
     def clients(self, peer, case):
-        whole, _ = self.names(case)
-        return [*super().clients(peer, case), Beat(peer.server.address, whole, len(WHOLE), 50, reads=False, settings=UNRETRIED)]
+        return [*super().clients(peer, case), Beat(peer.server.address, self.names(case)[0], len(WHOLE), 50, reads=False, settings=UNRETRIED)]
 
     def lose(self, peer, case, beats, place):
         lost = IDS[self.turn % 3]
@@ -195,9 +203,9 @@ class Restarts(Losses):
         all_beat(beats, 60, at_least=0.3)
         returned = self.window(beats, "to")
         everything = range(len(WHOLE))
-        found = {**self.failures(told[:2]), "refused": told[2]["acks"]["failed"] + returned[2]["acks"]["failed"]}
-        found["failed"] += self.failures(returned[:2])["failed"]
-        refusals = sorted({one[2]["acks"]["error"] for one in (told, returned)} - {""})
+        found = {**self.failures(told[:1]), "refused": told[1]["acks"]["failed"] + returned[1]["acks"]["failed"]}
+        found["failed"] += self.failures(returned[:1])["failed"]
+        refusals = sorted({one[1]["acks"]["error"] for one in (told, returned)} - {""})
         return {"lost": lost, "stop_s": round(stopped, 2), "back_s": round(back, 2), "gap_ms": longest(told[0], "acks", everything), "read_gap_ms": longest(told[0], "reads", everything),
                 "return_ms": longest(returned[0], "acks", everything), **({"refusals": refusals} if refusals else {}), **found}
 

@@ -97,8 +97,8 @@ def workload(quick):
     note = (
         "CPU, memory and bytes written are those of all three brokers together. *Longest gap*: of each broker lost, the longest time that any partition was not acknowledged which it led "
         "(planned restart: any partition); p50 and p99 are over the brokers lost (nearest rank: up to 100, p99 is the largest). *Live leaders*: partitions with a replica on the lost broker, led "
-        "by others. *Apart*: partitions of which the lost broker had nothing; an effect of up to "
-        f"{NONE_MS} ms there counts as none. *Coming back*: from its start until it leads again what it led. *Before*: the longest pause of any partition in two seconds before the first loss. "
+        "by others. *Apart*: partitions of which the lost broker had nothing, with a client of their "
+        f"own (answers on one connection come in order); an effect of up to {NONE_MS} ms there counts as none. *Coming back*: from its start until it leads again what it led. *Before*: the longest pause of any partition in two seconds before the first loss. "
         "The producer is librdkafka, idempotent, 200 records a second to each partition whatever happens, retrying as it does by default; *refused without retries* is what a second one was told "
         "that does not retry. One broker in ten stays away for 11 s, longer than a session of Kafka's. Moves: partitions with two replicas off broker 1 onto the two others, from the first request "
         "until nothing moves; the producer beside sends 3,000 records a second. *The device*: one writer, direct, 4 MB at a time.")

@@ -66,11 +66,13 @@ class Figures(unittest.TestCase):
         self.assertEqual((found["events"], found["gap_p50_ms"], found["gap_p99_ms"], found["failed"]), (4, 1, 101, 4))
 
     def test_partitions_are_told_apart(self):
-        leads = {("w", number): Led(row[0], tuple(row), tuple(row)) for number, row in enumerate(WHOLE)} | {("p", number): Led(row[0], tuple(row), tuple(row)) for number, row in enumerate(PAIRS)}
-        told = [{kind: {"pauses_ms": [10 * number + add for number in range(len(rows))]} for kind, add in (("acks", 0), ("reads", 5))} for rows in (WHOLE, PAIRS)]
-        found = Kills.told_apart(told, leads, "w", "p", 1)
-        # Broker 1 leads 0, 3, 6 and 9 of the whole, and has nothing of the pairs 1 and 4.
-        self.assertEqual((found["gap_ms"], found["others_ms"], found["apart_ms"], found["apart_read_ms"]), (90, 110, 40, 45))
+        leads = {("w", number): Led(row[0], tuple(row), tuple(row)) for number, row in enumerate(WHOLE)}
+        told = [{kind: {"pauses_ms": [1000 * topic + 10 * number + add for number in range(partitions)]} for kind, add in (("acks", 0), ("reads", 5))}
+                for topic, partitions in enumerate((len(WHOLE), 2, 2, 2))]
+        found = Kills.told_apart(told, leads, "w", 1)
+        # Broker 1 leads 0, 3, 6 and 9 of the whole, and has nothing of the second pair, which is the third topic.
+        self.assertEqual(PAIRS[1], [2, 3])
+        self.assertEqual((found["gap_ms"], found["others_ms"], found["apart_ms"], found["apart_read_ms"]), (90, 110, 2010, 2015))
 
 
 if __name__ == "__main__":

@@ -74,8 +74,9 @@ class Beat:
         return longest, quiet.index(longest) % len(now["acks"])
 
 
-def all_beat(beats, within, longest_ms=150, reads=False, at_least=0.0):
-    """Waits until no partition of any of them is silent, `at_least` so many seconds. Raises where that takes too long."""
+def all_beat(beats, within, at_least=1.5, reads=False, longest_ms=1000):
+    """Waits until no partition of any of them is silent, `at_least` so many seconds: longer than what is no silence yet, so that none is overlooked which has
+    begun just now. Raises where that takes too long."""
     begun = time.monotonic()
     while True:
         time.sleep(0.05)

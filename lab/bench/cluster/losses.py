@@ -80,7 +80,7 @@ class Losses:
     def run(self, rig, peer, case, number):
         with ExitStack() as stack:
             beats = [stack.enter_context(beat) for beat in self.clients(peer, case)]
-            all_beat(beats, 30, reads=True, at_least=1)
+            all_beat(beats, 30, reads=True)
             around = Around(peer, beats)
             self.window(beats, "from")
             time.sleep(0.5 if self.quick else 2)
@@ -90,7 +90,7 @@ class Losses:
             events = []
             for place in range(self.times[peer.name]):
                 events.append({"undisturbed_ms": still, "undisturbed_read_ms": still_read, **self.lose(peer, case, beats, place)})
-                all_beat(beats, 30, reads=True, at_least=0.5)
+                all_beat(beats, 30, reads=True)
             return {"events": events, **around.told()}
 
     @staticmethod
@@ -195,12 +195,12 @@ class Restarts(Losses):
         if not peer.nodes[lost].stop(60):
             raise RuntimeError(f"{peer.label}: node {lost} did not stop within a minute")
         stopped = time.monotonic() - begun
-        all_beat(beats, 60, at_least=0.5)
+        all_beat(beats, 60)
         told = self.window(beats, "to")
         self.window(beats, "from")
         peer.spawn(lost)
         back = self.back(peer, case, beats, lost)
-        all_beat(beats, 60, at_least=0.3)
+        all_beat(beats, 60)
         returned = self.window(beats, "to")
         everything = range(len(WHOLE))
         found = {**self.failures(told[:1]), "refused": told[1]["acks"]["failed"] + returned[1]["acks"]["failed"]}

@@ -29,7 +29,7 @@ class Many:
             return {"ended": over}
         made = time.monotonic() - begun
         with Beat(peer.server.address, "pulse", len(WHOLE), 100) as beat:
-            all_beat([beat], 60, reads=True, at_least=1 if self.quick else 5)
+            all_beat([beat], 60, reads=True, at_least=1.5 if self.quick else 5)
             around = Around(peer, [beat])
             asks = peer.ask()
             active = asks.controller()
@@ -40,7 +40,7 @@ class Many:
             killed = time.time()
             peer.nodes[lost].kill()
             told = led(led_at(ports, lost, "many-", self.topics, LIMIT_S), LIMIT_S + 30)
-            all_beat([beat], 60, at_least=1)
+            all_beat([beat], 60, at_least=2)
             seen = beat.ask("to")["acks"]
             used = around.told()
         if told["not_led"]:

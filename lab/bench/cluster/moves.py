@@ -66,7 +66,7 @@ class Moves:
         settle()
         device = device_mb_per_s(peer.directory) if self.bytes_each else None
         with Beat(peer.server.address, beside, BESIDE_PARTITIONS, BESIDE_PER_SECOND, reads=False) as beat:
-            all_beat([beat], 60, at_least=1)
+            all_beat([beat], 60)
             around = Around(peer, [beat])
             beat.ask("from")
             time.sleep(1 if self.quick else 5)

@@ -32,6 +32,10 @@ connect-story: ## Kafka Connect, exactly once: file, topic, mirror, file, with w
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/compat/stories/run connect $(ARGS)
 
+chaos: ## three nodes in network namespaces, Java, librdkafka, franz-go, faults, histories judged (MINUTES=10; QUICK=1; PEER=kafka; SEED=n)
+	@$(CARGO) build --release --locked -p barnabas -p barnabas-history
+	@MINUTES=$(MINUTES) QUICK=$(QUICK) PEER=$(PEER) SEED=$(SEED) NODES=$(NODES) lab/compat/history/run $(ARGS)
+
 kill-story: ## a million lines of a real log through ten kills
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/kill/run
@@ -90,4 +94,4 @@ density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
 .PHONY: help run cluster test compat kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
-.PHONY: kill-loop disk-full sim streams-story connect-story bench-coordinators bench-cluster
+.PHONY: chaos kill-loop disk-full sim streams-story connect-story bench-coordinators bench-cluster

@@ -1,0 +1,211 @@
+"""The nodes under test: Barnabas or Apache Kafka, each in its namespace, on a small file system of its own, with a clock
+that can be moved.
+
+The first three are broker and controller, others are brokers. A node ends by its process id.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+from . import net
+
+CLUSTER = "Y2hhb3MtY2hhb3MtY2hhbw"
+VOTERS = (1, 2, 3)
+
+
+def answers(host, timeout=0.5):
+    """True when a Metadata request (version 1, no topic) is answered with at least one broker."""
+    body = struct.pack(">hhih", 3, 1, 7, 5) + b"ready" + struct.pack(">i", 0)
+    try:
+        with socket.create_connection((host, 9092), timeout) as connection:
+            connection.settimeout(timeout)
+            connection.sendall(struct.pack(">i", len(body)) + body)
+            answer = b""
+            while len(answer) < 12:
+                piece = connection.recv(4096)
+                if not piece:
+                    return False
+                answer += piece
+            return struct.unpack(">i", answer[8:12])[0] > 0
+    except OSError:
+        return False
+
+
+class Node:
+    def __init__(self, number, place, plan):
+        self.number, self.plan = number, plan
+        self.place = place / f"node-{number}"
+        self.place.mkdir(parents=True)
+        self.volume, self.log = self.place / "disk", self.place / "node.log"
+        self.volume.mkdir()
+        self.process, self.paused = None, False
+        self.offset_file = self.place / "clock"
+        self.offset_file.write_text("+0s\n")
+        self.mount()
+        self.write_properties()
+
+    # Its disk
+
+    def mount(self):
+        """A file system of its own: ext4 in a sparse file, else memory, else none (then it cannot be filled)."""
+        image, mib = self.place / "disk.img", self.plan["disk_mib"]
+        with open(image, "wb") as file:
+            file.truncate(mib << 20)
+        made = net.run("mkfs.ext4", "-q", "-F", "-m", "0", str(image), check=False)
+        if made.returncode == 0 and net.run("mount", "-o", "loop", str(image), str(self.volume), check=False).returncode == 0:
+            self.file_system = "ext4"
+            return
+        image.unlink()
+        mounted = net.run("mount", "-t", "tmpfs", "-o", f"size={mib}m", "none", str(self.volume), check=False)
+        self.file_system = "tmpfs" if mounted.returncode == 0 else None
+
+    def unmount(self):
+        for _ in range(50):
+            if self.file_system is None or net.run("umount", str(self.volume), check=False).returncode == 0:
+                break
+            time.sleep(0.1)
+
+    def fill(self):
+        """Somebody else's file takes every byte that is left. Nothing is written for it: the sparse file stays small."""
+        path = self.volume / "somebody-elses-file"
+        with open(path, "ab") as file:
+            size, piece = 0, 256 << 20
+            while piece >= 4096:
+                try:
+                    os.posix_fallocate(file.fileno(), size, piece)
+                    size += piece
+                except OSError:
+                    piece //= 2
+
+    def free(self):
+        (self.volume / "somebody-elses-file").unlink(missing_ok=True)
+
+    # Its life
+
+    def properties(self):
+        host = net.address(self.number)
+        is_voter = self.number in VOTERS
+        listeners = f"PLAINTEXT://{host}:9092" + (f",CONTROLLER://{host}:9093" if is_voter else "")
+        return {
+            "process.roles": "broker,controller" if is_voter else "broker",
+            "node.id": self.number,
+            "controller.quorum.voters": ",".join(f"{n}@{net.address(n)}:9093" for n in VOTERS),
+            "listeners": listeners,
+            "advertised.listeners": f"PLAINTEXT://{host}:9092",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "controller.listener.names": "CONTROLLER",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "log.dirs": self.volume / "data",
+            "min.insync.replicas": 2,
+            "default.replication.factor": 3,
+            "offsets.topic.replication.factor": 3,
+            "offsets.topic.num.partitions": 4,
+            "transaction.state.log.replication.factor": 3,
+            "transaction.state.log.min.isr": 2,
+            "transaction.state.log.num.partitions": 4,
+            "share.coordinator.state.topic.replication.factor": 3,
+            "share.coordinator.state.topic.min.isr": 2,
+            "auto.create.topics.enable": "false",
+            "log.retention.hours": -1,
+            "log.segment.bytes": 16 << 20,
+            "offsets.topic.segment.bytes": 4 << 20,
+            "transaction.state.log.segment.bytes": 4 << 20,
+            "log.cleaner.backoff.ms": 2000,
+            "log.cleaner.dedupe.buffer.size": 8 << 20,
+            "log.segment.delete.delay.ms": 1000,
+            "group.initial.rebalance.delay.ms": 200,
+            "group.min.session.timeout.ms": 1000,
+            "group.consumer.min.session.timeout.ms": 3000,
+            "group.consumer.session.timeout.ms": 6000,
+            "group.consumer.heartbeat.interval.ms": 1000,
+            "group.consumer.min.heartbeat.interval.ms": 500,
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": 2000,
+            **self.plan["overrides"],
+        }
+
+    def write_properties(self):
+        path = self.place / "server.properties"
+        path.write_text("".join(f"{key}={value}\n" for key, value in self.properties().items()))
+        return path
+
+    def environment(self):
+        if not self.plan["faketime"]:
+            return os.environ
+        return {**os.environ, "LD_PRELOAD": self.plan["faketime"], "FAKETIME_TIMESTAMP_FILE": str(self.offset_file),
+                "FAKETIME_CACHE_DURATION": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1",
+                "FAKETIME_DISABLE_SHM": "1"}
+
+    def format(self):
+        done = subprocess.run([*self.plan["format"], "-t", CLUSTER, "-c", str(self.place / "server.properties")], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RuntimeError(f"formatting node {self.number}: {(done.stdout + done.stderr).strip()[-400:]}")
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(["ip", "netns", "exec", f"n{self.number}", *self.plan["server"], str(self.place / "server.properties")],
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.place, env=self.environment())
+        self.paused = False
+
+    def is_alive(self):
+        return self.process is not None and self.process.poll() is None
+
+    def signal(self, number):
+        if self.is_alive():
+            self.process.send_signal(number)
+
+    def kill(self):
+        self.signal(signal.SIGKILL)
+        if self.process is not None:
+            self.process.wait()
+
+    def stop(self, within):
+        """Asks it to end; whether it did."""
+        self.signal(signal.SIGTERM)
+        try:
+            self.process.wait(within)
+            return True
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return False
+
+    def pause(self):
+        self.signal(signal.SIGSTOP)
+        self.paused = True
+
+    def resume(self):
+        self.signal(signal.SIGCONT)
+        self.paused = False
+
+    def wipe(self):
+        """A new disk in the old one's place."""
+        for path in self.volume.iterdir():
+            if path.is_dir() and path.name != "lost+found":
+                shutil.rmtree(path)
+            elif path.is_file():
+                path.unlink()
+        self.format()
+
+    def move_clock(self, seconds):
+        self.offset_file.write_text(f"{seconds:+d}s\n")
+
+    def last_lines(self, count=6):
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])[-1500:]
+
+    def complaints(self):
+        """Lines that say that this node thinks itself broken."""
+        found = []
+        with open(self.log, errors="replace") as lines:
+            for line in lines:
+                if "panicked at" in line or " FATAL " in line or "invariant" in line:
+                    found.append(line.strip()[:300])
+        return found
+
+
+def data_directory(node):
+    return Path(node.volume) / "data"

@@ -26,7 +26,6 @@ class Run:
         (self.place / "history").mkdir()
         self.lines = open(self.place / "history/rig.jsonl", "a", buffering=1)
         self.clients, self.nodes = [], []
-        self.stuck = 0
 
     def say(self, op, phase, **rest):
         self.lines.write(json.dumps({"t": time.monotonic_ns(), "c": "rig", "op": op, "ph": phase, **rest}, separators=(",", ":")) + "\n")
@@ -35,7 +34,8 @@ class Run:
         print(f"chaos: {time.monotonic() - self.begun:6.1f} s  {text}", flush=True)
 
     def is_stuck(self, what):
-        self.stuck += 1
+        # Once something is, waiting as long for everything else tells nothing new.
+        self.plan["patience"] = min(self.plan["patience"], 20)
         self.note(f"STUCK: {what}")
         self.say("liveness", "fail", what=what)
 

@@ -65,7 +65,9 @@ impl Event {
         };
         let op = text("op").ok_or("no op")?;
         let records = match op.as_str() {
-            "send" | "poll" => rest["recs"].as_array().into_iter().flatten().map(record).collect::<Result<_, _>>()?,
+            "send" | "poll" => {
+                rest["recs"].as_array().into_iter().flatten().map(record).collect::<Result<_, _>>()?
+            }
             _ => Vec::new(),
         };
         Ok(Self {
@@ -105,5 +107,8 @@ fn record(row: &Value) -> Result<Rec, String> {
 /// # Errors
 /// When it is none.
 pub fn partition(value: &Value) -> Result<i32, String> {
-    value.as_i64().and_then(|number| i32::try_from(number).ok()).ok_or_else(|| "a partition that is no number".into())
+    value
+        .as_i64()
+        .and_then(|number| i32::try_from(number).ok())
+        .ok_or_else(|| "a partition that is no number".into())
 }

@@ -156,12 +156,14 @@ impl Part {
 
     /// Everything known from `from` up to, not with, `to`, in order.
     pub fn between(&self, from: i64, to: i64) -> impl Iterator<Item = (i64, Slot)> {
-        let pages = if from < to { from.div_euclid(PAGE)..=(to - 1).div_euclid(PAGE) } else { 1..=0 };
-        let found = if pages.is_empty() { None } else { Some(self.pages.range(pages)) };
+        let pages = (from < to).then(|| from.div_euclid(PAGE)..=(to - 1).div_euclid(PAGE));
+        let found = pages.map(|pages| self.pages.range(pages));
         found
             .into_iter()
             .flatten()
-            .flat_map(|(number, page)| page.iter().enumerate().map(move |(at, word)| (number * PAGE + at as i64, Slot(*word))))
+            .flat_map(|(number, page)| {
+                page.iter().enumerate().map(move |(at, word)| (number * PAGE + at as i64, Slot(*word)))
+            })
             .filter(move |(offset, slot)| *offset >= from && *offset < to && slot.is_known())
     }
 }
@@ -177,6 +179,9 @@ pub struct Step {
     pub is_inside: bool,
     pub is_committed: bool,
 }
+
+/// A partition and an offset.
+pub type Place = (u32, i64);
 
 /// A value where another one had been seen.
 #[derive(Debug)]
@@ -248,7 +253,7 @@ pub struct Facts {
     pub txn_numbers: HashMap<(u32, u64), u32>,
     pub conflicts: Vec<Conflict>,
     /// Read at a second place: value, first place, second place.
-    pub twice: Vec<(u64, (u32, i64), (u32, i64))>,
+    pub twice: Vec<(u64, Place, Place)>,
     pub steps: Vec<Step>,
     pub stepped: u64,
     pub commits: BTreeMap<usize, Vec<Commit>>,
@@ -334,7 +339,8 @@ impl Facts {
     }
 
     pub fn send_mut(&mut self, value: u64) -> &mut Send {
-        let page = self.send_pages.entry(value / SENDS).or_insert_with(|| vec![Send::default(); SENDS as usize]);
+        let page =
+            self.send_pages.entry(value / SENDS).or_insert_with(|| vec![Send::default(); SENDS as usize]);
         &mut page[(value % SENDS) as usize]
     }
 
@@ -346,7 +352,9 @@ impl Facts {
     pub fn sends(&self) -> impl Iterator<Item = (u64, &Send)> {
         self.send_pages
             .iter()
-            .flat_map(|(page, sends)| sends.iter().enumerate().map(move |(at, send)| (page * SENDS + at as u64, send)))
+            .flat_map(|(page, sends)| {
+                sends.iter().enumerate().map(move |(at, send)| (page * SENDS + at as u64, send))
+            })
             .filter(|(_, send)| send.state != State::Never || send.read_part != NONE)
     }
 
@@ -356,7 +364,9 @@ impl Facts {
 
     /// `topic-partition`.
     pub fn part_name(&self, part: u32) -> String {
-        self.parts.get(part as usize).map_or_else(|| "?".into(), |part| format!("{}-{}", part.topic, part.number))
+        self.parts
+            .get(part as usize)
+            .map_or_else(|| "?".into(), |part| format!("{}-{}", part.topic, part.number))
     }
 
     pub fn client_name(&self, client: u32) -> &str {

@@ -126,9 +126,7 @@ impl Gather {
                     self.facts.txns[txn as usize].reads.push(value);
                 }
             }
-            if let Some(key) = &rec.key
-                && !self.facts.keeps_all(part)
-            {
+            if let Some(key) = &rec.key {
                 let seen = self.facts.last_of_key.entry((part, key.clone())).or_insert((offset, rec.value));
                 if seen.0 <= offset {
                     *seen = (offset, rec.value);
@@ -200,7 +198,9 @@ impl Gather {
             return Ok(());
         }
         let invoked = self.begun.remove(&(client, event.id)).unwrap_or(event.time);
-        let Some(group) = event.group.as_deref().and_then(|name| self.facts.group(name)) else { return Ok(()) };
+        let Some(group) = event.group.as_deref().and_then(|name| self.facts.group(name)) else {
+            return Ok(());
+        };
         if event.phase != Phase::Ok {
             return Ok(());
         }
@@ -208,11 +208,14 @@ impl Gather {
             let part = self.row_part(row)?;
             let offset = row[2].as_i64().unwrap_or(-1);
             let is_read = event.op == "committed";
-            self.facts
-                .commits
-                .entry(group)
-                .or_default()
-                .push(Commit { part, offset, invoked, ended: event.time, client, is_read });
+            self.facts.commits.entry(group).or_default().push(Commit {
+                part,
+                offset,
+                invoked,
+                ended: event.time,
+                client,
+                is_read,
+            });
         }
         Ok(())
     }
@@ -261,7 +264,12 @@ impl Gather {
         let batches = self.facts.replicas.entry(part).or_default().entry(node).or_default();
         for row in event.rows("batches") {
             let number = |at: usize| row[at].as_i64().unwrap_or(-1);
-            batches.push(Batch { base: number(0), last: number(1), crc: row[2].as_u64().unwrap_or(0), epoch: number(3) });
+            batches.push(Batch {
+                base: number(0),
+                last: number(1),
+                crc: row[2].as_u64().unwrap_or(0),
+                epoch: number(3),
+            });
         }
         Ok(())
     }

@@ -114,7 +114,8 @@ pub fn told(verdicts: &[Verdict]) -> String {
 /// The line to quote.
 pub fn summary(facts: &Facts, verdicts: &[Verdict]) -> String {
     let fatal = || verdicts.iter().filter(|verdict| verdict.rule.is_fatal);
-    let broken: Vec<&str> = fatal().filter(|verdict| verdict.is_broken()).map(|verdict| verdict.rule.id).collect();
+    let broken: Vec<&str> =
+        fatal().filter(|verdict| verdict.is_broken()).map(|verdict| verdict.rule.id).collect();
     let asked = fatal().filter(|verdict| verdict.is_asked()).count();
     let held = if broken.is_empty() {
         format!("{asked} of {} rules asked, all held", fatal().count())
@@ -161,7 +162,10 @@ pub fn excerpt(files: &[PathBuf], values: &[u64], limit: usize) -> Result<Vec<St
 /// A line's beginning, which says who and when, and what stands around `at`.
 fn shortened(text: &str, at: usize) -> String {
     let cut = |from: usize, to: usize| -> String {
-        text.char_indices().filter(|(index, _)| (from..to).contains(index)).map(|(_, letter)| letter).collect()
+        text.char_indices()
+            .filter(|(index, _)| (from..to).contains(index))
+            .map(|(_, letter)| letter)
+            .collect()
     };
     if text.len() <= 260 || at < 160 {
         return cut(0, 260);

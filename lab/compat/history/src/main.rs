@@ -26,7 +26,9 @@ fn run(paths: &[PathBuf]) -> Result<bool, String> {
     let verdicts = judge::judge(&facts);
     print!("{}", judge::told(&verdicts));
     for verdict in verdicts.iter().filter(|verdict| verdict.is_broken()) {
-        let Some(first) = verdict.findings.kept.iter().find(|finding| !finding.values.is_empty()) else { continue };
+        let Some(first) = verdict.findings.kept.iter().find(|finding| !finding.values.is_empty()) else {
+            continue;
+        };
         println!("\nwhat the history says about the first of {}: {}", verdict.rule.id, first.text);
         for line in judge::excerpt(&files, &first.values, 8)? {
             println!("  {line}");

@@ -19,18 +19,30 @@ fn clean() -> Vec<String> {
         r#"{"t":1,"c":"rig","op":"client","kind":"Java"}"#.to_owned(),
         r#"{"t":2,"c":"rig","op":"fault","ph":"invoke","kind":"kill"}"#.to_owned(),
         // q-0: a 0, b 1, t0 2, commit marker 3, x0 4, abort marker 5, d 6, m0 7, marker 8; q-1: c 0, t1 1, marker 2, x1 3, marker 4
-        format!(r#"{{"t":10,"c":"p","op":"send","ph":"invoke","id":1,"recs":[["q",0,{a}],["q",0,{b}],["q",1,{c}]]}}"#),
-        format!(r#"{{"t":20,"c":"p","op":"send","ph":"ok","id":1,"recs":[["q",0,{a},0],["q",0,{b},1],["q",1,{c},0]]}}"#),
+        format!(
+            r#"{{"t":10,"c":"p","op":"send","ph":"invoke","id":1,"recs":[["q",0,{a}],["q",0,{b}],["q",1,{c}]]}}"#
+        ),
+        format!(
+            r#"{{"t":20,"c":"p","op":"send","ph":"ok","id":1,"recs":[["q",0,{a},0],["q",0,{b},1],["q",1,{c},0]]}}"#
+        ),
         format!(r#"{{"t":70,"c":"p","op":"send","ph":"invoke","id":2,"recs":[["q",0,{d}]]}}"#),
         format!(r#"{{"t":80,"c":"p","op":"send","ph":"ok","id":2,"recs":[["q",0,{d},6]]}}"#),
         r#"{"t":30,"c":"x","op":"begin","ph":"invoke","txn":1}"#.to_owned(),
-        format!(r#"{{"t":31,"c":"x","op":"send","ph":"invoke","id":1,"txn":1,"recs":[["q",0,{t0}],["q",1,{t1}]]}}"#),
-        format!(r#"{{"t":32,"c":"x","op":"send","ph":"ok","id":1,"txn":1,"recs":[["q",0,{t0},2],["q",1,{t1},1]]}}"#),
+        format!(
+            r#"{{"t":31,"c":"x","op":"send","ph":"invoke","id":1,"txn":1,"recs":[["q",0,{t0}],["q",1,{t1}]]}}"#
+        ),
+        format!(
+            r#"{{"t":32,"c":"x","op":"send","ph":"ok","id":1,"txn":1,"recs":[["q",0,{t0},2],["q",1,{t1},1]]}}"#
+        ),
         r#"{"t":33,"c":"x","op":"end","ph":"invoke","txn":1,"commit":true}"#.to_owned(),
         r#"{"t":34,"c":"x","op":"end","ph":"ok","txn":1,"commit":true}"#.to_owned(),
         r#"{"t":50,"c":"x","op":"begin","ph":"invoke","txn":2}"#.to_owned(),
-        format!(r#"{{"t":51,"c":"x","op":"send","ph":"invoke","id":2,"txn":2,"recs":[["q",0,{x0}],["q",1,{x1}]]}}"#),
-        format!(r#"{{"t":52,"c":"x","op":"send","ph":"ok","id":2,"txn":2,"recs":[["q",0,{x0},4],["q",1,{x1},3]]}}"#),
+        format!(
+            r#"{{"t":51,"c":"x","op":"send","ph":"invoke","id":2,"txn":2,"recs":[["q",0,{x0}],["q",1,{x1}]]}}"#
+        ),
+        format!(
+            r#"{{"t":52,"c":"x","op":"send","ph":"ok","id":2,"txn":2,"recs":[["q",0,{x0},4],["q",1,{x1},3]]}}"#
+        ),
         r#"{"t":53,"c":"x","op":"end","ph":"invoke","txn":2,"commit":false}"#.to_owned(),
         r#"{"t":54,"c":"x","op":"end","ph":"ok","txn":2,"commit":false}"#.to_owned(),
         r#"{"t":90,"c":"m","op":"begin","ph":"invoke","txn":1}"#.to_owned(),
@@ -42,7 +54,9 @@ fn clean() -> Vec<String> {
         format!(
             r#"{{"t":11,"c":"k","op":"send","ph":"invoke","id":1,"recs":[["c",0,{k0},null,"one"],["c",0,{k1},null,"two"],["c",0,{k2},null,"two",true]]}}"#
         ),
-        format!(r#"{{"t":12,"c":"k","op":"send","ph":"ok","id":1,"recs":[["c",0,{k0},0],["c",0,{k1},1],["c",0,{k2},2]]}}"#),
+        format!(
+            r#"{{"t":12,"c":"k","op":"send","ph":"ok","id":1,"recs":[["c",0,{k0},0],["c",0,{k1},1],["c",0,{k2},2]]}}"#
+        ),
     ];
     // The group: g1 has both partitions, then g2 takes q-0 over.
     lines.extend([
@@ -140,9 +154,7 @@ fn a_clean_history_breaks_nothing_and_asks_every_rule() {
 
 #[test]
 fn the_order_of_files_does_not_matter() {
-    let mut lines = clean();
     // Clients' own orders stay.
-    lines.sort_by_key(|line| std::cmp::Reverse(line.split("\"c\":").nth(1).map(str::to_owned)));
     let mut by_client: std::collections::BTreeMap<String, Vec<String>> = std::collections::BTreeMap::new();
     for line in clean() {
         by_client.entry(line.split('"').nth(5).unwrap_or_default().to_owned()).or_default().push(line);
@@ -154,7 +166,8 @@ fn the_order_of_files_does_not_matter() {
 #[test]
 fn a1_a_record_that_nobody_is_given() {
     let b = format!(r#"["q",0,{},1],"#, v(1, 1));
-    let lines = clean().into_iter().map(|line| if line.contains("poll") { line.replace(&b, "") } else { line });
+    let lines =
+        clean().into_iter().map(|line| if line.contains("poll") { line.replace(&b, "") } else { line });
     // The group's committed offset passes it as well, but nobody saw it: A14 cannot know.
     fires_alone("A1", &lines.collect::<Vec<_>>());
 }
@@ -173,7 +186,11 @@ fn a2_a_group_is_stuck_or_the_cluster_is() {
     assert_eq!(broken(&lines), [] as [&str; 0]);
     let m0 = format!(r#",["q",0,{},7]"#, v(3, 0));
     let short = lines.iter().map(|line| {
-        if line.contains(r#""t":97"#) { line.replace(&m0, "") } else { line.replace(r#"["q",0,8]"#, r#"["q",0,7]"#) }
+        if line.contains(r#""t":97"#) {
+            line.replace(&m0, "")
+        } else {
+            line.replace(r#"["q",0,8]"#, r#"["q",0,7]"#)
+        }
     });
     fires_alone("A2", &short.collect::<Vec<_>>());
     lines.push(r#"{"t":1,"c":"rig","op":"liveness","ph":"fail","what":"nobody leads"}"#.to_owned());
@@ -183,7 +200,8 @@ fn a2_a_group_is_stuck_or_the_cluster_is() {
 /// m's copy of t0 is said to be one; then another one of it is made.
 fn moving() -> Vec<String> {
     let (t0, m0) = (v(2, 0), v(3, 0));
-    let mut lines = planted(r#""t":92"#, &format!(r#"["q",0,{m0}]"#), &format!(r#"["q",0,{m0},null,null,false,{t0}]"#));
+    let mut lines =
+        planted(r#""t":92"#, &format!(r#"["q",0,{m0}]"#), &format!(r#"["q",0,{m0},null,null,false,{t0}]"#));
     lines.push(r#"{"t":1,"c":"rig","op":"group","group":"mover","topics":[],"moves":true}"#.to_owned());
     lines
 }
@@ -193,7 +211,9 @@ fn a3_moved_twice() {
     let (t0, again) = (v(2, 0), v(3, 1));
     let mut lines = moving();
     assert_eq!(broken(&lines), [] as [&str; 0]);
-    lines.push(format!(r#"{{"t":96,"c":"m","op":"send","ph":"invoke","id":2,"recs":[["q",1,{again},null,null,false,{t0}]]}}"#));
+    lines.push(format!(
+        r#"{{"t":96,"c":"m","op":"send","ph":"invoke","id":2,"recs":[["q",1,{again},null,null,false,{t0}]]}}"#
+    ));
     lines.push(format!(r#"{{"t":97,"c":"m","op":"send","ph":"ok","id":2,"recs":[["q",1,{again},5]]}}"#));
     lines.push(format!(r#"{{"t":116,"c":"f","op":"poll","ph":"ok","iso":"rc","recs":[["q",1,{again},5]]}}"#));
     lines.push(r#"{"t":117,"c":"f","op":"final","iso":"rc","offs":[["q",1,6,6]]}"#.to_owned());
@@ -204,8 +224,12 @@ fn a3_moved_twice() {
 fn a7_offsets_are_stored_and_the_copy_is_not_there() {
     let mut lines = moving();
     let a = v(1, 0);
-    lines.push(format!(r#"{{"t":36,"c":"m","op":"poll","ph":"ok","group":"mover","iso":"rc","recs":[["q",0,{a},0]]}}"#));
-    lines.push(r#"{"t":95,"c":"m","op":"commit","ph":"ok","id":9,"group":"mover","offs":[["q",0,1]]}"#.to_owned());
+    lines.push(format!(
+        r#"{{"t":36,"c":"m","op":"poll","ph":"ok","group":"mover","iso":"rc","recs":[["q",0,{a},0]]}}"#
+    ));
+    lines.push(
+        r#"{"t":95,"c":"m","op":"commit","ph":"ok","id":9,"group":"mover","offs":[["q",0,1]]}"#.to_owned(),
+    );
     fires("A7", &lines);
 }
 
@@ -217,7 +241,8 @@ fn a3_a_value_twice() {
 
 #[test]
 fn a4_two_values_at_one_offset() {
-    let lines = planted(r#""t":110"#, &format!(r#"["q",0,{},6]"#, v(1, 3)), &format!(r#"["q",0,{},6]"#, v(1, 9)));
+    let lines =
+        planted(r#""t":110"#, &format!(r#"["q",0,{},6]"#, v(1, 3)), &format!(r#"["q",0,{},6]"#, v(1, 9)));
     // Nobody sent the second one.
     fires_alone("A4", &lines);
     fires("A4", &planted(r#""t":112"#, &format!("{},3", v(2, 3)), &format!("{},3", v(1, 2))));
@@ -235,10 +260,13 @@ fn a6_an_aborted_record_is_read() {
     let to = format!(r#"["q",0,{},4],["q",0,{},6]"#, v(2, 2), v(1, 3));
     let with = planted(r#""t":110"#, &format!(r#"["q",0,{},6]"#, v(1, 3)), &to);
     fires("A6", &with);
-    let failed: Vec<String> = clean()
-        .into_iter()
-        .map(|line| if line.contains(r#""t":80"#) { line.replace(r#""ph":"ok""#, r#""ph":"fail""#) } else { line })
-        .collect();
+    let failed: Vec<String> =
+        clean()
+            .into_iter()
+            .map(|line| {
+                if line.contains(r#""t":80"#) { line.replace(r#""ph":"ok""#, r#""ph":"fail""#) } else { line }
+            })
+            .collect();
     fires_alone("A6", &failed);
 }
 
@@ -256,7 +284,12 @@ fn a7_half_a_transaction() {
     lines.push(format!(r#"{{"t":116,"c":"f","op":"poll","ph":"ok","iso":"rc","recs":[["q",1,{e},5]]}}"#));
     lines.push(r#"{"t":117,"c":"f","op":"final","iso":"rc","offs":[["q",1,6,6]]}"#.to_owned());
     let lines: Vec<String> =
-        lines.into_iter().map(|line| if line.contains(r#""t":34"#) { line.replace(r#""ph":"ok""#, r#""ph":"info""#) } else { line }).collect();
+        lines
+            .into_iter()
+            .map(|line| {
+                if line.contains(r#""t":34"#) { line.replace(r#""ph":"ok""#, r#""ph":"info""#) } else { line }
+            })
+            .collect();
     fires_alone("A7", &lines);
 }
 
@@ -269,7 +302,10 @@ fn a8_read_before_it_was_written() {
 fn a8_two_transactions_that_read_each_other() {
     // The one that polls reads from x's first; now x's first reads what the other writes.
     let mut lines = clean();
-    lines.push(format!(r#"{{"t":33,"c":"x","op":"poll","ph":"ok","iso":"ru","txn":1,"recs":[["q",0,{},7]]}}"#, v(3, 0)));
+    lines.push(format!(
+        r#"{{"t":33,"c":"x","op":"poll","ph":"ok","iso":"ru","txn":1,"recs":[["q",0,{},7]]}}"#,
+        v(3, 0)
+    ));
     fires("A8", &lines);
 }
 
@@ -300,7 +336,10 @@ fn a9_is_told_and_fails_nothing() {
 #[test]
 fn a10_a_transaction_sees_itself_or_is_seen_early() {
     let mut lines = clean();
-    let own = format!(r#"{{"t":94,"c":"m","op":"poll","ph":"ok","iso":"ru","txn":1,"recs":[["q",0,{},7]]}}"#, v(3, 0));
+    let own = format!(
+        r#"{{"t":94,"c":"m","op":"poll","ph":"ok","iso":"ru","txn":1,"recs":[["q",0,{},7]]}}"#,
+        v(3, 0)
+    );
     let at = lines.iter().position(|line| line.contains(r#""t":94"#)).expect("it is there");
     lines.insert(at, own);
     lines.insert(at, r#"{"t":94,"c":"m","op":"assign","parts":[]}"#.to_owned());
@@ -309,7 +348,11 @@ fn a10_a_transaction_sees_itself_or_is_seen_early() {
         .into_iter()
         .map(|line| {
             let is_end = line.contains(r#""c":"x","op":"end""#) && line.contains(r#""txn":1"#);
-            if is_end { line.replace(r#""t":33"#, r#""t":38"#).replace(r#""t":34"#, r#""t":39"#) } else { line }
+            if is_end {
+                line.replace(r#""t":33"#, r#""t":38"#).replace(r#""t":34"#, r#""t":39"#)
+            } else {
+                line
+            }
         })
         .collect();
     fires_alone("A10", &early);
@@ -342,7 +385,10 @@ fn a13_the_later_one_comes_first() {
             if line.contains("invoke") {
                 return line;
             }
-            line.replace(&format!(r#"["q",0,{a},0],["q",0,{b},1]"#), &format!(r#"["q",0,{b},0],["q",0,{a},1]"#))
+            line.replace(
+                &format!(r#"["q",0,{a},0],["q",0,{b},1]"#),
+                &format!(r#"["q",0,{b},0],["q",0,{a},1]"#),
+            )
         })
         .collect();
     fires_alone("A13", &swapped);

@@ -39,7 +39,7 @@ def settings(**more):
 
 
 def producing(**more):
-    return Producer(settings(**{"acks": "all", "enable.idempotence": True, "linger.ms": 5, "delivery.timeout.ms": 20000,
+    return Producer(settings(**{"acks": "all", "enable.idempotence": True, "linger.ms": 5, "delivery.timeout.ms": 12000,
                                 "request.timeout.ms": 5000, **more}))
 
 

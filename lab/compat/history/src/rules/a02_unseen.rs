@@ -31,7 +31,11 @@ fn check(facts: &Facts, found: &mut Findings) {
             None => *without.entry(send.part).or_insert(0) += 1,
             Some(position) if send.offset >= *position => found.find(&[value], || {
                 let name = facts.part_name(send.part);
-                format!("{} was acknowledged at {name}/{}, the last reading came to {position}", shown(value), send.offset)
+                format!(
+                    "{} was acknowledged at {name}/{}, the last reading came to {position}",
+                    shown(value),
+                    send.offset
+                )
             }),
             Some(_) => {}
         }
@@ -41,16 +45,20 @@ fn check(facts: &Facts, found: &mut Findings) {
     }
     groups(facts, found);
     for (part, records) in without {
-        found.find(&[], || format!("{}: {records} acknowledged records and no last reading", facts.part_name(part)));
+        found.find(&[], || {
+            format!("{}: {records} acknowledged records and no last reading", facts.part_name(part))
+        });
     }
 }
 
 /// Every group was given what anybody was given of its topics at read_committed.
 fn groups(facts: &Facts, found: &mut Findings) {
     for (group, (topics, _)) in &facts.group_topics {
-        for (number, part) in facts.parts.iter().enumerate().filter(|(_, part)| topics.contains(&part.topic)) {
+        for (number, part) in facts.parts.iter().enumerate().filter(|(_, part)| topics.contains(&part.topic))
+        {
             found.judge();
-            let mut missed = part.between(0, i64::MAX).filter(|(_, slot)| slot.is_seen(true) && !slot.is_given_to(*group));
+            let mut missed =
+                part.between(0, i64::MAX).filter(|(_, slot)| slot.is_seen(true) && !slot.is_given_to(*group));
             let Some((offset, slot)) = missed.next() else { continue };
             let values: Vec<u64> = slot.value().into_iter().collect();
             found.find(&values, || {

@@ -13,7 +13,11 @@ fn check(facts: &Facts, found: &mut Findings) {
     for (value, send) in facts.sends() {
         let (is_void, seen, why) = match facts.txn_of(send) {
             None => (send.state == State::Fail, send.seen, "its sending had failed"),
-            Some(txn) => (txn.commit_invoked == u64::MAX, send.seen_committed, "nobody asked to commit its transaction"),
+            Some(txn) => (
+                txn.commit_invoked == u64::MAX,
+                send.seen_committed,
+                "nobody asked to commit its transaction",
+            ),
         };
         if !is_void {
             continue;

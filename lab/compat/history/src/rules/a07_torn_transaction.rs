@@ -13,7 +13,9 @@ fn check(facts: &Facts, found: &mut Findings) {
     for txn in &facts.txns {
         let sends: Vec<(u64, &Send)> =
             txn.values.iter().filter_map(|value| Some((*value, facts.send(*value)?))).collect();
-        let Some((shown_one, _)) = sends.iter().find(|(_, send)| send.seen_committed != u64::MAX) else { continue };
+        let Some((shown_one, _)) = sends.iter().find(|(_, send)| send.seen_committed != u64::MAX) else {
+            continue;
+        };
         found.judge();
         let missing = sends.iter().find(|(_, send)| {
             send.state == State::Ok
@@ -39,7 +41,14 @@ fn check(facts: &Facts, found: &mut Findings) {
 
 /// Whatever lies below the offset of a group that moves has a visible copy.
 fn moved(facts: &Facts, found: &mut Findings) {
-    let is_visible = |value: u64| facts.send(value).is_some_and(|send| send.seen_committed != u64::MAX);
+    // Where no reading came as far as a copy, A2 says so.
+    let is_visible = |value: u64| {
+        facts.send(value).is_some_and(|send| {
+            send.seen_committed != u64::MAX
+                || (send.state == State::Ok
+                    && send.offset > facts.parts[send.part as usize].highest_committed)
+        })
+    };
     let copied: HashSet<u64> =
         facts.moved.iter().filter(|(_, copy)| is_visible(*copy)).map(|(source, _)| *source).collect();
     for (group, _) in facts.group_topics.iter().filter(|(_, (_, moves))| *moves) {
@@ -49,13 +58,17 @@ fn moved(facts: &Facts, found: &mut Findings) {
             *highest = (*highest).max(commit.offset);
         }
         for (part, highest) in stored {
-            let values = facts.parts[part as usize].between(0, highest).filter(|(_, slot)| slot.is_seen(true));
+            let values =
+                facts.parts[part as usize].between(0, highest).filter(|(_, slot)| slot.is_seen(true));
             for (offset, value) in values.filter_map(|(offset, slot)| Some((offset, slot.value()?))) {
                 found.judge();
                 if !copied.contains(&value) {
                     found.find(&[value], || {
                         let (group, name) = (&facts.groups[*group], facts.part_name(part));
-                        format!("{group} stored {highest} for {name}, and nobody sees a copy of {} at {offset}", shown(value))
+                        format!(
+                            "{group} stored {highest} for {name}, and nobody sees a copy of {} at {offset}",
+                            shown(value)
+                        )
                     });
                 }
             }

@@ -30,7 +30,8 @@ fn check(facts: &Facts, found: &mut Findings) {
 
 /// For each transaction, before which moment it cannot have taken effect.
 fn earliest_points(facts: &Facts, found: &mut Findings) -> Vec<u64> {
-    let mut points: Vec<u64> = facts.txns.iter().map(|txn| if txn.begun == u64::MAX { 0 } else { txn.begun }).collect();
+    let mut points: Vec<u64> =
+        facts.txns.iter().map(|txn| if txn.begun == u64::MAX { 0 } else { txn.begun }).collect();
     let mut waits = vec![0_u32; points.len()];
     let mut readers: Vec<Vec<u32>> = vec![Vec::new(); points.len()];
     for (reader, txn) in facts.txns.iter().enumerate() {

@@ -5,7 +5,8 @@ use super::{Findings, Rule};
 use crate::facts::{Facts, NONE};
 use std::collections::BTreeMap;
 
-pub const RULE: Rule = Rule { id: "A9", anomaly: "write cycle", unit: "transactions", is_fatal: false, check };
+pub const RULE: Rule =
+    Rule { id: "A9", anomaly: "write cycle", unit: "transactions", is_fatal: false, check };
 
 fn check(facts: &Facts, found: &mut Findings) {
     found.judged = facts.txns.len() as u64;
@@ -13,7 +14,9 @@ fn check(facts: &Facts, found: &mut Findings) {
     let mut firsts: BTreeMap<u32, BTreeMap<i64, u32>> = BTreeMap::new();
     for (number, txn) in facts.txns.iter().enumerate() {
         let mut of_txn: BTreeMap<u32, i64> = BTreeMap::new();
-        for send in txn.values.iter().filter_map(|value| facts.send(*value)).filter(|send| send.read_part != NONE) {
+        for send in
+            txn.values.iter().filter_map(|value| facts.send(*value)).filter(|send| send.read_part != NONE)
+        {
             let first = of_txn.entry(send.read_part).or_insert(send.read_at);
             *first = (*first).min(send.read_at);
         }
@@ -34,7 +37,11 @@ fn check(facts: &Facts, found: &mut Findings) {
             });
             if let Some((other, _)) = other {
                 found.find(&[], || {
-                    format!("two transactions stand crosswise in {} and {}", facts.part_name(*part), facts.part_name(*other))
+                    format!(
+                        "two transactions stand crosswise in {} and {}",
+                        facts.part_name(*part),
+                        facts.part_name(*other)
+                    )
                 });
             }
         }

@@ -4,8 +4,13 @@
 use super::{Findings, Rule};
 use crate::facts::{Facts, shown};
 
-pub const RULE: Rule =
-    Rule { id: "A10", anomaly: "precommitted read", unit: "transactional records read", is_fatal: true, check };
+pub const RULE: Rule = Rule {
+    id: "A10",
+    anomaly: "precommitted read",
+    unit: "transactional records read",
+    is_fatal: true,
+    check,
+};
 
 fn check(facts: &Facts, found: &mut Findings) {
     for (number, txn) in facts.txns.iter().enumerate() {
@@ -13,7 +18,11 @@ fn check(facts: &Facts, found: &mut Findings) {
         for value in txn.reads.iter().filter(own) {
             found.find(&[*value], || {
                 let client = facts.client_name(txn.client);
-                format!("transaction {} of {client} polled {}, which it wrote itself", txn.number, shown(*value))
+                format!(
+                    "transaction {} of {client} polled {}, which it wrote itself",
+                    txn.number,
+                    shown(*value)
+                )
             });
         }
     }

@@ -18,7 +18,12 @@ fn check(facts: &Facts, found: &mut Findings) {
         {
             found.find(&[before, value], || {
                 let part = facts.part_name(send.part);
-                format!("{} went to {part}/{offset}, {} after it to {}", shown(before), shown(value), send.offset)
+                format!(
+                    "{} went to {part}/{offset}, {} after it to {}",
+                    shown(before),
+                    shown(value),
+                    send.offset
+                )
             });
         }
     }

@@ -69,6 +69,8 @@ fn runs_ahead(facts: &Facts, found: &mut Findings, name: &str, group: usize, par
         .find(|(_, slot)| slot.is_seen(true) && !slot.is_given_to(group));
     if let Some((offset, slot)) = missed.filter(|_| facts.keeps_all(part)) {
         let values: Vec<u64> = slot.value().into_iter().collect();
-        found.find(&values, || format!("{name}: {highest} is committed, and no member was given offset {offset}"));
+        found.find(&values, || {
+            format!("{name}: {highest} is committed, and no member was given offset {offset}")
+        });
     }
 }

@@ -24,18 +24,26 @@ fn check(facts: &Facts, found: &mut Findings) {
             let batches = below(batches);
             found.judged += expected.len().max(batches.len()) as u64;
             let at = expected.iter().zip(&batches).position(|(one, other)| one != other);
-            let at = at.or_else(|| (expected.len() != batches.len()).then(|| expected.len().min(batches.len())));
+            let at =
+                at.or_else(|| (expected.len() != batches.len()).then(|| expected.len().min(batches.len())));
             if let Some(at) = at {
                 let told = |batch: Option<&Batch>| {
                     batch.map_or_else(
                         || "nothing".into(),
-                        |batch| format!("[{}, {}] crc {:08x} epoch {}", batch.base, batch.last, batch.crc, batch.epoch),
+                        |batch| {
+                            format!(
+                                "[{}, {}] crc {:08x} epoch {}",
+                                batch.base, batch.last, batch.crc, batch.epoch
+                            )
+                        },
                     )
                 };
                 found.find(&[], || {
                     let name = facts.part_name(*part);
                     let (one, other) = (told(expected.get(at)), told(batches.get(at)));
-                    format!("{name}: node {first} holds {one} where node {node} holds {other} (agreed end {end})")
+                    format!(
+                        "{name}: node {first} holds {one} where node {node} holds {other} (agreed end {end})"
+                    )
                 });
             }
         }

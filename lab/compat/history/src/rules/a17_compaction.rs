@@ -10,7 +10,9 @@ fn check(facts: &Facts, found: &mut Findings) {
     // The acknowledged record with the highest offset, by key.
     let mut newest: BTreeMap<(u32, &str), (i64, u64)> = BTreeMap::new();
     for (part, key, value) in &facts.keyed {
-        if let Some(send) = facts.send(*value).filter(|send| send.state == State::Ok && !facts.keeps_all(*part)) {
+        if let Some(send) =
+            facts.send(*value).filter(|send| send.state == State::Ok && !facts.keeps_all(*part))
+        {
             let entry = newest.entry((*part, key)).or_insert((send.offset, *value));
             *entry = (*entry).max((send.offset, *value));
         }
@@ -25,10 +27,14 @@ fn check(facts: &Facts, found: &mut Findings) {
             None if is_tombstone => {}
             Some((read, Some(older))) => {
                 let what = if is_tombstone { "was deleted there, and" } else { "was acknowledged last," };
-                found.find(&[value, *older], || format!("{} {what} {} at {read} is read", name(), shown(*older)));
+                found.find(&[value, *older], || {
+                    format!("{} {what} {} at {read} is read", name(), shown(*older))
+                });
             }
             Some((read, None)) => {
-                found.find(&[value], || format!("{} was acknowledged last, a tombstone at {read} is read", name()));
+                found.find(&[value], || {
+                    format!("{} was acknowledged last, a tombstone at {read} is read", name())
+                });
             }
             None => found.find(&[value], || format!("{} was acknowledged last, nothing is read", name())),
         }

@@ -4,7 +4,8 @@
 use super::{Findings, Rule};
 use crate::facts::Facts;
 
-pub const RULE: Rule = Rule { id: "A18", anomaly: "metadata lost", unit: "things set", is_fatal: true, check };
+pub const RULE: Rule =
+    Rule { id: "A18", anomaly: "metadata lost", unit: "things set", is_fatal: true, check };
 
 fn check(facts: &Facts, found: &mut Findings) {
     for ((kind, name), register) in &facts.registers {

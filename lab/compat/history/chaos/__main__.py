@@ -103,7 +103,8 @@ def prepare(options, place):
             without[kind] = str(why)
     if "java" not in programs:
         raise fetch.Missing(f"the admin and the last reading need the Java client: {without['java']}")
-    library, no_faketime = faketime()
+    # A JVM below libfaketime does not come to answer within a minute and a half.
+    library, no_faketime = faketime() if options.peer == "barnabas" else (None, "a JVM does not start in time below libfaketime")
     return {
         "label": label, "server": server, "format": form, "overrides": {**more, **dict(pair.split("=", 1) for pair in options.override)},
         "java": programs["java"][1], "java_version": programs["java"][0], "go": programs.get("go"), "python": programs.get("python"),

@@ -65,7 +65,7 @@ class Run:
             node.start()
         bootstrap = ",".join(f"{net.address(number)}:9092" for number in numbers)
         self.bootstrap = bootstrap
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 240
         while not all(answers(net.address(number)) for number in numbers):
             dead = [node for node in self.nodes if not node.is_alive()]
             if dead or time.monotonic() > deadline:

@@ -172,7 +172,7 @@ func send(client *kgo.Client, made []rec, txn string, done func()) {
 
 func producing(more ...kgo.Opt) *kgo.Client {
 	options := []kgo.Opt{kgo.SeedBrokers(strings.Split(args.Bootstrap, ",")...), kgo.ClientID(args.Name), kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.RecordDeliveryTimeout(20 * time.Second), kgo.ProduceRequestTimeout(5 * time.Second), kgo.RequestTimeoutOverhead(3 * time.Second), kgo.ProducerLinger(5 * time.Millisecond),
+		kgo.ProduceRequestTimeout(5 * time.Second), kgo.RequestTimeoutOverhead(3 * time.Second), kgo.ProducerLinger(5 * time.Millisecond),
 		kgo.RetryTimeout(15 * time.Second), kgo.MetadataMaxAge(10 * time.Second), kgo.MetadataMinAge(200 * time.Millisecond), kgo.ConnIdleTimeout(time.Minute)}
 	client, err := kgo.NewClient(append(options, more...)...)
 	if err != nil {
@@ -191,7 +191,7 @@ func pace(next time.Time, pause time.Duration) time.Time {
 }
 
 func produce() {
-	client := producing()
+	client := producing(kgo.RecordDeliveryTimeout(2 * time.Minute))
 	writer = args.Writer + 1
 	room := make(chan struct{}, 8)
 	next := time.Now()
@@ -214,7 +214,7 @@ func transactions() {
 		// A new producer is a new writer, and fences what the one before left open.
 		writer++
 		sequence = 0
-		client := producing(kgo.TransactionalID(args.Txid), kgo.TransactionTimeout(15*time.Second))
+		client := producing(kgo.TransactionalID(args.Txid), kgo.TransactionTimeout(15*time.Second), kgo.RecordDeliveryTimeout(12*time.Second))
 		for well := true; well && !stopping.Load(); {
 			number++
 			well = transaction(client, fmt.Sprintf(`,"txn":%d`, number), random.Intn(5) != 0)

@@ -156,7 +156,7 @@ public class History {
         p.put("acks", "all");
         p.put("enable.idempotence", "true");
         p.put("linger.ms", "5");
-        p.put("delivery.timeout.ms", "20000");
+        p.put("delivery.timeout.ms", "120000");
         p.put("request.timeout.ms", "5000");
         p.put("max.block.ms", "15000");
         p.put("transaction.timeout.ms", "15000");
@@ -256,6 +256,7 @@ public class History {
 
         Transactions() {
             settings.put("transactional.id", args.get("txid").asText());
+            settings.put("delivery.timeout.ms", "12000");
         }
 
         boolean prepare() throws InterruptedException {

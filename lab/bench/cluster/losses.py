@@ -60,8 +60,8 @@ class Losses:
         self.quick, self.times = quick, times
 
     def takes(self, plan, peer):
-        each = 20 if peer.name == KAFKA else 5
-        return 3, 5 + each * self.times[peer.name] + (0 if self.quick or peer.name == KAFKA else BEHIND_SESSION_S)
+        each = 18 if peer.name == KAFKA else 4
+        return 2, 4 + each * self.times[peer.name] + (0 if self.quick or peer.name == KAFKA else BEHIND_SESSION_S)
 
     def names(self, case):
         return [topic_name(case, "whole")]

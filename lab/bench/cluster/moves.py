@@ -47,7 +47,7 @@ class Moves:
 
     def takes(self, plan, peer):
         share = self.partitions / 10_000
-        return 0, ((230 if peer.name == KAFKA else 25) + (10 if self.bytes_each else 0)) * share + 8
+        return 0, ((230 if peer.name == KAFKA else 25) + (10 if self.bytes_each else 0)) * share + 5
 
     def prepare(self, rig, peer, case):
         warm(rig, peer)

@@ -116,7 +116,7 @@ def main():
     begun, Three.logs = time.monotonic(), options.logs
     plan = ClusterPlan("cluster", options.runs, 1 if options.quick else 3, options.attempts, quick=options.quick)
     lines, load, rig = Lines(options.results / "cluster.jsonl"), workload(options.quick), None
-    if options.quick and not options.report:
+    if options.quick and not options.report and not options.skip_done:
         lines.all = []
     options.work.mkdir(parents=True, exist_ok=True)
     remove_remains(options.work)

@@ -42,13 +42,18 @@ impl Log {
         if from < self.start || from > end {
             return Err(StorageError::OffsetOutOfRange { requested: from, start: self.start, end });
         }
+        // Who reads for a follower may know of batches that are numbered and not staged yet: they are in nobody's reach.
+        let upper = upper.min(end);
+        if from >= upper {
+            return Ok(BatchesRead::nothing(from));
+        }
         let wish = Wish { max_bytes, upper, at_least_one };
         if let Some(found) = self.tail.as_ref().and_then(|tail| tail.read(from, wish)) {
             return Ok(BatchesRead::in_memory(found));
         }
         let segments = match self.segment_of(from) {
-            Some(first) if from < upper => first..self.segments.len(),
-            _ => 0..0,
+            Some(first) => first..self.segments.len(),
+            None => 0..0,
         };
         for at in segments {
             if let Some(read) = self.read_segment(files, at, from, wish)? {

@@ -69,6 +69,25 @@ fn nothing_is_on_disk_before_something_is_laid() {
     assert_eq!(bench.read_all(1000).unwrap(), batches);
 }
 
+/// A leader shows followers what is appended, and knows of batches that have their offsets and are not staged yet: who asks for those
+/// gets nothing, and not all that is in memory from its beginning.
+#[test]
+fn who_asks_for_what_is_not_staged_yet_gets_nothing() {
+    let mut bench = Bench::new(LogConfig::default());
+    let batches = [batch(0, 3, 10, 1000, 0), batch(3, 2, 10, 1000, 4)];
+    stage(&mut bench, &batches);
+    for lays in [0, 3, 5] {
+        bench.log.lay(&mut bench.files, Offset(lays), NOW).unwrap();
+        for at_least_one in [false, true] {
+            let read = bench.log.read(&mut bench.files, Offset(5), 1000, Offset(9), at_least_one).unwrap();
+            assert!(read.records.is_empty(), "laid up to {lays}");
+            assert_eq!(read.next_offset, Offset(5));
+            let read = bench.log.read(&mut bench.files, Offset(3), 1000, Offset(9), at_least_one).unwrap();
+            assert_eq!(read.records, batches[1]);
+        }
+    }
+}
+
 #[test]
 fn an_idle_log_pays_a_pointer() {
     assert_eq!(size_of_val(&Bench::new(LogConfig::default()).log.tail), size_of::<usize>());

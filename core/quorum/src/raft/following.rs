@@ -158,7 +158,8 @@ impl Raft {
             None => max,
         };
         if let (Role::Follower(following), true) = (&mut self.role, is_of_leader) {
-            following.until = now.monotonic.plus(DurationMs(backoff));
+            // Who has missed the leader already waits no longer than it would have.
+            following.until = following.until.min(now.monotonic.plus(DurationMs(backoff)));
             // It has no leader to keep: who asks first may have its vote.
             following.has_fetched = false;
         }

@@ -36,8 +36,6 @@ pub mod requests;
 mod role;
 mod snapshots;
 
-use std::collections::BTreeSet;
-
 use barnabas_base::{
     BrokerId, DirectoryId, DurationMs, EpochEntry, LeaderEpoch, LeaderEpochs, MonotonicMs, Offset, Text,
 };
@@ -266,9 +264,16 @@ impl Raft {
             return self.become_leader(&[self.key.id], now);
         }
         if self.leader == Some(self.key.id) {
-            // It led before it stopped, and cannot lead that epoch again: what it wrote may be lost.
+            // It led before it stopped, and cannot lead that epoch again: what it wrote may be lost. The others are told so: who still
+            // waits for it need not, and who follows another leader by now says so in its answer. (Kafka names no successors here,
+            // and all of them wait for the longest time.)
             let until = self.election_until(now);
-            self.role = Role::Resigned { successors: Vec::new(), unacknowledged: BTreeSet::new(), until };
+            let me = self.key.id;
+            let others = self.voters().iter().filter(|voter| voter.id != me);
+            let successors: Vec<ReplicaKey> =
+                others.map(|voter| ReplicaKey { id: voter.id, directory: voter.directory }).collect();
+            let unacknowledged = successors.iter().map(|key| key.id).collect();
+            self.role = Role::Resigned { successors, unacknowledged, until };
         } else if let Some(leader) = self.leader {
             let endpoints = self.endpoints_of(leader);
             if !endpoints.is_empty() {

@@ -159,7 +159,8 @@ pub struct Acceptor {
 }
 
 impl Acceptor {
-    /// Binds; connections are accepted once [`Acceptor::run`] is polled. An empty host binds every interface.
+    /// Binds, and takes no connections before [`Acceptor::run`] is polled: who comes while the node starts is refused at once and asks
+    /// another node, where it would wait for this one else. An empty host binds every interface.
     ///
     /// # Errors
     /// The host has no address, or the address cannot be bound.
@@ -174,6 +175,11 @@ impl Acceptor {
         self.local
     }
 
+    /// Takes connections from now on.
+    fn open(&self) -> io::Result<()> {
+        socket2::SockRef::from(&self.listener).listen(self.options.backlog)
+    }
+
     /// Accepts until dropped and hands each connection to `take`.
     ///
     /// # Errors
@@ -182,6 +188,7 @@ impl Acceptor {
         self,
         mut take: impl FnMut(std::net::TcpStream, SocketAddr, ConnectionSlot),
     ) -> io::Result<()> {
+        self.open()?;
         let listener = TcpListener::from_std(self.listener)?;
         let mut paused = false;
         loop {
@@ -227,16 +234,16 @@ fn resolve(host: &str, port: u16) -> Result<SocketAddr, BindError> {
 }
 
 fn bind_to(address: SocketAddr, options: SocketOptions) -> io::Result<std::net::TcpListener> {
-    match listen(address, options) {
+    match bound(address, options) {
         // No IPv6 on this machine: every IPv4 interface then.
         Err(error) if address.ip().is_unspecified() && address.is_ipv6() && !is_in_use(&error) => {
-            listen(SocketAddr::from(([0u8; 4], address.port())), options)
+            bound(SocketAddr::from(([0u8; 4], address.port())), options)
         }
         other => other,
     }
 }
 
-fn listen(address: SocketAddr, options: SocketOptions) -> io::Result<std::net::TcpListener> {
+fn bound(address: SocketAddr, options: SocketOptions) -> io::Result<std::net::TcpListener> {
     use socket2::{Domain, Protocol, Socket, Type};
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
@@ -249,7 +256,6 @@ fn listen(address: SocketAddr, options: SocketOptions) -> io::Result<std::net::T
         socket.set_recv_buffer_size(bytes)?;
     }
     socket.bind(&address.into())?;
-    socket.listen(options.backlog)?;
     Ok(socket.into())
 }
 
@@ -314,6 +320,7 @@ mod tests {
         let options = SocketOptions { backlog: 5, send_buffer_bytes: None, receive_buffer_bytes: None };
         let gate = Gate::new(ConnectionLimits::default());
         let first = Acceptor::bind("127.0.0.1", 0, gate.clone(), options).expect("binds");
+        first.open().expect("listens");
         let error =
             Acceptor::bind("127.0.0.1", first.local_addr().port(), gate, options).expect_err("in use");
         assert!(error.to_string().contains("listeners"), "{error}");

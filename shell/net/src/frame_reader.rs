@@ -11,7 +11,7 @@
 //! 2. between requests, with nothing half-read, there is no buffer
 //! 3. a length that is negative or above the limit is an error before a byte of its body is kept
 
-use crate::{Claim, spare_buffers};
+use crate::{Claim, Standing, spare_buffers};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use std::future::{Future, poll_fn};
 use std::io;
@@ -26,6 +26,9 @@ const READ_BYTES_MAX: usize = 256 * 1024;
 const EXPECTED_BYTES_MAX: usize = 2 << 20;
 /// From this size on a frame has a buffer to itself. What is read beyond a smaller one is less to copy than a read costs.
 const ALONE_BYTES_MIN: usize = 128 * 1024;
+
+/// Fetch: its sender may be a follower, for whom producers wait.
+const FETCH: i16 = 1;
 
 /// Why no further frame can be read. The connection is to be closed.
 #[derive(Debug, thiserror::Error)]
@@ -51,12 +54,22 @@ pub struct FrameReader {
     read_bytes: usize,
     /// What frames have lately been like, with their lengths.
     expected_bytes: usize,
+    /// The last one asked for records.
+    was_fetch: bool,
 }
 
 impl FrameReader {
     pub fn new(claim: Claim, frame_bytes_max: usize) -> Self {
         let buffer = BytesMut::new();
-        Self { buffer, made_bytes: 0, claim, frame_bytes_max, read_bytes: READ_BYTES_MIN, expected_bytes: 0 }
+        Self {
+            buffer,
+            made_bytes: 0,
+            claim,
+            frame_bytes_max,
+            read_bytes: READ_BYTES_MIN,
+            expected_bytes: 0,
+            was_fetch: false,
+        }
     }
 
     /// The next frame without its length, and its share of the budget. `None` when the peer has closed between frames.
@@ -97,6 +110,7 @@ impl FrameReader {
         if self.buffer.len() < 4 + length {
             return Ok(None);
         }
+        self.was_fetch = self.key() == Some(FETCH);
         self.buffer.advance(4);
         let frame = self.buffer.split_to(length).freeze();
         let claim = self.claim.split(4 + length as u64);
@@ -127,6 +141,21 @@ impl FrameReader {
         }
     }
 
+    /// The API of the frame that has begun: the first two bytes of every request.
+    fn key(&self) -> Option<i16> {
+        self.buffer.get(4..6).map(|bytes| i16::from_be_bytes([bytes[0], bytes[1]]))
+    }
+
+    /// What is to be read now, as far as one can tell.
+    fn standing(&self, bytes: usize) -> Standing {
+        match self.key() {
+            Some(FETCH) => Standing::Reader,
+            None if self.was_fetch => Standing::Reader,
+            None if bytes <= READ_BYTES_MIN => Standing::Unknown,
+            _ => Standing::Ordinary,
+        }
+    }
+
     /// Makes room for one read, after the budget has agreed to it. Returns how much is to be read at most.
     async fn make_room(&mut self) -> Result<usize, FrameError> {
         let held = self.buffer.len();
@@ -140,6 +169,8 @@ impl FrameReader {
         };
         let is_too_small = self.buffer.capacity() - held < wanted;
         let bytes = if is_too_small { (held + wanted).max(self.expected_bytes) } else { held + wanted };
+        let standing = self.standing(bytes);
+        self.claim.stand(standing);
         self.claim.grow_to(bytes as u64).await;
         if is_too_small {
             self.replace_buffer(bytes);

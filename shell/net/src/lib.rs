@@ -19,7 +19,7 @@ mod frame_writer;
 mod spare_buffers;
 
 pub use accept::{Acceptor, BindError, ConnectionLimits, ConnectionSlot, Gate, Refused, SocketOptions};
-pub use budget::{Budget, Claim};
+pub use budget::{Budget, Claim, Standing};
 pub use endpoint::{
     Endpoint, EndpointError, ListenerName, ProtocolMap, SecurityProtocol, parse_endpoints, parse_protocol_map,
 };

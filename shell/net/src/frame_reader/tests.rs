@@ -101,3 +101,23 @@ async fn a_turn_that_is_used_up_is_given_away() {
     let (body, _claim) = reader.next(&mut server.split().0).await.expect("a frame").expect("open");
     assert_eq!(&body[..], b"hello");
 }
+
+#[tokio::test]
+async fn who_asks_for_records_is_read_while_producers_hold_the_budget() {
+    let budget = Budget::new(1 << 20);
+    let mut producers = budget.claim();
+    assert!(producers.try_grow_to(1 << 20));
+    let body = |key: i16| [&key.to_be_bytes()[..], &[0; 10_000]].concat();
+    for (key, is_read) in [(1, true), (0, false), (1, true)] {
+        let (mut client, mut server) = pair().await;
+        let mut reader = FrameReader::new(budget.claim(), 100 << 20);
+        client.write_all(&frame(&body(key))).await.expect("writes");
+        // A second one would hold the only pass.
+        let mut halves = server.split();
+        let pass = budget.claim_of_pass().await;
+        let wait = std::time::Duration::from_millis(100);
+        let read = tokio::time::timeout(wait, reader.next(&mut halves.0)).await;
+        assert_eq!(read.is_ok(), is_read, "API key {key}");
+        drop(pass);
+    }
+}

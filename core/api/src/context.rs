@@ -108,6 +108,12 @@ impl Context<'_> {
         if state.leader == self.node { Ok(topic) } else { Err(self.not_leader(state)) }
     }
 
+    /// Whether this node follows in sync: its client may have heard of an election that the image does not show yet. The partition's owner
+    /// judges.
+    pub fn may_lead_soon(&self, partition: &Partition) -> bool {
+        partition.isr().contains(&self.node) && self.not_leader(partition) == ErrorCode::NotLeaderOrFollower
+    }
+
     /// Why this node does not lead the partition: somebody else does, or the directory that it lies in here has failed.
     ///
     /// # Source

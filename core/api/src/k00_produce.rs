@@ -340,7 +340,7 @@ impl Pending {
                 self.refuse(slot, ErrorCode::InvalidRequiredAcks);
             } else if is_internal_topic(&known.name) && !is_admin {
                 self.refuse(slot, ErrorCode::InvalidTopicException);
-            } else if state.leader != ctx.node {
+            } else if state.leader != ctx.node && !ctx.may_lead_soon(state) {
                 self.set(slot, Outcome::refused(ctx.not_leader(state)), ctx);
             } else {
                 let records = data.records.unwrap_or_default();

@@ -26,7 +26,7 @@
 //! | 18 | high watermark of the follower (KIP-1166) |
 //!
 //! ## Left out
-//! - Reading from a near replica: the answer never names one, as there is no replica selector.
+//! - Replica selectors other than Kafka's RackAwareReplicaSelector, which is built in.
 //! - A batch that is cut off at the end of the answer: only whole batches are sent.
 //! - Quotas: the throttle time is always 0.
 //! - Versions 4 to 9 get zstd batches as they are, as from Kafka 4; Kafka 3 refused them for topics of that codec.
@@ -37,7 +37,7 @@
 use std::sync::Arc;
 
 use barnabas_base::{
-    BrokerEpoch, BrokerId, DurationMs, ErrorCode, LeaderEpoch, Offset, PartitionIndex, ProducerId,
+    BrokerEpoch, BrokerId, DurationMs, ErrorCode, LeaderEpoch, Offset, PartitionIndex, ProducerId, Text,
     TimestampMs,
 };
 use barnabas_metadata::Topic;
@@ -50,6 +50,9 @@ use barnabas_wire::records::{DownConvertError, down_convert};
 use bytes::Bytes;
 
 use crate::{Context, Leader, Plan, Slot};
+
+/// What `replica.selector.class` may name: the replica in the consumer's rack that has come furthest (KIP-392).
+const RACK_AWARE: &str = "org.apache.kafka.common.replica.RackAwareReplicaSelector";
 
 mod budget;
 mod sessions;
@@ -76,6 +79,10 @@ pub enum Reader {
 #[derive(Debug)]
 pub struct Work {
     pub reader: Reader,
+    /// Any replica may answer: the client knows of near ones (KIP-392).
+    pub from_any: bool,
+    /// Where the client stands, if its leader is to name a near replica.
+    pub rack: Option<Text>,
     /// How long the answer may wait for `bytes_min`.
     pub wait: DurationMs,
     pub bytes_min: usize,
@@ -111,6 +118,11 @@ pub enum Outcome {
     Diverging {
         epoch: LeaderEpoch,
         end: Offset,
+        read: Read,
+    },
+    /// This replica is nearer to the client (KIP-392). There are no records.
+    Elsewhere {
+        broker: BrokerId,
         read: Read,
     },
     Refused(ErrorCode),
@@ -165,6 +177,9 @@ pub fn plan(
     ctx: &Context<'_>,
 ) -> Plan<Work, FetchResponse> {
     let reader = reader(&request, version);
+    let from_any = version >= 11 && matches!(reader, Reader::Consumer { .. });
+    let selects = || ctx.config.value("replica.selector.class") == Some(RACK_AWARE);
+    let rack = (from_any && !request.rack_id.is_empty() && selects()).then(|| request.rack_id.text());
     let wanted = wanted(request.topics);
     let (id, epoch) = if version >= 7 { (request.session_id, request.session_epoch) } else { (0, -1) };
     let opened = sessions.open(id, epoch, version >= 13, wanted, &request.forgotten_topics_data, ctx.now);
@@ -193,6 +208,8 @@ pub fn plan(
     }
     Plan::Work(Work {
         reader,
+        from_any,
+        rack,
         // With nothing to read, the answer is due at once.
         wait: DurationMs(if parts.is_empty() { 0 } else { i64::from(request.max_wait_ms.max(0)) }),
         bytes_min: usize::try_from(request.min_bytes).unwrap_or(0).min(bytes_max),
@@ -281,6 +298,11 @@ impl Pending {
                 put_read(&mut data, read, from, self.version);
                 data.diverging_epoch =
                     EpochEndOffset { epoch: epoch.get(), end_offset: end.get(), ..EpochEndOffset::default() };
+                self.must_hurry = true;
+            }
+            Outcome::Elsewhere { broker, read } => {
+                put_read(&mut data, read, from, self.version);
+                data.preferred_read_replica = broker.get();
                 self.must_hurry = true;
             }
             Outcome::Refused(code) => data.error_code = code.code(),

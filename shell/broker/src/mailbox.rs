@@ -178,6 +178,10 @@ impl From<Refusal> for Declined {
 #[derive(Debug)]
 pub struct ReadCommand {
     pub isolation: Isolation,
+    /// A replica that follows may answer.
+    pub from_any: bool,
+    /// The leader names a replica in this rack.
+    pub rack: Option<Text>,
     pub items: Vec<ReadItem>,
     /// For all of this command's items together; the first that has records may exceed it by one batch.
     pub max_bytes: usize,
@@ -187,6 +191,8 @@ pub struct ReadCommand {
     pub follower: Option<FollowerLife>,
     /// Registered with every item if the items have fewer bytes than it wants.
     pub waiter: Option<Arc<Waiter>>,
+    /// It has waited for an election of which this broker had not heard.
+    pub was_early: bool,
     pub reply: oneshot::Sender<Vec<ReadOutcome>>,
 }
 
@@ -217,6 +223,8 @@ pub struct ReadOutcome {
     pub result: Result<Read, Declined>,
     /// The partition's bounds, where it is led here, also beside a refusal.
     pub bounds: Option<Bounds>,
+    /// A replica that is nearer to the reader.
+    pub nearer: Option<BrokerId>,
     /// When its owner took the request up.
     pub taken: Stamp,
 }

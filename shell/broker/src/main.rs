@@ -29,6 +29,7 @@ mod node_config;
 mod owners;
 mod partition_worker;
 mod pending;
+mod planted;
 mod producer_ids;
 mod properties;
 mod publisher;

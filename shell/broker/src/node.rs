@@ -141,7 +141,7 @@ impl Node {
             pending,
             moves: Moves::default(),
             producer_ids: ProducerIds::default(),
-            replication: Replication::default(),
+            replication: Replication::new(&config),
             share_sessions: Mutex::new(ShareSessions::new(share_sessions_max(&config))),
             connections: AtomicU64::new(0),
             journal_append_bytes_max: u64::try_from(config.long("log.journal.append.bytes.max")).unwrap_or(0),

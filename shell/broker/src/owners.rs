@@ -9,7 +9,7 @@ use crate::mailbox::{
     PartitionKey, ReadCommand, ReadItem, ReadOutcome,
 };
 use crate::node::Node;
-use barnabas_base::MonotonicMs;
+use barnabas_base::{MonotonicMs, Text};
 use barnabas_partition::{Acks, Isolation};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -75,9 +75,12 @@ pub async fn append(
 }
 
 /// Who reads, and so how much of a log is shown.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ReaderOf {
     pub isolation: Isolation,
+    /// See [`ReadCommand`].
+    pub from_any: bool,
+    pub rack: Option<Text>,
     pub follower: Option<FollowerLife>,
 }
 
@@ -94,10 +97,20 @@ pub async fn read(
     for (owner, items) in by_owner(node, items, |item| item.partition) {
         let reply = gathering.expect();
         let waiter = waiter.clone();
-        let ReaderOf { isolation, follower } = reader;
-        let command =
-            Command::Read(ReadCommand { isolation, items, max_bytes, at_least_one, follower, waiter, reply });
-        node.mailboxes[owner].send(command).await;
+        let ReaderOf { isolation, from_any, rack, follower } = reader.clone();
+        let command = ReadCommand {
+            isolation,
+            from_any,
+            rack,
+            items,
+            max_bytes,
+            at_least_one,
+            follower,
+            waiter,
+            was_early: false,
+            reply,
+        };
+        node.mailboxes[owner].send(Command::Read(command)).await;
     }
     gathering
 }

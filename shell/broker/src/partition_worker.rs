@@ -20,6 +20,7 @@ mod changes;
 mod clean;
 mod cutting;
 mod deleting;
+mod early;
 mod followers;
 mod following;
 mod journaled;
@@ -39,7 +40,9 @@ use crate::full;
 use crate::mailbox::{AppendCommand, AppendItem, AppendOutcome, Command, Declined, PartitionKey, Report};
 use crate::metering::{Recorder, Stamp};
 use crate::node::Node;
+use crate::planted::{self, Mistake};
 use crate::replay::{ReplayError, aside};
+use crate::replica::throttles::Throttled;
 use crate::replica::{Effects, Opening, Replica, batch_info};
 use crate::scrub;
 use crate::tickets::{NOBODY, Opened, Tickets};
@@ -49,6 +52,7 @@ use barnabas_partition::{Acks, Append, Placed, Refusal, Ticket};
 use barnabas_storage::{AppendBytes, FilePool, Log, LogPlace, StorageError, TailMemory};
 use bytes::Bytes;
 use deleting::Deleting;
+use early::Early;
 use followers::Leading;
 use following::Following;
 pub use journaled::Direct;
@@ -109,6 +113,7 @@ pub struct PartitionWorker {
     opened: u64,
     following: Following,
     leading: Leading,
+    early: Early,
 }
 
 /// Both clocks, read once a round.
@@ -152,6 +157,7 @@ impl PartitionWorker {
             opened: 0,
             following,
             leading: Leading::default(),
+            early: Early::default(),
         }
     }
 
@@ -234,10 +240,16 @@ impl PartitionWorker {
         let opened = command.reply.map(|reply| self.tickets.open(command.items.len(), reply));
         for item in command.items {
             let ticket = opened.map_or(NOBODY, |opened| self.tickets.ticket(opened, item.slot));
-            if let Err(declined) = self.append_one(item, ticket, command.acks, command.deadline) {
-                self.node.meter.batches_refused.one();
-                self.tickets.answer(ticket, Err(declined));
+            if let Some(item) = self.hold_early(item, ticket, command.acks, command.deadline) {
+                self.append_item(item, ticket, command.acks, command.deadline);
             }
+        }
+    }
+
+    fn append_item(&mut self, item: AppendItem, ticket: Ticket, acks: Acks, deadline: MonotonicMs) {
+        if let Err(declined) = self.append_one(item, ticket, acks, deadline) {
+            self.node.meter.batches_refused.one();
+            self.tickets.answer(ticket, Err(declined));
         }
     }
 
@@ -248,6 +260,8 @@ impl PartitionWorker {
         acks: Acks,
         deadline: MonotonicMs,
     ) -> Result<(), Declined> {
+        let is_early = acks == Acks::All && planted::is(&self.node, Mistake::AcksBeforeTheIsr);
+        let acks = if is_early { Acks::Leader } else { acks };
         let append =
             Append { origin: item.origin, acks, ticket, deadline, leader_epoch: None, verified: false };
         self.place_in_round(item, append)
@@ -409,6 +423,7 @@ impl PartitionWorker {
         }
         (replica.flush_messages, replica.flush_after) =
             topic_settings::flush(&self.node, &image, &name.topic);
+        replica.throttled = Throttled::of(&self.node, &image, &name.topic, name.partition);
         self.opened += 1;
         replica.number = self.opened;
         changes::take_role(&mut replica, state, &self.node, &image, &mut self.effects);

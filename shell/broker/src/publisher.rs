@@ -27,6 +27,7 @@ pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {
         let dynamic = dynamic_configs(node, &image);
         node.config.store(Arc::new(node.config.load().with_dynamic(dynamic)));
         full::configure(&node.directories, &node.config.load());
+        node.replication.throttles.configure(&node.config.load());
     }
     let deleted = || changes.topics.iter().filter(|(_, topic)| topic.deleted);
     // Before a topic of the same name can be made.

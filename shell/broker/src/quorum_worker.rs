@@ -296,6 +296,8 @@ impl QuorumWorker {
     /// Carries out effects until there are none: one sync for all that was appended.
     fn settle(&mut self) -> Result<(), MetadataError> {
         loop {
+            let Offset(end) = self.quorum.log_end();
+            self.node.controller.shared.log_end.store(end, Ordering::Release);
             let effects = self.quorum.take_effects();
             if effects.is_empty() {
                 return Ok(());

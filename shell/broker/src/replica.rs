@@ -11,6 +11,7 @@ pub mod isr;
 pub mod line;
 #[cfg(test)]
 mod tests;
+pub mod throttles;
 mod words;
 
 pub use words::{Word, registered};
@@ -19,8 +20,10 @@ use crate::committer::{Covers, SyncRequest};
 use crate::fetch_wait::{Committed, Waiters};
 use crate::mailbox::{PartitionKey, Standing};
 use crate::partition_worker::{Direct, ShareWaiters};
+use crate::planted::Planted;
 use crate::replay::{ReplayError, aside};
 use barnabas_base::{BrokerId, DurationMs, LeaderEpoch, MonotonicMs, Offset, Sequence, TimestampMs};
+use barnabas_metadata::config::BrokerConfig;
 use barnabas_partition::{
     AbortedTxn, BatchInfo, BatchKind, Cut, Effect, LastBatch, LogEnds, Marker, Outcome, Partition,
     ProducerState, Refusal, Ticket,
@@ -34,6 +37,7 @@ use barnabas_wire::records::{Batch, BatchHeader, ReadyBatch};
 use bytes::Bytes;
 use std::path::PathBuf;
 use std::sync::Arc;
+use throttles::{Throttled, Throttles};
 
 /// An open partition. See the file's header.
 #[derive(Debug)]
@@ -50,6 +54,10 @@ pub struct Replica {
     pub follower_waiters: Waiters,
     /// Whom it follows, and in which epoch.
     pub following: Option<(BrokerId, LeaderEpoch)>,
+    /// As its topic says.
+    pub throttled: Throttled,
+    /// It was led by this process.
+    pub has_led: bool,
     /// What is about to be cut off. Until it is, nothing else happens to it.
     pub cutting: Option<Cutting>,
     /// Its log was cut since a move to another directory began: the copy is of something else.
@@ -119,9 +127,17 @@ pub struct Cutting {
 }
 
 /// What the workers of a node share of replication.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Replication {
     pub isr: isr::IsrDesk,
+    pub throttles: Throttles,
+    pub planted: Planted,
+}
+
+impl Replication {
+    pub fn new(config: &BrokerConfig) -> Self {
+        Self { isr: isr::IsrDesk::default(), throttles: Throttles::new(config), planted: Planted::from_env() }
+    }
 }
 
 /// What is needed to open a partition's log.
@@ -191,6 +207,8 @@ impl Replica {
             waiters: Waiters::default(),
             follower_waiters: Waiters::default(),
             following: None,
+            throttled: Throttled::default(),
+            has_led: false,
             cutting: None,
             was_cut: false,
             leaders_start: Offset::ZERO,

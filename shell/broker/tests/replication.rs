@@ -8,6 +8,7 @@ mod harness;
 use barnabas_base::TopicId;
 use barnabas_wire::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
+use barnabas_wire::messages::metadata_request::MetadataRequestTopic;
 use barnabas_wire::messages::metadata_response::{MetadataResponsePartition, MetadataResponseTopic};
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use barnabas_wire::messages::{
@@ -38,6 +39,11 @@ struct Cluster {
 
 impl Cluster {
     fn start() -> Self {
+        Self::start_as(None)
+    }
+
+    /// With a shell command before each node.
+    fn start_as(before: Option<&str>) -> Self {
         let output = binary().args(["storage", "random-uuid"]).output().expect("runs");
         let id = String::from_utf8(output.stdout).expect("text").trim().to_owned();
         let ports: Vec<(i32, u16, u16)> = (1..=3).map(|node| (node, free_port(), free_port())).collect();
@@ -45,7 +51,7 @@ impl Cluster {
             ports.iter().map(|(node, _, port)| format!("{node}@127.0.0.1:{port}")).collect();
         let mut nodes = BTreeMap::new();
         for (node_id, port, controller_port) in ports {
-            let mut node = TestNode::new(None, &[]);
+            let mut node = TestNode::new(before, &[]);
             let text = format!(
                 "process.roles=broker,controller\nnode.id={node_id}\n\
                  listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}\n\
@@ -169,9 +175,26 @@ struct Acknowledged {
     partition: i32,
     records: Vec<(i64, String)>,
     longest_gap: Duration,
+    /// Answers that sent it nowhere.
+    refusals: usize,
 }
 
-/// Writes to one partition until it is told to stop; looks for the leader when it is refused, or hears nothing.
+/// Who leads a partition in which epoch, as the brokers know that can be asked.
+fn look_up(ports: &BTreeMap<i32, u16>, topic: TopicId, partition: i32) -> Option<(i32, i32)> {
+    let known = |port: &u16| {
+        let mut client = Client::try_connect(*port).ok()?;
+        let wanted = MetadataRequestTopic { topic_id: topic, name: None, ..Default::default() };
+        let request = MetadataRequest { topics: Some(vec![wanted]), ..Default::default() };
+        let ResponseBody::Metadata(response) = client.try_call(request, 12)? else { return None };
+        let mut rows = response.topics.first()?.partitions.iter();
+        let row = rows.find(|row| row.partition_index == partition)?;
+        (row.leader_id >= 0).then_some((row.leader_epoch, row.leader_id))
+    };
+    ports.values().filter_map(known).max().map(|(epoch, leader)| (leader, epoch))
+}
+
+/// Writes to one partition until it is told to stop; looks for the leader when it is refused, or hears nothing. As Kafka's clients do,
+/// it believes the newest epoch that anybody names, and goes to whom an answer names at once.
 fn producer(
     ports: BTreeMap<i32, u16>,
     topic: TopicId,
@@ -180,13 +203,13 @@ fn producer(
 ) -> JoinHandle<Acknowledged> {
     std::thread::spawn(move || {
         let mut records = Vec::new();
-        let mut longest_gap = Duration::ZERO;
-        let (mut last_ack, mut number, mut at) = (Instant::now(), 0, 0);
-        let ids: Vec<i32> = ports.keys().copied().collect();
+        let (mut longest_gap, mut refusals) = (Duration::ZERO, 0);
+        let (mut last_ack, mut number) = (Instant::now(), 0);
+        let (mut leader, mut epoch) = (-1, -1);
         let mut client: Option<Client> = None;
         while !stop.load(Ordering::Relaxed) {
             if client.is_none() {
-                client = Client::try_connect(ports[&ids[at % ids.len()]]).ok();
+                client = ports.get(&leader).and_then(|port| Client::try_connect(*port).ok());
             }
             let value = format!("{partition}:{number}:{}", "x".repeat(100));
             let outcome = client.as_mut().and_then(|client| append(client, topic, partition, &value));
@@ -197,38 +220,33 @@ fn producer(
                     longest_gap = longest_gap.max(last_ack.elapsed());
                     last_ack = Instant::now();
                 }
-                Some(Err(Some(leader))) => {
-                    at = ids.iter().position(|id| *id == leader).unwrap_or(at + 1);
-                    client = None;
-                    std::thread::sleep(Duration::from_millis(2));
+                Some(Err(Some((named, newer)))) if newer > epoch => {
+                    (leader, epoch, client) = (named, newer, None);
                 }
-                Some(Err(None)) => {
-                    // Refused for now: too few replicas, a leader that has not heard of it yet.
+                refused => {
+                    // Refused for now (too few replicas, a leader that has not heard of it yet), or nobody knows whether it was
+                    // written: another value next.
+                    refusals += usize::from(refused.is_some());
                     number += 1;
-                    at += 1;
                     client = None;
-                    std::thread::sleep(Duration::from_millis(5));
-                }
-                None => {
-                    // Nobody knows whether it was written: another value next.
-                    number += 1;
-                    at += 1;
-                    client = None;
-                    std::thread::sleep(Duration::from_millis(5));
+                    match look_up(&ports, topic, partition) {
+                        Some((named, newer)) if newer >= epoch => (leader, epoch) = (named, newer),
+                        _ => std::thread::sleep(Duration::from_millis(2)),
+                    }
                 }
             }
         }
-        Acknowledged { partition, records, longest_gap }
+        Acknowledged { partition, records, longest_gap, refusals }
     })
 }
 
-/// The offset; or who leads instead, if the answer says so; or nothing, where no answer came.
+/// The offset; or who leads instead and in which epoch, if the answer says so; or nothing, where no answer came.
 fn append(
     client: &mut Client,
     topic: TopicId,
     partition: i32,
     value: &str,
-) -> Option<Result<i64, Option<i32>>> {
+) -> Option<Result<i64, Option<(i32, i32)>>> {
     let data =
         PartitionProduceData { index: partition, records: Some(batch(&[value])), ..Default::default() };
     let data = TopicProduceData { topic_id: topic, partition_data: vec![data], ..Default::default() };
@@ -243,7 +261,10 @@ fn append(
     let answer = &response.responses[0].partition_responses[0];
     Some(match answer.error_code {
         0 => Ok(answer.base_offset),
-        _ => Err((answer.current_leader.leader_id >= 0).then_some(answer.current_leader.leader_id)),
+        _ => {
+            let leader = &answer.current_leader;
+            Err((leader.leader_id >= 0).then_some((leader.leader_id, leader.leader_epoch)))
+        }
     })
 }
 
@@ -286,19 +307,26 @@ fn consume(cluster: &Cluster, name: &str, topic: TopicId, partition: i32) -> BTr
     }
 }
 
-/// Each acknowledged record is where its producer was told.
-fn judge(cluster: &Cluster, name: &str, topic: TopicId, all: &[Acknowledged]) {
+/// Acknowledged records that are not where their producers were told.
+fn missing(cluster: &Cluster, name: &str, topic: TopicId, all: &[Acknowledged]) -> Vec<String> {
+    let mut missing = Vec::new();
     for acknowledged in all {
         let found = consume(cluster, name, topic, acknowledged.partition);
         for (offset, value) in &acknowledged.records {
             let there = found.get(offset);
-            assert!(
-                there == Some(value),
-                "partition {} at {offset}: {there:?}, not {value}",
-                acknowledged.partition
-            );
+            if there != Some(value) {
+                let partition = acknowledged.partition;
+                missing.push(format!("partition {partition} at {offset}: {there:?}, not {value}"));
+            }
         }
     }
+    missing
+}
+
+/// Each acknowledged record is where its producer was told.
+fn judge(cluster: &Cluster, name: &str, topic: TopicId, all: &[Acknowledged]) {
+    let missing = missing(cluster, name, topic, all);
+    assert!(missing.is_empty(), "{missing:#?}");
 }
 
 #[test]
@@ -344,6 +372,50 @@ fn nothing_acknowledged_is_lost_whoever_is_killed() {
     cluster.stop();
 }
 
+fn signal(node: &TestNode, name: &str) {
+    let sent = std::process::Command::new("kill").args([name, &node.pid().to_string()]).status();
+    assert!(sent.expect("kill").success());
+}
+
+/// The followers stand still while producers write, and the leader dies before they go on. What is missing then.
+fn lost_with_the_leader(before: Option<&str>) -> Vec<String> {
+    let mut cluster = Cluster::start_as(before);
+    let topic = cluster.create("still");
+    cluster.await_in_sync("still", 3);
+    let stop = Arc::new(AtomicBool::new(false));
+    let ports = cluster.ports();
+    let producers: Vec<_> =
+        (0..PARTITIONS).map(|partition| producer(ports.clone(), topic, partition, stop.clone())).collect();
+    std::thread::sleep(Duration::from_millis(500));
+    for other in [2, 3] {
+        signal(&cluster.nodes[&other], "-STOP");
+    }
+    std::thread::sleep(Duration::from_millis(400));
+    cluster.nodes.get_mut(&1).expect("there").kill();
+    for other in [2, 3] {
+        signal(&cluster.nodes[&other], "-CONT");
+    }
+    eventually("others lead", || {
+        let leaders = leaders(&mut cluster.client(2), "still");
+        leaders.len() == PARTITIONS as usize && leaders.values().all(|leader| *leader != 1)
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    stop.store(true, Ordering::Relaxed);
+    cluster.nodes.get_mut(&1).expect("there").launch();
+    let all: Vec<Acknowledged> = producers.into_iter().map(|one| one.join().expect("no panic")).collect();
+    cluster.await_in_sync("still", 3);
+    let missing = missing(&cluster, "still", topic, &all);
+    cluster.stop();
+    missing
+}
+
+#[test]
+fn an_acknowledgement_before_the_isr_would_be_noticed() {
+    assert_eq!(lost_with_the_leader(None), Vec::<String>::new());
+    let planted = "export BARNABAS_PLANTED_MISTAKE=acks-before-the-isr";
+    assert!(!lost_with_the_leader(Some(planted)).is_empty());
+}
+
 #[test]
 fn a_planned_restart_is_a_short_pause() {
     let mut cluster = Cluster::start();
@@ -364,7 +436,11 @@ fn a_planned_restart_is_a_short_pause() {
     let all: Vec<Acknowledged> = producers.into_iter().map(|one| one.join().expect("no panic")).collect();
     let count: usize = all.iter().map(|one| one.records.len()).sum();
     let longest = all.iter().map(|one| one.longest_gap).max().unwrap_or_default();
-    println!("{count} records acknowledged through 3 restarts; longest gap {longest:?}");
+    let gaps: Vec<Duration> = all.iter().map(|one| one.longest_gap).collect();
+    let refusals: usize = all.iter().map(|one| one.refusals).sum();
+    println!(
+        "{count} records acknowledged through 3 restarts; longest gap {longest:?}, by partition {gaps:?}; {refusals} refusals"
+    );
     judge(&cluster, "calm", topic, &all);
     cluster.stop();
 }

@@ -184,9 +184,9 @@ fn an_authorizer_that_would_be_ignored_refuses_the_start() {
 
 #[test]
 fn a_key_that_cannot_work_here_is_warned_of() {
-    let (_, warnings) = StaticConfig::check(properties(&[("replica.selector.class", "org.example.Near")]))
-        .expect("no refusal");
-    assert!(matches!(&warnings[..], [Warning::NoEffect { name, .. }] if name == "replica.selector.class"));
+    let (_, warnings) =
+        StaticConfig::check(properties(&[("metric.reporters", "org.example.Near")])).expect("no refusal");
+    assert!(matches!(&warnings[..], [Warning::NoEffect { name, .. }] if name == "metric.reporters"));
 }
 
 #[test]

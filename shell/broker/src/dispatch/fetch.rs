@@ -27,7 +27,7 @@ pub async fn fetch(call: Call, request: FetchRequest) -> Started {
         let mut sessions = call.session.fetch_sessions.borrow_mut();
         k01_fetch::plan(request, call.version, &mut sessions, &call.context(&moment))
     };
-    let Work { reader, wait, bytes_min, budget, parts, pending } = match plan {
+    let Work { reader, from_any, rack, wait, bytes_min, budget, parts, pending } = match plan {
         Plan::Answer(response) => return Started::reply(response),
         Plan::Work(work) => work,
     };
@@ -49,10 +49,13 @@ pub async fn fetch(call: Call, request: FetchRequest) -> Started {
     let deadline = Instant::now() + Duration::from_millis(u64::try_from(wait.0).unwrap_or(0));
     let waiter = (wait.0 > 0 && bytes_min > 0)
         .then(|| Waiter::new(bytes_min as i64, isolation == Isolation::ReadCommitted));
-    let claim = call.session.node.budget.claim();
+    let mut claim = call.session.node.budget.claim();
+    if follower.is_some() {
+        claim.stand(barnabas_net::Standing::Reader);
+    }
     let mut fetching = Fetching {
         call,
-        reader: ReaderOf { isolation, follower },
+        reader: ReaderOf { isolation, from_any, rack, follower },
         bytes_min,
         budget,
         parts,
@@ -128,7 +131,7 @@ impl Fetching {
         let max_bytes = if is_granted { wanted } else { wanted.min(SCARCE_BYTES) };
         let waiter = self.waiter.clone().filter(|_| wait);
         let node = &self.call.session.node;
-        owners::read(node, items.collect(), self.reader, max_bytes, whole.at_least_one, waiter).await
+        owners::read(node, items.collect(), self.reader.clone(), max_bytes, whole.at_least_one, waiter).await
     }
 
     /// Reads until there is enough, or the time is over.
@@ -184,9 +187,10 @@ impl Fetching {
                         log_start: bounds.log_start,
                         aborted,
                     };
-                    match read.diverging {
-                        Some((epoch, end)) => Outcome::Diverging { epoch, end, read: shown },
-                        None => Outcome::Read(shown),
+                    match (read.diverging, outcome.nearer) {
+                        (Some((epoch, end)), _) => Outcome::Diverging { epoch, end, read: shown },
+                        (None, Some(broker)) => Outcome::Elsewhere { broker, read: shown },
+                        (None, None) => Outcome::Read(shown),
                     }
                 }
                 (Err(declined), _) => Outcome::Refused(declined.code()),

@@ -4,6 +4,7 @@ use super::PartitionWorker;
 use crate::mailbox::{Declined, PartitionKey};
 use crate::node::Node;
 use crate::publisher::ImageChange;
+use crate::replica::throttles::Throttled;
 use crate::replica::{Effects, Replica, registered};
 use crate::topic_settings;
 use barnabas_base::{DurationMs, Text, TopicPartition};
@@ -40,6 +41,7 @@ pub(super) fn take_role(replica: &mut Replica, row: &Row, node: &Node, image: &I
     let end = replica.partition.log_end();
     if replica.partition.become_leader(&leadership, effects) && is_new {
         replica.log.assign_epoch(epoch, end);
+        replica.has_led = true;
         replica.follower_waiters.wake_all();
     }
 }
@@ -119,7 +121,13 @@ impl PartitionWorker {
             self.replicas.values().filter(|replica| concerned(replica)).map(|replica| replica.key).collect();
         for key in keys {
             if let Some(replica) = self.replicas.get_mut(&key) {
-                let name = &replica.log.place().topic_partition.topic;
+                let place = replica.log.place();
+                let name = &place.topic_partition.topic;
+                let partition = place.topic_partition.partition;
+                replica.throttled = Throttled::of(&self.node, image, name, partition);
+                if let Some(fetcher) = self.following.throttled(key) {
+                    fetcher.set_throttled(key.into(), replica.throttled.as_follower);
+                }
                 let config = topic_settings::log_config(&self.node, image, name);
                 (replica.flush_messages, replica.flush_after) =
                     topic_settings::flush(&self.node, image, name);

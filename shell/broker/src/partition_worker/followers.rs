@@ -52,12 +52,36 @@ impl PartitionWorker {
     ) -> ReadOutcome {
         let mut bounds = None;
         let result = self.follower_read(item, follower, now, &mut bounds).and_then(|read| match read {
-            FollowerRead::Records(within) => self.records_within(item, within, left, is_first),
+            FollowerRead::Records(within) => self.records_for(item, follower, within, (left, is_first), now),
             FollowerRead::Diverging { epoch, end } => {
                 Ok(Read { diverging: Some((epoch, end)), ..Read::default() })
             }
         });
-        ReadOutcome { slot: item.slot, result, bounds, taken: self.tickets.turn }
+        ReadOutcome { slot: item.slot, result, bounds, nearer: None, taken: self.tickets.turn }
+    }
+
+    /// Records, unless the replica is throttled and the quota spent.
+    fn records_for(
+        &mut self,
+        item: &ReadItem,
+        follower: FollowerLife,
+        within: Bounds,
+        (left, is_first): (usize, bool),
+        now: MonotonicMs,
+    ) -> Result<Read, Declined> {
+        let Some(replica) = self.replicas.get(&item.partition).filter(|replica| replica.throttled.as_leader)
+        else {
+            return self.records_within(item, within, left, is_first);
+        };
+        let is_in_sync = replica.partition.is_in_sync(follower.broker);
+        let node = self.node.clone();
+        let quota = &node.replication.throttles.leader;
+        if !is_in_sync && quota.is_exceeded(now) {
+            return Ok(Read::default());
+        }
+        let read = self.records_within(item, within, left, is_first)?;
+        quota.record(read.records.len(), now);
+        Ok(read)
     }
 
     fn follower_read(

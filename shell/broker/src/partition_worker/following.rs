@@ -19,6 +19,7 @@ use super::PartitionWorker;
 use crate::full;
 use crate::links::{Address, LinkError};
 use crate::mailbox::{Declined, PartitionKey};
+use crate::planted::{self, Mistake};
 use crate::replica::line::{Line, address_of};
 use crate::replica::{Replica, Word, batch_info};
 use barnabas_api::replication::fetch;
@@ -26,8 +27,8 @@ use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset};
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metadata::{Image, Partition as Row};
 use barnabas_partition::{
-    FetchPlan, FetchPosition, FetcherId, FetcherSettings, Fetchers, Follow, Origin, PartitionAnswer,
-    ReplicaKey, Todo,
+    Cut, FetchPlan, FetchPosition, Fetcher, FetcherId, FetcherSettings, Fetchers, Follow, Origin,
+    PartitionAnswer, ReplicaKey, Todo,
 };
 use barnabas_storage::AppendBytes;
 use barnabas_wire::messages::FetchResponse;
@@ -40,8 +41,11 @@ use std::time::{Duration, Instant};
 const BACKOFF_MIN: DurationMs = DurationMs(10);
 /// How long a request waits for partitions whose records are being synced.
 const PATIENCE: DurationMs = DurationMs(10);
-/// Fetchers of one leader, at least: what is followed while one waits for data is asked for by another.
-const FETCHERS_MIN: i32 = 2;
+/// Fetchers of one leader, where that is needed: what is followed while all others wait for data is asked for by one more, so that it
+/// does not wait as long with them.
+const FETCHERS_MIN: i32 = 4;
+/// How soon it is looked again whether throttled replicas must wait.
+const THROTTLE_LOOK: DurationMs = DurationMs(100);
 /// How long a turn of opening takes.
 const OPEN_TURN: Duration = Duration::from_millis(2);
 /// When what could not be opened is tried again.
@@ -61,6 +65,8 @@ pub(super) struct Following {
     open_again_at: Option<Instant>,
     /// Partitions of which the image says something new while their logs are being cut.
     roles_waiting: Vec<PartitionKey>,
+    /// When it is looked whether the quota of throttled replicas still is exceeded.
+    throttled_until: Option<MonotonicMs>,
     /// Partitions may be opened.
     has_begun: bool,
 }
@@ -90,11 +96,13 @@ impl Following {
             to_open_again: Vec::new(),
             open_again_at: None,
             roles_waiting: Vec::new(),
+            throttled_until: None,
             has_begun: false,
         }
     }
 
-    fn is_idle(&self) -> bool {
+    /// Whether nobody is followed.
+    pub fn is_idle(&self) -> bool {
         self.fetchers.is_empty()
             && self.lines.is_empty()
             && self.to_settle.is_empty()
@@ -123,6 +131,11 @@ impl Following {
         self.roles_waiting.push(key);
     }
 
+    /// Who asks for it, to be told whether it is throttled.
+    pub fn throttled(&mut self, key: PartitionKey) -> Option<&mut Fetcher> {
+        self.fetchers.of(key.into())
+    }
+
     /// The partition is not open any more.
     pub fn forget(&mut self, key: PartitionKey) {
         self.fetchers.unfollow(key.into());
@@ -142,6 +155,7 @@ impl PartitionWorker {
     pub fn replicate(&mut self) -> bool {
         self.wake_followers();
         if self.following.is_idle() {
+            self.following.throttled_until = None;
             return false;
         }
         let has_more = self.open_some();
@@ -157,7 +171,9 @@ impl PartitionWorker {
         let clock = self.node.clock;
         let ask = self.following.fetchers.next_wake().map(|at| clock.instant(at));
         let check = self.leading.check_at.map(|at| clock.instant(at));
-        [ask, check, self.following.open_again_at].into_iter().flatten().min()
+        let early = self.early.due().map(|at| clock.instant(at));
+        let throttled = self.following.throttled_until.map(|at| clock.instant(at));
+        [ask, check, early, throttled, self.following.open_again_at].into_iter().flatten().min()
     }
 
     pub(super) fn hear_word(&mut self, word: Word) {
@@ -242,9 +258,22 @@ impl PartitionWorker {
         let was = std::mem::replace(&mut replica.following, whom);
         match whom {
             Some((leader, epoch)) if was != whom => {
+                let mut must_cut = Cut::Nothing;
+                if planted::is(node, Mistake::TruncatesToHighWatermark) {
+                    let high_watermark = replica.partition.high_watermark();
+                    must_cut = replica.partition.out_of_range(Offset::ZERO, high_watermark);
+                }
                 replica.leaders_start = Offset::ZERO;
                 let position = replica.partition.fetch_position(replica.log.epochs());
                 following.fetchers.follow(key.into(), leader, epoch, position);
+                let is_throttled = replica.throttled.as_follower;
+                if is_throttled && let Some(fetcher) = following.fetchers.of(key.into()) {
+                    fetcher.set_throttled(key.into(), true);
+                }
+                if must_cut != Cut::Nothing {
+                    following.fetchers.follow(key.into(), leader, epoch, None);
+                    self.cut(key, must_cut);
+                }
             }
             None if was.is_some() => following.fetchers.unfollow(key.into()),
             _ => {}
@@ -254,15 +283,17 @@ impl PartitionWorker {
     // What is asked.
 
     fn ask_leaders(&mut self) {
+        let now = self.node.clock.monotonic();
+        let is_exceeded = self.node.replication.throttles.follower.is_exceeded(now);
+        self.following.throttled_until = is_exceeded.then(|| now.plus(THROTTLE_LOOK));
         if self.node.directories.iter().any(|directory| directory.journal.is_over()) {
             // There will be a report when there is room.
             return;
         }
-        let now = self.node.clock.monotonic();
         let ids = self.following.fetchers.ids();
         self.following.lines.retain(|at, _| ids.contains(at));
         for at in ids {
-            let plan = self.following.fetchers.get_mut(at).and_then(|fetcher| fetcher.plan(now, false));
+            let plan = self.following.fetchers.get_mut(at).and_then(|fetcher| fetcher.plan(now, is_exceeded));
             if let Some(plan) = plan {
                 self.ask_leader(at, plan, now);
             }
@@ -373,6 +404,9 @@ impl PartitionWorker {
     /// Appends what came, and takes over the leader's marks.
     fn take_answer(&mut self, key: PartitionKey, answer: fetch::Answer, now: MonotonicMs) {
         let fetch::Answer { records, high_watermark, log_start, .. } = answer;
+        if self.replicas.get(&key).is_some_and(|replica| replica.throttled.as_follower) {
+            self.node.replication.throttles.follower.record(records.len(), now);
+        }
         let taken = if records.is_empty() { Ok(()) } else { self.take_records(key, records) };
         let Self { replicas, effects, .. } = self;
         let Some(replica) = replicas.get_mut(&key).filter(|replica| !replica.partition.is_failed()) else {

@@ -4,22 +4,22 @@ use super::PartitionWorker;
 use crate::mailbox::{Declined, Read, ReadCommand, ReadItem, ReadOutcome};
 use crate::node::Node;
 use crate::scrub::name_damage;
-use barnabas_base::{LeaderEpoch, Offset};
+use barnabas_base::{BrokerId, LeaderEpoch, Offset};
 use barnabas_partition::{Bounds, Isolation, Refusal};
 use barnabas_storage::{AbortedTransaction, Log, StorageError};
 use bytes::Bytes;
 
 impl PartitionWorker {
     pub(super) fn read(&mut self, command: ReadCommand) {
-        let ReadCommand { isolation, items, max_bytes, at_least_one, follower, waiter, reply } = command;
-        let follower = follower.map(|life| (life, self.node.clock.monotonic()));
-        let mut left = max_bytes;
+        let at_least_one = command.at_least_one;
+        let follower = command.follower.map(|life| (life, self.node.clock.monotonic()));
+        let mut left = command.max_bytes;
         let mut found = 0;
-        let mut outcomes = Vec::with_capacity(items.len());
-        for item in &items {
+        let mut outcomes = Vec::with_capacity(command.items.len());
+        for item in &command.items {
             let is_first = at_least_one && found == 0;
             let outcome = match follower {
-                None => self.read_one(item, isolation, left, is_first),
+                None => self.read_one(item, &command, left, is_first),
                 Some((life, now)) => self.read_for_follower(item, life, (left, is_first), now),
             };
             if let Ok(read) = &outcome.result {
@@ -28,14 +28,24 @@ impl PartitionWorker {
             }
             outcomes.push(outcome);
         }
+        let Some(ReadCommand { items, waiter, reply, .. }) = self.hold_early_read(command, &outcomes) else {
+            return;
+        };
         if let Some(waiter) = waiter
             && (found as i64) < waiter.missing_bytes()
         {
             for item in &items {
-                let Some(replica) = self.replicas.get_mut(&item.partition) else { continue };
+                let Self { replicas, leading, .. } = self;
+                let Some(replica) = replicas.get_mut(&item.partition) else { continue };
                 match follower {
                     None => replica.waiters.register(&waiter),
-                    Some(_) => replica.follower_waiters.register(&waiter),
+                    Some(_) => {
+                        replica.follower_waiters.register(&waiter);
+                        if !replica.round.is_empty() {
+                            // What was appended in this turn can be read when the round is in the log's memory.
+                            leading.to_wake.push(item.partition);
+                        }
+                    }
                 }
             }
         }
@@ -46,26 +56,51 @@ impl PartitionWorker {
     fn read_one(
         &mut self,
         item: &ReadItem,
-        isolation: Isolation,
+        command: &ReadCommand,
         left: usize,
         is_first: bool,
     ) -> ReadOutcome {
+        let (slot, taken) = (item.slot, self.tickets.turn);
+        if let Some(rack) = &command.rack
+            && let Some((broker, bounds)) = self.nearer(item, command.isolation, rack)
+        {
+            let (bounds, nearer) = (Some(bounds), Some(broker));
+            return ReadOutcome { slot, result: Ok(Read::default()), bounds, nearer, taken };
+        }
         let mut bounds = None;
-        let result = self.read_within(item, isolation, left, is_first, &mut bounds);
-        ReadOutcome { slot: item.slot, result, bounds, taken: self.tickets.turn }
+        let (isolation, from_any) = (command.isolation, command.from_any);
+        let result = self.read_within(item, (isolation, from_any), left, is_first, &mut bounds);
+        ReadOutcome { slot, result, bounds, nearer: None, taken }
+    }
+
+    /// The replica that a consumer in `rack` should read from, if this one leads and is not the nearest.
+    fn nearer(&mut self, item: &ReadItem, isolation: Isolation, rack: &str) -> Option<(BrokerId, Bounds)> {
+        self.open(item.partition).ok()?;
+        let partition = &self.replicas.get(&item.partition)?.partition;
+        let bounds = partition.bounds(isolation, item.leader_epoch).ok()?;
+        let image = self.node.image.load();
+        let rack_of = |broker| {
+            let known = image.cluster.broker(broker).filter(|known| known.is_active())?;
+            known.rack.as_deref()
+        };
+        let broker = partition.preferred_read_replica(self.node.broker_id, rack, item.from, rack_of)?;
+        Some((broker, bounds))
     }
 
     pub(super) fn read_within(
         &mut self,
         item: &ReadItem,
-        isolation: Isolation,
+        (isolation, from_any): (Isolation, bool),
         left: usize,
         is_first: bool,
         known: &mut Option<Bounds>,
     ) -> Result<Read, Declined> {
         self.open(item.partition)?;
         let replica = self.replicas.get_mut(&item.partition).ok_or(Declined::Unknown)?;
-        let bounds = replica.partition.bounds(isolation, item.leader_epoch)?;
+        let bounds = match from_any {
+            true => replica.partition.replica_bounds(isolation, item.leader_epoch)?,
+            false => replica.partition.bounds(isolation, item.leader_epoch)?,
+        };
         *known = Some(bounds);
         if let Some(epoch) = item.last_fetched_epoch
             && let Some(diverging) = diverging(&replica.log, epoch, item.from)

@@ -17,6 +17,7 @@ const LIST_BATCHES_MAX: usize = 16;
 impl PartitionWorker {
     /// Writes what this round's commands appended and hands in what must be synced.
     pub fn finish_round(&mut self) {
+        self.take_early();
         self.moment = None;
         if !self.touched.is_empty() {
             self.node.meter.append_rounds.one();

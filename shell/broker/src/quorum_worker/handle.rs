@@ -11,6 +11,7 @@ use crate::directories::Directory;
 use crate::links::{Address, Link, LinkThread};
 use crate::node::Node;
 use barnabas_base::{BrokerEpoch, BrokerId, DirectoryId, LeaderEpoch, Offset};
+use barnabas_metadata::Image;
 use barnabas_quorum::controller::Asked;
 use barnabas_quorum::raft::message::{Request as PeerRequest, Response as PeerResponse};
 use barnabas_quorum::raft::requests::Here;
@@ -74,6 +75,8 @@ pub(super) struct Shared {
     pub was_cut: AtomicBool,
     /// What the recovery-point checkpoint may name.
     pub recovery_point: AtomicI64,
+    /// Where the metadata log ends here, committed or not.
+    pub log_end: AtomicI64,
     active: watch::Sender<ActiveController>,
     /// Whether an image was published.
     has_image: watch::Sender<bool>,
@@ -112,6 +115,7 @@ impl ControllerHandle {
             is_full: AtomicBool::default(),
             was_cut: AtomicBool::default(),
             recovery_point: AtomicI64::default(),
+            log_end: AtomicI64::default(),
             active: watch::Sender::new(ActiveController::default()),
             has_image: watch::Sender::new(false),
             link: Mutex::new(None),
@@ -311,6 +315,11 @@ impl ControllerHandle {
             drop(permit);
         });
         Ok(())
+    }
+
+    /// Whether the metadata log has something that `image` does not show yet.
+    pub fn knows_more(&self, image: &Image) -> bool {
+        Offset(self.shared.log_end.load(Ordering::Acquire)) > image.provenance.end
     }
 
     /// Gives the reserve's room away, where the metadata log's own directory is one that is `short`: to the end of the node

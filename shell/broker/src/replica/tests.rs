@@ -2,7 +2,9 @@
 
 mod rig;
 
+use crate::planted::Mistake;
 use barnabas_base::ErrorCode;
+use barnabas_metadata::ResourceType;
 use rig::Cluster;
 use std::time::{Duration, Instant};
 
@@ -117,5 +119,132 @@ fn what_the_new_leader_does_not_have_is_cut_off() {
         cluster.elect(topic, 1, 1, &[1, 2]);
         let seen = cluster.await_records(1, topic, 0, expected.len());
         assert_eq!(told(&seen), expected);
+    }
+}
+
+/// Whether a record that was acknowledged is missing on the next leader, which never had it.
+fn loses_what_only_the_leader_had(planted: Option<Mistake>) -> bool {
+    let mut cluster = Cluster::start(2, &[]);
+    planted.into_iter().for_each(|mistake| cluster.plant(mistake));
+    let topic = cluster.create_topic(1, 1, &[1, 2], &[1, 2]);
+    let link = cluster.connect(1);
+    assert_eq!(cluster.produce_over(&link, topic, 0, -1, &values("both", 3)), Ok(0));
+    // The second hears nothing any more, and counts as in sync until somebody says otherwise.
+    cluster.kill(2);
+    let answer = cluster.produce_within(500, &link, topic, (0, -1), &values("leader", 1));
+    assert_eq!(answer.err(), planted.is_none().then_some(ErrorCode::RequestTimedOut));
+    answer.is_ok()
+}
+
+#[test]
+fn an_acknowledgement_before_the_isr_would_be_noticed() {
+    assert!(!loses_what_only_the_leader_had(None));
+    assert!(loses_what_only_the_leader_had(Some(Mistake::AcksBeforeTheIsr)));
+}
+
+/// Whether a follower that is in sync loses acknowledged records because the leader changes: it hears of the next leader, which has not
+/// heard yet that it leads, and then leads itself (KIP-101's first story).
+fn loses_by_two_elections(planted: Option<Mistake>) -> bool {
+    let cluster = Cluster::start(3, &[]);
+    planted.into_iter().for_each(|mistake| cluster.plant(mistake));
+    let topic = cluster.create_topic(1, 1, &[1, 2, 3], &[1, 2, 3]);
+    let link = cluster.connect(1);
+    let mut expected = Vec::new();
+    for number in 0..20 {
+        let sent = values(&format!("{number}"), 2);
+        cluster.produce_over(&link, topic, 0, -1, &sent).expect("acknowledged");
+        expected.extend(sent);
+    }
+    // Followers hear that the last of it is safe with the answer to their next fetch: not yet.
+    cluster.elect_telling(&[3], topic, 1, 2, &[1, 2, 3]);
+    std::thread::sleep(Duration::from_millis(100));
+    cluster.elect(topic, 1, 3, &[1, 2, 3]);
+    cluster.produce(3, topic, 0, -1, &values("next", 1)).expect("acknowledged");
+    expected.extend(values("next", 1));
+    let (seen, _) = cluster.consume(3, topic, 0);
+    told(&seen) != expected
+}
+
+#[test]
+fn a_truncation_to_the_high_watermark_would_be_noticed() {
+    assert!(!loses_by_two_elections(None));
+    assert!(loses_by_two_elections(Some(Mistake::TruncatesToHighWatermark)));
+}
+
+#[test]
+fn a_batch_that_comes_before_the_election_waits_for_it() {
+    let cluster = Cluster::start(2, &[]);
+    let topic = cluster.create_topic(1, 1, &[1, 2], &[1, 2]);
+    let link = cluster.connect(2);
+    cluster.produce(1, topic, 0, -1, &values("first", 2)).expect("acknowledged");
+    std::thread::scope(|scope| {
+        let early = scope.spawn(|| cluster.produce_over(&link, topic, 0, -1, &values("early", 1)));
+        std::thread::sleep(Duration::from_millis(30));
+        assert!(!early.is_finished());
+        cluster.elect(topic, 1, 2, &[1, 2]);
+        assert_eq!(early.join().expect("no panic"), Ok(2));
+    });
+    // Who led before only hears from those who do not know better.
+    let link = cluster.connect(1);
+    let begun = Instant::now();
+    let stale = cluster.produce_over(&link, topic, 0, -1, &values("stale", 1));
+    assert_eq!(stale, Err(ErrorCode::NotLeaderOrFollower));
+    assert!(begun.elapsed() < Duration::from_millis(90), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_consumer_reads_from_the_replica_in_its_rack() {
+    let selector = ("replica.selector.class", "org.apache.kafka.common.replica.RackAwareReplicaSelector");
+    let cluster = Cluster::start(2, &[selector]);
+    let topic = cluster.create_topic(1, 1, &[1, 2], &[1, 2]);
+    cluster.produce(1, topic, 0, -1, &values("near", 5)).expect("acknowledged");
+    let sent = cluster.fetch(1, topic, 0, "rack-2");
+    assert_eq!((sent.error_code, sent.preferred_read_replica, sent.high_watermark), (0, 2, 5));
+    assert!(sent.records.unwrap_or_default().is_empty());
+    for rack in ["", "rack-1", "rack-9"] {
+        let own = cluster.fetch(1, topic, 0, rack);
+        assert_eq!((own.error_code, own.preferred_read_replica), (0, -1));
+        assert!(!own.records.unwrap_or_default().is_empty(), "{rack}");
+    }
+    // The follower shows what it knows to be committed, once it does.
+    let begun = Instant::now();
+    loop {
+        let near = cluster.fetch(2, topic, 0, "rack-2");
+        assert_eq!((near.error_code, near.preferred_read_replica), (0, -1));
+        assert_eq!(near.high_watermark == 0, near.records.unwrap_or_default().is_empty());
+        if near.high_watermark == 5 {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let beyond = cluster.fetch(2, topic, 9, "rack-2");
+    assert_eq!(ErrorCode::from_code(beyond.error_code), ErrorCode::OffsetOutOfRange);
+}
+
+#[test]
+fn throttled_replicas_come_as_slowly_as_they_may() {
+    for side in ["leader", "follower"] {
+        // A batch for each fetch.
+        let mut cluster = Cluster::start(2, &[("replica.fetch.max.bytes", "1000")]);
+        cluster.kill(2);
+        let topic = cluster.create_topic(1, 1, &[1, 2], &[1]);
+        for number in 0..4 {
+            let sent = vec![format!("{number}-{}", "x".repeat(100_000))];
+            cluster.produce(1, topic, 0, 1, &sent).expect("acknowledged");
+        }
+        let (replicas, rate) =
+            (format!("{side}.replication.throttled.replicas"), format!("{side}.replication.throttled.rate"));
+        let broker = if side == "leader" { "1" } else { "2" };
+        cluster.configure(&[
+            (ResourceType::Topic, "topic-1", &replicas, "*"),
+            (ResourceType::Broker, broker, &rate, "100000"),
+        ]);
+        let begun = Instant::now();
+        cluster.start_broker(2);
+        cluster.await_isr(topic, 0, &[1, 2]);
+        let (took, least) = (begun.elapsed(), Duration::from_millis(1_500));
+        println!("400 kB at 100 kB/s by the {side}: {took:?}");
+        assert!(took > least && took < 8 * least, "{side}: {took:?}");
     }
 }

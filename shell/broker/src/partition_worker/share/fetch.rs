@@ -122,7 +122,7 @@ impl PartitionWorker {
         };
         let mut known = None;
         let Read { records, aborted, .. } =
-            self.read_within(&item, command.isolation, left, is_first, &mut known)?;
+            self.read_within(&item, (command.isolation, false), left, is_first, &mut known)?;
         let aborted = aborted.iter().map(|entry| (entry.producer_id, entry.first_offset)).collect();
         let batches = headers(&records, command.isolation);
         let Some((_, last)) = batches.last() else { return Ok(None) };

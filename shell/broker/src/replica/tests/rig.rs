@@ -11,6 +11,7 @@ use crate::mailbox::{Command, Mailbox};
 use crate::meter::Meter;
 use crate::node::{Node, NodeParts};
 use crate::node_config::Listener;
+use crate::planted::Mistake;
 use crate::publisher::publish;
 use crate::quorum_worker::ControllerHandle;
 use crate::replay;
@@ -19,7 +20,7 @@ use crate::worker;
 use barnabas_base::{BrokerEpoch, BrokerId, ErrorCode, Offset, PartitionIndex, Text, Uuid};
 use barnabas_disk::LinuxDisk;
 use barnabas_metadata::config::{BrokerConfig, Properties, StaticConfig};
-use barnabas_metadata::{Changes, Delta, Image, MetadataVersion, Provenance};
+use barnabas_metadata::{Changes, Delta, Image, MetadataVersion, Provenance, ResourceType};
 use barnabas_net::{
     Acceptor, ConnectionLimits, Endpoint, Gate, ListenerName, SecurityProtocol, SocketOptions,
 };
@@ -27,11 +28,12 @@ use barnabas_quorum::raft::requests::Here;
 use barnabas_storage::{Disk, LogDir, MetaProperties};
 use barnabas_wire::messages::alter_partition_response::{PartitionData, TopicData};
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
+use barnabas_wire::messages::fetch_response::PartitionData as Answered;
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use barnabas_wire::messages::register_broker_record::BrokerEndpoint;
 use barnabas_wire::messages::{
-    AlterPartitionRequest, AlterPartitionResponse, FeatureLevelRecord, FetchRequest, PartitionChangeRecord,
-    PartitionRecord, ProduceRequest, RegisterBrokerRecord, TopicRecord,
+    AlterPartitionRequest, AlterPartitionResponse, ConfigRecord, FeatureLevelRecord, FetchRequest,
+    PartitionChangeRecord, PartitionRecord, ProduceRequest, RegisterBrokerRecord, TopicRecord,
 };
 use barnabas_wire::records::{BatchBuilder, BatchOptions, batches};
 use barnabas_wire::{MetadataRecord, Str};
@@ -216,6 +218,7 @@ impl Cluster {
                 port: broker.address.port(),
                 ..BrokerEndpoint::default()
             }],
+            rack: Some(Str::from(format!("rack-{id}"))),
             log_dirs: vec![broker.node.directories[0].id],
             fenced: false,
             ..RegisterBrokerRecord::default()
@@ -334,6 +337,11 @@ impl Cluster {
         self.link(broker)
     }
 
+    /// All brokers that run make this mistake from now on.
+    pub fn plant(&self, mistake: Mistake) {
+        self.brokers.iter().for_each(|broker| broker.node.replication.planted.plant(mistake));
+    }
+
     pub fn produce_over(
         &self,
         link: &Link,
@@ -342,11 +350,22 @@ impl Cluster {
         acks: i16,
         values: &[String],
     ) -> Result<i64, ErrorCode> {
+        self.produce_within(5_000, link, topic, (partition, acks), values)
+    }
+
+    pub fn produce_within(
+        &self,
+        timeout_ms: i32,
+        link: &Link,
+        topic: Uuid,
+        (partition, acks): (i32, i16),
+        values: &[String],
+    ) -> Result<i64, ErrorCode> {
         let data =
             PartitionProduceData { index: partition, records: Some(batch(values)), ..Default::default() };
         let topic = TopicProduceData { topic_id: topic, partition_data: vec![data], ..Default::default() };
         let request =
-            ProduceRequest { acks, timeout_ms: 5_000, topic_data: vec![topic], ..ProduceRequest::default() };
+            ProduceRequest { acks, timeout_ms, topic_data: vec![topic], ..ProduceRequest::default() };
         let response =
             self.client.handle().block_on(link.send(request)).map_err(|_| ErrorCode::NetworkException)?;
         let answer = &response.responses[0].partition_responses[0];
@@ -354,6 +373,37 @@ impl Cluster {
             ErrorCode::None => Ok(answer.base_offset),
             code => Err(code),
         }
+    }
+
+    /// What a broker answers a consumer in `rack` that reads from `from` on.
+    pub fn fetch(&self, broker: i32, topic: Uuid, from: i64, rack: &str) -> Answered {
+        let wanted =
+            FetchPartition { fetch_offset: from, partition_max_bytes: 1 << 20, ..FetchPartition::default() };
+        let topic = FetchTopic { topic_id: topic, partitions: vec![wanted], ..FetchTopic::default() };
+        let request = FetchRequest {
+            max_bytes: 8 << 20,
+            session_epoch: -1,
+            topics: vec![topic],
+            rack_id: Str::from(rack),
+            ..FetchRequest::default()
+        };
+        let link = self.link(broker);
+        let mut response = self.client.handle().block_on(link.send(request)).expect("an answer");
+        response.responses.remove(0).partitions.remove(0)
+    }
+
+    /// Sets a topic's and the brokers' settings.
+    pub fn configure(&self, settings: &[(ResourceType, &str, &str, &str)]) {
+        let record = |(kind, resource, name, value): &(ResourceType, &str, &str, &str)| {
+            MetadataRecord::from(ConfigRecord {
+                resource_type: kind.code(),
+                resource_name: Str::from(*resource),
+                name: Str::from(*name),
+                value: Some(Str::from(*value)),
+                ..ConfigRecord::default()
+            })
+        };
+        self.write(&settings.iter().map(record).collect::<Vec<_>>());
     }
 
     /// All values that a consumer sees, in their order, with offsets; and the high watermark.

@@ -389,6 +389,10 @@ pub(super) fn heartbeat(
         fenced = true;
         should_shut_down = request.want_shut_down;
     }
+    if should_shut_down && fenced {
+        // It has said goodbye: its next process need not wait until this one would have been missed.
+        sessions.by_broker.remove(&broker.id);
+    }
     directories(case, &broker, request, &mut records);
     let response = BrokerHeartbeatResponse {
         is_caught_up: caught_up,

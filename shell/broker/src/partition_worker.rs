@@ -29,6 +29,7 @@ mod patience;
 mod reads;
 mod rounds;
 mod share;
+mod taking;
 mod upkeep;
 mod waiting;
 

@@ -125,7 +125,7 @@ impl PartitionWorker {
                 let name = &place.topic_partition.topic;
                 let partition = place.topic_partition.partition;
                 replica.throttled = Throttled::of(&self.node, image, name, partition);
-                if let Some(fetcher) = self.following.throttled(key) {
+                if let Some(fetcher) = self.following.fetcher_of(key) {
                     fetcher.set_throttled(key.into(), replica.throttled.as_follower);
                 }
                 let config = topic_settings::log_config(&self.node, image, name);

@@ -1,39 +1,30 @@
-//! What this worker's replicas follow: whom they ask, what is made of the answers, when they may ask again.
+//! What this worker's replicas follow: whom they ask, and when they may ask again.
 //!
-//! core/partition's `Fetchers` says what is asked next; a [`Line`] for each of them asks. What a leader has sent is checked (each
-//! batch's CRC, and that it goes on where the log ends) and takes the way of every append: the round, the log, the journal. From there
-//! on it is asked for what comes next, which is the follower's acknowledgement: not before the journal says that it is durable.
+//! core/partition's `Fetchers` says what is asked next; a [`Line`] for each of them asks. What a leader has sent (taking.rs) is durable
+//! before it is asked for what comes next, which is the follower's acknowledgement.
 //!
 //! Partitions that this broker follows are opened as soon as the image names them, a few in a turn, since nobody else asks for them.
 //!
 //! Always true:
 //! 1. a replica asks from where all that it has is durable (by [`Partition::fetch_position`](barnabas_partition::Partition::fetch_position))
-//! 2. what a leader sends is appended by the worker that owns the replica, while it follows that leader in that epoch
+//! 2. what a leader sends is appended by the worker that owns the replica, while it follows that leader in that epoch (taking.rs)
 //! 3. while a journal has too much to write, nobody is asked
 //!
-//! Neighbours: replica/line.rs, which asks; cutting.rs, which cuts what the leader does not have; changes.rs, which says whom to follow.
+//! Neighbours: replica/line.rs, which asks; taking.rs, which takes what is answered; cutting.rs, which cuts what the leader does not have; changes.rs, which says whom to follow.
 //!
 //! Source: Kafka `ReplicaFetcherThread`, `AbstractFetcherThread`.
 
 use super::PartitionWorker;
-use crate::full;
-use crate::links::{Address, LinkError};
+use crate::links::Address;
 use crate::mailbox::{Declined, PartitionKey};
 use crate::planted::{self, Mistake};
 use crate::replica::line::{Line, address_of};
-use crate::replica::{Replica, Word, batch_info};
+use crate::replica::{Replica, Word};
 use barnabas_api::replication::fetch;
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset};
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metadata::{Image, Partition as Row};
-use barnabas_partition::{
-    Cut, FetchPlan, FetchPosition, Fetcher, FetcherId, FetcherSettings, Fetchers, Follow, Origin,
-    PartitionAnswer, ReplicaKey, Todo,
-};
-use barnabas_storage::AppendBytes;
-use barnabas_wire::messages::FetchResponse;
-use barnabas_wire::records::{Batch, batches};
-use bytes::Bytes;
+use barnabas_partition::{Cut, FetchPlan, FetchPosition, Fetcher, FetcherId, FetcherSettings, Fetchers};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -69,15 +60,6 @@ pub(super) struct Following {
     throttled_until: Option<MonotonicMs>,
     /// Partitions may be opened.
     has_begun: bool,
-}
-
-/// Why what a leader sent was not taken, or not all of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NotTaken {
-    /// The rest is for later: the metadata log comes first, or it was damaged on its way, or there is no room.
-    Later,
-    /// It does not fit this log, and will not.
-    Never,
 }
 
 impl Following {
@@ -131,9 +113,18 @@ impl Following {
         self.roles_waiting.push(key);
     }
 
-    /// Who asks for it, to be told whether it is throttled.
-    pub fn throttled(&mut self, key: PartitionKey) -> Option<&mut Fetcher> {
+    pub fn fetcher(&mut self, at: FetcherId) -> Option<&mut Fetcher> {
+        self.fetchers.get_mut(at)
+    }
+
+    /// Who asks for it.
+    pub fn fetcher_of(&mut self, key: PartitionKey) -> Option<&mut Fetcher> {
         self.fetchers.of(key.into())
+    }
+
+    /// It is looked at in this turn what is to be asked for next.
+    pub fn settle_soon(&mut self, key: PartitionKey) {
+        self.to_settle.push(key);
     }
 
     /// The partition is not open any more.
@@ -339,183 +330,6 @@ impl PartitionWorker {
         line
     }
 
-    // What is answered.
-
-    fn fetched(&mut self, at: FetcherId, answer: Result<Box<FetchResponse>, LinkError>) {
-        let now = self.node.clock.monotonic();
-        let Some(fetcher) = self.following.fetchers.get_mut(at) else { return };
-        let response = match answer {
-            Ok(response) => *response,
-            Err(error) => {
-                tracing::debug!(leader = %at.leader, %error, "a leader did not answer a fetch");
-                fetcher.unanswered(now);
-                return;
-            }
-        };
-        let (error, session) = (ErrorCode::from_code(response.error_code), response.session_id);
-        let throttle = DurationMs(i64::from(response.throttle_time_ms));
-        let answers: Vec<fetch::Answer> = fetch::answers(response).collect();
-        let words: Vec<PartitionAnswer> = answers.iter().map(in_short).collect();
-        let mut todos = Vec::new();
-        fetcher.answered(error, session, throttle, &words, now, |key, asked, todo| {
-            todos.push((key, *asked, todo));
-        });
-        // They come in the order of the answers.
-        let mut answers = answers.into_iter();
-        for (key, asked, todo) in todos {
-            let is_it = |answer: &fetch::Answer| key_of(answer) == key;
-            let Some(answer) = answers.by_ref().find(is_it) else { return };
-            self.carry_on(at.leader, &asked, todo, answer, now);
-        }
-    }
-
-    fn carry_on(
-        &mut self,
-        leader: BrokerId,
-        asked: &FetchPosition,
-        todo: Todo,
-        answer: fetch::Answer,
-        now: MonotonicMs,
-    ) {
-        let key = PartitionKey::from(key_of(&answer));
-        let Some(replica) = self.replicas.get(&key) else { return self.following.forget(key) };
-        if replica.cutting.is_some() {
-            return;
-        }
-        if !replica.partition.may_take(asked, replica.log.epochs()) {
-            self.following.to_settle.push(key);
-            return;
-        }
-        match todo {
-            Todo::Append | Todo::Marks => self.take_answer(key, answer, now),
-            Todo::Cut { epoch, end } => {
-                let cut = replica.partition.diverged(epoch, end, replica.log.epochs());
-                self.cut(key, cut);
-            }
-            Todo::FindEnds { .. } => self.find_ends(leader, key, asked, now),
-            Todo::Later => {
-                let error = answer.error;
-                tracing::debug!(partition = %replica.name.topic_partition, %leader, %error, "asked for again later");
-            }
-            Todo::AwaitMetadata => {}
-        }
-    }
-
-    /// Appends what came, and takes over the leader's marks.
-    fn take_answer(&mut self, key: PartitionKey, answer: fetch::Answer, now: MonotonicMs) {
-        let fetch::Answer { records, high_watermark, log_start, .. } = answer;
-        if self.replicas.get(&key).is_some_and(|replica| replica.throttled.as_follower) {
-            self.node.replication.throttles.follower.record(records.len(), now);
-        }
-        let taken = if records.is_empty() { Ok(()) } else { self.take_records(key, records) };
-        let Self { replicas, effects, .. } = self;
-        let Some(replica) = replicas.get_mut(&key).filter(|replica| !replica.partition.is_failed()) else {
-            return;
-        };
-        replica.leaders_start = log_start;
-        replica.partition.follow_high_watermark(high_watermark, effects);
-        self.apply_effects(key);
-        self.follow_start(key);
-        match taken {
-            Ok(()) => self.following.to_settle.push(key),
-            Err(NotTaken::Later) => {
-                if let Some(fetcher) = self.following.fetchers.of(key.into()) {
-                    fetcher.delayed(key.into(), now);
-                }
-                // Part of it may have been taken.
-                self.following.to_settle.push(key);
-            }
-            Err(NotTaken::Never) => {
-                if let Some(fetcher) = self.following.fetchers.of(key.into()) {
-                    fetcher.failed(key.into());
-                }
-            }
-        }
-    }
-
-    /// The leader has dropped what lies at the front. Here that counts once it is safe, and it is laid first, so that the log's start
-    /// never lies in what is in memory alone.
-    fn follow_start(&mut self, key: PartitionKey) {
-        let Some(replica) = self.replicas.get(&key) else { return };
-        let to = replica.leaders_start.min(replica.partition.high_watermark());
-        if to <= replica.partition.log_start() {
-            return;
-        }
-        if to > replica.log.laid_end() && self.lay_all(key).is_err() {
-            return;
-        }
-        let Self { replicas, effects, .. } = self;
-        if let Some(replica) = replicas.get_mut(&key) {
-            replica.partition.advance_log_start(to, effects);
-        }
-        self.apply_effects(key);
-    }
-
-    fn take_records(&mut self, key: PartitionKey, records: Bytes) -> Result<(), NotTaken> {
-        for read in batches(records) {
-            let sound = read.and_then(|batch| batch.check_crc().map(|()| batch));
-            match sound {
-                Ok(batch) => {
-                    if !self.take_batch(key, batch)? {
-                        return Ok(());
-                    }
-                }
-                Err(error) => {
-                    let Some(replica) = self.replicas.get(&key) else { return Err(NotTaken::Later) };
-                    let end = replica.partition.log_end();
-                    tracing::warn!(
-                        partition = %replica.name.topic_partition, %error,
-                        "what the leader sent from offset {end} on is damaged; it is asked for again"
-                    );
-                    return Err(NotTaken::Later);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Puts one batch into the round. `false`: it and what comes after it are for later.
-    fn take_batch(&mut self, key: PartitionKey, batch: Batch) -> Result<bool, NotTaken> {
-        let moment = self.moment();
-        let (header, bytes) = (*batch.header(), batch.bytes().len());
-        let offsets = header.last_offset_delta.wrapping_add(1);
-        let Some(replica) = self.replicas.get(&key) else { return Err(NotTaken::Later) };
-        match replica.partition.judge(header.base_offset, offsets, header.partition_leader_epoch) {
-            Ok(Follow::Skip) => return Ok(true),
-            Ok(Follow::Stop) => return Ok(false),
-            Ok(Follow::Append | Follow::AppendFromBelow) if offsets > 0 => {}
-            Ok(_) | Err(_) => {
-                return Err(never(replica, "the leader's batches do not go on where this log ends"));
-            }
-        }
-        if bytes > replica.log.config().segment_bytes as usize {
-            return Err(never(replica, "the leader sent a batch that is larger than a segment may be here"));
-        }
-        let directory = replica.directory;
-        let room = &self.node.directories[directory].room;
-        if !room.admit(bytes, full::writer(Origin::Coordinator), moment.monotonic) {
-            return Err(NotTaken::Later);
-        }
-        if replica.rolls_at(bytes, header.last_offset(), header.max_timestamp, moment.wall) {
-            self.close_segment(key);
-        }
-        let Self { replicas, effects, touched, lists, node, .. } = self;
-        let Some(replica) = replicas.get_mut(&key).filter(|replica| !replica.partition.is_failed()) else {
-            node.directories[directory].room.settle(bytes as u64);
-            return Err(NotTaken::Later);
-        };
-        let info = batch_info(&header, || batch.bytes().clone());
-        replica.partition.follow(header.base_offset, &info, effects);
-        if replica.round.is_empty() {
-            touched.push(key);
-            replica.round = lists.pop().unwrap_or_default();
-        }
-        replica.round_bytes += bytes;
-        replica.round.push(AppendBytes::Whole(batch.bytes().clone()));
-        self.apply_effects(key);
-        Ok(true)
-    }
-
     /// Asks from where all that they have is durable.
     fn settle_some(&mut self) {
         let mut keys = std::mem::take(&mut self.following.to_settle);
@@ -558,7 +372,13 @@ impl PartitionWorker {
         }
     }
 
-    fn find_ends(&mut self, leader: BrokerId, key: PartitionKey, asked: &FetchPosition, now: MonotonicMs) {
+    pub(super) fn find_ends(
+        &mut self,
+        leader: BrokerId,
+        key: PartitionKey,
+        asked: &FetchPosition,
+        now: MonotonicMs,
+    ) {
         let config = self.node.config.load_full();
         let follower = self.follower(&config);
         let Self { following, replicas, .. } = self;
@@ -589,29 +409,5 @@ impl PartitionWorker {
             let cut = replica.partition.out_of_range(start, end);
             self.cut(key, cut);
         }
-    }
-}
-
-fn never(replica: &Replica, why: &str) -> NotTaken {
-    let (start, end) = (replica.partition.log_start(), replica.partition.log_end());
-    tracing::error!(
-        partition = %replica.name.topic_partition,
-        "{why} (its log: {start} up to {end}): the replica follows no more until the partition is led anew"
-    );
-    NotTaken::Never
-}
-
-fn key_of(answer: &fetch::Answer) -> ReplicaKey {
-    ReplicaKey { topic: answer.topic, partition: answer.partition }
-}
-
-fn in_short(answer: &fetch::Answer) -> PartitionAnswer {
-    PartitionAnswer {
-        key: key_of(answer),
-        error: answer.error,
-        high_watermark: answer.high_watermark,
-        log_start: answer.log_start,
-        diverging: answer.diverging,
-        bytes: answer.records.len(),
     }
 }

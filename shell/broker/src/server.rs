@@ -31,6 +31,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use threads::Threads;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinHandle;
 
 type Failure = Box<dyn Error>;
 
@@ -43,7 +44,7 @@ struct Running {
     /// With their listeners' places.
     acceptors: Vec<(usize, Acceptor)>,
     /// Those of controllers' listeners that had to listen before this node could serve.
-    accepting: Vec<tokio::task::JoinHandle<()>>,
+    accepting: Vec<JoinHandle<()>>,
     lifecycle: Lifecycle,
     threads: Threads,
     metrics_listener: Option<TcpListener>,
@@ -115,14 +116,12 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let Running { node, acceptors, accepting: early, lifecycle, threads, metrics_listener } = running;
-    let accepting: Vec<_> = acceptors
-        .into_iter()
-        .map(|(listener, acceptor)| tokio::spawn(listeners::accept(node.clone(), listener, acceptor)))
-        .collect();
-    lifecycle.ready();
-    let metered = metrics_listener.map(|listener| tokio::spawn(endpoint::serve(node.clone(), listener)));
-    // A directory may have failed since, and then nobody is served.
-    if !node.shutdown.is_wanted() {
+    // The start goes on past a directory whose journal cannot be read. Was that the metadata log's own, the node is to stop, and
+    // nobody is served, not even for a moment.
+    let serves = !node.shutdown.is_wanted();
+    let accepting = if serves { let_in(&node, acceptors, metrics_listener) } else { Vec::new() };
+    if serves {
+        lifecycle.ready();
         say_ready(&node);
         if is_first_try {
             show_first_steps(&node);
@@ -135,13 +134,8 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
             node.shutdown.ask();
         }
     }
-    let stopping = stop::Stopping {
-        node: node.clone(),
-        accepting: accepting.into_iter().chain(metered).collect(),
-        accepting_controllers: early,
-        lifecycle,
-        threads,
-    };
+    let stopping =
+        stop::Stopping { node: node.clone(), accepting, accepting_controllers: early, lifecycle, threads };
     let stopped = tokio::task::spawn_blocking(move || stopping.stop());
     tokio::select! {
         clean = stopped => {
@@ -153,6 +147,17 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
             std::process::exit(130);
         }
     }
+}
+
+/// Accepts clients, and readers of metrics, from now on.
+fn let_in(
+    node: &Arc<Node>,
+    acceptors: Vec<(usize, Acceptor)>,
+    metrics_listener: Option<TcpListener>,
+) -> Vec<JoinHandle<()>> {
+    let accept = |(listener, acceptor)| tokio::spawn(listeners::accept(node.clone(), listener, acceptor));
+    let metered = metrics_listener.map(|listener| tokio::spawn(endpoint::serve(node.clone(), listener)));
+    acceptors.into_iter().map(accept).chain(metered).collect()
 }
 
 async fn signalled(terminate: &mut Signal, interrupt: &mut Signal) {

@@ -2,10 +2,11 @@
 
 mod harness;
 
+use barnabas_wire::ApiKey;
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use barnabas_wire::messages::{
-    DeleteTopicsRequest, DescribeLogDirsRequest, FetchRequest, ProduceRequest, ResponseBody,
+    DeleteTopicsRequest, DescribeLogDirsRequest, FetchRequest, MetadataRequest, ProduceRequest, ResponseBody,
 };
 use barnabas_wire::records::batches;
 use bytes::Bytes;
@@ -13,6 +14,8 @@ use harness::three_dirs::eventually;
 use harness::{Client, TestNode, batch};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const STORAGE_ERROR: i16 = 56;
 
@@ -308,6 +311,41 @@ fn a_damaged_journal_takes_its_directory_offline() {
     node.launch();
     assert_eq!(values(&mut node.client(), "t", 0, 0).map(|found| found.len()), Ok(5));
     assert!(node.stop().success());
+}
+
+/// Its directory is also the metadata log's, so that the node cannot go on: who came during the start is not told a word of an image
+/// that nothing stands behind.
+#[test]
+fn a_start_that_ends_with_a_damaged_journal_serves_nobody() {
+    let mut node = TestNode::start();
+    let mut client = node.client();
+    client.create_topic("t", 1, &[]);
+    for _ in 0..3 {
+        produce(&mut client, "t", -1, &[(0, &["a"])]);
+    }
+    node.kill();
+    damage(&node.data().join("barnabas-journal-00"), 4096 + 200);
+    let (port, has_ended) = (node.port, Arc::new(AtomicBool::new(false)));
+    node.launch_unawaited();
+    let knocking = std::thread::spawn({
+        let has_ended = has_ended.clone();
+        move || {
+            let mut answers = Vec::new();
+            while !has_ended.load(Ordering::Acquire) {
+                let Ok(mut client) = Client::try_connect(port) else { continue };
+                if client.try_send(MetadataRequest::default(), 12) {
+                    answers.extend(client.try_receive(ApiKey::Metadata, 12));
+                }
+            }
+            answers
+        }
+    });
+    let status = node.wait();
+    has_ended.store(true, Ordering::Release);
+    let answers = knocking.join().expect("it ends");
+    assert!(!status.success());
+    assert!(node.log().contains("barnabas-journal-00 is damaged at byte"), "{}", node.log());
+    assert!(answers.is_empty(), "{answers:?}");
 }
 
 fn describe_sizes(client: &mut Client) -> i64 {

@@ -1,8 +1,9 @@
 //! Topics that come to be because somebody named them: what they are created with.
 //!
 //! Source: Kafka `DefaultAutoTopicCreationManager`, `GroupCoordinatorConfig`, `TransactionLogConfig`,
-//! `ShareCoordinatorConfig`. Different here: an internal topic never asks for more replicas than there are brokers, so
-//! that a single node works without `offsets.topic.replication.factor=1`.
+//! `ShareCoordinatorConfig`. Different here: where nobody has said how many replicas an internal topic is to have, it asks for no more
+//! than there are nodes, so that a single node works without `offsets.topic.replication.factor=1`. What was said is asked for as it is: a
+//! controller that knows fewer brokers refuses, and whoever needs the topic asks again (Kafka does so with its defaults, too).
 
 use barnabas_base::name;
 use barnabas_metadata::config::BrokerConfig;
@@ -38,12 +39,11 @@ pub fn auto_created_topic(topic: &str, ctx: &Context<'_>) -> CreatableTopic {
         ),
         _ => return plain_topic(topic, ctx.config),
     };
-    let brokers = i32::try_from(ctx.image.cluster.alive().count()).unwrap_or(i32::MAX).max(1);
     let configs = internal_topic_configs(topic, ctx.config).into_iter();
     CreatableTopic {
         name: Str::from(topic),
         num_partitions: ctx.config.int(partitions),
-        replication_factor: ctx.config.int(replicas).min(brokers) as i16,
+        replication_factor: replication_factor(replicas, ctx) as i16,
         configs: configs
             .map(|(key, value)| CreatableTopicConfig {
                 name: Str::from(key),
@@ -53,6 +53,22 @@ pub fn auto_created_topic(topic: &str, ctx: &Context<'_>) -> CreatableTopic {
             .collect(),
         ..CreatableTopic::default()
     }
+}
+
+/// A cluster that is just starting is as large as its quorum says, if more brokers are not known yet: a topic that is made with one
+/// replica keeps it.
+fn replication_factor(key: &str, ctx: &Context<'_>) -> i32 {
+    let wanted = ctx.config.int(key);
+    if ctx.config.given().get(key).is_some() {
+        return wanted;
+    }
+    let cluster = &ctx.image.cluster;
+    let voters = ["controller.quorum.voters", "controller.quorum.bootstrap.servers"]
+        .into_iter()
+        .filter_map(|key| ctx.config.value(key))
+        .map(|list| list.split(',').filter(|each| !each.trim().is_empty()).count());
+    let nodes = voters.chain([cluster.broker_count(), cluster.controllers().count()]).max().unwrap_or(1);
+    wanted.min(i32::try_from(nodes).unwrap_or(i32::MAX).max(1))
 }
 
 fn plain_topic(topic: &str, config: &BrokerConfig) -> CreatableTopic {

@@ -34,7 +34,10 @@ use crate::transactions::{for_version, shard_here};
 use crate::{Context, Plan};
 
 /// From this version on it comes from brokers.
-const BROKERS_SINCE: i16 = 4;
+pub const BROKERS_SINCE: i16 = 4;
+
+/// The oldest version in which a broker may say that partitions join a transaction of `transaction.version` 2.
+pub const JOINS_SINCE: i16 = 5;
 
 #[derive(Debug)]
 pub struct Work {
@@ -143,6 +146,55 @@ fn refusals<'a>(
         topic.partitions.iter().any(|index| refusal(&topic.name, *index) != ErrorCode::OperationNotAttempted)
     };
     topics.iter().any(is_refused).then_some(refusal)
+}
+
+/// What a partition's leader asks of another broker's coordinator. The answer tells transactions apart by their ids alone: no two of
+/// `parts` have the same.
+pub fn request<'a>(parts: impl IntoIterator<Item = &'a Part>) -> AddPartitionsToTxnRequest {
+    let transaction = |part: &Part| AddPartitionsToTxnTransaction {
+        transactional_id: part.transactional_id.clone(),
+        producer_id: part.producer_id.get(),
+        producer_epoch: part.producer_epoch.get(),
+        verify_only: part.verify_only,
+        topics: topics(&part.partitions),
+        ..AddPartitionsToTxnTransaction::default()
+    };
+    AddPartitionsToTxnRequest {
+        transactions: parts.into_iter().map(transaction).collect(),
+        ..AddPartitionsToTxnRequest::default()
+    }
+}
+
+fn topics(partitions: &[TopicPartition]) -> Vec<AddPartitionsToTxnTopic> {
+    let mut topics: Vec<AddPartitionsToTxnTopic> = Vec::new();
+    for partition in partitions {
+        let index = partition.partition.get();
+        match topics.last_mut() {
+            Some(last) if *last.name == *partition.topic => last.partitions.push(index),
+            _ => topics.push(AddPartitionsToTxnTopic {
+                name: Str::from(&partition.topic),
+                partitions: vec![index],
+                ..AddPartitionsToTxnTopic::default()
+            }),
+        }
+    }
+    topics
+}
+
+/// What another broker's coordinator said of each transaction.
+///
+/// # Errors
+/// What it says of all of them.
+///
+/// # Source
+/// Kafka 4.4 `AddPartitionsToTxnManager.AddPartitionsToTxnHandler.onComplete`.
+pub fn results(response: AddPartitionsToTxnResponse) -> Result<Vec<AddPartitionsToTxnResult>, ErrorCode> {
+    match ErrorCode::from_code(response.error_code) {
+        ErrorCode::None => Ok(response.results_by_transaction),
+        // Clients do not expect a broker that is not allowed to speak to another.
+        ErrorCode::ClusterAuthorizationFailed => Err(ErrorCode::InvalidTxnState),
+        other => Err(other),
+    }
 }
 
 fn part(place: usize, transaction: AddPartitionsToTxnTransaction) -> Part {

@@ -17,10 +17,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use barnabas_base::{CoordinatorEpoch, ErrorCode, PartitionIndex, ProducerEpoch, ProducerId, Text, name};
+use barnabas_base::{
+    CoordinatorEpoch, ErrorCode, Map, PartitionIndex, ProducerEpoch, ProducerId, Text, TopicPartition, name,
+};
 use barnabas_metadata::Topic;
 use barnabas_wire::Str;
-use barnabas_wire::messages::write_txn_markers_request::WriteTxnMarkersRequest;
+use barnabas_wire::messages::write_txn_markers_request::{
+    WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest,
+};
 use barnabas_wire::messages::write_txn_markers_response::{
     WritableTxnMarkerPartitionResult, WritableTxnMarkerResult, WritableTxnMarkerTopicResult,
     WriteTxnMarkersResponse,
@@ -136,6 +140,73 @@ fn result(name: &Text, partitions: BTreeMap<i32, ErrorCode>) -> WritableTxnMarke
         partitions: partitions.collect(),
         ..WritableTxnMarkerTopicResult::default()
     }
+}
+
+/// From this version on a marker says which `transaction.version` it is of.
+const TRANSACTION_VERSION_SINCE: i16 = 2;
+
+/// A marker of one transaction for partitions that one broker leads: what a coordinator asks of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ask {
+    pub producer_id: ProducerId,
+    pub producer_epoch: ProducerEpoch,
+    pub commit: bool,
+    pub coordinator_epoch: CoordinatorEpoch,
+    pub transaction_version: i16,
+    /// Those of one topic stand together.
+    pub partitions: Vec<TopicPartition>,
+}
+
+/// The coordinator's request. An answer tells markers apart by their producers alone: no two of `asks` have the same.
+pub fn request<'a>(asks: impl IntoIterator<Item = &'a Ask>, version: i16) -> WriteTxnMarkersRequest {
+    let marker = |ask: &Ask| WritableTxnMarker {
+        producer_id: ask.producer_id.get(),
+        producer_epoch: ask.producer_epoch.get(),
+        transaction_result: ask.commit,
+        topics: topics(&ask.partitions),
+        coordinator_epoch: ask.coordinator_epoch.get(),
+        transaction_version: match version {
+            TRANSACTION_VERSION_SINCE.. => i8::try_from(ask.transaction_version).unwrap_or(i8::MAX),
+            _ => 0,
+        },
+        ..WritableTxnMarker::default()
+    };
+    WriteTxnMarkersRequest {
+        markers: asks.into_iter().map(marker).collect(),
+        ..WriteTxnMarkersRequest::default()
+    }
+}
+
+fn topics(partitions: &[TopicPartition]) -> Vec<WritableTxnMarkerTopic> {
+    let mut topics: Vec<WritableTxnMarkerTopic> = Vec::new();
+    for partition in partitions {
+        let index = partition.partition.get();
+        match topics.last_mut() {
+            Some(last) if *last.name == *partition.topic => last.partition_indexes.push(index),
+            _ => topics.push(WritableTxnMarkerTopic {
+                name: Str::from(&partition.topic),
+                partition_indexes: vec![index],
+                ..WritableTxnMarkerTopic::default()
+            }),
+        }
+    }
+    topics
+}
+
+/// What a broker says of each marker.
+pub fn outcomes(response: WriteTxnMarkersResponse) -> Map<(ProducerId, TopicPartition), ErrorCode> {
+    let mut outcomes = Map::default();
+    for marker in response.markers {
+        let producer = ProducerId(marker.producer_id);
+        for topic in marker.topics {
+            let name = topic.name.text();
+            for partition in topic.partitions {
+                let at = TopicPartition::new(name.clone(), PartitionIndex(partition.partition_index));
+                outcomes.insert((producer, at), ErrorCode::from_code(partition.error_code));
+            }
+        }
+    }
+    outcomes
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Which shard of the share coordinator a share-partition belongs to, and whether it is here.
+//! Which shard of the share coordinator a share-partition belongs to, and who leads it.
 //!
 //! A share-partition's name is `group:topic id:partition`; it falls on a partition of `__share_group_state` as a group's does on
 //! one of `__consumer_offsets`.
@@ -20,18 +20,15 @@ pub fn shard_of(key: &str, ctx: &Context<'_>) -> Option<Shard> {
     Some(Shard { partition, leader: ctx.leader_of(topic.partition(partition)?) })
 }
 
-/// The shard's partition, if `node` leads it.
+/// The shard's partition and who leads it; [`BrokerId::NONE`]: nobody, now.
 ///
 /// # Errors
-/// COORDINATOR_NOT_AVAILABLE where nobody looks after the share-partition yet, NOT_COORDINATOR where another broker does.
-pub fn shard_here(key: &str, image: &Image, node: BrokerId) -> Result<PartitionIndex, ErrorCode> {
+/// COORDINATOR_NOT_AVAILABLE where there is no such partition yet.
+pub fn coordinated_by(key: &str, image: &Image) -> Result<(PartitionIndex, BrokerId), ErrorCode> {
     let partition = partition_of(key, image).ok_or(ErrorCode::CoordinatorNotAvailable)?;
     let topic = image.topics.by_name(name::SHARE_GROUP_STATE);
-    match topic.and_then(|topic| topic.partition(partition)) {
-        Some(state) if state.leader == node => Ok(partition),
-        Some(_) => Err(ErrorCode::NotCoordinator),
-        None => Err(ErrorCode::CoordinatorNotAvailable),
-    }
+    let state = topic.and_then(|topic| topic.partition(partition)).ok_or(ErrorCode::CoordinatorNotAvailable)?;
+    Ok((partition, state.leader))
 }
 
 /// Whether this is the name of a share-partition: a group, which may itself hold colons, a topic's id and a partition.

@@ -15,16 +15,24 @@ pub fn shard_of(transactional_id: &str, ctx: &Context<'_>) -> Option<Shard> {
     Some(Shard { partition, leader: ctx.leader_of(topic.partition(partition)?) })
 }
 
+/// The shard, wherever it is. Its leader may be [`BrokerId::NONE`](barnabas_base::BrokerId::NONE).
+///
+/// # Errors
+/// INVALID_REQUEST for an id that is none, COORDINATOR_NOT_AVAILABLE where nobody looks after it yet.
+pub fn coordinated_by(transactional_id: &str, ctx: &Context<'_>) -> Result<Shard, ErrorCode> {
+    if transactional_id.is_empty() {
+        return Err(ErrorCode::InvalidRequest);
+    }
+    shard_of(transactional_id, ctx).ok_or(ErrorCode::CoordinatorNotAvailable)
+}
+
 /// The shard if it is here.
 ///
 /// # Errors
 /// INVALID_REQUEST for an id that is none, COORDINATOR_NOT_AVAILABLE where nobody looks after it yet, NOT_COORDINATOR where
 /// another broker does.
 pub fn shard_here(transactional_id: &str, ctx: &Context<'_>) -> Result<PartitionIndex, ErrorCode> {
-    if transactional_id.is_empty() {
-        return Err(ErrorCode::InvalidRequest);
-    }
-    let shard = shard_of(transactional_id, ctx).ok_or(ErrorCode::CoordinatorNotAvailable)?;
+    let shard = coordinated_by(transactional_id, ctx)?;
     if shard.leader.id == ctx.node { Ok(shard.partition) } else { Err(ErrorCode::NotCoordinator) }
 }
 

@@ -2,9 +2,10 @@
 //! `__share_group_state` that this worker owns.
 //!
 //! A shard lives beside its partition, on the same thread: its records take the way of every other append, and "durable" is
-//! the partition's own word. A shard of groups, or of share state, is loaded when somebody first asks for something of its; one of transactions at
+//! the partition's own word. A shard of groups, or of share state, is loaded when somebody first asks for something of its, or when another broker's
+//! leadership comes here, since its members are about to; one of transactions at
 //! once, as it has timeouts to keep and markers to write that nobody asks for. A piece at a time, so that a long history does not
-//! hold up the worker; what is asked meanwhile waits.
+//! hold up the worker; what is asked meanwhile waits. A shard goes with its partition's leadership, or with a new epoch of it.
 //!
 //! Always true:
 //! 1. a shard's batches are appended in the order in which it handed them out
@@ -23,6 +24,8 @@ mod settings;
 mod share_state;
 mod transactions;
 
+pub use host::led_under;
+
 use crate::mailbox::{
     GroupCommand, PartitionKey, ShareStateCommand, Standing, ToTransactionShard, TransactionCommand,
 };
@@ -30,6 +33,7 @@ use crate::node::Node;
 use crate::partition_worker::PartitionWorker;
 use crate::publisher::ImageChange;
 use barnabas_base::{MonotonicMs, Text, TopicId, name};
+use barnabas_metadata::Image;
 use barnabas_coordinator::{Done, GroupShard, Now, ShareStateDone, ShareStateShard, TransactionShard};
 use groups::GroupOrder;
 use host::Host;
@@ -211,7 +215,35 @@ impl CoordinatorWorker {
         if changes.everything || topic.is_some_and(|topic| changes.topics.contains_key(&topic)) {
             self.host_transactions();
         }
+        self.host_arrived(change);
         self.pass_on();
+    }
+
+    /// Begins to load the shards of groups and of share state whose partitions another broker led before.
+    fn host_arrived(&mut self, change: &ImageChange) {
+        if !self.has_begun || change.changes.everything {
+            return;
+        }
+        for (topic, is_of_groups) in [(name::CONSUMER_OFFSETS, true), (name::SHARE_GROUP_STATE, false)] {
+            let Some(topic) = change.image.topics.by_name(topic) else { continue };
+            let Some(changed) = change.changes.topics.get(&topic.id) else { continue };
+            let me = self.node.broker_id;
+            let leader = |image: &Image, partition| {
+                Some(image.topics.by_id(topic.id)?.partition(partition)?.leader)
+            };
+            let arrived = changed.partitions.iter().filter(|&&partition| {
+                leader(&change.image, partition) == Some(me)
+                    && leader(&change.before, partition).is_some_and(|before| before != me)
+            });
+            for &partition in arrived {
+                let key = PartitionKey { topic: topic.id, partition };
+                match key.owner(self.node.workers) == self.id {
+                    true if is_of_groups => self.groups.host(key),
+                    true => self.share_state.host(key),
+                    false => {}
+                }
+            }
+        }
     }
 
     /// From now on partitions may be opened: what the journals held of them is known.

@@ -21,6 +21,7 @@ mod share_groups;
 mod share_state;
 mod streams;
 mod transactions;
+mod verification;
 
 use crate::connection::Session;
 use barnabas_api::k18_api_versions::{self, Listener};
@@ -39,6 +40,7 @@ use std::sync::Arc;
 pub use large::Pieces;
 pub use open_transactions::OpenTransactions;
 pub use share_fetch::members_gone as share_members_gone;
+pub use verification::Verification;
 
 /// What goes back to the client.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! The binary: says which command runs, and nothing about how.
 
 mod args;
+mod broker_links;
 mod brokers_gone;
 mod cleaner;
 mod clock;

@@ -3,19 +3,31 @@
 //! A partition of `__consumer_offsets` gets its marker from its own shard of the group coordinator, in order with that shard's
 //! records; any other one by an append. Both wait in the mailbox of the partition's owner, and are answered once they are safe.
 //!
-//! Not here: markers for partitions that another broker leads. They are told apart in [`place`], and are tried again until
-//! there is a sender for them.
+//! Those for partitions that another broker leads go to it in a WriteTxnMarkers (markers/away.rs). The shard that ordered
+//! markers hears of each broker's as soon as that one has spoken, and orders those again that failed; a partition that is gone needs none.
 //!
 //! Transaction path 4 of 5. Before: coordinator_worker.rs (the node's own transactions), dispatch/transactions.rs
 //! (WriteTxnMarkers). After: partition_worker.rs.
 
-use crate::mailbox::{AppendItem, AppendOutcome, Command, GroupCommand, PartitionKey, Standing};
+mod away;
+
+pub use away::MarkerParcel;
+
+use crate::coordinator_worker::led_under;
+use crate::mailbox::{
+    AppendItem, AppendOutcome, Command, GroupCommand, PartitionKey, Standing, ToTransactionShard,
+    TransactionCommand,
+};
 use crate::node::Node;
 use crate::owners::{self, Gathering};
-use barnabas_base::{DurationMs, ErrorCode, Text, TimestampMs, TopicPartition, name};
-use barnabas_coordinator::{EndTransaction, MarkerOrder, MarkerOutcome, Producer, Request, Response};
+use barnabas_base::{BrokerId, DurationMs, ErrorCode, Text, TimestampMs, TopicPartition, name};
+use barnabas_coordinator::{
+    EndTransaction, MarkerOrder, MarkerOutcome, MarkerTicket, Producer, Request, Response,
+};
 use barnabas_partition::{Acks, Origin};
 use barnabas_wire::records::{BatchError, BatchOptions, EndTxnMarker, ReadyBatch, control_batch};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// One marker for one partition that is led here.
@@ -117,40 +129,99 @@ impl Sent {
     }
 }
 
-/// Writes the markers that a transaction coordinator of this node ordered.
-pub async fn write_ordered(node: &Node, order: &MarkerOrder) -> Vec<(TopicPartition, MarkerOutcome)> {
+/// Where the partitions of an order are.
+#[derive(Debug, Default)]
+struct Placed {
+    here: Vec<(TopicPartition, PartitionKey)>,
+    away: BTreeMap<BrokerId, Vec<TopicPartition>>,
+    /// What is known without asking.
+    known: Vec<(TopicPartition, MarkerOutcome)>,
+}
+
+/// Brings the markers that a transaction coordinator of this node ordered to where their partitions are led now, and tells the
+/// coordinator what came of them. A coordinator that is no longer here orders nothing.
+pub async fn bring_ordered(node: &Arc<Node>, shard: PartitionKey, order: MarkerOrder) {
+    let coordinator_epoch = order.ticket.coordinator_epoch;
+    if led_under(node, shard).is_none_or(|epoch| epoch.get() != coordinator_epoch.get()) {
+        return;
+    }
     let end = EndTransaction {
         producer: Producer { id: order.producer_id, epoch: order.producer_epoch },
         commit: order.commit,
-        coordinator_epoch: order.ticket.coordinator_epoch,
+        coordinator_epoch,
         version: order.version,
     };
-    let (mut done, mut markers, mut names) = (Vec::new(), Vec::new(), Vec::new());
-    for partition in &order.partitions {
-        match place(node, partition) {
-            Ok(key) => {
-                let is_of_groups = *partition.topic == *name::CONSUMER_OFFSETS;
-                markers.push(Marker { partition: key, is_of_groups, end });
-                names.push(partition.clone());
-            }
-            Err(outcome) => done.push((partition.clone(), outcome)),
-        }
+    let Placed { here, away, known } = place(node, order.partitions);
+    let told = Told { node: node.clone(), shard, ticket: order.ticket, transactional_id: order.transactional_id };
+    for (broker, partitions) in away {
+        let told = told.clone();
+        tokio::task::spawn_local(async move {
+            let outcomes = away::bring(&told.node, shard, &end, broker, partitions).await;
+            told.tell(outcomes.into_iter().map(outcome).collect()).await;
+        });
     }
-    let outcomes = send(node, &markers).await.outcomes().await;
-    done.extend(names.into_iter().zip(outcomes.into_iter().map(|code| match code {
-        ErrorCode::None => MarkerOutcome::Written,
-        code => MarkerOutcome::Failed(code),
-    })));
-    done
+    let mut outcomes = known;
+    if !here.is_empty() {
+        let (names, markers): (Vec<TopicPartition>, Vec<Marker>) = here
+            .into_iter()
+            .map(|(name, partition)| {
+                let is_of_groups = *name.topic == *name::CONSUMER_OFFSETS;
+                (name, Marker { partition, is_of_groups, end })
+            })
+            .unzip();
+        let codes = send(node, &markers).await.outcomes().await;
+        outcomes.extend(names.into_iter().zip(codes).map(outcome));
+    }
+    if !outcomes.is_empty() {
+        told.tell(outcomes).await;
+    }
 }
 
-/// Where a partition is, if it is led here.
-fn place(node: &Node, name: &TopicPartition) -> Result<PartitionKey, MarkerOutcome> {
-    let image = node.image.load();
-    let topic = image.topics.by_name(&name.topic).ok_or(MarkerOutcome::Gone)?;
-    let state = topic.partition(name.partition).ok_or(MarkerOutcome::Gone)?;
-    if state.leader != node.broker_id {
-        return Err(MarkerOutcome::Failed(ErrorCode::LeaderNotAvailable));
+fn outcome((partition, code): (TopicPartition, ErrorCode)) -> (TopicPartition, MarkerOutcome) {
+    let outcome = match code {
+        ErrorCode::None => MarkerOutcome::Written,
+        code => MarkerOutcome::Failed(code),
+    };
+    (partition, outcome)
+}
+
+/// Whom the outcomes of an order are for.
+#[derive(Debug, Clone)]
+struct Told {
+    node: Arc<Node>,
+    shard: PartitionKey,
+    ticket: MarkerTicket,
+    transactional_id: Text,
+}
+
+impl Told {
+    async fn tell(&self, outcomes: Vec<(TopicPartition, MarkerOutcome)>) {
+        let (ticket, transactional_id) = (self.ticket, self.transactional_id.clone());
+        let what = ToTransactionShard::Markers { ticket, transactional_id, outcomes };
+        let command = TransactionCommand { shard: self.shard, what };
+        self.node.owner(self.shard).send(Command::Transaction(command)).await;
     }
-    Ok(PartitionKey { topic: topic.id, partition: name.partition })
+}
+
+/// A partition that the image does not know is gone: whoever leads the transaction's coordinator has seen all of the metadata that was
+/// there when the partition joined.
+fn place(node: &Node, partitions: Vec<TopicPartition>) -> Placed {
+    let image = node.image.load();
+    let mut placed = Placed::default();
+    for name in partitions {
+        let topic = image.topics.by_name(&name.topic);
+        let state = topic.and_then(|topic| Some((topic.id, topic.partition(name.partition)?.leader)));
+        match state {
+            None => placed.known.push((name, MarkerOutcome::Gone)),
+            Some((_, BrokerId::NONE)) => {
+                placed.known.push((name, MarkerOutcome::Failed(ErrorCode::LeaderNotAvailable)));
+            }
+            Some((topic, leader)) if leader == node.broker_id => {
+                let key = PartitionKey { topic, partition: name.partition };
+                placed.here.push((name, key));
+            }
+            Some((_, leader)) => placed.away.entry(leader).or_default().push(name),
+        }
+    }
+    placed
 }

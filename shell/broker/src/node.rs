@@ -3,6 +3,7 @@
 //! Immutable but for what is made to be shared: the image and the configuration are swapped as a whole, the meter counts,
 //! the directories go offline. Whoever takes the image sees one moment of the cluster.
 
+use crate::broker_links::BrokerLinks;
 use crate::cleaner::Compaction;
 use crate::clock::Clock;
 use crate::deleted::DeletedTopics;
@@ -64,6 +65,8 @@ pub struct Node {
     pub moves: Moves,
     pub producer_ids: ProducerIds,
     pub replication: Replication,
+    /// To other brokers, for coordinators.
+    pub broker_links: BrokerLinks,
     /// Locked for a moment by each request of a share group's member.
     pub share_sessions: Mutex<ShareSessions>,
     connections: AtomicU64,
@@ -142,6 +145,7 @@ impl Node {
             moves: Moves::default(),
             producer_ids: ProducerIds::default(),
             replication: Replication::new(&config),
+            broker_links: BrokerLinks::default(),
             share_sessions: Mutex::new(ShareSessions::new(share_sessions_max(&config))),
             connections: AtomicU64::new(0),
             journal_append_bytes_max: u64::try_from(config.long("log.journal.append.bytes.max")).unwrap_or(0),

@@ -48,7 +48,7 @@ use crate::replica::{Effects, Opening, Replica, batch_info};
 use crate::scrub;
 use crate::tickets::{NOBODY, Opened, Tickets};
 use crate::topic_settings;
-use barnabas_base::{DurationMs, Map, MonotonicMs, Offset, Set, TimestampMs, TopicPartition};
+use barnabas_base::{DurationMs, LeaderEpoch, Map, MonotonicMs, Offset, Set, TimestampMs, TopicPartition};
 use barnabas_partition::{Acks, Append, Placed, Refusal, Ticket};
 use barnabas_storage::{AppendBytes, FilePool, Log, LogPlace, StorageError, TailMemory};
 use bytes::Bytes;
@@ -77,6 +77,15 @@ const FLUSH_PAUSE: DurationMs = DurationMs(10_000);
 /// Memory of batches that a worker keeps to be used again, at least; else half as much again as its share of `log.cache.bytes`, as what
 /// waits to be laid lies in it too.
 const MEMORY_KEPT_MIN: u64 = 16 << 20;
+
+/// How far the log of a partition reaches that this broker leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LedRange {
+    pub start: Offset,
+    pub end: Offset,
+    /// The high watermark.
+    pub committed: Offset,
+}
 
 /// The partitions of one worker. See the file's header.
 #[derive(Debug)]
@@ -533,11 +542,22 @@ impl PartitionWorker {
         self.tickets.ticket(opened, 0)
     }
 
-    /// From where to where the log of a partition reaches that this broker leads.
-    pub(crate) fn log_range(&mut self, key: PartitionKey) -> Result<(Offset, Offset), Declined> {
+    /// From where to where the log of a partition reaches that this broker leads. `None`: not in this epoch yet, or its log is about
+    /// to be cut.
+    pub(crate) fn led_range(
+        &mut self,
+        key: PartitionKey,
+        epoch: LeaderEpoch,
+    ) -> Result<Option<LedRange>, Declined> {
         self.open(key)?;
         let replica = self.replicas.get(&key).ok_or(Declined::Unknown)?;
-        Ok((replica.log.start(), replica.log.end()))
+        let partition = &replica.partition;
+        let end = partition.log_end();
+        // What the round holds is not in the log yet.
+        let is_ready = replica.cutting.is_none() && replica.log.end() == end;
+        let leads = partition.is_leader() && partition.leader_epoch() == epoch;
+        let range = LedRange { start: replica.log.start(), end, committed: partition.high_watermark() };
+        Ok((leads && is_ready).then_some(range))
     }
 
     /// Whole batches from the one that holds `from` on, durable or not: for a coordinator that loads.

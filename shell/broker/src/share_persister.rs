@@ -1,9 +1,8 @@
 //! Where the state of share-partitions is kept: each question to the shard of the share coordinator that looks after the
 //! share-partition, wherever that is.
 //!
-//! Today every shard is on this node, so a question is a message to the worker that owns its partition of
-//! `__share_group_state`. A shard that another broker leads is told apart in [`place`]; what is missing for it is a link to send
-//! the question by (keys 83 to 87).
+//! A question to a shard of this node is a message to the worker that owns its partition of `__share_group_state`; one to a shard that
+//! another broker leads goes there over a link (keys 83 to 87, share_persister/away.rs).
 //!
 //! What may pass by itself (no topic yet, no leader, a shard that moves) is tried again for a while before its error is told.
 //! Questions about one share-partition reach the shard in the order in which they were begun, unless one of them has to be tried
@@ -15,18 +14,19 @@
 //! # Source
 //! Kafka 4.4 `DefaultStatePersister`, `PersisterStateManager`.
 
-use crate::mailbox::{
-    AskItem, Command, PartitionKey, Question, Said, Search, ShareStateAsk, ShareStateCommand,
-};
+mod away;
+mod ends;
+
+pub use ends::log_ends;
+
+use crate::mailbox::{Command, PartitionKey, ShareStateAsk, ShareStateCommand};
 use crate::node::Node;
-use crate::owners;
 use barnabas_api::share_state;
-use barnabas_base::{ErrorCode, LeaderEpoch, Map, Offset, PartitionIndex, TopicId, name};
+use barnabas_base::{BrokerId, ErrorCode, LeaderEpoch, Offset, name};
 use barnabas_coordinator::{
     SharePartitionKey, ShareState, ShareStateDone, ShareStateOrder, ShareStateRefusal, ShareStateRequest,
     ShareStateResponse, ShareStateSummary, ShareStateWork, StateBatch,
 };
-use barnabas_partition::Isolation;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -140,33 +140,6 @@ pub async fn read_summaries(
         .collect()
 }
 
-/// The ends of share-partitions' logs as consumers see them.
-pub async fn log_ends<'a>(
-    node: &Node,
-    keys: impl Iterator<Item = &'a SharePartitionKey>,
-) -> Map<(TopicId, PartitionIndex), Result<Offset, ErrorCode>> {
-    let keys: Vec<(TopicId, PartitionIndex)> = keys.map(|key| (key.topic, key.partition)).collect();
-    let items = keys.iter().enumerate().map(|(slot, (topic, partition))| AskItem {
-        slot: slot as u32,
-        partition: PartitionKey { topic: *topic, partition: *partition },
-        leader_epoch: None,
-        question: Question::List { isolation: Isolation::ReadUncommitted, search: Search::Nothing },
-    });
-    let outcomes = owners::ask(node, items.collect()).await.all().await;
-    let said = outcomes.into_iter().filter_map(|outcome| {
-        let key = *keys.get(outcome.slot as usize)?;
-        Some((
-            key,
-            match outcome.result {
-                Ok(Said::Listed { bounds, .. }) => Ok(bounds.readable_end),
-                Ok(_) => Err(ErrorCode::UnknownServerError),
-                Err(declined) => Err(declined.code()),
-            },
-        ))
-    });
-    said.collect()
-}
-
 /// Carries out what a share group asks for, and says what came of each share-partition.
 pub async fn carry_out(node: &Arc<Node>, order: ShareStateOrder) -> ShareStateDone {
     let ShareStateOrder { number, work } = order;
@@ -235,12 +208,26 @@ async fn ask(node: &Node, request: ShareStateRequest) -> ShareStateResponse {
     ask_once(node, request).await
 }
 
-/// Asks, and tells whatever is said: for another broker's question, which is asked again there.
-pub async fn ask_once(node: &Node, request: ShareStateRequest) -> ShareStateResponse {
-    let shard = match place(node, &request) {
-        Ok(shard) => shard,
-        Err(code) => return request.refuse(code),
-    };
+/// Asks wherever the shard is now, and tells whatever is said.
+async fn ask_once(node: &Node, request: ShareStateRequest) -> ShareStateResponse {
+    match place(node, &request) {
+        Ok((_, BrokerId::NONE)) => request.refuse(ErrorCode::CoordinatorNotAvailable),
+        Ok((shard, leader)) if leader == node.broker_id => ask_shard(node, shard, request).await,
+        Ok((_, leader)) => away::ask(node, leader, request).await,
+        Err(code) => request.refuse(code),
+    }
+}
+
+/// Asks a shard of this node, and tells whatever is said: for another broker's question, which is asked again there.
+pub async fn ask_here(node: &Node, request: ShareStateRequest) -> ShareStateResponse {
+    match place(node, &request) {
+        Ok((shard, leader)) if leader == node.broker_id => ask_shard(node, shard, request).await,
+        Ok(_) => request.refuse(ErrorCode::NotCoordinator),
+        Err(code) => request.refuse(code),
+    }
+}
+
+async fn ask_shard(node: &Node, shard: PartitionKey, request: ShareStateRequest) -> ShareStateResponse {
     let (reply, answer) = oneshot::channel();
     let gone = request.refuse(ErrorCode::NotCoordinator);
     let command = ShareStateCommand { shard, ask: ShareStateAsk { request, reply } };
@@ -249,15 +236,15 @@ pub async fn ask_once(node: &Node, request: ShareStateRequest) -> ShareStateResp
     answer.await.unwrap_or(gone)
 }
 
-/// The shard that is to be asked. Where the topic is missing it is asked for.
-fn place(node: &Node, request: &ShareStateRequest) -> Result<PartitionKey, ErrorCode> {
+/// The shard that is to be asked, and who leads it. Where the topic is missing it is asked for.
+fn place(node: &Node, request: &ShareStateRequest) -> Result<(PartitionKey, BrokerId), ErrorCode> {
     let image = node.image.load();
     let Some(topic) = image.topics.id_of(name::SHARE_GROUP_STATE) else {
         node.controller.auto_create(share_state::creation(&image, &node.config.load(), node.broker_id));
         return Err(ErrorCode::CoordinatorNotAvailable);
     };
-    let partition = share_state::shard_here(&request.key().coordinator_key(), &image, node.broker_id)?;
-    Ok(PartitionKey { topic, partition })
+    let (partition, leader) = share_state::coordinated_by(&request.key().coordinator_key(), &image)?;
+    Ok((PartitionKey { topic, partition }, leader))
 }
 
 /// Whether the same question may well be answered soon.
@@ -276,6 +263,7 @@ fn may_pass(response: &ShareStateResponse) -> bool {
             ErrorCode::CoordinatorNotAvailable
                 | ErrorCode::CoordinatorLoadInProgress
                 | ErrorCode::NotCoordinator
+                | ErrorCode::NetworkException
         )
     })
 }

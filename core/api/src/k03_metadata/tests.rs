@@ -142,6 +142,23 @@ fn an_internal_topic_gets_what_its_settings_say() {
 }
 
 #[test]
+fn an_internal_topic_has_no_more_replicas_than_there_are_nodes_unless_somebody_said_so() {
+    use crate::testing::broker;
+    let replicas = |given: &[(&str, &str)]| {
+        let mut alone =
+            Fixture { config: broker_config(given), image: barnabas_metadata::Image::default(), ..Fixture::new() };
+        alone.add(&[broker(1, false, "PLAINTEXT")]);
+        ask_on(&alone, named(&["__consumer_offsets"]), 9).1.unwrap().topics[0].replication_factor
+    };
+    assert_eq!(replicas(&[]), 1);
+    assert_eq!(replicas(&[("offsets.topic.replication.factor", "3")]), 3, "Kafka's controller refuses that");
+    // One of three that has not heard of the others yet.
+    let voters = "1@a:1,2@b:1,3@c:1";
+    assert_eq!(replicas(&[("controller.quorum.voters", voters)]), 3);
+    assert_eq!(replicas(&[("controller.quorum.bootstrap.servers", "a:1,b:1")]), 2);
+}
+
+#[test]
 fn operations_are_shown_when_asked_for() {
     let request = |cluster, topic| MetadataRequest {
         include_cluster_authorized_operations: cluster,

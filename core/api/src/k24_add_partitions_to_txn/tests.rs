@@ -118,3 +118,31 @@ fn old_clients_do_not_know_that_they_are_fenced() {
         assert_eq!(ask(version, &["b"], &[("orders", &[0])], ErrorCode::ProducerFenced), [[code]]);
     }
 }
+
+#[test]
+fn what_a_leader_asks_is_what_a_coordinator_reads() {
+    let fixture = Fixture::with_transactions();
+    let part = Part {
+        place: 0,
+        transactional_id: "b".into(),
+        producer_id: ProducerId(7),
+        producer_epoch: ProducerEpoch(3),
+        verify_only: true,
+        partitions: vec![
+            TopicPartition::new("compacted", PartitionIndex(0)),
+            TopicPartition::new("orders", PartitionIndex(0)),
+            TopicPartition::new("orders", PartitionIndex(2)),
+        ],
+    };
+    for version in BROKERS_SINCE..=5 {
+        let sent = carried(super::request([&part]), version);
+        let Plan::Work(work) = plan(sent, version, &fixture.ctx()) else { panic!("it is led here") };
+        assert_eq!(work.parts.len(), 1);
+        assert_eq!(work.parts[0].request, part);
+    }
+    let refused = |code: ErrorCode| {
+        results(AddPartitionsToTxnResponse { error_code: code.code(), ..Default::default() }).unwrap_err()
+    };
+    assert_eq!(refused(ErrorCode::ClusterAuthorizationFailed), ErrorCode::InvalidTxnState);
+    assert_eq!(refused(ErrorCode::NotCoordinator), ErrorCode::NotCoordinator);
+}

@@ -97,3 +97,38 @@ fn nothing_to_do_is_answered() {
         [(7, "missing".to_owned(), 0, 3)]
     );
 }
+
+#[test]
+fn what_a_coordinator_asks_is_what_a_broker_reads() {
+    let partitions = |list: &[(&str, i32)]| -> Vec<TopicPartition> {
+        list.iter().map(|&(topic, index)| TopicPartition::new(topic, PartitionIndex(index))).collect()
+    };
+    let ask = |producer: i64, list: &[(&str, i32)]| Ask {
+        producer_id: ProducerId(producer),
+        producer_epoch: ProducerEpoch(3),
+        commit: true,
+        coordinator_epoch: CoordinatorEpoch(9),
+        transaction_version: 2,
+        partitions: partitions(list),
+    };
+    let asks = [ask(7, &[("a", 0), ("a", 4), ("b", 1)]), ask(8, &[("b", 1)])];
+    let sent = request(&asks, 2);
+    assert_eq!(
+        sent.markers,
+        [marker(7, &[("a", &[0, 4]), ("b", &[1])]), marker(8, &[("b", &[1])])]
+    );
+    for version in versions::<WriteTxnMarkersRequest>() {
+        let carried = carried(request(&asks, version), version);
+        assert_eq!(carried.markers[0].transaction_version, if version >= 2 { 2 } else { 0 });
+    }
+    let mut pending = Pending::default();
+    pending.set(7, Text::from("a"), 4, ErrorCode::None);
+    pending.set(8, Text::from("b"), 1, ErrorCode::NotLeaderOrFollower);
+    let said = outcomes(pending.respond());
+    let of = |producer, topic, index| {
+        said.get(&(ProducerId(producer), TopicPartition::new(topic, PartitionIndex(index)))).copied()
+    };
+    assert_eq!(of(7, "a", 4), Some(ErrorCode::None));
+    assert_eq!(of(8, "b", 1), Some(ErrorCode::NotLeaderOrFollower));
+    assert_eq!(of(7, "b", 1), None, "nothing was said of it");
+}

@@ -6,7 +6,7 @@ use super::settings::group_config;
 use crate::mailbox::{Command, GroupCommand, PartitionKey};
 use crate::node::Node;
 use crate::share_persister;
-use barnabas_base::{ErrorCode, MonotonicMs, Offset};
+use barnabas_base::{ErrorCode, LeaderEpoch, MonotonicMs, Offset};
 use barnabas_coordinator::{
     BatchId, Caller, Effect, GroupShard, Job, LoadError, Now, Response, ShareStateOrder, Ticket,
 };
@@ -37,7 +37,7 @@ impl Hosted for GroupShard {
     type Effect = Effect;
     type Order = GroupOrder;
 
-    fn create(node: &Node, _key: PartitionKey) -> Self {
+    fn create(node: &Node, _led_under: LeaderEpoch) -> Self {
         let mut shard = Self::new(group_config(node));
         shard.image_changed(&node.image.load(), None, true);
         shard

@@ -3,7 +3,7 @@
 //! What is particular to a kind is in [`Hosted`]; what a shard says is done by [`Host::carry_out`], but for what others must do
 //! ([`Step::Order`]), which is kept for [`Host::take_orders`].
 
-use super::load::{Loading, NotLoaded};
+use super::load::{Loading, NotLoaded, Progress};
 use super::{append, now};
 use crate::mailbox::{AppendOutcome, PartitionKey, Standing};
 use crate::node::Node;
@@ -18,6 +18,9 @@ use tokio::sync::oneshot;
 
 /// How long before a shard is tried again that could not be loaded.
 const RETRY_LOAD: DurationMs = DurationMs(5_000);
+
+/// How long before a shard is looked at again whose partition is not ready to be read.
+const LOOK_AGAIN: DurationMs = DurationMs(5);
 
 /// Requests that wait for one shard to be loaded; more are told to come back.
 const WAITING_MAX: usize = 10_000;
@@ -35,7 +38,8 @@ pub(super) trait Hosted: Debug + Sized {
     /// What it asks of others than its partition.
     type Order: Debug;
 
-    fn create(node: &Node, key: PartitionKey) -> Self;
+    /// `led_under`: the partition's leader epoch.
+    fn create(node: &Node, led_under: LeaderEpoch) -> Self;
     fn set_config(&mut self, node: &Node);
     fn replay(&mut self, from: Offset, bytes: Bytes) -> Result<Offset, LoadError>;
     fn activate(&mut self, now: Now) -> Vec<Self::Effect>;
@@ -96,6 +100,8 @@ pub(super) struct Host<S: Hosted> {
     /// Shards that could not be loaded, to be tried again.
     unloaded: Vec<PartitionKey>,
     retry_at: Option<MonotonicMs>,
+    /// When shards that are being loaded go on, where they wait for their partitions.
+    look_again_at: Option<MonotonicMs>,
     /// The shards' next deadline; `None`: to be asked for anew.
     deadline: Option<Option<MonotonicMs>>,
 }
@@ -112,6 +118,7 @@ impl<S: Hosted> Host<S> {
             orders: Vec::new(),
             unloaded: Vec::new(),
             retry_at: None,
+            look_again_at: None,
             deadline: None,
         }
     }
@@ -121,7 +128,8 @@ impl<S: Hosted> Host<S> {
         let Self { node, shards, loading, .. } = self;
         shards.entry(key).or_insert_with(|| {
             *loading = true;
-            Shard::Loading(Loading::new(S::create(node, key), led_under(node, key)))
+            let epoch = led_under(node, key).unwrap_or(LeaderEpoch::NONE);
+            Shard::Loading(Loading::new(S::create(node, epoch), epoch))
         });
     }
 
@@ -252,13 +260,13 @@ impl<S: Hosted> Host<S> {
         if self.loading {
             return Some(MonotonicMs(0));
         }
-        let Self { shards, retry_at, deadline, .. } = self;
+        let Self { shards, retry_at, look_again_at, deadline, .. } = self;
         *deadline.get_or_insert_with(|| {
             let deadlines = shards.values().filter_map(|shard| match shard {
                 Shard::Active(active) => active.shard.next_deadline(),
                 Shard::Loading(_) => None,
             });
-            deadlines.chain(*retry_at).min()
+            deadlines.chain(*retry_at).chain(*look_again_at).min()
         })
     }
 
@@ -270,6 +278,9 @@ impl<S: Hosted> Host<S> {
         }
         if self.retry_at.is_some_and(|at| at <= now.mono) {
             self.retry_loading();
+        }
+        if self.look_again_at.is_some_and(|at| at <= now.mono) {
+            (self.look_again_at, self.loading) = (None, true);
         }
         self.each_where(
             partitions,
@@ -350,11 +361,16 @@ impl<S: Hosted> Host<S> {
         for key in keys.collect::<Vec<_>>() {
             let Some(Shard::Loading(mut loading)) = self.shards.remove(&key) else { continue };
             match loading.read_piece(key, partitions) {
-                Ok(false) => {
+                Ok(Progress::More) => {
                     self.loading = true;
                     self.shards.insert(key, Shard::Loading(loading));
                 }
-                Ok(true) => self.activate(key, loading, partitions),
+                Ok(Progress::Waits) => {
+                    let soon = self.node.clock.monotonic().plus(LOOK_AGAIN);
+                    (self.look_again_at, self.deadline) = (Some(soon), None);
+                    self.shards.insert(key, Shard::Loading(loading));
+                }
+                Ok(Progress::Done) => self.activate(key, loading, partitions),
                 Err(NotLoaded { code, is_passing }) => {
                     loading.refuse(code);
                     if S::LOADS_UNASKED && is_passing {
@@ -389,7 +405,7 @@ impl<S: Hosted> Host<S> {
 }
 
 /// The epoch under which this broker leads the partition now.
-pub(super) fn led_under(node: &Node, key: PartitionKey) -> Option<LeaderEpoch> {
+pub fn led_under(node: &Node, key: PartitionKey) -> Option<LeaderEpoch> {
     let image = node.image.load();
     let partition = image.topics.by_id(key.topic)?.partition(key.partition)?;
     (partition.leader == node.broker_id).then_some(partition.leader_epoch)

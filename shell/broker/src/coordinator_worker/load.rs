@@ -1,8 +1,12 @@
 //! Loading a shard: every record of its partition, from the start to the end of the log, a piece at a time.
+//!
+//! Nothing is read before the partition's owner leads it in the epoch in which the shard is to be: a replica that still follows may get more, or
+//! lose what it has. And a shard speaks only once all that it has read is on every replica in sync: what it says, or orders, on the word of a record
+//! must not be taken back with the record when this broker dies. Kafka's transaction coordinator does not wait for that.
 
 use super::host::Hosted;
 use crate::mailbox::PartitionKey;
-use crate::partition_worker::PartitionWorker;
+use crate::partition_worker::{LedRange, PartitionWorker};
 use barnabas_base::{ErrorCode, LeaderEpoch, Offset};
 
 /// Why a shard is not there.
@@ -12,6 +16,16 @@ pub(super) struct NotLoaded {
     pub code: ErrorCode,
     /// It may be there another time: its log could not be opened or read now.
     pub is_passing: bool,
+}
+
+/// How far it has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// There is more to be read, now.
+    More,
+    /// The partition is not ready.
+    Waits,
+    Done,
 }
 
 /// Read at once, between rounds.
@@ -29,8 +43,7 @@ pub(super) struct Loading<S: Hosted> {
 }
 
 impl<S: Hosted> Loading<S> {
-    pub fn new(shard: S, led_under: Option<LeaderEpoch>) -> Self {
-        let leader_epoch = led_under.unwrap_or(LeaderEpoch::NONE);
+    pub fn new(shard: S, leader_epoch: LeaderEpoch) -> Self {
         Self { shard, leader_epoch, next: None, waiting: Vec::new() }
     }
 
@@ -41,33 +54,38 @@ impl<S: Hosted> Loading<S> {
         }
     }
 
-    /// Replays one piece. Returns whether that was the last one.
+    /// Replays one piece.
     pub fn read_piece(
         &mut self,
         key: PartitionKey,
         partitions: &mut PartitionWorker,
-    ) -> Result<bool, NotLoaded> {
+    ) -> Result<Progress, NotLoaded> {
         let unavailable = |is_passing| NotLoaded { code: ErrorCode::CoordinatorNotAvailable, is_passing };
-        let (start, end) = partitions.log_range(key).map_err(|declined| match declined.code() {
+        let elsewhere = NotLoaded { code: ErrorCode::NotCoordinator, is_passing: false };
+        if self.leader_epoch == LeaderEpoch::NONE {
+            return Err(elsewhere);
+        }
+        let range = partitions.led_range(key, self.leader_epoch).map_err(|declined| match declined.code() {
             ErrorCode::KafkaStorageError => unavailable(true),
-            _ => NotLoaded { code: ErrorCode::NotCoordinator, is_passing: false },
+            _ => elsewhere,
         })?;
+        let Some(LedRange { start, end, committed }) = range else { return Ok(Progress::Waits) };
         let from = self.next.unwrap_or(start);
         if from >= end {
-            return Ok(true);
+            return Ok(if committed >= end { Progress::Done } else { Progress::Waits });
         }
         let piece = partitions.read_log(key, from, PIECE_BYTES).map_err(|_| unavailable(true))?;
         if piece.is_empty() {
             // What stood between here and the end was compacted away.
-            return Ok(true);
+            self.next = Some(end);
+            return Ok(Progress::More);
         }
         let next = self.shard.replay(from, piece).map_err(|error| {
             let topic = S::TOPIC;
             tracing::error!(partition = %key.partition, %error, "{topic} cannot be read; what it coordinates cannot be served");
             unavailable(false)
         })?;
-        let next = next.max(from.plus(1));
-        self.next = Some(next);
-        Ok(next >= end)
+        self.next = Some(next.max(from.plus(1)));
+        Ok(Progress::More)
     }
 }

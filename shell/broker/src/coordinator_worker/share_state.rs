@@ -5,7 +5,7 @@ use super::host::{Handled, Hosted, Step};
 use crate::mailbox::{AskItem, PartitionKey, Question, ShareStateAsk, Standing};
 use crate::node::Node;
 use crate::owners;
-use barnabas_base::{DurationMs, ErrorCode, MonotonicMs, Offset};
+use barnabas_base::{DurationMs, ErrorCode, LeaderEpoch, MonotonicMs, Offset};
 use barnabas_coordinator::{
     BatchId, LoadError, Now, ShareStateConfig, ShareStateEffect, ShareStateResponse, ShareStateShard, Ticket,
 };
@@ -40,7 +40,7 @@ impl Hosted for ShareStateShard {
     type Effect = ShareStateEffect;
     type Order = Prune;
 
-    fn create(node: &Node, _key: PartitionKey) -> Self {
+    fn create(node: &Node, _led_under: LeaderEpoch) -> Self {
         let mut shard = Self::new(config(node));
         shard.image_changed(&node.image.load());
         shard

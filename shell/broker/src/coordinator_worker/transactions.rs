@@ -2,7 +2,7 @@
 //! producer ids. Both are brought by tasks of the worker's thread, and what came of them arrives in its mailbox.
 
 use super::append::Contents;
-use super::host::{Handled, Hosted, Step, led_under};
+use super::host::{Handled, Hosted, Step};
 use crate::mailbox::{
     Command, PartitionKey, Standing, ToTransactionShard, TransactionAsk, TransactionCommand,
 };
@@ -31,15 +31,13 @@ pub(super) enum Order {
 pub(super) fn carry_out(node: &Arc<Node>, shard: PartitionKey, order: Order) {
     let node = node.clone();
     tokio::task::spawn_local(async move {
-        let what = match order {
-            Order::Markers(order) => {
-                let outcomes = markers::write_ordered(&node, &order).await;
-                let MarkerOrder { ticket, transactional_id, .. } = order;
-                ToTransactionShard::Markers { ticket, transactional_id, outcomes }
+        match order {
+            Order::Markers(order) => markers::bring_ordered(&node, shard, order).await,
+            Order::ProducerIds => {
+                let what = ToTransactionShard::ProducerIds(producer_ids(&node).await);
+                node.owner(shard).send(Command::Transaction(TransactionCommand { shard, what })).await;
             }
-            Order::ProducerIds => ToTransactionShard::ProducerIds(producer_ids(&node).await),
-        };
-        node.owner(shard).send(Command::Transaction(TransactionCommand { shard, what })).await;
+        }
     });
 }
 
@@ -63,9 +61,8 @@ impl Hosted for TransactionShard {
     type Effect = TransactionEffect;
     type Order = Order;
 
-    fn create(node: &Node, key: PartitionKey) -> Self {
-        let epoch = led_under(node, key).unwrap_or(LeaderEpoch::NONE);
-        Self::new(config(node), CoordinatorEpoch(epoch.get()))
+    fn create(node: &Node, led_under: LeaderEpoch) -> Self {
+        Self::new(config(node), CoordinatorEpoch(led_under.get()))
     }
 
     fn set_config(&mut self, node: &Node) {

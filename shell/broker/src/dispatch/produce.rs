@@ -1,6 +1,6 @@
 //! Produce: judge each partition's records here, on the connection's worker, then send them to their owners.
 
-use super::transactions::{self, Wish};
+use super::verification::{self, Wish};
 use super::{Answer, Call, Started};
 use crate::mailbox::{AppendItem, AppendOutcome, Declined, PartitionKey, Standing};
 use crate::metering::Passed;
@@ -92,7 +92,7 @@ async fn verify(
         .filter_map(|item| Some((item.slot, (item.partition, names.remove(&item.slot)?))))
         .collect();
     let (numbers, partitions): (Vec<u32>, Vec<_>) = asked.into_iter().unzip();
-    let verdicts = transactions::verify(call, &wish, partitions).await;
+    let verdicts = verification::verify(call, &wish, partitions).await;
     let mut verdicts: Map<u32, Result<Standing, ErrorCode>> = numbers.into_iter().zip(verdicts).collect();
     let moment = call.moment();
     let context = call.context(&moment);

@@ -3,7 +3,7 @@
 
 use super::{Answer, Call, Started};
 use crate::node::Node;
-use crate::share_persister::ask_once;
+use crate::share_persister::ask_here;
 use barnabas_api::k87_read_share_group_state_summary::Summary;
 use barnabas_api::{
     Plan, k83_initialize_share_group_state, k84_read_share_group_state, k85_write_share_group_state,
@@ -29,7 +29,7 @@ impl<P> Asked<P> {
     /// Begins to ask. Tasks of one thread begin in the order in which they are made.
     fn ask(&mut self, node: &Arc<Node>, place: P, request: ShareStateRequest) {
         let node = node.clone();
-        self.0.push((place, tokio::task::spawn_local(async move { ask_once(&node, request).await })));
+        self.0.push((place, tokio::task::spawn_local(async move { ask_here(&node, request).await })));
     }
 }
 

@@ -1,23 +1,19 @@
-//! Transactions: requests to the shard that looks after the transactional id, markers to their partitions' owners, and the
-//! coordinator's word before a transaction begins on a partition.
+//! Transactions: requests to the shard that looks after the transactional id, and markers to their partitions' owners.
 //!
-//! Transaction path 1½ of 5. Before: connection.rs, core/api/src/k26_end_txn.rs. After: coordinator_worker.rs; markers.rs.
+//! Transaction path 1½ of 5. Before: connection.rs, core/api/src/k26_end_txn.rs. After: coordinator_worker.rs; markers.rs;
+//! verification.rs, where a coordinator's word is needed before a transaction begins on a partition.
 
 use super::groups::{self, Gone};
+use super::verification::{Wish, verify};
 use super::{Answer, Call, Started};
-use crate::mailbox::{
-    AskItem, Command, PartitionKey, Question, Said, Standing, ToTransactionShard, TransactionAsk,
-    TransactionCommand,
-};
+use crate::mailbox::{Command, PartitionKey, ToTransactionShard, TransactionAsk, TransactionCommand};
 use crate::markers::{self, Marker};
-use crate::owners;
 use barnabas_api::groups::ToShard;
 use barnabas_api::{
     Plan, k22_init_producer_id, k24_add_partitions_to_txn, k25_add_offsets_to_txn, k26_end_txn,
     k27_write_txn_markers, k28_txn_offset_commit, k65_describe_transactions, k66_list_transactions,
-    transactions,
 };
-use barnabas_base::{ErrorCode, Map, PartitionIndex, ProducerEpoch, ProducerId, TopicPartition, name};
+use barnabas_base::{ErrorCode, PartitionIndex, ProducerEpoch, ProducerId, TopicPartition, name};
 use barnabas_coordinator::{
     AddOffsets, AddPartitions, EndTransaction, Producer, Request, Response, TransactionRequest,
     TransactionResponse, TransactionVersion,
@@ -26,16 +22,18 @@ use barnabas_wire::messages::{
     AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, DescribeTransactionsRequest, EndTxnRequest,
     InitProducerIdRequest, ListTransactionsRequest, TxnOffsetCommitRequest, WriteTxnMarkersRequest,
 };
-use barnabas_wire::{ResponseBody, Str};
+use barnabas_wire::ResponseBody;
 use tokio::sync::oneshot;
-
-/// A version of AddPartitionsToTxn that stands for a client whose partitions join by being written to.
-const BUMPS: i16 = 5;
 
 type Asked = oneshot::Receiver<TransactionResponse>;
 
 /// Sends a request to a shard, now.
-async fn send(call: &Call, shard: PartitionIndex, version: i16, request: TransactionRequest) -> Asked {
+pub(super) async fn send(
+    call: &Call,
+    shard: PartitionIndex,
+    version: i16,
+    request: TransactionRequest,
+) -> Asked {
     let (reply, answer) = oneshot::channel();
     let node = &call.session.node;
     let topic = node.image.load().topics.id_of(name::TRANSACTION_STATE);
@@ -275,122 +273,4 @@ pub async fn commit_offsets(call: Call, request: TxnOffsetCommitRequest) -> Star
             Err(Gone) => Answer::Close,
         }
     })
-}
-
-/// Who wants to write in which transaction.
-#[derive(Debug)]
-pub struct Wish {
-    pub transactional_id: Str,
-    pub producer_id: ProducerId,
-    pub producer_epoch: ProducerEpoch,
-    /// The partitions join the transaction with this (KIP-890, `transaction.version` 2).
-    pub joins: bool,
-}
-
-/// Whether the transaction may be written to these partitions, in their order: what their batches stand on, or the
-/// coordinator's refusal.
-///
-/// Partitions on which the transaction is open need nobody's word. The coordinator is asked about the others in one request.
-///
-/// # Source
-/// Kafka 4.4 `ReplicaManager.maybeSendPartitionsToTransactionCoordinator`.
-pub async fn verify(
-    call: &Call,
-    wish: &Wish,
-    partitions: Vec<(PartitionKey, TopicPartition)>,
-) -> Vec<Result<Standing, ErrorCode>> {
-    let is_enabled = call.session.node.config.load().boolean("transaction.partition.verification.enable");
-    if !is_enabled && !wish.joins {
-        return vec![Ok(Standing::Waived); partitions.len()];
-    }
-    let question = Question::Guard {
-        producer_id: wish.producer_id,
-        epoch: wish.producer_epoch,
-        starts_at_zero: wish.joins,
-    };
-    let known = &call.session.open_transactions;
-    let producer = (wish.producer_id, wish.producer_epoch);
-    // An owner that says nothing is gone: the node is stopping.
-    let mut verdicts = vec![Err(ErrorCode::NotLeaderOrFollower); partitions.len()];
-    let mut items = Vec::with_capacity(partitions.len());
-    for (slot, (partition, _)) in partitions.iter().enumerate() {
-        if wish.joins && known.borrow().has(*partition, producer) {
-            verdicts[slot] = Ok(Standing::Open);
-        } else {
-            items.push(AskItem { slot: slot as u32, partition: *partition, leader_epoch: None, question });
-        }
-    }
-    let said = owners::ask(&call.session.node, items).await.all().await;
-    let mut asked = Vec::new();
-    for outcome in said {
-        let slot = outcome.slot as usize;
-        verdicts[slot] = match outcome.result {
-            Ok(Said::Guard(None)) => {
-                known.borrow_mut().note(partitions[slot].0, producer);
-                Ok(Standing::Open)
-            }
-            Ok(Said::Guard(Some(word))) => {
-                asked.push((slot, partitions[slot].1.clone()));
-                Ok(Standing::Verified(word))
-            }
-            Ok(_) => Err(ErrorCode::UnknownServerError),
-            Err(declined) => Err(declined.code()),
-        };
-    }
-    if !asked.is_empty() {
-        let refusals = ask_coordinator(call, wish, &asked).await;
-        for (slot, partition) in asked {
-            if let Some(code) = refusals.of(&partition) {
-                verdicts[slot] = Err(code);
-            }
-        }
-    }
-    verdicts
-}
-
-/// What the transaction's coordinator said.
-enum Word {
-    All(ErrorCode),
-    Each(Map<TopicPartition, ErrorCode>),
-}
-
-impl Word {
-    fn of(&self, partition: &TopicPartition) -> Option<ErrorCode> {
-        let code = match self {
-            Self::All(code) => *code,
-            Self::Each(codes) => codes.get(partition).copied().unwrap_or(ErrorCode::UnknownServerError),
-        };
-        (code != ErrorCode::None).then_some(code)
-    }
-}
-
-async fn ask_coordinator(call: &Call, wish: &Wish, partitions: &[(usize, TopicPartition)]) -> Word {
-    let moment = call.moment();
-    let shard = match transactions::shard_here(&wish.transactional_id, &call.context(&moment)) {
-        Ok(shard) => shard,
-        Err(code) => return Word::All(code),
-    };
-    drop(moment);
-    let mut partitions: Vec<TopicPartition> =
-        partitions.iter().map(|(_, partition)| partition.clone()).collect();
-    partitions.sort();
-    let request = TransactionRequest::AddPartitions(AddPartitions {
-        transactional_id: wish.transactional_id.clone(),
-        producer_id: wish.producer_id,
-        producer_epoch: wish.producer_epoch,
-        verify_only: !wish.joins,
-        partitions,
-    });
-    let asked = send(call, shard, BUMPS, request).await;
-    let Ok(TransactionResponse::AddPartitions(result)) = asked.await else {
-        return Word::All(ErrorCode::NotCoordinator);
-    };
-    let codes = result.topic_results.iter().flat_map(|topic| {
-        topic.results_by_partition.iter().map(|partition| {
-            let index = PartitionIndex(partition.partition_index);
-            let code = ErrorCode::from_code(partition.partition_error_code);
-            (TopicPartition::new(topic.name.text(), index), code)
-        })
-    });
-    Word::Each(codes.collect())
 }

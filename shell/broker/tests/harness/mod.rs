@@ -4,6 +4,7 @@
 
 #![allow(dead_code)] // Each test file uses its part.
 
+pub mod cluster;
 pub mod dump;
 pub mod three_dirs;
 pub mod transactions;

@@ -1,0 +1,157 @@
+//! What is to be brought to other brokers, gathered: what is handed in for a broker goes at once, and where several requests to it are
+//! under way already, waits and goes in one request with all that waits.
+//!
+//! Always true:
+//! 1. for each broker the queue and the requests under way are bounded; whoever hands in more waits
+//! 2. a parcel is delivered once, or dropped, which its sender notices: whoever waits for its answer finds nobody there
+//! 3. two parcels of the same name never travel in one request: answers tell parcels apart by their names
+//!
+//! Source: the shape is that of Kafka 4.4's `AddPartitionsToTxnManager` and `TransactionMarkerChannelManager`, which gather while one
+//! request is under way.
+
+use super::Purpose;
+use crate::links::Link;
+use crate::node::Node;
+use barnabas_base::{BrokerId, Map, Set};
+use std::collections::VecDeque;
+use std::fmt::Debug;
+use std::future::Future;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{Semaphore, mpsc};
+
+/// Parcels that wait for one broker.
+const WAITING_MAX: usize = 1024;
+/// Requests to one broker that are under way. Fewer make larger requests, more make shorter waits.
+const UNDER_WAY_MAX: usize = 4;
+/// What one request holds, in [`Parcel::size`]; one parcel may exceed it.
+const SIZE_MAX: usize = 5_000;
+
+/// Something for another broker that can go with others.
+pub trait Parcel: Debug + Send + Sized + 'static {
+    const PURPOSE: Purpose;
+    /// What an answer tells it by.
+    type Name: Eq + Hash;
+    fn name(&self) -> Self::Name;
+    fn size(&self) -> usize;
+    /// Asks, and tells the senders. `None`: nobody knows how to reach the broker.
+    fn deliver(
+        node: Arc<Node>,
+        link: Option<Link>,
+        parcels: Vec<Self>,
+    ) -> impl Future<Output = ()> + Send + 'static;
+}
+
+/// See the file's header.
+#[derive(Debug)]
+pub struct Courier<P> {
+    queues: Mutex<Map<BrokerId, mpsc::Sender<P>>>,
+}
+
+impl<P> Default for Courier<P> {
+    fn default() -> Self {
+        Self { queues: Mutex::new(Map::default()) }
+    }
+}
+
+impl<P: Parcel> Courier<P> {
+    /// Hands a parcel in; waits while too many do.
+    pub async fn bring(&self, node: &Arc<Node>, to: BrokerId, parcel: P) {
+        let queue = self.queue(node, to);
+        // Where the links' thread has ended, the parcel is dropped, and that is its answer.
+        drop(queue.send(parcel).await);
+    }
+
+    fn queue(&self, node: &Arc<Node>, to: BrokerId) -> mpsc::Sender<P> {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let queue = queues.entry(to).or_insert_with(|| {
+            let (sender, parcels) = mpsc::channel(WAITING_MAX);
+            node.links.handle().spawn(run(node.clone(), to, parcels));
+            sender
+        });
+        queue.clone()
+    }
+}
+
+/// Brings what is handed in for one broker.
+async fn run<P: Parcel>(node: Arc<Node>, to: BrokerId, mut parcels: mpsc::Receiver<P>) {
+    let under_way = Arc::new(Semaphore::new(UNDER_WAY_MAX));
+    let mut waiting = VecDeque::new();
+    loop {
+        if waiting.is_empty() {
+            match parcels.recv().await {
+                Some(parcel) => waiting.push_back(parcel),
+                None => return,
+            }
+        }
+        let Ok(permit) = under_way.clone().acquire_owned().await else { return };
+        while waiting.len() < WAITING_MAX
+            && let Ok(parcel) = parcels.try_recv()
+        {
+            waiting.push_back(parcel);
+        }
+        let going = together(&mut waiting);
+        let link = node.broker_links.to(&node, to, P::PURPOSE);
+        let node = node.clone();
+        tokio::spawn(async move {
+            P::deliver(node, link, going).await;
+            drop(permit);
+        });
+    }
+}
+
+/// Takes what may go in one request, oldest first; the rest keeps its order.
+fn together<P: Parcel>(waiting: &mut VecDeque<P>) -> Vec<P> {
+    let (mut going, mut names, mut size) = (Vec::new(), Set::default(), 0_usize);
+    for parcel in std::mem::take(waiting) {
+        let more = size.saturating_add(parcel.size());
+        if (going.is_empty() || more <= SIZE_MAX) && names.insert(parcel.name()) {
+            size = more;
+            going.push(parcel);
+        } else {
+            waiting.push_back(parcel);
+        }
+    }
+    going
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq)]
+    struct Letter(u8, usize);
+
+    impl Parcel for Letter {
+        const PURPOSE: Purpose = Purpose::Markers;
+        type Name = u8;
+
+        fn name(&self) -> u8 {
+            self.0
+        }
+
+        fn size(&self) -> usize {
+            self.1
+        }
+
+        async fn deliver(_: Arc<Node>, _: Option<Link>, _: Vec<Self>) {}
+    }
+
+    #[test]
+    fn what_has_the_same_name_goes_one_after_the_other() {
+        let mut waiting: VecDeque<Letter> = [Letter(1, 1), Letter(2, 1), Letter(1, 2), Letter(3, 1)].into();
+        assert_eq!(together(&mut waiting), [Letter(1, 1), Letter(2, 1), Letter(3, 1)]);
+        assert_eq!(waiting, [Letter(1, 2)]);
+        assert_eq!(together(&mut waiting), [Letter(1, 2)]);
+        assert!(waiting.is_empty());
+    }
+
+    #[test]
+    fn a_request_is_no_larger_than_it_may_be_but_for_one_parcel_that_is_too_large() {
+        let mut waiting: VecDeque<Letter> =
+            [Letter(1, SIZE_MAX + 1), Letter(2, SIZE_MAX - 1), Letter(3, 1), Letter(4, 1)].into();
+        assert_eq!(together(&mut waiting), [Letter(1, SIZE_MAX + 1)]);
+        assert_eq!(together(&mut waiting), [Letter(2, SIZE_MAX - 1), Letter(3, 1)]);
+        assert_eq!(together(&mut waiting), [Letter(4, 1)]);
+    }
+}

@@ -1,0 +1,201 @@
+//! Three nodes in processes of their own that form a cluster, asked by clients that look for who is responsible, and come back.
+
+use super::{Client, TestNode, binary, free_port};
+use barnabas_wire::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
+use barnabas_wire::messages::{
+    CreateTopicsRequest, FindCoordinatorRequest, MetadataRequest, MetadataResponse, RequestBody, ResponseBody,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Kinds of coordinators.
+pub const GROUP: i8 = 0;
+pub const TRANSACTION: i8 = 1;
+pub const SHARE: i8 = 2;
+
+/// Tries until there is something.
+pub fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(found) = attempt() {
+            return found;
+        }
+        assert!(started.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    until(what, || is_so().then_some(()));
+}
+
+/// Three brokers that are controllers too.
+pub struct Cluster {
+    pub nodes: BTreeMap<i32, TestNode>,
+    /// Those that run.
+    pub alive: BTreeSet<i32>,
+}
+
+impl Cluster {
+    /// `settings`: lines for the files of all nodes.
+    pub fn start(settings: &str) -> Self {
+        let output = binary().args(["storage", "random-uuid"]).output().expect("runs");
+        let id = String::from_utf8(output.stdout).expect("text").trim().to_owned();
+        let ports: Vec<(i32, u16, u16)> = (1..=3).map(|node| (node, free_port(), free_port())).collect();
+        let voters: Vec<String> =
+            ports.iter().map(|(node, _, port)| format!("{node}@127.0.0.1:{port}")).collect();
+        let mut nodes = BTreeMap::new();
+        for (node_id, port, controller_port) in ports {
+            let mut node = TestNode::new(None, &[]);
+            let text = format!(
+                "process.roles=broker,controller\nnode.id={node_id}\n\
+                 listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}\n\
+                 controller.listener.names=CONTROLLER\nlog.dirs={}\ncontroller.quorum.voters={}\n{settings}\n",
+                node.dir.path().join("data").display(),
+                voters.join(",")
+            );
+            let file = node.dir.path().join("server.properties");
+            std::fs::write(&file, text).expect("written");
+            let file = file.to_str().expect("a path").to_owned();
+            let formatted = binary().args(["storage", "format", "-t", &id, "-c", &file]).output();
+            assert!(formatted.expect("runs").status.success());
+            node.set_file(&file, (port, controller_port));
+            nodes.insert(node_id, node);
+        }
+        nodes.values_mut().for_each(TestNode::launch_unawaited);
+        nodes.values_mut().for_each(TestNode::await_answer);
+        let alive = nodes.keys().copied().collect();
+        let cluster = Self { nodes, alive };
+        for node in cluster.nodes.values() {
+            eventually("all brokers are known", || {
+                metadata(&mut node.client()).is_some_and(|known| known.brokers.len() == 3)
+            });
+        }
+        cluster
+    }
+
+    /// kill −9.
+    pub fn kill(&mut self, node: i32) {
+        self.nodes.get_mut(&node).expect("a node").kill();
+        self.alive.remove(&node);
+    }
+
+    pub fn launch(&mut self, node: i32) {
+        self.nodes.get_mut(&node).expect("a node").launch();
+        self.alive.insert(node);
+    }
+
+    /// Ends all nodes; none has said WARN or ERROR.
+    pub fn stop(mut self) {
+        for node in self.nodes.values_mut() {
+            assert!(node.stop().success(), "{}", node.log());
+        }
+    }
+
+    /// Asks one node, over a connection of its own. `None`: it is not there, or did not answer.
+    pub fn ask(&self, node: i32, body: impl Into<RequestBody>, version: i16) -> Option<ResponseBody> {
+        ask(&mut Client::try_connect(self.nodes.get(&node)?.port).ok()?, body, version)
+    }
+
+    /// What a node that runs knows of the cluster.
+    pub fn metadata(&self) -> MetadataResponse {
+        until("metadata", || {
+            self.alive.iter().find_map(|node| metadata(&mut Client::try_connect(self.nodes[node].port).ok()?))
+        })
+    }
+
+    /// Who leads a partition, by anybody's metadata; `None`: nobody who runs.
+    pub fn leader(&self, topic: &str, partition: i32) -> Option<i32> {
+        let known = self.metadata();
+        let topic = known.topics.iter().find(|known| known.name.as_deref() == Some(topic))?;
+        let row = topic.partitions.iter().find(|row| row.partition_index == partition)?;
+        self.alive.contains(&row.leader_id).then_some(row.leader_id)
+    }
+
+    /// A connection to a partition's leader.
+    pub fn client_of_leader(&self, topic: &str, partition: i32) -> Client {
+        self.nodes[&until("a leader", || self.leader(topic, partition))].client()
+    }
+
+    /// Who coordinates, by the word of any node that runs.
+    pub fn coordinator(&self, kind: i8, key: &str) -> Option<i32> {
+        self.alive.iter().find_map(|&node| {
+            let request = FindCoordinatorRequest {
+                key_type: kind,
+                coordinator_keys: vec![key.into()],
+                ..Default::default()
+            };
+            let Some(ResponseBody::FindCoordinator(response)) = self.ask(node, request, 6) else {
+                return None;
+            };
+            let found = &response.coordinators[0];
+            (found.error_code == 0 && self.alive.contains(&found.node_id)).then_some(found.node_id)
+        })
+    }
+
+    pub fn await_coordinator(&self, kind: i8, key: &str) -> i32 {
+        until("a coordinator", || self.coordinator(kind, key))
+    }
+
+    /// Makes a topic of three replicas of which two must be in sync, known to all.
+    pub fn create(&self, name: &str, partitions: i32) {
+        let config = CreatableTopicConfig {
+            name: "min.insync.replicas".into(),
+            value: Some("2".into()),
+            ..Default::default()
+        };
+        let topic = CreatableTopic {
+            name: name.into(),
+            num_partitions: partitions,
+            replication_factor: 3,
+            configs: vec![config],
+            ..Default::default()
+        };
+        let request = CreateTopicsRequest { topics: vec![topic], timeout_ms: 20_000, ..Default::default() };
+        match self.ask(1, request, 7) {
+            Some(ResponseBody::CreateTopics(response)) => {
+                assert_eq!(response.topics[0].error_code, 0, "{response:?}");
+            }
+            other => panic!("{other:?}"),
+        }
+        for node in self.nodes.values() {
+            eventually("every node knows the topic", || {
+                let known = metadata(&mut node.client());
+                known.is_some_and(|known| {
+                    let topic = known.topics.iter().find(|topic| topic.name.as_deref() == Some(name));
+                    topic.is_some_and(|topic| topic.partitions.iter().all(|row| row.leader_id >= 0))
+                })
+            });
+        }
+    }
+
+    /// Waits until every replica of every partition is in sync, by the metadata of all nodes that run.
+    pub fn await_in_sync(&self) {
+        for node in &self.alive {
+            eventually("all replicas are in sync", || {
+                metadata(&mut self.nodes[node].client()).is_some_and(|known| {
+                    let mut rows = known.topics.iter().flat_map(|topic| &topic.partitions);
+                    rows.all(|row| row.isr_nodes.len() == row.replica_nodes.len())
+                })
+            });
+        }
+    }
+}
+
+/// `None`: there was no answer.
+pub fn ask(client: &mut Client, body: impl Into<RequestBody>, version: i16) -> Option<ResponseBody> {
+    let body = body.into();
+    let key = body.key();
+    if !client.try_send(body, version) {
+        return None;
+    }
+    client.try_receive(key, version).map(|(_, response)| response)
+}
+
+pub fn metadata(client: &mut Client) -> Option<MetadataResponse> {
+    match ask(client, MetadataRequest { topics: None, ..Default::default() }, 12)? {
+        ResponseBody::Metadata(response) => Some(*response),
+        other => panic!("{other:?}"),
+    }
+}

@@ -57,7 +57,7 @@ pub fn auto_created_topic(topic: &str, ctx: &Context<'_>) -> CreatableTopic {
 
 /// A cluster that is just starting is as large as its quorum says, if more brokers are not known yet: a topic that is made with one
 /// replica keeps it.
-fn replication_factor(key: &str, ctx: &Context<'_>) -> i32 {
+fn replication_factor(key: &'static str, ctx: &Context<'_>) -> i32 {
     let wanted = ctx.config.int(key);
     if ctx.config.given().get(key).is_some() {
         return wanted;

@@ -27,7 +27,8 @@ pub fn shard_of(key: &str, ctx: &Context<'_>) -> Option<Shard> {
 pub fn coordinated_by(key: &str, image: &Image) -> Result<(PartitionIndex, BrokerId), ErrorCode> {
     let partition = partition_of(key, image).ok_or(ErrorCode::CoordinatorNotAvailable)?;
     let topic = image.topics.by_name(name::SHARE_GROUP_STATE);
-    let state = topic.and_then(|topic| topic.partition(partition)).ok_or(ErrorCode::CoordinatorNotAvailable)?;
+    let state =
+        topic.and_then(|topic| topic.partition(partition)).ok_or(ErrorCode::CoordinatorNotAvailable)?;
     Ok((partition, state.leader))
 }
 

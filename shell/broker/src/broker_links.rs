@@ -82,5 +82,6 @@ impl BrokerLinks {
 /// How long another broker may take for what waits for replicas: as long as it says itself, and a while for the way.
 pub fn patience(node: &Node) -> Duration {
     const WAY: Duration = Duration::from_secs(5);
-    Duration::from_millis(u64::try_from(node.config.load().long("request.timeout.ms")).unwrap_or(30_000)) + WAY
+    Duration::from_millis(u64::try_from(node.config.load().long("request.timeout.ms")).unwrap_or(30_000))
+        + WAY
 }

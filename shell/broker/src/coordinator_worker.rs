@@ -33,8 +33,8 @@ use crate::node::Node;
 use crate::partition_worker::PartitionWorker;
 use crate::publisher::ImageChange;
 use barnabas_base::{MonotonicMs, Text, TopicId, name};
-use barnabas_metadata::Image;
 use barnabas_coordinator::{Done, GroupShard, Now, ShareStateDone, ShareStateShard, TransactionShard};
+use barnabas_metadata::Image;
 use groups::GroupOrder;
 use host::Host;
 use jobs::Jobs;
@@ -228,9 +228,8 @@ impl CoordinatorWorker {
             let Some(topic) = change.image.topics.by_name(topic) else { continue };
             let Some(changed) = change.changes.topics.get(&topic.id) else { continue };
             let me = self.node.broker_id;
-            let leader = |image: &Image, partition| {
-                Some(image.topics.by_id(topic.id)?.partition(partition)?.leader)
-            };
+            let leader =
+                |image: &Image, partition| Some(image.topics.by_id(topic.id)?.partition(partition)?.leader);
             let arrived = changed.partitions.iter().filter(|&&partition| {
                 leader(&change.image, partition) == Some(me)
                     && leader(&change.before, partition).is_some_and(|before| before != me)

@@ -152,7 +152,8 @@ pub async fn bring_ordered(node: &Arc<Node>, shard: PartitionKey, order: MarkerO
         version: order.version,
     };
     let Placed { here, away, known } = place(node, order.partitions);
-    let told = Told { node: node.clone(), shard, ticket: order.ticket, transactional_id: order.transactional_id };
+    let told =
+        Told { node: node.clone(), shard, ticket: order.ticket, transactional_id: order.transactional_id };
     for (broker, partitions) in away {
         let told = told.clone();
         tokio::task::spawn_local(async move {

@@ -43,11 +43,8 @@ fn heartbeat(cluster: &Cluster, epoch: i32) -> Option<usize> {
 
 /// Partition, start, lag, of share-partitions that are known without an error.
 fn offsets(cluster: &Cluster) -> Option<Vec<(i32, i64, i64)>> {
-    let group = DescribeShareGroupOffsetsRequestGroup {
-        group_id: NAME.into(),
-        topics: None,
-        ..Default::default()
-    };
+    let group =
+        DescribeShareGroupOffsetsRequestGroup { group_id: NAME.into(), topics: None, ..Default::default() };
     let request = DescribeShareGroupOffsetsRequest { groups: vec![group], ..Default::default() };
     let node = cluster.coordinator(GROUP, NAME)?;
     let ResponseBody::DescribeShareGroupOffsets(response) = cluster.ask(node, request, 1)? else {
@@ -186,7 +183,8 @@ fn a_share_groups_state_is_on_other_brokers_and_outlives_its_coordinator() {
     cluster.create("t", PARTITIONS);
     let topic = cluster.nodes[&1].client().topic_id("t");
     eventually("the member is given all partitions", || heartbeat(&cluster, 0) == Some(PARTITIONS as usize));
-    let of_partition = |partition: i32| cluster.await_coordinator(SHARE, &format!("{NAME}:{topic}:{partition}"));
+    let of_partition =
+        |partition: i32| cluster.await_coordinator(SHARE, &format!("{NAME}:{topic}:{partition}"));
     let shards: BTreeSet<i32> = (0..PARTITIONS).map(of_partition).collect();
     assert!(shards.len() > 1, "all state is on one broker: {shards:?}");
 

@@ -66,12 +66,7 @@ impl<'a> Txn<'a> {
     }
 
     /// Asks the coordinator, whoever that is, until it says yes or no.
-    fn coordinated(
-        &self,
-        cluster: &Cluster,
-        what: &str,
-        mut attempt: impl FnMut(i32) -> Option<i16>,
-    ) -> i16 {
+    fn coordinated(&self, cluster: &Cluster, what: &str, mut attempt: impl FnMut(i32) -> Option<i16>) -> i16 {
         until(what, || attempt(cluster.coordinator(TRANSACTION, self.id)?).filter(|code| !comes_back(*code)))
     }
 
@@ -239,8 +234,7 @@ fn committed(cluster: &Cluster, group: &str) -> i64 {
             topics: Some(vec![topic]),
             ..Default::default()
         };
-        let request =
-            OffsetFetchRequest { groups: vec![asked], require_stable: true, ..Default::default() };
+        let request = OffsetFetchRequest { groups: vec![asked], require_stable: true, ..Default::default() };
         let node = cluster.coordinator(GROUP, group)?;
         let ResponseBody::OffsetFetch(response) = cluster.ask(node, request, 8)? else {
             panic!("another response")
@@ -283,9 +277,9 @@ fn a_transaction_spans_partitions_of_three_brokers() {
         assert_eq!(leaders(&cluster, "__transaction_state", 6).len(), 3);
         // A group that another broker looks after than the transaction.
         let coordinator = txn.coordinator(&cluster);
-        let group = (0..).map(|number| format!("g{number}")).find(|group| {
-            cluster.await_coordinator(GROUP, group) != coordinator
-        });
+        let group = (0..)
+            .map(|number| format!("g{number}"))
+            .find(|group| cluster.await_coordinator(GROUP, group) != coordinator);
         let group = group.expect("one of them");
         for round in 0..9_i64 {
             let commit = round % 3 != 2;
@@ -337,7 +331,11 @@ fn the_coordinators_broker_is_killed_within_transactions() {
                 cluster.kill(victim);
             }
             for partition in 0..PARTITIONS {
-                assert_eq!(values(&cluster, partition), expected[partition as usize], "{id} {round} {partition}");
+                assert_eq!(
+                    values(&cluster, partition),
+                    expected[partition as usize],
+                    "{id} {round} {partition}"
+                );
             }
             println!("{id} {round}: ended on all partitions after {:?}", asked.elapsed());
             cluster.launch(victim);

@@ -145,8 +145,11 @@ fn an_internal_topic_gets_what_its_settings_say() {
 fn an_internal_topic_has_no_more_replicas_than_there_are_nodes_unless_somebody_said_so() {
     use crate::testing::broker;
     let replicas = |given: &[(&str, &str)]| {
-        let mut alone =
-            Fixture { config: broker_config(given), image: barnabas_metadata::Image::default(), ..Fixture::new() };
+        let mut alone = Fixture {
+            config: broker_config(given),
+            image: barnabas_metadata::Image::default(),
+            ..Fixture::new()
+        };
         alone.add(&[broker(1, false, "PLAINTEXT")]);
         ask_on(&alone, named(&["__consumer_offsets"]), 9).1.unwrap().topics[0].replication_factor
     };

@@ -113,10 +113,7 @@ fn what_a_coordinator_asks_is_what_a_broker_reads() {
     };
     let asks = [ask(7, &[("a", 0), ("a", 4), ("b", 1)]), ask(8, &[("b", 1)])];
     let sent = request(&asks, 2);
-    assert_eq!(
-        sent.markers,
-        [marker(7, &[("a", &[0, 4]), ("b", &[1])]), marker(8, &[("b", &[1])])]
-    );
+    assert_eq!(sent.markers, [marker(7, &[("a", &[0, 4]), ("b", &[1])]), marker(8, &[("b", &[1])])]);
     for version in versions::<WriteTxnMarkersRequest>() {
         let carried = carried(request(&asks, version), version);
         assert_eq!(carried.markers[0].transaction_version, if version >= 2 { 2 } else { 0 });

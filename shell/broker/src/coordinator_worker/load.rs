@@ -65,10 +65,11 @@ impl<S: Hosted> Loading<S> {
         if self.leader_epoch == LeaderEpoch::NONE {
             return Err(elsewhere);
         }
-        let range = partitions.led_range(key, self.leader_epoch).map_err(|declined| match declined.code() {
-            ErrorCode::KafkaStorageError => unavailable(true),
-            _ => elsewhere,
-        })?;
+        let range =
+            partitions.led_range(key, self.leader_epoch).map_err(|declined| match declined.code() {
+                ErrorCode::KafkaStorageError => unavailable(true),
+                _ => elsewhere,
+            })?;
         let Some(LedRange { start, end, committed }) = range else { return Ok(Progress::Waits) };
         let from = self.next.unwrap_or(start);
         if from >= end {

@@ -18,11 +18,11 @@ use barnabas_coordinator::{
     AddOffsets, AddPartitions, EndTransaction, Producer, Request, Response, TransactionRequest,
     TransactionResponse, TransactionVersion,
 };
+use barnabas_wire::ResponseBody;
 use barnabas_wire::messages::{
     AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, DescribeTransactionsRequest, EndTxnRequest,
     InitProducerIdRequest, ListTransactionsRequest, TxnOffsetCommitRequest, WriteTxnMarkersRequest,
 };
-use barnabas_wire::ResponseBody;
 use tokio::sync::oneshot;
 
 type Asked = oneshot::Receiver<TransactionResponse>;

@@ -149,12 +149,7 @@ async fn ask_coordinator(call: &Call, wish: &Wish, partitions: &[(usize, TopicPa
     }
 }
 
-async fn ask_here(
-    call: &Call,
-    wish: &Wish,
-    shard: PartitionIndex,
-    partitions: Vec<TopicPartition>,
-) -> Word {
+async fn ask_here(call: &Call, wish: &Wish, shard: PartitionIndex, partitions: Vec<TopicPartition>) -> Word {
     let request = TransactionRequest::AddPartitions(AddPartitions {
         transactional_id: wish.transactional_id.clone(),
         producer_id: wish.producer_id,
@@ -208,13 +203,16 @@ impl Parcel for Verification {
 
     async fn deliver(node: Arc<Node>, link: Option<Link>, parcels: Vec<Self>) {
         let Some(link) = link else {
-            return parcels.into_iter().for_each(|parcel| parcel.answer(Err(ErrorCode::CoordinatorNotAvailable)));
+            return parcels
+                .into_iter()
+                .for_each(|parcel| parcel.answer(Err(ErrorCode::CoordinatorNotAvailable)));
         };
         // Older brokers would take who joins for a client of another `transaction.version`.
         let joins = parcels.iter().any(|parcel| !parcel.part.verify_only);
         let since = if joins { JOINS_SINCE } else { BROKERS_SINCE };
         let request = add_partitions::request(parcels.iter().map(|parcel| &parcel.part));
-        let answer = link.send_with(patience(&node), move |version| (version >= since).then_some(request)).await;
+        let answer =
+            link.send_with(patience(&node), move |version| (version >= since).then_some(request)).await;
         let said = match answer.map(add_partitions::results) {
             Ok(said) => said,
             // A broker of before KIP-890 verifies nothing.

@@ -71,7 +71,8 @@ impl Parcel for MarkerParcel {
 
     async fn deliver(node: Arc<Node>, link: Option<Link>, mut parcels: Vec<Self>) {
         parcels.retain(|parcel| {
-            led_under(&node, parcel.shard).is_some_and(|epoch| epoch.get() == parcel.ask.coordinator_epoch.get())
+            led_under(&node, parcel.shard)
+                .is_some_and(|epoch| epoch.get() == parcel.ask.coordinator_epoch.get())
         });
         if parcels.is_empty() {
             return;

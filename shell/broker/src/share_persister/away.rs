@@ -17,8 +17,8 @@ use barnabas_coordinator::{
 use barnabas_wire::messages::{
     delete_share_group_state_request as delete, initialize_share_group_state_request as initialize,
     read_share_group_state_request as read, read_share_group_state_response as read_said,
-    read_share_group_state_summary_request as summary, read_share_group_state_summary_response as summary_said,
-    write_share_group_state_request as write,
+    read_share_group_state_summary_request as summary,
+    read_share_group_state_summary_response as summary_said, write_share_group_state_request as write,
 };
 use barnabas_wire::{Request, Str};
 use std::sync::Arc;
@@ -33,15 +33,17 @@ pub async fn ask(node: &Node, broker: BrokerId, request: ShareStateRequest) -> S
     };
     let unheard = request.refuse(ErrorCode::NetworkException);
     let said = match request {
-        ShareStateRequest::Initialize { key, state_epoch, start_offset } => {
-            done(send(node, &link, |_| initialize_request(&key, state_epoch, start_offset)).await, |said| {
+        ShareStateRequest::Initialize { key, state_epoch, start_offset } => done(
+            send(node, &link, move |_| initialize_request(&key, state_epoch, start_offset)).await,
+            |said| {
                 let part = said.results.into_iter().next()?.partitions.into_iter().next()?;
                 Some(part.error_code)
-            })
-        }
+            },
+        ),
         ShareStateRequest::Read { key, leader_epoch } => {
             send(node, &link, move |_| read_request(&key, leader_epoch)).await.map(|said| {
-                let part = said.results.into_iter().next().and_then(|topic| topic.partitions.into_iter().next());
+                let part =
+                    said.results.into_iter().next().and_then(|topic| topic.partitions.into_iter().next());
                 ShareStateResponse::Read(part.ok_or(NOTHING_SAID).and_then(state))
             })
         }
@@ -59,7 +61,8 @@ pub async fn ask(node: &Node, broker: BrokerId, request: ShareStateRequest) -> S
         }
         ShareStateRequest::ReadSummary { key } => {
             send(node, &link, move |_| summary_request(&key)).await.map(|said| {
-                let part = said.results.into_iter().next().and_then(|topic| topic.partitions.into_iter().next());
+                let part =
+                    said.results.into_iter().next().and_then(|topic| topic.partitions.into_iter().next());
                 ShareStateResponse::Summary(part.ok_or(NOTHING_SAID).and_then(summary_of))
             })
         }

@@ -25,7 +25,8 @@ pub async fn log_ends<'a>(node: &Node, keys: impl Iterator<Item = &'a ShareParti
         for key in keys {
             let at = PartitionKey { topic: key.topic, partition: key.partition };
             let topic = image.topics.by_id(key.topic);
-            let led = topic.and_then(|topic| Some((topic.name.clone(), topic.partition(key.partition)?.leader)));
+            let led =
+                topic.and_then(|topic| Some((topic.name.clone(), topic.partition(key.partition)?.leader)));
             match led {
                 Some((_, leader)) if leader == node.broker_id => here.push(at),
                 Some((_, BrokerId::NONE)) | None => {

@@ -45,6 +45,12 @@ async fn allocate(node: &Node) -> Result<(i64, i64), ErrorCode> {
             let start = response.producer_id_start;
             Ok((start, start + i64::from(response.producer_id_len)))
         }
+        // This process is not registered yet, or anew.
+        Ok(ResponseBody::AllocateProducerIds(response))
+            if response.error_code == ErrorCode::StaleBrokerEpoch.code() =>
+        {
+            Err(ErrorCode::CoordinatorLoadInProgress)
+        }
         Ok(other) => {
             tracing::warn!(?other, "the controller gave no producer ids");
             Err(ErrorCode::CoordinatorLoadInProgress)

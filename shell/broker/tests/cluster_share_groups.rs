@@ -13,6 +13,9 @@ use barnabas_wire::messages::{
 use harness::cluster::{Cluster, GROUP, SHARE, ask, eventually, until};
 use harness::{Client, batch};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+type Row = barnabas_wire::messages::describe_share_group_offsets_response::DescribeShareGroupOffsetsResponsePartition;
 
 const NAME: &str = "shared";
 const MEMBER: &str = "AAAAAAAAAAAAAAAAAAAABA";
@@ -41,8 +44,19 @@ fn heartbeat(cluster: &Cluster, epoch: i32) -> Option<usize> {
     Some(topics.map(|topic| topic.partitions.len()).sum())
 }
 
-/// Partition, start, lag, of share-partitions that are known without an error.
-fn offsets(cluster: &Cluster) -> Option<Vec<(i32, i64, i64)>> {
+/// Waits until so many records lie before each share-partition.
+fn await_lag(cluster: &Cluster, lag: i64) {
+    let (started, mut seen) = (Instant::now(), None);
+    let expected: Vec<_> = (0..PARTITIONS).map(|partition| (partition, lag, 0)).collect();
+    while seen.as_ref() != Some(&expected) {
+        assert!(started.elapsed() < Duration::from_secs(20), "{seen:?}");
+        std::thread::sleep(Duration::from_millis(20));
+        seen = lags(cluster);
+    }
+}
+
+/// Partition, lag and error of each share-partition.
+fn lags(cluster: &Cluster) -> Option<Vec<(i32, i64, i16)>> {
     let group =
         DescribeShareGroupOffsetsRequestGroup { group_id: NAME.into(), topics: None, ..Default::default() };
     let request = DescribeShareGroupOffsetsRequest { groups: vec![group], ..Default::default() };
@@ -51,8 +65,8 @@ fn offsets(cluster: &Cluster) -> Option<Vec<(i32, i64, i64)>> {
         panic!("no offsets")
     };
     let rows = response.groups[0].topics.iter().flat_map(|topic| &topic.partitions);
-    let rows = rows.filter(|row| row.error_code == 0);
-    let mut rows: Vec<_> = rows.map(|row| (row.partition_index, row.start_offset, row.lag)).collect();
+    let row = |row: &Row| (row.partition_index, row.lag, row.error_code);
+    let mut rows: Vec<_> = rows.map(row).collect();
     rows.sort_unstable();
     Some(rows)
 }
@@ -194,18 +208,18 @@ fn a_share_groups_state_is_on_other_brokers_and_outlives_its_coordinator() {
     members.iter_mut().for_each(|session| drop(session.fetch(topic)));
     (0..PARTITIONS).for_each(|partition| produce(&cluster, partition, "a"));
     take_one_each(&mut members, topic);
-    let all = |start| (0..PARTITIONS).map(|partition| (partition, start, 0)).collect::<Vec<_>>();
-    eventually("all is accepted", || offsets(&cluster) == Some(all(1)));
+    await_lag(&cluster, 0);
 
     cluster.await_in_sync();
     let victim = cluster.await_coordinator(GROUP, NAME);
     drop(members);
     cluster.kill(victim);
-    eventually("another coordinator knows as much", || offsets(&cluster) == Some(all(1)));
+    await_lag(&cluster, 0);
     (0..PARTITIONS).for_each(|partition| produce(&cluster, partition, "b"));
+    await_lag(&cluster, 1);
     until("the member is still one", || heartbeat(&cluster, 1));
     take_one_each(&mut sessions(&cluster), topic);
-    eventually("all is accepted", || offsets(&cluster) == Some(all(2)));
+    await_lag(&cluster, 0);
     cluster.launch(victim);
     cluster.await_in_sync();
     cluster.stop();

@@ -9,6 +9,7 @@ use barnabas_wire::messages::add_offsets_to_txn_request::AddOffsetsToTxnRequest;
 use barnabas_wire::messages::add_partitions_to_txn_request::{
     AddPartitionsToTxnRequest, AddPartitionsToTxnTopic,
 };
+use barnabas_wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use barnabas_wire::messages::offset_commit_request::{
     OffsetCommitRequestPartition, OffsetCommitRequestTopic,
 };
@@ -18,13 +19,13 @@ use barnabas_wire::messages::txn_offset_commit_request::{
     TxnOffsetCommitRequest, TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic,
 };
 use barnabas_wire::messages::{
-    EndTxnRequest, InitProducerIdRequest, OffsetCommitRequest, OffsetFetchRequest, ProduceRequest,
-    ResponseBody,
+    EndTxnRequest, InitProducerIdRequest, ListOffsetsRequest, OffsetCommitRequest, OffsetFetchRequest,
+    ProduceRequest, ResponseBody,
 };
 use barnabas_wire::records::{BatchBuilder, BatchOptions};
 use harness::cluster::{Cluster, GROUP, TRANSACTION, ask, eventually, until};
 use harness::now_ms;
-use harness::txn::{end_offset, read};
+use harness::txn::read;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
@@ -255,11 +256,29 @@ fn committed(cluster: &Cluster, group: &str) -> i64 {
 
 /// Waits until no transaction is open on a partition of "t", and gives what is committed.
 fn values(cluster: &Cluster, partition: i32) -> Vec<String> {
-    let mut client = cluster.client_of_leader("t", partition);
-    eventually("the last stable offset reaches the end", || {
-        end_offset(&mut client, "t", partition, true) == end_offset(&mut client, "t", partition, false)
+    let node = until("the last stable offset reaches the end", || {
+        let node = cluster.leader("t", partition)?;
+        let of = |committed| end_offset(cluster, node, partition, committed);
+        (of(true)? == of(false)?).then_some(node)
     });
-    read(&mut client, "t", partition, true)
+    read(&mut cluster.nodes[&node].client(), "t", partition, true)
+}
+
+/// `None`: nobody knows yet, since the partition has just found its leader.
+fn end_offset(cluster: &Cluster, node: i32, partition: i32, committed: bool) -> Option<i64> {
+    let wanted = ListOffsetsPartition { partition_index: partition, timestamp: -1, ..Default::default() };
+    let topic = ListOffsetsTopic { name: "t".into(), partitions: vec![wanted], ..Default::default() };
+    let request = ListOffsetsRequest {
+        replica_id: -1,
+        isolation_level: i8::from(committed),
+        topics: vec![topic],
+        ..Default::default()
+    };
+    let ResponseBody::ListOffsets(response) = cluster.ask(node, request, 7)? else {
+        panic!("another response")
+    };
+    let found = &response.topics[0].partitions[0];
+    (found.error_code == 0).then_some(found.offset)
 }
 
 fn leaders(cluster: &Cluster, topic: &str, partitions: i32) -> BTreeSet<i32> {

@@ -30,7 +30,7 @@ use harness::cluster::{Cluster, GROUP, TRANSACTION, ask, eventually, until};
 use harness::now_ms;
 use harness::txn::read;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const COMMIT: bool = true;
 const ABORT: bool = false;
@@ -364,6 +364,57 @@ fn the_coordinators_broker_is_killed_within_transactions() {
         }
     }
     cluster.await_in_sync();
+    for partition in 0..PARTITIONS {
+        assert_eq!(values(&cluster, partition), expected[partition as usize], "partition {partition}");
+    }
+    cluster.stop();
+}
+
+/// Kills at any moment, of any broker, under a producer that goes on as a client does.
+#[test]
+fn transactions_are_whole_whoever_is_killed_and_when() {
+    const KILLS: u64 = 6;
+    let mut cluster = Cluster::start(SETTINGS);
+    cluster.create("t", PARTITIONS);
+    let mut seed = 0x2545_F491_4F6C_DD1D_u64;
+    let mut random = |below: u64| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed % below
+    };
+    let mut expected = vec![Vec::new(); PARTITIONS as usize];
+    let mut txns = [Txn::begin(&cluster, "old", 0), Txn::begin(&cluster, "new", 2)];
+    let mut number = 0;
+    for _ in 0..KILLS {
+        let victim = 1 + random(3) as i32;
+        let (pid, delay) = (cluster.nodes[&victim].pid(), Duration::from_millis(random(1_500)));
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(delay);
+            let killed = std::process::Command::new("kill").args(["-KILL", &pid.to_string()]).status();
+            assert!(killed.expect("kill").success());
+        });
+        let mut goes_on = true;
+        while goes_on {
+            goes_on = !killer.is_finished();
+            let txn = &mut txns[number % 2];
+            let is_committed = number % 3 != 2;
+            for partition in 0..PARTITIONS {
+                let word = format!("{number}-{partition}");
+                txn.write(&cluster, partition, &word);
+                if is_committed {
+                    expected[partition as usize].push(word);
+                }
+            }
+            txn.end(&cluster, is_committed);
+            number += 1;
+        }
+        killer.join().expect("killed");
+        cluster.kill(victim);
+        cluster.launch(victim);
+        cluster.await_in_sync();
+    }
+    println!("{number} transactions over {KILLS} kills");
     for partition in 0..PARTITIONS {
         assert_eq!(values(&cluster, partition), expected[partition as usize], "partition {partition}");
     }

@@ -1,32 +1,26 @@
-//! Transactions, groups and share groups over three brokers: who coordinates is another broker than who leads, and dies.
+//! Transactions over three brokers: who coordinates is another broker than who leads, and dies.
 //!
 //! What was committed is there, once; what was aborted, or never decided, is not; what was answered holds whoever is killed.
 
 mod harness;
 
-use barnabas_base::{ErrorCode, ProducerEpoch, ProducerId, Sequence, TimestampMs};
+use barnabas_base::{ProducerEpoch, ProducerId, Sequence, TimestampMs};
 use barnabas_wire::messages::add_offsets_to_txn_request::AddOffsetsToTxnRequest;
 use barnabas_wire::messages::add_partitions_to_txn_request::{
     AddPartitionsToTxnRequest, AddPartitionsToTxnTopic,
 };
-use barnabas_wire::messages::join_group_request::JoinGroupRequestProtocol;
 use barnabas_wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
-use barnabas_wire::messages::offset_commit_request::{
-    OffsetCommitRequestPartition, OffsetCommitRequestTopic,
-};
-use barnabas_wire::messages::offset_fetch_request::{OffsetFetchRequestGroup, OffsetFetchRequestTopics};
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
-use barnabas_wire::messages::sync_group_request::SyncGroupRequestAssignment;
 use barnabas_wire::messages::txn_offset_commit_request::{
     TxnOffsetCommitRequest, TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic,
 };
 use barnabas_wire::messages::{
-    EndTxnRequest, HeartbeatRequest, InitProducerIdRequest, JoinGroupRequest, ListOffsetsRequest,
-    OffsetCommitRequest, OffsetFetchRequest, ProduceRequest, ResponseBody, SyncGroupRequest,
+    EndTxnRequest, InitProducerIdRequest, ListOffsetsRequest, ProduceRequest, ResponseBody,
 };
 use barnabas_wire::records::{BatchBuilder, BatchOptions};
-use bytes::Bytes;
-use harness::cluster::{Cluster, GROUP, TRANSACTION, ask, eventually, until};
+use harness::cluster::{
+    Cluster, GROUP, SETTINGS, TRANSACTION, ask, comes_back, committed, eventually, leaders, until,
+};
 use harness::now_ms;
 use harness::txn::read;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,17 +29,6 @@ use std::time::{Duration, Instant};
 const COMMIT: bool = true;
 const ABORT: bool = false;
 const PARTITIONS: i32 = 6;
-
-/// Few partitions of internal topics; leaders move when somebody dies, and only then.
-const SETTINGS: &str = "offsets.topic.num.partitions=6\ntransaction.state.log.num.partitions=6\n\
-     share.coordinator.state.topic.num.partitions=6\nauto.leader.rebalance.enable=false\n\
-     replica.lag.time.max.ms=3000\ngroup.initial.rebalance.delay.ms=0";
-
-/// What a client comes back after: a leader or coordinator that moves, loads, is busy or not there, too few replicas, a request that
-/// waited too long.
-fn comes_back(code: i16) -> bool {
-    [3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 51, 56].contains(&code)
-}
 
 /// A producer that goes on as a client does, whoever dies.
 struct Txn<'a> {
@@ -228,35 +211,6 @@ impl<'a> Txn<'a> {
     }
 }
 
-/// What a group has committed for partition 0 of "t", once no transaction has anything to say about it.
-fn committed(cluster: &Cluster, group: &str) -> i64 {
-    until("a group's offset", || {
-        let topic =
-            OffsetFetchRequestTopics { name: "t".into(), partition_indexes: vec![0], ..Default::default() };
-        let asked = OffsetFetchRequestGroup {
-            group_id: group.into(),
-            topics: Some(vec![topic]),
-            ..Default::default()
-        };
-        let request = OffsetFetchRequest { groups: vec![asked], require_stable: true, ..Default::default() };
-        let node = cluster.coordinator(GROUP, group)?;
-        let ResponseBody::OffsetFetch(response) = cluster.ask(node, request, 8)? else {
-            panic!("another response")
-        };
-        let group = &response.groups[0];
-        if comes_back(group.error_code) {
-            return None;
-        }
-        assert_eq!(group.error_code, 0);
-        let partition = &group.topics[0].partitions[0];
-        if partition.error_code == ErrorCode::UnstableOffsetCommit.code() {
-            return None;
-        }
-        assert_eq!(partition.error_code, 0);
-        Some(partition.committed_offset)
-    })
-}
-
 /// Waits until no transaction is open on a partition of "t", and gives what is committed.
 fn values(cluster: &Cluster, partition: i32) -> Vec<String> {
     let node = until("the last stable offset reaches the end", || {
@@ -282,10 +236,6 @@ fn end_offset(cluster: &Cluster, node: i32, partition: i32, committed: bool) -> 
     };
     let found = &response.topics[0].partitions[0];
     (found.error_code == 0).then_some(found.offset)
-}
-
-fn leaders(cluster: &Cluster, topic: &str, partitions: i32) -> BTreeSet<i32> {
-    (0..partitions).map(|partition| until("a leader", || cluster.leader(topic, partition))).collect()
 }
 
 #[test]
@@ -452,143 +402,6 @@ fn what_nobody_ends_is_aborted_by_the_next_coordinator() {
         assert_eq!(values(&cluster, partition), ["once"]);
     }
     cluster.launch(victim);
-    cluster.await_in_sync();
-    cluster.stop();
-}
-
-fn commit(cluster: &Cluster, group: &str, offset: i64) {
-    let code = until("an offset is committed", || {
-        let partition = OffsetCommitRequestPartition { committed_offset: offset, ..Default::default() };
-        let topic =
-            OffsetCommitRequestTopic { name: "t".into(), partitions: vec![partition], ..Default::default() };
-        let request = OffsetCommitRequest {
-            group_id: group.into(),
-            generation_id_or_member_epoch: -1,
-            topics: vec![topic],
-            ..Default::default()
-        };
-        let node = cluster.coordinator(GROUP, group)?;
-        let ResponseBody::OffsetCommit(response) = cluster.ask(node, request, 7)? else {
-            panic!("another response")
-        };
-        let code = response.topics[0].partitions[0].error_code;
-        (!comes_back(code)).then_some(code)
-    });
-    assert_eq!(code, 0);
-}
-
-#[test]
-fn committed_offsets_outlive_their_coordinators() {
-    let mut cluster = Cluster::start(SETTINGS);
-    cluster.create("t", PARTITIONS);
-    let groups: Vec<String> = (0..12).map(|number| format!("g{number}")).collect();
-    cluster.await_coordinator(GROUP, "g0");
-    assert_eq!(leaders(&cluster, "__consumer_offsets", 6).len(), 3);
-    let replicas = |cluster: &Cluster| {
-        let known = cluster.metadata();
-        let topic = known.topics.iter().find(|topic| topic.name.as_deref() == Some("__consumer_offsets"));
-        topic.expect("it is there").partitions.iter().map(|row| row.replica_nodes.len()).min()
-    };
-    assert_eq!(replicas(&cluster), Some(3));
-    for round in 0..4 {
-        cluster.await_in_sync();
-        for group in &groups {
-            commit(&cluster, group, round);
-        }
-        let victim = cluster.await_coordinator(GROUP, "g0");
-        let killed = Instant::now();
-        cluster.kill(victim);
-        for group in &groups {
-            assert_eq!(committed(&cluster, group), round, "{group}");
-        }
-        println!("all groups found their offsets {:?} after the kill", killed.elapsed());
-        for group in &groups {
-            commit(&cluster, group, round + 100);
-        }
-        cluster.launch(victim);
-        for group in &groups {
-            assert_eq!(committed(&cluster, group), round + 100, "{group}");
-        }
-    }
-    cluster.stop();
-}
-
-/// A member joins, and gets its assignment; then the coordinator dies, and the next one knows it still.
-#[test]
-fn a_classic_groups_member_is_known_to_the_next_coordinator() {
-    let mut cluster = Cluster::start(SETTINGS);
-    cluster.create("t", PARTITIONS);
-    let join = |cluster: &Cluster, member: &str| {
-        until("an answer to a join", || {
-            let protocol = JoinGroupRequestProtocol {
-                name: "range".into(),
-                metadata: Bytes::from_static(b"subscription"),
-                ..Default::default()
-            };
-            let request = JoinGroupRequest {
-                group_id: "g".into(),
-                session_timeout_ms: 30_000,
-                rebalance_timeout_ms: 30_000,
-                member_id: member.into(),
-                protocol_type: "consumer".into(),
-                protocols: vec![protocol],
-                ..Default::default()
-            };
-            let node = cluster.coordinator(GROUP, "g")?;
-            let ResponseBody::JoinGroup(joined) = cluster.ask(node, request, 5)? else {
-                panic!("another response")
-            };
-            (!comes_back(joined.error_code)).then_some(joined)
-        })
-    };
-    let first = join(&cluster, "");
-    assert_eq!(first.error_code, 79, "MEMBER_ID_REQUIRED");
-    let joined = join(&cluster, &first.member_id);
-    assert_eq!(joined.error_code, 0);
-    let member = joined.member_id.clone();
-    let sync = |cluster: &Cluster, assignments: &[&'static [u8]]| {
-        until("an assignment", || {
-            let assignment = |bytes: &&'static [u8]| SyncGroupRequestAssignment {
-                member_id: member.clone(),
-                assignment: Bytes::from_static(bytes),
-                ..Default::default()
-            };
-            let request = SyncGroupRequest {
-                group_id: "g".into(),
-                generation_id: joined.generation_id,
-                member_id: member.clone(),
-                assignments: assignments.iter().map(assignment).collect(),
-                ..Default::default()
-            };
-            let node = cluster.coordinator(GROUP, "g")?;
-            let ResponseBody::SyncGroup(synced) = cluster.ask(node, request, 3)? else {
-                panic!("another response")
-            };
-            (!comes_back(synced.error_code)).then_some(synced)
-        })
-    };
-    assert_eq!(sync(&cluster, &[b"everything"]).error_code, 0);
-    for _ in 0..2 {
-        cluster.await_in_sync();
-        let victim = cluster.await_coordinator(GROUP, "g");
-        cluster.kill(victim);
-        let code = until("a heartbeat's answer", || {
-            let request = HeartbeatRequest {
-                group_id: "g".into(),
-                generation_id: joined.generation_id,
-                member_id: member.clone(),
-                ..Default::default()
-            };
-            let node = cluster.coordinator(GROUP, "g")?;
-            let ResponseBody::Heartbeat(alive) = cluster.ask(node, request, 3)? else {
-                panic!("another response")
-            };
-            (!comes_back(alive.error_code)).then_some(alive.error_code)
-        });
-        assert_eq!(code, 0, "it need not join again");
-        assert_eq!(&sync(&cluster, &[]).assignment[..], b"everything");
-        cluster.launch(victim);
-    }
     cluster.await_in_sync();
     cluster.stop();
 }

@@ -1,9 +1,12 @@
 //! Three nodes in processes of their own that form a cluster, asked by clients that look for who is responsible, and come back.
 
 use super::{Client, TestNode, binary, free_port};
+use barnabas_base::ErrorCode;
 use barnabas_wire::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
+use barnabas_wire::messages::offset_fetch_request::{OffsetFetchRequestGroup, OffsetFetchRequestTopics};
 use barnabas_wire::messages::{
-    CreateTopicsRequest, FindCoordinatorRequest, MetadataRequest, MetadataResponse, RequestBody, ResponseBody,
+    CreateTopicsRequest, FindCoordinatorRequest, MetadataRequest, MetadataResponse, OffsetFetchRequest,
+    RequestBody, ResponseBody,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -13,6 +16,17 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub const GROUP: i8 = 0;
 pub const TRANSACTION: i8 = 1;
 pub const SHARE: i8 = 2;
+
+/// Few partitions of internal topics; leaders move when somebody dies, and only then.
+pub const SETTINGS: &str = "offsets.topic.num.partitions=6\ntransaction.state.log.num.partitions=6\n\
+     share.coordinator.state.topic.num.partitions=6\nauto.leader.rebalance.enable=false\n\
+     replica.lag.time.max.ms=3000\ngroup.initial.rebalance.delay.ms=0";
+
+/// What a client comes back after: a leader or coordinator that moves, loads, is busy or not there, too few replicas, a request that
+/// waited too long.
+pub fn comes_back(code: i16) -> bool {
+    [3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 51, 56].contains(&code)
+}
 
 /// Tries until there is something.
 pub fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
@@ -198,4 +212,38 @@ pub fn metadata(client: &mut Client) -> Option<MetadataResponse> {
         ResponseBody::Metadata(response) => Some(*response),
         other => panic!("{other:?}"),
     }
+}
+
+/// What a group has committed for partition 0 of "t", once no transaction has anything to say about it.
+pub fn committed(cluster: &Cluster, group: &str) -> i64 {
+    until("a group's offset", || {
+        let topic =
+            OffsetFetchRequestTopics { name: "t".into(), partition_indexes: vec![0], ..Default::default() };
+        let asked = OffsetFetchRequestGroup {
+            group_id: group.into(),
+            topics: Some(vec![topic]),
+            ..Default::default()
+        };
+        let request = OffsetFetchRequest { groups: vec![asked], require_stable: true, ..Default::default() };
+        let node = cluster.coordinator(GROUP, group)?;
+        let ResponseBody::OffsetFetch(response) = cluster.ask(node, request, 8)? else {
+            panic!("another response")
+        };
+        let group = &response.groups[0];
+        if comes_back(group.error_code) {
+            return None;
+        }
+        assert_eq!(group.error_code, 0);
+        let partition = &group.topics[0].partitions[0];
+        if partition.error_code == ErrorCode::UnstableOffsetCommit.code() {
+            return None;
+        }
+        assert_eq!(partition.error_code, 0);
+        Some(partition.committed_offset)
+    })
+}
+
+/// Who leads partitions of a topic.
+pub fn leaders(cluster: &Cluster, topic: &str, partitions: i32) -> BTreeSet<i32> {
+    (0..partitions).map(|partition| until("a leader", || cluster.leader(topic, partition))).collect()
 }

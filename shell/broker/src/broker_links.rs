@@ -5,10 +5,16 @@
 //! its replicas is not to hold up a producer who waits for a coordinator's word. What can be said of many at once is gathered by a
 //! [`Courier`]. All of it lives on the links' thread.
 //!
-//! Neighbours: markers/away.rs, dispatch/verification.rs, share_persister/away.rs, which ask; links.rs, the connections.
+//! Always true:
+//! 1. nobody waits for a broker that the cluster has fenced ([`while_there`]): others are responsible by then
+//! 2. what waits is bounded by the couriers' and the links' queues, and counted ([`Awaited`])
+//!
+//! Neighbours: markers/away.rs, dispatch/verification.rs, share_persister/away.rs and ends.rs, which ask; links.rs, the connections.
 
+mod awaited;
 mod courier;
 
+pub use awaited::{Awaited, Entry};
 pub use courier::{Courier, Parcel};
 
 use crate::dispatch::Verification;
@@ -19,7 +25,7 @@ use crate::replica::line::address_of;
 use barnabas_base::BrokerId;
 use barnabas_partition::FetcherId;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Requests of one link that are under way.
@@ -27,6 +33,9 @@ const IN_FLIGHT_MAX: usize = 64;
 
 /// For a connection and its handshake: what Kafka gives one (`socket.connection.setup.timeout.ms`).
 const CONNECT: Duration = Duration::from_secs(10);
+
+/// How often it is looked whether a broker that is asked something is still there.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What a link is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,6 +47,18 @@ pub enum Purpose {
 }
 
 impl Purpose {
+    pub const ALL: [Self; 4] = [Self::Markers, Self::Verification, Self::ShareState, Self::LogEnds];
+
+    /// As metrics call it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Markers => "markers",
+            Self::Verification => "verification",
+            Self::ShareState => "share_state",
+            Self::LogEnds => "log_ends",
+        }
+    }
+
     /// What the other broker sees as the client id.
     fn client_id(self) -> &'static str {
         match self {
@@ -53,6 +74,8 @@ impl Purpose {
 #[derive(Debug, Default)]
 pub struct BrokerLinks {
     known: Mutex<BTreeMap<(BrokerId, Purpose), Link>>,
+    /// By [`Purpose::ALL`]'s places.
+    awaited: [Arc<Awaited>; Purpose::ALL.len()],
     pub markers: Courier<MarkerParcel>,
     pub verification: Courier<Verification>,
 }
@@ -71,11 +94,51 @@ impl BrokerLinks {
         let settings = LinkSettings {
             in_flight_max: IN_FLIGHT_MAX,
             timeout: CONNECT,
+            // A marker that is still on its way when it is given up may be sent to the partition's next leader, and its transaction's
+            // successor be open when the first one arrives.
+            is_cut_off: purpose == Purpose::Markers,
             ..LinkSettings::new(purpose.client_id())
         };
         let link = Link::start(node.links.handle(), address, settings);
         known.insert((broker, purpose), link.clone());
         Some(link)
+    }
+
+    /// What was handed in for this and has no answer.
+    pub fn awaited(&self, purpose: Purpose) -> &Arc<Awaited> {
+        &self.awaited[purpose as usize]
+    }
+
+    /// The link ends, and with it what is under way, once nobody holds it any more.
+    fn forget(&self, broker: BrokerId, purpose: Purpose) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(&(broker, purpose));
+    }
+}
+
+/// Whether what is asked of a broker may be answered by it: the cluster has not fenced it.
+pub fn is_there(node: &Node, broker: BrokerId) -> bool {
+    node.image.load().cluster.broker(broker).is_some_and(|known| !known.fenced)
+}
+
+/// Waits for what is asked of a broker, as long as it is there. `None`: it is not, and who is asked has changed: the patience for a broker
+/// that is alive and waits for its replicas is far longer than it takes to fence one that is silent.
+pub async fn while_there<T>(
+    node: &Node,
+    (broker, purpose): (BrokerId, Purpose),
+    asked: impl Future<Output = T>,
+) -> Option<T> {
+    let leaves = async {
+        while is_there(node, broker) {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        answer = asked => Some(answer),
+        () = leaves => {
+            node.broker_links.forget(broker, purpose);
+            None
+        }
     }
 }
 

@@ -66,6 +66,8 @@ pub struct LinkSettings {
     pub backoff_max: Duration,
     /// The largest answer that is taken.
     pub answer_bytes_max: usize,
+    /// What is still on its way when a connection is given up is not delivered any more: it is reset, not closed.
+    pub is_cut_off: bool,
 }
 
 impl LinkSettings {
@@ -78,6 +80,7 @@ impl LinkSettings {
             backoff_min: Duration::from_millis(20),
             backoff_max: Duration::from_millis(500),
             answer_bytes_max: 256 << 20,
+            is_cut_off: false,
         }
     }
 }

@@ -371,6 +371,50 @@ fn transactions_are_whole_whoever_is_killed_and_when() {
     cluster.stop();
 }
 
+/// A broker that answers nothing, and whose connections stay: its partitions are led by others once it is fenced, and the markers that it was
+/// asked to write go there at once, not when the patience for its answer ends (35 s).
+#[test]
+fn a_silent_broker_holds_up_no_transaction_once_it_is_fenced() {
+    let settings = format!("{SETTINGS}\nbroker.session.timeout.ms=3000\nbroker.heartbeat.interval.ms=500");
+    let mut cluster = Cluster::start(&settings);
+    cluster.create("t", PARTITIONS);
+    let mut expected = vec![Vec::new(); PARTITIONS as usize];
+    for (id, version) in [("old", 0), ("new", 2)] {
+        cluster.await_in_sync();
+        let mut txn = Txn::begin(&cluster, id, version);
+        for partition in 0..PARTITIONS {
+            txn.write(&cluster, partition, id);
+            expected[partition as usize].push(id.to_owned());
+        }
+        let coordinator = txn.coordinator(&cluster);
+        let silent = leaders(&cluster, "t", PARTITIONS).into_iter().find(|leader| *leader != coordinator);
+        let silent = silent.expect("another broker leads some");
+        let signal = |cluster: &Cluster, name: &str| {
+            let pid = cluster.nodes[&silent].pid().to_string();
+            assert!(std::process::Command::new("kill").args([name, &pid]).status().expect("kill").success());
+        };
+        signal(&cluster, "-STOP");
+        cluster.alive.remove(&silent);
+        let asked = Instant::now();
+        txn.end(&cluster, COMMIT);
+        for partition in 0..PARTITIONS {
+            assert_eq!(values(&cluster, partition), expected[partition as usize], "{id} {partition}");
+        }
+        let took = asked.elapsed();
+        println!("{id}: ended on all partitions after {took:?}");
+        assert!(took < Duration::from_secs(25), "{took:?}");
+        signal(&cluster, "-CONT");
+        cluster.alive.insert(silent);
+        // Its own word, too: it has heard of what happened meanwhile.
+        eventually("it is back", || cluster.metadata().brokers.len() == 3);
+    }
+    cluster.await_in_sync();
+    for partition in 0..PARTITIONS {
+        assert_eq!(values(&cluster, partition), expected[partition as usize], "partition {partition}");
+    }
+    cluster.stop();
+}
+
 #[test]
 fn what_nobody_ends_is_aborted_by_the_next_coordinator() {
     let mut cluster = Cluster::start(SETTINGS);

@@ -64,6 +64,29 @@ fn what_was_open_goes_on_after_a_kill() {
     }
 }
 
+/// Without a journal of its own the next start lays what the last one left there, and no partition follows it meanwhile.
+#[test]
+fn what_was_aborted_stays_so_where_the_next_start_empties_the_journal() {
+    for version in [0, 2] {
+        let mut node = TestNode::start();
+        node.client().create_topic("t", 1, &[]);
+        let mut producer = Producer::ready(&node, "payments", version);
+        for (word, commit) in [("a", COMMIT), ("b", ABORT), ("c", COMMIT), ("d", ABORT)] {
+            assert_eq!(producer.write("t", 0, &[word]), 0);
+            assert_eq!(producer.end(commit), 0);
+            producer.wait_for(if commit { "CompleteCommit" } else { "CompleteAbort" });
+        }
+        node.kill();
+        node.set_overrides(&["log.ack.durability=written"]);
+        node.launch();
+        let mut client = node.client();
+        wait_until_stable(&mut client, "t", 0);
+        assert_eq!(read(&mut client, "t", 0, true), ["a", "c"]);
+        assert_eq!(read(&mut client, "t", 0, false), ["a", "b", "c", "d"]);
+        assert!(node.stop().success());
+    }
+}
+
 #[test]
 fn what_was_decided_is_carried_out_after_a_kill_though_nobody_asks() {
     let mut node = TestNode::start();

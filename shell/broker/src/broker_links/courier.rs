@@ -3,13 +3,14 @@
 //!
 //! Always true:
 //! 1. for each broker the queue and the requests under way are bounded; whoever hands in more waits
-//! 2. a parcel is delivered once, or dropped, which its sender notices: whoever waits for its answer finds nobody there
+//! 2. a parcel is delivered once, or dropped (the broker was fenced, the node stops), which its sender notices: whoever waits for its
+//!    answer finds nobody there
 //! 3. two parcels of the same name never travel in one request: answers tell parcels apart by their names
 //!
 //! Source: the shape is that of Kafka 4.4's `AddPartitionsToTxnManager` and `TransactionMarkerChannelManager`, which gather while one
 //! request is under way.
 
-use super::Purpose;
+use super::{Entry, Purpose, is_there, while_there};
 use crate::links::Link;
 use crate::node::Node;
 use barnabas_base::{BrokerId, Map, Set};
@@ -42,10 +43,13 @@ pub trait Parcel: Debug + Send + Sized + 'static {
     ) -> impl Future<Output = ()> + Send + 'static;
 }
 
+/// A parcel, counted as long as it has no answer.
+type Waiting<P> = (P, Entry);
+
 /// See the file's header.
 #[derive(Debug)]
 pub struct Courier<P> {
-    queues: Mutex<Map<BrokerId, mpsc::Sender<P>>>,
+    queues: Mutex<Map<BrokerId, mpsc::Sender<Waiting<P>>>>,
 }
 
 impl<P> Default for Courier<P> {
@@ -58,11 +62,12 @@ impl<P: Parcel> Courier<P> {
     /// Hands a parcel in; waits while too many do.
     pub async fn bring(&self, node: &Arc<Node>, to: BrokerId, parcel: P) {
         let queue = self.queue(node, to);
+        let entry = node.broker_links.awaited(P::PURPOSE).begin();
         // Where the links' thread has ended, the parcel is dropped, and that is its answer.
-        drop(queue.send(parcel).await);
+        drop(queue.send((parcel, entry)).await);
     }
 
-    fn queue(&self, node: &Arc<Node>, to: BrokerId) -> mpsc::Sender<P> {
+    fn queue(&self, node: &Arc<Node>, to: BrokerId) -> mpsc::Sender<Waiting<P>> {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         let queue = queues.entry(to).or_insert_with(|| {
             let (sender, parcels) = mpsc::channel(WAITING_MAX);
@@ -74,7 +79,7 @@ impl<P: Parcel> Courier<P> {
 }
 
 /// Brings what is handed in for one broker.
-async fn run<P: Parcel>(node: Arc<Node>, to: BrokerId, mut parcels: mpsc::Receiver<P>) {
+async fn run<P: Parcel>(node: Arc<Node>, to: BrokerId, mut parcels: mpsc::Receiver<Waiting<P>>) {
     let under_way = Arc::new(Semaphore::new(UNDER_WAY_MAX));
     let mut waiting = VecDeque::new();
     loop {
@@ -90,26 +95,29 @@ async fn run<P: Parcel>(node: Arc<Node>, to: BrokerId, mut parcels: mpsc::Receiv
         {
             waiting.push_back(parcel);
         }
-        let going = together(&mut waiting);
-        let link = node.broker_links.to(&node, to, P::PURPOSE);
+        let (going, entries): (Vec<P>, Vec<Entry>) = together(&mut waiting).into_iter().unzip();
+        let link = is_there(&node, to).then(|| node.broker_links.to(&node, to, P::PURPOSE)).flatten();
         let node = node.clone();
         tokio::spawn(async move {
-            P::deliver(node, link, going).await;
-            drop(permit);
+            let delivered = P::deliver(node.clone(), link, going);
+            if while_there(&node, (to, P::PURPOSE), delivered).await.is_none() {
+                tracing::debug!(broker = %to, "a broker was fenced: what it was asked is asked elsewhere");
+            }
+            drop((entries, permit));
         });
     }
 }
 
 /// Takes what may go in one request, oldest first; the rest keeps its order.
-fn together<P: Parcel>(waiting: &mut VecDeque<P>) -> Vec<P> {
+fn together<P: Parcel, E>(waiting: &mut VecDeque<(P, E)>) -> Vec<(P, E)> {
     let (mut going, mut names, mut size) = (Vec::new(), Set::default(), 0_usize);
-    for parcel in std::mem::take(waiting) {
+    for (parcel, entry) in std::mem::take(waiting) {
         let more = size.saturating_add(parcel.size());
         if (going.is_empty() || more <= SIZE_MAX) && names.insert(parcel.name()) {
             size = more;
-            going.push(parcel);
+            going.push((parcel, entry));
         } else {
-            waiting.push_back(parcel);
+            waiting.push_back((parcel, entry));
         }
     }
     going
@@ -137,21 +145,28 @@ mod tests {
         async fn deliver(_: Arc<Node>, _: Option<Link>, _: Vec<Self>) {}
     }
 
+    fn letters<const N: usize>(letters: [Letter; N]) -> VecDeque<(Letter, ())> {
+        letters.map(|letter| (letter, ())).into()
+    }
+
+    fn go(waiting: &mut VecDeque<(Letter, ())>) -> Vec<Letter> {
+        together(waiting).into_iter().map(|(letter, ())| letter).collect()
+    }
+
     #[test]
     fn what_has_the_same_name_goes_one_after_the_other() {
-        let mut waiting: VecDeque<Letter> = [Letter(1, 1), Letter(2, 1), Letter(1, 2), Letter(3, 1)].into();
-        assert_eq!(together(&mut waiting), [Letter(1, 1), Letter(2, 1), Letter(3, 1)]);
-        assert_eq!(waiting, [Letter(1, 2)]);
-        assert_eq!(together(&mut waiting), [Letter(1, 2)]);
+        let mut waiting = letters([Letter(1, 1), Letter(2, 1), Letter(1, 2), Letter(3, 1)]);
+        assert_eq!(go(&mut waiting), [Letter(1, 1), Letter(2, 1), Letter(3, 1)]);
+        assert_eq!(go(&mut waiting), [Letter(1, 2)]);
         assert!(waiting.is_empty());
     }
 
     #[test]
     fn a_request_is_no_larger_than_it_may_be_but_for_one_parcel_that_is_too_large() {
-        let mut waiting: VecDeque<Letter> =
-            [Letter(1, SIZE_MAX + 1), Letter(2, SIZE_MAX - 1), Letter(3, 1), Letter(4, 1)].into();
-        assert_eq!(together(&mut waiting), [Letter(1, SIZE_MAX + 1)]);
-        assert_eq!(together(&mut waiting), [Letter(2, SIZE_MAX - 1), Letter(3, 1)]);
-        assert_eq!(together(&mut waiting), [Letter(4, 1)]);
+        let mut waiting =
+            letters([Letter(1, SIZE_MAX + 1), Letter(2, SIZE_MAX - 1), Letter(3, 1), Letter(4, 1)]);
+        assert_eq!(go(&mut waiting), [Letter(1, SIZE_MAX + 1)]);
+        assert_eq!(go(&mut waiting), [Letter(2, SIZE_MAX - 1), Letter(3, 1)]);
+        assert_eq!(go(&mut waiting), [Letter(4, 1)]);
     }
 }

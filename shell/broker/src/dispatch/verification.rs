@@ -177,7 +177,7 @@ async fn ask_away(node: &Arc<Node>, wish: &Wish, broker: BrokerId, partitions: V
     match answer.await {
         Ok(Ok(result)) => result.into(),
         Ok(Err(code)) => Word::All(code),
-        // The node is stopping.
+        // The broker was fenced, or the node is stopping.
         Err(_) => Word::All(ErrorCode::NetworkException),
     }
 }

@@ -148,6 +148,9 @@ impl Task {
     async fn open(&mut self) -> io::Result<Connected> {
         let stream = TcpStream::connect((&*self.address.host, self.address.port)).await?;
         stream.set_nodelay(true)?;
+        if self.settings.is_cut_off {
+            stream.set_zero_linger()?;
+        }
         let budget = Budget::new(2 * self.settings.answer_bytes_max as u64);
         let mut connected = Connected {
             stream,

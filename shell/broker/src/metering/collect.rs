@@ -127,6 +127,7 @@ impl Collector {
         }
         requests::phases(&mut page, node, &now, detail.is_fine);
         requests::clients(&mut page, node, detail.is_fine);
+        requests::links(&mut page, node);
         requests::workers(&mut page, node, detail.is_fine);
         storage::directories(&mut page, node, detail.is_fine);
         storage::process(&mut page, node);

@@ -6,7 +6,7 @@
 //!
 //! Source: Kafka 4.4 `PersisterStateManager`.
 
-use crate::broker_links::{Purpose, patience};
+use crate::broker_links::{Purpose, patience, while_there};
 use crate::links::{Link, LinkError};
 use crate::node::Node;
 use barnabas_base::{BrokerId, ErrorCode, LeaderEpoch, Offset, TimestampMs};
@@ -31,8 +31,24 @@ pub async fn ask(node: &Node, broker: BrokerId, request: ShareStateRequest) -> S
     let Some(link) = node.broker_links.to(node, broker, Purpose::ShareState) else {
         return request.refuse(ErrorCode::CoordinatorNotAvailable);
     };
+    let _counted = node.broker_links.awaited(Purpose::ShareState).begin();
     let unheard = request.refuse(ErrorCode::NetworkException);
-    let said = match request {
+    match while_there(node, (broker, Purpose::ShareState), ask_over(node, link, request)).await {
+        Some(Ok(said)) => said,
+        Some(Err(error)) => {
+            tracing::debug!(%error, "a share coordinator did not answer");
+            unheard
+        }
+        None => unheard,
+    }
+}
+
+async fn ask_over(
+    node: &Node,
+    link: Link,
+    request: ShareStateRequest,
+) -> Result<ShareStateResponse, LinkError> {
+    match request {
         ShareStateRequest::Initialize { key, state_epoch, start_offset } => done(
             send(node, &link, move |_| initialize_request(&key, state_epoch, start_offset)).await,
             |said| {
@@ -66,11 +82,7 @@ pub async fn ask(node: &Node, broker: BrokerId, request: ShareStateRequest) -> S
                 ShareStateResponse::Summary(part.ok_or(NOTHING_SAID).and_then(summary_of))
             })
         }
-    };
-    said.unwrap_or_else(|error| {
-        tracing::debug!(%error, "a share coordinator did not answer");
-        unheard
-    })
+    }
 }
 
 /// An answer without the part that was asked for.

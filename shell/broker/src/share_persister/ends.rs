@@ -2,7 +2,7 @@
 //!
 //! Source: Kafka 4.4 `NetworkPartitionMetadataClient`.
 
-use crate::broker_links::{Purpose, patience};
+use crate::broker_links::{Purpose, patience, while_there};
 use crate::mailbox::{AskItem, PartitionKey, Question, Said, Search};
 use crate::node::Node;
 use crate::owners;
@@ -79,12 +79,15 @@ async fn ask_leader(node: &Node, leader: BrokerId, mut partitions: Vec<(Text, Pa
     });
     // As a consumer, who is shown what is on every replica in sync.
     let request = list_offsets::request(BrokerId::NONE, End::End, DurationMs(0), asks);
-    let answer = match link.send_with(patience(node), |_| Some(request)).await {
-        Ok(answer) => answer,
-        Err(error) => {
+    let _counted = node.broker_links.awaited(Purpose::LogEnds).begin();
+    let asked = link.send_with(patience(node), |_| Some(request));
+    let answer = match while_there(node, (leader, Purpose::LogEnds), asked).await {
+        Some(Ok(answer)) => answer,
+        Some(Err(error)) => {
             tracing::debug!(%error, "a leader did not say where its logs end");
             return all(ErrorCode::NetworkException);
         }
+        None => return all(ErrorCode::LeaderNotAvailable),
     };
     let by_name: Map<TopicPartition, PartitionKey> = partitions
         .iter()

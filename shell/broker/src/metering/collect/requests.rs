@@ -1,6 +1,7 @@
 //! Requests: by API, by client, by worker.
 
 use super::{ApiCounts, Snapshot};
+use crate::broker_links::Purpose;
 use crate::metering::clients::{self, OTHER};
 use crate::metering::histogram::{Counts, Histogram, Scale};
 use crate::metering::recorder::{ClientCounts, KIND_NAMES, WorkerCells};
@@ -155,6 +156,19 @@ pub fn clients(page: &mut Page, node: &Node, is_fine: bool) {
             let labels = [("client_id", clients::label(name.as_deref()))];
             page.count(&format!("barnabas_client_bytes_{way}_total"), &labels, of(counts));
         }
+    }
+}
+
+/// What other brokers are asked by coordinators here, and of coordinators there.
+pub fn links(page: &mut Page, node: &Node) {
+    for purpose in Purpose::ALL {
+        let (depth, _) = node.broker_links.awaited(purpose).depth_and_age();
+        page.count("barnabas_broker_link_waiting", &[("purpose", purpose.word())], depth as u64);
+    }
+    for purpose in Purpose::ALL {
+        let (_, age) = node.broker_links.awaited(purpose).depth_and_age();
+        let labels = [("purpose", purpose.word())];
+        page.value("barnabas_broker_link_oldest_seconds", &labels, age.as_secs_f64());
     }
 }
 

@@ -252,7 +252,8 @@ impl Replica {
         match standing {
             Standing::Open => Ok(false),
             Standing::Waived => Ok(true),
-            Standing::Verified(word) if word.replica != self.number => Ok(false),
+            // It was made anew from its log: as if another broker led it now.
+            Standing::Verified(word) if word.replica != self.number => Err(Refusal::NotLeader),
             Standing::Verified(word) => self.partition.is_verified(batch, &word.guard),
             Standing::Marker(version) => {
                 if let BatchKind::Marker(marker) = &mut batch.kind {

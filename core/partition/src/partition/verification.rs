@@ -42,9 +42,14 @@ impl Partition {
     /// [`crate::Append::verified`] is.
     ///
     /// # Errors
-    /// [`Refusal::SequenceGap`]: the transaction would begin here in its middle, as nothing is known of the producer that
-    /// could tell; an earlier batch of it was refused or is on its way.
+    /// - [`Refusal::NotLeader`]: it was asked for under another leadership of this broker's: the producer comes again, and the coordinator
+    ///   is asked again.
+    /// - [`Refusal::SequenceGap`]: the transaction would begin here in its middle, as nothing is known of the producer that
+    ///   could tell; an earlier batch of it was refused or is on its way.
     pub fn is_verified(&self, batch: &BatchInfo, guard: &Guard) -> Result<bool, Refusal> {
+        if guard.leader_epoch != self.leader_epoch {
+            return Err(Refusal::NotLeader);
+        }
         let (producers, producer_id) = (self.producers.as_deref(), batch.producer_id);
         let is_known = producers.is_some_and(|producers| producers.has_epoch(producer_id));
         let sequence = batch.base_sequence;
@@ -53,6 +58,6 @@ impl Partition {
         }
         let last_marker = producers.map(|producers| producers.last_marker(producer_id));
         let has_ended = last_marker.is_some_and(|marker| marker >= guard.at);
-        Ok(guard.leader_epoch == self.leader_epoch && !has_ended)
+        Ok(!has_ended)
     }
 }

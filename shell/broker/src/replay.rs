@@ -309,9 +309,16 @@ fn replay_one(
             return Ok(None);
         }
     };
+    // No one here follows the producers: what the batches say of aborted transactions is read from them once all are there.
+    let mut indexed = log.end();
     for step in steps {
+        let is_append = matches!(step, LayOp::Append { .. });
         carry_out(directory, &mut log, files, step, now)?;
+        if !is_append {
+            indexed = indexed.min(log.end());
+        }
     }
+    log.find_aborted(files, indexed)?;
     let end = log.end();
     if let Some(dirty) = log.close(files)?
         && !synced_as_a_whole

@@ -102,6 +102,31 @@ impl Log {
         Ok(open)
     }
 
+    /// Notes the aborted transactions whose markers lie at `from` or later, of none of which the index knows: for who has appended
+    /// batches without a word about their producers, as what is replayed from a journal.
+    ///
+    /// # Errors
+    /// The directory has failed.
+    pub fn find_aborted(&mut self, files: &mut FilePool, from: Offset) -> Result<(), StorageError> {
+        let mut batches = Vec::new();
+        self.scan_headers(files, from, self.end(), &mut |bytes| {
+            if let Ok(header) = BatchHeader::parse(&bytes)
+                && header.is_transactional()
+                && header.base_offset >= from
+            {
+                batches.push((header, bytes));
+            }
+        })?;
+        let mut transactions = Transactions::from(from);
+        for (header, bytes) in batches {
+            transactions.observe(self, files, &header, bytes)?;
+        }
+        for aborted in transactions.take_aborted() {
+            self.append_aborted(files, aborted)?;
+        }
+        Ok(())
+    }
+
     /// Writes a segment's index anew from its batches. Returns what is in it.
     pub(super) fn rebuild_transaction_index(
         &mut self,

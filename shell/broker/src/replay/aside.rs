@@ -87,7 +87,9 @@ pub fn take_in(
         Kept::Batches(batches) => {
             let lacking = lacking(log, files, path, &batches)?;
             if !lacking.is_empty() {
+                let indexed = log.end();
                 log.append(files, &[lacking.into()], now)?;
+                log.find_aborted(files, indexed)?;
                 if let Some(dirty) = log.take_dirty() {
                     dirty.sync(&**files.disk(), files.file_system())?;
                     log.mark_synced(dirty.ticket);

@@ -325,7 +325,7 @@ fn aborted_transactions_are_found_again_in_the_batches() {
         transactional: true,
         ..BatchOptions::default()
     };
-    for with_snapshot in [true, false] {
+    for (with_snapshot, reopens) in [(true, true), (true, false), (false, true), (false, false)] {
         let mut bench = Bench::new(LogConfig::default());
         for producer in [1, 2] {
             let mut builder = BatchBuilder::new(options(&bench, producer));
@@ -358,7 +358,12 @@ fn aborted_transactions_are_found_again_in_the_batches() {
             let bytes = control_batch(options(&bench, producer), NOW, kind, &marker.value()).unwrap();
             bench.append(bytes).unwrap();
         }
-        bench.reopen().unwrap();
+        if reopens {
+            bench.reopen().unwrap();
+        } else {
+            // Who has appended them knew nothing of producers.
+            bench.log.find_aborted(&mut bench.files, Offset(4)).unwrap();
+        }
         let found = bench.log.aborted_transactions(&mut bench.files, Offset(0), Offset(6)).unwrap();
         let expected = crate::AbortedTransaction {
             producer_id: ProducerId(1),
@@ -366,7 +371,7 @@ fn aborted_transactions_are_found_again_in_the_batches() {
             last_offset: Offset(4),
             last_stable_offset: Offset(2),
         };
-        assert_eq!(found, [expected], "{with_snapshot}");
+        assert_eq!(found, [expected], "{with_snapshot} {reopens}");
     }
 }
 

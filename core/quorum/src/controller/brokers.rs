@@ -57,7 +57,8 @@ pub(super) struct Sessions {
 
 impl Sessions {
     pub fn new(me: BrokerId, timeout: DurationMs, now: MonotonicMs) -> Self {
-        Self { me, timeout, since: now, checked: now, by_broker: Map::default(), others: false }
+        // Whether there are others is seen when they are first looked for: who succeeds a controller that is silent may hear of none.
+        Self { me, timeout, since: now, checked: now, by_broker: Map::default(), others: true }
     }
 
     fn touch(&mut self, broker: BrokerId, epoch: BrokerEpoch, offset: Offset, now: MonotonicMs) {

@@ -219,7 +219,14 @@ impl ControllerHandle {
                     Reply::Back(back) => body = back,
                 }
             } else if active.address.is_some() {
-                match self.ask_there(&active, &body, &asked, until).await {
+                // One that is silent and has lost its office is not waited for: what it may have heard is said again to its successor.
+                let succeeded = |now: &ActiveController| now.leader.is_some() && now.leader != active.leader;
+                let answer = tokio::select! {
+                    biased;
+                    answer = self.ask_there(&active, &body, &asked, until) => answer,
+                    Ok(_) = watch.wait_for(succeeded) => continue,
+                };
+                match answer {
                     Some(answer) => return answer,
                     None if Instant::now() >= until => return Err(NotTaken::NoController),
                     None => {}

@@ -4,7 +4,7 @@ CARGO ?= cargo
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## build, start one node on loopback with data in ./barnabas-data
 	@exec $(CARGO) run --release --locked -p barnabas -- server
@@ -19,6 +19,14 @@ test: ## everything that CI runs
 compat: ## client × scenario, beside Apache Kafka
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/compat/run --full
+
+compat-groups: ## KIP-848 groups, transactions, share groups: Java, librdkafka, franz-go, beside Apache Kafka (about 10 minutes)
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/compat/run --groups $(ARGS)
+
+compat-tools: ## kafka-consumer-groups, -groups, -share-groups, -streams-groups, -transactions: every answer beside Apache Kafka's (5 minutes)
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/compat/tools/run $(ARGS)
 
 kafka-dirs: ## Kafka 3.9 → Barnabas → Kafka 4 → Barnabas on one data directory (about 5 minutes)
 	@$(CARGO) build --release --locked -p barnabas
@@ -93,5 +101,5 @@ bench-node: ## size, start and cost of one node beside Apache Kafka
 density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
-.PHONY: help run cluster test compat kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
+.PHONY: help run cluster test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
 .PHONY: chaos kill-loop disk-full sim streams-story connect-story bench-coordinators bench-cluster

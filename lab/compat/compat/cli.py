@@ -16,12 +16,15 @@ from .table import explained, print_differences, print_failures, print_skips, pr
 
 # Apache Kafka 4 refuses these clients (KIP-896): they are compared with the last Kafka that took them.
 REFUSED_BY_KAFKA_4 = ("java-0.9", "py-as-0.10")
+# What --groups is about.
+GROUP_PARTS, GROUP_ROWS = ("groups", "transactions", "shares"), ("java", "confluent", "franz-go")
 
 
 def arguments(words):
     parser = argparse.ArgumentParser(prog="lab/compat/run", description="Real Kafka clients against a fresh node, as one table.")
     parser.add_argument("--quick", action="store_true", help="the subset that `make test` runs (Barnabas alone)")
     parser.add_argument("--full", action="store_true", help="everything, with Apache Kafka beside it")
+    parser.add_argument("--groups", action="store_true", help="groups of KIP-848, transactions and share groups: Java, librdkafka and franz-go, with Apache Kafka beside it")
     parser.add_argument("--peers", help="barnabas,kafka,kafka-3 (default: barnabas; with --full all three)")
     parser.add_argument("--clients", help="rows, by name, separated by commas")
     parser.add_argument("--scenarios", help="columns, by name, separated by commas")
@@ -87,11 +90,15 @@ def main(words):
     options = arguments(words)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(130))
-    peers = (options.peers or ("barnabas,kafka,kafka-3" if options.full else "barnabas")).split(",")
+    peers = (options.peers or ("barnabas,kafka,kafka-3" if options.full else "barnabas,kafka" if options.groups else "barnabas")).split(",")
     rows = suite.clients()
     if options.clients:
         rows = [row for row in rows if row.name in options.clients.split(",")]
     names = [name for name, function in SCENARIOS.items() if function.quick or not options.quick]
+    if options.groups:
+        rows = [row for row in rows if row.name in GROUP_ROWS]
+        names = [name for name in names if SCENARIOS[name].part in GROUP_PARTS]
+        options.no_tools = options.no_node = True
     if options.scenarios:
         names = [name for name in SCENARIOS if name in options.scenarios.split(",")]
     workspace = Path(tempfile.mkdtemp(prefix="barnabas-compat-"))
@@ -100,13 +107,14 @@ def main(words):
         for row in rows:
             if row.missing:
                 print(f"{row.name}: skipped: {row.missing}")
-        columns = {}
+        columns, labels, begun = {}, [], time.monotonic()
         for peer in peers:
             label, columns[peer] = run_peer(peer, options, rows, names, workspace)
+            labels.append(label)
         if "kafka" in columns and "kafka-3" in columns:
             columns["kafka"] |= columns.pop("kafka-3")
             peers = [peer for peer in peers if peer != "kafka-3"]
-        return report(peers, columns, rows, names)
+        return report(peers, columns, rows, names, lambda said: quotable(labels, rows, names, columns[peers[0]], said, time.monotonic() - begun) if options.groups else None)
     except fetch.Missing as missing:
         print(f"compat: {missing}")
         print("0 passed, 0 failed, 1 skipped" if peers != ["barnabas"] else "0 passed, 1 failed")
@@ -120,7 +128,14 @@ def main(words):
             shutil.rmtree(workspace, ignore_errors=True)
 
 
-def report(peers, columns, rows, names):
+def quotable(labels, rows, names, results, said, seconds):
+    told = sum(len(result.told) for result in results.values())
+    passed, failed, differing = said
+    return (f"groups: {len(names)} scenarios of KIP-848 groups, transactions and share groups × {', '.join(f'{row.name} {row.version}'.strip() for row in rows)} on {' beside '.join(labels)}: "
+            f"{passed} cells as they should be, {failed} not, {differing} that differ from the other, {told} answers compared word for word; {seconds:.0f} s")
+
+
+def report(peers, columns, rows, names, quote):
     first = columns[peers[0]]
     other = columns[peers[1]] if len(peers) > 1 else None
     print_table(rows, names, first, other, peers)
@@ -134,7 +149,9 @@ def report(peers, columns, rows, names):
             skipped += 1
         else:
             failed += 1
-    if other is not None:
-        failed += print_differences(first, other, peers)
+    differing = print_differences(first, other, peers) if other is not None else 0
+    if line := quote((passed, failed, differing)):
+        print(f"\n{line}")
+    failed += differing
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0

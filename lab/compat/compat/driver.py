@@ -129,6 +129,13 @@ class Driver:
             pass
         self.process.wait()
 
+    def freeze(self):
+        """It stands still, as a machine does that swaps or collects garbage; `thaw` lets it go on."""
+        os.killpg(self.process.pid, signal.SIGSTOP)
+
+    def thaw(self):
+        os.killpg(self.process.pid, signal.SIGCONT)
+
     def close(self):
         if self.process.poll() is None:
             try:

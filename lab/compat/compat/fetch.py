@@ -209,13 +209,13 @@ def go():
     source = HERE / "clients/go"
     out = CACHE / "go"
     out.mkdir(parents=True, exist_ok=True)
-    inputs = [(source / name).read_text() for name in ("main.go", "go.mod", "go.sum")]
+    inputs = [(source / name).read_text() for name in ("go.mod", "main.go", "members.go", "go.sum")]
     fresh, seal = _stamp(out, *inputs)
     if not (fresh and (out / "driver").exists()):
         _run("go", ["go", "build", "-o", str(out / "driver"), "."], cwd=source,
              env={**os.environ, "GOFLAGS": "-buildvcs=false -mod=readonly"})
         seal()
-    version = re.search(r"twmb/franz-go v(\S+)", inputs[1]).group(1)
+    version = re.search(r"twmb/franz-go v(\S+)", inputs[0]).group(1)
     return version, [str(out / "driver")]
 
 

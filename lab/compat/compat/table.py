@@ -27,11 +27,13 @@ def explained(key, peer):
 
 
 def _mark(first, other):
-    """One word for a cell; with two peers, both words where they differ."""
+    """One word for a cell; with two peers, both words where they differ, and a sign where only something told does."""
     if first is None:
         return ""
-    if other is None or first.status == other.status:
+    if other is None:
         return first.status
+    if first.status == other.status:
+        return first.status + ("*" if first.told != other.told else "")
     return f"{first.status}≠{other.status}"
 
 
@@ -90,10 +92,13 @@ def print_skips(results):
 def print_differences(first, other, peers):
     """Prints the cells that differ; returns how many of them nobody explained."""
     unexplained = 0
-    differing = [(key, result, other[key]) for key, result in first.items() if key in other and other[key].status != result.status]
+    differing = [(key, result, other[key]) for key, result in first.items()
+                 if key in other and (other[key].status, other[key].told) != (result.status, result.told)]
     print(f"\nCells that differ from {NAMES[peers[1]]}: {len(differing)}")
     for key, one, two in sorted(differing, key=lambda entry: entry[0]):
         why = explained(key, peers[1]) or explained(key, peers[0])
         unexplained += why is None and one.status != FAIL
-        print(textwrap.fill(f"{key[0]} · {key[1]}: {one.status} here, {two.status} there: {why or 'NOT EXPLAINED'}", 150, initial_indent="  ", subsequent_indent="      "))
+        words = [f"{what}: {one.told.get(what)} here, {two.told.get(what)} there" for what in sorted(one.told.keys() | two.told.keys()) if one.told.get(what) != two.told.get(what)]
+        words = [f"{one.status} here, {two.status} there"] if one.status != two.status else words
+        print(textwrap.fill(f"{key[0]} · {key[1]}: {'; '.join(words)}: {why or 'NOT EXPLAINED'}", 150, initial_indent="  ", subsequent_indent="      "))
     return unexplained

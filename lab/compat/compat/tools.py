@@ -24,7 +24,7 @@ PACKAGE = "org.apache.kafka.tools."
 CLASSES = {
     "topics": PACKAGE + "TopicCommand", "configs": "kafka.admin.ConfigCommand", "console-producer": PACKAGE + "ConsoleProducer",
     "console-consumer": PACKAGE + "consumer.ConsoleConsumer", "consumer-groups": PACKAGE + "consumer.group.ConsumerGroupCommand",
-    "groups": PACKAGE + "GroupsCommand", "get-offsets": PACKAGE + "GetOffsetShell", "delete-records": PACKAGE + "DeleteRecordsCommand",
+    "groups": PACKAGE + "GroupsCommand", "share-groups": PACKAGE + "consumer.group.ShareGroupCommand", "streams-groups": PACKAGE + "streams.StreamsGroupCommand", "get-offsets": PACKAGE + "GetOffsetShell", "delete-records": PACKAGE + "DeleteRecordsCommand",
     "log-dirs": PACKAGE + "LogDirsCommand", "producer-perf-test": PACKAGE + "ProducerPerformance",
     "consumer-perf-test": PACKAGE + "ConsumerPerformance", "e2e-latency": PACKAGE + "EndToEndLatency",
     "broker-api-versions": PACKAGE + "BrokerApiVersionsCommand", "metadata-quorum": PACKAGE + "MetadataQuorumCommand",
@@ -52,6 +52,13 @@ class Shell:
 
     def call(self, name, *words, given=None, timeout=60, code=0, connect=True):
         """What the tool printed on both outputs; another exit code than `code` fails the cell."""
+        done, said = self.ask(name, *words, given=given, timeout=timeout, connect=connect)
+        if code is not None and done != code:
+            raise Failure(f"kafka-{name} {' '.join(words)[:80]}: exit {done}: {said.strip()[-220:]}")
+        return said
+
+    def ask(self, name, *words, given=None, timeout=60, connect=True):
+        """The exit code, and what the tool printed on both outputs."""
         settings = fetch.HERE / "maven/log4j2.properties"
         command = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Duser.timezone=UTC", f"-Dlog4j2.configurationFile={settings}",
                    "-cp", self.classpath, CLASSES[name], *(self.bootstrap if connect else []), *words]
@@ -59,10 +66,7 @@ class Shell:
             done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=timeout, errors="replace")
         except subprocess.TimeoutExpired:
             raise Failure(f"kafka-{name} {' '.join(words)[:80]} did not end within {timeout} s") from None
-        said = done.stdout + done.stderr
-        if code is not None and done.returncode != code:
-            raise Failure(f"kafka-{name} {' '.join(words)[:80]}: exit {done.returncode}: {said.strip()[-220:]}")
-        return said
+        return done.returncode, done.stdout + done.stderr
 
     def file(self, text):
         with tempfile.NamedTemporaryFile("w", dir=self.scratch, delete=False) as out:

@@ -11,10 +11,10 @@ use super::group::{ClassicGroup, State};
 /// From this version on, a group that is not there is an error and not just dead (KIP-1043).
 const NOT_FOUND_SINCE: i16 = 6;
 
-/// What members said and were assigned is shown while the group is stable, and only then.
+/// What members said is shown while the group is stable, and only then; what they were last assigned always is.
 ///
 /// # Source
-/// Kafka 4.4 `GroupMetadataManager.describeGroups`.
+/// Kafka 4.4 `GroupMetadataManager.describeGroups`, `ClassicGroupMember.describeNoMetadata`.
 pub(crate) fn describe(group: &ClassicGroup) -> DescribedGroup {
     let is_stable = group.state == State::Stable;
     let members = group.members.iter().map(|(id, member)| DescribedGroupMember {
@@ -23,7 +23,7 @@ pub(crate) fn describe(group: &ClassicGroup) -> DescribedGroup {
         client_id: Str::from(&member.client_id),
         client_host: Str::from(&member.client_host),
         member_metadata: if is_stable { member.metadata(group.protocol.as_ref()) } else { Bytes::new() },
-        member_assignment: if is_stable { member.assignment.clone() } else { Bytes::new() },
+        member_assignment: member.assignment.clone(),
         ..Default::default()
     });
     let protocol = group.protocol.as_ref().filter(|_| is_stable);

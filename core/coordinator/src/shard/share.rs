@@ -562,7 +562,7 @@ fn is_failure(error: ErrorCode) -> bool {
 /// Whether a group's offsets may be changed: nobody reads, and nothing of it is under way.
 fn check_at_rest(group: &ShareGroup) -> Result<(), Refused> {
     if !group.is_empty() {
-        return Err((ErrorCode::NonEmptyGroup, "The group has members.".to_owned()));
+        return Err((ErrorCode::NonEmptyGroup, "The group is not empty.".to_owned()));
     }
     if group.order.is_some() {
         return Err((
@@ -574,7 +574,7 @@ fn check_at_rest(group: &ShareGroup) -> Result<(), Refused> {
 }
 
 fn not_found(id: &str) -> Refused {
-    (ErrorCode::GroupIdNotFound, format!("Share group {id} not found."))
+    (ErrorCode::GroupIdNotFound, format!("Group {id} not found."))
 }
 
 fn not_share(id: &str) -> Refused {

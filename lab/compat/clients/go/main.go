@@ -41,6 +41,13 @@ type command struct {
 	Reset     string            `json:"reset"`
 	Group     string            `json:"group"`
 	Assignor  string            `json:"assignor"`
+	Pattern   string            `json:"pattern"`
+	Client    string            `json:"client"`
+	Source    string            `json:"source"`
+	Mode      string            `json:"mode"`
+	Acquire   string            `json:"acquire"`
+	Most      string            `json:"most"`
+	Words     map[string]string `json:"words"`
 	Static    string            `json:"static"`
 	SessionMs int               `json:"session_ms"`
 	Commit    string            `json:"commit"`
@@ -150,6 +157,19 @@ func run(c command) (any, error) {
 		return fetch(c)
 	case "digest":
 		return digest(c)
+	case "pipe":
+		return memberPipe(c)
+	case "pipe_end":
+		return memberPipeEnd(c)
+	case "share_join":
+		return nil, shareJoin(c)
+	case "share_poll":
+		return sharePoll(c)
+	case "share_ack":
+		return shareAck(c)
+	case "share_leave":
+		sharer.Close()
+		return nil, nil
 	case "join":
 		return nil, join(c)
 	case "commit":
@@ -557,14 +577,35 @@ func join(c command) error {
 		}
 		say(object{"ev": "assign", "parts": parts})
 	}
-	opts := []kgo.Opt{kgo.SeedBrokers(bootstrap), kgo.ConsumerGroup(c.Group), kgo.ConsumeTopics(c.Topics...), kgo.Balancers(balancers[c.Assignor]),
+	if c.Pattern != "" {
+		c.Topics = []string{c.Pattern}
+	}
+	opts := []kgo.Opt{kgo.SeedBrokers(bootstrap), kgo.ConsumerGroup(c.Group), kgo.ConsumeTopics(c.Topics...),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(), kgo.SessionTimeout(time.Duration(c.SessionMs) * time.Millisecond),
 		kgo.HeartbeatInterval(500 * time.Millisecond), kgo.FetchMaxWait(200 * time.Millisecond), kgo.BlockRebalanceOnPoll(),
 		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, m map[string][]int32) { tell(m, true) }),
 		kgo.OnPartitionsRevoked(func(_ context.Context, _ *kgo.Client, m map[string][]int32) { tell(m, false) }),
 		kgo.OnPartitionsLost(func(_ context.Context, _ *kgo.Client, m map[string][]int32) { tell(m, false) })}
+	// Where a session is to last, so is a rebalance: nobody is to be put out for being slow.
+	if c.SessionMs > 60000 {
+		opts = append(opts, kgo.RebalanceTimeout(time.Duration(c.SessionMs)*time.Millisecond))
+	}
 	if c.Static != "" {
 		opts = append(opts, kgo.InstanceID(c.Static))
+	}
+	if c.Pattern != "" {
+		opts = append(opts, kgo.ConsumeRegex())
+	}
+	if c.Client != "" {
+		opts = append(opts, kgo.ClientID(c.Client))
+	}
+	if os.Getenv("COMPAT_TRACE") != "" {
+		opts = append(opts, kgo.WithLogger(kgo.BasicLogger(os.Stderr, kgo.LogLevelDebug, nil)))
+	}
+	if serverSide(c.Assignor) != nil {
+		opts = append(opts, serverSide(c.Assignor)...)
+	} else {
+		opts = append(opts, kgo.Balancers(balancers[c.Assignor]))
 	}
 	cl, err := kgo.NewClient(opts...)
 	if err != nil {
@@ -578,6 +619,11 @@ func join(c command) error {
 		defer polls.Done()
 		for while.Err() == nil {
 			fetches := cl.PollRecords(while, 100)
+			for _, e := range fetches.Errors() {
+				if while.Err() == nil {
+					say(object{"ev": "error", "msg": name(e.Err) + ": " + e.Err.Error()})
+				}
+			}
 			recs := []any{}
 			fetches.EachRecord(func(r *kgo.Record) { recs = append(recs, []any{r.Topic, r.Partition, r.Offset, shown(r.Value)}) })
 			if len(recs) > 0 {
@@ -591,6 +637,17 @@ func join(c command) error {
 			cl.AllowRebalance()
 		}
 	}()
+	return nil
+}
+
+// serverSide is KIP-848, with the coordinator's assignor of that name; nil where the members assign.
+func serverSide(assignor string) []kgo.Opt {
+	switch assignor {
+	case "server-uniform":
+		return []kgo.Opt{kgo.ServerSideBalancer(), kgo.Balancers(kgo.StickyBalancer())}
+	case "server-range":
+		return []kgo.Opt{kgo.ServerSideBalancer(), kgo.Balancers(kgo.RangeBalancer())}
+	}
 	return nil
 }
 

@@ -103,6 +103,8 @@ public class Driver {
             case "txn": return transaction(c);
             case "fetch": return fetch(c);
             case "offsets": return offsets(c);
+            case "pipe": return pipe(c);
+            case "pipe_end": return pipeEnd(c);
             case "join": return join(c);
             case "commit": member.commitSync(); return null;
             case "leave": KafkaConsumer<byte[], byte[]> leaving = member; member = null; leaving.close(); return null;
@@ -264,6 +266,80 @@ public class Driver {
         return JSON.createObjectNode().set("results", results);
     }
 
+    // Read, process, write: a consumer and a producer for each transactional id, which stay.
+
+    static final Map<String, Pipe> pipes = new HashMap<>();
+
+    static class Pipe {
+        KafkaConsumer<byte[], byte[]> consumer;
+        KafkaProducer<byte[], byte[]> producer;
+        Map<TopicPartition, OffsetAndMetadata> from, to;
+        // As it stood when the records were read, not when they are committed.
+        ConsumerGroupMetadata read;
+    }
+
+    static Pipe pipeOf(JsonNode c) throws Exception {
+        Pipe pipe = pipes.get(c.get("txid").asText());
+        if (pipe != null) return pipe;
+        pipe = new Pipe();
+        Map<String, String> more = new HashMap<>(protocol(c));
+        more.putAll(Map.of("group.id", c.get("group").asText(), "auto.offset.reset", "earliest", "isolation.level", "read_committed", "max.poll.records", c.get("count").asText()));
+        pipe.consumer = consumer(c, more);
+        pipe.consumer.subscribe(List.of(c.get("source").asText()));
+        pipe.producer = transactional(c);
+        pipes.put(c.get("txid").asText(), pipe);
+        return pipe;
+    }
+
+    static Object pipe(JsonNode c) throws Exception {
+        Pipe pipe = pipeOf(c);
+        pipe.from = new HashMap<>();
+        pipe.to = new HashMap<>();
+        List<ConsumerRecord<byte[], byte[]>> got = new ArrayList<>();
+        long deadline = System.currentTimeMillis() + 60_000;
+        while (got.size() < c.get("count").asInt() && System.currentTimeMillis() < deadline) pipe.consumer.poll(Duration.ofMillis(100)).forEach(got::add);
+        pipe.read = pipe.consumer.groupMetadata();
+        pipe.producer.beginTransaction();
+        ArrayNode read = JSON.createArrayNode();
+        for (ConsumerRecord<byte[], byte[]> r : got) {
+            String value = new String(r.value(), StandardCharsets.UTF_8);
+            read.add(value);
+            pipe.producer.send(new ProducerRecord<>(c.get("topic").asText(), read.size() % 2, null, (value + "!").getBytes(StandardCharsets.UTF_8)));
+            TopicPartition at = new TopicPartition(r.topic(), r.partition());
+            pipe.from.putIfAbsent(at, new OffsetAndMetadata(r.offset()));
+            pipe.to.put(at, new OffsetAndMetadata(r.offset() + 1));
+        }
+        pipe.producer.flush();
+        String end = c.get("end").asText();
+        if (end.equals("commit")) {
+            pipe.producer.sendOffsetsToTransaction(pipe.to, pipe.read);
+            pipe.producer.commitTransaction();
+        }
+        if (end.equals("abort")) {
+            pipe.producer.sendOffsetsToTransaction(pipe.to, pipe.read);
+            pipe.producer.abortTransaction();
+            pipe.from.forEach((p, o) -> pipe.consumer.seek(p, o.offset()));
+        }
+        return JSON.createObjectNode().set("read", read);
+    }
+
+    /** Commits what the last step left open; where that is refused it is aborted. */
+    static Object pipeEnd(JsonNode c) {
+        Pipe pipe = pipes.get(c.get("txid").asText());
+        try {
+            pipe.producer.sendOffsetsToTransaction(pipe.to, pipe.read);
+            pipe.producer.commitTransaction();
+            return Map.of("committed", true, "told", "ok");
+        } catch (Exception e) {
+            try {
+                pipe.producer.abortTransaction();
+            } catch (Exception fenced) {
+                // Who is fenced cannot abort either; the coordinator has done so.
+            }
+            return Map.of("committed", false, "told", name(e));
+        }
+    }
+
     static KafkaConsumer<byte[], byte[]> consumer(JsonNode c, Map<String, String> more) {
         Properties p = new Properties();
         p.put("bootstrap.servers", bootstrap);
@@ -316,15 +392,19 @@ public class Driver {
 
     // Groups
 
-    static Object join(JsonNode c) {
-        Map<String, String> more = new HashMap<>(Map.of("group.id", c.get("group").asText(), "auto.offset.reset", "earliest", "max.poll.records", "100"));
+    static Map<String, String> protocol(JsonNode c) {
         String assignor = c.get("assignor").asText();
         if (assignor.startsWith("server-")) {
             // KIP-848: the coordinator assigns, and says how often it wants to hear of a member.
-            more.putAll(Map.of("group.protocol", "consumer", "group.remote.assignor", assignor.substring("server-".length())));
-        } else {
-            more.putAll(Map.of("partition.assignment.strategy", ASSIGNORS.get(assignor), "session.timeout.ms", text(c, "session_ms", "10000"), "heartbeat.interval.ms", "500"));
+            return Map.of("group.protocol", "consumer", "group.remote.assignor", assignor.substring("server-".length()));
         }
+        return Map.of("partition.assignment.strategy", ASSIGNORS.get(assignor), "session.timeout.ms", text(c, "session_ms", "10000"), "heartbeat.interval.ms", "500");
+    }
+
+    static Object join(JsonNode c) {
+        Map<String, String> more = new HashMap<>(protocol(c));
+        more.putAll(Map.of("group.id", c.get("group").asText(), "auto.offset.reset", "earliest", "max.poll.records", "100"));
+        if (c.hasNonNull("client")) more.put("client.id", c.get("client").asText());
         if (c.hasNonNull("static")) more.put("group.instance.id", c.get("static").asText());
         commitPolls = text(c, "commit", "poll").equals("poll");
         member = consumer(c, more);
@@ -342,8 +422,9 @@ public class Driver {
 
     static Object shareJoin(JsonNode c) {
         Map<String, Object> more = new HashMap<>(Map.of("bootstrap.servers", bootstrap, "group.id", c.get("group").asText(),
-            "share.acknowledgement.mode", text(c, "mode", "explicit"), "max.poll.records", text(c, "records", "500"),
+            "share.acknowledgement.mode", text(c, "mode", "explicit"), "max.poll.records", text(c, "most", "500"),
             "share.acquire.mode", text(c, "acquire", "batch_optimized")));
+        if (c.hasNonNull("client")) more.put("client.id", c.get("client").asText());
         sharer = new KafkaShareConsumer<>(more, new ByteArrayDeserializer(), new ByteArrayDeserializer());
         sharer.subscribe(List.of(c.get("topic").asText()));
         return null;
@@ -361,10 +442,16 @@ public class Driver {
         return got;
     }
 
-    static Object shareAck(JsonNode c) {
-        c.get("words").fields().forEachRemaining(e -> sharer.acknowledge(held.get(e.getKey()), AcknowledgeType.valueOf(e.getValue().asText().toUpperCase())));
+    static Object shareAck(JsonNode c) throws Exception {
+        Collection<AcknowledgeType> said = new ArrayList<>();
+        c.get("words").fields().forEachRemaining(e -> {
+            said.add(AcknowledgeType.valueOf(e.getValue().asText().toUpperCase()));
+            sharer.acknowledge(held.get(e.getKey()), AcknowledgeType.valueOf(e.getValue().asText().toUpperCase()));
+        });
         Map<String, String> told = new HashMap<>();
         sharer.commitSync().forEach((p, refused) -> told.put("" + p.partition(), refused.map(Driver::name).orElse("ok")));
+        // What was renewed is handed out once more by this client's next poll, and can only then be acknowledged.
+        if (said.contains(AcknowledgeType.RENEW)) sharePoll(JSON.createObjectNode().put("timeout_ms", 1));
         return told;
     }
 

@@ -16,6 +16,7 @@ class Confluent(Client):
         self.consumer = None
         self._admin = None
         self.producers, self.open = {}, set()
+        self.pipes, self.held, self.sharer = {}, {}, None
 
     def common(self):
         return {"bootstrap.servers": self.bootstrap, "log_level": 2, "reconnect.backoff.max.ms": 200}
@@ -115,6 +116,86 @@ class Confluent(Client):
             self.open.discard(key)
         return {"results": results}
 
+    # Read, process, write: a consumer and a producer for each transactional id, which stay.
+
+    def op_pipe(self, command):
+        key = command["txid"]
+        if key not in self.pipes:
+            consumer = self.reader({**command, "reset": "earliest", "isolation": "committed"}, **self.protocol(command))
+            consumer.subscribe([command["source"]])
+            self.pipes[key] = {"consumer": consumer, "producer": self.transactional(command)}
+        pipe = self.pipes[key]
+        got, deadline = [], time.monotonic() + 60
+        while len(got) < command["count"] and time.monotonic() < deadline:
+            for message in pipe["consumer"].consume(command["count"] - len(got), timeout=0.2):
+                if message.error():
+                    raise KafkaException(message.error())
+                got.append(message)
+        # As the membership stood when the records were read, not when they are committed.
+        pipe["read"] = pipe["consumer"].consumer_group_metadata()
+        pipe["from"] = [TopicPartition(m.topic(), m.partition(), m.offset()) for m in got[:1]]
+        pipe["to"] = [TopicPartition(m.topic(), m.partition(), m.offset() + 1) for m in got[-1:]]
+        pipe["producer"].begin_transaction()
+        for index, message in enumerate(got):
+            pipe["producer"].produce(command["topic"], message.value() + b"!", partition=(index + 1) % 2)
+        pipe["producer"].flush(30)
+        if command["end"] != "open":
+            pipe["producer"].send_offsets_to_transaction(pipe["to"], pipe["read"], 30)
+        if command["end"] == "commit":
+            pipe["producer"].commit_transaction(30)
+        if command["end"] == "abort":
+            pipe["producer"].abort_transaction(30)
+            for partition in pipe["from"]:
+                pipe["consumer"].seek(partition)
+        return {"read": [message.value().decode() for message in got]}
+
+    def op_pipe_end(self, command):
+        """Commits what the last step left open; where that is refused it is aborted."""
+        pipe = self.pipes[command["txid"]]
+        try:
+            pipe["producer"].send_offsets_to_transaction(pipe["to"], pipe["read"], 30)
+            pipe["producer"].commit_transaction(30)
+            return {"committed": True, "told": "ok"}
+        except KafkaException as refused:
+            if refused.args[0].txn_requires_abort():
+                pipe["producer"].abort_transaction(30)
+            return {"committed": False, "told": self.error_name(refused)}
+
+    # Share groups. No poll but by command: what a member holds is part of the story.
+
+    def op_share_join(self, command):
+        if libversion()[1] < 0x020e0000:
+            raise Unsupported("KIP-932 is younger than this librdkafka")
+        if command.get("acquire", "batch_optimized") != "batch_optimized":
+            raise Unsupported("librdkafka acquires whole batches only")
+        from confluent_kafka import ShareConsumer
+        self.sharer = ShareConsumer({**self.common(), "group.id": command["group"], "max.poll.records": int(command.get("most", 500)),
+                                     "share.acknowledgement.mode": command.get("mode", "explicit")})
+        self.sharer.subscribe([command["topic"]])
+
+    def op_share_poll(self, command):
+        deadline, found = time.monotonic() + command["timeout_ms"] / 1000, []
+        self.held = {}
+        while not found and time.monotonic() < deadline:
+            for message in self.sharer.poll(0.1):
+                if message.error():
+                    raise KafkaException(message.error())
+                self.held[f"{message.partition()}:{message.offset()}"] = message
+                found.append([message.partition(), message.offset(), message.delivery_count(), shown(message.value())])
+        return found
+
+    def op_share_ack(self, command):
+        from confluent_kafka import AcknowledgeType
+        for at, word in command["words"].items():
+            if word == "renew":
+                raise Unsupported("librdkafka does not renew")
+            self.sharer.acknowledge(self.held[at], AcknowledgeType[word.upper()])
+        told = self.sharer.commit_sync(30)
+        return {partition.partition: "ok" if refused is None else self.error_name(refused) for partition, refused in told.items()}
+
+    def op_share_leave(self, command):
+        self.sharer.close()
+
     def reader(self, command, **more):
         limit = command.get("max_bytes", 1048576)
         return Consumer({**self.common(), "group.id": command.get("group", "compat-reader"), "enable.auto.commit": False,
@@ -189,17 +270,19 @@ class Confluent(Client):
 
     # Groups
 
-    def op_join(self, command):
+    def protocol(self, command):
         if command["assignor"].startswith("server-"):
             if libversion()[1] < 0x020a0000:
                 raise Unsupported("KIP-848 is younger than this librdkafka")
             # The coordinator assigns, and says how often it wants to hear of a member.
-            more = {"group.protocol": "consumer", "group.remote.assignor": command["assignor"].removeprefix("server-")}
-        elif command["assignor"] not in ASSIGNORS:
+            return {"group.protocol": "consumer", "group.remote.assignor": command["assignor"].removeprefix("server-")}
+        if command["assignor"] not in ASSIGNORS:
             raise Unsupported(f"librdkafka has no {command['assignor']} assignor")
-        else:
-            more = {"partition.assignment.strategy": ASSIGNORS[command["assignor"]],
-                    "session.timeout.ms": command.get("session_ms", 10000), "heartbeat.interval.ms": 500}
+        return {"partition.assignment.strategy": ASSIGNORS[command["assignor"]],
+                "session.timeout.ms": command.get("session_ms", 10000), "heartbeat.interval.ms": 500}
+
+    def op_join(self, command):
+        more = self.protocol(command)
         if command.get("static"):
             more["group.instance.id"] = command["static"]
         self.commit_polls = command.get("commit", "poll") == "poll"

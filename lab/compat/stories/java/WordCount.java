@@ -1,6 +1,7 @@
 // Kafka Streams' word count and who feeds it, for ../streams.py.
 //
-// `WordCount run BOOTSTRAP PROTOCOL STATE_DIRECTORY`: the application, exactly_once_v2, until it is ended. PROTOCOL: classic or streams.
+// `WordCount run BOOTSTRAP PROTOCOL STATE_DIRECTORY [APPLICATION SOURCE SINK]`: the application, exactly_once_v2, until it is ended. PROTOCOL: classic or
+// streams. Without names: word-count, from lines to totals.
 // `WordCount feed BOOTSTRAP TOPIC`: sends standard input line by line; ends with 0 when every line was acknowledged.
 //
 // No cache stands before the store: every word that is counted is one record of the topic "totals", so that its counts are 1, 2, 3 … where
@@ -29,15 +30,18 @@ import org.apache.kafka.streams.kstream.Produced;
 public class WordCount {
     public static void main(String[] args) throws Exception {
         switch (args[0]) {
-            case "run": run(args[1], args[2], args[3]); break;
+            case "run":
+                boolean named = args.length > 4;
+                run(args[1], args[2], args[3], named ? args[4] : "word-count", named ? args[5] : "lines", named ? args[6] : "totals");
+                break;
             case "feed": feed(args[1], args[2]); break;
             default: throw new IllegalArgumentException(args[0]);
         }
     }
 
-    static void run(String bootstrap, String protocol, String directory) throws Exception {
+    static void run(String bootstrap, String protocol, String directory, String application, String source, String sink) throws Exception {
         Properties settings = new Properties();
-        settings.put("application.id", "word-count");
+        settings.put("application.id", application);
         settings.put("bootstrap.servers", bootstrap);
         settings.put("processing.guarantee", "exactly_once_v2");
         settings.put("num.stream.threads", "2");
@@ -55,12 +59,12 @@ public class WordCount {
             settings.put("consumer.heartbeat.interval.ms", "500");
         }
         StreamsBuilder builder = new StreamsBuilder();
-        builder.stream("lines", Consumed.with(Serdes.ByteArray(), Serdes.String()))
+        builder.stream(source, Consumed.with(Serdes.ByteArray(), Serdes.String()))
             .flatMapValues(line -> Arrays.asList(line.trim().split("\\s+")))
             .groupBy((key, word) -> word, Grouped.with("words", Serdes.String(), Serdes.String()))
             .count(Materialized.as("counts"))
             .toStream()
-            .to("totals", Produced.with(Serdes.String(), Serdes.Long()));
+            .to(sink, Produced.with(Serdes.String(), Serdes.Long()));
         KafkaStreams streams = new KafkaStreams(builder.build(settings), settings);
         streams.setStateListener((now, before) -> say("state " + now));
         streams.setUncaughtExceptionHandler(error -> {

@@ -1,0 +1,141 @@
+"""What is asked of the tools, in three parts: what only looks, what must be refused, and what changes something.
+
+What only looks and what is refused can be asked in any order; of what changes something each list is one after the other, and the lists
+belong to different groups. `quick` is what the short form asks, of a stage without Kafka Streams.
+"""
+
+import re
+import time
+from dataclasses import dataclass
+
+from .stage import LONG_AGO
+
+SEVERAL = 10_000
+
+
+@dataclass
+class Question:
+    tool: str
+    words: tuple
+    quick: bool = False
+
+    @property
+    def name(self):
+        """As printed; moments go by the clock."""
+        return re.sub(r"20[2-4]\d-\d\d-\d\dT\S+", "<then>", f"kafka-{self.tool} {' '.join(self.words)}")
+
+
+def _asked(tool, line, quick=False):
+    return Question(tool, tuple(line.split()), quick)
+
+
+def moment(ms):
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(ms / 1000)) + ".000"
+
+
+def looks():
+    out = []
+    for line, quick in (("--list", True), ("--list --state", True), ("--list --state Stable", False), ("--list --state Empty,PreparingRebalance", False), ("--list --type", True),
+                        ("--list --type classic", False), ("--list --type consumer", True), ("--list --type consumer,classic --state", False)):
+        out.append(_asked("consumer-groups", line, quick))
+    for line, quick in (("--offsets", True), ("--offsets --verbose", False), ("--members", False), ("--members --verbose", True), ("--state", True), ("--state --verbose", True)):
+        out.append(_asked("consumer-groups", f"--describe --all-groups {line}", quick))
+    for group in ("stable", "modern", "resting", "modern-rest", "joining", "leaderless", "moving", "mixed"):
+        out.append(_asked("consumer-groups", f"--describe --group {group} --timeout {SEVERAL}"))
+    for group in ("nobody", "queue", "counting"):
+        for part in ("", " --members", " --state"):
+            out.append(_asked("consumer-groups", f"--describe --group {group}{part}", quick=group != "counting" and not part))
+    for line, quick in (("--list", True), ("--list --consumer", False), ("--list --share", True), ("--list --streams", False), ("--list --protocol consumer", False),
+                        ("--list --protocol share", False), ("--list --protocol streams", False), ("--list --protocol nonsense", False),
+                        *((f"--list --group-type {kind}", False) for kind in ("classic", "consumer", "share", "streams", "nonsense"))):
+        out.append(_asked("groups", line, quick))
+    for line, quick in (("--list", False), ("--list --state", True), ("--list --state Stable", False), ("--list --state Empty", False)):
+        out.append(_asked("share-groups", line, quick))
+        out.append(_asked("streams-groups", line))
+    for line, quick in (("--offsets", True), ("--offsets --verbose", False), ("--members", False), ("--members --verbose", True), ("--state", False), ("--state --verbose", True)):
+        out.append(_asked("share-groups", f"--describe --all-groups {line}", quick))
+    for group in ("nobody", "stable", "counting"):
+        out.append(_asked("share-groups", f"--describe --group {group}", quick=group == "nobody"))
+        out.append(_asked("share-groups", f"--describe --group {group} --state"))
+    for group in ("counting", "counted"):
+        for line in ("--offsets", "--offsets --verbose", "--members", "--members --verbose", "--state", "--state --verbose"):
+            out.append(_asked("streams-groups", f"--describe --group {group} {line}"))
+    for group in ("uncounted", "nobody", "stable"):
+        out.append(_asked("streams-groups", f"--describe --group {group} --state"))
+    out.append(_asked("streams-groups", "--describe --group nobody"))
+    for line, quick in (("list", True), ("list --duration-filter 0", False), ("list --duration-filter 86400000", True), ("list --transactional-id-pattern tx-.*do.*", True),
+                        ("list --transactional-id-pattern nothing", False), ("list --transactional-id-pattern (", False)):
+        out.append(_asked("transactions", line, quick))
+    for txid in ("tx-open", "tx-done", "tx-undone", "tx-new", "tx-stray", "tx-none"):
+        out.append(_asked("transactions", f"describe --transactional-id {txid}", quick=txid in ("tx-open", "tx-none")))
+    for line, quick in (("describe-producers --topic ledger --partition 0", True), ("describe-producers --topic ledger --partition 1", False),
+                        ("describe-producers --topic stray --partition 0 --broker-id 1", False), ("find-hanging --broker-id 1", True), ("find-hanging --topic stray", False),
+                        ("find-hanging --topic stray --partition 0", False), ("find-hanging --topic ledger", False), ("find-hanging --broker-id 1 --max-transaction-timeout 600", False)):
+        out.append(_asked("transactions", line, quick))
+    return out
+
+
+def refusals():
+    return [_asked("consumer-groups", line, quick) for line, quick in (
+        ("--delete --group stable", True), ("--delete --group modern", False), ("--delete --group nobody", True), ("--delete --group joining", False), ("--delete --group queue", False),
+        ("--reset-offsets --group stable --all-topics --to-earliest --execute", True), ("--reset-offsets --group modern --topic orders --to-latest --execute", False),
+        ("--reset-offsets --group joining --topic orders --to-latest --execute", False), ("--reset-offsets --group resting --topic not-there --to-latest --dry-run", False),
+        ("--reset-offsets --group queue --topic jobs --to-latest --execute", False),
+        ("--delete-offsets --group stable --topic orders", True), ("--delete-offsets --group modern --topic orders", False), ("--delete-offsets --group nobody --topic orders", False),
+        ("--delete-offsets --group resting --topic not-there", False))
+    ] + [_asked("share-groups", line, quick) for line, quick in (
+        ("--delete --group queue", True), ("--delete --group nobody", False), ("--delete --group stable", False), ("--reset-offsets --group queue --topic jobs --to-earliest --execute", False),
+        ("--delete-offsets --group queue --topic jobs", False), ("--delete-offsets --group nobody --topic jobs", False), ("--delete-offsets --group stable --topic jobs", False),
+        ("--reset-offsets --group stable --topic orders --to-earliest --execute", False))
+    ] + [_asked("streams-groups", line) for line in (
+        "--delete --group counting", "--delete --group nobody", "--delete --group stable", "--reset-offsets --group counting --all-input-topics --to-earliest --execute",
+        "--reset-offsets --group nobody --all-input-topics --to-earliest --dry-run", "--delete-offsets --group counting --input-topic lines")
+    ] + [_asked("transactions", line) for line in (
+        "abort --topic ledger --partition 1 --start-offset 7", "abort --topic stray --partition 0 --start-offset 99", "forceTerminateTransaction --transactionalId tx-none")]
+
+
+def _resets(tool, group, whole, one, some, extra=()):
+    """Every way to move a group's offsets; each is looked at through the table that the tool prints and, at the end, through --describe."""
+    to = f"--reset-offsets --group {group}"
+    return [
+        _asked(tool, f"{to} {whole} --to-earliest --dry-run", True), _asked(tool, f"{to} {whole} --to-earliest --execute"), _asked(tool, f"{to} {one} --to-latest --execute", True),
+        _asked(tool, f"{to} {some} --to-earliest --execute", True), _asked(tool, f"{to} {one} --to-datetime {moment(LONG_AGO + 3_000)} --execute"),
+        _asked(tool, f"{to} {one} --to-datetime 2099-01-01T00:00:00.000 --execute"),
+        *(_asked(tool, f"{to} {line} --execute") for line in extra), _asked(tool, f"--describe --group {group}", True)]
+
+
+def changes(file):
+    """Lists of questions; `file(text)` answers with the path of a file that holds it."""
+    out = []
+    for group in ("resting", "modern-rest"):
+        plan = file("orders,0,3\norders,2,5\n")
+        several = file(f'"{group}",orders,1,4\n"simple",orders,1,2\n')
+        acts = _resets("consumer-groups", group, "--all-topics", "--topic orders", "--topic orders:0,2", (
+            "--topic orders --to-offset 5", "--topic orders --to-offset 99999", "--topic orders:1 --shift-by -2", "--topic orders --shift-by 100000", "--topic orders --shift-by -100000",
+            "--topic orders --by-duration PT30M", "--topic orders --by-duration P1D", "--topic orders --to-current", f"--from-file {plan}"))
+        acts += [_asked("consumer-groups", f"--reset-offsets --group {group} --topic orders --to-offset 6 --export --dry-run"),
+                 _asked("consumer-groups", f"--reset-offsets --group {group} --group simple --from-file {several} --dry-run"),
+                 _asked("consumer-groups", f"--delete-offsets --group {group} --topic orders:1", True), _asked("consumer-groups", f"--describe --group {group}"),
+                 _asked("consumer-groups", f"--delete-offsets --group {group} --topic orders"), _asked("consumer-groups", f"--describe --group {group}"),
+                 _asked("consumer-groups", f"--delete --group {group}", True), _asked("consumer-groups", f"--describe --group {group} --state"), _asked("consumer-groups", f"--delete --group {group}")]
+        out.append(acts)
+    # A group that never had a member: moving its offsets makes it.
+    out.append([_asked("consumer-groups", line) for line in (
+        "--reset-offsets --group simple --topic orders --to-earliest --execute", "--describe --group simple", "--describe --group simple --state", "--describe --group simple --members", "--delete --group simple",
+        "--describe --group simple --state")])
+    out.append(_resets("share-groups", "queue-rest", "--all-topics", "--topic jobs", "--topic jobs:0,2") + [_asked("share-groups", line, quick) for line, quick in (
+        ("--delete-offsets --group queue-rest --topic not-there", False), ("--delete-offsets --group queue-rest --topic jobs", True), ("--describe --group queue-rest", False),
+        ("--delete --group queue-rest", True), ("--describe --group queue-rest --state", False), ("--delete --group queue-rest", False),
+        ("--reset-offsets --group new-queue --topic jobs --to-earliest --execute", False), ("--describe --group new-queue", False), ("--delete --group new-queue", False))])
+    plan = file("lines,0,3\nlines,2,5\n")
+    out.append(_resets("streams-groups", "counted", "--all-input-topics", "--input-topic lines", "--input-topic lines:0,2", (
+        "--input-topic lines --to-offset 5", "--input-topic lines --to-offset 99999", "--input-topic lines:1 --shift-by -2", "--input-topic lines --by-duration PT30M",
+        "--input-topic lines --to-current", f"--from-file {plan}")) + [_asked("streams-groups", line) for line in (
+        "--reset-offsets --group counted --input-topic lines --to-offset 6 --export --dry-run", "--delete-offsets --group counted --input-topic lines:1", "--describe --group counted",
+        "--delete-offsets --group counted --input-topic lines", "--reset-offsets --group counted --all-input-topics --to-earliest --execute --delete-all-internal-topics",
+        "--describe --group counted", "--delete --group counted", "--describe --group counted --state", "--delete --group counted")])
+    out.append([_asked("transactions", line, quick) for line, quick in (
+        ("abort --topic stray --partition 0 --start-offset 0", True), ("find-hanging --broker-id 1", True), ("describe-producers --topic stray --partition 0", False),
+        ("forceTerminateTransaction --transactionalId tx-open", True), ("list", True), ("describe --transactional-id tx-open", False),
+        ("describe-producers --topic ledger --partition 0", False))])
+    return out

@@ -16,7 +16,8 @@ WORDS = (
     # 16 random bytes in base 64, but no word of ours or theirs that happens to be as long.
     (re.compile(r"(?<![\w-])(?!(?:[A-Z]?[a-z]+)+(?![\w-]))[\w-]{22}(?![\w-])"), "<id>"),
     (re.compile(r"\b1[6-9]\d{11}\b"), "<time>"),
-    # Which thread got which of the tasks goes by the members' ids, which are random.
+    # Who got which of a share group's partitions, or of the tasks of a streams group, goes by the members' ids, which are random.
+    (re.compile(r"\bjobs:[\d,]+"), "jobs:<some>"),
     (re.compile(r"StreamThread-\d+"), "StreamThread"),
 )
 # Lines of the tools' own logging, and of stack traces.

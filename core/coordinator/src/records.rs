@@ -4,12 +4,12 @@
 //!   when the offset expires (Kafka 4.4 `GroupCoordinatorRecordHelpers.offsetCommitValueVersion`).
 //! - GroupMetadata: key 2, value 3 (version 4 differs in nothing but its encoding; Kafka 4.4 writes 3).
 
-use barnabas_wire::DecodeError;
 use barnabas_wire::messages::{
     GroupMetadataKey, GroupMetadataValue, GroupRecordKey, GroupRecordValue, OffsetCommitKey,
     OffsetCommitValue,
 };
 use barnabas_wire::records::BatchError;
+use barnabas_wire::{DecodeError, Str};
 use bytes::Bytes;
 
 use crate::framework::Record;
@@ -31,17 +31,19 @@ pub enum LoadError {
     State { offset: i64, number: i8 },
 }
 
-pub(crate) fn offset_commit(group: &str, topic: &str, partition: i32, value: OffsetCommitValue) -> Record {
+/// The names are those of the request: slices of its frame, copied once, into the key.
+pub(crate) fn offset_commit(group: &Str, topic: &Str, partition: i32, value: OffsetCommitValue) -> Record {
     let version = match value.expire_timestamp {
         -1 => OFFSET_COMMIT_VERSION,
         _ => OFFSET_COMMIT_VERSION_WITH_EXPIRY,
     };
     let value = GroupRecordValue::OffsetCommit(value);
-    Record { key: offset_key(group, topic, partition), value: Some(encoded(value.encode_value(version))) }
+    let key = offset_key(group.clone(), topic.clone(), partition);
+    Record { key, value: Some(encoded(value.encode_value(version))) }
 }
 
 pub(crate) fn offset_tombstone(group: &str, topic: &str, partition: i32) -> Record {
-    Record { key: offset_key(group, topic, partition), value: None }
+    Record { key: offset_key(group.into(), topic.into(), partition), value: None }
 }
 
 pub(crate) fn group_metadata(group: &str, value: GroupMetadataValue) -> Record {
@@ -53,9 +55,8 @@ pub(crate) fn group_tombstone(group: &str) -> Record {
     Record { key: group_key(group), value: None }
 }
 
-fn offset_key(group: &str, topic: &str, partition: i32) -> Bytes {
-    let key =
-        OffsetCommitKey { group: group.into(), topic: topic.into(), partition, ..OffsetCommitKey::default() };
+fn offset_key(group: Str, topic: Str, partition: i32) -> Bytes {
+    let key = OffsetCommitKey { group, topic, partition, ..OffsetCommitKey::default() };
     encoded(GroupRecordKey::OffsetCommit(key).encode_key())
 }
 

@@ -73,7 +73,9 @@ impl Writer {
 
     pub fn finish(mut self) -> Frame {
         let len = self.len();
-        self.seal_tail();
+        if !self.tail.is_empty() {
+            self.segments.push(std::mem::take(&mut self.tail).freeze());
+        }
         Frame { segments: self.segments, len }
     }
 
@@ -104,7 +106,7 @@ impl Writer {
 
     /// The frame in one piece; copies only if something went in by reference.
     pub fn into_bytes(self) -> Bytes {
-        self.finish().into_bytes()
+        if self.segments.is_empty() { self.tail.freeze() } else { self.finish().into_bytes() }
     }
 
     fn seal_tail(&mut self) {

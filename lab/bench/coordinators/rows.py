@@ -48,7 +48,7 @@ class Row:
         peer.create({"warm-up": 5})
         seconds = 1 if self.quick else 10
         self.drivers.ask(peer, "java", "transactions", "warm-up", 10, 10, 5, seconds, 0.5)
-        self.drivers.ask(peer, "own", "commits", "warm-up", 100, seconds / 2, 0.5)
+        self.drivers.ask(peer, "own", "commits", "warm-up", 100, 5, seconds / 2, 0.5)
         peer.delete(["warm-up"])
         peer.is_warm = True
 
@@ -104,9 +104,15 @@ class Process(Row):
 
 
 class Commits(Row):
+    """Each group keeps so many commits under way."""
+
+    def __init__(self, drivers, quick, under_way):
+        super().__init__(drivers, quick)
+        self.under_way = under_way
+
     def measure(self, peer, topic):
         groups, seconds = (100, (1, 0.5)) if self.quick else (1000, (6, 3))
-        return self.drivers.measured(peer, "commits", "own", "commits", topic, groups, *seconds)
+        return self.drivers.measured(peer, "commits", "own", "commits", topic, groups, self.under_way, *seconds)
 
 
 class Members(Row):
@@ -183,12 +189,13 @@ def workload(drivers, quick, share):
         case("ten producers, 10 records on 5 partitions each", Transactions(drivers, quick, 10), at_least("transactions_per_s", 2)),
         case("read-process-write, 1 kB, exactly once", Process(drivers, quick), at_least("records_per_s", 1.5)),
         case("read-process-write at 2,000 records/s, send to read_committed", Process(drivers, quick, 2000), Bar("p99_ms", 0.5)),
-        case("offset commits, 1,000 groups", Commits(drivers, quick), at_least("commits_per_s", 3)),
+        case("offset commits, 1,000 groups", Commits(drivers, quick, 5), at_least("commits_per_s", 3)),
+        case("offset commits, 1,000 groups, each waits for its answer", Commits(drivers, quick, 1)),
         case("1,000 members join and leave a KIP-848 group", Members(drivers, quick), Bar("join_s", 0.5), Bar("leave_s", 0.5), Bar("stop_ms", 0, to=None), runs=runs),
         case("start with 1,000,000 committed offsets", Loaded(drivers, quick), Bar("loaded_s", 2, to=None), own_server=True, runs=runs),
     ]
     if not share:
-        cases.insert(6, case("share group, 10 consumers, one partition", Share(drivers, quick), at_least("records_per_s", 2)))
+        cases.insert(7, case("share group, 10 consumers, one partition", Share(drivers, quick), at_least("records_per_s", 2)))
     figures = ("transactions_per_s", "records_per_s", "commits_per_s", "p50_ms", "p99_ms", "p999_ms", "join_s", "leave_s", "stop_ms", "gap_ms", "longest_heartbeat_ms", "loaded_s", "killed_loaded_s",
                "ready_s", "server_us_per_record", "rss_mb")
     note = ("*Server CPU* is by what the row counts (transactions, records, commits, heartbeats). Transactions, read-process-write and share groups: Apache's Java client in one process. Commits, members "

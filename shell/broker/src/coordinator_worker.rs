@@ -2,10 +2,11 @@
 //! `__share_group_state` that this worker owns.
 //!
 //! A shard lives beside its partition, on the same thread: its records take the way of every other append, and "durable" is
-//! the partition's own word. A shard of groups, or of share state, is loaded when somebody first asks for something of its, or when another broker's
-//! leadership comes here, since its members are about to; one of transactions at
-//! once, as it has timeouts to keep and markers to write that nobody asks for. A piece at a time, so that a long history does not
-//! hold up the worker; what is asked meanwhile waits. A shard goes with its partition's leadership, or with a new epoch of it.
+//! the partition's own word. The shards of groups are loaded when somebody first asks for any group, all of them, by all workers at once: whoever
+//! was a client before the start will be one again. They, and those of share state, are loaded when another broker's leadership comes here, since
+//! its members are about to; a shard of share state also when somebody asks for something of its; one of transactions
+//! at once, as it has timeouts to keep and markers to write that nobody asks for. A piece at a time, so that a long history does not
+//! hold up the worker; what is asked meanwhile waits, and is loaded first. A shard goes with its partition's leadership, or with a new epoch of it.
 //!
 //! Always true:
 //! 1. a shard's batches are appended in the order in which it handed them out
@@ -22,12 +23,13 @@ mod jobs;
 mod load;
 mod settings;
 mod share_state;
+mod together;
 mod transactions;
 
 pub use host::led_under;
 
 use crate::mailbox::{
-    GroupCommand, PartitionKey, ShareStateCommand, Standing, ToTransactionShard, TransactionCommand,
+    Command, GroupCommand, PartitionKey, ShareStateCommand, Standing, ToTransactionShard, TransactionCommand,
 };
 use crate::node::Node;
 use crate::partition_worker::PartitionWorker;
@@ -39,6 +41,7 @@ use groups::GroupOrder;
 use host::Host;
 use jobs::Jobs;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The coordinators of one worker. See the file's header.
 #[derive(Debug)]
@@ -68,8 +71,30 @@ impl CoordinatorWorker {
 
     /// Takes one request; whatever it appends is placed by the end of the round.
     pub fn take(&mut self, command: GroupCommand, partitions: &mut PartitionWorker) {
+        self.want_groups();
         self.groups.take(command.shard, command, partitions);
         self.run_jobs(partitions);
+    }
+
+    /// The first request for a group, whoever's it is, has all workers load what they have of groups.
+    fn want_groups(&self) {
+        let wanted = &self.node.groups_are_wanted;
+        if wanted.load(Ordering::Relaxed) || wanted.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        for mailbox in &self.node.mailboxes {
+            let mailbox = mailbox.clone();
+            tokio::task::spawn_local(async move { mailbox.send(Command::HostGroups).await });
+        }
+    }
+
+    /// Begins to load the shards of groups that are led here.
+    pub fn host_groups(&mut self) {
+        if self.node.groups_are_wanted.load(Ordering::Relaxed) {
+            for key in self.led_here(name::CONSUMER_OFFSETS) {
+                self.groups.host(key);
+            }
+        }
     }
 
     /// What a shard of groups handed out is done. A shard that was loaded anew meanwhile knows nothing of it.
@@ -169,6 +194,11 @@ impl CoordinatorWorker {
         }
     }
 
+    /// Whether [`CoordinatorWorker::work`] has more to load.
+    pub fn is_loading(&self) -> bool {
+        self.groups.is_loading() || self.transactions.is_loading() || self.share_state.is_loading()
+    }
+
     /// When [`CoordinatorWorker::tick`] is due.
     pub fn next_deadline(&mut self) -> Option<MonotonicMs> {
         let Self { groups, transactions, share_state, .. } = self;
@@ -249,20 +279,23 @@ impl CoordinatorWorker {
     pub fn begin(&mut self) {
         self.has_begun = true;
         self.host_transactions();
+        self.host_groups();
     }
 
     /// Begins to load the shards of transactions that are led here.
     fn host_transactions(&mut self) {
-        let image = self.node.image.load_full();
-        let Some(topic) = image.topics.by_name(name::TRANSACTION_STATE).filter(|_| self.has_begun) else {
-            return;
-        };
-        for (partition, state) in topic.partitions() {
-            let key = PartitionKey { topic: topic.id, partition };
-            if state.leader == self.node.broker_id && key.owner(self.node.workers) == self.id {
-                self.transactions.host(key);
-            }
+        for key in self.led_here(name::TRANSACTION_STATE) {
+            self.transactions.host(key);
         }
+    }
+
+    /// The partitions of a topic that this broker leads and this worker owns; none before they may be opened.
+    fn led_here(&self, topic: &str) -> Vec<PartitionKey> {
+        let image = self.node.image.load();
+        let Some(topic) = image.topics.by_name(topic).filter(|_| self.has_begun) else { return Vec::new() };
+        let led = topic.partitions().filter(|(_, state)| state.leader == self.node.broker_id);
+        let keys = led.map(|(partition, _)| PartitionKey { topic: topic.id, partition });
+        keys.filter(|key| key.owner(self.node.workers) == self.id).collect()
     }
 }
 

@@ -60,6 +60,8 @@ pub enum Command {
     Read(ReadCommand),
     Ask(AskCommand),
     Group(GroupCommand),
+    /// Somebody has asked for a group: load what there is of groups.
+    HostGroups,
     /// What came of a job that this shard of groups handed out.
     GroupJobDone(PartitionKey, Box<barnabas_coordinator::Done>),
     /// What came of what this shard of groups had asked of the share coordinator.

@@ -29,7 +29,7 @@ use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_net::Budget;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// One node. See the file's header.
@@ -69,6 +69,8 @@ pub struct Node {
     pub broker_links: BrokerLinks,
     /// Locked for a moment by each request of a share group's member.
     pub share_sessions: Mutex<ShareSessions>,
+    /// Somebody has asked this broker for a group since the start.
+    pub groups_are_wanted: AtomicBool,
     connections: AtomicU64,
     /// `log.ack.durability=synced`: an ack means on disk.
     pub acks_are_synced: bool,
@@ -147,6 +149,7 @@ impl Node {
             replication: Replication::new(&config),
             broker_links: BrokerLinks::default(),
             share_sessions: Mutex::new(ShareSessions::new(share_sessions_max(&config))),
+            groups_are_wanted: AtomicBool::new(false),
             connections: AtomicU64::new(0),
             journal_append_bytes_max: u64::try_from(config.long("log.journal.append.bytes.max")).unwrap_or(0),
             cache_bytes_max: cache_bytes_max(&config, parts.memory_bytes),

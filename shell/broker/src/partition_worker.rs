@@ -204,6 +204,7 @@ impl PartitionWorker {
             Command::Begin => self.begin(),
             Command::Connection(_)
             | Command::Group(_)
+            | Command::HostGroups
             | Command::GroupJobDone(..)
             | Command::GroupShareStateDone(..)
             | Command::Transaction(_)
@@ -218,6 +219,11 @@ impl PartitionWorker {
     pub fn begin_turn(&mut self) -> Stamp {
         self.tickets.turn = Stamp::now();
         self.tickets.turn
+    }
+
+    /// Whether batches wait for [`PartitionWorker::finish_round`].
+    pub fn has_round(&self) -> bool {
+        !self.touched.is_empty()
     }
 
     /// What a storage thread reports.

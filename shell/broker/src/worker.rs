@@ -126,6 +126,7 @@ impl Worker {
             has_more |= self.partitions.close_some_deleted();
             has_more |= if has_yielded { self.partitions.lay_some() } else { self.partitions.has_orders() };
             self.coordinators.work(&mut self.partitions);
+            has_more |= self.coordinators.is_loading() || self.partitions.has_round();
             self.watch_timers();
             self.recorder.turn(begun, taken);
         }
@@ -135,6 +136,7 @@ impl Worker {
         match command {
             Command::Connection(new) => self.connect(new),
             Command::Group(group) => self.coordinators.take(group, &mut self.partitions),
+            Command::HostGroups => self.coordinators.host_groups(),
             Command::GroupJobDone(shard, done) => {
                 self.coordinators.job_done(shard, *done, &mut self.partitions);
             }

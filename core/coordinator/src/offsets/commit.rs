@@ -72,8 +72,8 @@ pub(crate) fn commit(
                     partition: PartitionIndex(partition.partition_index),
                 };
                 commit.records.push(records::offset_commit(
-                    &group_id,
-                    &name,
+                    &request.group_id,
+                    &topic.name,
                     partition.partition_index,
                     entry.to_record(),
                 ));

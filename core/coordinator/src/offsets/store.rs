@@ -121,16 +121,24 @@ impl Offsets {
         self.drop_if_gone(key);
     }
 
-    /// A record of the log, while loading.
-    pub fn load(&mut self, key: OffsetKey, entry: Option<OffsetEntry>) {
-        match entry {
-            Some(entry) => self.slot(&key).settle(Some(entry)),
-            None => {
-                self.slot(&key).settle(None);
-                self.drop_if_gone(&key);
-                self.forget_in_transactions(&key);
-            }
+    /// A record of the log, while loading. There are millions of them: nothing is allocated for a group and a topic that are known.
+    pub fn load(&mut self, group: &str, topic: &str, partition: PartitionIndex, entry: OffsetEntry) {
+        if !self.by_group.contains_key(group) {
+            self.by_group.insert(group.into(), GroupOffsets::new());
         }
+        let Some(topics) = self.by_group.get_mut(group) else { return };
+        if !topics.contains_key(topic) {
+            topics.insert(topic.into(), Partitions::new());
+        }
+        let Some(partitions) = topics.get_mut(topic) else { return };
+        partitions.entry(partition).or_default().settle(Some(entry));
+    }
+
+    /// A tombstone of the log, while loading.
+    pub fn load_tombstone(&mut self, key: &OffsetKey) {
+        self.slot(key).settle(None);
+        self.drop_if_gone(key);
+        self.forget_in_transactions(key);
     }
 
     /// A record of an open transaction, while loading.

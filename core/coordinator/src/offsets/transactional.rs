@@ -60,7 +60,8 @@ pub(crate) fn commit_in_transaction(
                 error = ErrorCode::None;
                 let entry = entry(partition, topic.topic_id, now);
                 let index = partition.partition_index;
-                commit.records.push(records::offset_commit(&group_id, &name, index, entry.to_record()));
+                let record = records::offset_commit(&request.group_id, &topic.name, index, entry.to_record());
+                commit.records.push(record);
                 let (group, topic) = (group_id.clone(), name.clone());
                 commit.changes.push((OffsetKey { group, topic, partition: PartitionIndex(index) }, entry));
             }

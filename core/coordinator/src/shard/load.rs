@@ -110,15 +110,13 @@ impl GroupShard {
                 }
             }
             (GroupRecordKey::OffsetCommit(key), value) => {
-                let key = offset_key(&key.group, &key.topic, key.partition);
                 let value = match value {
                     Some(GroupRecordValue::OffsetCommit(value)) => Some(value),
                     _ => None,
                 };
-                self.replay_offset(offset, producer, key, value);
+                self.replay_offset((offset, producer), (&key.group, &key.topic, key.partition), value);
             }
             (GroupRecordKey::LegacyOffsetCommit(key), value) => {
-                let key = offset_key(&key.group, &key.topic, key.partition);
                 let value = match value {
                     Some(GroupRecordValue::LegacyOffsetCommit(value)) => Some(OffsetCommitValue {
                         offset: value.offset,
@@ -128,7 +126,7 @@ impl GroupShard {
                     }),
                     _ => None,
                 };
-                self.replay_offset(offset, producer, key, value);
+                self.replay_offset((offset, producer), (&key.group, &key.topic, key.partition), value);
             }
             (key, value) if streams::group_of(&key).is_some() => self.replay_streams(key, value),
             (key, value) if share_group::group_of(&key).is_some() => self.replay_share(key, value),
@@ -138,31 +136,28 @@ impl GroupShard {
 
     fn replay_offset(
         &mut self,
-        offset: Offset,
-        producer: ProducerId,
-        key: OffsetKey,
+        (offset, producer): (Offset, ProducerId),
+        (group, topic, partition): (&str, &str, i32),
         value: Option<OffsetCommitValue>,
     ) {
-        let entry = value.map(|value| OffsetEntry::from_record(&value, offset.0));
-        match entry {
-            Some(entry) => {
-                self.found_simple_group(&key.group);
-                if producer.is_some() {
-                    self.offsets.load_in_transaction(producer, &key, entry);
-                } else {
-                    self.offsets.load(key, Some(entry));
-                }
-            }
-            None => self.offsets.load(key, None),
+        let key = || offset_key(group, topic, partition);
+        let Some(value) = value else { return self.offsets.load_tombstone(&key()) };
+        self.found_simple_group(group);
+        let entry = OffsetEntry::from_record(&value, offset.0);
+        if producer.is_some() {
+            self.offsets.load_in_transaction(producer, &key(), entry);
+        } else {
+            self.offsets.load(group, topic, PartitionIndex(partition), entry);
         }
     }
 
     /// A group that has offsets and never had members has no record of its own.
-    pub(super) fn found_simple_group(&mut self, id: &Text) {
+    pub(super) fn found_simple_group(&mut self, id: &str) {
         if !self.groups.contains_key(id) {
+            let id = Text::from(id);
             let mut group = ClassicGroup::new(id.clone(), barnabas_base::TimestampMs(0));
             group.state_since = None;
-            self.groups.insert(id.clone(), Group::Classic(Box::new(group)));
+            self.groups.insert(id, Group::Classic(Box::new(group)));
         }
     }
 

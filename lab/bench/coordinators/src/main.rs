@@ -1,6 +1,7 @@
 //! Load on the group coordinator, of whichever broker: where a thousand clients of Java would be what is measured.
 //!
-//! - `commits BOOTSTRAP TOPIC GROUPS SECONDS WARM_UP_SECONDS`: each group has one connection and commits one offset after the other.
+//! - `commits BOOTSTRAP TOPIC GROUPS UNDER_WAY SECONDS WARM_UP_SECONDS`: each group has one connection and commits one offset after the other,
+//!   so many of them before it waits for an answer.
 //! - `fill BOOTSTRAP TOPIC GROUPS PARTITIONS`: each group commits an offset for each partition of the topic, in one request.
 //! - `loaded BOOTSTRAP TOPIC GROUPS PARTITIONS`: asks until every group's coordinator answers, then compares every offset.
 //! - `members BOOTSTRAP TOPIC GROUP MEMBERS STAYERS`: members of a KIP-848 group come and go (members.rs).
@@ -23,7 +24,10 @@ fn main() -> Result<(), Wrong> {
     let number = |place: usize| -> Result<usize, Wrong> { Ok(word(place)?.parse()?) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let told = match word(0)? {
-        "commits" => commits::run(word(1)?, word(2)?, number(3)?, word(4)?.parse()?, word(5)?.parse()?)?,
+        "commits" => {
+            let spans = (word(6)?.parse()?, word(5)?.parse()?);
+            commits::run(word(1)?, word(2)?, number(3)?, number(4)?.max(1), spans)?
+        }
         "fill" => runtime.block_on(offsets::fill(word(1)?, word(2)?, number(3)?, number(4)?))?,
         "loaded" => runtime.block_on(offsets::loaded(word(1)?, word(2)?, number(3)?, number(4)?))?,
         "members" => runtime.block_on(members::run(word(1)?, word(2)?, word(3)?, number(4)?, number(5)?))?,

@@ -32,6 +32,7 @@ pub(super) fn carry_out(node: &Arc<Node>, shard: PartitionKey, order: ShareState
 impl Hosted for GroupShard {
     const TOPIC: &'static str = barnabas_base::name::CONSUMER_OFFSETS;
     const LOADS_UNASKED: bool = false;
+    const WANTS_PLACES: bool = false;
     type Command = GroupCommand;
     type Response = Response;
     type Effect = Effect;

@@ -2,8 +2,12 @@
 //!
 //! What is particular to a kind is in [`Hosted`]; what a shard says is done by [`Host::carry_out`], but for what others must do
 //! ([`Step::Order`]), which is kept for [`Host::take_orders`].
+//!
+//! What a shard appends in one turn of the worker goes into its log as one batch (together.rs): a thousand groups that commit at once
+//! cost as many batches as they have shards.
 
-use super::load::{Loading, NotLoaded, Progress};
+use super::load::{LOAD_TURN, Loading, NotLoaded, Progress};
+use super::together::{Gathered, Together};
 use super::{append, now};
 use crate::mailbox::{AppendOutcome, PartitionKey, Standing};
 use crate::node::Node;
@@ -14,6 +18,7 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::sync::oneshot;
 
 /// How long before a shard is tried again that could not be loaded.
@@ -31,6 +36,8 @@ pub(super) trait Hosted: Debug + Sized {
     const TOPIC: &'static str;
     /// It has work to do that nobody asks for, and so is loaded though nobody asks.
     const LOADS_UNASKED: bool;
+    /// It is told of each of its batches where that is, and not only of the last one that is safe.
+    const WANTS_PLACES: bool;
     /// A request with the place for its answer.
     type Command: Debug;
     type Response;
@@ -81,8 +88,17 @@ struct Active<S> {
     shard: S,
     /// Under which the partition was led when the shard was loaded.
     leader_epoch: LeaderEpoch,
-    /// Batches that were handed to the partition, oldest first, and its word on each.
-    pending: VecDeque<(BatchId, oneshot::Receiver<Vec<AppendOutcome>>)>,
+    /// What goes into the log at the end of the turn.
+    gathered: Gathered,
+    /// What was handed to the partition, oldest first, and its word on each.
+    pending: VecDeque<(Together, oneshot::Receiver<Vec<AppendOutcome>>)>,
+}
+
+impl<S> Active<S> {
+    /// Something of it is not decided, or not handed in.
+    fn is_writing(&self) -> bool {
+        !self.pending.is_empty() || !self.gathered.is_empty()
+    }
 }
 
 /// See the file's header.
@@ -94,7 +110,7 @@ pub(super) struct Host<S: Hosted> {
     replies: Map<Ticket, oneshot::Sender<S::Response>>,
     tickets: u64,
     loading: bool,
-    /// Shards with batches that are not decided.
+    /// Shards with batches that are not decided, or not handed in.
     writing: Vec<PartitionKey>,
     orders: Vec<(PartitionKey, S::Order)>,
     /// Shards that could not be loaded, to be tried again.
@@ -166,7 +182,7 @@ impl<S: Hosted> Host<S> {
         }
     }
 
-    /// Loads a piece of what is to be loaded and passes on what has become durable.
+    /// Loads some of what is to be loaded, passes on what has become durable, and hands in what this turn has come to.
     pub fn work(&mut self, partitions: &mut PartitionWorker) {
         if self.loading {
             self.load_some(partitions);
@@ -175,43 +191,116 @@ impl<S: Hosted> Host<S> {
             return;
         }
         for key in std::mem::take(&mut self.writing) {
-            while let Some((batch, decided)) = self.next_decided(key) {
-                let now = now(&self.node);
-                let Some(shard) = self.active(key) else { break };
-                let effects = match decided {
-                    Ok(base) => shard.durable(batch, base, now),
-                    Err(error) => shard.failed(batch, error, now),
-                };
+            while let Some((together, decided)) = self.next_decided(key) {
+                let effects = self.settle(key, &together, decided);
                 self.carry_out(key, effects, Standing::Waived, partitions);
             }
-            let is_writing =
-                |shard: &Shard<S>| matches!(shard, Shard::Active(active) if !active.pending.is_empty());
+            let effects = self.hand_in(key, partitions);
+            self.carry_out(key, effects, Standing::Waived, partitions);
+            let is_writing = |shard: &Shard<S>| matches!(shard, Shard::Active(active) if active.is_writing());
             if self.shards.get(&key).is_some_and(is_writing) && !self.writing.contains(&key) {
                 self.writing.push(key);
             }
         }
     }
 
-    /// The oldest batch of a shard, if its partition has decided it: where it is, or why it is not in the log.
-    fn next_decided(&mut self, key: PartitionKey) -> Option<(BatchId, Result<Offset, ErrorCode>)> {
+    /// Whether there is more to be loaded.
+    pub fn is_loading(&self) -> bool {
+        self.loading
+    }
+
+    /// The oldest batch of a shard's log, if its partition has decided it: where it is, or why it is not in the log.
+    fn next_decided(&mut self, key: PartitionKey) -> Option<(Together, Result<Offset, ErrorCode>)> {
         let Some(Shard::Active(active)) = self.shards.get_mut(&key) else { return None };
-        let (batch, answer) = active.pending.front_mut()?;
+        let (_, answer) = active.pending.front_mut()?;
         let decided = match answer.try_recv() {
             Err(oneshot::error::TryRecvError::Empty) => return None,
-            Err(oneshot::error::TryRecvError::Closed) => (*batch, Err(ErrorCode::NotCoordinator)),
-            Ok(outcomes) => {
-                let result = outcomes.into_iter().next().map(|outcome| outcome.result);
-                let base = match result {
-                    Some(Ok(acked)) => Ok(acked.base),
-                    Some(Err(declined)) => Err(append::error(declined.code())),
-                    // One batch was handed in, so there is one outcome.
-                    None => Err(ErrorCode::NotCoordinator),
-                };
-                (*batch, base)
-            }
+            Err(oneshot::error::TryRecvError::Closed) => Err(ErrorCode::NotCoordinator),
+            Ok(outcomes) => match outcomes.into_iter().next().map(|outcome| outcome.result) {
+                Some(Ok(acked)) => Ok(acked.base),
+                Some(Err(declined)) => Err(append::error(declined.code())),
+                // One batch was handed in, so there is one outcome.
+                None => Err(ErrorCode::NotCoordinator),
+            },
         };
-        active.pending.pop_front();
-        Some(decided)
+        active.pending.pop_front().map(|(together, _)| (together, decided))
+    }
+
+    /// Tells a shard what became of its batches. Gives what it says to that.
+    fn settle(
+        &mut self,
+        key: PartitionKey,
+        together: &Together,
+        decided: Result<Offset, ErrorCode>,
+    ) -> Vec<S::Effect> {
+        let now = now(&self.node);
+        let Some(shard) = self.active(key) else { return Vec::new() };
+        let (&(last, place), before) = together.all();
+        let mut effects = Vec::new();
+        for &(batch, place) in before.iter().filter(|_| S::WANTS_PLACES || decided.is_err()) {
+            effects.extend(tell(shard, (batch, place), decided, now));
+        }
+        let mut said = tell(shard, (last, place), decided, now);
+        if effects.is_empty() {
+            return said;
+        }
+        effects.append(&mut said);
+        effects
+    }
+
+    /// Hands the partition what a shard has gathered. Gives what the shard says if that is not taken.
+    fn hand_in(&mut self, key: PartitionKey, partitions: &mut PartitionWorker) -> Vec<S::Effect> {
+        let Some(Shard::Active(active)) = self.shards.get_mut(&key) else { return Vec::new() };
+        let Some((together, records)) = active.gathered.take() else { return Vec::new() };
+        self.place(key, together, append::Contents::Records(records), Standing::Waived, partitions)
+    }
+
+    fn place(
+        &mut self,
+        key: PartitionKey,
+        together: Together,
+        contents: append::Contents,
+        standing: Standing,
+        partitions: &mut PartitionWorker,
+    ) -> Vec<S::Effect> {
+        let placed = append::place(&self.node, key, contents, standing, partitions);
+        let Some(Shard::Active(active)) = self.shards.get_mut(&key) else { return Vec::new() };
+        match placed {
+            Ok(answer) => {
+                active.pending.push_back((together, answer));
+                Vec::new()
+            }
+            Err(error) => self.settle(key, &together, Err(error)),
+        }
+    }
+
+    /// A batch of records goes into the log with the others of this turn; any other one by itself, behind them. Gives what the shard
+    /// says to what is not taken.
+    fn append(
+        &mut self,
+        key: PartitionKey,
+        batch: BatchId,
+        contents: append::Contents,
+        standing: Standing,
+        partitions: &mut PartitionWorker,
+    ) -> Vec<S::Effect> {
+        if !self.writing.contains(&key) {
+            self.writing.push(key);
+        }
+        let Some(Shard::Active(active)) = self.shards.get_mut(&key) else { return Vec::new() };
+        let is_full = match &contents {
+            append::Contents::Records(records) => !active.gathered.has_room(records),
+            append::Contents::InTransaction(..) | append::Contents::Marker(_) => true,
+        };
+        let mut effects = if is_full { self.hand_in(key, partitions) } else { Vec::new() };
+        let append::Contents::Records(records) = contents else {
+            effects.extend(self.place(key, Together::one(batch), contents, standing, partitions));
+            return effects;
+        };
+        if let Some(Shard::Active(active)) = self.shards.get_mut(&key) {
+            active.gathered.add(batch, records);
+        }
+        effects
     }
 
     /// Does what a shard said. `standing` is that of its records within transactions.
@@ -234,17 +323,8 @@ impl<S: Hosted> Host<S> {
                 }
                 Step::Order(order) => self.orders.push((key, order)),
                 Step::Append(batch, contents) => {
-                    let placed = append::place(&self.node, key, contents, standing, partitions);
-                    let Some(Shard::Active(active)) = self.shards.get_mut(&key) else { continue };
-                    match placed {
-                        Ok(answer) => {
-                            active.pending.push_back((batch, answer));
-                            if !self.writing.contains(&key) {
-                                self.writing.push(key);
-                            }
-                        }
-                        Err(error) => effects.extend(active.shard.failed(batch, error, now(&self.node))),
-                    }
+                    // Behind what the shard has said already: batches keep the order of their ids.
+                    effects.extend(self.append(key, batch, contents, standing, partitions));
                 }
             }
         }
@@ -257,9 +337,6 @@ impl<S: Hosted> Host<S> {
 
     /// When [`Host::tick`] is due.
     pub fn next_deadline(&mut self) -> Option<MonotonicMs> {
-        if self.loading {
-            return Some(MonotonicMs(0));
-        }
         let Self { shards, retry_at, look_again_at, deadline, .. } = self;
         *deadline.get_or_insert_with(|| {
             let deadlines = shards.values().filter_map(|shard| match shard {
@@ -281,6 +358,11 @@ impl<S: Hosted> Host<S> {
         }
         if self.look_again_at.is_some_and(|at| at <= now.mono) {
             (self.look_again_at, self.loading) = (None, true);
+            for shard in self.shards.values_mut() {
+                if let Shard::Loading(loading) = shard {
+                    loading.waits_for_partition = false;
+                }
+            }
         }
         self.each_where(
             partitions,
@@ -353,21 +435,19 @@ impl<S: Hosted> Host<S> {
         }
     }
 
-    /// Reads a piece of each shard that is being loaded.
+    /// Loads for a while: one shard after the other, those first for which somebody waits.
     fn load_some(&mut self, partitions: &mut PartitionWorker) {
-        let is_loading = |shard: &Shard<S>| matches!(shard, Shard::Loading(_));
-        let keys = self.shards.iter().filter(|(_, shard)| is_loading(shard)).map(|(&key, _)| key);
-        self.loading = false;
-        for key in keys.collect::<Vec<_>>() {
+        let begun = Instant::now();
+        while let Some(key) = self.next_to_load() {
             let Some(Shard::Loading(mut loading)) = self.shards.remove(&key) else { continue };
             match loading.read_piece(key, partitions) {
                 Ok(Progress::More) => {
-                    self.loading = true;
                     self.shards.insert(key, Shard::Loading(loading));
                 }
                 Ok(Progress::Waits) => {
                     let soon = self.node.clock.monotonic().plus(LOOK_AGAIN);
                     (self.look_again_at, self.deadline) = (Some(soon), None);
+                    loading.waits_for_partition = true;
                     self.shards.insert(key, Shard::Loading(loading));
                 }
                 Ok(Progress::Done) => self.activate(key, loading, partitions),
@@ -380,7 +460,20 @@ impl<S: Hosted> Host<S> {
                     }
                 }
             }
+            if begun.elapsed() >= LOAD_TURN {
+                return;
+            }
         }
+        self.loading = false;
+    }
+
+    fn next_to_load(&self) -> Option<PartitionKey> {
+        let loading = self.shards.iter().filter_map(|(key, shard)| match shard {
+            Shard::Loading(loading) if loading.waits_for_partition => None,
+            Shard::Loading(loading) => Some((loading.waiting.is_empty(), !loading.has_begun(), *key)),
+            Shard::Active(_) => None,
+        });
+        loading.min().map(|(.., key)| key)
     }
 
     fn retry_loading(&mut self) {
@@ -395,12 +488,25 @@ impl<S: Hosted> Host<S> {
     fn activate(&mut self, key: PartitionKey, loading: Loading<S>, partitions: &mut PartitionWorker) {
         let Loading { mut shard, waiting, leader_epoch, .. } = loading;
         let effects = shard.activate(now(&self.node));
-        let active = Active { shard, leader_epoch, pending: VecDeque::new() };
+        let (gathered, pending) = (Gathered::default(), VecDeque::new());
+        let active = Active { shard, leader_epoch, gathered, pending };
         self.shards.insert(key, Shard::Active(active));
         self.carry_out(key, effects, Standing::Waived, partitions);
         for command in waiting {
             self.take(key, command, partitions);
         }
+    }
+}
+
+fn tell<S: Hosted>(
+    shard: &mut S,
+    (batch, place): (BatchId, i64),
+    decided: Result<Offset, ErrorCode>,
+    now: Now,
+) -> Vec<S::Effect> {
+    match decided {
+        Ok(base) => shard.durable(batch, base.plus(place), now),
+        Err(error) => shard.failed(batch, error, now),
     }
 }
 

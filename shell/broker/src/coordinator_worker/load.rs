@@ -8,6 +8,7 @@ use super::host::Hosted;
 use crate::mailbox::PartitionKey;
 use crate::partition_worker::{LedRange, PartitionWorker};
 use barnabas_base::{ErrorCode, LeaderEpoch, Offset};
+use std::time::Duration;
 
 /// Why a shard is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,8 +29,10 @@ pub(super) enum Progress {
     Done,
 }
 
-/// Read at once, between rounds.
-const PIECE_BYTES: usize = 4 << 20;
+/// Read at once: some two thousand offsets.
+const PIECE_BYTES: usize = 256 << 10;
+/// How long pieces are read before the worker turns to everything else.
+pub(super) const LOAD_TURN: Duration = Duration::from_millis(2);
 
 /// A shard that is not loaded yet.
 #[derive(Debug)]
@@ -40,11 +43,18 @@ pub(super) struct Loading<S: Hosted> {
     /// `None`: the partition has not been opened yet.
     next: Option<Offset>,
     pub waiting: Vec<S::Command>,
+    /// It is to be looked at again a little later.
+    pub waits_for_partition: bool,
 }
 
 impl<S: Hosted> Loading<S> {
     pub fn new(shard: S, leader_epoch: LeaderEpoch) -> Self {
-        Self { shard, leader_epoch, next: None, waiting: Vec::new() }
+        Self { shard, leader_epoch, next: None, waiting: Vec::new(), waits_for_partition: false }
+    }
+
+    /// A piece of it has been read.
+    pub fn has_begun(&self) -> bool {
+        self.next.is_some()
     }
 
     /// Tells everybody who waits that this shard will not come.

@@ -35,6 +35,7 @@ pub(super) fn carry_out(node: &Arc<Node>, shard: PartitionKey, order: Prune) {
 impl Hosted for ShareStateShard {
     const TOPIC: &'static str = barnabas_base::name::SHARE_GROUP_STATE;
     const LOADS_UNASKED: bool = false;
+    const WANTS_PLACES: bool = true;
     type Command = ShareStateAsk;
     type Response = ShareStateResponse;
     type Effect = ShareStateEffect;

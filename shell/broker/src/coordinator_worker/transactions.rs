@@ -56,6 +56,7 @@ async fn producer_ids(node: &Node) -> Result<Vec<barnabas_base::ProducerId>, Err
 impl Hosted for TransactionShard {
     const TOPIC: &'static str = barnabas_base::name::TRANSACTION_STATE;
     const LOADS_UNASKED: bool = true;
+    const WANTS_PLACES: bool = false;
     type Command = TransactionAsk;
     type Response = TransactionResponse;
     type Effect = TransactionEffect;

@@ -50,6 +50,8 @@ pub(super) async fn send_standing(
     match topic {
         Some(topic) => {
             let shard = PartitionKey { topic, partition: shard };
+            // A consumer asks its coordinator by a connection of its own, which had better be where the shard is.
+            call.session.worked_for(std::iter::once(shard.owner(node.workers)));
             let command = GroupCommand {
                 shard,
                 request,

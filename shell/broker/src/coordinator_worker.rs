@@ -21,6 +21,7 @@ mod groups;
 mod host;
 mod jobs;
 mod load;
+mod random;
 mod settings;
 mod share_state;
 mod together;

@@ -58,6 +58,9 @@ pub enum Answer {
 
 pub type Waiting = Pin<Box<dyn Future<Output = Answer>>>;
 
+/// What has to happen in the order of the requests.
+pub type Starting = Pin<Box<dyn Future<Output = Started>>>;
+
 /// A request whose work is under way.
 pub enum Started {
     Answer(Answer),
@@ -133,11 +136,7 @@ pub fn unsupported_api_versions() -> Answer {
 }
 
 /// Starts a request. What has to happen in the order of the requests has happened when this future is done.
-pub fn start(
-    session: Rc<Session>,
-    header: RequestHeader,
-    body: RequestBody,
-) -> Pin<Box<dyn Future<Output = Started>>> {
+pub fn start(session: Rc<Session>, header: RequestHeader, body: RequestBody) -> Starting {
     let client = session.client(header.client_id.as_ref().map(|id| id.as_str()));
     let call = Call { session, client, version: header.request_api_version };
     let (call, body) = match call.listener() {
@@ -191,23 +190,21 @@ pub fn start(
 }
 
 /// What a group's or a transaction's coordinator decides.
-fn start_coordinated(call: Call, body: RequestBody) -> Pin<Box<dyn Future<Output = Started>>> {
+fn start_coordinated(call: Call, body: RequestBody) -> Starting {
     match body {
-        RequestBody::JoinGroup(request) => Box::pin(groups::join_group(call, *request)),
-        RequestBody::SyncGroup(request) => Box::pin(groups::sync_group(call, *request)),
-        RequestBody::Heartbeat(request) => Box::pin(groups::heartbeat(call, *request)),
-        RequestBody::ConsumerGroupHeartbeat(request) => {
-            Box::pin(groups::consumer_group_heartbeat(call, *request))
-        }
+        RequestBody::JoinGroup(request) => groups::join_group(call, *request),
+        RequestBody::SyncGroup(request) => groups::sync_group(call, *request),
+        RequestBody::Heartbeat(request) => groups::heartbeat(call, *request),
+        RequestBody::ConsumerGroupHeartbeat(request) => groups::consumer_group_heartbeat(call, *request),
         RequestBody::ConsumerGroupDescribe(request) => {
             Box::pin(groups::consumer_group_describe(call, *request))
         }
         RequestBody::StreamsGroupHeartbeat(request) => Box::pin(streams::heartbeat(call, *request)),
         RequestBody::StreamsGroupDescribe(request) => Box::pin(streams::describe(call, *request)),
-        RequestBody::LeaveGroup(request) => Box::pin(groups::leave_group(call, *request)),
-        RequestBody::OffsetCommit(request) => Box::pin(groups::offset_commit(call, *request)),
+        RequestBody::LeaveGroup(request) => groups::leave_group(call, *request),
+        RequestBody::OffsetCommit(request) => groups::offset_commit(call, *request),
         RequestBody::OffsetFetch(request) => Box::pin(groups::offset_fetch(call, *request)),
-        RequestBody::OffsetDelete(request) => Box::pin(groups::offset_delete(call, *request)),
+        RequestBody::OffsetDelete(request) => groups::offset_delete(call, *request),
         RequestBody::ListGroups(request) => Box::pin(groups::list_groups(call, *request)),
         RequestBody::DescribeGroups(request) => Box::pin(groups::describe_groups(call, *request)),
         RequestBody::DeleteGroups(request) => Box::pin(groups::delete_groups(call, *request)),
@@ -244,7 +241,7 @@ fn start_coordinated(call: Call, body: RequestBody) -> Pin<Box<dyn Future<Output
 }
 
 /// What was started without waiting for anybody.
-fn now(started: Started) -> Pin<Box<dyn Future<Output = Started>>> {
+fn now(started: Started) -> Starting {
     Box::pin(std::future::ready(started))
 }
 

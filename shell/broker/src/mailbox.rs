@@ -469,6 +469,15 @@ impl Mailbox {
         }
     }
 
+    /// Without waiting; gives the command back where the queue is full. A worker that has ended takes nothing, as in
+    /// [`Mailbox::send`].
+    pub fn offer(&self, command: Command) -> Result<(), Box<Command>> {
+        match self.sender.try_send(command) {
+            Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => Ok(()),
+            Err(mpsc::error::TrySendError::Full(command)) => Err(Box::new(command)),
+        }
+    }
+
     /// Commands that wait.
     pub fn waiting(&self) -> usize {
         self.sender.max_capacity() - self.sender.capacity()

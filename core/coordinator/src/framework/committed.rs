@@ -9,14 +9,19 @@
 
 use super::BatchId;
 
-/// Changes under way, oldest first.
-type Changes<V> = Vec<(BatchId, Option<V>)>;
+/// Changes under way. There is mostly one.
+#[derive(Debug, Clone, PartialEq)]
+struct Changes<V> {
+    /// The newest one.
+    last: (BatchId, Option<V>),
+    /// Those before it, oldest first.
+    before: Vec<(BatchId, Option<V>)>,
+}
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Committed<V> {
     committed: Option<V>,
     // Boxed: nearly every value has none, and there are millions of values.
-    #[allow(clippy::box_collection)]
     changes: Option<Box<Changes<V>>>,
 }
 
@@ -44,29 +49,31 @@ impl<V> Committed<V> {
 
     /// What will be on disk if nothing fails: what decisions about further records are based on.
     pub fn latest(&self) -> Option<&V> {
-        match self.changes.as_deref().and_then(|changes| changes.last()) {
-            Some((_, value)) => value.as_ref(),
+        match &self.changes {
+            Some(changes) => changes.last.1.as_ref(),
             None => self.committed(),
         }
     }
 
     /// What is on disk and what is on its way, one after the other: `None` for nothing.
     pub fn steps(&self) -> impl Iterator<Item = Option<&V>> {
-        let changes = self.changes.as_deref().into_iter().flatten();
+        let changes = self.changes.as_deref().into_iter();
+        let changes = changes.flat_map(|changes| changes.before.iter().chain([&changes.last]));
         std::iter::once(self.committed()).chain(changes.map(|(_, value)| value.as_ref()))
     }
 
     /// `value` (or nothing) is on its way in `batch`.
     pub fn change(&mut self, batch: BatchId, value: Option<V>) {
-        let changes = self.changes.get_or_insert_default();
-        assert!(changes.last().is_none_or(|(last, _)| *last <= batch), "batches out of order");
-        if let Some(last) = changes.last_mut()
-            && last.0 == batch
-        {
-            last.1 = value;
+        let change = (batch, value);
+        let Some(changes) = &mut self.changes else {
+            self.changes = Some(Box::new(Changes { last: change, before: Vec::new() }));
             return;
+        };
+        assert!(changes.last.0 <= batch, "batches out of order");
+        let before = std::mem::replace(&mut changes.last, change);
+        if before.0 != batch {
+            changes.before.push(before);
         }
-        changes.push((batch, value));
     }
 
     /// `batch` is on disk.
@@ -93,10 +100,16 @@ impl<V> Committed<V> {
 
     fn take(&mut self, batch: BatchId) -> Option<Option<V>> {
         let changes = self.changes.as_mut()?;
-        let at = changes.iter().position(|(id, _)| *id == batch)?;
-        let (_, value) = changes.remove(at);
-        if changes.is_empty() {
-            self.changes = None;
+        if let Some(at) = changes.before.iter().position(|(id, _)| *id == batch) {
+            return Some(changes.before.remove(at).1);
+        }
+        if changes.last.0 != batch {
+            return None;
+        }
+        let value = changes.last.1.take();
+        match changes.before.pop() {
+            Some(last) => changes.last = last,
+            None => self.changes = None,
         }
         Some(value)
     }

@@ -11,7 +11,7 @@ use barnabas_wire::messages::offset_commit_response::{
 };
 use barnabas_wire::messages::{OffsetCommitRequest, OffsetCommitResponse};
 
-use super::store::{OffsetEntry, OffsetKey};
+use super::store::{OffsetEntry, OffsetKey, Offsets};
 use crate::GroupConfig;
 use crate::classic::{ClassicGroup, State};
 use crate::consumer::ConsumerGroup;
@@ -31,7 +31,7 @@ pub(crate) struct Commit {
     pub changes: Vec<(OffsetKey, OffsetEntry)>,
 }
 
-/// Works out what to write. `group`: `None` if there is none.
+/// Works out what to write. `group`: `None` if there is none. `names`: where the names are that are known.
 ///
 /// # Errors
 /// The refusal of the whole request. Partitions with too much metadata are refused one by one.
@@ -39,8 +39,8 @@ pub(crate) fn commit(
     group: Option<&Group>,
     version: i16,
     request: &OffsetCommitRequest,
-    now: TimestampMs,
-    config: &GroupConfig,
+    names: &Offsets,
+    (now, config): (TimestampMs, &GroupConfig),
 ) -> Result<Commit, ErrorCode> {
     match group {
         Some(Group::Classic(group)) => check(group, request)?,
@@ -57,9 +57,9 @@ pub(crate) fn commit(
         -1 => -1,
         retention => now.0.saturating_add(retention),
     };
-    let group_id = request.group_id.text();
+    let group_id = names.group(&request.group_id);
     for topic in &request.topics {
-        let name = topic.name.text();
+        let name = names.topic(&request.group_id, &topic.name);
         let mut partitions = Vec::with_capacity(topic.partitions.len());
         for partition in &topic.partitions {
             let error = if is_metadata_too_long(partition.committed_metadata.as_ref(), config) {

@@ -97,6 +97,17 @@ impl Offsets {
         self.by_group.get(group)
     }
 
+    /// A group's name as it is kept here, or a copy.
+    pub fn group(&self, name: &str) -> Text {
+        self.by_group.get_key_value(name).map_or_else(|| name.into(), |(known, _)| known.clone())
+    }
+
+    /// Likewise the name of a topic.
+    pub fn topic(&self, group: &str, name: &str) -> Text {
+        let known = self.by_group.get(group).and_then(|topics| topics.get_key_value(name));
+        known.map_or_else(|| name.into(), |(known, _)| known.clone())
+    }
+
     pub fn get(
         &self,
         group: &str,
@@ -111,9 +122,15 @@ impl Offsets {
         self.slot(key).change(batch, entry);
     }
 
-    pub fn commit(&mut self, batch: BatchId, key: &OffsetKey) {
-        self.slot(key).commit(batch);
-        self.drop_if_gone(key);
+    /// `batch` is on disk. Returns whether there is an offset now.
+    pub fn commit(&mut self, batch: BatchId, key: &OffsetKey) -> bool {
+        let slot = self.slot(key);
+        slot.commit(batch);
+        let (is_there, is_gone) = (slot.committed().is_some(), slot.is_gone());
+        if is_gone {
+            self.drop_if_gone(key);
+        }
+        is_there
     }
 
     pub fn revert(&mut self, batch: BatchId, key: &OffsetKey) {
@@ -123,15 +140,7 @@ impl Offsets {
 
     /// A record of the log, while loading. There are millions of them: nothing is allocated for a group and a topic that are known.
     pub fn load(&mut self, group: &str, topic: &str, partition: PartitionIndex, entry: OffsetEntry) {
-        if !self.by_group.contains_key(group) {
-            self.by_group.insert(group.into(), GroupOffsets::new());
-        }
-        let Some(topics) = self.by_group.get_mut(group) else { return };
-        if !topics.contains_key(topic) {
-            topics.insert(topic.into(), Partitions::new());
-        }
-        let Some(partitions) = topics.get_mut(topic) else { return };
-        partitions.entry(partition).or_default().settle(Some(entry));
+        self.slot_named(group, topic, partition).settle(Some(entry));
     }
 
     /// A tombstone of the log, while loading.
@@ -265,8 +274,24 @@ impl Offsets {
     }
 
     fn slot(&mut self, key: &OffsetKey) -> &mut Committed<OffsetEntry> {
-        let topics = self.by_group.entry(key.group.clone()).or_default();
-        topics.entry(key.topic.clone()).or_default().entry(key.partition).or_default()
+        self.slot_named(&key.group, &key.topic, key.partition)
+    }
+
+    fn slot_named(
+        &mut self,
+        group: &str,
+        topic: &str,
+        partition: PartitionIndex,
+    ) -> &mut Committed<OffsetEntry> {
+        if !self.by_group.contains_key(group) {
+            self.by_group.insert(group.into(), GroupOffsets::new());
+        }
+        let topics = self.by_group.get_mut(group).expect("invariant: inserted where it was missing");
+        if !topics.contains_key(topic) {
+            topics.insert(topic.into(), Partitions::new());
+        }
+        let partitions = topics.get_mut(topic).expect("invariant: inserted where it was missing");
+        partitions.entry(partition).or_default()
     }
 
     fn drop_if_gone(&mut self, key: &OffsetKey) {

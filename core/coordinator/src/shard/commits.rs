@@ -30,7 +30,7 @@ impl GroupShard {
             Some(Group::Share(_)) => return Err(ErrorCode::GroupIdNotFound),
             known => known,
         };
-        let mut commit = offsets::commit(group, caller.version, request, now, config)?;
+        let mut commit = offsets::commit(group, caller.version, request, &self.offsets, (now, config))?;
         if let Some(Group::Classic(group)) = group
             && matches!(group.state, State::Stable | State::PreparingRebalance)
         {
@@ -45,11 +45,10 @@ impl GroupShard {
             return Ok(());
         }
         let mut then = Then::default();
-        let group_id = request.group_id.text();
-        let is_new = !self.groups.contains_key(&group_id);
+        let is_new = !self.groups.contains_key(request.group_id.as_str());
         if is_new {
-            self.found_simple_group(&group_id);
-            then.groups.push(GroupThen::Created(group_id));
+            self.found_simple_group(&request.group_id);
+            then.groups.push(GroupThen::Created(request.group_id.text()));
         }
         let batch = self.out.pending.upcoming();
         for (key, entry) in &mut commit.changes {

@@ -10,9 +10,7 @@ use crate::outbox::{GroupThen, Outbox, Then, append_refusal};
 impl GroupShard {
     pub(super) fn batch_done(&mut self, batch: BatchId, then: Then) {
         for key in &then.offsets {
-            self.offsets.commit(batch, key);
-            let slot = self.offsets.get(&key.group, &key.topic, key.partition);
-            if slot.is_none_or(|slot| slot.committed().is_none()) {
+            if !self.offsets.commit(batch, key) {
                 self.offsets.forget_in_transactions(key);
             }
         }

@@ -2,6 +2,7 @@
 
 use super::append::Contents;
 use super::host::{Handled, Hosted, Step};
+use super::random::Randoms;
 use super::settings::group_config;
 use crate::mailbox::{Command, GroupCommand, PartitionKey};
 use crate::node::Node;
@@ -11,7 +12,12 @@ use barnabas_coordinator::{
     BatchId, Caller, Effect, GroupShard, Job, LoadError, Now, Response, ShareStateOrder, Ticket,
 };
 use bytes::Bytes;
+use std::cell::RefCell;
 use std::sync::Arc;
+
+thread_local! {
+    static RANDOMS: RefCell<Randoms> = RefCell::default();
+}
 
 /// What a shard asks of others.
 #[derive(Debug)]
@@ -61,7 +67,7 @@ impl Hosted for GroupShard {
             client_id: &command.client_id,
             client_host: &command.client_host,
             version: command.version,
-            random: crate::directories::random_uuid().0,
+            random: RANDOMS.with_borrow_mut(Randoms::next),
         };
         let effects = self.handle(&caller, command.request, ticket, now);
         Handled { effects, reply: command.reply, standing: command.standing }

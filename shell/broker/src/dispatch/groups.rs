@@ -1,6 +1,6 @@
 //! Group requests: each to the shard that looks after its group, on the worker that owns the shard's partition.
 
-use super::{Answer, Call, Started};
+use super::{Answer, Call, Started, Starting, now};
 use crate::mailbox::{Command, GroupCommand, PartitionKey, Standing};
 use barnabas_api::groups::ToShard;
 use barnabas_api::{
@@ -44,48 +44,67 @@ pub(super) async fn send_standing(
     request: Request,
     standing: Standing,
 ) -> Asked {
-    let (reply, answer) = oneshot::channel();
-    let node = &call.session.node;
-    let topic = node.image.load().topics.id_of(name::CONSUMER_OFFSETS);
-    match topic {
-        Some(topic) => {
-            let shard = PartitionKey { topic, partition: shard };
-            // A consumer asks its coordinator by a connection of its own, which had better be where the shard is.
-            call.session.worked_for(std::iter::once(shard.owner(node.workers)));
-            let command = GroupCommand {
-                shard,
-                request,
-                version: call.version,
-                client_id: call.client.client_id.clone().unwrap_or_else(|| Text::from("")),
-                client_host: call.client.host.clone(),
-                standing,
-                reply,
-            };
-            node.owner(shard).send(Command::Group(command)).await;
-        }
-        // Deleted since the plan was made.
-        None => drop(reply.send(request.refuse(ErrorCode::NotCoordinator))),
+    let (asked, left) = hand_over(call, shard, request, standing);
+    if let Some((owner, command)) = left {
+        call.session.node.owner(owner).send(*command).await;
     }
-    Asked { answer }
+    asked
+}
+
+/// Sends a request to a shard; what is given back finds the mailbox of the shard's owner full.
+fn hand_over(
+    call: &Call,
+    shard: PartitionIndex,
+    request: Request,
+    standing: Standing,
+) -> (Asked, Option<(PartitionKey, Box<Command>)>) {
+    let (reply, answer) = oneshot::channel();
+    let asked = Asked { answer };
+    let node = &call.session.node;
+    let Some(topic) = node.image.load().topics.id_of(name::CONSUMER_OFFSETS) else {
+        // Deleted since the plan was made.
+        drop(reply.send(request.refuse(ErrorCode::NotCoordinator)));
+        return (asked, None);
+    };
+    let shard = PartitionKey { topic, partition: shard };
+    // A consumer asks its coordinator by a connection of its own, which had better be where the shard is.
+    call.session.worked_for(std::iter::once(shard.owner(node.workers)));
+    let command = GroupCommand {
+        shard,
+        request,
+        version: call.version,
+        client_id: call.client.client_id.clone().unwrap_or_else(|| Text::from("")),
+        client_host: call.client.host.clone(),
+        standing,
+        reply,
+    };
+    let left = node.owner(shard).offer(Command::Group(command)).err();
+    (asked, left.map(|command| (shard, command)))
 }
 
 /// One request, one shard, one answer.
-async fn ask<R>(
-    call: Call,
+fn ask<R>(
+    call: &Call,
     plan: Plan<ToShard<R>, ResponseBody>,
     wrap: impl FnOnce(R) -> Request,
     respond: impl FnOnce(Response) -> Option<ResponseBody> + 'static,
-) -> Started {
+) -> Starting {
     let work = match plan {
-        Plan::Answer(response) => return Started::reply(response),
+        Plan::Answer(response) => return now(Started::reply(response)),
         Plan::Work(work) => work,
     };
-    let asked = send(&call, work.shard, wrap(work.request)).await;
-    Started::wait(async move {
+    let (asked, left) = hand_over(call, work.shard, wrap(work.request), Standing::Open);
+    let started = Started::wait(async move {
         match asked.wait().await {
             Ok(response) => respond(response).map_or(Answer::Close, Answer::Reply),
             Err(Gone) => Answer::Close,
         }
+    });
+    let Some((owner, command)) = left else { return now(started) };
+    let node = call.session.node.clone();
+    Box::pin(async move {
+        node.owner(owner).send(*command).await;
+        started
     })
 }
 
@@ -106,33 +125,33 @@ macro_rules! expect {
     };
 }
 
-pub async fn join_group(call: Call, request: JoinGroupRequest) -> Started {
+pub fn join_group(call: Call, request: JoinGroupRequest) -> Starting {
     let moment = call.moment();
     let version = call.version;
     let plan = in_body(k11_join_group::plan(request, version, &call.context(&moment)));
     let respond = move |response| {
         expect!(response, JoinGroup).map(|response| k11_join_group::respond(response, version).into())
     };
-    ask(call, plan, Request::JoinGroup, respond).await
+    ask(&call, plan, Request::JoinGroup, respond)
 }
 
-pub async fn sync_group(call: Call, request: SyncGroupRequest) -> Started {
+pub fn sync_group(call: Call, request: SyncGroupRequest) -> Starting {
     let moment = call.moment();
     let plan = in_body(k14_sync_group::plan(request, call.version, &call.context(&moment)));
-    ask(call, plan, Request::SyncGroup, |response| expect!(response, SyncGroup).map(Into::into)).await
+    ask(&call, plan, Request::SyncGroup, |response| expect!(response, SyncGroup).map(Into::into))
 }
 
-pub async fn heartbeat(call: Call, request: HeartbeatRequest) -> Started {
+pub fn heartbeat(call: Call, request: HeartbeatRequest) -> Starting {
     let moment = call.moment();
     let plan = in_body(k12_heartbeat::plan(request, &call.context(&moment)));
-    ask(call, plan, Request::Heartbeat, |response| expect!(response, Heartbeat).map(Into::into)).await
+    ask(&call, plan, Request::Heartbeat, |response| expect!(response, Heartbeat).map(Into::into))
 }
 
-pub async fn consumer_group_heartbeat(call: Call, request: ConsumerGroupHeartbeatRequest) -> Started {
+pub fn consumer_group_heartbeat(call: Call, request: ConsumerGroupHeartbeatRequest) -> Starting {
     let moment = call.moment();
     let plan = in_body(k68_consumer_group_heartbeat::plan(request, &call.context(&moment)));
     let respond = |response| expect!(response, ConsumerGroupHeartbeat).map(Into::into);
-    ask(call, plan, Request::ConsumerGroupHeartbeat, respond).await
+    ask(&call, plan, Request::ConsumerGroupHeartbeat, respond)
 }
 
 pub async fn consumer_group_describe(call: Call, request: ConsumerGroupDescribeRequest) -> Started {
@@ -157,36 +176,36 @@ pub async fn consumer_group_describe(call: Call, request: ConsumerGroupDescribeR
     })
 }
 
-pub async fn leave_group(call: Call, request: LeaveGroupRequest) -> Started {
+pub fn leave_group(call: Call, request: LeaveGroupRequest) -> Starting {
     let moment = call.moment();
     let version = call.version;
     let plan = in_body(k13_leave_group::plan(request, &call.context(&moment)));
     let respond = move |response| {
         expect!(response, LeaveGroup).map(|response| k13_leave_group::respond(response, version).into())
     };
-    ask(call, plan, Request::LeaveGroup, respond).await
+    ask(&call, plan, Request::LeaveGroup, respond)
 }
 
-pub async fn offset_commit(call: Call, request: OffsetCommitRequest) -> Started {
+pub fn offset_commit(call: Call, request: OffsetCommitRequest) -> Starting {
     let moment = call.moment();
     let (plan, pending) = match k08_offset_commit::plan(request, call.version, &call.context(&moment)) {
-        Plan::Answer(response) => return Started::reply(response),
+        Plan::Answer(response) => return now(Started::reply(response)),
         Plan::Work(work) => (Plan::Work(work.commit), work.pending),
     };
     let respond =
         move |response| expect!(response, OffsetCommit).map(|response| pending.respond(response).into());
-    ask(call, plan, Request::OffsetCommit, respond).await
+    ask(&call, plan, Request::OffsetCommit, respond)
 }
 
-pub async fn offset_delete(call: Call, request: OffsetDeleteRequest) -> Started {
+pub fn offset_delete(call: Call, request: OffsetDeleteRequest) -> Starting {
     let moment = call.moment();
     let (plan, pending) = match k47_offset_delete::plan(request, &call.context(&moment)) {
-        Plan::Answer(response) => return Started::reply(response),
+        Plan::Answer(response) => return now(Started::reply(response)),
         Plan::Work(work) => (Plan::Work(work.delete), work.pending),
     };
     let respond =
         move |response| expect!(response, OffsetDelete).map(|response| pending.respond(response).into());
-    ask(call, plan, Request::OffsetDelete, respond).await
+    ask(&call, plan, Request::OffsetDelete, respond)
 }
 
 pub async fn offset_fetch(call: Call, request: OffsetFetchRequest) -> Started {

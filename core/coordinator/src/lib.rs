@@ -49,7 +49,7 @@ pub use framework::{
 };
 pub use records::LoadError;
 pub use request::{Request, Response, StreamsHeartbeat};
-pub use shard::{GroupShard, GroupStats};
+pub use shard::{CommittedOffset, GroupCounts, GroupKind, GroupLook, GroupShard, GroupStats};
 pub use share_group::{ShareStateDone, ShareStateOrder, ShareStateWork};
 pub use share_state::{
     SharePartitionKey, ShareState, ShareStateConfig, ShareStateEffect, ShareStateRefusal, ShareStateRequest,

@@ -12,7 +12,7 @@ use crate::classic::Protocols;
 use crate::consumer::Entry;
 use crate::framework::{BatchId, Effect, Held, Now, Pending, Record, Refusable, Ticket, Timers};
 use crate::offsets::OffsetKey;
-use crate::shard::Group;
+use crate::shard::{Group, GroupCounts};
 use crate::share_group::{Entry as ShareEntry, ShareStateOrder};
 use crate::streams;
 use crate::{GroupConfig, Response};
@@ -97,6 +97,7 @@ pub(crate) struct Outbox {
     pub pending: Pending<Then, Response>,
     /// The last batch that made or deleted a group.
     pub groups_changed: BatchId,
+    pub counts: GroupCounts,
     effects: Vec<Effect>,
 }
 
@@ -109,6 +110,7 @@ impl Outbox {
             timers: Timers::default(),
             pending: Pending::default(),
             groups_changed: BatchId(0),
+            counts: GroupCounts::default(),
             effects: Vec::new(),
         }
     }

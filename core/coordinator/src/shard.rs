@@ -16,6 +16,7 @@ mod commits;
 mod consumer;
 mod groups;
 mod load;
+mod look;
 mod outcome;
 mod share;
 mod streams;
@@ -32,6 +33,8 @@ use crate::outbox::{Outbox, TimerKey, append_refusal};
 use crate::share_group::{Awaiting, ShareGroup};
 use crate::streams::StreamsGroup;
 use crate::{GroupConfig, Request, Response};
+
+pub use look::{CommittedOffset, GroupCounts, GroupKind, GroupLook};
 
 /// How much a shard holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,9 +1,12 @@
-//! How soon members of a consumer group are told to beat next: soon while the group settles, then as the operator says.
+//! How soon members of a consumer or streams group are told to beat next: soon while the group settles, then as the operator says.
 
 mod rig;
 
 use barnabas_coordinator::{GroupConfig, Request, Response};
-use barnabas_wire::messages::{ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse};
+use barnabas_wire::messages::streams_group_heartbeat_request::{Subtopology, Topology};
+use barnabas_wire::messages::{
+    ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, StreamsGroupHeartbeatRequest,
+};
 use rig::Rig;
 
 const AS_CONFIGURED: i32 = 5_000;
@@ -50,4 +53,58 @@ fn members_beat_sooner_while_the_group_settles() {
     assert!(joins(&mut rig, "b") < AS_CONFIGURED, "it waits for what the first one has");
     rig.elapsed_ms += 20_000;
     assert!(stays(&mut rig, "a", 1) < AS_CONFIGURED, "it is to give up a partition");
+}
+
+/// An application that reads `topic`; `epoch` 0: joins.
+fn streams(rig: &mut Rig, member: &str, epoch: i32, topic: &str) -> (i32, i32) {
+    let subtopology =
+        Subtopology { subtopology_id: "0".into(), source_topics: vec![topic.into()], ..Default::default() };
+    let joins = epoch == 0;
+    let request = StreamsGroupHeartbeatRequest {
+        group_id: "s".into(),
+        member_id: member.into(),
+        member_epoch: epoch,
+        rebalance_timeout_ms: if joins { 60_000 } else { -1 },
+        topology: joins.then(|| Topology { subtopologies: vec![subtopology], ..Default::default() }),
+        active_tasks: joins.then(Vec::new),
+        standby_tasks: joins.then(Vec::new),
+        warmup_tasks: joins.then(Vec::new),
+        process_id: joins.then(|| member.into()),
+        ..Default::default()
+    };
+    let Response::StreamsGroupHeartbeat(answer) =
+        rig.ask(1, Request::StreamsGroupHeartbeat(Box::new(request)))
+    else {
+        panic!("another answer");
+    };
+    let response = answer.response;
+    assert_eq!(response.error_code, 0, "{:?}", response.error_message);
+    (response.member_epoch, response.heartbeat_interval_ms)
+}
+
+fn at_once() -> GroupConfig {
+    let mut config = GroupConfig::default();
+    config.streams.settings.initial_rebalance_delay = barnabas_base::DurationMs(0);
+    config
+}
+
+#[test]
+fn members_of_a_streams_group_beat_sooner_while_it_settles() {
+    let mut rig = Rig::new(at_once());
+    rig.topic("t", 1, 2);
+    let (epoch, interval) = streams(&mut rig, "a", 0, "t");
+    assert!(interval < AS_CONFIGURED, "the group has just changed");
+    rig.elapsed_ms += 20_000;
+    assert_eq!(streams(&mut rig, "a", epoch, "t").1, AS_CONFIGURED, "nothing happens");
+    assert!(streams(&mut rig, "b", 0, "t").1 < AS_CONFIGURED, "it waits for what the first one has");
+    rig.elapsed_ms += 20_000;
+    assert!(streams(&mut rig, "a", epoch, "t").1 < AS_CONFIGURED, "it is to give up a task");
+}
+
+#[test]
+fn an_application_whose_topics_are_missing_does_not_beat_sooner_for_ever() {
+    let mut rig = Rig::new(at_once());
+    let (epoch, _) = streams(&mut rig, "a", 0, "nowhere");
+    rig.elapsed_ms += 20_000;
+    assert_eq!(streams(&mut rig, "a", epoch, "nowhere").1, AS_CONFIGURED);
 }

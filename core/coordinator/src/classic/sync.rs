@@ -113,6 +113,7 @@ pub(crate) fn assigned(
     }
     group.storing = None;
     group.enter(State::Stable, out.now.wall);
+    out.counts.classic_rebalances += 1;
     for (id, member) in &mut group.members {
         member.assignment = assignments.remove(id).unwrap_or_default();
     }

@@ -78,6 +78,8 @@ pub(crate) struct ConsumerGroup {
     /// A record of Kafka up to 4.0 is there and to go.
     pub has_partition_metadata: bool,
     pub unwritten: Unwritten<Entry>,
+    /// How often the epoch was raised since that was last counted.
+    raises: u64,
 }
 
 impl ConsumerGroup {
@@ -105,6 +107,7 @@ impl ConsumerGroup {
             resolving: false,
             has_partition_metadata: false,
             unwritten: Unwritten::default(),
+            raises: 0,
         }
     }
 
@@ -305,10 +308,39 @@ impl ConsumerGroup {
         }
     }
 
-    /// What a log that lacks a batch, or part of a transition, has left behind: targets of nobody, expressions that nobody
-    /// subscribes by, epochs ahead of what they follow. A member of whom nothing is known but where it stands goes with its
-    /// session.
-    pub fn drop_strays(&mut self) {
+    /// A log that lacks a batch may hold two members of one instance id: the one that was replaced goes. It had left for a moment,
+    /// or its place in the target was taken; between equals the later record holds.
+    fn drop_replaced(&mut self, now: MonotonicMs) {
+        let mut newest: BTreeMap<Text, (i32, bool, Text)> = BTreeMap::new();
+        let mut gone = Vec::new();
+        for (id, member) in &self.members {
+            let Some(instance) = &member.instance else { continue };
+            let is_named = self.static_members.get(instance) == Some(id);
+            let this = (member.epoch, is_named, id.clone());
+            match newest.get(instance) {
+                Some(other) if *other > this => gone.push(id.clone()),
+                other => {
+                    gone.extend(other.map(|(.., id)| id.clone()));
+                    newest.insert(instance.clone(), this);
+                }
+            }
+        }
+        if gone.is_empty() {
+            return;
+        }
+        for id in gone {
+            self.remove(&id);
+            self.note_all([Entry::Current(id.clone()), Entry::Target(id.clone()), Entry::Member(id)]);
+        }
+        self.static_members = newest.into_iter().map(|(instance, (.., id))| (instance, id)).collect();
+        self.raise(self.metadata_hash, now);
+    }
+
+    /// What a log that lacks a batch, or part of a transition, has left behind: members that were replaced, targets of nobody,
+    /// expressions that nobody subscribes by, epochs ahead of what they follow. A member of whom nothing is known but where it stands goes
+    /// with its session.
+    pub fn drop_strays(&mut self, now: MonotonicMs) {
+        self.drop_replaced(now);
         let members = &self.members;
         let strays: Vec<Text> =
             self.targets.keys().filter(|id| !members.contains_key(*id)).cloned().collect();
@@ -338,6 +370,7 @@ impl ConsumerGroup {
     /// Raises the group's epoch: a new target is to be made.
     pub fn raise(&mut self, metadata_hash: i64, now: MonotonicMs) {
         self.raised_at = Some(now);
+        self.raises += 1;
         self.epoch = self.epoch.saturating_add(1);
         self.metadata_hash = metadata_hash;
         self.note(Entry::Group);
@@ -354,6 +387,7 @@ impl ConsumerGroup {
 
     /// Hands out the records that changed.
     pub fn flush(&mut self, out: &mut Outbox) {
+        out.counts.consumer_rebalances += std::mem::take(&mut self.raises);
         let mut unwritten = std::mem::take(&mut self.unwritten);
         let bytes_max = out.config.batch_bytes_max;
         let record = |entry: &Entry| {

@@ -152,7 +152,7 @@ fn has_whole_target(group: &ConsumerGroup, world: &World) -> bool {
 /// Kafka `GroupMetadataManager.onLoaded`.
 pub(crate) fn loaded(group: &mut ConsumerGroup, world: &mut World, out: &mut Outbox) {
     group.settle_claims();
-    group.drop_strays();
+    group.drop_strays(out.now.mono);
     if group.epoch == group.assignment_epoch && !has_whole_target(group, world) {
         let hash = world.metadata_hash(group);
         group.raise(hash, out.now.mono);

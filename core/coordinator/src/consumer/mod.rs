@@ -53,6 +53,7 @@ pub(crate) use leave::{Left, fence, forget_timers, is_late, leave, loaded, stati
 #[cfg(test)]
 pub(crate) use member::{Assigned, ConsumerMember};
 pub(crate) use migrate::{can_downgrade, can_upgrade, from_classic, to_classic};
+pub(crate) use pace::{Standing, pace};
 pub(crate) use record::group_of;
 pub(crate) use regex::resolved;
 pub(crate) use target::assigned;

@@ -1,4 +1,4 @@
-//! How soon a member is to be heard of again: each answer to a heartbeat says it anew (KIP-848).
+//! How soon a member of a consumer or streams group is to be heard of again: each answer to a heartbeat says it anew (KIP-848, KIP-1071).
 //!
 //! Kafka always says `heartbeat.interval.ms`. A step of a rebalance is told to a member when it beats, so that each step (give up, wait,
 //! get) costs up to that interval, however quick the coordinator is. Here a member of a group that settles is asked to come sooner: one that is on its
@@ -19,7 +19,7 @@ const BEATS_PER_SECOND: i64 = 4_000;
 
 /// What the pace depends on.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Standing {
+pub(crate) struct Standing {
     /// The member has what the group's newest target has for it.
     pub is_settled: bool,
     /// Since the group's epoch was raised; `None`: not since it was loaded.
@@ -28,7 +28,7 @@ pub(super) struct Standing {
 }
 
 /// When the member is to beat next. `interval`: the operator's.
-pub(super) fn pace(interval: DurationMs, standing: Standing) -> DurationMs {
+pub(crate) fn pace(interval: DurationMs, standing: Standing) -> DurationMs {
     let lively = DurationMs(interval.0.saturating_mul(LIVELY_INTERVALS));
     if standing.is_settled && standing.unchanged_for.is_none_or(|time| time >= lively) {
         return interval;

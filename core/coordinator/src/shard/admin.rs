@@ -147,6 +147,7 @@ impl GroupShard {
                 ended.push(id.clone());
             }
         }
+        self.out.counts.offset_expirations += keys.len() as u64;
         keys.sort();
         ended.sort();
         let mut groups = Vec::with_capacity(ended.len());

@@ -50,6 +50,7 @@ impl GroupShard {
             self.found_simple_group(&request.group_id);
             then.groups.push(GroupThen::Created(request.group_id.text()));
         }
+        self.out.counts.offset_commits += commit.changes.len() as u64;
         let batch = self.out.pending.upcoming();
         for (key, entry) in &mut commit.changes {
             entry.written = self.written;
@@ -78,6 +79,7 @@ impl GroupShard {
             known => known,
         };
         let (response, keys) = offsets::delete(&self.offsets, group, request)?;
+        self.out.counts.offset_deletions += keys.len() as u64;
         let last = self.append_tombstones(keys, Vec::new());
         self.answer_after_last(last, ticket, Response::OffsetDelete(response));
         Ok(())

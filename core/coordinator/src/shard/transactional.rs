@@ -55,6 +55,7 @@ impl GroupShard {
             self.offsets.change_in_transaction(batch, producer.id, &key, entry);
             keys.push(key);
         }
+        self.out.counts.offset_commits += keys.len() as u64;
         then.in_transaction = Some((producer.id, keys));
         let records = commit.records;
         self.out.open(then, |batch| Effect::AppendInTransaction { batch, producer, records });

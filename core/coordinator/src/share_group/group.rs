@@ -51,6 +51,8 @@ pub(crate) struct ShareGroup {
     unsaved: Vec<Entry>,
     /// What answers wait for.
     pub last_batch: BatchId,
+    /// How often the epoch was raised since that was last counted.
+    raises: u64,
 }
 
 /// How long after a loss entries are written again, if no request has done so.
@@ -73,6 +75,7 @@ impl ShareGroup {
             dirty: Vec::new(),
             unsaved: Vec::new(),
             last_batch: BatchId(0),
+            raises: 0,
         }
     }
 
@@ -138,6 +141,7 @@ impl ShareGroup {
 
     /// Raises the group's epoch: a new target is to be made.
     pub fn raise(&mut self, metadata_hash: i64) {
+        self.raises += 1;
         self.epoch = self.epoch.saturating_add(1);
         self.metadata_hash = metadata_hash;
         self.note(Entry::Group);
@@ -159,6 +163,7 @@ impl ShareGroup {
 
     /// Hands out the records that changed, in one batch or in as many as it takes.
     pub fn flush(&mut self, out: &mut Outbox) {
+        out.counts.share_rebalances += std::mem::take(&mut self.raises);
         let mut entries = std::mem::take(&mut self.unsaved);
         if !entries.is_empty() {
             out.timers.cancel(&TimerKey::Save(self.id.clone()));

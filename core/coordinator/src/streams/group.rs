@@ -52,6 +52,8 @@ pub(crate) struct TaskOffsets {
 pub(crate) struct StreamsGroup {
     pub id: Text,
     pub epoch: i32,
+    /// When the epoch was raised last; not since the group was loaded: `None`.
+    pub raised_at: Option<MonotonicMs>,
     pub metadata_hash: i64,
     /// Of the topology that all topics are there for; −1: they are not.
     pub validated_epoch: i32,
@@ -82,6 +84,8 @@ pub(crate) struct StreamsGroup {
     /// Counts what changed about who serves what.
     pub endpoint_epoch: i32,
     pub unwritten: Unwritten<Entry>,
+    /// How often the epoch was raised since that was last counted.
+    raises: u64,
 }
 
 /// Epochs that a group begins in; the first target is made in the one after.
@@ -92,6 +96,7 @@ impl StreamsGroup {
         Self {
             id,
             epoch: FIRST_EPOCH,
+            raised_at: None,
             metadata_hash: 0,
             validated_epoch: -1,
             assignment_configs: BTreeMap::new(),
@@ -112,6 +117,7 @@ impl StreamsGroup {
             shutdown_by: None,
             endpoint_epoch: 0,
             unwritten: Unwritten::default(),
+            raises: 0,
         }
     }
 
@@ -288,7 +294,7 @@ impl StreamsGroup {
     }
 
     /// A log that lacks a batch may hold two members of one instance id: the one that had left for a moment goes.
-    fn drop_replaced(&mut self) {
+    fn drop_replaced(&mut self, now: MonotonicMs) {
         let mut newest: BTreeMap<Text, (i32, Text)> = BTreeMap::new();
         let mut gone = Vec::new();
         for (id, member) in &self.members {
@@ -314,14 +320,14 @@ impl StreamsGroup {
         }
         self.static_members = newest.into_iter().map(|(instance, (_, id))| (instance, id)).collect();
         if has_gone {
-            self.raise();
+            self.raise(now);
         }
     }
 
     /// What a log that lacks a batch has left behind: members that were replaced, targets of nobody, epochs ahead of what they
     /// follow.
-    pub fn drop_strays(&mut self) {
-        self.drop_replaced();
+    pub fn drop_strays(&mut self, now: MonotonicMs) {
+        self.drop_replaced(now);
         let members = &self.members;
         let strays: Vec<Text> =
             self.targets.keys().filter(|id| !members.contains_key(*id)).cloned().collect();
@@ -355,7 +361,9 @@ impl StreamsGroup {
     }
 
     /// Raises the group's epoch: a new target is to be made.
-    pub fn raise(&mut self) {
+    pub fn raise(&mut self, now: MonotonicMs) {
+        self.raised_at = Some(now);
+        self.raises += 1;
         self.epoch = self.epoch.saturating_add(1);
         self.note(Entry::Group);
     }
@@ -367,6 +375,7 @@ impl StreamsGroup {
 
     /// Hands out the records that changed.
     pub fn flush(&mut self, out: &mut Outbox) {
+        out.counts.streams_rebalances += std::mem::take(&mut self.raises);
         let mut unwritten = std::mem::take(&mut self.unwritten);
         let then = |entries| GroupThen::StreamsWritten { group: self.id.clone(), entries };
         unwritten.flush(&self.id, |entry| self.record(entry), then, out);

@@ -30,7 +30,7 @@ use super::reconcile::reconcile;
 use super::target::{Delay, assign_if_due};
 use super::tasks::{Target, Tasks};
 use super::topology::{Topology, said};
-use crate::consumer::{Refused, World};
+use crate::consumer::{Refused, Standing, World, pace};
 use crate::framework::Caller;
 use crate::outbox::{Outbox, TimerKey, append_refusal};
 use crate::request::{ID_BYTES_MAX, StreamsHeartbeat};
@@ -360,7 +360,7 @@ fn settle(
         group.metadata_hash = fit.hash;
         group.validated_epoch = validated;
         group.assignment_configs = configs;
-        group.raise();
+        group.raise(out.now.mono);
     }
     let delay = out.config.streams_of(&group.id).initial_rebalance_delay;
     let key = TimerKey::FirstTarget(group.id.clone());
@@ -454,7 +454,7 @@ fn answer(
     let mut response = StreamsGroupHeartbeatResponse {
         member_id: Str::from(&now.id),
         member_epoch: now.epoch,
-        heartbeat_interval_ms: number(settings.heartbeat_interval),
+        heartbeat_interval_ms: number(pace(settings.heartbeat_interval, standing(group, &now, out))),
         task_offset_interval_ms: number(settings.task_offset_interval),
         acceptable_recovery_lag: settings.acceptable_recovery_lag,
         status: Some(statuses(group, caller, &now, told.delay, out)),
@@ -475,6 +475,16 @@ fn answer(
     }
     let missing = group.configured.as_ref().map(|configured| configured.missing.clone());
     StreamsHeartbeat { response, create: missing.unwrap_or_default() }
+}
+
+/// Nothing comes of beating sooner while topics are missing that somebody has to make; those that the broker makes raise the group's epoch.
+fn standing(group: &StreamsGroup, member: &StreamsMember, out: &Outbox) -> Standing {
+    let is_ready = group.configured.as_ref().is_some_and(|configured| configured.is_ready());
+    Standing {
+        is_settled: !is_ready || member.is_reconciled_to(group.epoch),
+        unchanged_for: group.raised_at.map(|raised| out.now.mono.since(raised)),
+        members: group.members().len(),
+    }
 }
 
 fn task_ids(subtopology: &Text, partitions: impl Iterator<Item = i32>) -> TaskIds {

@@ -79,7 +79,7 @@ pub(crate) fn fence(group: &mut StreamsGroup, ids: &[Text], out: &mut Outbox) {
     if !has_gone {
         return;
     }
-    group.raise();
+    group.raise(out.now.mono);
     if group.is_empty() {
         // There is nobody to assign to: the target is made. Whoever comes next is the first again.
         group.assignment_epoch = group.epoch;
@@ -115,7 +115,7 @@ pub(crate) fn forget_timers(group: &StreamsGroup, out: &mut Outbox) {
 /// A group that was read from the log: every member has a whole session to be heard of. Offsets and endpoints are told anew.
 pub(crate) fn loaded(group: &mut StreamsGroup, out: &mut Outbox) {
     group.settle_claims();
-    group.drop_strays();
+    group.drop_strays(out.now.mono);
     for (id, member) in group.members() {
         watch(group, id, out);
         if member.state == MemberState::Unrevoked {

@@ -10,7 +10,6 @@
 //! ## Left out
 //! - Authorization: everybody may read every group and topic.
 //! - Quotas: the throttle time is always 0.
-//! - Dead letters (KIP-1191): what a group gives up is archived, as in Kafka where no topic for it is named.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleShareFetchRequest`, `processShareFetchResponse`, `ShareSessionContext`.
 

@@ -16,6 +16,7 @@
 mod altered;
 mod auto_create;
 mod context;
+pub mod dead_letters;
 mod described;
 pub mod groups;
 pub mod headers;

@@ -8,6 +8,7 @@ mod clock;
 mod committer;
 mod connection;
 mod coordinator_worker;
+mod dead_letters;
 mod deleted;
 mod descriptors;
 mod directories;

@@ -57,6 +57,16 @@ pub struct Meter {
     /// Places in segments that are not what was written.
     pub damage_found: Counter,
     pub bytes_scrubbed: Counter,
+    /// Dead letters of share groups that were written, Produce requests for them, and those that failed for good.
+    pub dead_letters: Counter,
+    pub dead_letter_requests: Counter,
+    pub dead_letters_failed: Counter,
+    /// What members of share groups said of records: accept, release, reject, renew.
+    pub share_acknowledged: [Counter; 4],
+    /// Records whose acquisition lock ended.
+    pub share_locks_ended: Counter,
+    /// Writes that this node's share coordinators were asked for.
+    pub share_state_writes: Counter,
 }
 
 impl Meter {

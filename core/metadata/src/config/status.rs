@@ -13,8 +13,6 @@ const NO_JVM: Status = NotAvailable("there is no Java virtual machine here to lo
 const SECURITY: Status = NotAvailable("listeners are plaintext: TLS and SASL are not there yet");
 const AUTHORIZATION: Status = NotAvailable("authorization is not there yet: every client may do everything");
 const TIERED: Status = NotAvailable("tiered storage is not there yet");
-const DEAD_LETTERS: Status =
-    NotAvailable("records that a share group gives up are archived: no topic for them is written yet");
 const LARGE_TARGETS: Status =
     Emulated("large groups are assigned to on a thread of their own, small ones on the spot");
 const WARMUP: Status = Ignored("no warm-up tasks are assigned: Kafka 4.4's own assignors assign none either");
@@ -82,7 +80,7 @@ const BROKER: &[(&str, Status)] = &[
     ("delete.records.purgatory.*", PURGATORY),
     ("delete.topic.enable", Applied),
     ("early.start.listeners", Ignored("all listeners open together: there is no authorizer to wait for")),
-    ("errors.deadletterqueue.*", DEAD_LETTERS),
+    ("errors.deadletterqueue.*", Applied),
     ("fetch.max.bytes", Applied),
     ("fetch.purgatory.*", PURGATORY),
     ("follower.fetch.last.tiered.offset.enable", TIERED),
@@ -283,7 +281,7 @@ const TOPIC: &[(&str, Status)] = &[
     ("cleanup.policy", Applied),
     ("compression.*", Applied),
     ("delete.retention.ms", Applied),
-    ("errors.deadletterqueue.group.enable", DEAD_LETTERS),
+    ("errors.deadletterqueue.group.enable", Applied),
     ("file.delete.delay.ms", Applied),
     ("flush.*", FLUSH),
     ("follower.replication.throttled.replicas", Applied),
@@ -308,7 +306,7 @@ const TOPIC: &[(&str, Status)] = &[
 const GROUP: &[(&str, Status)] = &[
     ("consumer.*", Applied),
     ("consumer.assignor.offload.enable", LARGE_TARGETS),
-    ("errors.*", DEAD_LETTERS),
+    ("errors.*", Applied),
     ("share.*", Applied),
     (
         "share.assignor.offload.enable",

@@ -11,12 +11,14 @@
 //! 1. writes of one share partition are sent one after another, in the order in which they came to be; those that came while one
 //!    was under way are sent together
 //! 2. what comes back for a share partition that was made anew meanwhile is not believed
+//! 3. what is given up is written to the group's dead letters, where it has some, before it is archived (share/letters.rs)
 //!
 //! Share path 3 of 5. Before: core/api/src/k78_share_fetch.rs, k79_share_acknowledge.rs, through dispatch/share_fetch.rs. After:
 //! core/partition's `SharePartition`, share_persister.rs.
 
 mod commands;
 mod fetch;
+mod letters;
 mod load;
 mod waiters;
 mod write;
@@ -25,12 +27,15 @@ use super::PartitionWorker;
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
 use crate::publisher::ImageChange;
+use barnabas_api::dead_letters::DeadLetters;
 use barnabas_api::share::ShareGroupSettings;
 use barnabas_base::{Map, MonotonicMs, Text};
 use barnabas_metadata::{Image, ResourceType};
 use barnabas_partition::{
-    ShareEffect, SharePartition, ShareRefusal, ShareSettings, StateWrite, Ticket, WriteId,
+    AckBatch, AckType, ShareEffect, SharePartition, ShareRefusal, ShareSettings, StateBatch, StateWrite,
+    Ticket, WriteId,
 };
+use letters::{Complaints, Given, Letters};
 use tokio::sync::oneshot;
 
 pub use commands::{
@@ -51,6 +56,7 @@ pub(super) struct Shares {
     answers: Map<u64, Answer>,
     /// No lock ends before this.
     next_lock: Option<MonotonicMs>,
+    complaints: Complaints,
 }
 
 /// One command's acknowledgements, as far as they are answered.
@@ -82,10 +88,18 @@ struct Active {
     /// To be sent once what is under way is written.
     queue: Vec<(WriteId, StateWrite)>,
     is_writing: bool,
+    letters: Letters,
     /// Nobody of the group is here any more: it goes when everything is written.
     is_leaving: bool,
     /// As the last read had it, to guess how much to read.
     bytes_per_record: usize,
+}
+
+impl Active {
+    /// Nothing of it is under way that somebody will hear of.
+    fn is_idle(&self) -> bool {
+        self.machine.pending() == 0 && self.letters.are_done()
+    }
 }
 
 impl PartitionWorker {
@@ -105,12 +119,23 @@ impl PartitionWorker {
             ShareCommand::Written { key, number, ids, result } => {
                 self.share_written(&key, number, &ids, result);
             }
+            ShareCommand::Delivered { key, number, ranges, result } => {
+                self.letters_delivered(&key, number, &ranges, result);
+            }
         }
     }
 
     /// When [`PartitionWorker::expire_shares`] is due.
     pub fn share_deadline(&self) -> Option<MonotonicMs> {
         self.shares.next_lock
+    }
+
+    /// Records that are in flight for share groups, and entries that keep them.
+    pub fn shares_in_flight(&self) -> (u64, u64) {
+        self.shares.active().fold((0, 0), |(records, batches), (_, share)| {
+            let in_flight = u64::try_from(share.machine.in_flight()).unwrap_or(0);
+            (records + in_flight, batches + share.machine.in_flight_batches() as u64)
+        })
     }
 
     /// Ends the locks whose time is over.
@@ -131,6 +156,11 @@ impl PartitionWorker {
             if let Some(share) = self.shares.get_active(&key) {
                 share.machine.expire(now, &mut effects);
             }
+            let ended = effects.iter().map(|effect| match effect {
+                ShareEffect::Write(_, write) => records_of(&write.batches),
+                _ => 0,
+            });
+            self.node.meter.share_locks_ended.add(ended.sum());
             self.carry_out_share(&key, effects);
         }
         self.shares.next_lock =
@@ -145,6 +175,7 @@ impl PartitionWorker {
         let left = items.len();
         self.shares.answers.insert(number, Answer { left, outcomes: Vec::with_capacity(left), reply });
         for item in items {
+            count_acknowledged(&self.node, &item.batches);
             let key = ShareKey { group: group.clone(), partition: item.partition };
             self.shares.tickets += 1;
             let ticket = Ticket(self.shares.tickets);
@@ -183,7 +214,7 @@ impl PartitionWorker {
                 match &mut share.stage {
                     Stage::Active(active) => {
                         active.is_leaving = true;
-                        if active.machine.pending() == 0 {
+                        if active.is_idle() {
                             idle.push(key.clone());
                         }
                     }
@@ -198,8 +229,7 @@ impl PartitionWorker {
     /// Does what a share partition said.
     fn carry_out_share(&mut self, key: &ShareKey, effects: Vec<ShareEffect>) {
         let mut is_fenced = false;
-        let mut effects = std::collections::VecDeque::from(effects);
-        while let Some(effect) = effects.pop_front() {
+        for effect in effects {
             match effect {
                 ShareEffect::Write(id, write) => {
                     if let Some(share) = self.shares.get_active(key) {
@@ -210,13 +240,10 @@ impl PartitionWorker {
                     is_fenced |= result.is_err_and(ShareRefusal::is_fenced);
                     self.shares.answer(ticket, result.map_err(ShareDeclined::Refused));
                 }
-                ShareEffect::DeadLetter { first, last, .. } => {
-                    // Settings never ask for them (`settings`); a state that was written by a leader that had them may.
-                    let mut more = Vec::new();
+                ShareEffect::DeadLetter { first, last, delivery_count, cause } => {
                     if let Some(share) = self.shares.get_active(key) {
-                        share.machine.dead_lettered(first, last, &mut more);
+                        share.letters.push(Given { first, last, delivery_count, cause });
                     }
-                    effects.extend(more);
                 }
                 ShareEffect::Fetchable => self.wake_share(&key.group, key.partition),
             }
@@ -225,6 +252,7 @@ impl PartitionWorker {
             self.drop_share(key);
         } else {
             self.send_share_writes(key);
+            self.send_letters(key);
         }
     }
 
@@ -273,6 +301,7 @@ impl PartitionWorker {
         lost.iter().for_each(|key| self.drop_share(key));
         let kinds = change.changes.configs.iter().map(|resource| resource.kind);
         let are_concerned = change.changes.everything
+            || change.changes.features
             || kinds.into_iter().any(|kind| matches!(kind, ResourceType::Group | ResourceType::Broker));
         if are_concerned {
             let Self { shares, node, .. } = self;
@@ -322,6 +351,33 @@ impl Shares {
     }
 }
 
+fn records_of(batches: &[StateBatch]) -> u64 {
+    batches.iter().map(|batch| u64::try_from(batch.last.get() - batch.first.get() + 1).unwrap_or(0)).sum()
+}
+
+/// Counts what a member says, record by record, before anybody has judged it, as Kafka does.
+fn count_acknowledged(node: &Node, batches: &[AckBatch]) {
+    let mut said = [0; 4];
+    for batch in batches {
+        let each = match batch.types.len() {
+            1 => u64::try_from(batch.last.get() - batch.first.get() + 1).unwrap_or(0),
+            _ => 1,
+        };
+        for kind in &batch.types {
+            let place = match kind {
+                AckType::Accept => 0,
+                AckType::Release => 1,
+                AckType::Reject => 2,
+                AckType::Renew => 3,
+                // No word of a consumer: it found nothing there.
+                AckType::Gap => continue,
+            };
+            said[place] += each;
+        }
+    }
+    node.meter.share_acknowledged.iter().zip(said).for_each(|(counter, count)| counter.add(count));
+}
+
 /// What a group allows now.
 fn settings(group: &str, image: &Image, node: &Node) -> ShareSettings {
     let of = ShareGroupSettings::of(group, image, &node.config.load());
@@ -330,7 +386,6 @@ fn settings(group: &str, image: &Image, node: &Node) -> ShareSettings {
         deliveries_max: of.deliveries_max,
         in_flight_max: of.in_flight_max,
         may_renew: of.may_renew,
-        // Not served yet: without a topic for them Kafka archives at once, too.
-        dead_letters: false,
+        dead_letters: DeadLetters::of(group, image).is_some(),
     }
 }

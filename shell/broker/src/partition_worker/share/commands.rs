@@ -1,8 +1,9 @@
 //! What the owner of a partition is asked on behalf of share groups, and what it answers. Data only.
 
+use crate::dead_letters::Undelivered;
 use crate::fetch_wait::Waiter;
 use crate::mailbox::{Declined, PartitionKey};
-use barnabas_base::{ErrorCode, Text};
+use barnabas_base::{ErrorCode, Offset, Text};
 use barnabas_coordinator::ShareState;
 use barnabas_partition::{AckBatch, AcquireMode, Acquired, Isolation, ShareRefusal, WriteId};
 use bytes::Bytes;
@@ -43,6 +44,14 @@ pub enum ShareCommand {
         number: u64,
         ids: Vec<WriteId>,
         result: Result<(), ErrorCode>,
+    },
+    /// Dead letters of these records are written, or cannot be.
+    Delivered {
+        key: ShareKey,
+        number: u64,
+        /// First and last.
+        ranges: Vec<(Offset, Offset)>,
+        result: Result<(), Undelivered>,
     },
 }
 

@@ -1,6 +1,8 @@
 //! The beginning of a share partition: what the share coordinator has of it, or where the group's settings say that it begins.
 
-use super::{Active, PartitionWorker, Share, ShareCommand, ShareDeclined, ShareKey, Stage, settings};
+use super::{
+    Active, Letters, PartitionWorker, Share, ShareCommand, ShareDeclined, ShareKey, Stage, settings,
+};
 use crate::mailbox::{Command, Declined};
 use crate::share_persister;
 use barnabas_api::share::{ShareGroupSettings, ShareReset};
@@ -42,6 +44,7 @@ impl PartitionWorker {
                 machine,
                 queue: Vec::new(),
                 is_writing: false,
+                letters: Letters::default(),
                 is_leaving: false,
                 bytes_per_record: BYTES_PER_RECORD,
             })),

@@ -45,7 +45,7 @@ impl PartitionWorker {
         let next_lock = share.machine.next_deadline();
         self.shares.note_lock(next_lock);
         self.carry_out_share(key, effects);
-        let is_gone = |share: &&mut super::Active| share.is_leaving && share.machine.pending() == 0;
+        let is_gone = |share: &&mut super::Active| share.is_leaving && share.is_idle();
         if self.shares.get_active(key).as_ref().is_some_and(is_gone) {
             self.drop_share(key);
         }

@@ -1,0 +1,262 @@
+//! # Dead letters of share groups (KIP-1191)
+//!
+//! What a share group gives up (a consumer rejects it, or it was delivered as often as the group allows) goes to a topic that the group
+//! names, and is archived after that. This file answers whether a group has such a topic, whether that topic may take its dead letters, what
+//! a topic is created with that is not there yet, and what is written. It reads no log and writes none.
+//!
+//! - A group names its topic with `errors.deadletterqueue.topic.name`; `share.version` 2 is needed.
+//! - The topic must say so of itself (`errors.deadletterqueue.group.enable=true`), its name begins with the cluster's prefix
+//!   (`errors.deadletterqueue.topic.name.prefix`) and not with `__`. It is created if the cluster says so
+//!   (`errors.deadletterqueue.auto.create.topics.enable`), dated by its records.
+//! - A letter has headers that say where the record stood, whose it was, how often it was delivered and why it was given up, behind the
+//!   record's own; key, value and the record's own headers only where the group says `errors.deadletterqueue.copy.record.enable`.
+//! - Partition `p` goes to partition `p` modulo the topic's partitions. Timestamps are of now.
+//!
+//! Source: Kafka 4.4 `ShareGroupDLQStateManager`, `ShareGroupDLQManager`, `ShareCoordinatorMetadataCacheHelperImpl`.
+
+use barnabas_base::{BrokerId, Offset, PartitionIndex, Text, TimestampMs, TopicId};
+use barnabas_metadata::config::BrokerConfig;
+use barnabas_metadata::features::name;
+use barnabas_metadata::{Image, Resource, ResourceType};
+use barnabas_wire::messages::create_topics_request::{
+    CreatableTopic, CreatableTopicConfig, CreateTopicsRequest,
+};
+use barnabas_wire::records::{BatchBuilder, BatchError, BatchOptions, HeaderRef, RecordRef, Records};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+
+/// The level of `share.version` that knows dead letters.
+const SHARE_VERSION: i16 = 2;
+/// The beginning of names that are the brokers' own.
+const INTERNAL: &str = "__";
+/// "As the broker's default says", for partitions and for replicas.
+const DEFAULT: i32 = -1;
+
+const TOPIC_NAME: &str = "errors.deadletterqueue.topic.name";
+const COPY_RECORD: &str = "errors.deadletterqueue.copy.record.enable";
+const TOPIC_TAKES: &str = "errors.deadletterqueue.group.enable";
+const AUTO_CREATE: &str = "errors.deadletterqueue.auto.create.topics.enable";
+const PREFIX: &str = "errors.deadletterqueue.topic.name.prefix";
+
+/// What a group says of its dead letters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetters {
+    pub topic: Text,
+    /// A letter carries the record itself, and not only where it stood.
+    pub copies_records: bool,
+}
+
+/// Where a partition's dead letters go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Destination {
+    Partition {
+        topic: TopicId,
+        partition: PartitionIndex,
+        /// [`BrokerId::NONE`]: nobody leads it now.
+        leader: BrokerId,
+        /// Of a batch.
+        bytes_max: usize,
+    },
+    /// The topic is to be created.
+    Missing,
+}
+
+/// Why a group's dead letters are not written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoDestination {
+    #[error("the group names no topic for its dead letters ({TOPIC_NAME})")]
+    NotNamed,
+    #[error("{0} is a name that brokers keep for themselves: name another topic ({TOPIC_NAME})")]
+    Internal(Text),
+    #[error("topic {0} takes no dead letters: set {TOPIC_TAKES}=true for it")]
+    NotEnabled(Text),
+    #[error("the name of topic {topic} does not begin with {prefix} ({PREFIX})")]
+    Prefix { topic: Text, prefix: String },
+    #[error("there is no topic {0}, and such topics are not created by themselves ({AUTO_CREATE})")]
+    NoTopic(Text),
+}
+
+impl DeadLetters {
+    /// `None`: what the group gives up is archived at once.
+    pub fn of(group: &str, image: &Image) -> Option<Self> {
+        if image.features.level(name::SHARE) < SHARE_VERSION {
+            return None;
+        }
+        let own = image.configs.of(&Resource::new(ResourceType::Group, group))?;
+        let text = |key: &str| own.get(key).map(|value| value.trim());
+        let topic = text(TOPIC_NAME).filter(|topic| !topic.is_empty())?;
+        Some(Self { topic: topic.into(), copies_records: is_true(text(COPY_RECORD)) })
+    }
+
+    /// Where the letters of partition `source` go now.
+    ///
+    /// # Errors
+    /// [`NoDestination`], for the operator.
+    pub fn destination(
+        &self,
+        source: PartitionIndex,
+        image: &Image,
+        config: &BrokerConfig,
+    ) -> Result<Destination, NoDestination> {
+        let name = &self.topic;
+        if name.starts_with(INTERNAL) {
+            return Err(NoDestination::Internal(name.clone()));
+        }
+        let topic = image.topics.by_name(name);
+        let own = image.configs.of(&Resource::topic(name.clone()));
+        let said = |key: &str| own.and_then(|own| own.get(key)).map(|value| value.trim());
+        if topic.is_some() && !is_true(said(TOPIC_TAKES)) {
+            return Err(NoDestination::NotEnabled(name.clone()));
+        }
+        let prefix = config.value(PREFIX).unwrap_or_default();
+        if !name.starts_with(prefix) {
+            return Err(NoDestination::Prefix { topic: name.clone(), prefix: prefix.to_owned() });
+        }
+        let Some(topic) = topic else {
+            return match config.boolean(AUTO_CREATE) {
+                true => Ok(Destination::Missing),
+                false => Err(NoDestination::NoTopic(name.clone())),
+            };
+        };
+        let count = i32::try_from(topic.partition_count()).unwrap_or(i32::MAX).max(1);
+        let partition = PartitionIndex(source.get() % count);
+        let leader = topic.partition(partition).map_or(BrokerId::NONE, |state| state.leader);
+        let bytes_max = said("max.message.bytes").and_then(|value| value.parse::<i64>().ok());
+        let bytes_max = bytes_max.unwrap_or_else(|| config.long("message.max.bytes"));
+        let bytes_max = usize::try_from(bytes_max).unwrap_or(0);
+        Ok(Destination::Partition { topic: topic.id, partition, leader, bytes_max })
+    }
+
+    /// The CreateTopics by which the topic comes to be. Letters are dated by whoever writes them, also where topics otherwise are not.
+    pub fn creation(&self, config: &BrokerConfig) -> CreateTopicsRequest {
+        let set = |key: &str, value: &str| CreatableTopicConfig {
+            name: key.into(),
+            value: Some(value.into()),
+            ..CreatableTopicConfig::default()
+        };
+        let topic = CreatableTopic {
+            name: (&self.topic).into(),
+            num_partitions: DEFAULT,
+            replication_factor: DEFAULT as i16,
+            configs: vec![set(TOPIC_TAKES, "true"), set("message.timestamp.type", "CreateTime")],
+            ..CreatableTopic::default()
+        };
+        let timeout_ms = config.int("request.timeout.ms");
+        CreateTopicsRequest { topics: vec![topic], timeout_ms, ..CreateTopicsRequest::default() }
+    }
+}
+
+fn is_true(value: Option<&str>) -> bool {
+    value.is_some_and(|value| value.eq_ignore_ascii_case("true"))
+}
+
+/// Why a record is given up. Its words are what consumers of the topic find in the header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    Rejected,
+    DeliveryCountExceeded,
+}
+
+impl Cause {
+    /// Kafka's words, as programs may compare them.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Rejected => "Offset rejected by client.",
+            Self::DeliveryCountExceeded => "Offset delivery count exceeded the threshold.",
+        }
+    }
+}
+
+/// Whose records are given up, of which partition.
+#[derive(Debug, Clone, Copy)]
+pub struct Sender<'a> {
+    pub group: &'a str,
+    pub topic: &'a str,
+    pub partition: PartitionIndex,
+}
+
+/// One record that is given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Letter {
+    pub offset: Offset,
+    pub delivery_count: u16,
+    pub cause: Cause,
+}
+
+/// A record as the log has it, kept without its batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Copied {
+    key: Option<Bytes>,
+    value: Option<Bytes>,
+    headers: Vec<(Bytes, Option<Bytes>)>,
+}
+
+/// Records by their offsets.
+pub type Copies = BTreeMap<Offset, Copied>;
+
+impl Copied {
+    /// `record` is one of `records`, and shares their memory.
+    pub fn of(record: &RecordRef<'_>, records: &Records) -> Self {
+        let share = |slice| records.share(slice);
+        Self {
+            key: record.key.map(share),
+            value: record.value.map(share),
+            headers: record.headers().map(|(key, value)| (share(key), value.map(share))).collect(),
+        }
+    }
+
+    /// What it takes.
+    pub fn bytes(&self) -> usize {
+        let parts = [&self.key, &self.value].into_iter().flatten().map(Bytes::len);
+        let headers =
+            self.headers.iter().map(|(key, value)| key.len() + value.as_ref().map_or(0, Bytes::len));
+        parts.chain(headers).sum()
+    }
+}
+
+/// As many letters, from the first on, as a batch of `bytes_max` holds; one at least, whatever its size. Gives the batch and how many they are.
+/// A letter whose record is not among the copies has headers alone.
+///
+/// # Errors
+/// As [`BatchBuilder::build`].
+pub fn batch(
+    sender: &Sender<'_>,
+    letters: &[Letter],
+    copies: &Copies,
+    now: TimestampMs,
+    bytes_max: usize,
+) -> Result<(Bytes, usize), BatchError> {
+    let mut builder = BatchBuilder::new(BatchOptions::default());
+    let mut count = 0;
+    for letter in letters {
+        let copy = copies.get(&letter.offset);
+        let said = said(sender, letter);
+        let own = copy.into_iter().flat_map(|copy| &copy.headers);
+        let own = own.map(|(key, value)| (&key[..], value.as_deref()));
+        let added = said.iter().map(|(key, value)| (key.as_bytes(), Some(value.as_bytes())));
+        let headers: Vec<HeaderRef<'_>> = own.chain(added).collect();
+        let key = copy.and_then(|copy| copy.key.as_deref());
+        let value = copy.and_then(|copy| copy.value.as_deref());
+        if count > 0 && builder.size_bytes_with(now, key, value, &headers) > bytes_max {
+            break;
+        }
+        builder.push(now, key, value, &headers);
+        count += 1;
+    }
+    Ok((builder.build()?, count))
+}
+
+/// What a letter says beside the record's own headers, in Kafka's order.
+fn said(sender: &Sender<'_>, letter: &Letter) -> [(&'static str, String); 6] {
+    [
+        ("__dlq.errors.topic", sender.topic.to_owned()),
+        ("__dlq.errors.partition", sender.partition.get().to_string()),
+        ("__dlq.errors.offset", letter.offset.get().to_string()),
+        ("__dlq.errors.group", sender.group.to_owned()),
+        ("__dlq.errors.delivery.count", letter.delivery_count.to_string()),
+        ("__dlq.errors.message", letter.cause.words().to_owned()),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

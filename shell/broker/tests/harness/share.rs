@@ -1,0 +1,138 @@
+//! A member of a share group over the wire: heartbeats, fetches and acknowledgements, and a group's own configs.
+
+use super::Client;
+use barnabas_base::TopicId;
+use barnabas_wire::ResponseBody;
+use barnabas_wire::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
+use barnabas_wire::messages::share_fetch_request::{AcknowledgementBatch, FetchPartition, FetchTopic};
+use barnabas_wire::messages::{
+    FindCoordinatorRequest, IncrementalAlterConfigsRequest, ShareFetchRequest, ShareFetchResponse,
+    ShareGroupHeartbeatRequest,
+};
+use std::time::{Duration, Instant};
+
+/// The resource type of groups.
+const GROUP: i8 = 32;
+
+pub const ACCEPT: i8 = 1;
+pub const RELEASE: i8 = 2;
+pub const REJECT: i8 = 3;
+
+pub fn set_group_configs(client: &mut Client, group: &str, configs: &[(&str, &str)]) {
+    let set = configs.iter().map(|&(key, value)| AlterableConfig {
+        name: key.into(),
+        config_operation: 0,
+        value: Some(value.into()),
+        ..Default::default()
+    });
+    let resource = AlterConfigsResource {
+        resource_type: GROUP,
+        resource_name: group.into(),
+        configs: set.collect(),
+        ..Default::default()
+    };
+    let request = IncrementalAlterConfigsRequest { resources: vec![resource], ..Default::default() };
+    let ResponseBody::IncrementalAlterConfigs(response) = client.call(request, 1) else {
+        panic!("another response")
+    };
+    assert_eq!(response.responses[0].error_code, 0, "{response:?}");
+}
+
+/// A member, and the partition 0 of one topic.
+pub struct ShareMember {
+    client: Client,
+    group: String,
+    id: String,
+    topic: TopicId,
+    session: i32,
+}
+
+impl ShareMember {
+    /// Joins a group that reads `topic`, and has been told its partitions.
+    pub fn join(mut client: Client, group: &str, topic: &str) -> Self {
+        let id = "AAAAAAAAAAAAAAAAAAAAAQ".to_owned();
+        let topic_id = client.topic_id(topic);
+        let until = Instant::now() + Duration::from_secs(20);
+        let mut epoch = 0;
+        loop {
+            // Has the groups' topic made, where it is not there.
+            let keys = vec![group.into()];
+            client.call(FindCoordinatorRequest { coordinator_keys: keys, ..Default::default() }, 6);
+            let request = ShareGroupHeartbeatRequest {
+                group_id: group.into(),
+                member_id: id.as_str().into(),
+                member_epoch: epoch,
+                subscribed_topic_names: (epoch == 0).then(|| vec![topic.into()]),
+                ..Default::default()
+            };
+            let ResponseBody::ShareGroupHeartbeat(response) = client.call(request, 1) else {
+                panic!("another response")
+            };
+            assert!(matches!(response.error_code, 0 | 14 | 15 | 16), "{response:?}");
+            epoch = if response.error_code == 0 { response.member_epoch } else { 0 };
+            let given = response.assignment.as_ref().is_some_and(|given| !given.topic_partitions.is_empty());
+            if given {
+                return Self { client, group: group.to_owned(), id, topic: topic_id, session: 0 };
+            }
+            assert!(Instant::now() < until, "nothing was assigned: {response:?}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Fetches once; says what becomes of runs of records (first, last, word) that were fetched before.
+    pub fn fetch(&mut self, words: &[(i64, i64, i8)]) -> Vec<(i64, i64, i16)> {
+        let batches = words.iter().map(|&(first_offset, last_offset, word)| AcknowledgementBatch {
+            first_offset,
+            last_offset,
+            acknowledge_types: vec![word],
+            ..Default::default()
+        });
+        let partition = FetchPartition {
+            partition_index: 0,
+            acknowledgement_batches: batches.collect(),
+            ..Default::default()
+        };
+        let topic = FetchTopic { topic_id: self.topic, partitions: vec![partition], ..Default::default() };
+        let request = ShareFetchRequest {
+            group_id: Some(self.group.as_str().into()),
+            member_id: Some(self.id.as_str().into()),
+            share_session_epoch: self.session,
+            max_wait_ms: 200,
+            min_bytes: 1,
+            max_bytes: 1 << 20,
+            max_records: 500,
+            batch_size: 500,
+            topics: vec![topic],
+            ..Default::default()
+        };
+        let ResponseBody::ShareFetch(response) = self.client.call(request, 2) else {
+            panic!("another response")
+        };
+        assert_eq!(response.error_code, 0, "{response:?}");
+        self.session += 1;
+        acquired(&response)
+    }
+
+    /// Fetches until something comes.
+    pub fn fetch_some(&mut self, words: &[(i64, i64, i8)]) -> Vec<(i64, i64, i16)> {
+        let until = Instant::now() + Duration::from_secs(20);
+        let mut some = self.fetch(words);
+        while some.is_empty() {
+            assert!(Instant::now() < until, "nothing comes");
+            some = self.fetch(&[]);
+        }
+        some
+    }
+}
+
+/// First, last and delivery count.
+fn acquired(response: &ShareFetchResponse) -> Vec<(i64, i64, i16)> {
+    let partitions = response.responses.iter().flat_map(|topic| &topic.partitions);
+    let mut all = Vec::new();
+    for partition in partitions {
+        assert_eq!((partition.error_code, partition.acknowledge_error_code), (0, 0), "{partition:?}");
+        let runs = partition.acquired_records.iter();
+        all.extend(runs.map(|run| (run.first_offset, run.last_offset, run.delivery_count)));
+    }
+    all
+}

@@ -21,6 +21,7 @@ mod groups;
 mod host;
 mod jobs;
 mod load;
+mod look;
 mod random;
 mod settings;
 mod share_state;
@@ -36,7 +37,9 @@ use crate::node::Node;
 use crate::partition_worker::PartitionWorker;
 use crate::publisher::ImageChange;
 use barnabas_base::{MonotonicMs, Text, TopicId, name};
-use barnabas_coordinator::{Done, GroupShard, Now, ShareStateDone, ShareStateShard, TransactionShard};
+use barnabas_coordinator::{
+    Done, GroupShard, Now, ShareStateDone, ShareStateRequest, ShareStateShard, TransactionShard,
+};
 use barnabas_metadata::Image;
 use groups::GroupOrder;
 use host::Host;
@@ -164,6 +167,9 @@ impl CoordinatorWorker {
 
     /// As [`CoordinatorWorker::take`].
     pub fn take_share_state(&mut self, command: ShareStateCommand, partitions: &mut PartitionWorker) {
+        if matches!(command.ask.request, ShareStateRequest::Write { .. }) {
+            self.node.meter.share_state_writes.one();
+        }
         self.share_state.take(command.shard, command.ask, partitions);
         self.pass_on();
     }

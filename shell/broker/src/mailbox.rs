@@ -62,6 +62,8 @@ pub enum Command {
     Group(GroupCommand),
     /// Somebody has asked for a group: load what there is of groups.
     HostGroups,
+    /// The metrics ask for groups.
+    GroupAsk(GroupAsk),
     /// What came of a job that this shard of groups handed out.
     GroupJobDone(PartitionKey, Box<barnabas_coordinator::Done>),
     /// What came of what this shard of groups had asked of the share coordinator.
@@ -270,6 +272,10 @@ pub enum Question {
     /// Below what records are deleted on every replica whose broker is there.
     LowWatermark,
     Producers,
+    /// Where the log ends for readers, as this replica knows it.
+    Ends,
+    /// When the record at this offset, or the next one that is there, was written.
+    TimeAt(Offset),
     /// What the coordinator's word about this producer's transaction would rest on.
     Guard {
         producer_id: ProducerId,
@@ -307,6 +313,13 @@ pub enum Said {
     LogStart(Offset),
     LowWatermark(Offset),
     Producers(Vec<ProducerEntry>),
+    Ends {
+        high_watermark: Offset,
+        last_stable: Offset,
+        log_start: Offset,
+    },
+    /// Of the batch's first record. `None`: it has no time, or there is no such record.
+    TimeAt(Option<TimestampMs>),
     /// `None`: the transaction is open, and the coordinator need not be asked.
     Guard(Option<Verified>),
 }
@@ -324,6 +337,20 @@ pub struct GroupCommand {
     /// Of the records of a TxnOffsetCommit.
     pub standing: Standing,
     pub reply: oneshot::Sender<barnabas_coordinator::Response>,
+}
+
+/// What the metrics ask of the group coordinator's shards on one worker.
+#[derive(Debug)]
+pub enum GroupAsk {
+    /// The groups of each shard that is loaded; the others begin to load.
+    Names(oneshot::Sender<Vec<(PartitionKey, Vec<Text>)>>),
+    /// Some of them, until they have so many positions; and how many names that was. Not answered if the shard is gone.
+    Look {
+        shard: PartitionKey,
+        names: Vec<Text>,
+        positions_max: usize,
+        reply: oneshot::Sender<(Vec<barnabas_coordinator::GroupLook>, usize)>,
+    },
 }
 
 /// For one shard of the transaction coordinator.

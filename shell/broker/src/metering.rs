@@ -12,6 +12,7 @@
 //! | `metering/families.rs` | every metric: name, type, labels, Kafka's name, meaning (docs/METRICS.md) |
 //! | `metering/text.rs` | how is that written for Prometheus |
 //! | `metering/collect/` | which values do the metrics have now |
+//! | `metering/lag.rs` | how far behind are groups |
 //! | `metering/reader.rs` | the thread that collects, for whoever asks |
 //! | `metering/endpoint.rs` | HTTP: `GET /metrics` on `metrics.listener` |
 //! | `metering/in_band.rs` | the same through the Kafka protocol, for `barnabas hotspots` |
@@ -27,6 +28,7 @@ pub mod endpoint;
 pub mod families;
 pub mod histogram;
 pub mod in_band;
+pub mod lag;
 pub mod reader;
 pub mod recorder;
 pub mod requests;

@@ -205,6 +205,7 @@ impl PartitionWorker {
             Command::Connection(_)
             | Command::Group(_)
             | Command::HostGroups
+            | Command::GroupAsk(_)
             | Command::GroupJobDone(..)
             | Command::GroupShareStateDone(..)
             | Command::Transaction(_)

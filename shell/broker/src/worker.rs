@@ -137,6 +137,7 @@ impl Worker {
             Command::Connection(new) => self.connect(new),
             Command::Group(group) => self.coordinators.take(group, &mut self.partitions),
             Command::HostGroups => self.coordinators.host_groups(),
+            Command::GroupAsk(ask) => self.coordinators.look(ask),
             Command::GroupJobDone(shard, done) => {
                 self.coordinators.job_done(shard, *done, &mut self.partitions);
             }
@@ -216,6 +217,10 @@ impl Worker {
             let (groups, offsets) = self.coordinators.counts();
             self.recorder.cells().groups.set(groups);
             self.recorder.cells().group_offsets.set(offsets);
+            self.recorder.group_counts(&self.coordinators.take_group_counts());
+            let (records, batches) = self.partitions.shares_in_flight();
+            self.recorder.cells().share_records.set(records);
+            self.recorder.cells().share_batches.set(batches);
         }
         if self.retry_at.is_some_and(|at| at <= now) {
             self.retry_at = None;

@@ -157,6 +157,12 @@ impl<S: Hosted> Host<S> {
         })
     }
 
+    /// Their partitions.
+    pub fn loaded_keys(&self) -> Vec<PartitionKey> {
+        let is_loaded = |shard: &Shard<S>| matches!(shard, Shard::Active(_));
+        self.shards.iter().filter(|(_, shard)| is_loaded(shard)).map(|(&key, _)| key).collect()
+    }
+
     pub fn active(&mut self, key: PartitionKey) -> Option<&mut S> {
         match self.shards.get_mut(&key) {
             Some(Shard::Active(active)) => Some(&mut active.shard),

@@ -4,11 +4,13 @@
 //! requests apart.
 
 mod cluster;
+mod groups;
 mod requests;
 mod storage;
 
 use super::Metering;
 use super::histogram::{Counts, Scale};
+use super::lag::Lags;
 use super::requests::{PHASES, Stamp};
 use super::text::Page;
 use crate::node::Node;
@@ -27,6 +29,8 @@ pub struct Detail {
     pub is_fine: bool,
     /// The sizes of this topic's logs.
     pub topic: Option<Text>,
+    /// This group's lag, partition by partition.
+    pub group: Option<Text>,
 }
 
 /// One API's figures of all workers.
@@ -103,15 +107,17 @@ pub struct Collector {
     older: Snapshot,
     newer: Snapshot,
     cluster: ClusterCounts,
-}
-
-impl Default for Collector {
-    fn default() -> Self {
-        Self { older: Snapshot::empty(), newer: Snapshot::empty(), cluster: ClusterCounts::default() }
-    }
+    lags: Lags,
 }
 
 impl Collector {
+    /// # Errors
+    /// The system gives no event queue.
+    pub fn new() -> std::io::Result<Self> {
+        let (older, newer) = (Snapshot::empty(), Snapshot::empty());
+        Ok(Self { older, newer, cluster: ClusterCounts::default(), lags: Lags::new()? })
+    }
+
     /// The metrics as text.
     pub fn collect(&mut self, node: &Node, detail: &Detail) -> String {
         let now = Snapshot::of(node);
@@ -121,6 +127,11 @@ impl Collector {
         requests::idle(&mut page, node, &now, &self.older);
         self.cluster.follow(node);
         self.cluster.write(&mut page, node);
+        groups::write(&mut page, node);
+        if !detail.is_fine {
+            self.lags.follow(node, detail.group.as_ref());
+            self.lags.write(&mut page, detail.group.as_ref());
+        }
         storage::kafka(&mut page, node, &now, &self.older);
         if let Some(topic) = &detail.topic {
             storage::log_sizes(&mut page, node, topic);

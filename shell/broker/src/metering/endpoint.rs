@@ -2,7 +2,8 @@
 //!
 //! Off unless the operator names an address, as Kafka opens no JMX port unless told to: the page names client ids and paths, and
 //! nothing protects it. Whoever names one address for it (127.0.0.1:9404 beside an agent, a private one for a central Prometheus) has decided
-//! who can reach it. A query `?topic=NAME` adds the sizes of that topic's logs.
+//! who can reach it. A query `?topic=NAME` adds the sizes of that topic's logs, `?group=NAME` the
+//! lag of that group, partition by partition.
 //!
 //! HTTP by hand: hyper with what it needs is ten crates for one path, one method and one answer that ends the connection. What is needed
 //! of HTTP/1.1 (RFC 9112) is a request line, headers that are read over, and an answer with its length.
@@ -130,7 +131,7 @@ struct Asked {
     wants_body: bool,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Refused {
     status: &'static str,
     hint: &'static str,
@@ -157,10 +158,37 @@ fn parse(head: &[u8]) -> Result<Asked, Refused> {
     if path != "/metrics" {
         return Err(Refused { status: "404 Not Found", hint: "metrics are at /metrics\n" });
     }
-    // A topic's name holds nothing that a query would have to escape.
-    let topic = query.split('&').find_map(|pair| pair.strip_prefix("topic="));
-    let topic = topic.filter(|name| !name.is_empty()).map(Text::from);
-    Ok(Asked { detail: Detail { is_fine: false, topic }, wants_body: method == "GET" })
+    let named = |key: &str| {
+        let name = query.split('&').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='));
+        let name = name.filter(|name| !name.is_empty());
+        name.map(|name| unescaped(name).ok_or(bad)).transpose()
+    };
+    let (topic, group) = (named("topic")?, named("group")?);
+    Ok(Asked { detail: Detail { is_fine: false, topic, group }, wants_body: method == "GET" })
+}
+
+/// A name out of a query, where anything may stand for itself or as `%` and two hexadecimal digits. `None`: it is no text.
+fn unescaped(escaped: &str) -> Option<Text> {
+    let mut bytes = Vec::with_capacity(escaped.len());
+    let mut rest = escaped.as_bytes();
+    while let [first, more @ ..] = rest {
+        let hexadecimal = |digits: &[u8]| {
+            let digits = std::str::from_utf8(digits).ok()?;
+            u8::from_str_radix(digits, 16).ok()
+        };
+        match (first, more.get(..2)) {
+            (b'%', Some(digits)) => {
+                bytes.push(hexadecimal(digits)?);
+                rest = &more[2..];
+            }
+            (b'%', None) => return None,
+            _ => {
+                bytes.push(*first);
+                rest = more;
+            }
+        }
+    }
+    String::from_utf8(bytes).ok().map(Text::from)
 }
 
 fn answer(status: &str, body: &str, wants_body: bool) -> Vec<u8> {
@@ -214,6 +242,20 @@ mod tests {
         assert!(asked.wants_body && !asked.detail.is_fine);
         let head = parse(b"HEAD /metrics?topic= HTTP/1.1\r\n\r\n").expect("sound");
         assert!(head.detail.topic.is_none() && !head.wants_body);
+    }
+
+    #[test]
+    fn a_group_may_be_named_whatever_it_is_called() {
+        let group = |query: &str| {
+            let asked = parse(format!("GET /metrics?{query} HTTP/1.1\r\n\r\n").as_bytes());
+            asked.map(|asked| asked.detail.group.map(|group| group.to_string()))
+        };
+        assert_eq!(group("group=a-b&topic=t"), Ok(Some("a-b".to_owned())));
+        assert_eq!(group("group=a%20%26%c3%a9%25"), Ok(Some("a &é%".to_owned())));
+        assert_eq!(group("groups=a"), Ok(None));
+        for bad in ["group=%", "group=%2", "group=%zz", "group=%ff"] {
+            assert_eq!(group(bad).expect_err("no text").status, "400 Bad Request", "{bad}");
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub fn describe(call: &Call, request: &DescribeConfigsRequest) -> Option<Started
     }
     let (call, resource_name) = (call.clone(), resource.resource_name.clone());
     Some(Started::wait(async move {
-        let detail = Detail { is_fine: true, topic: None };
+        let detail = Detail { is_fine: true, ..Detail::default() };
         let mut result =
             DescribeConfigsResult { resource_type: RESOURCE, resource_name, ..Default::default() };
         // Its share of the memory budget, as a Fetch's answer has one: who does not take it gets no second one.

@@ -41,12 +41,12 @@ impl Handle {
 /// The system gives no thread.
 pub fn start(node: Arc<Node>) -> std::io::Result<JoinHandle<()>> {
     let (sender, mut asks) = mpsc::channel(ASKS_MAX);
+    let mut collector = Collector::new()?;
     *node.metering.reader.sender.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
     std::thread::Builder::new().name("metrics".to_owned()).spawn(move || {
         if let Err(error) = rustix::process::setpriority_process(None, 10) {
             tracing::debug!(%error, "the metrics' thread keeps its priority");
         }
-        let mut collector = Collector::default();
         while let Some(Ask { detail, reply }) = asks.blocking_recv() {
             // Whoever asked may be gone.
             if !reply.is_closed() {

@@ -6,6 +6,7 @@
 use super::clients::CLIENTS_MAX;
 use super::histogram::{Cell, Counts, Histogram, Scale};
 use super::requests::{PHASES, Phase, Stamp, Track, spans};
+use barnabas_coordinator::GroupCounts;
 use barnabas_wire::ApiKey;
 use std::marker::PhantomData;
 use std::path::PathBuf;
@@ -19,6 +20,17 @@ const VERSIONS: usize = 24;
 /// The kinds of requests that a client's are told apart by.
 pub const KINDS: usize = 3;
 pub const KIND_NAMES: [&str; KINDS] = ["Produce", "Fetch", "other"];
+
+/// What is counted of groups: Kafka's names.
+pub const GROUP_COUNTS: [&str; 7] = [
+    "offset_commit_count",
+    "offset_expiration_count",
+    "offset_deletion_count",
+    "group_completed_rebalance_count",
+    "consumer_group_rebalance_count",
+    "share_group_rebalance_count",
+    "streams_group_rebalance_count",
+];
 
 fn kind_of(api: ApiKey) -> usize {
     match api {
@@ -174,6 +186,11 @@ pub struct WorkerCells {
     /// Of the coordinators, as of a few seconds ago.
     pub groups: Cell,
     pub group_offsets: Cell,
+    /// What happened in the coordinators, by [`GROUP_COUNTS`].
+    pub group_counts: [Cell; GROUP_COUNTS.len()],
+    /// Of share groups: records in flight and the entries that keep them, as of a few seconds ago.
+    pub share_records: Cell,
+    pub share_batches: Cell,
     pub runtime: OnceLock<RuntimeMetrics>,
 }
 
@@ -198,6 +215,9 @@ impl WorkerCells {
             segments_deleted: Cell::default(),
             groups: Cell::default(),
             group_offsets: Cell::default(),
+            group_counts: Default::default(),
+            share_records: Cell::default(),
+            share_batches: Cell::default(),
             runtime: OnceLock::new(),
         }
     }
@@ -256,6 +276,29 @@ impl Recorder {
         if commands > 0 {
             self.cells.turn_commands.record(commands as u64);
         }
+    }
+
+    /// More of what happened in the coordinators.
+    pub fn group_counts(&self, counts: &GroupCounts) {
+        let GroupCounts {
+            offset_commits,
+            offset_expirations,
+            offset_deletions,
+            classic_rebalances,
+            consumer_rebalances,
+            share_rebalances,
+            streams_rebalances,
+        } = *counts;
+        let all = [
+            offset_commits,
+            offset_expirations,
+            offset_deletions,
+            classic_rebalances,
+            consumer_rebalances,
+            share_rebalances,
+            streams_rebalances,
+        ];
+        self.cells.group_counts.iter().zip(all).for_each(|(cell, more)| cell.add(more));
     }
 
     /// Retention has taken these files out of a log.

@@ -6,9 +6,10 @@ use crate::node::Node;
 use crate::replica::{Replica, entry_of};
 use crate::scrub::name_damage;
 use barnabas_api::k02_list_offsets::Bounds;
-use barnabas_base::LeaderEpoch;
+use barnabas_base::{LeaderEpoch, Offset, TimestampMs};
 use barnabas_partition::{Isolation, Refusal};
 use barnabas_storage::{FilePool, FoundTimestamp, StorageError};
+use barnabas_wire::records::{BatchHeader, TimestampType};
 
 impl PartitionWorker {
     pub(super) fn ask(&mut self, command: AskCommand) {
@@ -78,6 +79,12 @@ impl PartitionWorker {
                 replica.follower_waiters.wake_all();
                 Said::LogStart(start)
             }
+            Question::Ends => Said::Ends {
+                high_watermark: replica.partition.high_watermark(),
+                last_stable: replica.partition.last_stable(),
+                log_start: replica.partition.log_start(),
+            },
+            Question::TimeAt(at) => Said::TimeAt(time_at(node, replica, files, at)?),
             Question::LowWatermark => Said::LowWatermark(replica.partition.low_watermark()?),
             Question::Guard { producer_id, epoch, starts_at_zero } => {
                 let guard = replica.partition.guard(producer_id, epoch, starts_at_zero)?;
@@ -122,6 +129,42 @@ fn find(
         Search::MaxTime => replica.log.offset_of_max_timestamp(files),
     };
     found.map_err(|error| failed(node, &error))
+}
+
+/// The time of the batch that holds `at`, or of the next one where compaction has taken that out: its header is all that is looked at, but for
+/// batches of before format 2, which say no time here.
+fn time_at(
+    node: &Node,
+    replica: &mut Replica,
+    files: &mut FilePool,
+    at: Offset,
+) -> Result<Option<TimestampMs>, Declined> {
+    let at = at.max(replica.log.start());
+    if at >= replica.log.end() {
+        return Ok(None);
+    }
+    let mut found = None;
+    let scanned =
+        replica.log.scan_headers(files, at, at.plus(1), &mut |batch| found = found.or(time_of(&batch)));
+    scanned.map_err(|error| failed(node, &error))?;
+    if found.is_none() {
+        let end = replica.log.end();
+        let next = replica.log.read(files, at, 0, end, true).map_err(|error| failed(node, &error))?;
+        found = time_of(&next.records);
+    }
+    Ok(found)
+}
+
+/// When a batch's first record was written, or the batch, where the broker dates it.
+fn time_of(batch: &[u8]) -> Option<TimestampMs> {
+    let header = BatchHeader::parse(batch).ok()?;
+    let is_dated_by_records = header.attributes.timestamp_type() == TimestampType::CreateTime;
+    // The first timestamp of a compacted batch may be the time at which its tombstones go (KIP-534).
+    let time = match is_dated_by_records && !header.attributes.has_delete_horizon() {
+        true => header.base_timestamp,
+        false => header.max_timestamp,
+    };
+    (time.0 >= 0).then_some(time)
 }
 
 fn failed(node: &Node, error: &StorageError) -> Declined {

@@ -1,0 +1,178 @@
+//! How far behind groups are, of every kind, in records and in time: looked at when the page is asked for, at most every
+//! [`AT_MOST_EVERY`], for [`survey::BUDGET`] at most.
+//!
+//! A group is looked at where its coordinator is. The end of a log is its high watermark; a record's age counts from the timestamp of the batch that
+//! holds the next record to be read. A partition whose log is not on this node is not known here, and counted as such.
+//!
+//! Bounded: [`GROUPS_SHOWN`] groups have series of their own, those with the largest lag; how many have none is counted, and their records are in the
+//! sums. One group is shown whole, up to [`PARTITIONS_SHOWN`] partitions, where it is asked for (`/metrics?group=NAME`).
+//!
+//! Neighbours: coordinator_worker/look.rs (what groups have committed), partition_worker/asks.rs (ends, times), share_persister.rs (where
+//! share-partitions stand).
+
+mod survey;
+mod times;
+
+use super::text::Page;
+use crate::node::Node;
+use barnabas_base::Text;
+use barnabas_coordinator::GroupKind;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use times::Times;
+use tokio::runtime::Runtime;
+
+/// Whoever asks more often is shown the same figures again.
+const AT_MOST_EVERY: Duration = Duration::from_secs(10);
+/// A worker that does not answer holds the page up for this long, no longer.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(4);
+const GROUPS_SHOWN: usize = 500;
+const PARTITIONS_SHOWN: usize = 10_000;
+/// Of a group's name. Whoever has a longer one is in the sums.
+const NAME_BYTES_MAX: usize = 255;
+
+/// One group's lag.
+#[derive(Debug, Clone, PartialEq)]
+struct GroupLag {
+    group: Text,
+    kind: GroupKind,
+    /// To the high watermarks, of all its partitions.
+    records: u64,
+    /// To the last stable offsets.
+    stable: u64,
+    /// The largest of one partition.
+    most: u64,
+    /// The age of the oldest record that is to be read; 0: there is none. `None`: not known.
+    age: Option<Duration>,
+}
+
+/// One partition of the group that was asked for.
+#[derive(Debug, Clone, PartialEq)]
+struct PartitionLag {
+    topic: Text,
+    partition: i32,
+    records: u64,
+    age: Option<Duration>,
+}
+
+/// What one look has found.
+#[derive(Debug, Default, PartialEq)]
+struct Sample {
+    states: BTreeMap<(GroupKind, &'static str), u64>,
+    offsets: u64,
+    /// Records that groups of a kind have before them.
+    records: BTreeMap<GroupKind, u64>,
+    lagging: BTreeMap<GroupKind, u64>,
+    shown: Vec<GroupLag>,
+    /// Groups with a lag, or none, that have no series.
+    left_out: u64,
+    /// Groups for which there was no time.
+    unseen: u64,
+    /// Partitions of groups whose log, or whose state, is not known here.
+    unknown: u64,
+    whole: Option<(Text, Vec<PartitionLag>)>,
+}
+
+/// Keeps the newest look. One for the node, on the reader's thread.
+#[derive(Debug)]
+pub struct Lags {
+    runtime: Runtime,
+    newest: Option<(Instant, Sample)>,
+    times: Times,
+}
+
+impl Lags {
+    /// # Errors
+    /// The system gives no event queue.
+    pub fn new() -> std::io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        Ok(Self { runtime, newest: None, times: Times::default() })
+    }
+
+    /// Looks anew, if that is due or somebody asks for a group by name.
+    pub fn follow(&mut self, node: &Node, group: Option<&Text>) {
+        let is_fresh = self.newest.as_ref().is_some_and(|(at, _)| at.elapsed() < AT_MOST_EVERY);
+        if !node.is_broker || (is_fresh && group.is_none()) {
+            return;
+        }
+        let looked = survey::survey(node, &mut self.times, group);
+        match self.runtime.block_on(async { tokio::time::timeout(GIVE_UP_AFTER, looked).await }) {
+            Ok(sample) => self.newest = Some((Instant::now(), sample)),
+            Err(_) => tracing::debug!(
+                "the lag of groups was not found out in time: the page shows what was known before"
+            ),
+        }
+    }
+
+    /// `group`: of which the partitions are wanted.
+    pub fn write(&self, page: &mut Page, group: Option<&Text>) {
+        let Some((at, sample)) = &self.newest else { return };
+        write_states(page, sample);
+        for kind in GroupKind::ALL {
+            let records = sample.records.get(&kind).copied().unwrap_or(0);
+            page.count("barnabas_groups_lag", &[("protocol", kind.name())], records);
+        }
+        for kind in GroupKind::ALL {
+            let lagging = sample.lagging.get(&kind).copied().unwrap_or(0);
+            page.count("barnabas_groups_lagging", &[("protocol", kind.name())], lagging);
+        }
+        let each = |page: &mut Page, name: &str, value: fn(&GroupLag) -> Option<f64>| {
+            for lag in &sample.shown {
+                let labels = [("group", &*lag.group), ("protocol", lag.kind.name())];
+                if let Some(value) = value(lag) {
+                    page.value(name, &labels, value);
+                }
+            }
+        };
+        each(page, "barnabas_group_lag", |lag| Some(lag.records as f64));
+        each(page, "barnabas_group_lag_read_committed", |lag| Some(lag.stable as f64));
+        each(page, "barnabas_group_lag_of_one_partition", |lag| Some(lag.most as f64));
+        each(page, "barnabas_group_lag_seconds", |lag| lag.age.map(|age| age.as_secs_f64()));
+        page.count("barnabas_groups_not_shown", &[], sample.left_out);
+        page.count("barnabas_groups_not_looked_at", &[], sample.unseen);
+        page.count("barnabas_group_partitions_unknown", &[], sample.unknown);
+        page.value("barnabas_groups_looked_at_seconds_ago", &[], at.elapsed().as_secs_f64());
+        if let Some((name, partitions)) = sample.whole.as_ref().filter(|(name, _)| Some(name) == group) {
+            write_whole(page, name, partitions);
+        }
+    }
+}
+
+/// Kafka's own figures of how many groups are in which state.
+fn write_states(page: &mut Page, sample: &Sample) {
+    let of = |kind: GroupKind, state| sample.states.get(&(kind, state)).copied().unwrap_or(0);
+    for kind in GroupKind::ALL {
+        let all = kind.states().iter().map(|state| of(kind, state)).sum();
+        let name = "kafka_server_group_coordinator_metrics_group_count";
+        page.count(name, &[("protocol", kind.name())], all);
+    }
+    for kind in GroupKind::ALL {
+        let name = format!("kafka_server_group_coordinator_metrics_{}_group_count", kind.name());
+        for state in kind.states() {
+            page.count(&name, &[("state", state)], of(kind, state));
+        }
+    }
+    page.count("kafka_server_group_coordinator_metrics_offset_count", &[], sample.offsets);
+    // As dashboards for Kafka before 4.0 know them.
+    for state in GroupKind::Classic.states() {
+        let name = format!("kafka_coordinator_group_groupmetadatamanager_numgroups{}", state.to_lowercase());
+        page.count(&name, &[], of(GroupKind::Classic, state));
+    }
+}
+
+fn write_whole(page: &mut Page, group: &Text, partitions: &[PartitionLag]) {
+    let each = |page: &mut Page, name: &str, value: fn(&PartitionLag) -> Option<f64>| {
+        for lag in partitions {
+            let partition = lag.partition.to_string();
+            let labels = [("group", &**group), ("topic", &*lag.topic), ("partition", &*partition)];
+            if let Some(value) = value(lag) {
+                page.value(name, &labels, value);
+            }
+        }
+    };
+    each(page, "barnabas_group_partition_lag", |lag| Some(lag.records as f64));
+    each(page, "barnabas_group_partition_lag_seconds", |lag| lag.age.map(|age| age.as_secs_f64()));
+}
+
+#[cfg(test)]
+mod tests;

@@ -96,8 +96,10 @@ fn letter(offset: i64, cause: Cause) -> Letter {
 
 const SENDER: Sender<'_> = Sender { group: "g", topic: "orders", partition: PartitionIndex(3) };
 
-/// Records of a batch as texts: key, value, headers.
-fn read(bytes: Bytes) -> Vec<(Option<String>, Option<String>, Vec<(String, String)>)> {
+/// A record as texts: key, value, headers.
+type Told = (Option<String>, Option<String>, Vec<(String, String)>);
+
+fn read(bytes: Bytes) -> Vec<Told> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let batch = Batch::new(bytes).expect("a batch");
     batch.check_crc().expect("sound");

@@ -1,5 +1,5 @@
 //! Links to other brokers for what coordinators say: markers to the leaders of partitions, questions of those leaders about
-//! transactions, the state of share groups, the ends of logs.
+//! transactions, the state of share groups, the ends of logs; and for their dead letters.
 //!
 //! One link for each broker and each [`Purpose`]: answers on a connection come in the order of the requests, and a marker that waits for
 //! its replicas is not to hold up a producer who waits for a coordinator's word. What can be said of many at once is gathered by a
@@ -9,7 +9,7 @@
 //! 1. nobody waits for a broker that the cluster has fenced ([`while_there`]): others are responsible by then
 //! 2. what waits is bounded by the couriers' and the links' queues, and counted ([`Awaited`])
 //!
-//! Neighbours: markers/away.rs, dispatch/verification.rs, share_persister/away.rs and ends.rs, which ask; links.rs, the connections.
+//! Neighbours: markers/away.rs, dispatch/verification.rs, share_persister/away.rs and ends.rs, dead_letters/away.rs, which ask; links.rs, the connections.
 
 mod awaited;
 mod courier;
@@ -44,10 +44,12 @@ pub enum Purpose {
     Verification,
     ShareState,
     LogEnds,
+    DeadLetters,
 }
 
 impl Purpose {
-    pub const ALL: [Self; 4] = [Self::Markers, Self::Verification, Self::ShareState, Self::LogEnds];
+    pub const ALL: [Self; 5] =
+        [Self::Markers, Self::Verification, Self::ShareState, Self::LogEnds, Self::DeadLetters];
 
     /// As metrics call it.
     pub fn word(self) -> &'static str {
@@ -56,6 +58,7 @@ impl Purpose {
             Self::Verification => "verification",
             Self::ShareState => "share_state",
             Self::LogEnds => "log_ends",
+            Self::DeadLetters => "dead_letters",
         }
     }
 
@@ -66,6 +69,7 @@ impl Purpose {
             Self::Verification => "transaction-verification",
             Self::ShareState => "share-state",
             Self::LogEnds => "log-ends",
+            Self::DeadLetters => "share-group-dead-letters",
         }
     }
 }

@@ -17,7 +17,7 @@
 mod away;
 mod ends;
 
-pub use ends::log_ends;
+pub use ends::{ends_of, log_ends};
 
 use crate::mailbox::{Command, PartitionKey, ShareStateAsk, ShareStateCommand};
 use crate::node::Node;
@@ -209,7 +209,7 @@ async fn ask(node: &Node, request: ShareStateRequest) -> ShareStateResponse {
 }
 
 /// Asks wherever the shard is now, and tells whatever is said.
-async fn ask_once(node: &Node, request: ShareStateRequest) -> ShareStateResponse {
+pub async fn ask_once(node: &Node, request: ShareStateRequest) -> ShareStateResponse {
     match place(node, &request) {
         Ok((_, BrokerId::NONE)) => request.refuse(ErrorCode::CoordinatorNotAvailable),
         Ok((shard, leader)) if leader == node.broker_id => ask_shard(node, shard, request).await,

@@ -18,15 +18,19 @@ type Ends = Map<(TopicId, PartitionIndex), Result<Offset, ErrorCode>>;
 
 /// The ends of share-partitions' logs as consumers see them.
 pub async fn log_ends<'a>(node: &Node, keys: impl Iterator<Item = &'a SharePartitionKey>) -> Ends {
+    ends_of(node, keys.map(|key| PartitionKey { topic: key.topic, partition: key.partition })).await
+}
+
+/// The ends of logs as consumers see them.
+pub async fn ends_of(node: &Node, keys: impl Iterator<Item = PartitionKey>) -> Ends {
     let mut ends = Ends::default();
     let (mut here, mut away) = (Vec::new(), BTreeMap::<BrokerId, Vec<(Text, PartitionKey)>>::new());
     {
         let image = node.image.load();
-        for key in keys {
-            let at = PartitionKey { topic: key.topic, partition: key.partition };
-            let topic = image.topics.by_id(key.topic);
+        for at in keys {
+            let topic = image.topics.by_id(at.topic);
             let led =
-                topic.and_then(|topic| Some((topic.name.clone(), topic.partition(key.partition)?.leader)));
+                topic.and_then(|topic| Some((topic.name.clone(), topic.partition(at.partition)?.leader)));
             match led {
                 Some((_, leader)) if leader == node.broker_id => here.push(at),
                 Some((_, BrokerId::NONE)) | None => {

@@ -24,6 +24,8 @@ const ENDS_AT_ONCE: usize = 512;
 const ENDS_MAX: usize = 100_000;
 /// Share-partitions whose state is asked for, in all.
 const SHARES_MAX: usize = 5_000;
+/// For other brokers: where logs end that they lead and that are not here, where a share group stands.
+const OTHERS_WITHIN: Duration = Duration::from_secs(1);
 /// Of a group: partitions with the largest lag, whose oldest record is looked up.
 const AGES_OF_A_GROUP: usize = 256;
 
@@ -206,13 +208,18 @@ impl Survey<'_> {
             for &partition in partitions {
                 let partition = PartitionIndex(partition);
                 self.shares += 1;
-                if self.shares > SHARES_MAX {
+                if self.shares > SHARES_MAX || self.begun.elapsed() > BUDGET {
                     self.sample.unknown += 1;
                     continue;
                 }
                 let key = SharePartitionKey { group: look.group.clone(), topic: *id, partition };
                 let request = ShareStateRequest::ReadSummary { key };
-                match share_persister::ask_once(self.node, request).await {
+                let asked = share_persister::ask_once(self.node, request);
+                let Ok(said) = tokio::time::timeout(OTHERS_WITHIN, asked).await else {
+                    self.sample.unknown += 1;
+                    continue;
+                };
+                match said {
                     ShareStateResponse::Summary(Ok(summary)) if summary.start_offset != Offset::NONE => {
                         positions.push(Position {
                             topic: topic.clone(),
@@ -229,16 +236,18 @@ impl Survey<'_> {
         }
     }
 
-    /// Learns the ends of logs that are not known yet and of which there is a replica here.
+    /// Learns the ends of logs that are not known yet: from replicas here, else from their leaders.
     async fn ask_ends(&mut self, keys: impl Iterator<Item = PartitionKey>) {
-        let mut unknown = Vec::new();
+        let (mut unknown, mut away) = (Vec::new(), Vec::new());
         for key in keys {
             let room = ENDS_MAX - self.ends.len();
             self.ends.entry(key).or_insert_with(|| {
                 let topic = self.image.topics.by_id(key.topic);
                 let state = topic.and_then(|topic| topic.partition(key.partition));
-                if room > 0 && state.is_some_and(|state| state.has_replica(self.node.broker_id)) {
-                    unknown.push(key);
+                match state {
+                    Some(state) if room > 0 && state.has_replica(self.node.broker_id) => unknown.push(key),
+                    Some(_) if room > 0 => away.push(key),
+                    Some(_) | None => {}
                 }
                 None
             });
@@ -256,6 +265,22 @@ impl Survey<'_> {
                 {
                     self.ends.insert(*key, Some(Ends { high_watermark, last_stable, log_start }));
                 }
+            }
+        }
+        self.ask_leaders(away).await;
+    }
+
+    /// Of logs that are not here only the high watermark is known, and nothing of times.
+    async fn ask_leaders(&mut self, away: Vec<PartitionKey>) {
+        if away.is_empty() || self.begun.elapsed() > BUDGET {
+            return;
+        }
+        let asked = share_persister::ends_of(self.node, away.iter().copied());
+        let Ok(ends) = tokio::time::timeout(OTHERS_WITHIN, asked).await else { return };
+        for key in away {
+            if let Some(Ok(end)) = ends.get(&(key.topic, key.partition)) {
+                let ends = Ends { high_watermark: *end, last_stable: *end, log_start: Offset::ZERO };
+                self.ends.insert(key, Some(ends));
             }
         }
     }

@@ -126,8 +126,8 @@ class Run:
             self.say("group", "ok", group=group, topics=topics, moves=group == "group-mover")
 
     def faults(self):
-        # Every client has begun before anything goes wrong.
-        deadline = time.monotonic() + 45
+        # Every client has begun before anything goes wrong; on a busy machine a JVM takes its time.
+        deadline = time.monotonic() + 240
         while time.monotonic() < deadline and not all(c.history.exists() and c.history.stat().st_size for c in self.clients):
             time.sleep(0.2)
         for client in self.clients:

@@ -17,15 +17,13 @@
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleDescribeGroupsRequest`, `GroupCoordinatorService.describeGroups`.
 
-use std::collections::BTreeMap;
-
-use barnabas_base::{Map, PartitionIndex};
 use barnabas_wire::Str;
 use barnabas_wire::messages::describe_groups_request::DescribeGroupsRequest;
 use barnabas_wire::messages::describe_groups_response::{DescribeGroupsResponse, DescribedGroup};
 
+use crate::described_groups::Described;
 use crate::groups::{ToShard, shard_here};
-use crate::{Context, Plan, authorized_operations};
+use crate::{Context, Plan};
 
 #[derive(Debug)]
 pub struct Work {
@@ -37,9 +35,7 @@ pub struct Work {
 #[derive(Debug)]
 pub struct Pending {
     version: i16,
-    with_operations: bool,
-    groups: Vec<DescribedGroup>,
-    places: Map<Str, usize>,
+    groups: Described<DescribedGroup>,
 }
 
 /// Splits a request by shard.
@@ -49,50 +45,28 @@ pub fn plan(
     ctx: &Context<'_>,
 ) -> Plan<Work, DescribeGroupsResponse> {
     let with_operations = version >= 3 && request.include_authorized_operations;
-    let mut pending = Pending { version, with_operations, groups: Vec::new(), places: Map::default() };
-    let mut by_shard: BTreeMap<PartitionIndex, Vec<Str>> = BTreeMap::new();
-    for group in request.groups {
-        if pending.places.contains_key(&group) {
-            continue;
-        }
-        pending.places.insert(group.clone(), pending.groups.len());
-        let shard = shard_here(&group, ctx);
-        pending.groups.push(DescribedGroup {
-            error_code: shard.err().unwrap_or_default().code(),
-            group_id: group.clone(),
-            authorized_operations: authorized_operations::NOT_ASKED,
-            ..DescribedGroup::default()
-        });
-        if let Ok(shard) = shard {
-            by_shard.entry(shard).or_default().push(group);
-        }
-    }
-    let parts = by_shard.into_iter().map(|(shard, groups)| ToShard {
-        shard,
-        request: DescribeGroupsRequest { groups, ..DescribeGroupsRequest::default() },
-    });
-    let parts: Vec<_> = parts.collect();
+    let shard_of = |group: &Str| shard_here(group, ctx);
+    let (by_shard, groups) = Described::split(request.groups, with_operations, shard_of);
+    let pending = Pending { version, groups };
+    let part =
+        |(shard, groups)| ToShard { shard, request: DescribeGroupsRequest { groups, ..Default::default() } };
+    let parts: Vec<_> = by_shard.into_iter().map(part).collect();
     if parts.is_empty() { Plan::Answer(pending.respond()) } else { Plan::Work(Work { parts, pending }) }
 }
 
 impl Pending {
     /// Takes over one shard's answer.
     pub fn add(&mut self, response: DescribeGroupsResponse) {
-        for mut group in response.groups {
-            let Some(&place) = self.places.get(&group.group_id) else { continue };
-            let shows = self.with_operations && group.error_code == 0;
-            group.authorized_operations =
-                if shows { authorized_operations::GROUP } else { authorized_operations::NOT_ASKED };
-            if self.version < 6 {
-                group.error_message = None;
-            }
-            self.groups[place] = group;
+        let mut groups = response.groups;
+        if self.version < 6 {
+            groups.iter_mut().for_each(|group| group.error_message = None);
         }
+        self.groups.add(groups);
     }
 
     /// The answer, once every shard's is in.
     pub fn respond(self) -> DescribeGroupsResponse {
-        DescribeGroupsResponse { groups: self.groups, ..DescribeGroupsResponse::default() }
+        DescribeGroupsResponse { groups: self.groups.into_groups(), ..Default::default() }
     }
 }
 

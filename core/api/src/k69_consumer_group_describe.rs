@@ -12,17 +12,16 @@
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleConsumerGroupDescribe`, `GroupCoordinatorService.consumerGroupDescribe`.
 
-use std::collections::BTreeMap;
-
-use barnabas_base::{ErrorCode, Map, PartitionIndex};
+use barnabas_base::ErrorCode;
 use barnabas_wire::Str;
 use barnabas_wire::messages::consumer_group_describe_request::ConsumerGroupDescribeRequest;
 use barnabas_wire::messages::consumer_group_describe_response::{
     ConsumerGroupDescribeResponse, DescribedGroup,
 };
 
+use crate::described_groups::Described;
 use crate::groups::{ToShard, shard_here};
-use crate::{Context, Plan, authorized_operations, k68_consumer_group_heartbeat};
+use crate::{Context, Plan, k68_consumer_group_heartbeat};
 
 #[derive(Debug)]
 pub struct Work {
@@ -33,9 +32,7 @@ pub struct Work {
 /// The answer as far as it is known: groups in the order of the request.
 #[derive(Debug)]
 pub struct Pending {
-    with_operations: bool,
-    groups: Vec<DescribedGroup>,
-    places: Map<Str, usize>,
+    groups: Described<DescribedGroup>,
 }
 
 /// Splits a request by shard.
@@ -43,52 +40,29 @@ pub fn plan(
     request: ConsumerGroupDescribeRequest,
     ctx: &Context<'_>,
 ) -> Plan<Work, ConsumerGroupDescribeResponse> {
-    let with_operations = request.include_authorized_operations;
     let is_enabled = k68_consumer_group_heartbeat::is_enabled(ctx);
-    let mut pending = Pending { with_operations, groups: Vec::new(), places: Map::default() };
-    let mut by_shard: BTreeMap<PartitionIndex, Vec<Str>> = BTreeMap::new();
-    for group in request.group_ids {
-        if pending.places.contains_key(&group) {
-            continue;
-        }
-        pending.places.insert(group.clone(), pending.groups.len());
-        let shard = if is_enabled { shard_here(&group, ctx) } else { Err(ErrorCode::UnsupportedVersion) };
-        pending.groups.push(DescribedGroup {
-            error_code: shard.err().unwrap_or_default().code(),
-            group_id: group.clone(),
-            authorized_operations: authorized_operations::NOT_ASKED,
-            ..DescribedGroup::default()
-        });
-        if let Ok(shard) = shard {
-            by_shard.entry(shard).or_default().push(group);
-        }
-    }
-    let parts = by_shard.into_iter().map(|(shard, groups)| ToShard {
+    let shard_of =
+        |group: &Str| if is_enabled { shard_here(group, ctx) } else { Err(ErrorCode::UnsupportedVersion) };
+    let (by_shard, groups) =
+        Described::split(request.group_ids, request.include_authorized_operations, shard_of);
+    let pending = Pending { groups };
+    let part = |(shard, group_ids)| ToShard {
         shard,
-        request: ConsumerGroupDescribeRequest {
-            group_ids: groups,
-            ..ConsumerGroupDescribeRequest::default()
-        },
-    });
-    let parts: Vec<_> = parts.collect();
+        request: ConsumerGroupDescribeRequest { group_ids, ..Default::default() },
+    };
+    let parts: Vec<_> = by_shard.into_iter().map(part).collect();
     if parts.is_empty() { Plan::Answer(pending.respond()) } else { Plan::Work(Work { parts, pending }) }
 }
 
 impl Pending {
     /// Takes over one shard's answer.
     pub fn add(&mut self, response: ConsumerGroupDescribeResponse) {
-        for mut group in response.groups {
-            let Some(&place) = self.places.get(&group.group_id) else { continue };
-            let shows = self.with_operations && group.error_code == 0;
-            group.authorized_operations =
-                if shows { authorized_operations::GROUP } else { authorized_operations::NOT_ASKED };
-            self.groups[place] = group;
-        }
+        self.groups.add(response.groups);
     }
 
     /// The answer, once every shard's is in.
     pub fn respond(self) -> ConsumerGroupDescribeResponse {
-        ConsumerGroupDescribeResponse { groups: self.groups, ..ConsumerGroupDescribeResponse::default() }
+        ConsumerGroupDescribeResponse { groups: self.groups.into_groups(), ..Default::default() }
     }
 }
 

@@ -20,6 +20,7 @@ use barnabas_wire::messages::{WriteShareGroupStateRequest, WriteShareGroupStateR
 /// Records of which something is known.
 pub use barnabas_wire::messages::write_share_group_state_request::StateBatch;
 
+use crate::share_partitions::Results;
 use crate::{Plan, Slot};
 
 /// One share-partition of the request; its group is [`Work::group`].
@@ -45,52 +46,43 @@ pub struct Work {
 /// The answer as far as it is known, in the order of the request.
 #[derive(Debug)]
 pub struct Pending {
-    results: Vec<WriteStateResult>,
+    results: Results<PartitionResult>,
 }
 
 /// Splits a request by share-partition. A request without a group, or with a topic that names no partition, is answered with
 /// nothing.
 pub fn plan(request: WriteShareGroupStateRequest) -> Plan<Work, WriteShareGroupStateResponse> {
-    let is_empty = request.topics.iter().any(|topic| topic.partitions.is_empty());
-    if request.topics.is_empty() || is_empty || request.group_id.is_empty() {
-        return Plan::Answer(WriteShareGroupStateResponse::default());
-    }
-    let (mut parts, mut results) = (Vec::new(), Vec::with_capacity(request.topics.len()));
-    for (topic_at, topic) in request.topics.into_iter().enumerate() {
-        let mut partitions = Vec::with_capacity(topic.partitions.len());
-        for (at, partition) in topic.partitions.into_iter().enumerate() {
-            partitions.push(PartitionResult { partition: partition.partition, ..Default::default() });
-            parts.push(Part {
-                slot: Slot::new(topic_at, at),
-                topic: topic.topic_id,
-                partition: PartitionIndex(partition.partition),
-                state_epoch: partition.state_epoch,
-                leader_epoch: LeaderEpoch(partition.leader_epoch),
-                start_offset: Offset(partition.start_offset),
-                delivery_complete_count: partition.delivery_complete_count,
-                batches: partition.state_batches,
-            });
-        }
-        results.push(WriteStateResult { topic_id: topic.topic_id, partitions, ..Default::default() });
-    }
+    let asked = request.topics.into_iter().map(|topic| (topic.topic_id, topic.partitions));
+    let split = Results::split(&request.group_id, asked, |slot, topic, asked| {
+        let result = PartitionResult { partition: asked.partition, ..Default::default() };
+        let part = Part {
+            slot,
+            topic,
+            partition: PartitionIndex(asked.partition),
+            state_epoch: asked.state_epoch,
+            leader_epoch: LeaderEpoch(asked.leader_epoch),
+            start_offset: Offset(asked.start_offset),
+            delivery_complete_count: asked.delivery_complete_count,
+            batches: asked.state_batches,
+        };
+        (part, result)
+    });
+    let Some((parts, results)) = split else { return Plan::Answer(WriteShareGroupStateResponse::default()) };
     Plan::Work(Work { group: request.group_id.text(), parts, pending: Pending { results } })
 }
 
 impl Pending {
     /// Takes over that a share-partition was refused.
     pub fn refuse(&mut self, slot: Slot, code: ErrorCode, why: Option<&'static str>) {
-        let part = self.part(slot);
+        let part = self.results.at(slot);
         part.error_code = code.code();
         part.error_message = why.map(Str::from_static);
     }
 
     /// The answer, once all is in: what was not refused is done.
     pub fn respond(self) -> WriteShareGroupStateResponse {
-        WriteShareGroupStateResponse { results: self.results, ..Default::default() }
-    }
-
-    fn part(&mut self, slot: Slot) -> &mut PartitionResult {
-        &mut self.results[slot.topic()].partitions[slot.partition()]
+        let topic = |topic_id, partitions| WriteStateResult { topic_id, partitions, ..Default::default() };
+        WriteShareGroupStateResponse { results: self.results.map(topic), ..Default::default() }
     }
 }
 

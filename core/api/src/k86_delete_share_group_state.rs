@@ -16,6 +16,7 @@ use barnabas_wire::Str;
 use barnabas_wire::messages::delete_share_group_state_response::{DeleteStateResult, PartitionResult};
 use barnabas_wire::messages::{DeleteShareGroupStateRequest, DeleteShareGroupStateResponse};
 
+use crate::share_partitions::Results;
 use crate::{Plan, Slot};
 
 /// One share-partition of the request; its group is [`Work::group`].
@@ -36,47 +37,34 @@ pub struct Work {
 /// The answer as far as it is known, in the order of the request.
 #[derive(Debug)]
 pub struct Pending {
-    results: Vec<DeleteStateResult>,
+    results: Results<PartitionResult>,
 }
 
 /// Splits a request by share-partition. A request without a group, or with a topic that names no partition, is answered with
 /// nothing.
 pub fn plan(request: DeleteShareGroupStateRequest) -> Plan<Work, DeleteShareGroupStateResponse> {
-    let is_empty = request.topics.iter().any(|topic| topic.partitions.is_empty());
-    if request.topics.is_empty() || is_empty || request.group_id.is_empty() {
-        return Plan::Answer(DeleteShareGroupStateResponse::default());
-    }
-    let (mut parts, mut results) = (Vec::new(), Vec::with_capacity(request.topics.len()));
-    for (topic_at, topic) in request.topics.into_iter().enumerate() {
-        let mut partitions = Vec::with_capacity(topic.partitions.len());
-        for (at, partition) in topic.partitions.into_iter().enumerate() {
-            partitions.push(PartitionResult { partition: partition.partition, ..Default::default() });
-            parts.push(Part {
-                slot: Slot::new(topic_at, at),
-                topic: topic.topic_id,
-                partition: PartitionIndex(partition.partition),
-            });
-        }
-        results.push(DeleteStateResult { topic_id: topic.topic_id, partitions, ..Default::default() });
-    }
+    let asked = request.topics.into_iter().map(|topic| (topic.topic_id, topic.partitions));
+    let split = Results::split(&request.group_id, asked, |slot, topic, asked| {
+        let result = PartitionResult { partition: asked.partition, ..Default::default() };
+        let part = Part { slot, topic, partition: PartitionIndex(asked.partition) };
+        (part, result)
+    });
+    let Some((parts, results)) = split else { return Plan::Answer(DeleteShareGroupStateResponse::default()) };
     Plan::Work(Work { group: request.group_id.text(), parts, pending: Pending { results } })
 }
 
 impl Pending {
     /// Takes over that a share-partition was refused.
     pub fn refuse(&mut self, slot: Slot, code: ErrorCode, why: Option<&'static str>) {
-        let part = self.part(slot);
+        let part = self.results.at(slot);
         part.error_code = code.code();
         part.error_message = why.map(Str::from_static);
     }
 
     /// The answer, once all is in: what was not refused is done.
     pub fn respond(self) -> DeleteShareGroupStateResponse {
-        DeleteShareGroupStateResponse { results: self.results, ..Default::default() }
-    }
-
-    fn part(&mut self, slot: Slot) -> &mut PartitionResult {
-        &mut self.results[slot.topic()].partitions[slot.partition()]
+        let topic = |topic_id, partitions| DeleteStateResult { topic_id, partitions, ..Default::default() };
+        DeleteShareGroupStateResponse { results: self.results.map(topic), ..Default::default() }
     }
 }
 

@@ -19,6 +19,7 @@ use barnabas_wire::messages::read_share_group_state_summary_response::{
 };
 use barnabas_wire::messages::{ReadShareGroupStateSummaryRequest, ReadShareGroupStateSummaryResponse};
 
+use crate::share_partitions::Results;
 use crate::{Plan, Slot};
 
 /// One share-partition of the request; its group is [`Work::group`].
@@ -50,43 +51,35 @@ pub struct Summary {
 /// The answer as far as it is known, in the order of the request.
 #[derive(Debug)]
 pub struct Pending {
-    results: Vec<ReadStateSummaryResult>,
+    results: Results<PartitionResult>,
 }
 
 /// Splits a request by share-partition. A request without a group, or with a topic that names no partition, is answered with
 /// nothing.
 pub fn plan(request: ReadShareGroupStateSummaryRequest) -> Plan<Work, ReadShareGroupStateSummaryResponse> {
-    let is_empty = request.topics.iter().any(|topic| topic.partitions.is_empty());
-    if request.topics.is_empty() || is_empty || request.group_id.is_empty() {
+    let asked = request.topics.into_iter().map(|topic| (topic.topic_id, topic.partitions));
+    let split = Results::split(&request.group_id, asked, |slot, topic, asked| {
+        let result = PartitionResult { partition: asked.partition, ..Default::default() };
+        let part = Part { slot, topic, partition: PartitionIndex(asked.partition) };
+        (part, result)
+    });
+    let Some((parts, results)) = split else {
         return Plan::Answer(ReadShareGroupStateSummaryResponse::default());
-    }
-    let (mut parts, mut results) = (Vec::new(), Vec::with_capacity(request.topics.len()));
-    for (topic_at, topic) in request.topics.into_iter().enumerate() {
-        let mut partitions = Vec::with_capacity(topic.partitions.len());
-        for (at, partition) in topic.partitions.into_iter().enumerate() {
-            partitions.push(PartitionResult { partition: partition.partition, ..Default::default() });
-            parts.push(Part {
-                slot: Slot::new(topic_at, at),
-                topic: topic.topic_id,
-                partition: PartitionIndex(partition.partition),
-            });
-        }
-        results.push(ReadStateSummaryResult { topic_id: topic.topic_id, partitions, ..Default::default() });
-    }
+    };
     Plan::Work(Work { group: request.group_id.text(), parts, pending: Pending { results } })
 }
 
 impl Pending {
     /// Takes over that a share-partition was refused.
     pub fn refuse(&mut self, slot: Slot, code: ErrorCode, why: Option<&'static str>) {
-        let part = self.part(slot);
+        let part = self.results.at(slot);
         part.error_code = code.code();
         part.error_message = why.map(Str::from_static);
     }
 
     /// Takes over where a share-partition stands.
     pub fn set_summary(&mut self, slot: Slot, summary: Summary) {
-        let part = self.part(slot);
+        let part = self.results.at(slot);
         part.state_epoch = summary.state_epoch;
         part.leader_epoch = summary.leader_epoch;
         part.start_offset = summary.start_offset;
@@ -95,11 +88,9 @@ impl Pending {
 
     /// The answer, once all is in: what was not refused is done.
     pub fn respond(self) -> ReadShareGroupStateSummaryResponse {
-        ReadShareGroupStateSummaryResponse { results: self.results, ..Default::default() }
-    }
-
-    fn part(&mut self, slot: Slot) -> &mut PartitionResult {
-        &mut self.results[slot.topic()].partitions[slot.partition()]
+        let topic =
+            |topic_id, partitions| ReadStateSummaryResult { topic_id, partitions, ..Default::default() };
+        ReadShareGroupStateSummaryResponse { results: self.results.map(topic), ..Default::default() }
     }
 }
 

@@ -18,6 +18,7 @@ mod auto_create;
 mod context;
 pub mod dead_letters;
 mod described;
+mod described_groups;
 pub mod groups;
 pub mod headers;
 pub mod k00_produce;
@@ -91,6 +92,7 @@ pub mod k91_alter_share_group_offsets;
 pub mod k92_delete_share_group_offsets;
 pub mod replication;
 pub mod share;
+mod share_partitions;
 pub mod share_state;
 pub mod transactions;
 

@@ -1,0 +1,97 @@
+//! What the answers that describe groups have in common, whatever the groups' type: each group in its place, told by its shard.
+//!
+//! Before: k15, k69, k77, k89, which say which shard is asked. Source: Kafka 4.4 `GroupCoordinatorService`.
+
+use std::collections::BTreeMap;
+
+use barnabas_base::{ErrorCode, Map, PartitionIndex};
+use barnabas_wire::Str;
+use barnabas_wire::messages::{
+    consumer_group_describe_response, describe_groups_response, share_group_describe_response,
+    streams_group_describe_response,
+};
+
+use crate::authorized_operations;
+
+/// What a description says first.
+pub(crate) struct Head<'a> {
+    group_id: &'a mut Str,
+    error_code: &'a mut i16,
+    authorized_operations: &'a mut i32,
+}
+
+/// The description of a group of one type.
+pub(crate) trait Description: Default {
+    fn head(&mut self) -> Head<'_>;
+}
+
+macro_rules! descriptions {
+    ($($of:ident),*) => {
+        $(impl Description for $of::DescribedGroup {
+            fn head(&mut self) -> Head<'_> {
+                let Self { group_id, error_code, authorized_operations, .. } = self;
+                Head { group_id, error_code, authorized_operations }
+            }
+        })*
+    };
+}
+
+descriptions!(
+    consumer_group_describe_response,
+    describe_groups_response,
+    share_group_describe_response,
+    streams_group_describe_response
+);
+
+/// The descriptions as far as they are known, in the order of the request.
+#[derive(Debug)]
+pub(crate) struct Described<Group> {
+    with_operations: bool,
+    groups: Vec<Group>,
+    places: Map<Str, usize>,
+}
+
+impl<Group: Description> Described<Group> {
+    /// What to ask which shard; who names a group twice is told of it once. A group without a shard is refused already.
+    pub fn split(
+        ids: Vec<Str>,
+        with_operations: bool,
+        shard_of: impl Fn(&Str) -> Result<PartitionIndex, ErrorCode>,
+    ) -> (BTreeMap<PartitionIndex, Vec<Str>>, Self) {
+        let mut described = Self { with_operations, groups: Vec::new(), places: Map::default() };
+        let mut by_shard: BTreeMap<PartitionIndex, Vec<Str>> = BTreeMap::new();
+        for id in ids {
+            if described.places.contains_key(&id) {
+                continue;
+            }
+            described.places.insert(id.clone(), described.groups.len());
+            let shard = shard_of(&id);
+            let mut group = Group::default();
+            let head = group.head();
+            *head.group_id = id.clone();
+            *head.error_code = shard.err().unwrap_or_default().code();
+            *head.authorized_operations = authorized_operations::NOT_ASKED;
+            described.groups.push(group);
+            if let Ok(shard) = shard {
+                by_shard.entry(shard).or_default().push(id);
+            }
+        }
+        (by_shard, described)
+    }
+
+    /// Takes over what one shard says.
+    pub fn add(&mut self, groups: impl IntoIterator<Item = Group>) {
+        for mut group in groups {
+            let head = group.head();
+            let Some(&place) = self.places.get(&*head.group_id) else { continue };
+            let shows = self.with_operations && *head.error_code == 0;
+            *head.authorized_operations =
+                if shows { authorized_operations::GROUP } else { authorized_operations::NOT_ASKED };
+            self.groups[place] = group;
+        }
+    }
+
+    pub fn into_groups(self) -> Vec<Group> {
+        self.groups
+    }
+}

@@ -36,6 +36,19 @@ pub fn is_forwarded(api: ApiKey) -> bool {
     )
 }
 
+/// What brokers and controllers ask the active controller in their own names: it comes as it is, without an Envelope.
+pub fn is_own(api: ApiKey) -> bool {
+    matches!(
+        api,
+        ApiKey::BrokerRegistration
+            | ApiKey::BrokerHeartbeat
+            | ApiKey::AlterPartition
+            | ApiKey::AllocateProducerIds
+            | ApiKey::AssignReplicasToDirs
+            | ApiKey::ControllerRegistration
+    )
+}
+
 /// The client's answer, to be handed to it by its broker: header and body.
 pub fn respond(response_data: Bytes) -> EnvelopeResponse {
     EnvelopeResponse { response_data: Some(response_data), ..EnvelopeResponse::default() }

@@ -30,11 +30,3 @@ fn each_share_partition_is_answered_in_its_place() {
         assert_eq!((first.state_epoch, first.start_offset, first.state_batches.len()), (7, 100, 1));
     }
 }
-
-#[test]
-fn what_asks_for_nothing_gets_nothing() {
-    for request in [request("", &[1]), request("g", &[]), ReadShareGroupStateRequest::default()] {
-        let Plan::Answer(response) = plan(request) else { panic!("no answer") };
-        assert_eq!(response, ReadShareGroupStateResponse::default());
-    }
-}

@@ -22,11 +22,3 @@ fn each_share_partition_is_answered_in_its_place() {
         assert_eq!(said, [(3, 0), (1, 124)]);
     }
 }
-
-#[test]
-fn what_asks_for_nothing_gets_nothing() {
-    for request in [request("", &[1]), request("g", &[]), WriteShareGroupStateRequest::default()] {
-        let Plan::Answer(response) = plan(request) else { panic!("no answer") };
-        assert_eq!(response, WriteShareGroupStateResponse::default());
-    }
-}

@@ -28,11 +28,3 @@ fn each_share_partition_is_answered_in_its_place() {
         assert_eq!((first.state_epoch, first.leader_epoch, first.start_offset), (7, 3, 100));
     }
 }
-
-#[test]
-fn what_asks_for_nothing_gets_nothing() {
-    for request in [request("", &[1]), request("g", &[]), ReadShareGroupStateSummaryRequest::default()] {
-        let Plan::Answer(response) = plan(request) else { panic!("no answer") };
-        assert_eq!(response, ReadShareGroupStateSummaryResponse::default());
-    }
-}

@@ -77,7 +77,7 @@ pub fn start(call: Call, body: RequestBody) -> Result<Started, (Call, RequestBod
             })
         }
         RequestBody::Envelope(request) => Started::wait(envelope(call, *request)),
-        body if is_brokers(&body) => Started::wait(ask_active(call, body)),
+        body if k58_envelope::is_own(body.key()) => Started::wait(ask_active(call, body)),
         body => return Err((call, body)),
     })
 }
@@ -107,19 +107,6 @@ fn refused(call: &Call, answer: ResponseBody) -> Started {
         );
     }
     Started::reply(answer)
-}
-
-/// What only brokers and controllers ask, in their own names.
-fn is_brokers(body: &RequestBody) -> bool {
-    matches!(
-        body,
-        RequestBody::BrokerRegistration(_)
-            | RequestBody::BrokerHeartbeat(_)
-            | RequestBody::AlterPartition(_)
-            | RequestBody::AllocateProducerIds(_)
-            | RequestBody::AssignReplicasToDirs(_)
-            | RequestBody::ControllerRegistration(_)
-    )
 }
 
 async fn ask_active(call: Call, body: RequestBody) -> Answer {

@@ -5,6 +5,7 @@
 
 use super::handle::{ActiveController, ControllerHandle, NotTaken};
 use crate::links::{Address, Link, LinkError, LinkSettings};
+use barnabas_api::k58_envelope;
 use barnabas_base::ErrorCode;
 use barnabas_quorum::controller::Asked;
 use barnabas_wire::messages::{DefaultPrincipalData, EnvelopeRequest, RequestHeader};
@@ -32,7 +33,7 @@ impl ControllerHandle {
     ) -> Option<Result<ResponseBody, NotTaken>> {
         let link = self.link_to(active.address.as_ref()?);
         let patience = until.saturating_duration_since(Instant::now()).max(TRY_MIN);
-        let answered = if is_own(body) {
+        let answered = if k58_envelope::is_own(body.key()) {
             link.send_body(body.clone(), None, patience).await
         } else {
             forward(&link, body, asked, patience).await
@@ -82,19 +83,6 @@ async fn forward(
     let api = body.key();
     let decoded = decode_response(data, api, asked.version);
     decoded.map(|(_, body)| body).map_err(|source| LinkError::Garbled { to: to(), api, source })
-}
-
-/// What a broker says in its own name.
-fn is_own(body: &RequestBody) -> bool {
-    matches!(
-        body,
-        RequestBody::BrokerRegistration(_)
-            | RequestBody::BrokerHeartbeat(_)
-            | RequestBody::AlterPartition(_)
-            | RequestBody::AllocateProducerIds(_)
-            | RequestBody::AssignReplicasToDirs(_)
-            | RequestBody::ControllerRegistration(_)
-    )
 }
 
 fn is_not_controller(body: &ResponseBody) -> bool {

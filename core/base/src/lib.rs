@@ -8,6 +8,7 @@ mod error_code;
 mod ids;
 mod map;
 mod partition_for;
+mod planted;
 mod text;
 mod time;
 mod topic;

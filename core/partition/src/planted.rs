@@ -116,22 +116,4 @@ impl Mistake {
         &[Self::AsksForTheBusy, Self::BelievesAnyAnswer, Self::ForgetsToForget, Self::KeepsTheSession];
 }
 
-#[cfg(test)]
-thread_local! {
-    static PLANTED: std::cell::Cell<Option<Mistake>> = const { std::cell::Cell::new(None) };
-}
-
-#[cfg(test)]
-pub(crate) fn plant(mistake: Option<Mistake>) {
-    PLANTED.set(mistake);
-}
-
-#[cfg(test)]
-pub(crate) fn is(mistake: Mistake) -> bool {
-    PLANTED.get() == Some(mistake)
-}
-
-#[cfg(not(test))]
-pub(crate) const fn is(_mistake: Mistake) -> bool {
-    false
-}
+barnabas_base::planted!(Mistake);

@@ -208,15 +208,13 @@ fn start_coordinated(call: Call, body: RequestBody) -> Starting {
         RequestBody::ListGroups(request) => Box::pin(groups::list_groups(call, *request)),
         RequestBody::DescribeGroups(request) => Box::pin(groups::describe_groups(call, *request)),
         RequestBody::DeleteGroups(request) => Box::pin(groups::delete_groups(call, *request)),
-        RequestBody::ShareGroupHeartbeat(request) => Box::pin(share_groups::heartbeat(call, *request)),
+        RequestBody::ShareGroupHeartbeat(request) => share_groups::heartbeat(call, *request),
         RequestBody::ShareGroupDescribe(request) => Box::pin(share_groups::describe(call, *request)),
         RequestBody::DescribeShareGroupOffsets(request) => {
             Box::pin(share_groups::describe_offsets(call, *request))
         }
-        RequestBody::AlterShareGroupOffsets(request) => Box::pin(share_groups::alter_offsets(call, *request)),
-        RequestBody::DeleteShareGroupOffsets(request) => {
-            Box::pin(share_groups::delete_offsets(call, *request))
-        }
+        RequestBody::AlterShareGroupOffsets(request) => share_groups::alter_offsets(call, *request),
+        RequestBody::DeleteShareGroupOffsets(request) => share_groups::delete_offsets(call, *request),
         RequestBody::InitializeShareGroupState(request) => now(share_state::initialize(call, *request)),
         RequestBody::ReadShareGroupState(request) => now(share_state::read(call, *request)),
         RequestBody::WriteShareGroupState(request) => now(share_state::write(call, *request)),

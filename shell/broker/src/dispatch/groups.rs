@@ -83,9 +83,9 @@ fn hand_over(
 }
 
 /// One request, one shard, one answer.
-fn ask<R>(
+pub(super) fn ask<R, A: Into<ResponseBody>>(
     call: &Call,
-    plan: Plan<ToShard<R>, ResponseBody>,
+    plan: Plan<ToShard<R>, A>,
     wrap: impl FnOnce(R) -> Request,
     respond: impl FnOnce(Response) -> Option<ResponseBody> + 'static,
 ) -> Starting {
@@ -108,15 +108,32 @@ fn ask<R>(
     })
 }
 
-fn in_body<R, A: Into<ResponseBody>>(plan: Plan<R, A>) -> Plan<R, ResponseBody> {
-    match plan {
-        Plan::Answer(response) => Plan::Answer(response.into()),
-        Plan::Work(work) => Plan::Work(work),
+/// One request, a part of it for each of several shards, and one answer of all that they say.
+pub(super) async fn ask_each<R, P: 'static, A: Into<ResponseBody>>(
+    call: Call,
+    parts: impl Iterator<Item = (PartitionIndex, Request)>,
+    of_kind: impl Fn(Response) -> Option<R> + 'static,
+    mut pending: P,
+    add: impl Fn(&mut P, R) + 'static,
+    respond: impl FnOnce(P) -> A + 'static,
+) -> Started {
+    let mut asked = Vec::new();
+    for (shard, request) in parts {
+        asked.push(send(&call, shard, request).await);
     }
+    Started::wait(async move {
+        for asked in asked {
+            match asked.wait().await.ok().and_then(&of_kind) {
+                Some(response) => add(&mut pending, response),
+                None => return Answer::Close,
+            }
+        }
+        Answer::Reply(respond(pending).into())
+    })
 }
 
 /// The response of one kind; a shard answers a request with its own kind only.
-macro_rules! expect {
+macro_rules! response_of {
     ($response:expr, $kind:ident) => {
         match $response {
             Response::$kind(response) => Some(response),
@@ -124,33 +141,34 @@ macro_rules! expect {
         }
     };
 }
+pub(super) use response_of;
 
 pub fn join_group(call: Call, request: JoinGroupRequest) -> Starting {
     let moment = call.moment();
     let version = call.version;
-    let plan = in_body(k11_join_group::plan(request, version, &call.context(&moment)));
+    let plan = k11_join_group::plan(request, version, &call.context(&moment));
     let respond = move |response| {
-        expect!(response, JoinGroup).map(|response| k11_join_group::respond(response, version).into())
+        response_of!(response, JoinGroup).map(|response| k11_join_group::respond(response, version).into())
     };
     ask(&call, plan, Request::JoinGroup, respond)
 }
 
 pub fn sync_group(call: Call, request: SyncGroupRequest) -> Starting {
     let moment = call.moment();
-    let plan = in_body(k14_sync_group::plan(request, call.version, &call.context(&moment)));
-    ask(&call, plan, Request::SyncGroup, |response| expect!(response, SyncGroup).map(Into::into))
+    let plan = k14_sync_group::plan(request, call.version, &call.context(&moment));
+    ask(&call, plan, Request::SyncGroup, |response| response_of!(response, SyncGroup).map(Into::into))
 }
 
 pub fn heartbeat(call: Call, request: HeartbeatRequest) -> Starting {
     let moment = call.moment();
-    let plan = in_body(k12_heartbeat::plan(request, &call.context(&moment)));
-    ask(&call, plan, Request::Heartbeat, |response| expect!(response, Heartbeat).map(Into::into))
+    let plan = k12_heartbeat::plan(request, &call.context(&moment));
+    ask(&call, plan, Request::Heartbeat, |response| response_of!(response, Heartbeat).map(Into::into))
 }
 
 pub fn consumer_group_heartbeat(call: Call, request: ConsumerGroupHeartbeatRequest) -> Starting {
     let moment = call.moment();
-    let plan = in_body(k68_consumer_group_heartbeat::plan(request, &call.context(&moment)));
-    let respond = |response| expect!(response, ConsumerGroupHeartbeat).map(Into::into);
+    let plan = k68_consumer_group_heartbeat::plan(request, &call.context(&moment));
+    let respond = |response| response_of!(response, ConsumerGroupHeartbeat).map(Into::into);
     ask(&call, plan, Request::ConsumerGroupHeartbeat, respond)
 }
 
@@ -160,28 +178,25 @@ pub async fn consumer_group_describe(call: Call, request: ConsumerGroupDescribeR
         Plan::Answer(response) => return Started::reply(response),
         Plan::Work(work) => work,
     };
-    let mut pending = work.pending;
-    let mut asked = Vec::with_capacity(work.parts.len());
-    for part in work.parts {
-        asked.push(send(&call, part.shard, Request::ConsumerGroupDescribe(part.request)).await);
-    }
-    Started::wait(async move {
-        for asked in asked {
-            let Ok(Response::ConsumerGroupDescribe(response)) = asked.wait().await else {
-                return Answer::Close;
-            };
-            pending.add(response);
-        }
-        Answer::Reply(pending.respond().into())
-    })
+    let parts = work.parts.into_iter().map(|part| (part.shard, Request::ConsumerGroupDescribe(part.request)));
+    let of_kind = |response| response_of!(response, ConsumerGroupDescribe);
+    ask_each(
+        call,
+        parts,
+        of_kind,
+        work.pending,
+        k69_consumer_group_describe::Pending::add,
+        k69_consumer_group_describe::Pending::respond,
+    )
+    .await
 }
 
 pub fn leave_group(call: Call, request: LeaveGroupRequest) -> Starting {
     let moment = call.moment();
     let version = call.version;
-    let plan = in_body(k13_leave_group::plan(request, &call.context(&moment)));
+    let plan = k13_leave_group::plan(request, &call.context(&moment));
     let respond = move |response| {
-        expect!(response, LeaveGroup).map(|response| k13_leave_group::respond(response, version).into())
+        response_of!(response, LeaveGroup).map(|response| k13_leave_group::respond(response, version).into())
     };
     ask(&call, plan, Request::LeaveGroup, respond)
 }
@@ -190,10 +205,10 @@ pub fn offset_commit(call: Call, request: OffsetCommitRequest) -> Starting {
     let moment = call.moment();
     let (plan, pending) = match k08_offset_commit::plan(request, call.version, &call.context(&moment)) {
         Plan::Answer(response) => return now(Started::reply(response)),
-        Plan::Work(work) => (Plan::Work(work.commit), work.pending),
+        Plan::Work(work) => (Plan::<_, ResponseBody>::Work(work.commit), work.pending),
     };
     let respond =
-        move |response| expect!(response, OffsetCommit).map(|response| pending.respond(response).into());
+        move |response| response_of!(response, OffsetCommit).map(|response| pending.respond(response).into());
     ask(&call, plan, Request::OffsetCommit, respond)
 }
 
@@ -201,10 +216,10 @@ pub fn offset_delete(call: Call, request: OffsetDeleteRequest) -> Starting {
     let moment = call.moment();
     let (plan, pending) = match k47_offset_delete::plan(request, &call.context(&moment)) {
         Plan::Answer(response) => return now(Started::reply(response)),
-        Plan::Work(work) => (Plan::Work(work.delete), work.pending),
+        Plan::Work(work) => (Plan::<_, ResponseBody>::Work(work.delete), work.pending),
     };
     let respond =
-        move |response| expect!(response, OffsetDelete).map(|response| pending.respond(response).into());
+        move |response| response_of!(response, OffsetDelete).map(|response| pending.respond(response).into());
     ask(&call, plan, Request::OffsetDelete, respond)
 }
 
@@ -236,18 +251,17 @@ pub async fn describe_groups(call: Call, request: DescribeGroupsRequest) -> Star
         Plan::Answer(response) => return Started::reply(response),
         Plan::Work(work) => work,
     };
-    let mut pending = work.pending;
-    let mut asked = Vec::with_capacity(work.parts.len());
-    for part in work.parts {
-        asked.push(send(&call, part.shard, Request::DescribeGroups(part.request)).await);
-    }
-    Started::wait(async move {
-        for asked in asked {
-            let Ok(Response::DescribeGroups(response)) = asked.wait().await else { return Answer::Close };
-            pending.add(response);
-        }
-        Answer::Reply(pending.respond().into())
-    })
+    let parts = work.parts.into_iter().map(|part| (part.shard, Request::DescribeGroups(part.request)));
+    let of_kind = |response| response_of!(response, DescribeGroups);
+    ask_each(
+        call,
+        parts,
+        of_kind,
+        work.pending,
+        k15_describe_groups::Pending::add,
+        k15_describe_groups::Pending::respond,
+    )
+    .await
 }
 
 pub async fn delete_groups(call: Call, request: DeleteGroupsRequest) -> Started {
@@ -256,18 +270,17 @@ pub async fn delete_groups(call: Call, request: DeleteGroupsRequest) -> Started 
         Plan::Answer(response) => return Started::reply(response),
         Plan::Work(work) => work,
     };
-    let mut pending = work.pending;
-    let mut asked = Vec::with_capacity(work.parts.len());
-    for part in work.parts {
-        asked.push(send(&call, part.shard, Request::DeleteGroups(part.request)).await);
-    }
-    Started::wait(async move {
-        for asked in asked {
-            let Ok(Response::DeleteGroups(response)) = asked.wait().await else { return Answer::Close };
-            pending.add(response);
-        }
-        Answer::Reply(pending.respond().into())
-    })
+    let parts = work.parts.into_iter().map(|part| (part.shard, Request::DeleteGroups(part.request)));
+    let of_kind = |response| response_of!(response, DeleteGroups);
+    ask_each(
+        call,
+        parts,
+        of_kind,
+        work.pending,
+        k42_delete_groups::Pending::add,
+        k42_delete_groups::Pending::respond,
+    )
+    .await
 }
 
 pub async fn list_groups(call: Call, request: ListGroupsRequest) -> Started {
@@ -276,16 +289,15 @@ pub async fn list_groups(call: Call, request: ListGroupsRequest) -> Started {
         Plan::Answer(response) => return Started::reply(response),
         Plan::Work(work) => work,
     };
-    let mut pending = work.pending;
-    let mut asked = Vec::with_capacity(work.shards.len());
-    for shard in work.shards {
-        asked.push(send(&call, shard, Request::ListGroups(work.request.clone())).await);
-    }
-    Started::wait(async move {
-        for asked in asked {
-            let Ok(Response::ListGroups(response)) = asked.wait().await else { return Answer::Close };
-            pending.add(response);
-        }
-        Answer::Reply(pending.respond().into())
-    })
+    let parts = work.shards.into_iter().map(|shard| (shard, Request::ListGroups(work.request.clone())));
+    let of_kind = |response| response_of!(response, ListGroups);
+    ask_each(
+        call,
+        parts,
+        of_kind,
+        work.pending,
+        k16_list_groups::Pending::add,
+        k16_list_groups::Pending::respond,
+    )
+    .await
 }

@@ -3,11 +3,10 @@
 //!
 //! ShareFetch and ShareAcknowledge are not here: dispatch/share_fetch.rs.
 
-use super::groups::{self, Gone, send};
-use super::{Answer, Call, Started};
+use super::groups::{self, ask, ask_each, response_of, send};
+use super::{Answer, Call, Started, Starting};
 use crate::node::Node;
 use crate::share_persister;
-use barnabas_api::groups::ToShard;
 use barnabas_api::k90_describe_share_group_offsets::{self as describe_offsets, Summary, Topic, Wanted};
 use barnabas_api::{
     Plan, k76_share_group_heartbeat, k77_share_group_describe, k91_alter_share_group_offsets,
@@ -15,47 +14,18 @@ use barnabas_api::{
 };
 use barnabas_base::{ErrorCode, PartitionIndex, Text};
 use barnabas_coordinator::{Request, Response, SharePartitionKey};
-use barnabas_wire::ResponseBody;
 use barnabas_wire::messages::{
     AlterShareGroupOffsetsRequest, DeleteShareGroupOffsetsRequest, DescribeShareGroupOffsetsRequest,
     ShareGroupDescribeRequest, ShareGroupHeartbeatRequest,
 };
 use std::sync::Arc;
 
-/// One request, one shard, one answer.
-async fn ask<R, A: Into<ResponseBody>>(
-    call: Call,
-    plan: Plan<ToShard<R>, A>,
-    wrap: impl FnOnce(R) -> Request,
-    respond: impl FnOnce(Response) -> Option<ResponseBody> + 'static,
-) -> Started {
-    let work = match plan {
-        Plan::Answer(response) => return Started::reply(response),
-        Plan::Work(work) => work,
-    };
-    let asked = send(&call, work.shard, wrap(work.request)).await;
-    Started::wait(async move {
-        match asked.wait().await {
-            Ok(response) => respond(response).map_or(Answer::Close, Answer::Reply),
-            Err(Gone) => Answer::Close,
-        }
-    })
-}
-
-/// The response of one kind; a shard answers a request with its own kind only.
-macro_rules! expect {
-    ($response:expr, $kind:ident) => {
-        match $response {
-            Response::$kind(response) => Some(response.into()),
-            _ => None,
-        }
-    };
-}
-
-pub async fn heartbeat(call: Call, request: ShareGroupHeartbeatRequest) -> Started {
+pub fn heartbeat(call: Call, request: ShareGroupHeartbeatRequest) -> Starting {
     let moment = call.moment();
     let plan = k76_share_group_heartbeat::plan(request, &call.context(&moment));
-    ask(call, plan, Request::ShareGroupHeartbeat, |response| expect!(response, ShareGroupHeartbeat)).await
+    ask(&call, plan, Request::ShareGroupHeartbeat, |response| {
+        response_of!(response, ShareGroupHeartbeat).map(Into::into)
+    })
 }
 
 pub async fn describe(call: Call, request: ShareGroupDescribeRequest) -> Started {
@@ -64,34 +34,31 @@ pub async fn describe(call: Call, request: ShareGroupDescribeRequest) -> Started
         Plan::Answer(response) => return Started::reply(response),
         Plan::Work(work) => work,
     };
-    let mut pending = work.pending;
-    let mut asked = Vec::with_capacity(work.parts.len());
-    for part in work.parts {
-        asked.push(send(&call, part.shard, Request::ShareGroupDescribe(part.request)).await);
-    }
-    Started::wait(async move {
-        for asked in asked {
-            let Ok(Response::ShareGroupDescribe(response)) = asked.wait().await else {
-                return Answer::Close;
-            };
-            pending.add(response);
-        }
-        Answer::Reply(pending.respond().into())
-    })
+    let parts = work.parts.into_iter().map(|part| (part.shard, Request::ShareGroupDescribe(part.request)));
+    let of_kind = |response| response_of!(response, ShareGroupDescribe);
+    ask_each(
+        call,
+        parts,
+        of_kind,
+        work.pending,
+        k77_share_group_describe::Pending::add,
+        k77_share_group_describe::Pending::respond,
+    )
+    .await
 }
 
-pub async fn alter_offsets(call: Call, request: AlterShareGroupOffsetsRequest) -> Started {
+pub fn alter_offsets(call: Call, request: AlterShareGroupOffsetsRequest) -> Starting {
     let moment = call.moment();
     let plan = k91_alter_share_group_offsets::plan(request, &call.context(&moment));
-    let respond = |response| expect!(response, AlterShareGroupOffsets);
-    ask(call, plan, Request::AlterShareGroupOffsets, respond).await
+    let respond = |response| response_of!(response, AlterShareGroupOffsets).map(Into::into);
+    ask(&call, plan, Request::AlterShareGroupOffsets, respond)
 }
 
-pub async fn delete_offsets(call: Call, request: DeleteShareGroupOffsetsRequest) -> Started {
+pub fn delete_offsets(call: Call, request: DeleteShareGroupOffsetsRequest) -> Starting {
     let moment = call.moment();
     let plan = k92_delete_share_group_offsets::plan(request, &call.context(&moment));
-    let respond = |response| expect!(response, DeleteShareGroupOffsets);
-    ask(call, plan, Request::DeleteShareGroupOffsets, respond).await
+    let respond = |response| response_of!(response, DeleteShareGroupOffsets).map(Into::into);
+    ask(&call, plan, Request::DeleteShareGroupOffsets, respond)
 }
 
 /// A group's topics, on their way or there.

@@ -1,7 +1,7 @@
 //! StreamsGroupHeartbeat and -Describe. A heartbeat that comes to a group whose internal topics are missing has them made, before
 //! it is answered: the member that founds an application finds its topics on its next heartbeat.
 
-use super::groups::{Gone, send};
+use super::groups::{Gone, ask_each, response_of, send};
 use super::{Answer, Call, Started, admin};
 use barnabas_api::{Plan, k88_streams_group_heartbeat, k89_streams_group_describe};
 use barnabas_coordinator::{Request, Response, StreamsHeartbeat};
@@ -35,18 +35,15 @@ pub async fn describe(call: Call, request: StreamsGroupDescribeRequest) -> Start
         Plan::Answer(response) => return Started::reply(response),
         Plan::Work(work) => work,
     };
-    let mut pending = work.pending;
-    let mut asked = Vec::with_capacity(work.parts.len());
-    for part in work.parts {
-        asked.push(send(&call, part.shard, Request::StreamsGroupDescribe(part.request)).await);
-    }
-    Started::wait(async move {
-        for asked in asked {
-            let Ok(Response::StreamsGroupDescribe(response)) = asked.wait().await else {
-                return Answer::Close;
-            };
-            pending.add(response);
-        }
-        Answer::Reply(pending.respond().into())
-    })
+    let parts = work.parts.into_iter().map(|part| (part.shard, Request::StreamsGroupDescribe(part.request)));
+    let of_kind = |response| response_of!(response, StreamsGroupDescribe);
+    ask_each(
+        call,
+        parts,
+        of_kind,
+        work.pending,
+        k89_streams_group_describe::Pending::add,
+        k89_streams_group_describe::Pending::respond,
+    )
+    .await
 }

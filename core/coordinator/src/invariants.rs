@@ -11,6 +11,7 @@ use crate::framework::Ticket;
 use crate::outbox::TimerKey;
 use crate::shard::Group;
 
+mod assigned;
 mod consumer;
 mod share;
 mod streams;
@@ -20,36 +21,15 @@ mod tests;
 pub(crate) fn violations(shard: &GroupShard) -> Vec<String> {
     let mut found = Vec::new();
     for (id, group) in &shard.groups {
-        if let Group::Classic(group) = group {
-            let checks = [
-                named(id, group),
-                state_fits_members(group),
-                counts_are_true(group),
-                instances_are_members(group),
-                members_speak_one_protocol(group),
-                pending_are_strangers(group),
-                members_are_watched(shard, group),
-                phases_are_watched(shard, group),
-            ];
-            found.extend(checks.into_iter().flatten().map(|what| format!("group {id}: {what}")));
-        }
-        if let Group::Consumer(group) = group {
-            let named = (*id != group.id).then(|| format!("is called {}", group.id));
-            let found_here = named.into_iter().chain(consumer::violations(shard, group));
-            found.extend(found_here.map(|what| format!("group {id}: {what}")));
-        }
-        if let Group::Streams(group) = group {
-            let named = (*id != group.id).then(|| format!("is called {}", group.id));
-            let found_here = named.into_iter().chain(streams::violations(shard, group));
-            found.extend(found_here.map(|what| format!("group {id}: {what}")));
-        }
-    }
-    for (id, group) in &shard.groups {
-        if let Group::Share(group) = group {
-            let named = (*id != group.id).then(|| format!("is called {}", group.id));
-            let found_here = named.into_iter().chain(share::violations(shard, group));
-            found.extend(found_here.map(|what| format!("group {id}: {what}")));
-        }
+        let (called, of_its_type) = match group {
+            Group::Classic(group) => (&group.id, classic(shard, group)),
+            Group::Consumer(group) => (&group.id, consumer::violations(shard, group)),
+            Group::Streams(group) => (&group.id, streams::violations(shard, group)),
+            Group::Share(group) => (&group.id, share::violations(shard, group)),
+        };
+        let named = (id != called).then(|| format!("is called {called}"));
+        let all = named.into_iter().chain(of_its_type);
+        found.extend(all.map(|what| format!("group {id}: {what}")));
     }
     found.extend(timers_have_an_object(shard));
     found.extend(tickets_wait_once(shard));
@@ -58,8 +38,19 @@ pub(crate) fn violations(shard: &GroupShard) -> Vec<String> {
     found
 }
 
-fn named(id: &Text, group: &ClassicGroup) -> Option<String> {
-    (*id != group.id).then(|| format!("is called {}", group.id))
+fn classic(shard: &GroupShard, group: &ClassicGroup) -> Vec<String> {
+    let instance_of = |id: &Text| group.members.get(id).and_then(|member| member.instance.as_ref());
+    let statics = group.members.values().filter(|member| member.is_static()).count();
+    let checks = [
+        state_fits_members(group),
+        counts_are_true(group),
+        assigned::instances_are_members(&group.static_members, instance_of, statics),
+        members_speak_one_protocol(group),
+        pending_are_strangers(group),
+        members_are_watched(shard, group),
+        phases_are_watched(shard, group),
+    ];
+    checks.into_iter().flatten().collect()
 }
 
 fn state_fits_members(group: &ClassicGroup) -> Option<String> {
@@ -90,17 +81,6 @@ fn counts_are_true(group: &ClassicGroup) -> Option<String> {
     let counted: BTreeMap<&Text, usize> =
         group.supported.iter().map(|(name, count)| (name, *count)).collect();
     (supported != counted).then(|| format!("protocols {supported:?}, counted {counted:?}"))
-}
-
-fn instances_are_members(group: &ClassicGroup) -> Option<String> {
-    let stray = group.static_members.iter().find(|(instance, id)| {
-        group.members.get(*id).and_then(|member| member.instance.as_ref()) != Some(instance)
-    });
-    if let Some((instance, id)) = stray {
-        return Some(format!("instance {instance} stands for {id}, which is not its"));
-    }
-    let statics = group.members.values().filter(|member| member.is_static()).count();
-    (statics != group.static_members.len()).then(|| format!("{statics} static members, not all known"))
 }
 
 fn members_speak_one_protocol(group: &ClassicGroup) -> Option<String> {

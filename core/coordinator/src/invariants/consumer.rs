@@ -4,21 +4,27 @@ use std::collections::BTreeMap;
 
 use barnabas_base::{Map, Text, TopicId};
 
+use super::assigned::{
+    epochs_follow, instances_are_members, lost_entries_are_watched, members_are_watched, targets_are_members,
+};
 use crate::GroupShard;
 use crate::consumer::ConsumerGroup;
-use crate::outbox::TimerKey;
 
 pub(super) fn violations(shard: &GroupShard, group: &ConsumerGroup) -> Vec<String> {
+    let instance_of = |id: &Text| group.member(id).and_then(|member| member.instance.as_ref());
+    let statics = group.members().values().filter(|member| member.instance.is_some()).count();
+    let epochs = (group.epoch, group.assignment_epoch);
+    let members = group.members().iter().map(|(id, member)| (id, member.epoch));
     let checks = [
         partitions_have_one_owner(group),
-        instances_are_members(group),
+        instances_are_members(group.static_members(), instance_of, statics),
         counts_are_true(group),
         expressions_are_used(group),
-        targets_are_members(group),
-        epochs_follow(group),
+        targets_are_members(group.targets.keys(), |id| group.member(id).is_some()),
+        epochs_follow(epochs, members),
         everything_is_written(group),
-        members_are_watched(shard, group),
-        lost_entries_are_watched(shard, group),
+        members_are_watched(shard, &group.id, group.members().keys()),
+        lost_entries_are_watched(shard, &group.id, group.unwritten.has_lost()),
     ];
     checks.into_iter().flatten().collect()
 }
@@ -33,16 +39,6 @@ fn partitions_have_one_owner(group: &ConsumerGroup) -> Option<String> {
         }
     }
     (owners != *group.owners()).then(|| "its owners are not who has what".to_owned())
-}
-
-fn instances_are_members(group: &ConsumerGroup) -> Option<String> {
-    let of = |id: &Text| group.member(id).and_then(|member| member.instance.as_ref());
-    let stray = group.static_members().iter().find(|(instance, id)| of(id) != Some(instance));
-    if let Some((instance, id)) = stray {
-        return Some(format!("instance {instance} stands for {id}, which is not its"));
-    }
-    let statics = group.members().values().filter(|member| member.instance.is_some()).count();
-    (statics != group.static_members().len()).then(|| format!("{statics} static members, not all known"))
 }
 
 fn counts_are_true(group: &ConsumerGroup) -> Option<String> {
@@ -66,35 +62,8 @@ fn expressions_are_used(group: &ConsumerGroup) -> Option<String> {
     unused.map(|pattern| format!("nobody subscribes by {pattern}, which is resolved"))
 }
 
-fn targets_are_members(group: &ConsumerGroup) -> Option<String> {
-    let stranger = group.targets.keys().find(|id| group.member(id).is_none());
-    stranger.map(|id| format!("{id} has a target and is no member"))
-}
-
-fn epochs_follow(group: &ConsumerGroup) -> Option<String> {
-    if group.assignment_epoch > group.epoch {
-        return Some(format!("its target is of {}, it is in {}", group.assignment_epoch, group.epoch));
-    }
-    let ahead = group.members().iter().find(|(_, member)| member.epoch > group.assignment_epoch);
-    ahead.map(|(id, member)| format!("{id} is in {}, the target of {}", member.epoch, group.assignment_epoch))
-}
-
 fn everything_is_written(group: &ConsumerGroup) -> Option<String> {
     (!group.unwritten.is_flushed()).then(|| "something changed and was not handed out".to_owned())
-}
-
-/// Whoever is gone is found out in the end.
-fn members_are_watched(shard: &GroupShard, group: &ConsumerGroup) -> Option<String> {
-    let unwatched = group.members().keys().find(|member| {
-        let key = TimerKey::Session { group: group.id.clone(), member: (*member).clone() };
-        !shard.out.timers.is_set(&key)
-    });
-    unwatched.map(|id| format!("nobody watches member {id}"))
-}
-
-fn lost_entries_are_watched(shard: &GroupShard, group: &ConsumerGroup) -> Option<String> {
-    let is_watched = shard.out.timers.is_set(&TimerKey::Save(group.id.clone()));
-    (group.unwritten.has_lost() && !is_watched).then(|| "what was lost is written again by nobody".to_owned())
 }
 
 #[cfg(test)]

@@ -4,17 +4,19 @@ use std::collections::BTreeMap;
 
 use barnabas_base::Text;
 
+use super::assigned::{epochs_follow, members_are_watched, targets_are_members};
 use crate::GroupShard;
-use crate::outbox::TimerKey;
 use crate::share_group::ShareGroup;
 
 pub(super) fn violations(shard: &GroupShard, group: &ShareGroup) -> Vec<String> {
+    let epochs = (group.epoch, group.assignment_epoch);
+    let members = group.members().iter().map(|(id, member)| (id, member.epoch));
     let checks = [
         counts_are_true(group),
-        epochs_are_in_order(group),
-        targets_are_of_members(group),
+        epochs_follow(epochs, members),
+        targets_are_members(group.targets.keys(), |id| group.members().contains_key(id)),
         assigned_is_set_up(group),
-        members_are_watched(shard, group),
+        members_are_watched(shard, &group.id, group.members().keys()),
         order_is_known(shard, group),
         (!group.is_written()).then(|| "has changes that nobody writes".to_owned()),
     ];
@@ -29,23 +31,6 @@ fn counts_are_true(group: &ShareGroup) -> Option<String> {
     (names != *group.names()).then(|| format!("names {names:?}, counted {:?}", group.names()))
 }
 
-fn epochs_are_in_order(group: &ShareGroup) -> Option<String> {
-    let ahead = group.members().values().find(|member| member.epoch > group.assignment_epoch);
-    if let Some(member) = ahead {
-        return Some(format!(
-            "{} is in epoch {}, the target in {}",
-            member.id, member.epoch, group.assignment_epoch
-        ));
-    }
-    (group.assignment_epoch > group.epoch)
-        .then(|| format!("the target is in epoch {}, the group in {}", group.assignment_epoch, group.epoch))
-}
-
-fn targets_are_of_members(group: &ShareGroup) -> Option<String> {
-    let stray = group.targets.keys().find(|id| !group.members().contains_key(*id));
-    stray.map(|id| format!("a target of {id}, which is no member"))
-}
-
 /// Whoever is given a partition finds its state. Targets may be of topics that are gone.
 fn assigned_is_set_up(group: &ShareGroup) -> Option<String> {
     for member in group.members().values().filter(|member| member.epoch == group.assignment_epoch) {
@@ -58,15 +43,6 @@ fn assigned_is_set_up(group: &ShareGroup) -> Option<String> {
         }
     }
     None
-}
-
-fn members_are_watched(shard: &GroupShard, group: &ShareGroup) -> Option<String> {
-    let is_watched = |member: &Text| {
-        let key = TimerKey::Session { group: group.id.clone(), member: member.clone() };
-        shard.out.timers.is_set(&key)
-    };
-    let unwatched = group.members().keys().find(|id| !is_watched(id));
-    unwatched.map(|id| format!("nobody watches member {id}"))
 }
 
 fn order_is_known(shard: &GroupShard, group: &ShareGroup) -> Option<String> {

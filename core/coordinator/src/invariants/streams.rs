@@ -4,23 +4,30 @@ use std::collections::BTreeSet;
 
 use barnabas_base::{Map, Text};
 
+use super::assigned::{
+    epochs_follow, instances_are_members, lost_entries_are_watched, members_are_watched, targets_are_members,
+};
 use crate::GroupShard;
 use crate::outbox::TimerKey;
 use crate::streams::{MemberState, Role, StreamsGroup, each, each_active};
 
 pub(super) fn violations(shard: &GroupShard, group: &StreamsGroup) -> Vec<String> {
+    let instance_of = |id: &Text| group.member(id).and_then(|member| member.instance.as_ref());
+    let statics = group.members().values().filter(|member| member.instance.is_some()).count();
+    let epochs = (group.epoch, group.assignment_epoch);
+    let members = group.members().iter().map(|(id, member)| (id, member.epoch));
     let checks = [
         tasks_have_one_owner(group),
         copies_are_counted(group, Role::Standby),
         copies_are_counted(group, Role::Warmup),
-        instances_are_members(group),
-        targets_are_members(group),
+        instances_are_members(group.static_members(), instance_of, statics),
+        targets_are_members(group.targets.keys(), |id| group.member(id).is_some()),
         offsets_are_members(group),
-        epochs_follow(group),
+        epochs_follow(epochs, members),
         everything_is_written(group),
-        members_are_watched(shard, group),
+        members_are_watched(shard, &group.id, group.members().keys()),
         revocations_are_watched(shard, group),
-        lost_entries_are_watched(shard, group),
+        lost_entries_are_watched(shard, &group.id, group.unwritten.has_lost()),
     ];
     checks.into_iter().flatten().collect()
 }
@@ -49,45 +56,13 @@ fn copies_are_counted(group: &StreamsGroup, role: Role) -> Option<String> {
     (holders != *group.all_holders(role)).then(|| format!("its {role:?} tasks are not who has what"))
 }
 
-fn instances_are_members(group: &StreamsGroup) -> Option<String> {
-    let of = |id: &Text| group.member(id).and_then(|member| member.instance.as_ref());
-    let stray = group.static_members().iter().find(|(instance, id)| of(id) != Some(instance));
-    if let Some((instance, id)) = stray {
-        return Some(format!("instance {instance} stands for {id}, which is not its"));
-    }
-    let statics = group.members().values().filter(|member| member.instance.is_some()).count();
-    (statics != group.static_members().len()).then(|| format!("{statics} static members, not all known"))
-}
-
-fn targets_are_members(group: &StreamsGroup) -> Option<String> {
-    let stranger = group.targets.keys().find(|id| group.member(id).is_none());
-    stranger.map(|id| format!("{id} has a target and is no member"))
-}
-
 fn offsets_are_members(group: &StreamsGroup) -> Option<String> {
     let stranger = group.task_offsets.keys().find(|id| group.member(id).is_none());
     stranger.map(|id| format!("{id} has task offsets and is no member"))
 }
 
-fn epochs_follow(group: &StreamsGroup) -> Option<String> {
-    if group.assignment_epoch > group.epoch {
-        return Some(format!("its target is of {}, it is in {}", group.assignment_epoch, group.epoch));
-    }
-    let ahead = group.members().iter().find(|(_, member)| member.epoch > group.assignment_epoch);
-    ahead.map(|(id, member)| format!("{id} is in {}, the target of {}", member.epoch, group.assignment_epoch))
-}
-
 fn everything_is_written(group: &StreamsGroup) -> Option<String> {
     (!group.unwritten.is_flushed()).then(|| "something changed and was not handed out".to_owned())
-}
-
-/// Whoever is gone is found out in the end.
-fn members_are_watched(shard: &GroupShard, group: &StreamsGroup) -> Option<String> {
-    let unwatched = group.members().keys().find(|member| {
-        let key = TimerKey::Session { group: group.id.clone(), member: (*member).clone() };
-        !shard.out.timers.is_set(&key)
-    });
-    unwatched.map(|id| format!("nobody watches member {id}"))
 }
 
 /// Nobody keeps for ever what others wait for.
@@ -97,11 +72,6 @@ fn revocations_are_watched(shard: &GroupShard, group: &StreamsGroup) -> Option<S
         member.state == MemberState::Unrevoked && member.epoch != -2 && !shard.out.timers.is_set(&key)
     });
     unwatched.map(|(id, _)| format!("nobody watches what {id} is to give up"))
-}
-
-fn lost_entries_are_watched(shard: &GroupShard, group: &StreamsGroup) -> Option<String> {
-    let is_watched = shard.out.timers.is_set(&TimerKey::Save(group.id.clone()));
-    (group.unwritten.has_lost() && !is_watched).then(|| "what was lost is written again by nobody".to_owned())
 }
 
 #[cfg(test)]

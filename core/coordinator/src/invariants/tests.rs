@@ -82,9 +82,12 @@ fn first_member(shard: &mut GroupShard) -> Text {
     group(shard).members.keys().next().cloned().expect("a member")
 }
 
-/// `bug` breaks what `sentence` is about.
 fn check(sentence: &str, bug: impl FnOnce(&mut GroupShard)) {
-    let mut shard = shard();
+    caught(shard(), sentence, bug);
+}
+
+/// `bug` breaks what `sentence` is about, in a shard that is well.
+pub(super) fn caught(mut shard: GroupShard, sentence: &str, bug: impl FnOnce(&mut GroupShard)) {
     assert_eq!(shard.violations(), Vec::<String>::new());
     bug(&mut shard);
     let said = shard.violations();

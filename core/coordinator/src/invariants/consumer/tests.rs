@@ -6,6 +6,7 @@ use std::sync::Arc;
 use barnabas_base::{ErrorCode, MonotonicMs, Text, TimestampMs, Uuid};
 use barnabas_wire::messages::ConsumerGroupHeartbeatRequest;
 
+use super::super::tests::caught;
 use crate::consumer::{ConsumerGroup, ConsumerMember, Entry};
 use crate::framework::{BatchId, Caller, Now, Ticket};
 use crate::outbox::TimerKey;
@@ -57,13 +58,8 @@ fn change(shard: &mut GroupShard, id: &str, how: impl FnOnce(&mut ConsumerMember
     group.put(member);
 }
 
-/// `bug` breaks what `sentence` is about.
 fn check(sentence: &str, bug: impl FnOnce(&mut GroupShard)) {
-    let mut shard = shard();
-    assert_eq!(shard.violations(), Vec::<String>::new());
-    bug(&mut shard);
-    let said = shard.violations();
-    assert!(said.iter().any(|violation| violation.contains(sentence)), "{sentence:?} not among {said:?}");
+    caught(shard(), sentence, bug);
 }
 
 #[test]

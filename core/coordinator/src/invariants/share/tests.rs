@@ -7,6 +7,7 @@ use barnabas_base::{ErrorCode, LeaderEpoch, MonotonicMs, Offset, TimestampMs, Uu
 use barnabas_metadata::{Delta, Image, Provenance};
 use barnabas_wire::messages::{MetadataRecord, PartitionRecord, ShareGroupHeartbeatRequest, TopicRecord};
 
+use super::super::tests::caught;
 use crate::framework::{BatchId, Caller, Effect, Now, Ticket};
 use crate::outbox::TimerKey;
 use crate::shard::Group;
@@ -76,13 +77,8 @@ fn change(shard: &mut GroupShard, id: &str, how: impl FnOnce(&mut ShareMember)) 
     group.put(member);
 }
 
-/// `bug` breaks what `sentence` is about.
 fn check(sentence: &str, bug: impl FnOnce(&mut GroupShard)) {
-    let mut shard = shard();
-    assert_eq!(shard.violations(), Vec::<String>::new());
-    bug(&mut shard);
-    let said = shard.violations();
-    assert!(said.iter().any(|violation| violation.contains(sentence)), "{sentence:?} not among {said:?}");
+    caught(shard(), sentence, bug);
 }
 
 #[test]
@@ -97,13 +93,13 @@ fn counts_are_true() {
 
 #[test]
 fn epochs_are_in_order() {
-    check("the target in", |shard| change(shard, "a", |member| member.epoch = 99));
-    check("the group in", |shard| group(shard).assignment_epoch = 99);
+    check("a is in 99", |shard| change(shard, "a", |member| member.epoch = 99));
+    check("its target is of", |shard| group(shard).assignment_epoch = 99);
 }
 
 #[test]
 fn targets_are_of_members() {
-    check("which is no member", |shard| {
+    check("has a target and is no member", |shard| {
         group(shard).targets.insert("gone".into(), Arc::default());
     });
 }

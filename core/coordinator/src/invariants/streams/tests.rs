@@ -7,6 +7,7 @@ use barnabas_base::{ErrorCode, MonotonicMs, Text, TimestampMs};
 use barnabas_wire::messages::StreamsGroupHeartbeatRequest;
 use barnabas_wire::messages::streams_group_heartbeat_request::{Subtopology, Topology};
 
+use super::super::tests::caught;
 use crate::framework::{BatchId, Caller, Now, Ticket};
 use crate::outbox::TimerKey;
 use crate::shard::Group;
@@ -66,13 +67,8 @@ fn change(shard: &mut GroupShard, id: &str, how: impl FnOnce(&mut StreamsMember)
     group.put(member);
 }
 
-/// `bug` breaks what `sentence` is about.
 fn check(sentence: &str, bug: impl FnOnce(&mut GroupShard)) {
-    let mut shard = shard();
-    assert_eq!(shard.violations(), Vec::<String>::new());
-    bug(&mut shard);
-    let said = shard.violations();
-    assert!(said.iter().any(|violation| violation.contains(sentence)), "{sentence:?} not among {said:?}");
+    caught(shard(), sentence, bug);
 }
 
 #[test]

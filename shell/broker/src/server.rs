@@ -16,9 +16,9 @@ use crate::meter::Meter;
 use crate::metering::endpoint;
 use crate::node::Node;
 use crate::node_config::NodeConfig;
-use crate::settings::Settings;
+use crate::settings::{ConfigError, Settings};
 use barnabas_base::{Text, seed_maps};
-use barnabas_metadata::config::{BrokerConfig, Properties, StaticConfig};
+use barnabas_metadata::config::{BrokerConfig, Contradiction, Properties, StaticConfig, contradictions};
 use barnabas_net::Acceptor;
 use clap::ArgMatches;
 use lifecycle::Lifecycle;
@@ -109,7 +109,17 @@ fn check_values(config: &NodeConfig) -> Result<BrokerConfig, Failure> {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    Ok(BrokerConfig::new(given))
+    let config = BrokerConfig::new(given);
+    let (bearable, refused): (Vec<_>, Vec<_>) =
+        contradictions(&config).into_iter().partition(|contradiction| contradiction.is_bearable);
+    let line = |one: Contradiction| ConfigError::value(one.key, one.problem, one.example).to_string();
+    for contradiction in bearable {
+        tracing::warn!("{}", line(contradiction));
+    }
+    if refused.is_empty() {
+        return Ok(config);
+    }
+    Err(refused.into_iter().map(line).collect::<Vec<_>>().join("\nbarnabas: ").into())
 }
 
 async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure> {

@@ -51,6 +51,10 @@ fn settings_that_cannot_be_stop_the_start_with_key_and_example() {
         ("listeners=SSL://:1,CONTROLLER://:2", "listeners: SSL asks for SSL"),
         ("num.partitions=0", "num.partitions"),
         ("log.ack.durability=maybe", "log.ack.durability"),
+        (
+            "replica.lag.time.max.ms=100",
+            "replica.fetch.wait.max.ms: 500 contradicts replica.lag.time.max.ms=100, which must be at least as much. Example: ",
+        ),
     ] {
         let directory = TempDir::new();
         let data = format!("log.dirs={}", directory.path().join("data").display());
@@ -67,6 +71,18 @@ fn an_unknown_key_is_warned_of_with_the_nearest_known_one() {
     assert!(node.stop_expecting_trouble().success());
     let log = node.log();
     assert!(log.contains("WARN") && log.contains("log.retention.hours"), "{log}");
+}
+
+#[test]
+fn settings_that_kafka_bears_together_are_warned_of() {
+    let mut node = TestNode::start_with(&["message.max.bytes=200000000"]);
+    assert!(node.stop_expecting_trouble().success());
+    let expected = "message.max.bytes: 200000000 contradicts socket.request.max.bytes=104857600";
+    assert!(
+        node.log().lines().any(|line| line.contains("WARN") && line.contains(expected)),
+        "{}",
+        node.log()
+    );
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub enum GroupConfigRefusal {
 }
 
 /// A group's key, and the broker's bounds for it: none, where `""`.
-const BOUNDS: &[(&str, &str, &str)] = &[
+pub(super) const BOUNDS: &[(&str, &str, &str)] = &[
     (
         "consumer.assignment.interval.ms",
         "group.consumer.min.assignment.interval.ms",
@@ -91,7 +91,7 @@ const BOUNDS: &[(&str, &str, &str)] = &[
 ];
 
 /// Session timeout, heartbeat interval; the broker's keys are the same behind `group.`.
-const SESSIONS: &[(&str, &str, &str, &str)] = &[
+pub(super) const SESSIONS: &[(&str, &str, &str, &str)] = &[
     (
         "consumer.session.timeout.ms",
         "consumer.heartbeat.interval.ms",

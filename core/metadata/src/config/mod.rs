@@ -20,6 +20,7 @@ mod broker_quorum;
 mod broker_security;
 mod broker_tiered;
 mod client_metrics_keys;
+mod contradictions;
 mod group_config;
 mod group_keys;
 mod key;
@@ -35,6 +36,7 @@ mod value;
 mod tests;
 
 pub use broker_config::{BrokerConfig, ConfigSource, DynamicConfigs, Level};
+pub use contradictions::{Contradiction, contradictions};
 pub use group_config::{GroupConfigRefusal, validate_client_metrics_configs, validate_group_configs};
 pub use key::{ConfigKey, DefaultValue, Importance, Kind, Scope, Status, Valid};
 pub use properties::{ConfigRefusal, Properties, StaticConfig, Warning};

@@ -1,6 +1,7 @@
 //! A node's settings as given, checked one by one; unknown keys named, with the nearest known one.
 //!
-//! Not here: the syntax of `.properties` files and the command line (shell), settings that contradict each other (shell).
+//! Not here: the syntax of `.properties` files and the command line (shell), settings that contradict each other
+//! (contradictions.rs, and the shell for what it reads itself).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,8 +47,7 @@ pub enum ConfigRefusal {
 }
 
 impl StaticConfig {
-    /// Checks each setting by itself. What contradicts another setting is for the shell, which knows the defaults of
-    /// a node without a file.
+    /// Checks each setting by itself. What contradicts another: [`contradictions`](super::contradictions).
     ///
     /// # Errors
     /// Every value that cannot be, not only the first.

@@ -33,6 +33,7 @@
 mod append;
 mod direct;
 mod known;
+mod leftovers;
 mod lost;
 mod memory;
 mod open;

@@ -22,7 +22,7 @@ use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
 use crate::log_config::LogConfig;
 use crate::planted::{self, Mistake};
-use crate::segment::{self, Segment, offset_path, parse_offset_name};
+use crate::segment::{self, Segment, parse_offset_name};
 use crate::walker::{Step, Walker};
 use crate::{epoch_file, small_file};
 
@@ -120,68 +120,6 @@ impl Log {
             position: 0,
             offset: from.log_start,
             what: "segments that were synced are missing",
-        }
-    }
-
-    /// Kafka's first three passes: `.deleted`, `.cleaned`, `.swap`.
-    fn clear_leftovers(&mut self, files: &mut FilePool, opened: &mut Opened) -> Result<(), StorageError> {
-        let dir = self.place.dir();
-        let names = files.disk().list(&dir)?;
-        let names: Vec<&str> =
-            names.iter().filter(|entry| !entry.is_dir).map(|entry| entry.name.as_str()).collect();
-        let leftovers = Leftovers::among(&names);
-        for name in &leftovers.remove {
-            let path = dir.join(name);
-            files.disk().remove_file(&path)?;
-            opened.removed.push(path);
-        }
-        if leftovers.swaps.is_empty() {
-            return Ok(());
-        }
-        // A finished compaction: its segments replace those whose offsets they cover.
-        let (mut low, mut high) = (Offset(i64::MAX), Offset::NONE);
-        for base in leftovers.swaps.iter().filter_map(|name| swap_base(name)) {
-            low = low.min(base);
-            high = high.max(self.check_swap(files, base)?);
-        }
-        for name in &names {
-            let covered = parse_offset_name(name).is_some_and(|(offset, suffix)| {
-                offset >= low && offset < high && !suffix.ends_with(segment::SWAP)
-            });
-            if covered && !leftovers.remove.contains(name) {
-                files.disk().remove_file(&dir.join(name))?;
-                opened.removed.push(dir.join(name));
-            }
-        }
-        for name in &leftovers.swaps {
-            let to = dir.join(name.trim_end_matches(segment::SWAP));
-            files.disk().rename(&dir.join(name), &to)?;
-        }
-        files.disk().sync_dir(&dir)?;
-        Ok(())
-    }
-
-    /// Checks every batch of a swap segment before anything gives way to it. Returns the offset after its last.
-    fn check_swap(&self, files: &mut FilePool, base: Offset) -> Result<Offset, StorageError> {
-        let suffix = format!("{}{}", segment::LOG, segment::SWAP);
-        let path = offset_path(&self.place.dir(), base, &suffix);
-        let file = files.disk().open(&path, crate::disk::OpenMode::Read)?;
-        let len = file.len()?;
-        let mut walker = Walker::new(file, 0, len, true);
-        let mut next = base;
-        loop {
-            let (position, what) = match walker.step()? {
-                Step::Batch { position, header, bytes } => match check_batch(&header, &bytes, next) {
-                    Ok(()) => {
-                        next = header.next_offset();
-                        continue;
-                    }
-                    Err(why) => (position, why),
-                },
-                Step::End => return Ok(next),
-                Step::Bad { position, why } => (position, why),
-            };
-            return Err(StorageError::Damaged { file: path, position, offset: next, what });
         }
     }
 
@@ -540,39 +478,6 @@ fn unless_full(done: Result<(), StorageError>) -> Result<(), StorageError> {
     }
 }
 
-/// What a directory holds of interrupted work.
-struct Leftovers<'a> {
-    remove: Vec<&'a str>,
-    swaps: Vec<&'a str>,
-}
-
-impl<'a> Leftovers<'a> {
-    /// An unfinished compaction's files go, and with them swap files at or past its first offset (KAFKA-6264).
-    fn among(names: &[&'a str]) -> Self {
-        let is_cleaned = |name: &&&str| name.ends_with(segment::CLEANED);
-        let cleaned = names.iter().filter(is_cleaned).filter_map(|name| parse_offset_name(name));
-        let first_cleaned = cleaned.map(|(offset, _)| offset).min();
-        let mut found = Self { remove: Vec::new(), swaps: Vec::new() };
-        for name in names {
-            let offset = parse_offset_name(name).map(|(offset, _)| offset);
-            // Snapshots of the metadata log are its owner's business.
-            let deleted = name.ends_with(segment::DELETED) && !name.ends_with(".checkpoint.deleted");
-            let undone = first_cleaned.is_some() && offset >= first_cleaned;
-            if deleted || name.ends_with(segment::CLEANED) || (name.ends_with(segment::SWAP) && undone) {
-                found.remove.push(name);
-            } else if name.ends_with(segment::SWAP) {
-                found.swaps.push(name);
-            }
-        }
-        found
-    }
-}
-
-fn swap_base(name: &str) -> Option<Offset> {
-    let (offset, suffix) = parse_offset_name(name)?;
-    (suffix.strip_suffix(segment::SWAP) == Some(segment::LOG)).then_some(offset)
-}
-
 fn offset_file(entry: &DirEntry) -> Option<(&str, Offset, &str)> {
     let (offset, suffix) = parse_offset_name(&entry.name)?;
     (!entry.is_dir).then_some((entry.name.as_str(), offset, suffix))
@@ -582,14 +487,4 @@ fn note_epoch(epochs: &mut LeaderEpochs, header: &BatchHeader) {
     if header.magic >= 2 && epochs.latest().is_none_or(|latest| latest.epoch < header.leader_epoch) {
         epochs.assign(header.leader_epoch, header.base_offset);
     }
-}
-
-fn check_batch(header: &BatchHeader, bytes: &[u8], next: Offset) -> Result<(), &'static str> {
-    if header.base_offset < next {
-        return Err(NOT_NEXT);
-    }
-    if !header.checksum_is_right(bytes) {
-        return Err("its checksum is wrong");
-    }
-    Ok(())
 }

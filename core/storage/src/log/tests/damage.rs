@@ -253,18 +253,48 @@ fn leftovers_of_interrupted_work_go_in_kafkas_order() {
     assert!(!bench.names().contains(&name(7, ".index")));
 }
 
+/// Puts these bytes beside the first segment, under the name of one that is to take its place.
+fn swap_in(bench: &Bench, bytes: &[u8]) -> std::path::PathBuf {
+    let swap = bench.path("00000000000000000000.log.swap");
+    let file = bench.files.disk().open(&swap, crate::OpenMode::Truncate).unwrap();
+    file.write_at(0, &[bytes]).unwrap();
+    swap
+}
+
 #[test]
-fn nothing_gives_way_to_a_damaged_swap_file() {
+fn nothing_gives_way_to_a_swap_file_that_says_nothing() {
+    for junk in [&b""[..], b"what no broker wrote", &[0; 4096]] {
+        let (mut bench, batches) = written(true);
+        swap_in(&bench, junk);
+        bench.reopen().unwrap();
+        assert_eq!(bench.read_all(300).unwrap(), batches);
+        assert!(!bench.names().iter().any(|name| name.ends_with(".swap")));
+    }
+}
+
+/// Another segment's bytes, sound in themselves.
+#[test]
+fn nothing_gives_way_to_another_segments_copy() {
+    let (mut bench, batches) = written(true);
+    let other = bench.names().into_iter().filter(|name| name.ends_with(".log")).nth(2).unwrap();
+    let bytes = bench.disk.contents(&bench.path(&other)).unwrap();
+    swap_in(&bench, &bytes);
+    bench.reopen().unwrap();
+    assert_eq!(bench.read_all(300).unwrap(), batches);
+}
+
+#[test]
+fn what_gave_way_to_a_damaged_swap_file_is_kept() {
     let (mut bench, _) = written(true);
     let log = bench.path("00000000000000000000.log");
-    let swap = bench.path("00000000000000000000.log.swap");
     let mut bytes = bench.disk.contents(&log).unwrap();
     bytes[80] ^= 1;
-    let file = bench.files.disk().open(&swap, crate::OpenMode::Truncate).unwrap();
-    file.write_at(0, &[&bytes]).unwrap();
+    let swap = swap_in(&bench, &bytes);
+    let gone = bench.path("00000000000000000000.log.deleted");
+    bench.files.disk().rename(&log, &gone).unwrap();
     let error = bench.reopen().unwrap_err();
     assert!(matches!(&error, StorageError::Damaged { file, .. } if *file == swap), "{error}");
-    assert!(bench.disk.contents(&log).is_some());
+    assert!(bench.disk.contents(&gone).is_some());
 }
 
 #[test]

@@ -1,0 +1,135 @@
+//! What an interrupted deletion or compaction left in a log's directory: removed, finished or undone before segments are loaded.
+//!
+//! Always true:
+//! 1. nothing gives way to a `.swap` file that was not checked from its first batch to its last
+//! 2. a `.swap` file counts only where something has given way already: else the log is whole without it
+//!
+//! Source: Kafka `LogLoader.load`, `removeTempFilesAndCollectSwapFiles`.
+
+use barnabas_base::Offset;
+
+use super::open::NOT_NEXT;
+use super::{Log, Opened};
+use crate::batch::BatchHeader;
+use crate::error::StorageError;
+use crate::file_pool::FilePool;
+use crate::segment::{self, offset_path, parse_offset_name};
+use crate::walker::{Step, Walker};
+
+impl Log {
+    /// Kafka's first three passes: `.deleted`, `.cleaned`, `.swap`.
+    pub(super) fn clear_leftovers(
+        &mut self,
+        files: &mut FilePool,
+        opened: &mut Opened,
+    ) -> Result<(), StorageError> {
+        let dir = self.place.dir();
+        let names = files.disk().list(&dir)?;
+        let names: Vec<&str> =
+            names.iter().filter(|entry| !entry.is_dir).map(|entry| entry.name.as_str()).collect();
+        let leftovers = Leftovers::among(&names);
+        // A finished compaction: its segments replace those whose offsets they cover. Looked at before anything goes: where one is
+        // damaged, what gave way to it is all there is.
+        let (mut low, mut high) = (Offset(i64::MAX), Offset::NONE);
+        for base in leftovers.swaps.iter().filter_map(|name| swap_base(name)) {
+            low = low.min(base);
+            high = high.max(self.check_swap(files, base)?);
+        }
+        for name in &leftovers.remove {
+            let path = dir.join(name);
+            files.disk().remove_file(&path)?;
+            opened.removed.push(path);
+        }
+        if leftovers.swaps.is_empty() {
+            return Ok(());
+        }
+        for name in &names {
+            let covered = parse_offset_name(name).is_some_and(|(offset, suffix)| {
+                offset >= low && offset < high && !suffix.ends_with(segment::SWAP)
+            });
+            if covered && !leftovers.remove.contains(name) {
+                files.disk().remove_file(&dir.join(name))?;
+                opened.removed.push(dir.join(name));
+            }
+        }
+        for name in &leftovers.swaps {
+            let to = dir.join(name.trim_end_matches(segment::SWAP));
+            files.disk().rename(&dir.join(name), &to)?;
+        }
+        files.disk().sync_dir(&dir)?;
+        Ok(())
+    }
+
+    /// Checks every batch of a swap segment before anything gives way to it. Returns the offset after its last.
+    fn check_swap(&self, files: &mut FilePool, base: Offset) -> Result<Offset, StorageError> {
+        let suffix = format!("{}{}", segment::LOG, segment::SWAP);
+        let path = offset_path(&self.place.dir(), base, &suffix);
+        let file = files.disk().open(&path, crate::disk::OpenMode::Read)?;
+        let len = file.len()?;
+        let mut walker = Walker::new(file, 0, len, true);
+        let mut next = base;
+        loop {
+            let (position, what) = match walker.step()? {
+                Step::Batch { position, header, bytes } => match check_batch(&header, &bytes, next) {
+                    Ok(()) => {
+                        next = header.next_offset();
+                        continue;
+                    }
+                    Err(why) => (position, why),
+                },
+                Step::End => return Ok(next),
+                Step::Bad { position, why } => (position, why),
+            };
+            return Err(StorageError::Damaged { file: path, position, offset: next, what });
+        }
+    }
+}
+
+/// What a directory holds of interrupted work.
+struct Leftovers<'a> {
+    remove: Vec<&'a str>,
+    swaps: Vec<&'a str>,
+}
+
+impl<'a> Leftovers<'a> {
+    /// An unfinished compaction's files go, and with them swap files at or past its first offset (KAFKA-6264). So do all swap files
+    /// while the segment that is first to give way to them stands: nothing has given way then, and nobody knows who wrote them. What a
+    /// compaction did is done again. (Kafka puts them into the segments' place, whatever they hold.)
+    fn among(names: &[&'a str]) -> Self {
+        let first_swap = names.iter().filter_map(|name| swap_base(name)).min();
+        let stands =
+            |base: Offset| names.iter().any(|name| parse_offset_name(name) == Some((base, segment::LOG)));
+        let nothing_gave_way = first_swap.is_some_and(stands);
+        let is_cleaned = |name: &&&str| name.ends_with(segment::CLEANED);
+        let cleaned = names.iter().filter(is_cleaned).filter_map(|name| parse_offset_name(name));
+        let first_cleaned = cleaned.map(|(offset, _)| offset).min();
+        let mut found = Self { remove: Vec::new(), swaps: Vec::new() };
+        for name in names {
+            let offset = parse_offset_name(name).map(|(offset, _)| offset);
+            // Snapshots of the metadata log are its owner's business.
+            let deleted = name.ends_with(segment::DELETED) && !name.ends_with(".checkpoint.deleted");
+            let undone = nothing_gave_way || (first_cleaned.is_some() && offset >= first_cleaned);
+            if deleted || name.ends_with(segment::CLEANED) || (name.ends_with(segment::SWAP) && undone) {
+                found.remove.push(name);
+            } else if name.ends_with(segment::SWAP) {
+                found.swaps.push(name);
+            }
+        }
+        found
+    }
+}
+
+fn swap_base(name: &str) -> Option<Offset> {
+    let (offset, suffix) = parse_offset_name(name)?;
+    (suffix.strip_suffix(segment::SWAP) == Some(segment::LOG)).then_some(offset)
+}
+
+fn check_batch(header: &BatchHeader, bytes: &[u8], next: Offset) -> Result<(), &'static str> {
+    if header.base_offset < next {
+        return Err(NOT_NEXT);
+    }
+    if !header.checksum_is_right(bytes) {
+        return Err("its checksum is wrong");
+    }
+    Ok(())
+}

@@ -45,6 +45,8 @@ struct Shared {
     leaving: Map<TopicId, Leaving>,
     /// Partitions whose topics go on, with other brokers: their logs are closed.
     partitions: Set<PartitionKey>,
+    /// Partitions of new topics of those names that have begun, or are about to.
+    successors: Set<TopicPartition>,
     /// One list for each worker and topic at most.
     closed: Vec<Closed>,
     is_stopping: bool,
@@ -110,10 +112,23 @@ impl DeletedTopics {
         self.count.load(Ordering::Acquire) > 0 && self.lock().leaving.contains_key(&topic)
     }
 
-    /// Whether a topic of this name is.
-    pub fn is_name_leaving(&self, name: &Text) -> bool {
-        self.count.load(Ordering::Acquire) > 0
-            && self.lock().leaving.values().any(|leaving| leaving.name == *name)
+    /// A partition is about to begin. Where a topic of its name is on its way out, what the checkpoints say under that name is forgotten
+    /// by whoever asks here, and by nobody later: from then on it is the new one's. Returns whether that is so.
+    pub fn begins(&self, name: &TopicPartition) -> bool {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return false;
+        }
+        let mut shared = self.lock();
+        let is_leaving = shared.leaving.values().any(|leaving| leaving.name == name.topic);
+        if is_leaving {
+            shared.successors.insert(name.clone());
+        }
+        is_leaving
+    }
+
+    /// Whether a partition of this name has begun since, or is about to: see [`DeletedTopics::begins`].
+    pub fn has_successor(&self, name: &TopicPartition) -> bool {
+        self.lock().successors.contains(name)
     }
 
     /// Whether a log may be open still of a deleted topic's partition that had this name.
@@ -153,6 +168,8 @@ impl DeletedTopics {
                 }
             }
         }
+        let Shared { leaving, successors, .. } = &mut *shared;
+        successors.retain(|name| leaving.values().any(|leaving| leaving.name == name.topic));
         self.count.store(shared.len(), Ordering::Release);
     }
 
@@ -177,7 +194,7 @@ fn put_aside(node: &Node, all: &[Closed]) {
         all.iter().flat_map(|closed| closed.names.iter().map(|name| (name, closed.topic))).collect();
     let is_free = |name: &Text| node.image.load().topics.by_name(name).is_none();
     for (at, directory) in node.directories.iter().enumerate().filter(|(_, each)| each.is_usable()) {
-        let aside = match directory.put_aside(&names, is_free) {
+        let aside = match directory.put_aside(&names, is_free, |name| node.deleted.has_successor(name)) {
             Ok(aside) => aside,
             Err(error) => {
                 let path = directory.path.display();
@@ -219,10 +236,16 @@ mod tests {
         assert!(deleted.may_be_open(&partition));
         deleted.closed(owner, list());
         assert!(!deleted.may_be_open(&partition));
-        assert!(deleted.is_leaving(topic) && deleted.is_name_leaving(&name), "its folder lies there still");
+        assert!(deleted.is_leaving(topic) && !deleted.has_successor(&partition));
+        assert!(
+            deleted.begins(&partition) && deleted.has_successor(&partition),
+            "its folder lies there still"
+        );
         let all = deleted.next().unwrap();
         deleted.done(&all);
-        assert!(!deleted.is_leaving(topic) && !deleted.is_name_leaving(&name));
+        assert!(
+            !deleted.is_leaving(topic) && !deleted.begins(&partition) && !deleted.has_successor(&partition)
+        );
         deleted.stop();
         assert!(deleted.next().is_none());
     }

@@ -149,7 +149,8 @@ impl Directory {
     /// Renames the folders of deleted partitions that lie here, in one go: their entries leave the checkpoints first, with one write.
     /// Returns the new names, and whose they are: they go later. What lies in a directory that is offline goes when it comes back
     /// (housekeeping/sweep.rs). Folders that other topics have made under the same names stay;
-    /// one that does not say whose it is goes where its topic's name `is_free`.
+    /// one that does not say whose it is goes where its topic's name `is_free`. Where there is no folder, what the checkpoints say is its
+    /// own unless it `has_successor`.
     ///
     /// The lock is held for a few at a time.
     ///
@@ -159,6 +160,7 @@ impl Directory {
         &self,
         names: &[(&TopicPartition, TopicId)],
         is_free: impl Fn(&Text) -> bool,
+        has_successor: impl Fn(&TopicPartition) -> bool,
     ) -> Result<Vec<(PathBuf, TopicId)>, StorageError> {
         if names.is_empty() {
             return Ok(Vec::new());
@@ -172,8 +174,10 @@ impl Directory {
             let mut log_dir = self.lock();
             for &(name, topic) in some {
                 if self.disk.stat(&self.path.join(name.to_string()))?.is_none() {
-                    // Its files are gone: a new topic of that name must not be held to what its checkpoints say.
-                    log_dir.forget(name);
+                    // Its files are gone, or were never laid: a new topic of that name must not be held to what its checkpoints say.
+                    if !has_successor(name) {
+                        log_dir.forget(name);
+                    }
                 } else if is_its(&log_dir, name, topic)? {
                     log_dir.forget(name);
                     there.push((name, topic));
@@ -323,3 +327,6 @@ pub fn random_uuid() -> Uuid {
     getrandom::fill(&mut bytes).expect("invariant: Linux always has random bytes for a running process");
     Uuid::from_random(bytes)
 }
+
+#[cfg(test)]
+mod tests;

@@ -83,7 +83,7 @@ pub fn locate(node: &Node, key: PartitionKey, name: &TopicPartition) -> Result<P
         }
         return Ok(Place::Found(found));
     }
-    if node.deleted.is_name_leaving(&name.topic) {
+    if node.deleted.begins(name) {
         forget_predecessor(directories, name)?;
     }
     if let Some((directory, reached)) = vanished(directories, name) {

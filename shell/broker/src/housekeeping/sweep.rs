@@ -76,7 +76,8 @@ fn unassigned_key(node: &Node, directory: &Directory, entry: &PartitionDir) -> O
 fn finish_deletions(node: &Node, at: usize, deleted: &[(TopicPartition, TopicId)]) {
     let directory = &node.directories[at];
     let names: Vec<(&TopicPartition, TopicId)> = deleted.iter().map(|(name, topic)| (name, *topic)).collect();
-    match directory.put_aside(&names, |_| false) {
+    // Their folders were there a moment ago: whoever renamed one since has seen to its entries.
+    match directory.put_aside(&names, |_| false, |_| true) {
         Ok(aside) => {
             let now = node.clock.wall();
             aside.into_iter().for_each(|(path, _)| node.deletions.directory_later(at, path, now));

@@ -210,9 +210,9 @@ fn a_partition_is_given_up_on_the_operators_word() {
     assert!(node.stop_expecting_trouble().success());
 }
 
-/// A folder that was put there from elsewhere, or whose `partition.metadata` is not its own any more: what the journal holds is kept.
-#[test]
-fn a_folder_of_a_topic_that_nobody_knows_takes_no_records_with_it() {
+/// A folder that was put there from elsewhere, or whose `partition.metadata` is not its own any more: what the journal holds is kept, and
+/// nothing begins anew in the place of records that nobody else has.
+fn a_foreign_folder(end: impl Fn(&mut TestNode)) {
     let mut node = TestNode::start();
     node.client().create_topic("t", 1, &[]);
     for at in 0..5 {
@@ -223,7 +223,7 @@ fn a_folder_of_a_topic_that_nobody_knows_takes_no_records_with_it() {
     for at in 5..10 {
         assert_eq!(produce(&mut node.client(), 0), Ok(at));
     }
-    node.kill();
+    end(&mut node);
     let metadata = node.data().join("t-0/partition.metadata");
     let own = std::fs::read_to_string(&metadata).expect("partition.metadata");
     std::fs::write(&metadata, "version: 0\ntopic_id: gmTyNkbDRWqmoHl3e6EX7Q").expect("is written");
@@ -240,4 +240,14 @@ fn a_folder_of_a_topic_that_nobody_knows_takes_no_records_with_it() {
     std::fs::write(folder.join("partition.metadata"), own).expect("is written");
     node.launch();
     assert_eq!(offsets(&mut node.client(), 0, 0), Ok((0..10).collect()));
+}
+
+#[test]
+fn a_folder_of_a_topic_that_nobody_knows_takes_no_records_with_it() {
+    a_foreign_folder(TestNode::kill);
+}
+
+#[test]
+fn nor_does_it_after_a_clean_stop() {
+    a_foreign_folder(|node| assert!(node.stop().success()));
 }

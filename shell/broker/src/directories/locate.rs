@@ -8,6 +8,7 @@
 //! | yes | this directory, another online one, or none | it lies there; the metadata log is told where it differs |
 //! | yes | a directory of this node that is offline | the metadata log is told first, and the partition waits for that |
 //! | a deleted topic's, of the same name | anything | it waits until that one is closed; then that is put aside (deleted.rs) |
+//! | a topic's that nobody knows | anything | put aside; but where the checkpoints say that it had records and nobody else has them: offline |
 //! | in two | one of the two | it lies there; the other copy is put aside, and if a move was cut off between its two renames, that is begun again |
 //! | in two | neither | [`StorageError::Twice`] |
 //! | no, but its checkpoints name it | anything | its files are gone: offline |
@@ -29,7 +30,7 @@ use crate::mailbox::PartitionKey;
 use crate::moves;
 use crate::node::Node;
 use barnabas_base::{DirectoryId, Offset, TopicId, TopicPartition};
-use barnabas_storage::{DiskErrorKind, StorageError};
+use barnabas_storage::{DiskErrorKind, LogDir, StorageError};
 use std::path::Path;
 
 const METADATA_NAME: &str = "partition.metadata";
@@ -272,6 +273,10 @@ fn is_there(node: &Node, index: usize, name: &TopicPartition, topic: TopicId) ->
             }
             Ok(false)
         }
+        // After a kill the journal may hold more of it: there replay.rs says the same.
+        Owner::Gone if is_only_copy(node, name, topic) && reached(&log_dir, name) > Offset::ZERO => {
+            Err(foreign(&directory.path, found, name, topic))
+        }
         Owner::Gone => {
             let stray = log_dir.rename_to_stray(name, random_uuid())?;
             tracing::warn!(
@@ -284,14 +289,25 @@ fn is_there(node: &Node, index: usize, name: &TopicPartition, topic: TopicId) ->
     }
 }
 
+/// Whether nobody else has what lay here: it must not begin anew.
+fn is_only_copy(node: &Node, name: &TopicPartition, topic: TopicId) -> bool {
+    let image = node.image.load();
+    let row = image.topics.by_id(topic).and_then(|topic| topic.partition(name.partition));
+    row.is_some_and(|row| row.isr().iter().all(|broker| *broker == node.broker_id))
+}
+
+/// Up to where a directory's checkpoints say that it held the partition's records.
+fn reached(log_dir: &LogDir, name: &TopicPartition) -> Offset {
+    let high_watermark = log_dir.high_watermark(name).unwrap_or(Offset::ZERO);
+    log_dir.recovery_point(name).max(high_watermark)
+}
+
 /// Where a partition that lies nowhere once lay: a directory whose checkpoints say that it held records there, up to which
 /// offset. Such a partition has lost its files; it must not begin anew.
 pub fn vanished(directories: &Directories, name: &TopicPartition) -> Option<(usize, Offset)> {
     let mut online = directories.iter().enumerate().filter(|(_, directory)| directory.is_online());
     online.find_map(|(index, directory)| {
-        let log_dir = directory.lock();
-        let high_watermark = log_dir.high_watermark(name).unwrap_or(Offset::ZERO);
-        let reached = log_dir.recovery_point(name).max(high_watermark);
+        let reached = reached(&directory.lock(), name);
         (reached > Offset::ZERO).then_some((index, reached))
     })
 }

@@ -108,14 +108,6 @@ pub enum LinkError {
     Ended { to: Address },
 }
 
-impl LinkError {
-    /// Whether the peer cannot have seen the request.
-    #[allow(dead_code, reason = "for replica fetchers")]
-    pub fn is_unsent(&self) -> bool {
-        !matches!(self, Self::Lost { .. } | Self::TimedOut { .. } | Self::Garbled { .. })
-    }
-}
-
 /// How a link stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkState {
@@ -136,7 +128,6 @@ pub enum LinkState {
 pub struct Link {
     address: Address,
     client_id: Str,
-    #[allow(dead_code, reason = "for replica fetchers")]
     timeout: Duration,
     sender: mpsc::Sender<Outgoing>,
     state: watch::Receiver<LinkState>,
@@ -185,7 +176,6 @@ impl Link {
     ///
     /// # Errors
     /// See [`LinkError`].
-    #[allow(dead_code, reason = "for replica fetchers")]
     pub async fn send<R>(&self, request: R) -> Result<R::Response, LinkError>
     where
         R: Request + Send + 'static,

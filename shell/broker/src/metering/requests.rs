@@ -156,7 +156,14 @@ pub fn spans(track: &Track, written: Stamp) -> [u64; PHASES] {
         spans[phase as usize] += until.0 - at.0;
         at = until;
     };
-    step(Phase::Decide, track.started);
+    let decided = match track.passed {
+        // The owner had it before the connection came to note that: its thread had to wait for the processor.
+        Passed::Appended(AppendTimes { taken, .. }) | Passed::Read { taken, .. } if taken.0 > 0 => {
+            track.started.min(taken)
+        }
+        _ => track.started,
+    };
+    step(Phase::Decide, decided);
     match track.passed {
         Passed::Untold => step(Phase::Wait, ready),
         Passed::Appended(AppendTimes { taken, round }) => {
@@ -209,7 +216,13 @@ mod tests {
     fn the_owner_may_be_faster_than_the_connection_notes() {
         // Taken up before the connection had noted its start, and in a round that had begun before.
         let spans = spans(&track(appended(1050, 900, 4500)), Stamp(5000));
-        assert_eq!(spans, [100, 0, 0, 0, 3400, 0, 0, 500, 0]);
+        assert_eq!(spans, [50, 0, 0, 0, 3450, 0, 0, 500, 0]);
+    }
+
+    #[test]
+    fn a_connection_that_was_not_run_until_all_was_durable_has_waited_for_the_disk() {
+        let late = Track { started: Stamp(4800), ..track(appended(1050, 2000, 4500)) };
+        assert_eq!(spans(&late, Stamp(5000)), [50, 0, 0, 950, 2500, 0, 0, 500, 0]);
     }
 
     #[test]

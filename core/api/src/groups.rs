@@ -39,6 +39,18 @@ pub fn shard_here(group: &str, ctx: &Context<'_>) -> Result<PartitionIndex, Erro
     if shard.leader.id == ctx.node { Ok(shard.partition) } else { Err(ErrorCode::NotCoordinator) }
 }
 
+/// As [`shard_here`], for groups of a type that this cluster may not have.
+///
+/// # Errors
+/// UNSUPPORTED_VERSION where it does not.
+pub(crate) fn shard_here_if(
+    has_such_groups: bool,
+    group: &str,
+    ctx: &Context<'_>,
+) -> Result<PartitionIndex, ErrorCode> {
+    if has_such_groups { shard_here(group, ctx) } else { Err(ErrorCode::UnsupportedVersion) }
+}
+
 /// Every shard that is here, by number.
 pub fn shards_here(ctx: &Context<'_>) -> Vec<PartitionIndex> {
     let topic = ctx.image.topics.by_name(name::CONSUMER_OFFSETS);

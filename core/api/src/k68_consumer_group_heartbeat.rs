@@ -12,11 +12,10 @@
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleConsumerGroupHeartbeat`.
 
-use barnabas_base::ErrorCode;
 use barnabas_metadata::features::name;
 use barnabas_wire::messages::{ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse};
 
-use crate::groups::{ToShard, shard_here};
+use crate::groups::{ToShard, shard_here_if};
 use crate::{Context, Plan};
 
 /// Whether this broker looks after consumer groups at all: the cluster has agreed on them, and its setting allows it.
@@ -34,9 +33,7 @@ pub fn plan(
     request: ConsumerGroupHeartbeatRequest,
     ctx: &Context<'_>,
 ) -> Plan<ToShard<ConsumerGroupHeartbeatRequest>, ConsumerGroupHeartbeatResponse> {
-    let shard =
-        if is_enabled(ctx) { shard_here(&request.group_id, ctx) } else { Err(ErrorCode::UnsupportedVersion) };
-    match shard {
+    match shard_here_if(is_enabled(ctx), &request.group_id, ctx) {
         Ok(shard) => Plan::Work(ToShard { shard, request }),
         Err(code) => Plan::Answer(ConsumerGroupHeartbeatResponse {
             error_code: code.code(),

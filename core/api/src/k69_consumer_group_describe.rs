@@ -12,7 +12,6 @@
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleConsumerGroupDescribe`, `GroupCoordinatorService.consumerGroupDescribe`.
 
-use barnabas_base::ErrorCode;
 use barnabas_wire::Str;
 use barnabas_wire::messages::consumer_group_describe_request::ConsumerGroupDescribeRequest;
 use barnabas_wire::messages::consumer_group_describe_response::{
@@ -20,7 +19,7 @@ use barnabas_wire::messages::consumer_group_describe_response::{
 };
 
 use crate::described_groups::Described;
-use crate::groups::{ToShard, shard_here};
+use crate::groups::{ToShard, shard_here_if};
 use crate::{Context, Plan, k68_consumer_group_heartbeat};
 
 #[derive(Debug)]
@@ -41,8 +40,7 @@ pub fn plan(
     ctx: &Context<'_>,
 ) -> Plan<Work, ConsumerGroupDescribeResponse> {
     let is_enabled = k68_consumer_group_heartbeat::is_enabled(ctx);
-    let shard_of =
-        |group: &Str| if is_enabled { shard_here(group, ctx) } else { Err(ErrorCode::UnsupportedVersion) };
+    let shard_of = |group: &Str| shard_here_if(is_enabled, group, ctx);
     let (by_shard, groups) =
         Described::split(request.group_ids, request.include_authorized_operations, shard_of);
     let pending = Pending { groups };

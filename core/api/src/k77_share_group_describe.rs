@@ -11,13 +11,12 @@
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleShareGroupDescribe`, `GroupCoordinatorService.shareGroupDescribe`.
 
-use barnabas_base::ErrorCode;
 use barnabas_wire::Str;
 use barnabas_wire::messages::share_group_describe_request::ShareGroupDescribeRequest;
 use barnabas_wire::messages::share_group_describe_response::{DescribedGroup, ShareGroupDescribeResponse};
 
 use crate::described_groups::Described;
-use crate::groups::{ToShard, shard_here};
+use crate::groups::{ToShard, shard_here_if};
 use crate::{Context, Plan, k76_share_group_heartbeat};
 
 #[derive(Debug)]
@@ -35,8 +34,7 @@ pub struct Pending {
 /// Splits a request by shard.
 pub fn plan(request: ShareGroupDescribeRequest, ctx: &Context<'_>) -> Plan<Work, ShareGroupDescribeResponse> {
     let is_enabled = k76_share_group_heartbeat::is_enabled(ctx);
-    let shard_of =
-        |group: &Str| if is_enabled { shard_here(group, ctx) } else { Err(ErrorCode::UnsupportedVersion) };
+    let shard_of = |group: &Str| shard_here_if(is_enabled, group, ctx);
     let (by_shard, groups) =
         Described::split(request.group_ids, request.include_authorized_operations, shard_of);
     let pending = Pending { groups };

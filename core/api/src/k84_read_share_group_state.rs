@@ -11,16 +11,14 @@
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleReadShareGroupStateRequest`, `ShareCoordinatorService.readState`.
 
-use barnabas_base::{ErrorCode, LeaderEpoch, PartitionIndex, Text, TopicId};
-use barnabas_wire::Str;
+use barnabas_base::{LeaderEpoch, PartitionIndex, TopicId};
 use barnabas_wire::messages::read_share_group_state_response::{PartitionResult, ReadStateResult};
 use barnabas_wire::messages::{ReadShareGroupStateRequest, ReadShareGroupStateResponse};
 
 /// Records of which something is known.
 pub use barnabas_wire::messages::read_share_group_state_response::StateBatch;
 
-use crate::share_partitions::Results;
-use crate::{Plan, Slot};
+use crate::{Plan, Slot, share_partitions};
 
 /// One share-partition of the request; its group is [`Work::group`].
 #[derive(Debug, Clone, PartialEq)]
@@ -31,24 +29,13 @@ pub struct Part {
     pub leader_epoch: LeaderEpoch,
 }
 
-#[derive(Debug)]
-pub struct Work {
-    pub group: Text,
-    pub parts: Vec<Part>,
-    pub pending: Pending,
-}
+pub type Work = share_partitions::Work<Part, PartitionResult>;
+pub type Pending = share_partitions::Pending<PartitionResult>;
 
-/// The answer as far as it is known, in the order of the request.
-#[derive(Debug)]
-pub struct Pending {
-    results: Results<PartitionResult>,
-}
-
-/// Splits a request by share-partition. A request without a group, or with a topic that names no partition, is answered with
-/// nothing.
+/// Splits a request by share-partition.
 pub fn plan(request: ReadShareGroupStateRequest) -> Plan<Work, ReadShareGroupStateResponse> {
     let asked = request.topics.into_iter().map(|topic| (topic.topic_id, topic.partitions));
-    let split = Results::split(&request.group_id, asked, |slot, topic, asked| {
+    share_partitions::plan(&request.group_id, asked, |slot, topic, asked| {
         let result = PartitionResult { partition: asked.partition, ..Default::default() };
         let part = Part {
             slot,
@@ -57,19 +44,10 @@ pub fn plan(request: ReadShareGroupStateRequest) -> Plan<Work, ReadShareGroupSta
             leader_epoch: LeaderEpoch(asked.leader_epoch),
         };
         (part, result)
-    });
-    let Some((parts, results)) = split else { return Plan::Answer(ReadShareGroupStateResponse::default()) };
-    Plan::Work(Work { group: request.group_id.text(), parts, pending: Pending { results } })
+    })
 }
 
 impl Pending {
-    /// Takes over that a share-partition was refused.
-    pub fn refuse(&mut self, slot: Slot, code: ErrorCode, why: Option<&'static str>) {
-        let part = self.results.at(slot);
-        part.error_code = code.code();
-        part.error_message = why.map(Str::from_static);
-    }
-
     /// Takes over the state of a share-partition. `start_offset` of −1: nobody has begun to read.
     pub fn set_state(
         &mut self,
@@ -78,7 +56,7 @@ impl Pending {
         start_offset: i64,
         state_batches: Vec<StateBatch>,
     ) {
-        let part = self.results.at(slot);
+        let part = self.at(slot);
         (part.state_epoch, part.start_offset, part.state_batches) =
             (state_epoch, start_offset, state_batches);
     }
@@ -86,7 +64,7 @@ impl Pending {
     /// The answer, once all is in: what was not refused is done.
     pub fn respond(self) -> ReadShareGroupStateResponse {
         let topic = |topic_id, partitions| ReadStateResult { topic_id, partitions, ..Default::default() };
-        ReadShareGroupStateResponse { results: self.results.map(topic), ..Default::default() }
+        ReadShareGroupStateResponse { results: self.by_topic(topic), ..Default::default() }
     }
 }
 

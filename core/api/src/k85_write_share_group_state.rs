@@ -12,16 +12,14 @@
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleWriteShareGroupStateRequest`, `ShareCoordinatorService.writeState`.
 
-use barnabas_base::{ErrorCode, LeaderEpoch, Offset, PartitionIndex, Text, TopicId};
-use barnabas_wire::Str;
+use barnabas_base::{LeaderEpoch, Offset, PartitionIndex, TopicId};
 use barnabas_wire::messages::write_share_group_state_response::{PartitionResult, WriteStateResult};
 use barnabas_wire::messages::{WriteShareGroupStateRequest, WriteShareGroupStateResponse};
 
 /// Records of which something is known.
 pub use barnabas_wire::messages::write_share_group_state_request::StateBatch;
 
-use crate::share_partitions::Results;
-use crate::{Plan, Slot};
+use crate::{Plan, Slot, share_partitions};
 
 /// One share-partition of the request; its group is [`Work::group`].
 #[derive(Debug, Clone, PartialEq)]
@@ -36,24 +34,13 @@ pub struct Part {
     pub batches: Vec<StateBatch>,
 }
 
-#[derive(Debug)]
-pub struct Work {
-    pub group: Text,
-    pub parts: Vec<Part>,
-    pub pending: Pending,
-}
+pub type Work = share_partitions::Work<Part, PartitionResult>;
+pub type Pending = share_partitions::Pending<PartitionResult>;
 
-/// The answer as far as it is known, in the order of the request.
-#[derive(Debug)]
-pub struct Pending {
-    results: Results<PartitionResult>,
-}
-
-/// Splits a request by share-partition. A request without a group, or with a topic that names no partition, is answered with
-/// nothing.
+/// Splits a request by share-partition.
 pub fn plan(request: WriteShareGroupStateRequest) -> Plan<Work, WriteShareGroupStateResponse> {
     let asked = request.topics.into_iter().map(|topic| (topic.topic_id, topic.partitions));
-    let split = Results::split(&request.group_id, asked, |slot, topic, asked| {
+    share_partitions::plan(&request.group_id, asked, |slot, topic, asked| {
         let result = PartitionResult { partition: asked.partition, ..Default::default() };
         let part = Part {
             slot,
@@ -66,23 +53,14 @@ pub fn plan(request: WriteShareGroupStateRequest) -> Plan<Work, WriteShareGroupS
             batches: asked.state_batches,
         };
         (part, result)
-    });
-    let Some((parts, results)) = split else { return Plan::Answer(WriteShareGroupStateResponse::default()) };
-    Plan::Work(Work { group: request.group_id.text(), parts, pending: Pending { results } })
+    })
 }
 
 impl Pending {
-    /// Takes over that a share-partition was refused.
-    pub fn refuse(&mut self, slot: Slot, code: ErrorCode, why: Option<&'static str>) {
-        let part = self.results.at(slot);
-        part.error_code = code.code();
-        part.error_message = why.map(Str::from_static);
-    }
-
     /// The answer, once all is in: what was not refused is done.
     pub fn respond(self) -> WriteShareGroupStateResponse {
         let topic = |topic_id, partitions| WriteStateResult { topic_id, partitions, ..Default::default() };
-        WriteShareGroupStateResponse { results: self.results.map(topic), ..Default::default() }
+        WriteShareGroupStateResponse { results: self.by_topic(topic), ..Default::default() }
     }
 }
 

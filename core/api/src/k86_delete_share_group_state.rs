@@ -11,13 +11,11 @@
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleDeleteShareGroupStateRequest`, `ShareCoordinatorService.deleteState`.
 
-use barnabas_base::{ErrorCode, PartitionIndex, Text, TopicId};
-use barnabas_wire::Str;
+use barnabas_base::{PartitionIndex, TopicId};
 use barnabas_wire::messages::delete_share_group_state_response::{DeleteStateResult, PartitionResult};
 use barnabas_wire::messages::{DeleteShareGroupStateRequest, DeleteShareGroupStateResponse};
 
-use crate::share_partitions::Results;
-use crate::{Plan, Slot};
+use crate::{Plan, Slot, share_partitions};
 
 /// One share-partition of the request; its group is [`Work::group`].
 #[derive(Debug, Clone, PartialEq)]
@@ -27,44 +25,24 @@ pub struct Part {
     pub partition: PartitionIndex,
 }
 
-#[derive(Debug)]
-pub struct Work {
-    pub group: Text,
-    pub parts: Vec<Part>,
-    pub pending: Pending,
-}
+pub type Work = share_partitions::Work<Part, PartitionResult>;
+pub type Pending = share_partitions::Pending<PartitionResult>;
 
-/// The answer as far as it is known, in the order of the request.
-#[derive(Debug)]
-pub struct Pending {
-    results: Results<PartitionResult>,
-}
-
-/// Splits a request by share-partition. A request without a group, or with a topic that names no partition, is answered with
-/// nothing.
+/// Splits a request by share-partition.
 pub fn plan(request: DeleteShareGroupStateRequest) -> Plan<Work, DeleteShareGroupStateResponse> {
     let asked = request.topics.into_iter().map(|topic| (topic.topic_id, topic.partitions));
-    let split = Results::split(&request.group_id, asked, |slot, topic, asked| {
+    share_partitions::plan(&request.group_id, asked, |slot, topic, asked| {
         let result = PartitionResult { partition: asked.partition, ..Default::default() };
         let part = Part { slot, topic, partition: PartitionIndex(asked.partition) };
         (part, result)
-    });
-    let Some((parts, results)) = split else { return Plan::Answer(DeleteShareGroupStateResponse::default()) };
-    Plan::Work(Work { group: request.group_id.text(), parts, pending: Pending { results } })
+    })
 }
 
 impl Pending {
-    /// Takes over that a share-partition was refused.
-    pub fn refuse(&mut self, slot: Slot, code: ErrorCode, why: Option<&'static str>) {
-        let part = self.results.at(slot);
-        part.error_code = code.code();
-        part.error_message = why.map(Str::from_static);
-    }
-
     /// The answer, once all is in: what was not refused is done.
     pub fn respond(self) -> DeleteShareGroupStateResponse {
         let topic = |topic_id, partitions| DeleteStateResult { topic_id, partitions, ..Default::default() };
-        DeleteShareGroupStateResponse { results: self.results.map(topic), ..Default::default() }
+        DeleteShareGroupStateResponse { results: self.by_topic(topic), ..Default::default() }
     }
 }
 

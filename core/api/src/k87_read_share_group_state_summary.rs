@@ -12,15 +12,13 @@
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleReadShareGroupStateSummaryRequest`, `ShareCoordinatorService.readStateSummary`.
 
-use barnabas_base::{ErrorCode, PartitionIndex, Text, TopicId};
-use barnabas_wire::Str;
+use barnabas_base::{PartitionIndex, TopicId};
 use barnabas_wire::messages::read_share_group_state_summary_response::{
     PartitionResult, ReadStateSummaryResult,
 };
 use barnabas_wire::messages::{ReadShareGroupStateSummaryRequest, ReadShareGroupStateSummaryResponse};
 
-use crate::share_partitions::Results;
-use crate::{Plan, Slot};
+use crate::{Plan, Slot, share_partitions};
 
 /// One share-partition of the request; its group is [`Work::group`].
 #[derive(Debug, Clone, PartialEq)]
@@ -30,12 +28,8 @@ pub struct Part {
     pub partition: PartitionIndex,
 }
 
-#[derive(Debug)]
-pub struct Work {
-    pub group: Text,
-    pub parts: Vec<Part>,
-    pub pending: Pending,
-}
+pub type Work = share_partitions::Work<Part, PartitionResult>;
+pub type Pending = share_partitions::Pending<PartitionResult>;
 
 /// Where a share-partition stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,38 +42,20 @@ pub struct Summary {
     pub delivery_complete_count: i32,
 }
 
-/// The answer as far as it is known, in the order of the request.
-#[derive(Debug)]
-pub struct Pending {
-    results: Results<PartitionResult>,
-}
-
-/// Splits a request by share-partition. A request without a group, or with a topic that names no partition, is answered with
-/// nothing.
+/// Splits a request by share-partition.
 pub fn plan(request: ReadShareGroupStateSummaryRequest) -> Plan<Work, ReadShareGroupStateSummaryResponse> {
     let asked = request.topics.into_iter().map(|topic| (topic.topic_id, topic.partitions));
-    let split = Results::split(&request.group_id, asked, |slot, topic, asked| {
+    share_partitions::plan(&request.group_id, asked, |slot, topic, asked| {
         let result = PartitionResult { partition: asked.partition, ..Default::default() };
         let part = Part { slot, topic, partition: PartitionIndex(asked.partition) };
         (part, result)
-    });
-    let Some((parts, results)) = split else {
-        return Plan::Answer(ReadShareGroupStateSummaryResponse::default());
-    };
-    Plan::Work(Work { group: request.group_id.text(), parts, pending: Pending { results } })
+    })
 }
 
 impl Pending {
-    /// Takes over that a share-partition was refused.
-    pub fn refuse(&mut self, slot: Slot, code: ErrorCode, why: Option<&'static str>) {
-        let part = self.results.at(slot);
-        part.error_code = code.code();
-        part.error_message = why.map(Str::from_static);
-    }
-
     /// Takes over where a share-partition stands.
     pub fn set_summary(&mut self, slot: Slot, summary: Summary) {
-        let part = self.results.at(slot);
+        let part = self.at(slot);
         part.state_epoch = summary.state_epoch;
         part.leader_epoch = summary.leader_epoch;
         part.start_offset = summary.start_offset;
@@ -90,7 +66,7 @@ impl Pending {
     pub fn respond(self) -> ReadShareGroupStateSummaryResponse {
         let topic =
             |topic_id, partitions| ReadStateSummaryResult { topic_id, partitions, ..Default::default() };
-        ReadShareGroupStateSummaryResponse { results: self.results.map(topic), ..Default::default() }
+        ReadShareGroupStateSummaryResponse { results: self.by_topic(topic), ..Default::default() }
     }
 }
 

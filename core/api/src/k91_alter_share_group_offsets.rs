@@ -11,10 +11,9 @@
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleAlterShareGroupOffsetsRequest`.
 
-use barnabas_base::ErrorCode;
 use barnabas_wire::messages::{AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse};
 
-use crate::groups::{ToShard, shard_here};
+use crate::groups::{ToShard, shard_here_if};
 use crate::{Context, Plan, k76_share_group_heartbeat};
 
 /// Sends the request to the group's shard.
@@ -22,12 +21,7 @@ pub fn plan(
     request: AlterShareGroupOffsetsRequest,
     ctx: &Context<'_>,
 ) -> Plan<ToShard<AlterShareGroupOffsetsRequest>, AlterShareGroupOffsetsResponse> {
-    let shard = if k76_share_group_heartbeat::is_enabled(ctx) {
-        shard_here(&request.group_id, ctx)
-    } else {
-        Err(ErrorCode::UnsupportedVersion)
-    };
-    match shard {
+    match shard_here_if(k76_share_group_heartbeat::is_enabled(ctx), &request.group_id, ctx) {
         Ok(shard) => Plan::Work(ToShard { shard, request }),
         Err(code) => {
             Plan::Answer(AlterShareGroupOffsetsResponse { error_code: code.code(), ..Default::default() })

@@ -92,7 +92,7 @@ pub mod k91_alter_share_group_offsets;
 pub mod k92_delete_share_group_offsets;
 pub mod replication;
 pub mod share;
-mod share_partitions;
+pub mod share_partitions;
 pub mod share_state;
 pub mod transactions;
 

@@ -3,51 +3,95 @@
 //!
 //! Source: Kafka 4.4 `KafkaApis`, `ShareCoordinatorService`.
 
-use barnabas_base::TopicId;
+use barnabas_base::{ErrorCode, Text, TopicId};
+use barnabas_wire::Str;
+use barnabas_wire::messages::{
+    delete_share_group_state_response, initialize_share_group_state_response,
+    read_share_group_state_response, read_share_group_state_summary_response,
+    write_share_group_state_response,
+};
 
-use crate::Slot;
+use crate::{Plan, Slot};
+
+/// Share-partitions of one group; `Part` is what is to be done with one of them.
+#[derive(Debug)]
+pub struct Work<Part, Said> {
+    pub group: Text,
+    pub parts: Vec<Part>,
+    pub pending: Pending<Said>,
+}
 
 /// The answer as far as it is known, in the order of the request; `Said` is what is said of one share-partition.
 #[derive(Debug)]
-pub(crate) struct Results<Said> {
+pub struct Pending<Said> {
     topics: Vec<(TopicId, Vec<Said>)>,
 }
 
-impl<Said> Results<Said> {
-    /// Splits a request by share-partition: `each` makes of one that was asked for its part of the work, and its result while nothing
-    /// is known against it. `None`: the request asks for nothing, having no group or a topic that names no partition, and that is what
-    /// it gets.
-    pub fn split<Asked, Part>(
-        group: &str,
-        asked: impl ExactSizeIterator<Item = (TopicId, Vec<Asked>)>,
-        each: impl Fn(Slot, TopicId, Asked) -> (Part, Said),
-    ) -> Option<(Vec<Part>, Self)> {
-        if group.is_empty() || asked.len() == 0 {
-            return None;
-        }
-        let (mut parts, mut topics) = (Vec::new(), Vec::with_capacity(asked.len()));
-        for (topic_at, (topic, asked)) in asked.enumerate() {
-            if asked.is_empty() {
-                return None;
+/// What an answer says of a share-partition, whatever was asked.
+pub trait Refusable {
+    fn refuse(&mut self, code: i16, why: Option<Str>);
+}
+
+macro_rules! refusable {
+    ($($of:ident),*) => {
+        $(impl Refusable for $of::PartitionResult {
+            fn refuse(&mut self, code: i16, why: Option<Str>) {
+                (self.error_code, self.error_message) = (code, why);
             }
-            let mut results = Vec::with_capacity(asked.len());
-            for (at, asked) in asked.into_iter().enumerate() {
-                let (part, result) = each(Slot::new(topic_at, at), topic, asked);
-                parts.push(part);
-                results.push(result);
-            }
-            topics.push((topic, results));
+        })*
+    };
+}
+
+refusable!(
+    delete_share_group_state_response,
+    initialize_share_group_state_response,
+    read_share_group_state_response,
+    read_share_group_state_summary_response,
+    write_share_group_state_response
+);
+
+/// Splits a request by share-partition: `each` makes of one that was asked for its part of the work, and what is said of it while nothing
+/// is known against it. A request without a group, or with a topic that names no partition, is answered with nothing.
+pub(crate) fn plan<Asked, Part, Said, Response: Default>(
+    group: &Str,
+    asked: impl ExactSizeIterator<Item = (TopicId, Vec<Asked>)>,
+    each: impl Fn(Slot, TopicId, Asked) -> (Part, Said),
+) -> Plan<Work<Part, Said>, Response> {
+    let (mut parts, mut topics) = (Vec::new(), Vec::with_capacity(asked.len()));
+    for (topic_at, (topic, asked)) in asked.enumerate() {
+        if asked.is_empty() {
+            return Plan::Answer(Response::default());
         }
-        Some((parts, Self { topics }))
+        let mut said = Vec::with_capacity(asked.len());
+        for (at, asked) in asked.into_iter().enumerate() {
+            let (part, of_it) = each(Slot::new(topic_at, at), topic, asked);
+            parts.push(part);
+            said.push(of_it);
+        }
+        topics.push((topic, said));
+    }
+    if group.is_empty() || parts.is_empty() {
+        return Plan::Answer(Response::default());
+    }
+    Plan::Work(Work { group: group.text(), parts, pending: Pending { topics } })
+}
+
+impl<Said> Pending<Said> {
+    /// Takes over that a share-partition was refused. What is not refused is done.
+    pub fn refuse(&mut self, slot: Slot, code: ErrorCode, why: Option<&'static str>)
+    where
+        Said: Refusable,
+    {
+        self.at(slot).refuse(code.code(), why.map(Str::from_static));
     }
 
-    pub fn at(&mut self, slot: Slot) -> &mut Said {
+    pub(crate) fn at(&mut self, slot: Slot) -> &mut Said {
         &mut self.topics[slot.topic()].1[slot.partition()]
     }
 
-    /// All of them, in the words of one request's answer.
-    pub fn map<Topic>(self, topic: impl Fn(TopicId, Vec<Said>) -> Topic) -> Vec<Topic> {
-        self.topics.into_iter().map(|(id, results)| topic(id, results)).collect()
+    /// All of it, in the words of one request's answer.
+    pub(crate) fn by_topic<Topic>(self, topic: impl Fn(TopicId, Vec<Said>) -> Topic) -> Vec<Topic> {
+        self.topics.into_iter().map(|(id, said)| topic(id, said)).collect()
     }
 }
 
@@ -56,25 +100,31 @@ mod tests {
     use super::*;
     use crate::testing::ORDERS;
 
-    fn split(group: &str, topics: Vec<(TopicId, Vec<i32>)>) -> Option<(Vec<i32>, Results<i32>)> {
-        Results::split(group, topics.into_iter(), |_, _, partition| (partition, 0))
+    type Planned = Plan<Work<(Slot, i32), i32>, i32>;
+
+    fn planned(group: &'static str, topics: Vec<(TopicId, Vec<i32>)>) -> Planned {
+        plan(&Str::from_static(group), topics.into_iter(), |slot, _, partition| ((slot, partition), 0))
     }
 
     #[test]
-    fn what_asks_for_nothing_is_no_work() {
-        assert!(split("", vec![(ORDERS, vec![1])]).is_none());
-        assert!(split("g", Vec::new()).is_none());
-        assert!(split("g", vec![(ORDERS, vec![1]), (ORDERS, Vec::new())]).is_none());
+    fn what_asks_for_nothing_gets_nothing() {
+        for nothing in [
+            planned("", vec![(ORDERS, vec![1])]),
+            planned("g", Vec::new()),
+            planned("g", vec![(ORDERS, vec![1]), (ORDERS, Vec::new())]),
+        ] {
+            assert!(matches!(nothing, Plan::Answer(0)));
+        }
     }
 
     #[test]
     fn each_is_answered_in_its_place() {
-        let topics = vec![(ORDERS, vec![3, 1]), (ORDERS, vec![3])];
-        let split = Results::split("g", topics.into_iter(), |slot, _, partition| ((slot, partition), 0));
-        let (parts, mut results) = split.expect("work");
-        for (slot, partition) in parts {
-            *results.at(slot) = partition;
+        let Plan::Work(mut work) = planned("g", vec![(ORDERS, vec![3, 1]), (ORDERS, vec![3])]) else {
+            panic!("no work")
+        };
+        for (slot, partition) in work.parts {
+            *work.pending.at(slot) = partition;
         }
-        assert_eq!(results.map(|_, results| results), [vec![3, 1], vec![3]]);
+        assert_eq!(work.pending.by_topic(|_, said| said), [vec![3, 1], vec![3]]);
     }
 }

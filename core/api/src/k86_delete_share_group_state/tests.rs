@@ -1,5 +1,6 @@
 use super::*;
 use crate::testing::{ORDERS, carried, versions};
+use barnabas_base::ErrorCode;
 use barnabas_wire::messages::delete_share_group_state_request::{DeleteStateData, PartitionData};
 
 fn request(group: &str, partitions: &[i32]) -> DeleteShareGroupStateRequest {

@@ -19,7 +19,6 @@ mod away;
 use crate::mailbox::{AppendItem, PartitionKey, ReadItem, Standing};
 use crate::node::Node;
 use crate::owners::{self, ReaderOf};
-use crate::quorum_worker::NotTaken;
 use crate::topic_settings;
 use barnabas_api::dead_letters::{
     Copied, Copies, DeadLetters, Destination, Letter, NoDestination, Sender, batch,
@@ -176,9 +175,8 @@ async fn create(node: &Node, request: CreateTopicsRequest, topic: &Text) -> Resu
     let asked = Asked { version: CREATE_VERSION, ..Asked::default() };
     let response = match node.controller.ask(request, asked).await {
         Ok(ResponseBody::CreateTopics(response)) => response,
-        Ok(_) | Err(NotTaken::Busy | NotTaken::NoController | NotTaken::Unknown | NotTaken::DiskFull) => {
-            return Ok(false);
-        }
+        // Not taken, for whatever reason.
+        Ok(_) | Err(_) => return Ok(false),
     };
     let made = response.topics.first();
     let code = made.map_or(ErrorCode::UnknownTopicOrPartition, |made| ErrorCode::from_code(made.error_code));

@@ -326,13 +326,15 @@ impl QuorumWorker {
     }
 
     /// On a full disk, writes into the reserve. When that is used up as well, waits for room: brokers go on serving what they
-    /// have, and whoever asked the controller waits.
+    /// have. Whoever asked for a topic is told so (handle.rs), whoever asked for something else waits.
     fn with_room(
         &mut self,
         mut write: impl FnMut(&mut Self) -> Result<(), StorageError>,
     ) -> Result<(), MetadataError> {
         loop {
-            match write(self) {
+            let written = write(self);
+            self.node.controller.shared.waits_for_room.store(false, Ordering::Relaxed);
+            match written {
                 Ok(()) => return Ok(()),
                 Err(error) if error.is_passing() => {
                     if !self.node.controller.shared.is_full.swap(true, Ordering::Relaxed) {
@@ -344,6 +346,7 @@ impl QuorumWorker {
                     } else if self.node.shutdown.is_wanted() {
                         return Err(error.into());
                     } else {
+                        self.node.controller.shared.waits_for_room.store(true, Ordering::Relaxed);
                         std::thread::sleep(FULL_PAUSE);
                     }
                 }

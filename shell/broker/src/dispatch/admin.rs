@@ -41,6 +41,10 @@ fn refusal(why: NotTaken) -> Refusal {
             ErrorCode::KafkaStorageError,
             "The disk of the metadata log is full: delete topics or free space there, then try again.",
         ),
+        NotTaken::NoRoom => Refusal::new(
+            ErrorCode::KafkaStorageError,
+            "The disk of the metadata log is full to the last byte: this comes about once there is room. Free space there.",
+        ),
     }
 }
 

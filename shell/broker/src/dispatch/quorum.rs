@@ -129,7 +129,7 @@ async fn ask_active(call: Call, body: RequestBody) -> Answer {
         }
         Ok(None) | Err(NotTaken::NoController | NotTaken::Unknown) => not_controller(api),
         // The broker asks again.
-        Err(NotTaken::Busy | NotTaken::DiskFull) => not_controller(api),
+        Err(NotTaken::Busy | NotTaken::DiskFull | NotTaken::NoRoom) => not_controller(api),
     }
 }
 

@@ -23,7 +23,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot, watch};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// Requests that wait for the controller; more are told that it is busy.
 const REQUESTS_MAX: usize = 4096;
@@ -33,14 +33,18 @@ const SAID_MAX: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Between two tries, where nothing is known to have changed.
 const PAUSE: Duration = Duration::from_millis(20);
+/// How long a new topic's answer is waited for before the disk may be why there is none.
+const ROOM_PAUSE: Duration = Duration::from_millis(500);
 
-/// The controller did not take the request; nothing was decided, but for [`NotTaken::Unknown`].
+/// The controller did not take the request; nothing was decided, but for [`NotTaken::NoRoom`] and [`NotTaken::Unknown`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotTaken {
     /// It is stopping, or has too many.
     Busy,
     /// The metadata log's disk is full, and this would make the cluster larger.
     DiskFull,
+    /// The same, and there is no room either for what was decided: it comes about once there is.
+    NoRoom,
     /// Nobody led the metadata quorum in time, or nobody who led could be reached.
     NoController,
     /// It stopped leading with the request under way, which may come about or not.
@@ -71,6 +75,8 @@ pub(super) struct Shared {
     directory: OnceLock<DirectoryId>,
     /// The metadata log's disk is full: it lives on its reserve.
     pub is_full: AtomicBool,
+    /// The reserve is used up as well: the thread waits for room.
+    pub waits_for_room: AtomicBool,
     /// The log's tail was cut at this start.
     pub was_cut: AtomicBool,
     /// What the recovery-point checkpoint may name.
@@ -113,6 +119,7 @@ impl ControllerHandle {
             kraft_version: AtomicI16::new(kraft_version),
             directory: OnceLock::from(directory),
             is_full: AtomicBool::default(),
+            waits_for_room: AtomicBool::default(),
             was_cut: AtomicBool::default(),
             recovery_point: AtomicI64::default(),
             log_end: AtomicI64::default(),
@@ -260,12 +267,22 @@ impl ControllerHandle {
     }
 
     async fn ask_here(&self, body: Box<RequestBody>, asked: Asked) -> Result<Reply, NotTaken> {
-        if grows(&body) && self.shared.is_full.load(Ordering::Relaxed) {
+        let grows = grows(&body);
+        if grows && self.shared.is_full.load(Ordering::Relaxed) {
             return Err(NotTaken::DiskFull);
         }
-        let (reply, answer) = oneshot::channel();
+        let (reply, mut answer) = oneshot::channel();
         self.send(Message::Request { body, asked, reply: Some(reply) })?;
-        answer.await.map_err(|_| NotTaken::Busy)
+        if !grows {
+            return answer.await.map_err(|_| NotTaken::Busy);
+        }
+        loop {
+            match timeout(ROOM_PAUSE, &mut answer).await {
+                Ok(reply) => return reply.map_err(|_| NotTaken::Busy),
+                Err(_) if self.shared.waits_for_room.load(Ordering::Relaxed) => return Err(NotTaken::NoRoom),
+                Err(_) => {}
+            }
+        }
     }
 
     fn send(&self, message: Message) -> Result<(), NotTaken> {

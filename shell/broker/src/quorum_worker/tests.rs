@@ -1,4 +1,4 @@
-//! The metadata log's files on a machine that tears, rots and fills up.
+//! The metadata log's files on a machine that tears, rots and fills up, and what is said of that.
 
 use super::MetadataFiles;
 use barnabas_base::{Offset, TimestampMs};
@@ -41,4 +41,29 @@ fn the_reserve_lets_a_full_disk_take_more_and_comes_back_with_room() {
     files.append(&batch(2), NOW).expect("the attempt left nothing behind");
     disk.set_capacity(1 << 40);
     assert!(files.take_reserve().expect("asked"));
+}
+
+#[tokio::test]
+async fn who_asks_for_a_topic_is_told_that_its_record_waits_for_room() {
+    use super::handle::{ActiveController, ControllerHandle, NotTaken};
+    use crate::links::LinkThread;
+    use barnabas_base::{Text, Uuid};
+    use barnabas_quorum::controller::Asked;
+    use barnabas_quorum::raft::requests::Here;
+    use barnabas_wire::messages::CreateTopicsRequest;
+    use std::sync::atomic::Ordering;
+    let (links, thread) = LinkThread::start().expect("a thread");
+    let here = Arc::new(Here { cluster_id: Text::from("c"), listener: Text::from("CONTROLLER") });
+    let (handle, requests) = ControllerHandle::new(Uuid([7; 16]), 1, links.clone(), here);
+    handle.led_by(ActiveController { is_here: true, ..ActiveController::default() });
+    let ask = || handle.ask(CreateTopicsRequest::default(), Asked { version: 7, ..Asked::default() });
+    // The quorum's thread has the request, and no room for what comes of it.
+    handle.shared.waits_for_room.store(true, Ordering::Relaxed);
+    assert_eq!(ask().await.err(), Some(NotTaken::NoRoom));
+    // From then on it is known beforehand.
+    handle.shared.is_full.store(true, Ordering::Relaxed);
+    assert_eq!(ask().await.err(), Some(NotTaken::DiskFull));
+    drop(requests);
+    links.stop();
+    thread.join().expect("it ends");
 }

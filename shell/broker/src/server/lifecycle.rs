@@ -211,7 +211,7 @@ async fn register(node: &Node, registration: &BrokerRegistrationRequest, shared:
             Ok(ResponseBody::BrokerRegistration(response)) => ErrorCode::from_code(response.error_code),
             Ok(_) => ErrorCode::UnknownServerError,
             Err(NotTaken::NoController | NotTaken::Unknown) => ErrorCode::NotController,
-            Err(NotTaken::Busy | NotTaken::DiskFull) => ErrorCode::RequestTimedOut,
+            Err(NotTaken::Busy | NotTaken::DiskFull | NotTaken::NoRoom) => ErrorCode::RequestTimedOut,
         };
         if shared.wants_to_stop.load(Ordering::Acquire) {
             shared.may_stop.store(true, Ordering::Release);

@@ -37,15 +37,14 @@ use barnabas_metadata::config::{Compression as CompressionType, TimestampType as
 use barnabas_wire::Str;
 use barnabas_wire::messages::produce_request::{ProduceRequest, TopicProduceData};
 use barnabas_wire::messages::produce_response::{
-    BatchIndexAndErrorMessage, LeaderIdAndEpoch, NodeEndpoint, PartitionProduceResponse, ProduceResponse,
-    TopicProduceResponse,
+    BatchIndexAndErrorMessage, NodeEndpoint, PartitionProduceResponse, ProduceResponse, TopicProduceResponse,
 };
 use barnabas_wire::records::{
     BatchOrigin, Codec, Compression, RecordError, RecordValidation, Refusal, Rules, TimestampType,
 };
 use bytes::Bytes;
 
-use crate::{Context, Leader, Plan, Slot};
+use crate::{Context, Plan, Slot};
 
 /// From this version on clients know TRANSACTION_ABORTABLE.
 const ABORTABLE_SINCE: i16 = 11;
@@ -403,22 +402,9 @@ impl Pending {
         let known =
             if self.version >= 13 { topics.by_id(topic.topic_id) } else { topics.by_name(&topic.name) };
         let Some(state) = known.and_then(|topic| topic.partition(index)) else { return };
-        let Leader { id, epoch, node } = ctx.leader_of(state);
-        self.partition(slot).current_leader = LeaderIdAndEpoch {
-            leader_id: id.get(),
-            leader_epoch: epoch.get(),
-            ..LeaderIdAndEpoch::default()
-        };
-        let Some(node) = node else { return };
-        if self.endpoints.iter().all(|endpoint| endpoint.node_id != node.id.get()) {
-            self.endpoints.push(NodeEndpoint {
-                node_id: node.id.get(),
-                host: node.host,
-                port: node.port,
-                rack: node.rack,
-                ..NodeEndpoint::default()
-            });
-        }
+        let leader = ctx.leader_of(state);
+        self.partition(slot).current_leader = (&leader).into();
+        leader.tell_address(&mut self.endpoints);
     }
 
     /// The answer, once every part's result is in.

@@ -43,13 +43,12 @@ use barnabas_base::{
 use barnabas_metadata::Topic;
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchRequest, FetchTopic};
 use barnabas_wire::messages::fetch_response::{
-    AbortedTransaction, EpochEndOffset, FetchResponse, FetchableTopicResponse, LeaderIdAndEpoch,
-    NodeEndpoint, PartitionData,
+    AbortedTransaction, EpochEndOffset, FetchResponse, FetchableTopicResponse, NodeEndpoint, PartitionData,
 };
 use barnabas_wire::records::{DownConvertError, down_convert};
 use bytes::Bytes;
 
-use crate::{Context, Leader, Plan, Slot};
+use crate::{Context, Plan, Slot};
 
 /// What `replica.selector.class` may name: the replica in the consumer's rack that has come furthest (KIP-392).
 const RACK_AWARE: &str = "org.apache.kafka.common.replica.RackAwareReplicaSelector";
@@ -327,22 +326,9 @@ impl Pending {
                 let state =
                     topic.and_then(|topic| topic.partition(PartitionIndex(entry.wanted.data.partition)));
                 let Some(state) = state else { return };
-                let Leader { id, epoch, node } = ctx.leader_of(state);
-                entry.data.current_leader = LeaderIdAndEpoch {
-                    leader_id: id.get(),
-                    leader_epoch: epoch.get(),
-                    ..LeaderIdAndEpoch::default()
-                };
-                let Some(node) = node else { return };
-                if self.endpoints.iter().all(|endpoint| endpoint.node_id != node.id.get()) {
-                    self.endpoints.push(NodeEndpoint {
-                        node_id: node.id.get(),
-                        host: node.host,
-                        port: node.port,
-                        rack: node.rack,
-                        ..NodeEndpoint::default()
-                    });
-                }
+                let leader = ctx.leader_of(state);
+                entry.data.current_leader = (&leader).into();
+                leader.tell_address(&mut self.endpoints);
             }
             _ => {}
         }

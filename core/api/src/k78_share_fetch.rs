@@ -17,15 +17,14 @@ use barnabas_base::{DurationMs, ErrorCode, Map, Offset, TopicId};
 use barnabas_wire::Str;
 use barnabas_wire::messages::share_fetch_request::{FetchPartition, ShareFetchRequest};
 use barnabas_wire::messages::share_fetch_response::{
-    AcquiredRecords, LeaderIdAndEpoch, NodeEndpoint, PartitionData, ShareFetchResponse,
-    ShareFetchableTopicResponse,
+    AcquiredRecords, NodeEndpoint, PartitionData, ShareFetchResponse, ShareFetchableTopicResponse,
 };
 use bytes::Bytes;
 
 use crate::share::{
     Acknowledgement, Connection, MemberKey, Opened, SharePart, ShareSessions, lock_ms, member, part, refusal,
 };
-use crate::{Context, Leader, Plan, Refusal, Slot};
+use crate::{Context, Plan, Refusal, Slot};
 
 /// What the owners of partitions have to do, in this order.
 #[derive(Debug)]
@@ -313,22 +312,9 @@ impl Pending {
         let entry = &mut self.entries[slot.partition()];
         let topic = ctx.image.topics.by_id(entry.part.topic);
         let Some(state) = topic.and_then(|topic| topic.partition(entry.part.partition)) else { return };
-        let Leader { id, epoch, node } = ctx.leader_of(state);
-        entry.data.current_leader = LeaderIdAndEpoch {
-            leader_id: id.get(),
-            leader_epoch: epoch.get(),
-            ..LeaderIdAndEpoch::default()
-        };
-        let Some(node) = node else { return };
-        if self.endpoints.iter().all(|endpoint| endpoint.node_id != node.id.get()) {
-            self.endpoints.push(NodeEndpoint {
-                node_id: node.id.get(),
-                host: node.host,
-                port: node.port,
-                rack: node.rack,
-                ..NodeEndpoint::default()
-            });
-        }
+        let leader = ctx.leader_of(state);
+        entry.data.current_leader = (&leader).into();
+        leader.tell_address(&mut self.endpoints);
     }
 
     /// Bytes of records so far.

@@ -15,12 +15,12 @@
 use barnabas_base::{ErrorCode, Map, Offset, TopicId};
 use barnabas_wire::messages::share_acknowledge_request::ShareAcknowledgeRequest;
 use barnabas_wire::messages::share_acknowledge_response::{
-    LeaderIdAndEpoch, NodeEndpoint, PartitionData, ShareAcknowledgeResponse, ShareAcknowledgeTopicResponse,
+    NodeEndpoint, PartitionData, ShareAcknowledgeResponse, ShareAcknowledgeTopicResponse,
 };
 
 use crate::k78_share_fetch::AckPart;
 use crate::share::{Acknowledgement, MemberKey, SharePart, ShareSessions, lock_ms, member, part, refusal};
-use crate::{Context, Leader, Plan, Refusal, Slot};
+use crate::{Context, Plan, Refusal, Slot};
 
 /// What the owners of partitions have to do.
 #[derive(Debug)]
@@ -116,22 +116,9 @@ impl Pending {
         }
         let topic = ctx.image.topics.by_id(part.topic);
         let Some(state) = topic.and_then(|topic| topic.partition(part.partition)) else { return };
-        let Leader { id, epoch, node } = ctx.leader_of(state);
-        data.current_leader = LeaderIdAndEpoch {
-            leader_id: id.get(),
-            leader_epoch: epoch.get(),
-            ..LeaderIdAndEpoch::default()
-        };
-        let Some(node) = node else { return };
-        if self.endpoints.iter().all(|endpoint| endpoint.node_id != node.id.get()) {
-            self.endpoints.push(NodeEndpoint {
-                node_id: node.id.get(),
-                host: node.host,
-                port: node.port,
-                rack: node.rack,
-                ..NodeEndpoint::default()
-            });
-        }
+        let leader = ctx.leader_of(state);
+        data.current_leader = (&leader).into();
+        leader.tell_address(&mut self.endpoints);
     }
 
     /// The answer.

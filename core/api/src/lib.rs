@@ -16,6 +16,7 @@
 mod altered;
 mod auto_create;
 mod context;
+mod current_leader;
 pub mod dead_letters;
 mod described;
 mod described_groups;

@@ -333,9 +333,11 @@ impl Client {
     pub fn try_call(&mut self, body: impl Into<RequestBody>, version: i16) -> Option<ResponseBody> {
         let body = body.into();
         let key = body.key();
-        let sent = self.send(body, version);
+        if !self.try_send(body, version) {
+            return None;
+        }
         let (correlation_id, response) = self.try_receive(key, version)?;
-        assert_eq!(correlation_id, sent);
+        assert_eq!(correlation_id, self.correlation_id);
         Some(response)
     }
 

@@ -542,6 +542,10 @@ impl Broker {
         node.mailboxes.iter().for_each(|mailbox| mailbox.send_blocking(Command::Begin));
         let accepting = LinkThread::start().expect("a thread");
         accepting.0.handle().spawn(accept(node.clone(), acceptor));
+        // It listens from its first turn on.
+        while std::net::TcpStream::connect(address).is_err() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         Self { node, id, acceptor: Some(accepting), links: Some(links_thread), workers, address }
     }
 

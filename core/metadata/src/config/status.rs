@@ -17,8 +17,6 @@ const LARGE_TARGETS: Status =
     Emulated("large groups are assigned to on a thread of their own, small ones on the spot");
 const WARMUP: Status = Ignored("no warm-up tasks are assigned: Kafka 4.4's own assignors assign none either");
 const QUOTAS: Status = NotAvailable("quotas are not there yet");
-const ONE_NODE: Status =
-    Ignored("the cluster is this one node: there is nobody to replicate to or to vote with");
 const PURGATORY: Status =
     Ignored("a waiting request is forgotten the moment it is answered, so nothing needs tidying");
 const WORKERS: Status = Emulated("work is done by one worker per core, not by pools of threads");
@@ -40,7 +38,10 @@ const BROKER: &[(&str, Status)] = &[
     ),
     ("advertised.listeners", Applied),
     ("alter.config.policy.class.name", NO_JVM),
-    ("alter.log.dirs.replication.quota.*", QUOTAS),
+    (
+        "alter.log.dirs.replication.quota.*",
+        Ignored("moves between log directories are paced from piece to piece, not by samples"),
+    ),
     ("authorizer.class.name", AUTHORIZATION),
     ("auto.create.topics.enable", Applied),
     ("auto.leader.rebalance.enable", Applied),
@@ -196,7 +197,11 @@ const BROKER: &[(&str, Status)] = &[
     ("num.network.threads", WORKERS),
     ("num.partitions", Applied),
     ("num.recovery.threads.per.data.dir", WORKERS),
-    ("num.replica.*", ONE_NODE),
+    (
+        "num.replica.alter.log.dirs.threads",
+        Emulated("one thread copies, a piece of each move in turn, at the lowest priority"),
+    ),
+    ("num.replica.fetchers", Emulated("so many for each worker and leader, and four where they are needed")),
     ("offset.metadata.max.bytes", Applied),
     ("offsets.*", Applied),
     ("offsets.load.buffer.size", Ignored("loading reads whole batches under a fixed bound")),
@@ -257,7 +262,10 @@ const BROKER: &[(&str, Status)] = &[
     ),
     ("share.coordinator.threads", COORDINATORS),
     ("share.fetch.purgatory.purge.interval.requests", PURGATORY),
-    ("socket.connection.setup.timeout.*", ONE_NODE),
+    (
+        "socket.connection.setup.timeout.*",
+        Ignored("a connection between brokers has as long to be made as a request to be answered"),
+    ),
     ("socket.listen.backlog.size", Applied),
     ("socket.receive.buffer.bytes", Applied),
     ("socket.request.max.bytes", Applied),
@@ -273,7 +281,11 @@ const BROKER: &[(&str, Status)] = &[
     ("transaction.state.log.load.buffer.size", Ignored("loading reads whole batches under a fixed bound")),
     ("transaction.state.log.replication.factor", Emulated("never more replicas than there are brokers")),
     ("transaction.two.phase.commit.enable", NotAvailable("two-phase commit (KIP-939) is not there yet")),
-    ("unclean.leader.election.*", ONE_NODE),
+    ("unclean.leader.election.enable", Applied),
+    (
+        "unclean.leader.election.interval.ms",
+        Ignored("partitions without a leader are looked at when a broker comes, or when somebody asks"),
+    ),
     ("unstable.*", NotAvailable("nothing unfinished is offered")),
 ];
 
@@ -300,7 +312,7 @@ const TOPIC: &[(&str, Status)] = &[
     ("remote.*", TIERED),
     ("retention.*", Applied),
     ("segment.*", Applied),
-    ("unclean.leader.election.enable", ONE_NODE),
+    ("unclean.leader.election.enable", Applied),
 ];
 
 const GROUP: &[(&str, Status)] = &[

@@ -9,6 +9,7 @@
 //! | `directories/locate.rs` | where does this partition lie, or where may it begin |
 //! | `directories/figures.rs` | how full and how busy is each directory |
 //! | `directories/give_up.rs` | which partition's records has the operator given up |
+//! | `directories/lost.rs` | what becomes of replicas whose directory was replaced |
 //! | `directories/reports.rs` | what the controller is told of them |
 //!
 //! Always true:
@@ -18,6 +19,7 @@
 pub mod figures;
 pub mod give_up;
 pub mod locate;
+pub mod lost;
 pub mod reports;
 
 use crate::committer::Committer;
@@ -27,6 +29,7 @@ use crate::mailbox::PartitionKey;
 use barnabas_base::{DirectoryId, Offset, Text, TopicId, TopicPartition, Uuid};
 use barnabas_storage::{DirKind, Disk, FileSystem, LogDir, OpenFrom, PartitionDir, StorageError};
 use figures::Figures;
+use lost::Lost;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -214,6 +217,7 @@ impl Directory {
 pub struct Directories {
     list: Vec<Directory>,
     pub figures: Figures,
+    pub lost: Lost,
     /// It was said that partitions may lie in a directory that is offline.
     said_unassigned: AtomicBool,
 }
@@ -229,7 +233,7 @@ impl std::ops::Deref for Directories {
 impl Directories {
     pub fn new(list: Vec<Directory>) -> Self {
         let figures = Figures::new(&list);
-        Self { list, figures, said_unassigned: AtomicBool::new(false) }
+        Self { list, figures, lost: Lost::default(), said_unassigned: AtomicBool::new(false) }
     }
 
     pub fn by_id(&self, id: DirectoryId) -> Option<usize> {

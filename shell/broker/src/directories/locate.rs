@@ -14,7 +14,8 @@
 //! | no, but its checkpoints name it | anything | its files are gone: offline |
 //! | no | an online directory | it begins there: nothing was ever written |
 //! | no | another directory than the one it was moved to before anything was written | it waits for the metadata log |
-//! | no | a directory that is not online here | offline: it lies there. If that one is gone for good, an unclean election assigns another |
+//! | no | a directory that is offline here | offline: it lies there |
+//! | no | a directory that is none of this node's | offline until the metadata log names another: lost.rs sees to it where others have its records, else an unclean election does |
 //! | no | none (UNASSIGNED, MIGRATING), and it was made in this life of the node | it begins where it was placed |
 //! | no | none, and a directory is offline | offline: it may lie there |
 //! | no | none, and all directories are online | it is placed (core/storage/src/placement.rs) and begins |

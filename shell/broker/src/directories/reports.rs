@@ -7,7 +7,7 @@
 //!
 //! Source: Kafka `AssignmentsManager`, `BrokerLifecycleManager.propagateDirectoryFailure`, `DynamicLogConfig`.
 
-use crate::directories::locate;
+use crate::directories::lost;
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
 use barnabas_base::{DirectoryId, TopicPartition};
@@ -20,8 +20,6 @@ use std::time::Duration;
 
 /// Partitions in one request.
 const ASSIGNED_MAX: usize = 10_000;
-/// Of many partitions, so many are named.
-const NAMES_SAID: usize = 3;
 
 /// Before an image is published: cordons, and gives new partitions their directories. Returns what to tell the controller of, with
 /// [`after_publishing`], once the image is published.
@@ -83,38 +81,7 @@ pub fn after_publishing(
     if is_out_of_step(node) {
         heartbeat(node);
     }
-    if changes.everything {
-        say_lost(node, image);
-    }
-}
-
-/// Partitions that lie in a directory which is not among this node's: nobody begins them anew but the operator.
-fn say_lost(node: &Node, image: &Image) {
-    let mut lost: BTreeMap<DirectoryId, (Vec<String>, u64)> = BTreeMap::new();
-    for topic in image.topics.iter() {
-        for (partition, row) in topic.partitions() {
-            let Some(id) = row.directory(node.broker_id).filter(|id| !locate::is_reserved(*id)) else {
-                continue;
-            };
-            if node.directories.by_id(id).is_some() {
-                continue;
-            }
-            let (names, count) = lost.entry(id).or_default();
-            *count += 1;
-            if names.len() < NAMES_SAID {
-                names.push(format!("{}-{partition}", topic.name));
-            }
-        }
-    }
-    for (id, (names, count)) in lost {
-        let names = names.join(", ");
-        tracing::error!(
-            "{count} partitions (such as {names}) stay offline: they lie in the log directory of id {id} (directory.id in its \
-             meta.properties), which is not among this node's. If it comes back, put it into log.dirs and start again. If its data is \
-             lost, each of them can begin anew, empty: barnabas leader-election (or kafka-leader-election.sh) --bootstrap-server \
-             HOST:PORT --election-type UNCLEAN --topic TOPIC --partition NUMBER"
-        );
-    }
+    lost::look(node, image, changes);
 }
 
 /// Tells the controller where partitions lie.
@@ -180,6 +147,7 @@ pub fn heartbeat_request(node: &Node) -> BrokerHeartbeatRequest {
 pub fn watch(node: &Node) {
     let directories = &node.directories;
     notice_missing(node);
+    lost::watch(node);
     if directories.are_several() {
         directories.figures.measure(directories);
         let untold = directories.figures.untold();

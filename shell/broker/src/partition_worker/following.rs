@@ -15,6 +15,7 @@
 //! Source: Kafka `ReplicaFetcherThread`, `AbstractFetcherThread`.
 
 use super::PartitionWorker;
+use crate::directories::lost;
 use crate::links::Address;
 use crate::mailbox::{Declined, PartitionKey};
 use crate::planted::{self, Mistake};
@@ -200,7 +201,9 @@ impl PartitionWorker {
 
     fn follows(&self, row: &Row) -> bool {
         let me = self.node.broker_id;
-        row.replicas().len() > 1 && row.leader != me && row.has_replica(me)
+        let is_led_elsewhere = row.replicas().len() > 1 && row.leader != me && row.has_replica(me);
+        // One whose directory is gone waits until the metadata log knows another.
+        is_led_elsewhere && !lost::is_lost(&self.node.directories, me, row)
     }
 
     fn open_some(&mut self) -> bool {

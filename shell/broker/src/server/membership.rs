@@ -135,7 +135,6 @@ impl Joining<'_> {
         let mut log_dirs: Vec<_> =
             directories.iter().filter(|dir| dir.is_usable()).map(|dir| dir.id).collect();
         log_dirs.sort_unstable();
-        let previous = directories.iter().filter_map(|dir| dir.lock().clean_broker_epoch()).max();
         let advertised = config.listeners.advertised.iter().map(|(endpoint, protocol)| {
             let bound =
                 listeners.iter().find(|(listener, _)| listener.endpoint.listener == endpoint.listener);
@@ -168,10 +167,25 @@ impl Joining<'_> {
             rack: config.rack.as_ref().map(Str::from),
             is_migrating_zk_broker: false,
             log_dirs,
-            previous_broker_epoch: previous.unwrap_or(BrokerEpoch::NONE).get(),
+            previous_broker_epoch: previous_epoch(directories).get(),
             ..BrokerRegistrationRequest::default()
         }
     }
+}
+
+/// The life of this broker that ended cleanly, by the word of every directory that holds partitions. One that has another word, or none,
+/// may have lost what that life had: its disk may be another one.
+///
+/// # Source
+/// KIP-966; Kafka `LogManager.readBrokerEpochFromCleanShutdownFiles`.
+fn previous_epoch(directories: &Directories) -> BrokerEpoch {
+    let holding = directories.iter().filter(|directory| directory.holds_partitions);
+    let mut words = holding.map(|directory| match directory.is_online() {
+        true => directory.lock().clean_broker_epoch(),
+        false => None,
+    });
+    let first = words.next().flatten();
+    first.filter(|first| words.all(|word| word == Some(*first))).unwrap_or(BrokerEpoch::NONE)
 }
 
 /// Waits until this node knows what the cluster is like: at once where it leads alone.

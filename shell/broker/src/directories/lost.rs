@@ -1,0 +1,180 @@
+//! Replicas that lay in a log directory which this node does not have any more: its disk was replaced.
+//!
+//! Such a replica is empty now. Where others have everything, it begins anew in a directory that there is and is fetched from its
+//! leader; where nobody else has, to begin anew would be to lose what was acknowledged, and only an operator may say so.
+//!
+//! | the metadata log says | then |
+//! |---|---|
+//! | another broker leads, and this one is neither in sync nor eligible to lead | the controller is told of a new directory; once the metadata log knows it, the replica is opened there and follows |
+//! | others are in sync or eligible, but none of them leads yet, or this process is not registered yet | it waits for that |
+//! | nobody else is in sync or eligible | offline until the directory is back, or somebody asks for an unclean election |
+//! | a directory of this node could not be read at the start | offline: it may be that one |
+//!
+//! Always true: what begins anew was given up by the controller before, in this very life of the broker; so that it is empty neither
+//! counts as an acknowledgement nor wins an election, but one that costs records anyway.
+//!
+//! Before: the registration, by which the controller knows which directories there are. After: locate.rs, which finds the new place.
+//!
+//! Source: KIP-858; Kafka `LogManager.getOrCreateLog`, which begins anew whatever it does not find while all directories are online, an
+//! only replica included.
+
+use super::{Directories, Directory, locate, reports};
+use crate::mailbox::PartitionKey;
+use crate::node::Node;
+use barnabas_base::{BrokerId, DirectoryId};
+use barnabas_metadata::{Changes, Image, Partition as Row};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Of many partitions, so many are named.
+const NAMES_SAID: usize = 3;
+
+/// What was found at the registration and is not settled yet.
+#[derive(Debug, Default)]
+pub struct Lost {
+    has_looked: AtomicBool,
+    has_any: AtomicBool,
+    keys: Mutex<Vec<PartitionKey>>,
+}
+
+/// What becomes of such a replica, as things are now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fate {
+    /// It may be fetched from its leader.
+    Refilled,
+    /// The same, once somebody leads.
+    Waits,
+    /// Nobody else has what it had.
+    Alone,
+    /// It may lie in a directory that could not be read.
+    Unread,
+}
+
+/// Whether the replica of this broker lies in a directory that is none of its own, by the metadata log.
+pub fn is_lost(directories: &Directories, me: BrokerId, row: &Row) -> bool {
+    let id = row.directory(me).filter(|id| !locate::is_reserved(*id));
+    id.is_some_and(|id| directories.by_id(id).is_none())
+}
+
+fn fate(node: &Node, row: &Row) -> Option<Fate> {
+    let me = node.broker_id;
+    if !is_lost(&node.directories, me, row) {
+        return None;
+    }
+    let is_unread = |directory: &Directory| directory.holds_partitions && !directory.is_known();
+    let mut with_all = row.isr().iter().chain(row.elr());
+    Some(if node.directories.iter().any(is_unread) {
+        Fate::Unread
+    } else if with_all.clone().all(|broker| *broker == me) {
+        Fate::Alone
+    } else if row.leader == BrokerId::NONE || row.leader == me || with_all.any(|broker| *broker == me) {
+        Fate::Waits
+    } else {
+        Fate::Refilled
+    })
+}
+
+/// The controller has judged what the former life of this broker left, by the directories of this one.
+fn is_registered(node: &Node, image: &Image) -> bool {
+    let known = image.cluster.broker(node.broker_id);
+    known.is_some_and(|broker| broker.incarnation == node.incarnation)
+}
+
+/// An image is published: with the one that first knows this process, all of it is looked through, once.
+pub fn look(node: &Node, image: &Image, changes: &Changes) {
+    let lost = &node.directories.lost;
+    let concerns_me = changes.everything || changes.brokers.contains(&node.broker_id);
+    if !concerns_me || !is_registered(node, image) || lost.has_looked.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let mut found: BTreeMap<(Fate, DirectoryId), Named> = BTreeMap::new();
+    let mut keys = Vec::new();
+    for topic in image.topics.iter() {
+        for (partition, row) in topic.partitions() {
+            let Some(fate) = fate(node, row) else { continue };
+            let id = row.directory(node.broker_id).unwrap_or_default();
+            // As it is said: those that wait are refilled in the end.
+            let said = if fate == Fate::Waits { Fate::Refilled } else { fate };
+            found.entry((said, id)).or_default().add(|| format!("{}-{partition}", topic.name));
+            if fate != Fate::Unread {
+                keys.push(PartitionKey { topic: topic.id, partition });
+            }
+        }
+    }
+    found.iter().for_each(|((fate, id), named)| say(*fate, *id, named));
+    lost.has_any.store(!keys.is_empty(), Ordering::Release);
+    *lost.keys.lock().unwrap_or_else(PoisonError::into_inner) = keys;
+    refill(node, image);
+}
+
+/// Once a second: tells the controller of new directories that the metadata log does not know yet.
+pub fn watch(node: &Node) {
+    if node.directories.lost.has_any.load(Ordering::Acquire) {
+        refill(node, &node.image.load_full());
+    }
+}
+
+fn refill(node: &Node, image: &Image) {
+    let lost = &node.directories.lost;
+    let mut keys = lost.keys.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut placed = Vec::new();
+    keys.retain(|key| {
+        let row = image.topics.by_id(key.topic).and_then(|topic| topic.partition(key.partition));
+        let fate = row.and_then(|row| fate(node, row));
+        if fate == Some(Fate::Refilled) {
+            placed.extend(place(&node.directories, *key).map(|directory| (*key, directory)));
+        }
+        fate.is_some()
+    });
+    lost.has_any.store(!keys.is_empty(), Ordering::Release);
+    drop(keys);
+    reports::assign(node, &placed);
+}
+
+fn place(directories: &Directories, key: PartitionKey) -> Option<usize> {
+    if directories.are_several() {
+        return directories.place(key);
+    }
+    directories.iter().position(Directory::is_usable)
+}
+
+/// Partitions of one kind.
+#[derive(Debug, Default)]
+struct Named {
+    count: u64,
+    names: Vec<String>,
+}
+
+impl Named {
+    fn add(&mut self, name: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.names.len() < NAMES_SAID {
+            self.names.push(name());
+        }
+    }
+}
+
+fn say(fate: Fate, id: DirectoryId, Named { count, names }: &Named) {
+    let names = names.join(", ");
+    match fate {
+        Fate::Refilled | Fate::Waits => tracing::warn!(
+            "{count} partitions (such as {names}) lay here in the log directory of id {id} (directory.id in its meta.properties), which \
+             is not among this node's: other brokers have all their records, and they are fetched again from their leaders. If that \
+             directory was left out of log.dirs by mistake, put it back and start again"
+        ),
+        Fate::Alone => tracing::error!(
+            "{count} partitions (such as {names}) stay offline: they lie in the log directory of id {id} (directory.id in its \
+             meta.properties), which is not among this node's, and no other broker has all their records. If it comes back, put it \
+             into log.dirs and start again. If its data is lost, each of them can go on with what another replica has, or, where this \
+             is the only one, begin anew, empty: barnabas leader-election (or kafka-leader-election.sh) --bootstrap-server HOST:PORT \
+             --election-type UNCLEAN --topic TOPIC --partition NUMBER"
+        ),
+        Fate::Unread => tracing::error!(
+            "{count} partitions (such as {names}) stay offline: they lie in the log directory of id {id} (directory.id in its \
+             meta.properties), which may be the one that could not be read at this start. If it comes back, start again. If its data \
+             is lost, each of them that no other broker has can begin anew, empty: barnabas leader-election (or \
+             kafka-leader-election.sh) --bootstrap-server HOST:PORT --election-type UNCLEAN --topic TOPIC --partition NUMBER"
+        ),
+    }
+}

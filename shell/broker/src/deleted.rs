@@ -12,10 +12,12 @@
 //!
 //! Metadata path, besides: publisher.rs announces, directories/locate.rs asks, housekeeping.rs removes the files later.
 
+use crate::directories::{Directory, random_uuid};
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
 use barnabas_base::{Map, Set, Text, TimestampMs, TopicId, TopicPartition};
 use barnabas_storage::journal::{Entry, EntryKind, JournalPartition};
+use barnabas_storage::{DirKind, PartitionDir, StorageError};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -27,8 +29,16 @@ pub struct Closed {
     pub names: Vec<TopicPartition>,
     /// Whose journals know them, and by which name.
     pub removed: Vec<(usize, Arc<JournalPartition>)>,
-    /// When their files go.
-    pub due: TimestampMs,
+    pub then: Then,
+}
+
+/// What becomes of their files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// They go at that time.
+    Deleted(TimestampMs),
+    /// They stay, under a name that nobody asks for: other brokers got the replica while this node was down.
+    Stray,
 }
 
 /// See the file's header.
@@ -62,6 +72,10 @@ struct Leaving {
 }
 
 impl Closed {
+    fn owned(&self) -> impl Iterator<Item = (&TopicPartition, TopicId)> {
+        self.names.iter().map(|name| (name, self.topic))
+    }
+
     fn keys(&self) -> impl Iterator<Item = PartitionKey> {
         let key = |name: &TopicPartition| PartitionKey { topic: self.topic, partition: name.partition };
         self.names.iter().map(key)
@@ -93,7 +107,7 @@ impl DeletedTopics {
         self.changed.notify_one();
     }
 
-    /// A worker has closed partitions of a topic that goes on: this broker has no replica of them any more.
+    /// A worker has closed a partition of a topic that goes on: this broker has no replica of it any more.
     pub fn left(&self, closed: Closed) {
         let mut shared = self.lock();
         shared.partitions.extend(closed.keys());
@@ -190,11 +204,21 @@ pub fn start(node: Arc<Node>) -> std::io::Result<JoinHandle<()>> {
 }
 
 fn put_aside(node: &Node, all: &[Closed]) {
+    let is_stray = |closed: &&Closed| closed.then == Then::Stray;
     let names: Vec<(&TopicPartition, TopicId)> =
-        all.iter().flat_map(|closed| closed.names.iter().map(|name| (name, closed.topic))).collect();
+        all.iter().filter(|closed| !is_stray(closed)).flat_map(Closed::owned).collect();
     let is_free = |name: &Text| node.image.load().topics.by_name(name).is_none();
+    let due = |closed: &Closed| match closed.then {
+        Then::Deleted(due) => Some((closed.topic, due)),
+        Then::Stray => None,
+    };
+    let due: Map<TopicId, TimestampMs> = all.iter().filter_map(due).collect();
     for (at, directory) in node.directories.iter().enumerate().filter(|(_, each)| each.is_usable()) {
-        let aside = match directory.put_aside(&names, is_free, |name| node.deleted.has_successor(name)) {
+        let strays = all.iter().filter(is_stray).flat_map(Closed::owned);
+        let has_successor = |name: &TopicPartition| node.deleted.has_successor(name);
+        let aside = put_strays_aside(directory, strays)
+            .and_then(|()| directory.put_aside(&names, is_free, has_successor));
+        let aside = match aside {
             Ok(aside) => aside,
             Err(error) => {
                 let path = directory.path.display();
@@ -202,7 +226,6 @@ fn put_aside(node: &Node, all: &[Closed]) {
                 continue;
             }
         };
-        let due: Map<TopicId, TimestampMs> = all.iter().map(|closed| (closed.topic, closed.due)).collect();
         for (path, topic) in aside {
             node.deletions.directory_later(at, path, due[&topic]);
         }
@@ -210,6 +233,27 @@ fn put_aside(node: &Node, all: &[Closed]) {
         let mut entries: Vec<Entry> = removed.map(|(_, name)| removal(name)).collect();
         directory.journal.submit(&mut entries);
     }
+}
+
+fn put_strays_aside<'a>(
+    directory: &Directory,
+    strays: impl Iterator<Item = (&'a TopicPartition, TopicId)>,
+) -> Result<(), StorageError> {
+    for (name, topic) in strays {
+        let mut log_dir = directory.lock();
+        let folder =
+            PartitionDir { name: name.to_string(), topic_partition: name.clone(), kind: DirKind::Current };
+        if log_dir.topic_id(&folder)?.is_some_and(|found| found != topic) {
+            continue;
+        }
+        if let Some(aside) = log_dir.rename_to_stray(name, random_uuid())? {
+            let aside = aside.display();
+            tracing::warn!(
+                "other brokers have the replicas of {name} now: what lay here is put aside as {aside}"
+            );
+        }
+    }
+    Ok(())
 }
 
 fn removal(name: &Arc<JournalPartition>) -> Entry {
@@ -228,7 +272,8 @@ mod tests {
         let (topic, name) = (TopicId::from_random([7; 16]), Text::from("t"));
         let partition = TopicPartition { topic: name.clone(), partition: PartitionIndex(3) };
         let owner = PartitionKey { topic, partition: partition.partition }.owner(2);
-        let list = || Closed { topic, names: Vec::new(), removed: Vec::new(), due: TimestampMs(0) };
+        let then = Then::Deleted(TimestampMs(0));
+        let list = || Closed { topic, names: Vec::new(), removed: Vec::new(), then };
         assert!(!deleted.may_be_open(&partition));
         deleted.announce(topic, &name, 2);
         assert!(deleted.may_be_open(&partition) && deleted.is_leaving(topic));

@@ -85,6 +85,8 @@ pub enum Command {
     Clean(CleanCommand),
     /// Retention of partitions that may not be open.
     Retain(Vec<PartitionKey>),
+    /// Others have the replicas of this partition, which lies here.
+    Stray(PartitionKey),
     /// Damage was found in this partition: what it reads is checked again.
     CheckAgain(PartitionKey),
     /// Close every log for good; answered when nothing is dirty any more.

@@ -194,6 +194,7 @@ impl PartitionWorker {
                 }
             }
             Command::Retain(keys) => self.retain_unopened(&keys),
+            Command::Stray(key) => self.put_stray_aside(key),
             Command::Sizes(reply) => {
                 let _ = reply.send(self.sizes());
             }

@@ -16,8 +16,8 @@ use barnabas_wire::records::BatchHeader;
 /// Partitions sent to a worker at once.
 const KEYS_MAX: usize = 64;
 
-/// Puts aside what the metadata log does not know (a topic that was deleted while this node was down), and finishes the
-/// deletions that the last stop interrupted.
+/// Puts aside what the metadata log does not know (a topic that was deleted while this node was down), or knows as others' (a replica
+/// that was moved away meanwhile), and finishes the deletions that the last stop interrupted.
 ///
 /// # Source
 /// Kafka `LogManager.isStrayReplica`.
@@ -34,6 +34,15 @@ pub fn put_strays_aside(node: &Node) {
                 tracing::warn!(directory = %directory.path.display(), %error, "{} stays as it is", entry.name);
             }
             unassigned.extend(unassigned_key(node, directory, &entry).map(|key| (key, at)));
+        }
+        // What waits in memory has no folder to go by.
+        for (key, _) in node.pending.all(at, |_| true) {
+            let image = node.image.load();
+            let row = image.topics.by_id(key.topic).and_then(|topic| topic.partition(key.partition));
+            let is_others = row.is_some_and(|row| !row.has_replica(node.broker_id));
+            if is_others && !node.controller.log_was_cut() {
+                send_stray(node, key);
+            }
         }
         finish_deletions(node, at, &deleted);
         if node.directories.are_several() {
@@ -96,11 +105,11 @@ fn settle(
     deleted: &mut Vec<(TopicPartition, TopicId)>,
 ) -> Result<(), StorageError> {
     let directory = &node.directories[at];
-    let TopicPartition { topic, partition } = &entry.topic_partition;
+    let topic = &entry.topic_partition.topic;
     match entry.kind {
         DirKind::Delete => remove_dir(&*directory.disk, &directory.path.join(&entry.name)),
         DirKind::Current if **topic != *name::CLUSTER_METADATA => {
-            if node.image.load().topics.partition(topic, *partition).is_some() {
+            if is_known(node, at, entry)? {
                 return Ok(());
             }
             if node.controller.log_was_cut() {
@@ -130,6 +139,28 @@ fn settle(
         }
         _ => Ok(()),
     }
+}
+
+/// Whether the metadata log knows whose it is. A replica that others have now is put aside once its owner has closed it.
+fn is_known(node: &Node, at: usize, entry: &PartitionDir) -> Result<bool, StorageError> {
+    let TopicPartition { topic, partition } = &entry.topic_partition;
+    let image = node.image.load_full();
+    let Some(known) = image.topics.by_name(topic) else { return Ok(false) };
+    let Some(row) = known.partition(*partition) else { return Ok(false) };
+    if row.has_replica(node.broker_id) {
+        return Ok(true);
+    }
+    let found = node.directories[at].lock().topic_id(entry)?;
+    let is_its = found.is_none_or(|found| found == known.id);
+    // The tail that was lost may have been what gave it back.
+    if is_its && !node.controller.log_was_cut() {
+        send_stray(node, PartitionKey { topic: known.id, partition: *partition });
+    }
+    Ok(is_its)
+}
+
+fn send_stray(node: &Node, key: PartitionKey) {
+    node.mailboxes[key.owner(node.workers)].send_blocking(Command::Stray(key));
 }
 
 /// Sends the owners those partitions whose oldest segment is too old or holds deleted records alone, or that are too large.

@@ -3,7 +3,7 @@
 //! Before: changes.rs, which hears of the deletion. After: deleted.rs, whose thread puts their folders aside.
 
 use super::PartitionWorker;
-use crate::deleted::Closed;
+use crate::deleted::{Closed, Then};
 use crate::mailbox::{Declined, PartitionKey};
 use crate::publisher::ImageChange;
 use crate::replay::aside;
@@ -43,7 +43,7 @@ impl PartitionWorker {
             topic: id,
             names: written.into_iter().map(name).collect(),
             removed: Vec::new(),
-            due: self.node.clock.wall().plus(config.file_delete_delay_ms),
+            then: Then::Deleted(self.node.clock.wall().plus(config.file_delete_delay_ms)),
         };
         self.deleting.push_back(Deleting { closed, open: 0 });
     }
@@ -72,10 +72,38 @@ impl PartitionWorker {
         while self.close_some_deleted() {}
     }
 
-    /// Another broker has the replica now: this one's log is closed and put aside.
+    /// Another broker has the replica now: this one's log is closed, and its files go.
     pub(super) fn leave_replica(&mut self, key: PartitionKey, name: TopicPartition) {
         let delay = topic_settings::log_config(&self.node, &self.node.image.load(), &name.topic);
         tracing::info!(partition = %name, "this broker has no replica of the partition any more");
+        let then = Then::Deleted(self.node.clock.wall().plus(delay.file_delete_delay_ms));
+        self.give_up_replica(key, name, then);
+    }
+
+    /// The start found files of a partition whose replicas others have, since this node was down: its log is closed and put aside.
+    pub(super) fn put_stray_aside(&mut self, key: PartitionKey) {
+        let image = self.node.image.load_full();
+        let topic = image.topics.by_id(key.topic);
+        let Some((topic, row)) = topic.and_then(|topic| Some((topic, topic.partition(key.partition)?)))
+        else {
+            return;
+        };
+        if self.closed || row.has_replica(self.node.broker_id) || self.node.deleted.is_partition_leaving(key)
+        {
+            return;
+        }
+        // What only the journal holds of it comes along, where that can be.
+        if !self.node.pending.find(key).is_empty() {
+            let _ = self.open_known(key);
+        }
+        if self.replicas.contains_key(&key) && self.lay_all(key).is_err() {
+            return;
+        }
+        let name = TopicPartition { topic: topic.name.clone(), partition: key.partition };
+        self.give_up_replica(key, name, Then::Stray);
+    }
+
+    fn give_up_replica(&mut self, key: PartitionKey, name: TopicPartition, then: Then) {
         let removed = self.close_deleted(key.topic, &name);
         self.following.forget(key);
         self.node.replication.isr.withdraw(key);
@@ -85,7 +113,7 @@ impl PartitionWorker {
             topic: key.topic,
             names: vec![name],
             removed: removed.into_iter().collect(),
-            due: self.node.clock.wall().plus(delay.file_delete_delay_ms),
+            then,
         });
     }
 

@@ -231,7 +231,12 @@ impl Producer {
 
 /// Where the log ends for a reader of this isolation level, by ListOffsets.
 pub fn end_offset(client: &mut Client, topic: &str, partition: i32, committed: bool) -> i64 {
-    let wanted = ListOffsetsPartition { partition_index: partition, timestamp: -1, ..Default::default() };
+    offset_at(client, topic, partition, committed, -1)
+}
+
+/// What ListOffsets says of this time, or of -1, the end, or -2, the beginning.
+pub fn offset_at(client: &mut Client, topic: &str, partition: i32, committed: bool, timestamp: i64) -> i64 {
+    let wanted = ListOffsetsPartition { partition_index: partition, timestamp, ..Default::default() };
     let topic = ListOffsetsTopic { name: topic.into(), partitions: vec![wanted], ..Default::default() };
     let request = ListOffsetsRequest {
         replica_id: -1,
@@ -239,18 +244,37 @@ pub fn end_offset(client: &mut Client, topic: &str, partition: i32, committed: b
         topics: vec![topic],
         ..Default::default()
     };
-    let ResponseBody::ListOffsets(response) = client.call(request, 7) else { panic!("another response") };
-    let found = &response.topics[0].partitions[0];
-    assert_eq!(found.error_code, 0);
-    found.offset
+    // One that has just been elected: it does not know it yet, or not how far the others are.
+    let (code, offset) = retried(&[6, 78], || {
+        let ResponseBody::ListOffsets(response) = client.call(request.clone(), 7) else {
+            panic!("another response")
+        };
+        let found = &response.topics[0].partitions[0];
+        (found.error_code, found.offset)
+    });
+    assert_eq!(code, 0);
+    offset
 }
 
 /// The values that a reader of this isolation level finds up to where the log ends for it, as a Java consumer does: what lies
 /// between the first record of an aborted transaction and its marker is passed over.
 pub fn read(client: &mut Client, topic: &str, partition: i32, committed: bool) -> Vec<String> {
     let end = end_offset(client, topic, partition, committed);
+    read_up_to(client, topic, partition, committed, end)
+}
+
+/// As [`read`], up to an offset which the reader may see soon. Followers answer too.
+pub fn read_up_to(
+    client: &mut Client,
+    topic: &str,
+    partition: i32,
+    committed: bool,
+    end: i64,
+) -> Vec<String> {
     let (mut next, mut values) = (0, Vec::new());
+    let asked = Instant::now();
     while next < end {
+        assert!(asked.elapsed() < PATIENCE, "read up to {next} of {end}");
         let wanted = FetchPartition {
             partition,
             current_leader_epoch: -1,

@@ -35,16 +35,16 @@ def moment(ms):
 
 def looks():
     out = []
-    for line, quick in (("--list", True), ("--list --state", True), ("--list --state Stable", False), ("--list --state Empty,PreparingRebalance", False), ("--list --type", True),
-                        ("--list --type classic", False), ("--list --type consumer", True), ("--list --type consumer,classic --state", False)):
+    for line, quick in (("--list", False), ("--list --state", True), ("--list --state Stable", False), ("--list --state Empty,PreparingRebalance", False), ("--list --type", True),
+                        ("--list --type classic", False), ("--list --type consumer", False), ("--list --type consumer,classic --state", False)):
         out.append(_asked("consumer-groups", line, quick))
-    for line, quick in (("--offsets", True), ("--offsets --verbose", False), ("--members", False), ("--members --verbose", True), ("--state", True), ("--state --verbose", True)):
+    for line, quick in (("--offsets", True), ("--offsets --verbose", False), ("--members", False), ("--members --verbose", True), ("--state", False), ("--state --verbose", True)):
         out.append(_asked("consumer-groups", f"--describe --all-groups {line}", quick))
     for group in ("stable", "modern", "resting", "modern-rest", "joining", "leaderless", "moving", "mixed"):
         out.append(_asked("consumer-groups", f"--describe --group {group} --timeout {SEVERAL}"))
     for group in ("nobody", "queue", "counting"):
         for part in ("", " --members", " --state"):
-            out.append(_asked("consumer-groups", f"--describe --group {group}{part}", quick=group != "counting" and not part))
+            out.append(_asked("consumer-groups", f"--describe --group {group}{part}", quick=group == "nobody" and not part))
     for line, quick in (("--list", True), ("--list --consumer", False), ("--list --share", True), ("--list --streams", False), ("--list --protocol consumer", False),
                         ("--list --protocol share", False), ("--list --protocol streams", False), ("--list --protocol nonsense", False),
                         *((f"--list --group-type {kind}", False) for kind in ("classic", "consumer", "share", "streams", "nonsense"))):
@@ -63,7 +63,7 @@ def looks():
     for group in ("uncounted", "nobody", "stable"):
         out.append(_asked("streams-groups", f"--describe --group {group} --state"))
     out.append(_asked("streams-groups", "--describe --group nobody"))
-    for line, quick in (("list", True), ("list --duration-filter 0", False), ("list --duration-filter 86400000", True), ("list --transactional-id-pattern tx-.*do.*", True),
+    for line, quick in (("list", True), ("list --duration-filter 0", False), ("list --duration-filter 86400000", False), ("list --transactional-id-pattern tx-.*do.*", True),
                         ("list --transactional-id-pattern nothing", False), ("list --transactional-id-pattern (", False)):
         out.append(_asked("transactions", line, quick))
     for txid in ("tx-open", "tx-done", "tx-undone", "tx-new", "tx-stray", "tx-none"):
@@ -77,7 +77,7 @@ def looks():
 
 def refusals():
     return [_asked("consumer-groups", line, quick) for line, quick in (
-        ("--delete --group stable", True), ("--delete --group modern", False), ("--delete --group nobody", True), ("--delete --group joining", False), ("--delete --group queue", False),
+        ("--delete --group stable", True), ("--delete --group modern", False), ("--delete --group nobody", False), ("--delete --group joining", False), ("--delete --group queue", False),
         ("--reset-offsets --group stable --all-topics --to-earliest --execute", True), ("--reset-offsets --group modern --topic orders --to-latest --execute", False),
         ("--reset-offsets --group joining --topic orders --to-latest --execute", False), ("--reset-offsets --group resting --topic not-there --to-latest --dry-run", False),
         ("--reset-offsets --group queue --topic jobs --to-latest --execute", False),

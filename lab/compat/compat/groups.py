@@ -58,6 +58,9 @@ def new_group_static(cell):
     topic, group, partitions = cell.topic(6), cell.name("group"), 6
     members = [cell.client().join(group, [topic], "server-uniform", static=f"static-{n}") for n in range(3)]
     settled(cell, members, topic, partitions)
+    # On the way there every partition may have an owner for a moment, and one of them three.
+    until(lambda: all(len(m.assigned) == 2 for m in members), 30, "two partitions for each")
+    time.sleep(1)
     before, others = members[1].assigned, [members[0], members[2]]
     counts = [m.assign_count for m in others]
     members[1].call("leave")

@@ -77,12 +77,15 @@ def share_two(cell):
 @scenario("share lock", quick=False)
 def share_lock(cell):
     """A lock ends, and renewing puts that off; who held the records has no say any more."""
-    topic, group = share_group(cell, 4, **{"share.record.lock.duration.ms": "3000"})
-    first, second = share_member(cell, group, topic), share_member(cell, group, topic)
+    topic, group = share_group(cell, 4, **{"share.record.lock.duration.ms": "6000"})
+    first, second = share_member(cell, group, topic), cell.client()
+    # Its process is there before the clock runs; it joins when the first has what there is.
+    second.call("list_topics")
     mine = shared(first)
     expect(mine == [(n, 1) for n in range(4)], f"first {mine}")
+    second.call("share_join", group=group, topic=topic)
     for _ in range(4):
-        time.sleep(1.5)
+        time.sleep(2)
         expect(say_of(first, mine, "renew") == "ok", "a renewal")
     expect(shared(second, 500) == [], "what is renewed is nobody else's")
     again = shared(second)
@@ -96,8 +99,10 @@ def share_lock(cell):
 def share_member_dies(cell):
     """What a member held that was killed comes to another one as soon as its connection is gone."""
     topic, group = share_group(cell, 6, **{"share.record.lock.duration.ms": "60000"})
-    first, second = share_member(cell, group, topic), share_member(cell, group, topic)
+    first = share_member(cell, group, topic)
     expect(len(shared(first)) == 6, "the first has it all")
+    # Some clients ask for records before anybody polls: whoever comes first has them.
+    second = share_member(cell, group, topic)
     expect(shared(second, 7000) == [], "the second has nothing")
     first.kill()
     begun = time.time()
@@ -206,7 +211,9 @@ def share_modes(cell):
     expect(mine == [(n, 1) for n in range(5)], f"record_limit, five: {mine}")
     other = share_member(cell, group, topic, most="3", acquire="record_limit")
     others = shared(other)
-    expect(others == [(n, 1) for n in range(5, 8)], f"the other, three: {others}")
+    # Apache's client asks for the next five while these are worked on: where the other begins is not said.
+    begin = others[0][0] if others else 0
+    expect(5 <= begin and 0 < len(others) <= 3 and others == [(n, 1) for n in range(begin, begin + len(others))], f"the other, no more than three: {others}")
     expect(say_of(strict, mine, "accept") == "ok" and say_of(other, others, "accept") == "ok", "acknowledged")
     topic, group = share_group(cell, 12)
     wide = share_member(cell, group, topic, most="5")

@@ -451,7 +451,7 @@ public class Driver {
         Map<String, String> told = new HashMap<>();
         sharer.commitSync().forEach((p, refused) -> told.put("" + p.partition(), refused.map(Driver::name).orElse("ok")));
         // What was renewed is handed out once more by this client's next poll, and can only then be acknowledged.
-        if (said.contains(AcknowledgeType.RENEW)) sharePoll(JSON.createObjectNode().put("timeout_ms", 1));
+        if (said.contains(AcknowledgeType.RENEW)) sharePoll(JSON.createObjectNode().put("timeout_ms", 1000));
         return told;
     }
 

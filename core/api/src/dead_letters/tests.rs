@@ -174,3 +174,30 @@ fn a_batch_holds_what_the_topic_takes_and_one_letter_at_least() {
     assert_eq!((count, read(bytes).len()), (10, 10));
     assert!(copies()[&Offset(10)].bytes() > copies()[&Offset(11)].bytes());
 }
+
+/// What Apache Kafka 4.4.0 wrote when a consumer rejected four records of `t`, with copies. Only the times are others.
+#[test]
+fn letters_are_as_apache_kafka_writes_them() {
+    let theirs = Bytes::from_static(include_bytes!("apache_4_4_0.batch"));
+    let written_at = Batch::new(theirs.clone()).expect("a batch").header().base_timestamp;
+    let values = ["one", "two", "three", "four"];
+    let mut builder = BatchBuilder::new(BatchOptions::default());
+    values.iter().for_each(|value| builder.push(TimestampMs(1), None, Some(value.as_bytes()), &[]));
+    let source = Batch::new(builder.build().expect("a batch")).expect("a batch");
+    let records = source.records().expect("records");
+    let copies = records.iter().map(|record| {
+        let record = record.expect("a record");
+        (record.offset, Copied::of(&record, &records))
+    });
+    let letters: Vec<Letter> =
+        (0..4).map(|offset| Letter { delivery_count: 1, ..letter(offset, Cause::Rejected) }).collect();
+    let sender = Sender { group: "g", topic: "t", partition: PartitionIndex(0) };
+    let (ours, _) = batch(&sender, &letters, &copies.collect(), written_at, 1 << 20).expect("a batch");
+    assert_eq!(ours.len(), theirs.len());
+    assert_eq!(read(ours.clone()), read(theirs.clone()));
+    // The leader's epoch, the checksum, the last time, and the times of three records.
+    let others: Vec<usize> = (0..ours.len()).filter(|&at| ours[at] != theirs[at]).collect();
+    let is_known =
+        |at: &usize| (12..21).contains(at) || (35..43).contains(at) || [242, 420, 600].contains(at);
+    assert!(others.iter().all(is_known), "{others:?}");
+}

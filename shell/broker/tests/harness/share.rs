@@ -38,6 +38,37 @@ pub fn set_group_configs(client: &mut Client, group: &str, configs: &[(&str, &st
     assert_eq!(response.responses[0].error_code, 0, "{response:?}");
 }
 
+/// The one member that these tests have.
+const MEMBER: &str = "AAAAAAAAAAAAAAAAAAAAAQ";
+
+/// Joins a group that reads `topic`, at its coordinator, until partitions are assigned.
+pub fn await_assignment(client: &mut Client, group: &str, topic: &str) {
+    let until = Instant::now() + Duration::from_secs(20);
+    let mut epoch = 0;
+    loop {
+        // Has the groups' topic made, where it is not there.
+        let keys = vec![group.into()];
+        client.call(FindCoordinatorRequest { coordinator_keys: keys, ..Default::default() }, 6);
+        let request = ShareGroupHeartbeatRequest {
+            group_id: group.into(),
+            member_id: MEMBER.into(),
+            member_epoch: epoch,
+            subscribed_topic_names: (epoch == 0).then(|| vec![topic.into()]),
+            ..Default::default()
+        };
+        let ResponseBody::ShareGroupHeartbeat(response) = client.call(request, 1) else {
+            panic!("another response")
+        };
+        assert!(matches!(response.error_code, 0 | 14 | 15 | 16), "{response:?}");
+        epoch = if response.error_code == 0 { response.member_epoch } else { 0 };
+        if response.assignment.as_ref().is_some_and(|given| !given.topic_partitions.is_empty()) {
+            return;
+        }
+        assert!(Instant::now() < until, "nothing was assigned: {response:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// A member, and the partition 0 of one topic.
 pub struct ShareMember {
     client: Client,
@@ -50,33 +81,14 @@ pub struct ShareMember {
 impl ShareMember {
     /// Joins a group that reads `topic`, and has been told its partitions.
     pub fn join(mut client: Client, group: &str, topic: &str) -> Self {
-        let id = "AAAAAAAAAAAAAAAAAAAAAQ".to_owned();
-        let topic_id = client.topic_id(topic);
-        let until = Instant::now() + Duration::from_secs(20);
-        let mut epoch = 0;
-        loop {
-            // Has the groups' topic made, where it is not there.
-            let keys = vec![group.into()];
-            client.call(FindCoordinatorRequest { coordinator_keys: keys, ..Default::default() }, 6);
-            let request = ShareGroupHeartbeatRequest {
-                group_id: group.into(),
-                member_id: id.as_str().into(),
-                member_epoch: epoch,
-                subscribed_topic_names: (epoch == 0).then(|| vec![topic.into()]),
-                ..Default::default()
-            };
-            let ResponseBody::ShareGroupHeartbeat(response) = client.call(request, 1) else {
-                panic!("another response")
-            };
-            assert!(matches!(response.error_code, 0 | 14 | 15 | 16), "{response:?}");
-            epoch = if response.error_code == 0 { response.member_epoch } else { 0 };
-            let given = response.assignment.as_ref().is_some_and(|given| !given.topic_partitions.is_empty());
-            if given {
-                return Self { client, group: group.to_owned(), id, topic: topic_id, session: 0 };
-            }
-            assert!(Instant::now() < until, "nothing was assigned: {response:?}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        await_assignment(&mut client, group, topic);
+        Self::joined(client, group, topic)
+    }
+
+    /// A member that [`await_assignment`] has brought into the group, with the leader of its partition.
+    pub fn joined(mut leader: Client, group: &str, topic: &str) -> Self {
+        let topic = leader.topic_id(topic);
+        Self { client: leader, group: group.to_owned(), id: MEMBER.to_owned(), topic, session: 0 }
     }
 
     /// Fetches once; says what becomes of runs of records (first, last, word) that were fetched before.

@@ -191,7 +191,7 @@ def workload(drivers, quick, share):
         case("read-process-write, 1 kB, exactly once", Process(drivers, quick), at_least("records_per_s", 1.5)),
         case("read-process-write at 2,000 records/s, send to read_committed", Process(drivers, quick, 2000), Bar("p99_ms", 0.5)),
         case("offset commits, 1,000 groups", Commits(drivers, quick, 5), at_least("commits_per_s", 3)),
-        case("offset commits, 1,000 groups, each waits for its answer", Commits(drivers, quick, 1), runs=few),
+        case("offset commits, 1,000 groups, each waits for its answer", Commits(drivers, quick, 1), at_least("commits_per_s", 3), runs=few),
         case("1,000 members join and leave a KIP-848 group", Members(drivers, quick), Bar("join_s", 0.5), Bar("leave_s", 0.5), Bar("stop_ms", 0, to=None), runs=runs),
         case("start with 1,000,000 committed offsets", Loaded(drivers, quick), Bar("loaded_s", 2, to=None), own_server=True, runs=beside),
     ]

@@ -40,7 +40,9 @@ impl LeaderEpochs {
 
     /// Notes that `epoch` starts at `start`. Returns whether anything changed and must be written down.
     ///
-    /// An entry that the new one contradicts (same or later epoch, same or later offset) gives way: the log is what counts.
+    /// An entry that the new one contradicts (a later epoch, or one that begins no earlier) gives way: the log is what counts. So does
+    /// the entry of a leader that never wrote anything, when records of an older epoch follow all the same; where that epoch began
+    /// stays known. (Kafka's followers name the empty epoch to their leader, and cut it away before.)
     pub fn assign(&mut self, epoch: LeaderEpoch, start: Offset) -> bool {
         if epoch.get() < 0 || start.get() < 0 {
             return false;
@@ -48,7 +50,11 @@ impl LeaderEpochs {
         if self.latest().is_some_and(|last| last.epoch == epoch && last.start <= start) {
             return false;
         }
-        self.entries.retain(|entry| entry.epoch < epoch && entry.start < start);
+        let before = self.entries.len();
+        self.entries.retain(|entry| entry.epoch <= epoch && entry.start < start);
+        if self.latest().is_some_and(|last| last.epoch == epoch) {
+            return self.entries.len() != before;
+        }
         self.entries.push(EpochEntry { epoch, start });
         true
     }
@@ -143,6 +149,18 @@ mod tests {
         assert!(!cache.assign(LeaderEpoch(7), Offset(40)));
         assert!(cache.assign(LeaderEpoch(8), Offset(20)));
         assert_eq!(cache, epochs(&[(2, 10), (8, 20)]));
+    }
+
+    /// A leader of epoch 2 wrote nothing, and follows one that has more of epoch 1. Were the beginning of epoch 1 forgotten, nobody whose
+    /// log parts there could be told (found by lab/sim).
+    #[test]
+    fn records_of_an_older_epoch_displace_an_empty_one_and_not_their_own() {
+        let mut cache = epochs(&[(1, 0), (2, 2)]);
+        assert!(cache.assign(LeaderEpoch(1), Offset(2)));
+        assert_eq!(cache, epochs(&[(1, 0)]));
+        assert_eq!(cache.end_offset_for(LeaderEpoch(0), Offset(9)), (LeaderEpoch(0), Offset(0)));
+        assert!(cache.assign(LeaderEpoch(3), Offset(4)));
+        assert_eq!(cache, epochs(&[(1, 0), (3, 4)]));
     }
 
     #[test]

@@ -41,11 +41,11 @@ fn the_same_seed_is_the_same_day() {
     }
 }
 
-/// The first seed that notices, and what it saw.
+/// The first seed that notices, and what it saw: of a thousand other days than those that go well.
 fn noticed(mistake: Mistake) -> Option<(u64, String)> {
     planted::plant(Some(mistake));
     let day = |seed| catch_unwind(AssertUnwindSafe(|| World::new(seed).run()));
-    let noticed = (0..SEEDS).find_map(|seed| match day(seed) {
+    let noticed = (SEEDS..2 * SEEDS).find_map(|seed| match day(seed) {
         Ok(Ok(_)) => None,
         Ok(Err(why)) => Some((seed, why)),
         Err(_) => Some((seed, "an assertion".to_owned())),

@@ -1,37 +1,46 @@
 //! One broker: its disk, and its process with a replica of each partition that the metadata gives it.
 //!
-//! What shell/broker does with several threads is done here in one: learn ([`learn`]), serve ([`serve`]), fetch ([`fetch`]), and what time
-//! brings.
+//! What shell/broker does with several threads is done here in one: learn ([`learn`]), serve ([`serve`]), fetch ([`fetch`]), coordinate
+//! ([`coordinators`]), look after transactions ([`transactional`]), and what time brings.
 
+pub(crate) mod coordinators;
 mod fetch;
 mod learn;
 mod serve;
+mod transactional;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use barnabas_api::k01_fetch::FetchSessions;
 use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset};
+use barnabas_coordinator::TransactionVersion;
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
-use barnabas_partition::{Effect, FetcherId, Fetchers, IsrRequests, ReplicaKey};
+use barnabas_partition::{
+    Acked, Acks, Effect, FetcherId, Fetchers, IsrRequests, Origin, Refusal, ReplicaKey,
+};
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Contents};
 use crate::mistake::Mistake;
-use crate::network::{Letter, Message, Place};
+use crate::network::{Answer, Letter, Message, Place, Reply};
 use crate::random::Random;
-use crate::replica::{DiskLog, Replica};
+use crate::replica::{Bends, DiskLog, Handing, Replica, Waiter};
+use coordinators::Coordinators;
 
 /// `replica.lag.time.max.ms`, in a world that lives faster.
 pub(crate) const LAG_MAX: DurationMs = DurationMs(150);
 /// How long an answer is waited for.
 const PATIENCE: DurationMs = DurationMs(50);
+/// How long an append waits to be safe.
+const APPEND_PATIENCE: DurationMs = DurationMs(100);
 
 /// What happened that invariants must hear of.
 #[derive(Debug)]
 pub(crate) enum Event {
     Acked { key: ReplicaKey, batch: Batch },
     HighWatermark { key: ReplicaKey, to: Offset },
+    LastStable { key: ReplicaKey, to: Offset },
     Cut { key: ReplicaKey, to: Offset, high_watermark: Offset },
     Leads { key: ReplicaKey },
 }
@@ -63,6 +72,7 @@ pub(crate) struct Process {
     pub seen: usize,
     config: Arc<BrokerConfig>,
     pub replicas: BTreeMap<ReplicaKey, Replica>,
+    pub coordinators: Coordinators,
     fetchers: Fetchers,
     fetches: BTreeMap<FetcherId, Open>,
     sessions: FetchSessions,
@@ -83,6 +93,8 @@ pub(crate) struct Around<'a> {
     pub events: &'a mut Vec<Event>,
     /// What is planted.
     pub mistake: Option<Mistake>,
+    /// The cluster's `transaction.version`.
+    pub version: TransactionVersion,
 }
 
 impl Around<'_> {
@@ -110,12 +122,14 @@ impl Broker {
             seen: 0,
             config,
             replicas: BTreeMap::new(),
+            coordinators: Coordinators::default(),
             fetchers: Fetchers::new(learn::SETTINGS, 2),
             fetches: BTreeMap::new(),
             sessions: FetchSessions::new(4, 0, 1),
             questions: IsrRequests::new(DurationMs(10)),
             question: None,
-            requests: 0,
+            // Answers to what a former life asked are nobody's.
+            requests: (life.get() as u64) << 20,
             round: None,
             lag_checked: MonotonicMs(0),
         });
@@ -162,6 +176,10 @@ impl Broker {
             Message::Ends { key, asked, ends } => process.found_ends(key, &asked, ends, around, disk),
             Message::PartitionAltered { number, response } => process.altered(number, response, around),
             Message::Produce { key, batches } => process.produce(from, key, &batches, around),
+            Message::Ask { number, question } => {
+                process.was_asked(Reply { to: from, number }, question, around);
+            }
+            Message::Told { number, answer } => process.was_told(number, answer, around),
             Message::AlterPartition { .. } | Message::Produced { .. } => {}
         }
     }
@@ -173,6 +191,7 @@ impl Broker {
         process.expire(around);
         process.ask_leaders(around);
         process.ask_controller(around);
+        process.coordinate(around);
     }
 }
 
@@ -188,12 +207,16 @@ impl Process {
 
     fn produce(&mut self, from: Place, key: ReplicaKey, batches: &[Batch], around: &mut Around<'_>) {
         let Place::Client(client) = from else { return };
+        let acks = if around.is(Mistake::AnswersAtOnce) { Acks::Leader } else { Acks::All };
+        let deadline = around.now.plus(APPEND_PATIENCE);
+        let bends = Bends::default();
+        let how = Handing { origin: Origin::Client, acks, verified: false, version: 0, deadline, bends };
         for batch in batches {
             let mut effects = Vec::new();
+            let waiter = Waiter::Producer { client, sequence: batch.sequence };
             let refusal = match self.replicas.get_mut(&key) {
                 Some(replica) => {
-                    let at_once = around.is(Mistake::AnswersAtOnce);
-                    let refusal = replica.produce(client, batch, at_once, around.now, &mut effects).err();
+                    let refusal = replica.append(batch, how, waiter, &mut effects).err();
                     if around.is(Mistake::SkipsTheSync) {
                         replica.partition.synced(replica.partition.log_end(), &mut effects);
                     }
@@ -266,14 +289,16 @@ impl Process {
             match effect {
                 Effect::Answer { ticket, answer } => {
                     let Some(replica) = self.replicas.get_mut(&key) else { continue };
-                    let Some(waiting) = replica.answered(ticket) else { continue };
+                    let Some(waiter) = replica.answered(ticket) else { continue };
                     if let Ok(acked) = answer {
+                        // What a coordinator or a marker rests on is judged by what comes of it.
+                        let is_a_clients =
+                            |batch: &Batch| matches!(batch.contents, Contents::Words | Contents::Value(_));
                         let batch = replica.log.iter().find(|batch| batch.base == acked.base);
-                        around.events.extend(batch.map(|&batch| Event::Acked { key, batch }));
+                        let batch = batch.filter(|batch| is_a_clients(batch)).cloned();
+                        around.events.extend(batch.map(|batch| Event::Acked { key, batch }));
                     }
-                    let answer = answer.map(|acked| acked.base).map_err(|refusal| refusal.code());
-                    let message = Message::Produced { sequence: waiting.sequence, answer };
-                    self.send(Place::Client(waiting.client), message, around);
+                    self.appended(key, waiter, answer, around);
                 }
                 Effect::HighWatermark(to) => around.events.push(Event::HighWatermark { key, to }),
                 Effect::AlterIsr => {
@@ -282,9 +307,33 @@ impl Process {
                         self.questions.ask(key, change.clone());
                     }
                 }
-                // Nothing is deleted, and there are no transactions.
-                Effect::LastStable(_) | Effect::Aborted(_) | Effect::LogStart(_) => {}
+                Effect::LastStable(to) => around.events.push(Event::LastStable { key, to }),
+                // The replica has indexed it; nothing is deleted.
+                Effect::Aborted(_) | Effect::LogStart(_) => {}
             }
         }
+    }
+
+    /// An append is safe, or is not and will not be.
+    fn appended(
+        &mut self,
+        key: ReplicaKey,
+        waiter: Waiter,
+        answer: Result<Acked, Refusal>,
+        around: &mut Around<'_>,
+    ) {
+        let answer = answer.map_err(Refusal::code);
+        match waiter {
+            Waiter::Producer { client, sequence } => {
+                let message = Message::Produced { sequence, answer: answer.map(|acked| acked.base) };
+                self.send(Place::Client(client), message, around);
+            }
+            Waiter::Asker(reply) => self.reply(reply, Answer::Written(answer.map(|_| ())), around),
+            Waiter::Shard(epoch, batch) => self.decided(key, epoch, batch, answer.map(|_| ()), around),
+        }
+    }
+
+    fn reply(&self, reply: Reply, answer: Answer, around: &mut Around<'_>) {
+        self.send(reply.to, Message::Told { number: reply.number, answer }, around);
     }
 }

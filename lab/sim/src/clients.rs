@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use barnabas_base::{ErrorCode, LeaderEpoch, MonotonicMs, Offset, ProducerId, Sequence};
+use barnabas_base::{ErrorCode, MonotonicMs, Offset, ProducerEpoch, ProducerId, Sequence};
 use barnabas_partition::ReplicaKey;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Contents};
 use crate::random::Random;
 
 const IN_FLIGHT_MAX: usize = 3;
@@ -38,8 +38,8 @@ impl Client {
             return;
         }
         let offsets = 1 + random.below(3) as i32;
-        let (base, epoch) = (Offset::NONE, LeaderEpoch::NONE);
-        let batch = Batch { base, epoch, offsets, producer: self.id, sequence: self.next };
+        let batch = Batch::new(self.id, ProducerEpoch(0), Contents::Words);
+        let batch = Batch { offsets, sequence: self.next, ..batch };
         self.next = self.next.plus(offsets);
         self.in_flight.push_back(InFlight { batch, sent: None });
     }
@@ -51,7 +51,7 @@ impl Client {
             return Vec::new();
         }
         self.in_flight.iter_mut().for_each(|one| one.sent = Some(now));
-        self.in_flight.iter().map(|one| one.batch).collect()
+        self.in_flight.iter().map(|one| one.batch.clone()).collect()
     }
 
     pub fn answered(&mut self, sequence: Sequence, answer: Result<Offset, ErrorCode>) {

@@ -19,9 +19,56 @@ pub enum Mistake {
     ServesAnyEpoch,
     /// A broker that lost its disk says that it knows what it had.
     ClaimsToKnow,
+    /// A leader does not look at the epoch of a marker.
+    MarksAnyEpoch,
+    /// A leader takes the marker of a coordinator that has been replaced.
+    MarksForOldCoordinators,
+    /// Markers leave before their decision is on every replica in sync.
+    MarksEarly,
+    /// A marker counts as written when its leader has it.
+    MarksUnsafely,
+    /// A leader lets a transaction begin without asking its coordinator.
+    SkipsVerification,
+    /// A leader lets a transaction begin on the coordinator's word, however old that is.
+    KeepsOldWords,
+    /// A new coordinator speaks before what it has read is on every replica in sync, as Kafka's does.
+    LoadsTheUnsafe,
+    /// A new coordinator passes over decisions.
+    ForgetsDecisions,
+    /// A new coordinator does not read the last that its log has.
+    ForgetsTheLast,
+    /// A new coordinator reads an abort that was decided as a commit.
+    TurnsDecisions,
+    /// A new group coordinator takes every marker for a commit.
+    ShowsAbortedOffsets,
+    /// A group coordinator does not bring a transaction's offsets to its successor.
+    ForgetsPendingOffsets,
+    /// An end that was asked for before is taken for a new one.
+    EndsTwice,
+    /// Clients hear of what is not on every replica in sync.
+    AnswersEarly,
 }
 
 impl Mistake {
+    /// Those that a day of transactions notices.
+    pub const OF_TRANSACTIONS: [Self; 15] = [
+        Self::LoadsTheUnsafe,
+        Self::ForgetsProducers,
+        Self::MarksAnyEpoch,
+        Self::MarksForOldCoordinators,
+        Self::MarksEarly,
+        Self::MarksUnsafely,
+        Self::SkipsVerification,
+        Self::KeepsOldWords,
+        Self::ForgetsDecisions,
+        Self::ForgetsTheLast,
+        Self::TurnsDecisions,
+        Self::ShowsAbortedOffsets,
+        Self::ForgetsPendingOffsets,
+        Self::EndsTwice,
+        Self::AnswersEarly,
+    ];
+
     pub const ALL: [Self; 8] = [
         Self::SkipsTheSync,
         Self::LeadsBelowTheMinimum,

@@ -1,10 +1,18 @@
-//! Messages on their way: late, lost, cut off one way. Requests and answers of brokers are Kafka's, and go through the wire.
+//! Messages on their way: late, lost, cut off one way; questions about transactions arrive twice now and then, as they do when somebody
+//! asks again on another connection. Requests and answers of brokers are Kafka's, and go through the wire, but for those about
+//! transactions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use barnabas_base::{BrokerId, ErrorCode, LeaderEpoch, MonotonicMs, Offset, Sequence};
+use barnabas_base::{
+    BrokerId, ErrorCode, LeaderEpoch, MonotonicMs, Offset, ProducerId, Sequence, Text, TopicPartition,
+};
+use barnabas_coordinator::{EndTransaction, Response, TransactionRequest, TransactionResponse};
 use barnabas_partition::{FetchPosition, ReplicaKey};
-use barnabas_wire::messages::{AlterPartitionRequest, AlterPartitionResponse, FetchRequest, FetchResponse};
+use barnabas_wire::messages::{
+    AllocateProducerIdsRequest, AlterPartitionRequest, AlterPartitionResponse, FetchRequest, FetchResponse,
+    TxnOffsetCommitRequest,
+};
 use barnabas_wire::{Reader, Writer};
 
 use crate::batch::Batch;
@@ -18,8 +26,67 @@ pub(crate) enum Place {
     Client(usize),
 }
 
+/// To whom an answer goes, and which question it is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Reply {
+    pub to: Place,
+    pub number: u64,
+}
+
+/// What transactions ask for.
+#[derive(Debug, Clone)]
+pub(crate) enum Question {
+    /// Of a transaction coordinator.
+    Transaction {
+        shard: ReplicaKey,
+        version: i16,
+        request: TransactionRequest,
+    },
+    /// Of a group coordinator.
+    CommitOffsets {
+        shard: ReplicaKey,
+        version: i16,
+        request: TxnOffsetCommitRequest,
+    },
+    FetchOffsets {
+        shard: ReplicaKey,
+        group: Text,
+    },
+    /// A Produce of one batch within a transaction. `joins`: the partition joins with it (version 2).
+    Write {
+        key: ReplicaKey,
+        id: Text,
+        joins: bool,
+        batch: Batch,
+    },
+    /// A WriteTxnMarkers of one marker.
+    Mark {
+        partition: TopicPartition,
+        end: EndTransaction,
+    },
+    /// Of the controller.
+    ProducerIds(AllocateProducerIdsRequest),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Answer {
+    Transaction(TransactionResponse),
+    Offsets(Box<Response>),
+    /// Of a batch or of a marker.
+    Written(Result<(), ErrorCode>),
+    ProducerIds(Result<ProducerId, ErrorCode>),
+}
+
 #[derive(Debug, Clone)]
 pub(crate) enum Message {
+    Ask {
+        number: u64,
+        question: Question,
+    },
+    Told {
+        number: u64,
+        answer: Answer,
+    },
     Fetch {
         number: u64,
         request: FetchRequest,
@@ -98,16 +165,35 @@ pub(crate) struct Network {
     sent: u64,
     cuts: BTreeSet<(Place, Place)>,
     pub is_calm: bool,
+    /// Questions arrive twice.
+    pub repeats: bool,
 }
+
+/// The longest that a message is on its way, and that a marker is, which may outlive its coordinator.
+const LATE_MS: u64 = 200;
+const MARK_LATE_MS: u64 = 450;
+/// An answer to a marker does not come any more.
+pub(crate) const MARK_OVERDUE_MS: i64 = (LATE_MS + MARK_LATE_MS + 20) as i64;
 
 impl Network {
     pub fn send(&mut self, random: &mut Random, now: MonotonicMs, letter: Letter) {
         if !self.is_calm && random.one_in(40) {
             return;
         }
-        let late = if !self.is_calm && random.one_in(20) { random.below(200) } else { random.below(6) };
-        self.sent += 1;
         let letter = Letter { message: carried(letter.message), ..letter };
+        if self.repeats && !self.is_calm && matches!(letter.message, Message::Ask { .. }) && random.one_in(12)
+        {
+            self.post(random, now, letter.clone());
+        }
+        self.post(random, now, letter);
+    }
+
+    fn post(&mut self, random: &mut Random, now: MonotonicMs, letter: Letter) {
+        let is_mark = matches!(letter.message, Message::Ask { question: Question::Mark { .. }, .. });
+        let (one_in, late_ms) = if is_mark { (5, MARK_LATE_MS) } else { (20, LATE_MS) };
+        let is_late = !self.is_calm && random.one_in(one_in);
+        let late = if is_late { random.below(late_ms as usize) } else { random.below(6) };
+        self.sent += 1;
         self.on_its_way.insert((MonotonicMs(now.0 + 1 + late as u64), self.sent), letter);
     }
 

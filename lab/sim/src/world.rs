@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use barnabas_base::{BrokerId, MonotonicMs, Offset, PartitionIndex};
+use barnabas_base::{BrokerId, ErrorCode, MonotonicMs, Offset, PartitionIndex, ProducerId, Text, name};
+use barnabas_coordinator::TransactionVersion;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_partition::ReplicaKey;
 use barnabas_wire::messages::alter_partition_reassignments_request::{
@@ -16,12 +17,19 @@ use crate::clients::Client;
 use crate::controller::{Host, config};
 use crate::invariants::{Judge, View, Violation};
 use crate::mistake::Mistake;
-use crate::network::{Letter, Message, Network, Place};
+use crate::network::{Answer, Letter, Message, Network, Place, Question};
 use crate::random::Random;
+use crate::transactional::{TxnClient, attempt_asking};
 
-const TOPICS: [&str; 2] = ["a", "b"];
+const TOPICS: &[&str] = &["a", "b"];
+/// The first is written to.
+const TOPICS_OF_TRANSACTIONS: &[&str] = &["a", name::TRANSACTION_STATE, name::CONSUMER_OFFSETS];
 const PARTITIONS: i32 = 2;
+/// Whose transactional ids: two clients fence each other.
+const WRITERS: [&str; 4] = ["one", "two", "three", "one"];
 const BAD_STEPS: usize = 600;
+/// Transactions take longer, and need several partitions at once: their days are longer, and less goes wrong at a time.
+const BAD_STEPS_OF_TRANSACTIONS: usize = 1500;
 const CALM_STEPS: usize = 3000;
 /// After so long without a word a broker is taken for dead.
 const SILENCE_MS: u64 = 80;
@@ -32,6 +40,9 @@ pub struct Day {
     /// FNV-1a over everything that happened.
     pub trace: u64,
     pub acked: usize,
+    /// Parts of transactions that were committed, and aborted.
+    pub committed: usize,
+    pub aborted: usize,
     pub faults: usize,
     pub metadata_changes: usize,
     pub cuts: usize,
@@ -48,6 +59,9 @@ pub struct World {
     host: Host,
     config: Arc<BrokerConfig>,
     clients: Vec<Client>,
+    writers: Vec<TxnClient>,
+    topics: &'static [&'static str],
+    version: TransactionVersion,
     network: Network,
     judge: Judge,
     day: Day,
@@ -56,12 +70,42 @@ pub struct World {
 }
 
 impl World {
-    /// A world in which a mistake is planted.
-    pub fn planted(seed: u64, mistake: Mistake) -> Self {
-        Self { mistake: Some(mistake), ..Self::new(seed) }
+    /// The world in which a mistake is planted.
+    #[must_use]
+    pub fn with(self, mistake: Mistake) -> Self {
+        Self { mistake: Some(mistake), ..self }
     }
 
+    /// A world of idempotent producers.
     pub fn new(seed: u64) -> Self {
+        let mut world = Self::of_topics(seed, TOPICS);
+        let image = Arc::clone(world.host.image());
+        for topic in image.topics.by_ids() {
+            for partition in (0..PARTITIONS).map(PartitionIndex) {
+                let key = ReplicaKey { topic: topic.id, partition };
+                world.clients.push(Client::new(world.clients.len(), key));
+            }
+        }
+        world
+    }
+
+    /// A world of transactions.
+    pub fn of_transactions(seed: u64, version: TransactionVersion) -> Self {
+        let mut world = Self::of_topics(seed, TOPICS_OF_TRANSACTIONS);
+        let topic = world.host.image().topics.by_name(TOPICS_OF_TRANSACTIONS[0]);
+        let topic = topic.map(|topic| topic.id).expect("invariant: it was made");
+        let name = Text::from(TOPICS_OF_TRANSACTIONS[0]);
+        let writer = |(number, id): (usize, &&str)| {
+            TxnClient::new(number, Text::from(*id), (topic, name.clone(), PARTITIONS), version)
+        };
+        world.writers = WRITERS.iter().enumerate().map(writer).collect();
+        world.version = version;
+        // Before version 2 what comes twice may get into the next transaction.
+        world.network.repeats = version.bumps_epoch();
+        world
+    }
+
+    fn of_topics(seed: u64, topics: &'static [&'static str]) -> Self {
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x00c1_a57e);
         let count = 3 + random.below(3);
         let mut host = Host::new(random.draw());
@@ -75,19 +119,22 @@ impl World {
             broker.start(life, Arc::clone(&config));
             host.heartbeat(broker.id, life, Offset(i64::MAX), false, now);
         }
-        for name in TOPICS {
+        for name in topics {
             let replicas = |first: i32| (0..3).map(|step| 1 + (first + step) % count as i32).collect();
             let assignment: Vec<Vec<i32>> = (0..PARTITIONS).map(replicas).collect();
             host.create(name, &assignment, 2, now);
         }
-        let mut clients = Vec::new();
-        for topic in host.image().topics.by_ids() {
-            for partition in (0..PARTITIONS).map(PartitionIndex) {
-                clients.push(Client::new(clients.len(), ReplicaKey { topic: topic.id, partition }));
-            }
-        }
         let trace = 0xcbf2_9ce4_8422_2325;
-        let day = Day { trace, acked: 0, faults: 0, metadata_changes: 0, cuts: 0, simulated_ms: 0 };
+        let day = Day {
+            trace,
+            acked: 0,
+            committed: 0,
+            aborted: 0,
+            faults: 0,
+            metadata_changes: 0,
+            cuts: 0,
+            simulated_ms: 0,
+        };
         Self {
             random,
             now,
@@ -95,7 +142,10 @@ impl World {
             brokers,
             host,
             config,
-            clients,
+            clients: Vec::new(),
+            writers: Vec::new(),
+            topics,
+            version: TransactionVersion::V0,
             network: Network::default(),
             judge: Judge::default(),
             day,
@@ -109,13 +159,15 @@ impl World {
     /// # Errors
     /// The first invariant that did not hold.
     pub fn run(mut self) -> Result<Day, String> {
-        for _ in 0..BAD_STEPS {
+        let steps = if self.writers.is_empty() { BAD_STEPS } else { BAD_STEPS_OF_TRANSACTIONS };
+        for _ in 0..steps {
             self.nemesis();
             self.step()?;
         }
         self.network.heal();
         self.network.is_calm = true;
         self.clients.iter_mut().for_each(|client| client.is_done = true);
+        self.writers.iter_mut().for_each(|client| client.is_done = true);
         let mut rests = Err("the calm has not begun".to_owned());
         for step in 0..CALM_STEPS {
             (0..self.brokers.len()).for_each(|at| self.start(at));
@@ -129,13 +181,15 @@ impl World {
         }
         rests.map_err(|why| format!("no rest: {why}"))?;
         self.day.acked = self.judge.acked();
+        (self.day.committed, self.day.aborted) = self.judge.decided();
         self.day.metadata_changes = self.host.images.len();
         self.day.simulated_ms = self.now.0;
         Ok(self.day)
     }
 
     fn view(&self) -> View<'_> {
-        View { brokers: &self.brokers, clients: &self.clients, image: self.host.image() }
+        let Self { brokers, clients, writers, host, .. } = self;
+        View { brokers, clients, writers, image: host.image() }
     }
 
     fn note(&mut self, value: u64) {
@@ -156,6 +210,12 @@ impl World {
         }
         for at in 0..self.clients.len() {
             self.client(at);
+        }
+        for at in 0..self.writers.len() {
+            self.writer(at);
+        }
+        if self.now.0.is_multiple_of(16) {
+            self.look_into_coordinators()?;
         }
         if self.judged < self.host.images.len() {
             self.judged = self.host.images.len();
@@ -211,9 +271,9 @@ impl World {
     /// Lets a broker act, sends what it has to say, and judges.
     fn act(&mut self, at: usize, act: impl FnOnce(&mut Broker, &mut Around<'_>)) -> Result<(), Violation> {
         let (mut out, mut events) = (Vec::new(), Vec::new());
-        let Self { random, brokers, now, mistake, .. } = self;
-        let (now, mistake) = (*now, *mistake);
-        let mut around = Around { now, random, out: &mut out, events: &mut events, mistake };
+        let Self { random, brokers, now, mistake, version, .. } = self;
+        let (now, mistake, version) = (*now, *mistake, *version);
+        let mut around = Around { now, random, out: &mut out, events: &mut events, mistake, version };
         act(&mut brokers[at], &mut around);
         for letter in out {
             self.network.send(&mut self.random, self.now, letter);
@@ -221,8 +281,8 @@ impl World {
         let id = self.brokers[at].id;
         for event in &events {
             self.trace(id, event);
-            let Self { brokers, clients, host, judge, .. } = self;
-            judge.happened(id, event, &View { brokers, clients, image: host.image() })?;
+            let Self { brokers, clients, writers, host, judge, .. } = self;
+            judge.happened(id, event, &View { brokers, clients, writers, image: host.image() })?;
         }
         Ok(())
     }
@@ -236,6 +296,7 @@ impl World {
                 (3, *to)
             }
             Event::Leads { .. } => (4, Offset::ZERO),
+            Event::LastStable { to, .. } => (5, *to),
         };
         self.note(self.now.0 * 64 + id.get() as u64 * 8 + kind);
         self.note(value.get() as u64);
@@ -244,6 +305,7 @@ impl World {
     fn deliver(&mut self, letter: Letter) -> Result<(), Violation> {
         self.note(self.now.0);
         match (letter.to, letter.message) {
+            (Place::Broker(_), Message::Ask { number, .. }) if self.is_late(letter.from, number) => Ok(()),
             (Place::Broker(id), message) => {
                 let at = self.brokers.iter().position(|broker| broker.id == id);
                 let letter = Letter { message, ..letter };
@@ -257,6 +319,19 @@ impl World {
                 }
                 Ok(())
             }
+            (Place::Controller, Message::Ask { number, question: Question::ProducerIds(request) }) => {
+                let ids = match self.host.ask(request, 0, self.now) {
+                    ResponseBody::AllocateProducerIds(response) if response.error_code == 0 => {
+                        Ok(ProducerId(response.producer_id_start))
+                    }
+                    _ => Err(ErrorCode::CoordinatorLoadInProgress),
+                };
+                let message = Message::Told { number, answer: Answer::ProducerIds(ids) };
+                let reply = Letter { from: Place::Controller, to: letter.from, message };
+                self.network.send(&mut self.random, self.now, reply);
+                Ok(())
+            }
+            (Place::Client(at), Message::Told { number, answer }) => self.told(at, number, &answer),
             (Place::Client(at), Message::Produced { sequence, answer }) => {
                 self.clients[at].answered(sequence, answer);
                 Ok(())
@@ -265,9 +340,56 @@ impl World {
         }
     }
 
-    fn client(&mut self, at: usize) {
+    /// Before version 2 a question of a transaction that is over could get into the next one (KIP-890): there the connection is closed, and
+    /// it is not heard.
+    fn is_late(&self, from: Place, number: u64) -> bool {
+        let Place::Client(at) = from else { return false };
+        let asks = |client: &TxnClient| attempt_asking(number) == client.attempts.len();
+        !self.version.bumps_epoch() && !self.writers.get(at).is_some_and(asks)
+    }
+
+    fn told(&mut self, at: usize, number: u64, answer: &Answer) -> Result<(), Violation> {
+        self.judge.told(at, number, answer, &self.view())?;
+        let attempts = self.writers[at].attempts.len();
+        if let Some(value) = self.writers[at].told(number, answer, self.now) {
+            self.note(value);
+            self.judge.offset_told(value)?;
+        }
+        if self.writers[at].attempts.len() > attempts && !self.version.bumps_epoch() {
+            for process in self.brokers.iter_mut().filter_map(|broker| broker.process.as_mut()) {
+                process.coordinators.forget(Place::Client(at));
+            }
+        }
+        Ok(())
+    }
+
+    fn look_into_coordinators(&self) -> Result<(), Violation> {
+        let processes = self.brokers.iter().filter_map(|broker| broker.process.as_ref());
+        let shards = processes.flat_map(|process| process.coordinators.shards.values());
+        let mut violations = shards.flat_map(|shard| shard.machine.violations());
+        violations.next().map_or(Ok(()), Err)
+    }
+
+    fn writer(&mut self, at: usize) {
+        let image = Arc::clone(self.host.image());
+        for asks in self.writers[at].act(self.now, &image, &mut self.random) {
+            let leader = self.leader(asks.key);
+            let message = Message::Ask { number: asks.number, question: asks.question };
+            let letter = Letter { from: Place::Client(at), to: Place::Broker(leader), message };
+            self.network.send(&mut self.random, self.now, letter);
+        }
+    }
+
+    /// Who leads a partition, or somebody else now and then.
+    fn leader(&mut self, key: ReplicaKey) -> BrokerId {
         let anybody = self.brokers[self.random.below(self.brokers.len())].id;
         let is_lost = self.random.one_in(8);
+        let topic = self.host.image().topics.by_id(key.topic);
+        let leader = topic.and_then(|topic| topic.partition(key.partition)).map(|state| state.leader);
+        leader.filter(|leader| leader.get() >= 0 && !is_lost).unwrap_or(anybody)
+    }
+
+    fn client(&mut self, at: usize) {
         let client = &mut self.clients[at];
         client.produce(&mut self.random);
         let batches = client.due(self.now);
@@ -275,36 +397,51 @@ impl World {
             return;
         }
         let key = client.key;
-        let topic = self.host.image().topics.by_id(key.topic);
-        let leader = topic.and_then(|topic| topic.partition(key.partition)).map(|state| state.leader);
-        let leader = leader.filter(|leader| leader.get() >= 0 && !is_lost).unwrap_or(anybody);
+        let leader = self.leader(key);
         let message = Message::Produce { key, batches };
         let letter = Letter { from: Place::Client(at), to: Place::Broker(leader), message };
         self.network.send(&mut self.random, self.now, letter);
     }
 
     fn nemesis(&mut self) {
-        if !self.random.one_in(9) {
+        let pause = if self.writers.is_empty() { 9 } else { 36 };
+        if !self.random.one_in(pause) {
             return;
         }
         self.day.faults += 1;
+        if !self.writers.is_empty() && self.random.one_in(3) {
+            return self.depose();
+        }
         let at = self.random.below(self.brokers.len());
         let id = self.brokers[at].id;
         match self.random.below(16) {
             0 | 1 => self.brokers[at].crash(&mut self.random),
             2..=6 => self.start(at),
             7 if self.may_lose_disk(id) => self.brokers[at].lose_disk(),
-            8 => {
-                let known = self.host.image().cluster.broker(id).map(|known| known.epoch);
-                if let Some(life) = known {
-                    self.host.heartbeat(id, life, Offset::NONE, true, self.now);
-                }
-            }
+            8 => self.fence(id),
             9 | 10 => self.cut(id),
             11 | 12 => self.network.heal(),
             13 => self.move_replicas(),
             14 => self.call_off(),
             _ => self.elect(),
+        }
+    }
+
+    fn fence(&mut self, id: BrokerId) {
+        let known = self.host.image().cluster.broker(id).map(|known| known.epoch);
+        if let Some(life) = known {
+            self.host.heartbeat(id, life, Offset::NONE, true, self.now);
+        }
+    }
+
+    /// Somebody else leads a partition from now on. Who led it has yet to hear of that.
+    fn depose(&mut self) {
+        let (name, partition) = self.a_partition();
+        let topic = self.host.image().topics.by_name(name);
+        let leader =
+            topic.and_then(|topic| topic.partition(PartitionIndex(partition))).map(|state| state.leader);
+        if let Some(leader) = leader {
+            self.fence(leader);
         }
     }
 
@@ -332,7 +469,7 @@ impl World {
     }
 
     fn a_partition(&mut self) -> (&'static str, i32) {
-        (TOPICS[self.random.below(TOPICS.len())], self.random.below(PARTITIONS as usize) as i32)
+        (self.topics[self.random.below(self.topics.len())], self.random.below(PARTITIONS as usize) as i32)
     }
 
     fn reassign(&mut self, replicas: Option<Vec<i32>>) {

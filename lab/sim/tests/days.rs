@@ -17,7 +17,7 @@ fn a_few_days_go_well() {
 #[test]
 fn every_mistake_is_noticed() {
     for mistake in Mistake::ALL {
-        let day = |seed| catch_unwind(AssertUnwindSafe(|| World::planted(seed, mistake).run()));
+        let day = |seed| catch_unwind(AssertUnwindSafe(|| World::new(seed).with(mistake).run()));
         let noticed = (0..1000).find_map(|seed| match day(seed) {
             Ok(Ok(_)) => None,
             Ok(Err(why)) => Some((seed, why)),

@@ -36,6 +36,7 @@ impl Broker {
         }
         for key in process.keys().into_iter().filter(|key| !mine.contains(key)) {
             process.leave(key);
+            process.let_go(key, around);
             process.replicas.remove(&key);
             disk.remove(&key);
         }
@@ -85,7 +86,9 @@ impl Process {
         if replica.partition.become_leader(&leadership, &mut effects) && was != state.leader_epoch {
             replica.epochs.assign(state.leader_epoch, end);
             around.events.push(Event::Leads { key });
+            self.host(key, state.leader_epoch, around);
         }
+        let Some(replica) = self.replicas.get_mut(&key) else { return };
         for follower in &followers {
             replica.partition.set_registered(follower.broker, follower.registered, &mut effects);
         }
@@ -97,6 +100,7 @@ impl Process {
 
     fn follow(&mut self, key: ReplicaKey, state: &State, around: &mut Around<'_>) {
         let whom = (state.leader.get() >= 0).then_some((state.leader, state.leader_epoch));
+        self.let_go(key, around);
         let Some(replica) = self.replicas.get_mut(&key) else { return };
         let mut effects = Vec::new();
         replica.partition.become_follower(state.leader_epoch, &mut effects);

@@ -2,7 +2,7 @@
 
 use barnabas_partition::ReplicaKey;
 
-use super::{Broker, History, View, Violation};
+use super::{Batch, Broker, History, View, Violation};
 
 pub(super) fn check(
     broker: &Broker,
@@ -16,7 +16,11 @@ pub(super) fn check(
         // Somebody else has been elected since.
         return Ok(());
     }
-    match history.acked.iter().find(|acked| !replica.log.contains(acked)) {
+    let has = |acked: &Batch| {
+        let at = replica.log.partition_point(|batch| batch.base < acked.base);
+        replica.log.get(at) == Some(acked)
+    };
+    match history.acked.iter().find(|acked| !has(acked)) {
         Some(acked) => {
             Err(format!("{} leads {key:?} in {} without {acked:?}", broker.id, state.leader_epoch))
         }

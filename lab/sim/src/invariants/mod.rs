@@ -7,6 +7,7 @@ mod exposed_is_safe;
 mod logs_match;
 mod metadata_is_sound;
 mod nothing_cut_below;
+mod transactions;
 
 use std::collections::BTreeMap;
 
@@ -14,9 +15,12 @@ use barnabas_base::{BrokerId, Offset, ProducerId, Sequence};
 use barnabas_metadata::{Image, Partition as State};
 use barnabas_partition::ReplicaKey;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Contents, Value};
 use crate::broker::{Broker, Event};
 use crate::clients::Client;
+use crate::network::Answer;
+use crate::transactional::TxnClient;
+use transactions::Ledger;
 
 /// An invariant that does not hold: which, and how it was seen.
 pub(crate) type Violation = String;
@@ -25,6 +29,8 @@ pub(crate) type Violation = String;
 pub(crate) struct View<'a> {
     pub brokers: &'a [Broker],
     pub clients: &'a [Client],
+    /// Clients that write in transactions.
+    pub writers: &'a [TxnClient],
     pub image: &'a Image,
 }
 
@@ -60,6 +66,7 @@ pub(crate) struct History {
 #[derive(Debug, Default)]
 pub(crate) struct Judge {
     histories: BTreeMap<ReplicaKey, History>,
+    ledger: Ledger,
 }
 
 impl Judge {
@@ -68,6 +75,7 @@ impl Judge {
         let Some(broker) = view.broker(id) else { return Ok(()) };
         match event {
             Event::HighWatermark { key, to } => self.moved(broker, *key, *to, view),
+            Event::LastStable { key, to } => self.ledger.stable(id, *key, *to, view),
             Event::Acked { key, batch } => self.history(*key).acked(batch),
             Event::Cut { key, to, high_watermark } => {
                 self.history(*key).compared.remove(&id);
@@ -99,12 +107,36 @@ impl Judge {
             let from = history.shown_end;
             for batch in replica.log.iter().filter(|batch| batch.base >= from && batch.end() <= to) {
                 exposed_is_safe::check(key, batch, view)?;
-                batches_once::check(batch, &mut history.next)?;
-                history.shown.insert(batch.base, *batch);
+                if batch.contents == Contents::Words {
+                    batches_once::check(batch, &mut history.next)?;
+                }
+                history.shown.insert(batch.base, batch.clone());
+                self.ledger.shown(key, batch, view)?;
             }
             history.shown_end = to;
         }
         logs_match::check(broker.id, &replica.log, to, history)
+    }
+
+    /// A client that writes in transactions is told something.
+    pub fn told(
+        &self,
+        client: usize,
+        number: u64,
+        answer: &Answer,
+        view: &View<'_>,
+    ) -> Result<(), Violation> {
+        self.ledger.told(client, number, answer, view)
+    }
+
+    /// A group's offset was told.
+    pub fn offset_told(&self, value: Value) -> Result<(), Violation> {
+        self.ledger.offset_told(value)
+    }
+
+    /// Parts of transactions that were committed, and aborted.
+    pub fn decided(&self) -> (usize, usize) {
+        (self.ledger.commits, self.ledger.aborts)
     }
 
     /// Its logs were read anew.
@@ -121,7 +153,8 @@ impl Judge {
 
     /// The faults are over, and there was time.
     pub fn at_rest(&self, view: &View<'_>) -> Result<(), Violation> {
-        at_rest::check(&self.histories, view)
+        at_rest::check(&self.histories, view)?;
+        self.ledger.at_rest(view)
     }
 
     pub fn acked(&self) -> usize {
@@ -135,7 +168,7 @@ impl History {
             let shown = self.shown.get(&batch.base);
             return Err(format!("acknowledged before it was safe: {batch:?}, where {shown:?} is"));
         }
-        self.acked.push(*batch);
+        self.acked.push(batch.clone());
         Ok(())
     }
 }

@@ -1,0 +1,31 @@
+//! The last stable offset never passes a transaction that is open, and in the end it stands nowhere but at the high watermark.
+
+use barnabas_base::{BrokerId, Offset};
+use barnabas_partition::ReplicaKey;
+
+use super::{Ledger, View, Violation};
+
+pub(super) fn check(ledger: &Ledger, broker: BrokerId, key: ReplicaKey, to: Offset) -> Result<(), Violation> {
+    let of_key = ledger.open.iter().filter(|((of, _), _)| *of == key);
+    let passed = of_key.flat_map(|(_, open)| open).find(|open| open.base < to);
+    match passed {
+        Some(open) => Err(format!("{broker}: the last stable offset of {key:?} is {to}, past {open:?}")),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn at_rest(ledger: &Ledger, view: &View<'_>) -> Result<(), Violation> {
+    if let Some(open) = ledger.open.iter().find(|(_, open)| !open.is_empty()) {
+        return Err(format!("no marker came for {open:?}"));
+    }
+    for broker in view.brokers {
+        let replicas = broker.process.iter().flat_map(|process| &process.replicas);
+        for (key, replica) in replicas {
+            let (stable, high) = (replica.partition.last_stable(), replica.partition.high_watermark());
+            if stable != high {
+                return Err(format!("{}: {key:?} is stable up to {stable} of {high}", broker.id));
+            }
+        }
+    }
+    Ok(())
+}

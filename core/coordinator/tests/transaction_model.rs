@@ -1,5 +1,5 @@
-//! Transactions from end to end, at random: clients (some of them zombies of each other) that write and end transactions,
-//! partitions with core/partition's rules, a network that delays, repeats, reorders and loses every message, a disk that
+//! Transactions from end to end, at random: clients (some of them zombies of each other) that write, commit offsets and end
+//! transactions, partitions with core/partition's rules, the group coordinator's real shard behind one of them, a network that delays, repeats, reorders and loses every message, a disk that
 //! loses batches, a coordinator that moves with what it had on its way half written.
 //!
 //! Held throughout (rules A6, A7, A10, A13 of the histories, and what they rest on):
@@ -7,6 +7,7 @@
 //! - markers say what is on disk; a decision is never turned; epochs never go back
 //! - nobody writes under an epoch after a later one was given out
 //! - a request that comes again is answered alike
+//! - a group's offset is the last that a transaction committed, and is unstable while one is open
 //! - in the end nothing is open
 //!
 //! The sequence follows from the seed. `MODEL_SEEDS=10000 cargo test -p barnabas-coordinator --test transaction_model` looks
@@ -16,6 +17,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod model;
+mod rig;
 mod transactions;
 
 use model::Bug;

@@ -2,6 +2,7 @@
 
 pub mod client;
 mod judge;
+pub mod offsets;
 pub mod partition;
 pub mod world;
 
@@ -50,10 +51,14 @@ pub enum Bug {
     DuplicatesAreNew,
     /// The next coordinator takes a commit for an abort.
     DecisionTurned,
+    /// The group coordinator takes every marker for a commit.
+    AbortedOffsetsShow,
+    /// The next group coordinator does not see offsets whose transaction is open.
+    PendingOffsetsLost,
 }
 
 impl Bug {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::MarkerFlipped,
         Self::MarkerForgotten,
         Self::MarkerEarly,
@@ -66,5 +71,7 @@ impl Bug {
         Self::Unverified,
         Self::DuplicatesAreNew,
         Self::DecisionTurned,
+        Self::AbortedOffsetsShow,
+        Self::PendingOffsetsLost,
     ];
 }

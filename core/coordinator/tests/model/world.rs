@@ -4,19 +4,23 @@ use std::collections::BTreeMap;
 
 use barnabas_base::{DurationMs, ErrorCode, PartitionIndex, ProducerEpoch, ProducerId, Text, TopicPartition};
 use barnabas_coordinator::{
-    AddPartitions, BatchId, MarkerOrder, MarkerOutcome, Record, Ticket, TransactionConfig, TransactionEffect,
-    TransactionRequest, TransactionResponse, TransactionState, TransactionVersion,
+    AddOffsets, AddPartitions, BatchId, MarkerOrder, MarkerOutcome, Record, Ticket, TransactionConfig,
+    TransactionEffect, TransactionRequest, TransactionResponse, TransactionState, TransactionVersion,
 };
 use barnabas_wire::messages::{
     TransactionLogKey, TransactionLogValue, TransactionRecordKey, TransactionRecordValue,
 };
 
 use super::client::{Client, State};
+use super::offsets::Offsets;
 use super::partition::{Partition, Take, Value};
 use super::{Bug, Random};
 use crate::transactions::Rig;
 
+/// Of the topic.
 const PARTITIONS: usize = 3;
+/// Behind them the one of `__consumer_offsets`.
+const OFFSETS: usize = PARTITIONS;
 const IDS: usize = 2;
 const CLIENTS: usize = 5;
 
@@ -86,6 +90,7 @@ pub struct World {
     pub bug: Bug,
     pub clients: Vec<Client>,
     pub partitions: Vec<Partition>,
+    offsets: Offsets,
     pub(super) network: Vec<Message>,
     asked: BTreeMap<Ticket, Asked>,
     next_value: Value,
@@ -103,7 +108,14 @@ pub struct World {
 }
 
 fn partition_of(index: usize) -> TopicPartition {
+    if index == OFFSETS {
+        return TopicPartition::new("__consumer_offsets", PartitionIndex(0));
+    }
     TopicPartition::new("t", PartitionIndex(index as i32))
+}
+
+fn index_of(partition: &TopicPartition) -> usize {
+    if *partition.topic == *"t" { partition.partition.get() as usize } else { OFFSETS }
 }
 
 pub fn value_of(record: &Record) -> (String, Option<TransactionLogValue>) {
@@ -165,7 +177,8 @@ impl World {
             random,
             bug,
             clients,
-            partitions: (0..PARTITIONS).map(|_| Partition::default()).collect(),
+            partitions: (0..=OFFSETS).map(|_| Partition::default()).collect(),
+            offsets: Offsets::new(),
             network: Vec::new(),
             asked: BTreeMap::new(),
             next_value: 1,
@@ -236,7 +249,7 @@ impl World {
             attempt.values.iter().filter(|(_, value)| !attempt.acked.contains(value)).copied().collect();
         let is_new = attempt.values.len() < 4 && (attempt.values.is_empty() || self.random.chance(30));
         if is_new {
-            let write = (self.random.below(PARTITIONS as u64) as usize, self.next_value);
+            let write = (self.random.below(OFFSETS as u64 + 1) as usize, self.next_value);
             self.next_value += 1;
             self.clients[who].attempts.last_mut().into_iter().for_each(|attempt| attempt.values.push(write));
             self.send(who, write);
@@ -255,13 +268,20 @@ impl World {
         let client = &self.clients[who];
         let (id, producer, epoch, bumps) = (client.id, client.producer, client.epoch, self.bumps);
         if !bumps {
-            let request = TransactionRequest::AddPartitions(AddPartitions {
-                transactional_id: client.name().into(),
-                producer_id: ProducerId(producer),
-                producer_epoch: ProducerEpoch(epoch),
-                verify_only: false,
-                partitions: vec![partition_of(partition)],
-            });
+            let (producer_id, producer_epoch) = (ProducerId(producer), ProducerEpoch(epoch));
+            let (transactional_id, at) = (client.name().into(), partition_of(partition));
+            let request = if partition == OFFSETS {
+                let add = AddOffsets { transactional_id, producer_id, producer_epoch, partition: at };
+                TransactionRequest::AddOffsets(add)
+            } else {
+                TransactionRequest::AddPartitions(AddPartitions {
+                    transactional_id,
+                    producer_id,
+                    producer_epoch,
+                    verify_only: false,
+                    partitions: vec![at],
+                })
+            };
             self.network.push(Message::Ask { from: self.from(who), version: 3, request });
             return;
         }
@@ -270,16 +290,22 @@ impl World {
 
     /// Before version 2 a client writes to a partition once it is known to be in the transaction.
     fn added(&mut self, who: usize, response: &TransactionResponse) {
-        let TransactionResponse::AddPartitions(result) = response else { return };
-        let added = &result.topic_results[0].results_by_partition[0];
+        let (added, code) = match response {
+            TransactionResponse::AddPartitions(result) => {
+                let added = &result.topic_results[0].results_by_partition[0];
+                (added.partition_index as usize, added.partition_error_code)
+            }
+            TransactionResponse::AddOffsets(response) => (OFFSETS, response.error_code),
+            _ => return,
+        };
         let client = &self.clients[who];
-        if added.partition_error_code != 0 || client.state != State::Writes {
+        if code != 0 || client.state != State::Writes {
             return;
         }
         let (id, producer, epoch, bumps) = (client.id, client.producer, client.epoch, self.bumps);
         let Some(attempt) = client.attempts.last() else { return };
         for (partition, value) in attempt.values.clone() {
-            if partition == added.partition_index as usize {
+            if partition == added {
                 self.network.push(Message::Write {
                     client: who,
                     id,
@@ -313,9 +339,11 @@ impl World {
                 Message::Verify { write, .. } | Message::Verified { write, .. } => {
                     !matches!(**write, Message::Write { value, .. } if values.contains(&value))
                 }
-                Message::Ask { from, request: TransactionRequest::AddPartitions(_), .. } => {
-                    from.client != who
-                }
+                Message::Ask {
+                    from,
+                    request: TransactionRequest::AddPartitions(_) | TransactionRequest::AddOffsets(_),
+                    ..
+                } => from.client != who,
                 _ => true,
             });
             self.asked.retain(|_, asked| {
@@ -368,7 +396,12 @@ impl World {
         let Message::Write { client, id, partition, value, producer, epoch, .. } = message else { return };
         let before = self.partitions[*partition].log.len();
         let taken = self.partitions[*partition].write(*value, *producer, *epoch, guard, self.bug);
-        if self.partitions[*partition].log.len() > before && (*producer, *epoch) < self.fenced[*id] {
+        let is_new = self.partitions[*partition].log.len() > before;
+        if is_new && *partition == OFFSETS {
+            self.offsets.commit(*id, *value, *producer, *epoch);
+            self.check_offsets();
+        }
+        if is_new && (*producer, *epoch) < self.fenced[*id] {
             self.found.push(format!("a zombie wrote {value} as p{producer}:{epoch}"));
         }
         match taken {
@@ -411,9 +444,19 @@ impl World {
             MarkerOutcome::Failed(ErrorCode::NetworkException)
         } else {
             self.check_marker(&order);
-            self.partitions[partition].mark(&order)
+            let outcome = self.partitions[partition].mark(&order);
+            if partition == OFFSETS && outcome == MarkerOutcome::Written {
+                self.offsets.end(&order, self.bug);
+                self.check_offsets();
+            }
+            outcome
         };
         self.network.push(Message::Marked { order, partition, outcome });
+    }
+
+    fn check_offsets(&mut self) {
+        let violation = self.offsets.violation(&self.partitions[OFFSETS].log);
+        self.found.extend(violation);
     }
 
     /// A marker says what is on disk.
@@ -440,6 +483,10 @@ impl World {
 
     /// Another coordinator takes over. What the old one was writing may be in the log or not.
     fn moves(&mut self) {
+        if self.random.chance(50) {
+            self.offsets.moves(self.bug);
+            self.check_offsets();
+        }
         for records in std::mem::take(&mut self.rig.pending).into_values() {
             if !self.random.chance(50) {
                 break;
@@ -487,7 +534,7 @@ impl World {
 
     fn send_markers(&mut self, order: MarkerOrder) {
         for partition in &order.partitions {
-            let partition = partition.partition.get() as usize;
+            let partition = index_of(partition);
             self.network.push(Message::Mark { order: order.clone(), partition });
         }
     }
@@ -511,7 +558,7 @@ impl World {
                     producer_epoch: ProducerEpoch(value.producer_epoch),
                     commit,
                     version: TransactionVersion(value.client_transaction_version),
-                    partitions: (0..PARTITIONS).map(partition_of).collect(),
+                    partitions: (0..=OFFSETS).map(partition_of).collect(),
                 });
             } else if self.bug == Bug::AnswerEarly {
                 let early = self.asked.values().find_map(|asked| match asked {

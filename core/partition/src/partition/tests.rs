@@ -181,6 +181,30 @@ fn a_refused_append_changes_nothing() {
     assert_eq!((format!("{partition:?}"), effects.len()), (before, 0));
 }
 
+/// KAFKA-14034, Redpanda 5355: a producer that is told so gives its batch up, or sends it again under another epoch.
+#[test]
+fn no_refusal_is_an_unknown_error() {
+    let (producer_id, epoch, coordinator) = (ProducerId(9), ProducerEpoch(1), CoordinatorEpoch(1));
+    let (asked, offset) = (LeaderEpoch(1), Offset(1));
+    let refusals = [
+        Refusal::NotLeader,
+        Refusal::Offline,
+        Refusal::FencedEpoch { asked, current: asked },
+        Refusal::UnknownEpoch { asked, current: asked },
+        Refusal::TooFewReplicas { in_sync: 1, needed: 2 },
+        Refusal::TimedOut,
+        Refusal::SequenceGap { producer_id, sequence: Sequence(2), last: Sequence(0) },
+        Refusal::OldProducerEpoch { producer_id, epoch, current: epoch },
+        Refusal::OldCoordinator { producer_id, epoch: coordinator, current: coordinator },
+        Refusal::TxnState { producer_id },
+        Refusal::OutOfRange { asked: offset, start: offset, end: offset },
+        Refusal::OffsetNotAvailable,
+    ];
+    for refusal in refusals {
+        assert_ne!(refusal.code(), barnabas_base::ErrorCode::UnknownServerError, "{refusal}");
+    }
+}
+
 #[test]
 fn an_idle_partition_costs_bytes() {
     let led = size_of::<Partition>() + size_of::<Leading>();

@@ -17,6 +17,8 @@ LOGS = {"q": 4, "r": 3, "moved": 3}
 COMPACTED = {"c": 2}
 COMPACTION = {"cleanup.policy": "compact", "segment.bytes": "1048576", "segment.ms": "3000", "min.cleanable.dirty.ratio": "0.01",
               "delete.retention.ms": "1000", "max.compaction.lag.ms": "5000"}
+# Transactions as the clients set them, sessions as KIP-848's groups have them, loading as the reliability reference has it.
+LONGEST = {"txn_ms": 15, "rebalance_ms": 45, "loading_ms": 10}
 
 
 class Run:
@@ -147,6 +149,9 @@ class Run:
         begun = time.monotonic()
         if self.nemesis.wait_until_well(self.plan["patience"]):
             self.note(f"well again after {time.monotonic() - begun:.1f} s")
+            # The clients' timeouts and ten seconds, and something for a slow machine: from here on nothing takes longer (A20).
+            slack = 10 + self.plan["patience"] // 6
+            self.say("bounds", "ok", **{name: (seconds + slack) * 1000 for name, seconds in LONGEST.items()})
         else:
             self.is_stuck(f"the cluster is not well {self.plan['patience']} s after the last fault: {self.nemesis.ill}")
         self.stop([client for client in self.clients if client.role in ("producer", "txn")])

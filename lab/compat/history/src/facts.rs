@@ -4,7 +4,7 @@
 //! nothing is concluded before everything is in. Offsets live in pages of 512 words: a word holds the value that was
 //! seen there, who saw it at which isolation, and which groups were given it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A value is `writer << 32 | sequence`; writers are numbered below 2²⁰, so the bits above 52 are free for marks.
 const VALUE_BITS: u64 = (1 << 52) - 1;
@@ -240,6 +240,70 @@ pub struct Register {
     pub told: Option<Option<String>>,
 }
 
+/// A record that a share group's member was given.
+#[derive(Debug)]
+pub struct Given {
+    pub client: u32,
+    /// For which time, as the broker told.
+    pub count: u32,
+}
+
+/// One record, as a share group had it.
+#[derive(Debug, Default)]
+pub struct SharedRecord {
+    pub given: Vec<Given>,
+    /// Accepted or rejected, or perhaps.
+    pub is_settled: bool,
+}
+
+impl SharedRecord {
+    /// Acknowledged, perhaps, or given as often as it may be.
+    pub fn is_done(&self, limit: u32) -> bool {
+        self.is_settled || self.given.iter().any(|given| given.count >= limit)
+    }
+}
+
+#[derive(Debug)]
+pub struct ShareGroup {
+    pub topics: BTreeSet<String>,
+    /// How often a record may be given.
+    pub limit: u32,
+    /// It was said to have come to the end of its topics.
+    pub is_drained: bool,
+    pub records: BTreeMap<Place, SharedRecord>,
+}
+
+impl Default for ShareGroup {
+    fn default() -> Self {
+        // Nobody has said what the limit is.
+        Self { topics: BTreeSet::new(), limit: u32::MAX, is_drained: false, records: BTreeMap::new() }
+    }
+}
+
+/// When all was healed, and how long what may take how long after that. Nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    pub healed: u64,
+    pub transaction: u64,
+    pub rebalance: u64,
+    pub loading: u64,
+}
+
+/// What must come to rest.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Watched {
+    Group(String),
+    Coordinator(String),
+}
+
+/// Where a partition ended, for everybody or for those who read at read_committed.
+#[derive(Debug, Clone, Copy)]
+pub struct EndSeen {
+    pub time: u64,
+    pub offset: i64,
+    pub is_stable: bool,
+}
+
 #[derive(Debug, Default)]
 pub struct Facts {
     pub clients: Vec<String>,
@@ -274,6 +338,11 @@ pub struct Facts {
     /// What did not get well in time, in words.
     pub stuck: Vec<String>,
     pub registers: BTreeMap<(String, String), Register>,
+    pub share_groups: BTreeMap<String, ShareGroup>,
+    pub bounds: Option<Bounds>,
+    /// When it was looked at, and what it was if that was not at rest.
+    pub watched: BTreeMap<Watched, Vec<(u64, Option<String>)>>,
+    pub ends_seen: BTreeMap<u32, Vec<EndSeen>>,
     pub faults: BTreeMap<String, u64>,
     pub kinds: BTreeMap<String, u64>,
     pub sent: u64,

@@ -1,7 +1,10 @@
 //! Events into facts: the one place that knows what an event means. Follows each consumer from poll to poll.
 
 use crate::event::{Event, Phase, Rec, partition};
-use crate::facts::{Batch, Commit, Conflict, Facts, Final, Kind, NONE, Regress, Sight, State, Step};
+use crate::facts::{
+    Batch, Bounds, Commit, Conflict, EndSeen, Facts, Final, Given, Kind, NONE, Regress, Sight, State, Step,
+    Watched,
+};
 use serde_json::Value;
 use std::collections::HashMap;
 
@@ -39,6 +42,11 @@ impl Gather {
             "admin" => self.admin(&event),
             "listing" => self.listing(&event),
             "group" => self.group(&event),
+            "share" => self.share(&event, client)?,
+            "ack" => self.acknowledge(&event)?,
+            "sharegroup" => self.share_group(&event),
+            "bounds" => self.bounds(&event)?,
+            "watch" => self.watch(&event),
             "liveness" => self.facts.stuck.push(event.rest["what"].as_str().unwrap_or("?").to_owned()),
             "fault" if event.phase == Phase::Invoke => count(&mut self.facts.faults, &event.rest["kind"]),
             "client" => count(&mut self.facts.kinds, &event.rest["kind"]),
@@ -51,7 +59,10 @@ impl Gather {
         self.facts.torn_lines += 1;
     }
 
-    pub fn done(self) -> Facts {
+    pub fn done(mut self) -> Facts {
+        // Several clients may have looked.
+        self.facts.watched.values_mut().for_each(|seen| seen.sort());
+        self.facts.ends_seen.values_mut().for_each(|seen| seen.sort_by_key(|end| end.time));
         self.facts
     }
 
@@ -227,6 +238,10 @@ impl Gather {
             let what = row[2].as_str().unwrap_or("?").to_owned();
             let now = (row[4].as_i64().unwrap_or(-1), row[3].as_i64().unwrap_or(-1));
             self.facts.offsets_told += 1;
+            if what != "earliest" {
+                let end = EndSeen { time: event.time, offset: now.1, is_stable: what == "lso" };
+                self.facts.ends_seen.entry(part).or_default().push(end);
+            }
             let key = (client, part, what.clone());
             let was = *self.told.get(&key).unwrap_or(&(-1, -1));
             // An answer of an older epoch comes from a leader that does not know yet that it is none. The log start has no
@@ -304,6 +319,82 @@ impl Gather {
             let moves = event.rest["moves"].as_bool().unwrap_or(false);
             self.facts.group_topics.insert(group, (topics, moves));
         }
+    }
+
+    /// `[topic, partition, value, offset, delivery count]`: what a member of a share group was given.
+    fn share(&mut self, event: &Event, client: u32) -> Result<(), String> {
+        let name = event.group.clone().ok_or("a share without group")?;
+        for row in event.rows("given") {
+            let (part, offset) = (self.row_part(row)?, row[3].as_i64().ok_or("a share without offset")?);
+            let count = row[4].as_u64().and_then(|count| u32::try_from(count).ok()).unwrap_or(0);
+            let value = row[2].as_u64();
+            // Share groups may read at either level: that a record is there is no word on its transaction.
+            self.note(
+                client,
+                part,
+                offset,
+                value,
+                Sight { is_poll: false, is_committed: false, group: None },
+            );
+            let group = self.facts.share_groups.entry(name.clone()).or_default();
+            let record = group.records.entry((part, offset)).or_default();
+            record.given.push(Given { client, count });
+        }
+        Ok(())
+    }
+
+    /// `[topic, partition, offset, type]`: acceptances and rejections settle a record, nothing else does.
+    fn acknowledge(&mut self, event: &Event) -> Result<(), String> {
+        if matches!(event.phase, Phase::Invoke | Phase::Fail) {
+            return Ok(());
+        }
+        let name = event.group.clone().ok_or("an acknowledgement without group")?;
+        for row in event.rows("acks") {
+            let (part, offset) = (self.row_part(row)?, row[2].as_i64().ok_or("an ack without offset")?);
+            if matches!(row[3].as_str(), Some("accept" | "reject")) {
+                let group = self.facts.share_groups.entry(name.clone()).or_default();
+                group.records.entry((part, offset)).or_default().is_settled = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn share_group(&mut self, event: &Event) {
+        let Some(name) = event.group.clone() else { return };
+        let topics = event.rows("topics").filter_map(|name| name.as_str().map(str::to_owned));
+        let group = self.facts.share_groups.entry(name).or_default();
+        group.topics.extend(topics);
+        if let Some(limit) = event.rest["limit"].as_u64() {
+            group.limit = u32::try_from(limit).unwrap_or(u32::MAX);
+        }
+        group.is_drained |= event.rest["drained"].as_bool().unwrap_or(false);
+    }
+
+    /// All is healed; from now on things take no longer than this.
+    fn bounds(&mut self, event: &Event) -> Result<(), String> {
+        let nanos = |name: &str| {
+            let ms = event.rest[name].as_u64().ok_or_else(|| format!("bounds without {name}"))?;
+            Ok::<u64, String>(ms.saturating_mul(1_000_000))
+        };
+        self.facts.bounds = Some(Bounds {
+            healed: event.time,
+            transaction: nanos("txn_ms")?,
+            rebalance: nanos("rebalance_ms")?,
+            loading: nanos("loading_ms")?,
+        });
+        Ok(())
+    }
+
+    /// A group, or a coordinator, was looked at: `state` says what it is doing, if it is not at rest.
+    fn watch(&mut self, event: &Event) {
+        let Some(name) = event.rest["name"].as_str().map(str::to_owned) else { return };
+        let watched = match event.rest["kind"].as_str() {
+            Some("group") => Watched::Group(name),
+            Some("coordinator") => Watched::Coordinator(name),
+            _ => return,
+        };
+        let state = event.rest["state"].as_str().map(str::to_owned);
+        self.facts.watched.entry(watched).or_default().push((event.time, state));
     }
 
     fn row_part(&mut self, row: &Value) -> Result<u32, String> {

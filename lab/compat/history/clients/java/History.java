@@ -29,6 +29,7 @@ import org.apache.kafka.clients.admin.ListOffsetsResult.ListOffsetsResultInfo;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.consumer.*;
 import org.apache.kafka.clients.producer.*;
+import org.apache.kafka.common.GroupState;
 import org.apache.kafka.common.IsolationLevel;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.TimeoutException;
@@ -566,6 +567,11 @@ public class History {
         say("offsets", "ok", ",\"offs\":[" + rows + "]");
     }
 
+    /** What does not rest says what it is doing. */
+    static void watch(String kind, String what, String state) {
+        say("watch", "ok", ",\"kind\":\"" + kind + "\",\"name\":" + quoted(what) + (state == null ? "" : ",\"state\":" + quoted(state)));
+    }
+
     static void observe() throws Exception {
         // Offsets of a transaction that is committed and whose markers are under way are waited for.
         ListConsumerGroupOffsetsOptions stable = new ListConsumerGroupOffsetsOptions().requireStable(true);
@@ -584,8 +590,16 @@ public class History {
                     say("committed", "invoke", rest);
                     try {
                         say("committed", "ok", rest + offs(admin.listConsumerGroupOffsets(group.asText(), stable).partitionsToOffsetAndMetadata().get(5, TimeUnit.SECONDS)));
+                        watch("coordinator", group.asText(), null);
                     } catch (Exception e) {
                         say("committed", "fail", rest + ",\"err\":" + quoted(String.valueOf(e.getCause())));
+                        watch("coordinator", group.asText(), String.valueOf(e.getCause()));
+                    }
+                    try {
+                        GroupState state = admin.describeConsumerGroups(List.of(group.asText())).all().get(5, TimeUnit.SECONDS).get(group.asText()).groupState();
+                        watch("group", group.asText(), state == GroupState.STABLE || state == GroupState.EMPTY ? null : state.toString());
+                    } catch (Exception e) {
+                        System.err.println(e);
                     }
                 }
                 Thread.sleep(500);

@@ -21,6 +21,8 @@ mod a15_watermark_regress;
 mod a16_replica_divergence;
 mod a17_compaction;
 mod a18_metadata;
+mod a19_share_groups;
+mod a20_liveness;
 
 use crate::facts::Facts;
 
@@ -58,6 +60,8 @@ pub const RULES: &[Rule] = &[
     a16_replica_divergence::RULE,
     a17_compaction::RULE,
     a18_metadata::RULE,
+    a19_share_groups::RULE,
+    a20_liveness::RULE,
 ];
 
 /// So many findings of one rule are kept; all are counted.

@@ -44,6 +44,10 @@ chaos: ## three nodes in network namespaces, Java, librdkafka, franz-go, faults,
 	@$(CARGO) build --release --locked -p barnabas -p barnabas-history
 	@MINUTES=$(MINUTES) QUICK=$(QUICK) PEER=$(PEER) SEED=$(SEED) NODES=$(NODES) lab/compat/history/run $(ARGS)
 
+mixed: ## Apache Kafka's brokers and controllers and ours in one cluster, all under load, all compared (15 minutes; QUICK=1: two)
+	@$(CARGO) build --release --locked -p barnabas
+	@QUICK=$(QUICK) lab/compat/mixed/run $(ARGS)
+
 kill-story: ## a million lines of a real log through ten kills
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/kill/run
@@ -103,4 +107,4 @@ density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
 .PHONY: help run cluster test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
-.PHONY: chaos kill-loop disk-full sim streams-story connect-story bench-coordinators bench-cluster
+.PHONY: chaos mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-cluster

@@ -1,0 +1,241 @@
+"""Nodes of two makes in one cluster: the same settings, ports and directories for both, so that either can take the other's place.
+
+A node's file is written for whoever reads it next; a directory is formatted by whoever starts on it first. Voters stand in every
+file (`static`) or in the log (`dynamic`). A node ends by its process id.
+"""
+
+import os
+import signal
+import socket
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+from compat import fetch
+from compat.server import _die_with_the_runner, _running, free_port, metadata_answers
+
+OURS, APACHE = "Barnabas", "Apache Kafka"
+# What both know: Apache Kafka 4.3's level, where 4.4 is not to be had.
+RELEASE = "4.3"
+
+
+class Failed(Exception):
+    """What did not come out; the text is for the reader."""
+
+
+def until(asked, what, within=60, every=0.1):
+    """Waits until `asked` answers something; that."""
+    deadline, last = time.monotonic() + within, None
+    while True:
+        try:
+            found = asked()
+        except Failed as error:
+            found, last = None, error
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise Failed(f"not within {within} s: {what}" + (f" ({last})" if last else ""))
+        time.sleep(every)
+
+
+def quorum_leader(port, timeout=1.0):
+    """(leader, epoch) of the metadata quorum, if the controller on this port leads it (DescribeQuorum 0)."""
+    topic = b"__cluster_metadata"
+    body = struct.pack(">hhih", 55, 0, 9, 5) + b"mixed" + b"\0" + bytes([2, len(topic) + 1]) + topic + b"\2" + struct.pack(">i", 0) + b"\0\0\0"
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout) as connection:
+            connection.settimeout(timeout)
+            connection.sendall(struct.pack(">i", len(body)) + body)
+            with connection.makefile("rb") as answers:
+                answer = answers.read(struct.unpack(">i", answers.read(4))[0])
+        # Correlation id, tags, error, one topic, its name, one partition: index, error, leader, epoch.
+        at = 4 + 1 + 2 + 1 + 1 + len(topic) + 1
+        _, error, leader, epoch = struct.unpack_from(">ihii", answer, at)
+        return (leader, epoch) if error == 0 and leader >= 0 else None
+    except (OSError, struct.error):
+        return None
+
+
+class Makes:
+    """How each make is started, and Apache's tools."""
+
+    def __init__(self, binary):
+        self.binary = str(binary)
+        self.version, self.classpath = fetch.kafka()
+        logging = fetch.HERE / "maven/log4j2.properties"
+        self.java = ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+                     f"-Dlog4j2.configurationFile={logging}", f"-Dcompat.level={os.environ.get('COMPAT_KAFKA_LEVEL', 'WARN')}", "-cp", self.classpath]
+
+    def server(self, make, file):
+        return [self.binary, "server", str(file)] if make == OURS else [self.java[0], "-Xmx512m", *self.java[1:], "kafka.Kafka", str(file)]
+
+    def format(self, make, file, *flags):
+        words = [self.binary, "storage"] if make == OURS else [*self.java, "kafka.tools.StorageTool"]
+        done = subprocess.run([*words, "format", "-c", str(file), "--release-version", RELEASE, *flags], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Failed(f"{make} does not format: {(done.stdout + done.stderr).strip()[-400:]}")
+
+    def tool(self, name, *words, within=120, fine=True):
+        """One of Apache's tools by its class: what it said."""
+        done = subprocess.run([*self.java, f"org.apache.kafka.tools.{name}", *map(str, words)], capture_output=True, text=True, timeout=within)
+        if fine and done.returncode != 0:
+            raise Failed(f"{name} {' '.join(map(str, words))}: {(done.stdout + done.stderr).strip()[-500:]}")
+        return done.stdout + done.stderr
+
+
+class Node:
+    def __init__(self, cluster, number, make, roles):
+        self.cluster, self.number, self.make, self.roles = cluster, number, make, roles
+        self.place = cluster.place / f"node-{number}"
+        self.place.mkdir(parents=True)
+        self.data, self.log = self.place / "data", self.place / "node.log"
+        self.port, self.controller_port = free_port(), free_port()
+        self.own, self.flags, self.process, self.paused = {}, [], None, False
+
+    def __str__(self):
+        return f"node {self.number} ({self.make})"
+
+    @property
+    def is_broker(self):
+        return "broker" in self.roles
+
+    @property
+    def is_controller(self):
+        return "controller" in self.roles
+
+    def properties(self):
+        listeners = [f"PLAINTEXT://127.0.0.1:{self.port}"] * self.is_broker + [f"CONTROLLER://127.0.0.1:{self.controller_port}"] * self.is_controller
+        return {
+            "process.roles": self.roles, "node.id": self.number, "listeners": ",".join(listeners), "advertised.listeners": ",".join(listeners),
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT", "controller.listener.names": "CONTROLLER",
+            "log.dirs": self.data, **({"inter.broker.listener.name": "PLAINTEXT"} if self.is_broker else {}),
+            **self.cluster.quorum(), **self.cluster.settings, **self.own,
+        }
+
+    def write(self):
+        file = self.place / "server.properties"
+        listed = self.properties()
+        if not self.is_broker:
+            # A controller alone advertises what it listens on.
+            listed.pop("advertised.listeners")
+        file.write_text("".join(f"{key}={value}\n" for key, value in listed.items()))
+        return file
+
+    def start(self, make=None):
+        """Starts the process; `make`: from now on this one."""
+        self.make = make or self.make
+        file = self.write()
+        if not (self.data / "meta.properties").exists():
+            self.cluster.makes.format(self.make, file, "-t", self.cluster.id, *self.flags)
+        with open(self.log, "ab") as out:
+            out.write(f"---- {self.make}\n".encode())
+            out.flush()
+            self.process = subprocess.Popen(self.cluster.makes.server(self.make, file), stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=self.place,
+                                            start_new_session=True, preexec_fn=_die_with_the_runner)
+        _running.add(self.process)
+        return self
+
+    def await_answer(self, within=90):
+        def answers():
+            if self.process.poll() is not None:
+                raise RuntimeError(f"{self} ended with {self.process.returncode}: {self.last_lines()}")
+            return not self.is_broker or metadata_answers(self.port)
+        until(answers, f"{self} answers", within)
+        return self
+
+    def is_alive(self):
+        return self.process is not None and self.process.poll() is None
+
+    def signal(self, number):
+        if self.is_alive():
+            self.process.send_signal(number)
+
+    def pause(self):
+        self.signal(signal.SIGSTOP)
+        self.paused = True
+
+    def resume(self):
+        self.signal(signal.SIGCONT)
+        self.paused = False
+
+    def kill(self):
+        self.resume()
+        self.signal(signal.SIGKILL)
+        if self.process is not None:
+            self.process.wait()
+            _running.discard(self.process)
+
+    def stop(self, within=60):
+        self.signal(signal.SIGTERM)
+        try:
+            self.process.wait(within)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise Failed(f"{self} does not stop within {within} s: {self.last_lines()}") from None
+        _running.discard(self.process)
+
+    def last_lines(self, count=6):
+        return " | ".join(self.log.read_text(errors="replace").splitlines()[-count:])[-900:] if self.log.exists() else ""
+
+
+class Cluster:
+    """Nodes {number: (make, roles)}. `voters`: "static", or "dynamic" with these initial controllers."""
+
+    def __init__(self, makes, place, layout, voters="static", settings=None):
+        self.makes, self.place, self.voters = makes, Path(place), voters
+        self.place.mkdir(parents=True)
+        self.id = subprocess.run([makes.binary, "storage", "random-uuid"], capture_output=True, text=True, check=True).stdout.strip()
+        self.settings = {
+            "min.insync.replicas": 2, "default.replication.factor": 3, "offsets.topic.replication.factor": 3, "offsets.topic.num.partitions": 4,
+            "transaction.state.log.replication.factor": 3, "transaction.state.log.min.isr": 2, "transaction.state.log.num.partitions": 4,
+            "group.initial.rebalance.delay.ms": 200, "log.segment.bytes": 4 << 20, "auto.create.topics.enable": "false",
+            "log.cleaner.enable": "true", "log.cleaner.dedupe.buffer.size": 8 << 20, "broker.session.timeout.ms": 6000,
+            # So that snapshots of one make are fetched and loaded by the other.
+            "metadata.log.max.record.bytes.between.snapshots": 100_000,
+            **(settings or {}),
+        }
+        self.nodes = {number: Node(self, number, make, roles) for number, (make, roles) in layout.items()}
+        if voters == "dynamic":
+            directories = {n.number: self.uuid() for n in self.controllers()}
+            self.initial = ",".join(f"{n.number}@127.0.0.1:{n.controller_port}:{directories[n.number]}" for n in self.controllers())
+            for node in self.controllers():
+                node.flags = ["--initial-controllers", self.initial]
+
+    def uuid(self):
+        return subprocess.run([self.makes.binary, "storage", "random-uuid"], capture_output=True, text=True, check=True).stdout.strip()
+
+    def add(self, number, make, roles):
+        self.nodes[number] = Node(self, number, make, roles)
+        return self.nodes[number]
+
+    def controllers(self):
+        return [node for node in self.nodes.values() if node.is_controller]
+
+    def brokers(self):
+        return [node for node in self.nodes.values() if node.is_broker]
+
+    def quorum(self):
+        if self.voters == "static":
+            return {"controller.quorum.voters": ",".join(f"{n.number}@127.0.0.1:{n.controller_port}" for n in self.controllers())}
+        return {"controller.quorum.bootstrap.servers": ",".join(f"127.0.0.1:{n.controller_port}" for n in self.controllers())}
+
+    def bootstrap(self, alive=False):
+        return ",".join(f"127.0.0.1:{node.port}" for node in self.brokers() if not alive or node.is_alive())
+
+    def start(self):
+        for node in self.nodes.values():
+            node.start()
+        for node in self.nodes.values():
+            node.await_answer()
+        return self
+
+    def stop(self):
+        """Clean stops, controllers alone last: brokers need them to say goodbye."""
+        for node in sorted(self.nodes.values(), key=lambda node: (not node.is_broker, node.is_controller, node.number)):
+            if node.is_alive():
+                node.stop()
+
+    def end(self):
+        for node in self.nodes.values():
+            node.kill()

@@ -9,6 +9,7 @@ use barnabas_metadata::config::{Kind, Resource as Keys, Scope, check};
 use barnabas_metadata::{Resource, ResourceType};
 use barnabas_wire::Str;
 
+use crate::k18_api_versions::Listener;
 use crate::{Context, Refusal};
 
 /// What happens to one key.
@@ -92,12 +93,14 @@ impl Resources {
     }
 }
 
-/// One resource's changes. `replaces_all`: keys that are not named are unset (AlterConfigs).
+/// One resource's changes. `replaces_all`: keys that are not named are unset (AlterConfigs). `on`: what a broker may be set to at run time is
+/// for that broker to check, not for the controller to which it passes the request on (Kafka's `ControllerApis` does not check it either).
 pub(crate) fn check_resource(
     kind: i8,
     name: &str,
     changes: &[Change<'_>],
     replaces_all: bool,
+    on: Listener,
     ctx: &Context<'_>,
 ) -> Result<(), Refusal> {
     let invalid = |message: String| Err(Refusal::new(ErrorCode::InvalidRequest, message));
@@ -112,6 +115,7 @@ pub(crate) fn check_resource(
         return invalid(format!("Null value not supported for : {}", null.join(", ")));
     }
     match ResourceType::from_code(kind) {
+        Some(ResourceType::Broker) if on == Listener::Controller => Ok(()),
         Some(ResourceType::Broker) => check_broker(name, changes, replaces_all, ctx),
         Some(ResourceType::Topic | ResourceType::ClientMetrics | ResourceType::Group) => Ok(()),
         Some(ResourceType::BrokerLogger) => {

@@ -125,6 +125,7 @@ files!(
     "k90_describe_share_group_offsets",
     "k91_alter_share_group_offsets",
     "k92_delete_share_group_offsets",
+    "k94_unregister_controller",
 );
 
 /// Every API's header, by key.

@@ -91,6 +91,7 @@ pub const ANSWERED: &[ApiKey] = &[
     ApiKey::DescribeShareGroupOffsets,
     ApiKey::AlterShareGroupOffsets,
     ApiKey::DeleteShareGroupOffsets,
+    ApiKey::UnregisterController,
 ];
 
 /// What brokers and controllers ask of controllers, answered on their listener alone.

@@ -33,6 +33,8 @@ use crate::{Context, Plan, Refusal};
 #[derive(Debug)]
 pub struct Work {
     pub request: CreateTopicsRequest,
+    /// The version in which the controller is asked, and that its answer is to come in: Kafka 4's speaks none before 2 (KIP-896).
+    pub version: i16,
     pub pending: Pending,
 }
 
@@ -76,7 +78,7 @@ pub fn plan(mut request: CreateTopicsRequest, version: i16) -> Plan<Work, Create
         let nothing = CreateTopicsResponse::default();
         return Plan::Answer(pending.join(nothing));
     }
-    Plan::Work(Work { request, pending })
+    Plan::Work(Work { request, version: version.max(2), pending })
 }
 
 impl Pending {

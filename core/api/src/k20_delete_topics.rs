@@ -24,12 +24,17 @@ use barnabas_wire::messages::delete_topics_response::{DeletableTopicResult, Dele
 
 use crate::{Context, Plan, Refusal};
 
-/// For the controller: in the form of version 6 whatever the version, each topic by name or by id.
+/// For the controller: in the form of [`FORM`] whatever the version, each topic by name or by id.
 #[derive(Debug)]
 pub struct Work {
     pub request: DeleteTopicsRequest,
+    /// The version that `request` is in the form of, and that its answer is to come in.
+    pub version: i16,
     pub pending: Pending,
 }
+
+/// The version in which the controller is asked: names and ids in one list.
+const FORM: i16 = 6;
 
 /// What was refused before the controller was asked.
 #[derive(Debug)]
@@ -50,8 +55,10 @@ pub fn plan(
     let mut topics: Vec<DeleteTopicState> = by_name.chain(std::mem::take(&mut request.topics)).collect();
     let mut pending = Pending { version, asked: Vec::new(), refused: Vec::new() };
     if !ctx.config.boolean("delete.topic.enable") {
-        let code = if version < 3 { ErrorCode::InvalidRequest } else { ErrorCode::TopicDeletionDisabled };
-        let refusal = Refusal::new(code, "Topics cannot be deleted: delete.topic.enable is false.");
+        let refusal = Refusal::new(
+            ErrorCode::TopicDeletionDisabled,
+            "Topics cannot be deleted: delete.topic.enable is false.",
+        );
         pending.refused = topics.into_iter().map(|topic| result(topic, &refusal)).collect();
         return Plan::Answer(pending.join(DeleteTopicsResponse::default()));
     }
@@ -61,7 +68,7 @@ pub fn plan(
     }
     pending.asked = topics.clone();
     request.topics = topics;
-    Plan::Work(Work { request, pending })
+    Plan::Work(Work { request, version: FORM, pending })
 }
 
 impl Pending {
@@ -125,6 +132,9 @@ impl Pending {
     fn join(self, mut response: DeleteTopicsResponse) -> DeleteTopicsResponse {
         response.responses.extend(self.refused);
         for topic in &mut response.responses {
+            if self.version < 3 && topic.error_code == ErrorCode::TopicDeletionDisabled.code() {
+                topic.error_code = ErrorCode::InvalidRequest.code();
+            }
             if self.version < 5 {
                 topic.error_message = None;
             }

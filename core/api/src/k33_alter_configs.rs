@@ -20,6 +20,7 @@ use barnabas_wire::messages::alter_configs_request::{AlterConfigsRequest, AlterC
 use barnabas_wire::messages::alter_configs_response::{AlterConfigsResourceResponse, AlterConfigsResponse};
 
 use crate::altered::{Change, Operation, Resources, check_resource};
+use crate::k18_api_versions::Listener;
 use crate::{Context, Plan, Refusal};
 
 /// For the controller.
@@ -35,10 +36,14 @@ pub struct Pending {
     resources: Resources,
 }
 
-/// Checks what a broker can check, and leaves the rest to the controller.
-pub fn plan(mut request: AlterConfigsRequest, ctx: &Context<'_>) -> Plan<Work, AlterConfigsResponse> {
+/// Checks what a broker can check, and leaves the rest to the controller. `on`: where the request came in.
+pub fn plan(
+    mut request: AlterConfigsRequest,
+    on: Listener,
+    ctx: &Context<'_>,
+) -> Plan<Work, AlterConfigsResponse> {
     let id = |resource: &AlterConfigsResource| (resource.resource_type, resource.resource_name.clone());
-    let resources = Resources::sift(&mut request.resources, id, |resource| check(resource, ctx));
+    let resources = Resources::sift(&mut request.resources, id, |resource| check(resource, on, ctx));
     let pending = Pending { resources };
     if request.resources.is_empty() {
         return Plan::Answer(pending.respond(Ok(AlterConfigsResponse::default())));
@@ -46,14 +51,14 @@ pub fn plan(mut request: AlterConfigsRequest, ctx: &Context<'_>) -> Plan<Work, A
     Plan::Work(Work { request, pending })
 }
 
-fn check(resource: &AlterConfigsResource, ctx: &Context<'_>) -> Result<(), Refusal> {
+fn check(resource: &AlterConfigsResource, on: Listener, ctx: &Context<'_>) -> Result<(), Refusal> {
     let changes = resource.configs.iter().map(|config| Change {
         name: &config.name,
         operation: Some(Operation::Set),
         value: config.value.as_ref(),
     });
     let changes: Vec<Change<'_>> = changes.collect();
-    check_resource(resource.resource_type, &resource.resource_name, &changes, true, ctx)
+    check_resource(resource.resource_type, &resource.resource_name, &changes, true, on, ctx)
 }
 
 impl Pending {

@@ -23,6 +23,8 @@ use crate::Refusal;
 #[derive(Debug)]
 pub struct Work {
     pub request: UpdateFeaturesRequest,
+    /// The version that `request` is in the form of, and that its answer is to come in.
+    pub version: i16,
     pub pending: Pending,
 }
 
@@ -33,17 +35,18 @@ pub struct Pending {
     asked: Vec<Str>,
 }
 
-/// The controller's work: all of it, in the form of version 1 on.
+/// The controller's work: all of it, in the form of version 1 or later.
 pub fn plan(mut request: UpdateFeaturesRequest, version: i16) -> Work {
     const UPGRADE: i8 = 1;
     const SAFE_DOWNGRADE: i8 = 2;
     if version == 0 {
         for update in &mut request.feature_updates {
-            update.upgrade_type = if update.allow_downgrade { SAFE_DOWNGRADE } else { UPGRADE };
+            let downgrade = std::mem::take(&mut update.allow_downgrade);
+            update.upgrade_type = if downgrade { SAFE_DOWNGRADE } else { UPGRADE };
         }
     }
     let asked = request.feature_updates.iter().map(|update| update.feature.clone()).collect();
-    Work { request, pending: Pending { version, asked } }
+    Work { request, version: version.max(1), pending: Pending { version, asked } }
 }
 
 impl Pending {

@@ -31,6 +31,7 @@ pub fn is_forwarded(api: ApiKey) -> bool {
             | ApiKey::UpdateFeatures
             | ApiKey::DescribeQuorum
             | ApiKey::UnregisterBroker
+            | ApiKey::UnregisterController
             | ApiKey::AddRaftVoter
             | ApiKey::RemoveRaftVoter
     )

@@ -91,6 +91,7 @@ pub mod k89_streams_group_describe;
 pub mod k90_describe_share_group_offsets;
 pub mod k91_alter_share_group_offsets;
 pub mod k92_delete_share_group_offsets;
+pub mod k94_unregister_controller;
 pub mod replication;
 pub mod share;
 pub mod share_partitions;

@@ -14,7 +14,6 @@ const NOT_YET: &[(&str, &[i16])] = &[
     ("authentication, authorisation, quotas", &[17, 29, 30, 31, 36, 38, 39, 40, 41, 48, 49, 50, 51]),
     ("client metrics", &[71, 72]),
     ("descriptions of Streams topologies", &[93]),
-    ("taking back the registration of a controller that is no voter any more", &[94]),
 ];
 
 macro_rules! of_quorum {

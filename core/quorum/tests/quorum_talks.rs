@@ -156,6 +156,10 @@ impl Talk {
                 self.raft().snapshot_written(id, size);
                 self.raft().log_started(id.end, &[]);
             }
+            "raise" => match self.raft().refuse_kraft_version(1) {
+                Some(why) => return format!("{why}\n"),
+                None => self.raft().raise_kraft_version(1, now).unwrap(),
+            },
             "show" => return self.show_state(),
             verb if verb.starts_with('<') => self.answered(said, &verb[1..]),
             _ => {
@@ -289,6 +293,7 @@ impl Talk {
             "end" => Some(Response::EndEpoch(head)),
             "versions" => Some(Response::ApiVersions { error, kraft: Some((0, said.or("max", 1) as i16)) }),
             "fetch" => Some(self.fetched(said, head)),
+            "update" => Some(Response::UpdateVoter(head)),
             "removed" => Some(Response::RemoveVoter { error, message: None }),
             "piece" => Some(self.piece(said, head)),
             verb => panic!("unknown: {verb}"),

@@ -162,6 +162,35 @@ impl Talk {
                 let broker_id = said.or("broker", 2) as i32;
                 self.ask(UnregisterBrokerRequest { broker_id, ..UnregisterBrokerRequest::default() }, 0);
             }
+            "register-controller" => {
+                let controller_id = said.or("id", 2) as i32;
+                let listener = controller_registration_request::Listener {
+                    name: Str::from("CONTROLLER"),
+                    host: Str::from("localhost"),
+                    port: 9093,
+                    ..controller_registration_request::Listener::default()
+                };
+                let feature = controller_registration_request::Feature {
+                    name: Str::from("metadata.version"),
+                    min_supported_version: 7,
+                    max_supported_version: said.or("metadata-max", 33) as i16,
+                    ..controller_registration_request::Feature::default()
+                };
+                let request = ControllerRegistrationRequest {
+                    controller_id,
+                    listeners: vec![listener],
+                    features: vec![feature],
+                    ..ControllerRegistrationRequest::default()
+                };
+                self.ask(request, 0);
+            }
+            "unregister-controller" => {
+                let controller_id = said.or("id", 2) as i32;
+                self.ask(
+                    UnregisterControllerRequest { controller_id, ..UnregisterControllerRequest::default() },
+                    0,
+                );
+            }
             "describe" => {
                 let partition = describe_quorum_request::PartitionData {
                     partition_index: said.or("p", 0) as i32,

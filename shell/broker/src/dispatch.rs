@@ -181,6 +181,7 @@ pub fn start(session: Rc<Session>, header: RequestHeader, body: RequestBody) -> 
         }
         RequestBody::DescribeQuorum(request) => now(admin::describe_quorum(call, *request)),
         RequestBody::UnregisterBroker(request) => now(admin::unregister_broker(call, *request)),
+        RequestBody::UnregisterController(request) => now(admin::unregister_controller(call, *request)),
         RequestBody::AddRaftVoter(request) => now(admin::change_voters(call, *request)),
         RequestBody::RemoveRaftVoter(request) => now(admin::change_voters(call, *request)),
         RequestBody::AlterReplicaLogDirs(request) => now(log_dirs::alter_replica_log_dirs(call, *request)),

@@ -56,6 +56,7 @@ fn requests() -> Vec<RequestBody> {
         UpdateFeaturesRequest::default().into(),
         DescribeClusterRequest::default().into(),
         UnregisterBrokerRequest { broker_id: 99, ..Default::default() }.into(),
+        UnregisterControllerRequest { controller_id: 99, ..Default::default() }.into(),
         AddRaftVoterRequest::default().into(),
         RemoveRaftVoterRequest::default().into(),
         ShareGroupHeartbeatRequest::default().into(),

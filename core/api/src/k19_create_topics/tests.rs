@@ -48,6 +48,15 @@ fn every_version_carries_a_created_topic() {
 }
 
 #[test]
+fn the_controller_is_asked_in_a_version_that_carries_the_request() {
+    for version in versions::<CreateTopicsResponse>() {
+        let work = work(&["new"], version);
+        assert_eq!(work.version, version.max(2));
+        carried(work.request, work.version);
+    }
+}
+
+#[test]
 fn the_answer_shows_what_the_topic_will_be_configured_with() {
     let fixture = Fixture::new();
     let of_controller = CreateTopicsResponse { topics: vec![made("new")], ..Default::default() };

@@ -85,6 +85,26 @@ fn every_version_carries_a_deleted_topic() {
 }
 
 #[test]
+fn the_controller_is_asked_in_a_version_that_carries_the_request() {
+    let fixture = Fixture::new();
+    for version in versions::<DeleteTopicsResponse>() {
+        let Plan::Work(work) = plan(by_name(&["orders"]), version, &fixture.ctx()) else { panic!("no work") };
+        carried(work.request, work.version);
+        let answered = DeletableTopicResult {
+            name: Some("orders".into()),
+            topic_id: ORDERS,
+            error_code: ErrorCode::TopicDeletionDisabled.code(),
+            error_message: Some("as the controller is configured".into()),
+            ..DeletableTopicResult::default()
+        };
+        let answer = DeleteTopicsResponse { responses: vec![answered], ..DeleteTopicsResponse::default() };
+        let answer = carried(answer, work.version);
+        let response = carried(work.pending.respond(Ok(answer)), version);
+        assert_eq!(response.responses[0].error_code, if version >= 3 { 73 } else { 42 });
+    }
+}
+
+#[test]
 fn without_a_controller_every_topic_is_refused() {
     let fixture = Fixture::new();
     let Plan::Work(work) = plan(by_name(&["orders"]), 6, &fixture.ctx()) else { panic!("no work") };

@@ -28,7 +28,7 @@ fn refused_of(kind: i8, resource: &str, changes: &[(&str, i8, Option<&str>)]) ->
         ..AlterConfigsResource::default()
     };
     let request = IncrementalAlterConfigsRequest { resources: vec![resource], ..Default::default() };
-    match plan(request, &fixture.ctx()) {
+    match plan(request, Listener::Broker, &fixture.ctx()) {
         Plan::Work(_) => 0,
         Plan::Answer(response) => {
             for version in versions::<IncrementalAlterConfigsResponse>() {

@@ -16,6 +16,15 @@ fn version_0_says_downgrade_by_a_flag() {
 }
 
 #[test]
+fn the_controller_is_asked_in_a_version_that_carries_the_request() {
+    for version in versions::<UpdateFeaturesResponse>() {
+        let work = plan(request(version == 0), version);
+        assert_eq!(work.request.feature_updates[0].upgrade_type, if version == 0 { 2 } else { 1 });
+        carried(work.request, work.version);
+    }
+}
+
+#[test]
 fn results_are_named_one_by_one_before_version_2() {
     for version in versions::<UpdateFeaturesResponse>() {
         let response = plan(request(false), version).pending.respond(Ok(UpdateFeaturesResponse::default()));

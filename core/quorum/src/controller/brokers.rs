@@ -122,7 +122,13 @@ pub(super) fn register(
                 let error_code = ErrorCode::InvalidRegistration.code();
                 BrokerRegistrationResponse { error_code, ..BrokerRegistrationResponse::default() }.into()
             };
-            Outcome { records, atomic: false, response: response.into(), refused: Box::new(refused) }
+            Outcome {
+                records,
+                atomic: false,
+                kraft_version: None,
+                response: response.into(),
+                refused: Box::new(refused),
+            }
         }
     }
 }

@@ -1,13 +1,17 @@
-//! Controllers: each registers with the active one, so that brokers, tools and changes of features know of it.
+//! Controllers: each registers with the active one, so that brokers, tools and changes of features know of it; one that will not come back
+//! is forgotten when its operator says so.
 //!
-//! Source: KIP-919; Kafka `ClusterControlManager.registerController`.
+//! Sources: KIP-919, KIP-1312; Kafka `ClusterControlManager.registerController`, `unregisterController`, `QuorumController`.
 
 use barnabas_base::{BrokerId, ErrorCode};
 use barnabas_metadata::snapshot::controller_record;
 use barnabas_metadata::{Controller, Endpoint, FeatureRange};
-use barnabas_wire::messages::{ControllerRegistrationRequest, ControllerRegistrationResponse};
+use barnabas_wire::messages::{
+    ControllerRegistrationRequest, ControllerRegistrationResponse, UnregisterControllerRecord,
+    UnregisterControllerRequest, UnregisterControllerResponse,
+};
 
-use super::{Case, Outcome};
+use super::{Case, Outcome, Refusal, error_fields};
 
 pub(super) fn register(case: &Case<'_>, request: &ControllerRegistrationRequest) -> Outcome {
     let refuse = |code: ErrorCode, message: String| {
@@ -56,4 +60,35 @@ pub(super) fn register(case: &Case<'_>, request: &ControllerRegistrationRequest)
         vec![controller_record(&controller)]
     };
     Outcome::new(records, ControllerRegistrationResponse::default())
+}
+
+/// Forgets a controller. One that still runs registers anew; whether it votes is the quorum's matter.
+pub(super) fn unregister(case: &Case<'_>, request: &UnregisterControllerRequest, me: BrokerId) -> Outcome {
+    let id = BrokerId(request.controller_id);
+    let refusal = why_kept(case, id, me);
+    let (error_code, error_message) = error_fields(refusal.as_ref());
+    let response =
+        UnregisterControllerResponse { error_code, error_message, ..UnregisterControllerResponse::default() };
+    if refusal.is_some() {
+        return Outcome::new(Vec::new(), response);
+    }
+    let record =
+        UnregisterControllerRecord { controller_id: id.get(), ..UnregisterControllerRecord::default() };
+    Outcome::new(vec![record.into()], response)
+}
+
+fn why_kept(case: &Case<'_>, id: BrokerId, me: BrokerId) -> Option<Refusal> {
+    if id == me {
+        let message = format!("controller {id} is the active one: it cannot be forgotten by itself");
+        return Some(Refusal::new(ErrorCode::InvalidRequest, message));
+    }
+    if !case.image.metadata_version().has_controller_unregistration() {
+        let message = "controllers are unregistered from metadata.version 4.4-IV2 on";
+        return Some(Refusal::new(ErrorCode::UnsupportedVersion, message));
+    }
+    if case.image.cluster.controller(id).is_none() {
+        let message = format!("controller {id} is not registered");
+        return Some(Refusal::new(ErrorCode::ControllerIdNotRegistered, message));
+    }
+    None
 }

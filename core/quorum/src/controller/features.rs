@@ -1,6 +1,8 @@
 //! UpdateFeatures: raising and lowering the cluster's levels.
 //!
-//! Sources: KIP-584, KIP-778, KIP-1022; Kafka `FeatureControlManager`, `ControllerApis.updateFeatures`.
+//! `kraft.version` is the quorum's: what it has against raising it comes with the case, and the outcome says that it shall.
+//!
+//! Sources: KIP-584, KIP-778, KIP-853, KIP-1022; Kafka `FeatureControlManager`, `ControllerApis.updateFeatures`.
 
 use barnabas_base::{ErrorCode, Map};
 use barnabas_metadata::features::{Feature, name};
@@ -48,10 +50,15 @@ pub(super) fn update(case: &Case<'_>, request: &UpdateFeaturesRequest) -> Outcom
     if failure.is_some() || request.validate_only {
         records.clear();
     }
+    let is_done = failure.is_none() && !request.validate_only;
+    let mut updates = request.feature_updates.iter();
+    let raised = updates
+        .find(|update| update.feature == *name::KRAFT && update.max_version_level > case.kraft_version);
+    let kraft_version = raised.filter(|_| is_done).map(|update| update.max_version_level);
     let response = response(case, request, failure.as_ref());
     let refused = response.clone();
     // A handful of records: they fit one batch at any level.
-    Outcome::atomic(records, response, move |_| refused.into())
+    Outcome { kraft_version, ..Outcome::atomic(records, response, move |_| refused.into()) }
 }
 
 fn response(
@@ -104,7 +111,10 @@ fn update_one(
     match feature {
         name::METADATA => metadata_version(case.image, level),
         name::KRAFT if level == current => Ok(None),
-        name::KRAFT => Err(invalid("The voters of this quorum were fixed when it was formatted.")),
+        name::KRAFT if level < current => {
+            Err(invalid("The voters stand in the metadata log from level 1 on, and there is no way back."))
+        }
+        name::KRAFT => case.kraft_kept.map_or(Ok(None), |why| Err(invalid(why))),
         _ => {
             check_dependency(feature, level, proposed).map_err(|why| invalid(&why))?;
             Ok(Some(feature_record(feature, level)))

@@ -61,6 +61,8 @@ pub struct Outcome {
     pub records: Vec<MetadataRecord>,
     /// Whether the records must appear together.
     pub atomic: bool,
+    /// The level to which the quorum is to raise `kraft.version`, after the records.
+    pub kraft_version: Option<i16>,
     pub response: ResponseBody,
     /// The answer if the records turn out to be too many for the cluster's level, or cannot be written.
     pub refused: Box<dyn FnOnce(&str) -> ResponseBody>,
@@ -82,7 +84,7 @@ impl Outcome {
     fn new(records: Vec<MetadataRecord>, response: impl Into<ResponseBody>) -> Self {
         let response = response.into();
         let same = response.clone();
-        Self { records, atomic: false, response, refused: Box::new(|_| same) }
+        Self { records, atomic: false, kraft_version: None, response, refused: Box::new(|_| same) }
     }
 
     fn atomic(
@@ -90,7 +92,8 @@ impl Outcome {
         response: impl Into<ResponseBody>,
         refused: impl FnOnce(&str) -> ResponseBody + 'static,
     ) -> Self {
-        Self { records, atomic: true, response: response.into(), refused: Box::new(refused) }
+        let response = response.into();
+        Self { records, atomic: true, kraft_version: None, response, refused: Box::new(refused) }
     }
 }
 
@@ -102,6 +105,8 @@ pub(crate) struct Case<'a> {
     pub config: &'a BrokerConfig,
     /// The level of `kraft.version`, which is not the image's.
     pub kraft_version: i16,
+    /// Why the quorum cannot raise it now.
+    pub kraft_kept: Option<&'a str>,
     pub asked: &'a Asked,
     /// Where the request's first record will stand: a new broker epoch is this.
     pub next: Offset,
@@ -115,6 +120,7 @@ pub struct Controller {
     cluster_id: Text,
     config: EffectiveConfig,
     kraft_version: i16,
+    kraft_kept: Option<String>,
     sessions: Sessions,
     balance: Balance,
 }
@@ -155,11 +161,13 @@ impl Controller {
         let sessions = Sessions::new(me, timeout, now.monotonic);
         let balance = Balance::new(&config, now.monotonic);
         let config = EffectiveConfig { config, of_all: None, of_me: None };
-        Self { me, cluster_id, config, kraft_version, sessions, balance }
+        Self { me, cluster_id, config, kraft_version, kraft_kept: None, sessions, balance }
     }
 
-    pub(crate) fn set_kraft_version(&mut self, level: i16) {
+    /// `kept`: why the quorum cannot raise it now; to be told before UpdateFeatures alone.
+    pub(crate) fn set_kraft_version(&mut self, level: i16, kept: Option<String>) {
         self.kraft_version = level;
+        self.kraft_kept = kept;
     }
 
     /// Decides a request; `None` where it is not one of the controller's.
@@ -179,6 +187,7 @@ impl Controller {
             cluster_id: &self.cluster_id,
             config,
             kraft_version: self.kraft_version,
+            kraft_kept: self.kraft_kept.as_deref(),
             asked,
             next,
             random,
@@ -200,6 +209,7 @@ impl Controller {
             }
             RequestBody::UnregisterBroker(request) => brokers::unregister(&case, request, &mut self.sessions),
             RequestBody::ControllerRegistration(request) => controllers::register(&case, request),
+            RequestBody::UnregisterController(request) => controllers::unregister(&case, request, self.me),
             RequestBody::AlterPartition(request) => alter_partition::alter(&case, request),
             RequestBody::AlterPartitionReassignments(request) => reassignments::alter(&case, request),
             RequestBody::AssignReplicasToDirs(request) => directories::assign(&case, request),
@@ -227,6 +237,7 @@ impl Controller {
             cluster_id: &self.cluster_id,
             config,
             kraft_version: self.kraft_version,
+            kraft_kept: None,
             asked: &asked,
             next,
             random,

@@ -69,7 +69,10 @@ impl Node {
             return Ok(Ok(()));
         }
         let next = self.raft.log_end();
-        active.controller.set_kraft_version(self.raft.kraft_version());
+        let level = self.raft.kraft_version();
+        let kept = matches!(request, RequestBody::UpdateFeatures(_)).then(|| level.saturating_add(1));
+        let kept = kept.and_then(|next| self.raft.refuse_kraft_version(next));
+        active.controller.set_kraft_version(level, kept);
         let outcome = active.controller.handle(self.delta.image(), &request, &asked, next, now, random);
         let Some(outcome) = outcome else { return Ok(Err(Declined::NotForController)) };
         self.carry_out(ticket, outcome, now)?;
@@ -77,7 +80,8 @@ impl Node {
     }
 
     fn carry_out(&mut self, ticket: Ticket, outcome: Outcome, now: Now) -> Result<(), QuorumError> {
-        let Outcome { records, atomic, response, refused } = outcome;
+        let Outcome { records, atomic, kraft_version, response, refused } = outcome;
+        let mut written = true;
         let response = if records.is_empty() {
             response
         } else {
@@ -86,11 +90,17 @@ impl Node {
                 // Nothing was written: the request asks for more than the cluster's level can do at once, or for a
                 // name that no record can carry.
                 Err(error @ (QuorumError::TooLarge { .. } | QuorumError::Encode(_))) => {
+                    written = false;
                     refused(&error.to_string())
                 }
                 Err(error) => return Err(error),
             }
         };
+        // It may have stopped leading while it wrote.
+        if let Some(level) = kraft_version.filter(|_| written && self.raft.leads()) {
+            self.raft.raise_kraft_version(level, now)?;
+            self.collect(now)?;
+        }
         // An answer without records of its own may still rest on records that are not committed yet.
         self.answer(ticket, self.raft.log_end(), response);
         Ok(())

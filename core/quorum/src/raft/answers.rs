@@ -162,7 +162,9 @@ impl Raft {
                 }
             }
             Response::UpdateVoter(head) => {
-                self.is_usable(from, &head, now);
+                if self.is_usable(from, &head, now) {
+                    self.voter_updated(head.error);
+                }
             }
             Response::ApiVersions { error, kraft } => self.on_probed(from, error, kraft, now)?,
             // Joining is tried again after a while, whatever came of it.
@@ -171,7 +173,9 @@ impl Raft {
             Response::Refused(ErrorCode::UnsupportedVersion) if matches!(self.role, Role::Prospective(_)) => {
                 self.on_vote_answered(from, true, now)?;
             }
-            Response::Refused(_) => {
+            Response::Refused(error) => {
+                // A leader before KIP-853 knows no UpdateRaftVoter; nothing else that a follower says is newer than its leader.
+                self.voter_updated(error);
                 self.peers.pause(from, now.monotonic);
                 self.probe_failed(from, now);
             }

@@ -224,7 +224,8 @@ impl Raft {
         self.leader_endpoints = endpoints;
         self.failures = 0;
         let until = now.monotonic.plus(self.config.fetch_timeout);
-        let following = Following { until, has_fetched: false, snapshot: None, update_at: until };
+        let following =
+            Following { until, has_fetched: false, snapshot: None, has_updated: false, update_at: until };
         self.enter(Role::Follower(Box::new(following)));
     }
 

@@ -111,10 +111,14 @@ impl Raft {
         })
     }
 
-    /// A voter whose record is not as it is configured now tells the leader (KIP-853).
+    /// A voter whose record is not as it is configured now tells the leader (KIP-853); where there are no such records, each voter tells
+    /// each leader once.
     fn update_voter(&self) -> Option<Request> {
         let me = &self.config.me;
-        if self.kraft_version() < 1 || self.voters().get(me.id) == Some(me) {
+        let has_updated = matches!(&self.role, Role::Follower(following) if following.has_updated);
+        let is_known =
+            if self.kraft_version() < 1 { has_updated } else { self.voters().get(me.id) == Some(me) };
+        if is_known {
             return None;
         }
         Some(Request::UpdateVoter(UpdateVoter {
@@ -124,6 +128,13 @@ impl Raft {
             kraft_min: me.kraft_min,
             kraft_max: me.kraft_max,
         }))
+    }
+
+    /// What came of telling the leader: one before Kafka 4.1 does not want to know.
+    pub(super) fn voter_updated(&mut self, error: ErrorCode) {
+        if let Role::Follower(following) = &mut self.role {
+            following.has_updated |= matches!(error, ErrorCode::None | ErrorCode::UnsupportedVersion);
+        }
     }
 
     /// A controller that shall join by itself asks to, after it has asked to remove the voter of its id that had another

@@ -44,6 +44,7 @@ impl Raft {
             check_until: now.monotonic.plus(self.check_timeout()),
             begin_at: now.monotonic,
             change: None,
+            told: BTreeMap::new(),
             must_resign: false,
             parked: VecDeque::new(),
         })));
@@ -100,7 +101,9 @@ impl Raft {
                 .remove(&voter.id)
                 .filter(|progress| key.means(&progress.key) || progress.key.means(&key));
             let known = known.or_else(|| leading.observers.remove(&key));
-            leading.voters.insert(voter.id, known.unwrap_or_else(|| Progress::new(key)));
+            // A voter that had no directory so far may have one now.
+            let known = known.map_or_else(|| Progress::new(key), |known| Progress { key, ..known });
+            leading.voters.insert(voter.id, known);
         }
         for (_, progress) in before {
             leading.observers.entry(progress.key).or_insert(progress);

@@ -15,7 +15,7 @@
 //! 5. a Fetch asks from the end of what is on this member's disk: it is the acknowledgement of all below
 //!
 //! Files: `election` (votes), `following` (Fetch, as it is sent), `leading` (Fetch, as it is answered), `snapshots`,
-//! `reconfiguration` (voters come and go), `requests` (Kafka's messages).
+//! `reconfiguration` (voters come and go), `upgrade` (the level from which on they can), `requests` (Kafka's messages).
 //!
 //! Sources: the KIPs; Kafka `KafkaRaftClient`, `QuorumState`, `LeaderState`; the public TLA+ specification of KRaft.
 
@@ -35,6 +35,7 @@ mod reconfiguration;
 pub mod requests;
 mod role;
 mod snapshots;
+mod upgrade;
 
 use barnabas_base::{
     BrokerId, DirectoryId, DurationMs, EpochEntry, LeaderEpoch, LeaderEpochs, MonotonicMs, Offset, Text,

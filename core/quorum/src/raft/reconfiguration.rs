@@ -42,7 +42,7 @@ enum Kind {
 }
 
 /// The answer to a change that was not made: Kafka's code, and why.
-type Refused = (ErrorCode, &'static str);
+pub(super) type Refused = (ErrorCode, &'static str);
 
 impl Raft {
     pub(super) fn on_add_voter(&mut self, ticket: Ticket, add: AddVoter, now: Now) {
@@ -203,8 +203,15 @@ impl Raft {
         update: UpdateVoter,
         now: Now,
     ) -> Result<(), QuorumError> {
-        let error = self.judge_update(&update, now).err().map_or(ErrorCode::None, |(error, _)| error);
-        if error == ErrorCode::None {
+        let judged = self.judge_update(&update, now);
+        let is_written = judged.is_ok() && self.kraft_version() >= 1;
+        let judged = if self.kraft_version() < 1 {
+            judged.and_then(|()| self.note_voter(update.clone()))
+        } else {
+            judged
+        };
+        let error = judged.err().map_or(ErrorCode::None, |(error, _)| error);
+        if is_written {
             let UpdateVoter { voter: ReplicaKey { id, directory }, endpoints, kraft_min, kraft_max, .. } =
                 update;
             let voter = Voter { id, directory, endpoints, kraft_min, kraft_max };
@@ -227,6 +234,10 @@ impl Raft {
             && (0..=update.kraft_max).contains(&update.kraft_min);
         if !is_sound {
             return Err((ErrorCode::InvalidRequest, ""));
+        }
+        if level < 1 {
+            // Nothing is written: it is no change.
+            return Ok(());
         }
         self.refuse_change(now)?;
         if level < update.kraft_min || level > update.kraft_max {

@@ -14,7 +14,7 @@ use super::planted::{self, Mistake};
 use super::reconfiguration::Change;
 use super::{RoleName, Ticket};
 use crate::snapshot::{SnapshotId, SnapshotReader};
-use crate::voters::Voters;
+use crate::voters::{Voter, Voters};
 
 #[derive(Debug)]
 pub(super) enum Role {
@@ -141,6 +141,8 @@ pub(super) struct Leading {
     /// When voters are told again who leads.
     pub begin_at: MonotonicMs,
     pub change: Option<Change>,
+    /// At `kraft.version` 0: what voters said of themselves ([`super::upgrade`]).
+    pub told: BTreeMap<BrokerId, Voter>,
     pub must_resign: bool,
     pub parked: VecDeque<Parked>,
 }
@@ -152,6 +154,8 @@ pub(super) struct Following {
     /// Whether the leader has answered a Fetch in this epoch: then no one else gets a pre-vote.
     pub has_fetched: bool,
     pub snapshot: Option<FetchingSnapshot>,
+    /// At `kraft.version` 0: whether this leader was told where this voter lives, or does not want to know.
+    pub has_updated: bool,
     /// When to see whether the leader has this voter's addresses, or whether to join.
     pub update_at: MonotonicMs,
 }

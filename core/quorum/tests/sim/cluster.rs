@@ -199,7 +199,7 @@ impl Cluster {
         }
         self.after(self.plan.client_every, Event::Client);
         self.after(self.plan.fault_every, Event::Fault);
-        if dynamic {
+        if dynamic || self.plan.raises {
             self.after(self.plan.admin_every, Event::Admin);
         }
     }

@@ -14,6 +14,8 @@ pub struct Counts {
     pub snapshots_fetched: u64,
     pub truncations: u64,
     pub replaced: u64,
+    /// Quorums whose voters were brought from files into the log.
+    pub raised: u64,
     /// Requests, answers, syncs, snapshots stored, ticks, others.
     pub events: [u64; 6],
 }
@@ -31,6 +33,7 @@ impl Counts {
         self.snapshots_fetched += other.snapshots_fetched;
         self.truncations += other.truncations;
         self.replaced += other.replaced;
+        self.raised += other.raised;
         self.events.iter_mut().zip(other.events).for_each(|(mine, other)| *mine += other);
     }
 }

@@ -12,6 +12,8 @@ pub struct Plan {
     pub brokers: i32,
     /// Whether voters stand in the log (`kraft.version` 1).
     pub dynamic: bool,
+    /// Whether voters who stand in files are brought into the log on the way (`kraft.version` 0 → 1).
+    pub raises: bool,
     pub auto_join: bool,
     pub loss: u64,
     pub duplicates: u64,
@@ -36,13 +38,15 @@ pub struct Plan {
 impl Plan {
     pub fn of(rng: &mut Rng) -> Self {
         let dynamic = rng.permille(600);
+        let raises = !dynamic && rng.permille(500);
         let voters = if rng.permille(600) { 3 } else { rng.between(1, 7) as i32 };
         let rough = rng.below(4);
         Self {
             voters,
-            spares: if dynamic { rng.between(0, 2) as i32 } else { 0 },
+            spares: if dynamic || raises { rng.between(0, 2) as i32 } else { 0 },
             brokers: rng.below(2) as i32,
             dynamic,
+            raises,
             auto_join: rng.permille(300),
             loss: [0, 10, 50, 150][rng.below(4) as usize],
             duplicates: [0, 20, 100][rng.below(3) as usize],
@@ -67,6 +71,7 @@ impl Plan {
             spares: 0,
             brokers: 0,
             dynamic: true,
+            raises: false,
             auto_join: false,
             loss: 0,
             duplicates: 0,

@@ -158,13 +158,12 @@ impl World {
 
     pub fn settings(&self) -> Settings {
         let (given, _) = StaticConfig::check(self.properties.clone()).unwrap();
-        let me = match self.static_voters {
-            false => Self::me(),
-            true => Voter { directory: Uuid::ZERO, ..Self::me() },
-        };
+        let me = Self::me();
+        // A file knows no directories.
+        let fixed = Voter { directory: Uuid::ZERO, ..Self::me() };
         let local = registration(1, self.incarnation, &self.local_dirs, None);
         Settings {
-            static_voters: if self.static_voters { Voters::new([me.clone()]) } else { Voters::default() },
+            static_voters: if self.static_voters { Voters::new([fixed]) } else { Voters::default() },
             raft: barnabas_quorum::raft::Config::new(me, Text::from("CONTROLLER"), 0),
             local_broker: Some(LocalBroker { registration: local, unfenced: self.local_unfenced }),
             controller: ControllerSettings {

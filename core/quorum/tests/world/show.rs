@@ -185,6 +185,10 @@ pub fn record(record: &MetadataRecord) -> String {
             shown
         }
         MetadataRecord::UnregisterBroker(record) => format!("UnregisterBroker {}", record.broker_id),
+        MetadataRecord::RegisterController(record) => format!("RegisterController {}", record.controller_id),
+        MetadataRecord::UnregisterController(record) => {
+            format!("UnregisterController {}", record.controller_id)
+        }
         MetadataRecord::ClearElr(record) => format!("ClearElr '{}'", record.topic_name),
         other => format!("{other:?}"),
     }
@@ -295,6 +299,12 @@ pub fn response(response: &ResponseBody) -> String {
             response.should_shut_down
         ),
         ResponseBody::UnregisterBroker(response) => {
+            outcome(response.error_code, response.error_message.as_ref())
+        }
+        ResponseBody::UnregisterController(response) => {
+            outcome(response.error_code, response.error_message.as_ref())
+        }
+        ResponseBody::ControllerRegistration(response) => {
             outcome(response.error_code, response.error_message.as_ref())
         }
         ResponseBody::AssignReplicasToDirs(response) => list(

@@ -7,6 +7,7 @@ use barnabas_api::{
     Plan, Refusal, k19_create_topics, k20_delete_topics, k33_alter_configs, k37_create_partitions,
     k43_elect_leaders, k44_incremental_alter_configs, k45_alter_partition_reassignments, k55_describe_quorum,
     k57_update_features, k64_unregister_broker, k80_add_raft_voter, k81_remove_raft_voter,
+    k94_unregister_controller,
 };
 use barnabas_base::ErrorCode;
 use barnabas_quorum::controller::Asked;
@@ -14,13 +15,18 @@ use barnabas_wire::messages::create_topics_response::CreatableTopicResult;
 use barnabas_wire::messages::{
     AlterConfigsRequest, AlterPartitionReassignmentsRequest, CreatePartitionsRequest, CreateTopicsRequest,
     DeleteTopicsRequest, DescribeQuorumRequest, ElectLeadersRequest, IncrementalAlterConfigsRequest,
-    UnregisterBrokerRequest, UpdateFeaturesRequest,
+    UnregisterBrokerRequest, UnregisterControllerRequest, UpdateFeaturesRequest,
 };
 use barnabas_wire::{RequestBody, ResponseBody};
 
-/// The controller's answer, or why there is none.
+/// The controller's answer, or why there is none. For requests that the controller is asked as the client asked them.
 async fn ask(call: &Call, body: impl Into<RequestBody>) -> Result<ResponseBody, Refusal> {
-    let asked = Asked { version: call.version, ..Asked::default() };
+    ask_in(call.version, call, body).await
+}
+
+/// The same for a request in the form of another version than the client's: its plan says which.
+async fn ask_in(version: i16, call: &Call, body: impl Into<RequestBody>) -> Result<ResponseBody, Refusal> {
+    let asked = Asked { version, ..Asked::default() };
     call.session.node.controller.ask(body, asked).await.map_err(refusal)
 }
 
@@ -37,6 +43,7 @@ fn refusal(why: NotTaken) -> Refusal {
             ErrorCode::RequestTimedOut,
             "The active controller changed while it worked on this: it may have come about or not.",
         ),
+        NotTaken::Refused(code) => code.into(),
         NotTaken::DiskFull => Refusal::new(
             ErrorCode::KafkaStorageError,
             "The disk of the metadata log is full: delete topics or free space there, then try again.",
@@ -82,7 +89,7 @@ pub fn create_topics(call: Call, request: CreateTopicsRequest) -> Started {
     match k19_create_topics::plan(request, call.version) {
         Plan::Answer(response) => Started::reply(response),
         Plan::Work(work) => Started::wait(async move {
-            let answer = expect!(ask(&call, work.request).await, CreateTopics);
+            let answer = expect!(ask_in(work.version, &call, work.request).await, CreateTopics);
             // The moment after the creation: the answer shows the topics as they are configured now.
             let moment = call.moment();
             Answer::Reply(work.pending.respond(answer, &call.context(&moment)).into())
@@ -95,7 +102,7 @@ pub fn delete_topics(call: Call, request: DeleteTopicsRequest) -> Started {
     match k20_delete_topics::plan(request, call.version, &call.context(&moment)) {
         Plan::Answer(response) => Started::reply(response),
         Plan::Work(work) => Started::wait(async move {
-            let answer = expect!(ask(&call, work.request).await, DeleteTopics);
+            let answer = expect!(ask_in(work.version, &call, work.request).await, DeleteTopics);
             Answer::Reply(work.pending.respond(answer).into())
         }),
     }
@@ -113,7 +120,7 @@ pub fn create_partitions(call: Call, request: CreatePartitionsRequest) -> Starte
 
 pub fn alter_configs(call: Call, request: AlterConfigsRequest) -> Started {
     let moment = call.moment();
-    match k33_alter_configs::plan(request, &call.context(&moment)) {
+    match k33_alter_configs::plan(request, call.listener(), &call.context(&moment)) {
         Plan::Answer(response) => Started::reply(response),
         Plan::Work(work) => Started::wait(async move {
             let answer = expect!(ask(&call, work.request).await, AlterConfigs);
@@ -124,7 +131,7 @@ pub fn alter_configs(call: Call, request: AlterConfigsRequest) -> Started {
 
 pub fn incremental_alter_configs(call: Call, request: IncrementalAlterConfigsRequest) -> Started {
     let moment = call.moment();
-    match k44_incremental_alter_configs::plan(request, &call.context(&moment)) {
+    match k44_incremental_alter_configs::plan(request, call.listener(), &call.context(&moment)) {
         Plan::Answer(response) => Started::reply(response),
         Plan::Work(work) => Started::wait(async move {
             let answer = expect!(ask(&call, work.request).await, IncrementalAlterConfigs);
@@ -144,7 +151,7 @@ pub fn elect_leaders(call: Call, request: ElectLeadersRequest) -> Started {
 pub fn update_features(call: Call, request: UpdateFeaturesRequest) -> Started {
     let work = k57_update_features::plan(request, call.version);
     Started::wait(async move {
-        let answer = expect!(ask(&call, work.request).await, UpdateFeatures);
+        let answer = expect!(ask_in(work.version, &call, work.request).await, UpdateFeatures);
         Answer::Reply(work.pending.respond(answer).into())
     })
 }
@@ -162,6 +169,14 @@ pub fn unregister_broker(call: Call, request: UnregisterBrokerRequest) -> Starte
     Started::wait(async move {
         let answer = expect!(ask(&call, request).await, UnregisterBroker);
         Answer::Reply(k64_unregister_broker::respond(answer).into())
+    })
+}
+
+/// A controller that will not come back.
+pub fn unregister_controller(call: Call, request: UnregisterControllerRequest) -> Started {
+    Started::wait(async move {
+        let answer = expect!(ask(&call, request).await, UnregisterController);
+        Answer::Reply(k94_unregister_controller::respond(answer).into())
     })
 }
 

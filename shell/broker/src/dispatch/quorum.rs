@@ -129,7 +129,9 @@ async fn ask_active(call: Call, body: RequestBody) -> Answer {
         }
         Ok(None) | Err(NotTaken::NoController | NotTaken::Unknown) => not_controller(api),
         // The broker asks again.
-        Err(NotTaken::Busy | NotTaken::DiskFull | NotTaken::NoRoom) => not_controller(api),
+        Err(NotTaken::Busy | NotTaken::DiskFull | NotTaken::NoRoom | NotTaken::Refused(_)) => {
+            not_controller(api)
+        }
     }
 }
 
@@ -156,8 +158,11 @@ async fn envelope(call: Call, request: EnvelopeRequest) -> Answer {
     let decoded = RequestBody::decode_frame(request.request_data, node.decode_bytes_max);
     let Ok((header, body)) = decoded else { return refuse(ErrorCode::InvalidRequest) };
     let (api, version) = (body.key(), header.request_api_version);
-    if !k58_envelope::is_forwarded(api) || !super::versions(api).contains(version) {
+    if !k58_envelope::is_forwarded(api) {
         return refuse(ErrorCode::InvalidRequest);
+    }
+    if !super::versions(api).contains(version) {
+        return refuse(ErrorCode::UnsupportedVersion);
     }
     let correlation_id = header.correlation_id;
     let inner: std::pin::Pin<Box<dyn Future<Output = Started>>> = super::start(call.session, header, body);

@@ -8,9 +8,9 @@ use crate::links::{Address, Link, LinkError, LinkSettings};
 use barnabas_api::k58_envelope;
 use barnabas_base::ErrorCode;
 use barnabas_quorum::controller::Asked;
-use barnabas_wire::messages::{DefaultPrincipalData, EnvelopeRequest, RequestHeader};
+use barnabas_wire::messages::{DefaultPrincipalData, EnvelopeRequest, EnvelopeResponse, RequestHeader};
 use barnabas_wire::{
-    EncodeError, Message, RequestBody, ResponseBody, Str, Writer, decode_response, encode_request,
+    ApiKey, EncodeError, Message, RequestBody, ResponseBody, Str, Writer, decode_response, encode_request,
 };
 use bytes::Bytes;
 use std::sync::PoisonError;
@@ -34,13 +34,18 @@ impl ControllerHandle {
         let link = self.link_to(active.address.as_ref()?);
         let patience = until.saturating_duration_since(Instant::now()).max(TRY_MIN);
         let answered = if k58_envelope::is_own(body.key()) {
-            link.send_body(body.clone(), None, patience).await
+            link.send_body(body.clone(), None, patience).await.map(Unpacked::Answer)
         } else {
             forward(&link, body, asked, patience).await
         };
         match answered {
-            Ok(answer) if is_not_controller(&answer) => None,
-            Ok(answer) => Some(Ok(answer)),
+            Ok(Unpacked::Answer(answer)) if is_not_controller(&answer) => None,
+            Ok(Unpacked::Answer(answer)) => Some(Ok(answer)),
+            Ok(Unpacked::Refused(code)) => {
+                let (api, version) = (body.key(), asked.version);
+                tracing::warn!(%api, version, code = code.name(), "the controller does not take what a client asked of it");
+                Some(Err(NotTaken::Refused(code)))
+            }
             Err(
                 error @ (LinkError::Request(_) | LinkError::Garbled { .. } | LinkError::Unsupported { .. }),
             ) => {
@@ -66,23 +71,47 @@ impl ControllerHandle {
     }
 }
 
-/// Sends a client's request in an Envelope, and takes the answer out of its.
+/// What came of an Envelope.
+enum Unpacked {
+    Answer(ResponseBody),
+    /// Nobody looked at what is in it, and nobody will: the version is none of the controller's, or the broker may not pass it on.
+    Refused(ErrorCode),
+}
+
+/// Sends a client's request in an Envelope, and takes the answer out of its. `asked.version`: of the request as it is now, whatever the
+/// client's was.
 async fn forward(
     link: &Link,
     body: &RequestBody,
     asked: &Asked,
     patience: Duration,
-) -> Result<ResponseBody, LinkError> {
+) -> Result<Unpacked, LinkError> {
     let envelope = envelope(body, asked)?;
     let answer = link.send_with(patience, |_| Some(envelope)).await?;
-    let to = || link.address().clone();
-    let Some(data) = answer.response_data.filter(|_| answer.error_code == 0) else {
-        let why = "it is not the active controller, or has too much to do".into();
-        return Err(LinkError::Lost { to: to(), why });
-    };
-    let api = body.key();
-    let decoded = decode_response(data, api, asked.version);
-    decoded.map(|(_, body)| body).map_err(|source| LinkError::Garbled { to: to(), api, source })
+    unpack(answer, body.key(), asked.version, link.address())
+}
+
+fn unpack(
+    answer: EnvelopeResponse,
+    api: ApiKey,
+    version: i16,
+    from: &Address,
+) -> Result<Unpacked, LinkError> {
+    let to = from.clone();
+    match (ErrorCode::from_code(answer.error_code), answer.response_data) {
+        (ErrorCode::None, Some(data)) => match decode_response(data, api, version) {
+            Ok((_, body)) => Ok(Unpacked::Answer(body)),
+            Err(source) => Err(LinkError::Garbled { to, api, source }),
+        },
+        (
+            code @ (ErrorCode::UnsupportedVersion
+            | ErrorCode::InvalidRequest
+            | ErrorCode::ClusterAuthorizationFailed
+            | ErrorCode::PrincipalDeserializationFailure),
+            _,
+        ) => Ok(Unpacked::Refused(code)),
+        (code, _) => Err(LinkError::Lost { to, why: format!("it says {}", code.name()).into() }),
+    }
 }
 
 fn is_not_controller(body: &ResponseBody) -> bool {
@@ -138,3 +167,6 @@ pub(super) fn log_unheard(response: &ResponseBody) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ use super::{Message, MetadataFiles, Reply};
 use crate::directories::Directory;
 use crate::links::{Address, Link, LinkThread};
 use crate::node::Node;
-use barnabas_base::{BrokerEpoch, BrokerId, DirectoryId, LeaderEpoch, Offset};
+use barnabas_base::{BrokerEpoch, BrokerId, DirectoryId, ErrorCode, LeaderEpoch, Offset};
 use barnabas_metadata::Image;
 use barnabas_quorum::controller::Asked;
 use barnabas_quorum::raft::message::{Request as PeerRequest, Response as PeerResponse};
@@ -45,6 +45,8 @@ pub enum NotTaken {
     DiskFull,
     /// The same, and there is no room either for what was decided: it comes about once there is.
     NoRoom,
+    /// The active controller will not take it in this form: Kafka's code for why.
+    Refused(ErrorCode),
     /// Nobody led the metadata quorum in time, or nobody who led could be reached.
     NoController,
     /// It stopped leading with the request under way, which may come about or not.

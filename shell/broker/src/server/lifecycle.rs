@@ -11,7 +11,7 @@
 use crate::directories::reports;
 use crate::node::Node;
 use crate::quorum_worker::NotTaken;
-use barnabas_base::{BrokerEpoch, ErrorCode};
+use barnabas_base::{BrokerEpoch, BrokerId, ErrorCode};
 use barnabas_quorum::controller::Asked;
 use barnabas_wire::ResponseBody;
 use barnabas_wire::messages::{
@@ -24,6 +24,8 @@ use tokio::sync::Notify;
 
 /// Between heartbeats while something is to change: the broker waits to be unfenced, or to be let go.
 const SOON: Duration = Duration::from_millis(20);
+/// How often a controller looks whether the cluster still knows it.
+const REGISTERED_CHECK: Duration = Duration::from_secs(5);
 /// Between tries to register.
 const RETRY: Duration = Duration::from_millis(200);
 /// How long a broker that stops waits for its partitions to find other leaders.
@@ -165,8 +167,16 @@ async fn live(node: Arc<Node>, registration: BrokerRegistrationRequest, shared: 
     }
 }
 
-/// Registers this node's controller with the active one, once for each process, unless it is the quorum's only voter: nobody needs to
-/// find that.
+/// Whether the cluster keeps registrations of controllers and has none of this process.
+fn must_register(node: &Node, registration: &ControllerRegistrationRequest) -> bool {
+    let image = node.image.load();
+    let known = image.cluster.controller(BrokerId(registration.controller_id));
+    let is_known = known.is_some_and(|known| known.incarnation == registration.incarnation_id);
+    !is_known && image.metadata_version().has_controller_registration()
+}
+
+/// Registers this node's controller with the active one, unless it is the quorum's only voter: nobody needs to find that. One that runs
+/// and is forgotten (UnregisterController, KIP-1312) registers again, as Kafka's does.
 pub fn register_controller(node: &Arc<Node>, registration: ControllerRegistrationRequest) {
     let registering = node.clone();
     node.links.handle().spawn(async move {
@@ -178,12 +188,17 @@ pub fn register_controller(node: &Arc<Node>, registration: ControllerRegistratio
         while !node.shutdown.is_wanted() {
             let asked = Asked::default();
             match node.controller.ask(registration.clone(), asked).await {
-                Ok(ResponseBody::ControllerRegistration(response)) if response.error_code == 0 => return,
-                // The cluster is at a level that knows no registrations of controllers.
                 Ok(ResponseBody::ControllerRegistration(response))
-                    if response.error_code == ErrorCode::UnsupportedVersion.code() =>
+                    if response.error_code == 0
+                        // The cluster is at a level that knows no registrations of controllers.
+                        || response.error_code == ErrorCode::UnsupportedVersion.code() =>
                 {
-                    return;
+                    // Not at once: this node's own image may not show it yet.
+                    tokio::time::sleep(REGISTERED_CHECK).await;
+                    while !node.shutdown.is_wanted() && !must_register(&node, &registration) {
+                        tokio::time::sleep(REGISTERED_CHECK).await;
+                    }
+                    continue;
                 }
                 Ok(answer) => tracing::warn!(?answer, "the active controller does not register this one"),
                 Err(why) => tracing::debug!(?why, "this controller is not registered yet"),
@@ -211,6 +226,7 @@ async fn register(node: &Node, registration: &BrokerRegistrationRequest, shared:
             Ok(ResponseBody::BrokerRegistration(response)) => ErrorCode::from_code(response.error_code),
             Ok(_) => ErrorCode::UnknownServerError,
             Err(NotTaken::NoController | NotTaken::Unknown) => ErrorCode::NotController,
+            Err(NotTaken::Refused(code)) => code,
             Err(NotTaken::Busy | NotTaken::DiskFull | NotTaken::NoRoom) => ErrorCode::RequestTimedOut,
         };
         if shared.wants_to_stop.load(Ordering::Acquire) {

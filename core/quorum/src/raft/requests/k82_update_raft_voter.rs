@@ -6,8 +6,10 @@
 //! |---|---|
 //! | 0 | the request (KIP-853) |
 //!
+//! At `kraft.version` 0 the leader only remembers what it is told, for a later upgrade to 1.
+//!
 //! ## Left out
-//! - At `kraft.version` 0, where Kafka's leader only remembers what it is told, for a later upgrade to 1.
+//! - Authorization: everybody counts as a controller.
 //!
 //! Source: Kafka `KafkaRaftClient.handleUpdateVoterRequest`, `UpdateVoterHandler`.
 

@@ -77,6 +77,9 @@ impl Cluster {
         let (Some(leader), Some(target)) = (self.rng.pick(&leaders), self.rng.pick(&controllers)) else {
             return;
         };
+        if self.nodes[&leader].raft.as_ref().is_some_and(|raft| raft.kraft_version() < 1) {
+            return self.raise(leader);
+        }
         let voter = self.nodes[&target].key();
         let timeout = DurationMs(1_000);
         let raft = self.nodes[&leader].raft.as_ref().expect("it leads");
@@ -103,14 +106,28 @@ impl Cluster {
         self.deliver(ADMIN, leader, 0, request);
     }
 
+    /// Voters who stand in files are brought into the log, if their leader knows all that is to be written.
+    fn raise(&mut self, leader: i32) {
+        let raft = self.nodes[&leader].raft.as_ref().expect("it leads");
+        if raft.refuse_kraft_version(1).is_some() {
+            return;
+        }
+        self.counts.raised += 1;
+        self.step(leader, |node, now| {
+            node.raft.as_mut().expect("it leads").raise_kraft_version(1, now).unwrap();
+        });
+    }
+
     /// A node that nobody takes for a voter comes back with an empty disk, as another replica.
     pub(super) fn replace(&mut self, id: i32) {
         let key = self.nodes[&id].key();
         let names = |node: &Node| {
             let of_log = node.disk.view.batches.iter().chain(&node.disk.durable.batches);
             let in_log = of_log.filter_map(|batch| batch.voters.as_ref()).any(|voters| voters.contains(&key));
-            let known = node.raft.as_ref().is_some_and(|raft| keys(raft.voters()).contains(&key));
-            in_log || known || keys(node.formatted.voters()).contains(&key)
+            let means = |voters: &Voters| keys(voters).iter().any(|voter| voter.means(&key));
+            in_log
+                || node.raft.as_ref().is_some_and(|raft| means(raft.voters()))
+                || means(node.formatted.voters())
         };
         // Somebody may be about to make it one: an operator does not throw a disk away then.
         let asked = self.asked_for.get(&key).is_some_and(|&at| at + 4_000 > self.now);
@@ -121,8 +138,11 @@ impl Cluster {
         self.counts.replaced += 1;
         self.crash(id);
         let directory = self.directory();
-        let mut formatted = History::new(Voters::default());
-        formatted.reset(Offset::ZERO, 1, None);
+        let mut formatted = self.nodes[&id].formatted.clone();
+        if self.plan.dynamic {
+            formatted = History::new(Voters::default());
+            formatted.reset(Offset::ZERO, 1, None);
+        }
         let node = self.nodes.get_mut(&id).expect("it is there");
         let life = node.life;
         *node = Node::new(id, directory, formatted, node.is_controller, node.clock);
@@ -215,7 +235,7 @@ impl Cluster {
         for node in self.nodes.values_mut() {
             node.paused_until = 0;
         }
-        if !self.plan.dynamic && self.rng.permille(400) {
+        if !self.plan.dynamic && !self.plan.raises && self.rng.permille(400) {
             // Voters 1 and on are fixed: any of them may go, if a majority stays.
             let first = self.rng.below(self.plan.voters as u64) as i32;
             for at in 0..(self.plan.voters - 1) / 2 {

@@ -9,6 +9,10 @@
 //! And in the end: every record was given to somebody and is done, and a coordinator that is loaded says what the one says that lived
 //! through the day. Each record for itself, with planted mistakes: core/partition/src/share/tests/model.rs.
 
+mod mistake;
+
+pub use mistake::ShareMistake;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -34,31 +38,6 @@ const STEPS: usize = 900;
 const DELIVERIES_MAX: u16 = 4;
 const LOCK_MS: u64 = 400;
 const PATIENCE_MS: u64 = 150;
-
-/// What is planted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ShareMistake {
-    /// The coordinator does not look at the leader's epoch.
-    TakesAnyLeader,
-    /// A coordinator that is loaded does not see the last record.
-    ForgetsTheLast,
-    /// Leaders are answered before what they wrote is safe.
-    AnswersEarly,
-    /// A leader tells members that it is done before it is written.
-    TellsEarly,
-    /// A new leader begins with nothing where the old one stood.
-    ForgetsBatches,
-}
-
-impl ShareMistake {
-    pub const ALL: [Self; 5] = [
-        Self::TakesAnyLeader,
-        Self::ForgetsTheLast,
-        Self::AnswersEarly,
-        Self::TellsEarly,
-        Self::ForgetsBatches,
-    ];
-}
 
 /// What one day came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -231,10 +231,20 @@ class Cluster:
         return self
 
     def stop(self):
-        """Clean stops, controllers alone last: brokers need them to say goodbye."""
-        for node in sorted(self.nodes.values(), key=lambda node: (not node.is_broker, node.is_controller, node.number)):
-            if node.is_alive():
+        """Clean stops, controllers alone last: brokers need them to say goodbye.
+
+        Apache's broker waits for a controller to let it go; the last ones of a quorum have none, and are killed. What they wrote is in their files.
+        """
+        order = sorted(self.nodes.values(), key=lambda node: (not node.is_broker, node.is_controller, node.make == APACHE, node.number))
+        for node in order:
+            if node.is_alive() and (node.make == OURS or self.has_majority_without(node)):
                 node.stop()
+        for node in order:
+            node.kill()
+
+    def has_majority_without(self, leaving):
+        others = [node for node in self.controllers() if node is not leaving and node.is_alive()]
+        return 2 * len(others) > len(self.controllers())
 
     def end(self):
         for node in self.nodes.values():

@@ -90,9 +90,16 @@ class Stage:
         self.makes.tool("LeaderElectionCommand", "--bootstrap-server", self.cluster.bootstrap(alive=True), "--election-type", "PREFERRED", "--all-topic-partitions", fine=False)
 
     def progress(self, topic="t", within=60):
-        """Waits until the load goes on: a record more on every partition would be too much to ask of a moment, so a second's worth."""
-        before = int(re.match(r"acked=(\d+)", self.client.call("pulse", topic)).group(1))
-        until(lambda: int(re.match(r"acked=(\d+)", self.client.call("pulse", topic)).group(1)) >= before + RATE, f"the load on {topic} goes on", within)
+        """Waits until the load has gone on for a second's worth; the longest wait for an acknowledgement since the last pulse, in ms."""
+        gaps = []
+
+        def acked():
+            said = re.match(r"acked=(\d+) gap-ms=(\d+)", self.client.call("pulse", topic))
+            gaps.append(int(said.group(2)))
+            return int(said.group(1))
+        before = acked()
+        until(lambda: acked() >= before + RATE, f"the load on {topic} goes on", within)
+        return max(gaps)
 
     # What is done to it
 
@@ -100,9 +107,7 @@ class Stage:
         """Does something under load; the longest time that a partition waited for an acknowledgement."""
         self.client.call("pulse", topic)
         act()
-        self.progress(topic)
-        said = self.client.call("pulse", topic)
-        self.say(f"{what}; longest wait for an acknowledgement {re.search(r'gap-ms=(.*)', said).group(1)} ms")
+        self.say(f"{what}; longest wait for an acknowledgement {self.progress(topic)} ms")
 
     def kill(self, node):
         self.gap(f"{node} killed with -9", node.kill)

@@ -296,7 +296,8 @@ def change_voters(stage):
     stage.say(f"kraft.version 0, remove-controller: {refused.strip().splitlines()[-1][:160]}")
     for make in (APACHE, OURS):
         pass_to(stage, [node for node in nodes.values() if node.make == make], 12)
-        said = features(stage, "upgrade", "--feature", "kraft.version=1", "--dry-run")
+        # Each voter tells a new leader where it lives within its fetch timeout; until then the level cannot be raised.
+        said = until(lambda: features(stage, "upgrade", "--feature", "kraft.version=1", "--dry-run"), "the leader knows where every voter lives", 30, every=1)
         stage.say(f"{stage.who_leads()} leads; kafka-features upgrade kraft.version=1 --dry-run: {said}")
     stage.say(f"kafka-features upgrade kraft.version=1: {features(stage, 'upgrade', '--feature', 'kraft.version=1')}")
     until(lambda: "AAAAAAAAAAAAAAAAAAAAAA" not in stage.voters().values(), "the voters have directories")

@@ -4,7 +4,8 @@
 //!
 //! SPREAD 0: no key, librdkafka chooses (one partition for 10 ms, then another); N: one record to each of N partitions in
 //! turn, as keys would. RATE: records a second of all producers together, 0 for as many as go. Each producer is a client of its
-//! own, with its own thread. Records acknowledged before the warm-up ends count neither for rate nor for latency.
+//! own, with its own thread. Latency is that of the records sent between the warm-up and the end, however late they are acknowledged;
+//! the rate is that of acknowledgements from the warm-up until the last of them came.
 //! Compiled by rustc alone against the library of the confluent-kafka wheel (clients.py, librdkafka.rs).
 
 mod librdkafka;
@@ -26,7 +27,10 @@ struct Told {
     until: Instant,
     sent: u64,
     acknowledged: u64,
-    in_window: u64,
+    /// Acknowledged behind the warm-up.
+    counted: u64,
+    /// Sent between the warm-up and the end, and acknowledged: what the histogram holds.
+    timed: u64,
     failed: u64,
     first_failure: c_int,
     histogram: Vec<u64>,
@@ -60,10 +64,12 @@ extern "C" fn report(_: *mut c_void, message: *const Message, opaque: *mut c_voi
     let now = Instant::now();
     told.longest_silence = told.longest_silence.max(now - told.last);
     told.last = now;
-    if now >= told.from && now < told.until {
-        told.in_window += 1;
-        // SAFETY: the message is alive during the call.
-        let us = unsafe { rd_kafka_message_latency(message) };
+    told.counted += u64::from(now >= told.from);
+    // SAFETY: the message is alive during the call.
+    let us = unsafe { rd_kafka_message_latency(message) };
+    let sent = now.checked_sub(Duration::from_micros(us.max(0) as u64)).unwrap_or(now);
+    if sent >= told.from && sent < told.until {
+        told.timed += 1;
         told.histogram[bucket(us.max(0) as u64)] += 1;
         told.latency_us_max = told.latency_us_max.max(us);
     }
@@ -85,7 +91,7 @@ fn produce(job: &Job, seed: u64) -> Told {
     let from = job.begun + Duration::from_secs_f64(job.warm_up);
     let until = job.begun + Duration::from_secs_f64(job.seconds);
     let mut told = Box::new(Told {
-        from, until, sent: 0, acknowledged: 0, in_window: 0, failed: 0, first_failure: 0, histogram: vec![0; BUCKETS], latency_us_max: 0, last: Instant::now(), longest_silence: Duration::ZERO,
+        from, until, sent: 0, acknowledged: 0, counted: 0, timed: 0, failed: 0, first_failure: 0, histogram: vec![0; BUCKETS], latency_us_max: 0, last: Instant::now(), longest_silence: Duration::ZERO,
     });
     let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut payload: Vec<u8> = (0..(1 << 16) + job.record_bytes).map(|_| { random ^= random << 13; random ^= random >> 7; random ^= random << 17; b'A' + (random % 26) as u8 }).collect();
@@ -145,15 +151,18 @@ fn main() {
     let sum = |of: fn(&Told) -> u64| told.iter().map(of).sum::<u64>();
     let counts: Vec<u64> = (0..BUCKETS).map(|at| told.iter().map(|one| one.histogram[at]).sum()).collect();
     let percentile = |share: f64| {
-        let wanted = (sum(|one| one.in_window) as f64 * share).ceil().max(1.0) as u64;
+        let wanted = (sum(|one| one.timed) as f64 * share).ceil().max(1.0) as u64;
         let mut seen = 0;
         counts.iter().position(|count| { seen += count; seen >= wanted }).map_or(0.0, |at| lower_bound(at) / 1000.0)
     };
     let version = version();
+    let from = job.begun + Duration::from_secs_f64(job.warm_up);
+    let last = told.iter().map(|one| one.last).max().unwrap_or(from);
+    let span = last.saturating_duration_since(from).as_secs_f64().max(1e-3);
     println!(
         "{{\"unacknowledged\": {}, \"acknowledged\": {}, \"failed\": {}, \"error\": {}, \"records_per_s\": {:.0}, \"p50_ms\": {:.3}, \"p99_ms\": {:.3}, \"p999_ms\": {:.3}, \"max_ms\": {:.3}, \"longest_silence_ms\": {:.1}, \"librdkafka\": \"{version}\"}}",
         sum(|one| one.sent - one.acknowledged - one.failed), sum(|one| one.acknowledged), sum(|one| one.failed), told.iter().map(|one| one.first_failure).find(|&error| error != 0).unwrap_or(0),
-        sum(|one| one.in_window) as f64 / (job.seconds - job.warm_up), percentile(0.5), percentile(0.99), percentile(0.999),
+        sum(|one| one.counted) as f64 / span, percentile(0.5), percentile(0.99), percentile(0.999),
         told.iter().map(|one| one.latency_us_max).max().unwrap_or(0) as f64 / 1e3,
         told.iter().map(|one| one.longest_silence.as_secs_f64() * 1e3).fold(0.0, f64::max)
     );

@@ -68,7 +68,10 @@ def chosen(options, plan):
     if unknown:
         sys.exit(f"bench: no workload {', '.join(unknown)}; there are {', '.join(WORKLOADS)}")
     made = [WORKLOADS[name](plan) for name in WORKLOADS if name in wanted]
-    return [workload for workload in made if options.only or not workload.by_name]
+    made = [workload for workload in made if options.only or not workload.by_name]
+    if options.case and not any(options.case in case.name for workload in made for case in workload.cases):
+        sys.exit(f"bench: no case of {', '.join(workload.name for workload in made)} has {options.case!r} in its name; --list tells them")
+    return made
 
 
 def prepared(options, plan, workloads):

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 from dataclasses import replace
+from itertools import product
 
 from compat import fetch
 
@@ -77,7 +78,7 @@ class Found:
         return f"{label} {version}" if name.startswith("kafka") and version not in label else label
 
     def ratio(self, workload, case, bar):
-        """(figure or ratio, lowest, highest), or None. The spread of a ratio is that of its runs, paired as they were interleaved."""
+        """(figure or ratio, lowest, highest), or None. The spread of a ratio is that of its runs, paired as they were interleaved; where one side has fewer, each with each."""
         of = self.values(workload.name, case.name, bar.of, bar.figure)
         if not of:
             return None
@@ -86,13 +87,21 @@ class Found:
         to = self.values(workload.name, bar.case or case.name, bar.to, bar.figure)
         if not to or median(to) == 0:
             return None
-        pairs = [one / other for one, other in zip(of, to) if other]
-        return median(of) / median(to), min(pairs, default=0), max(pairs, default=0)
+        value = median(of) / median(to)
+        pairs = [one / other for one, other in (zip(of, to) if len(of) == len(to) else product(of, to)) if other]
+        return value, min(pairs + [value]), max(pairs + [value])
 
 
-def spread_text(value, low, high):
+def with_version(label, version):
+    return label if version in label else f"{label} {version}"
+
+
+def spread_text(value, low, high, bound=None):
+    """With so many digits that the value is not taken for the bound that it misses."""
     digits = 3 if value < 0.1 else 2
-    return f"{value:.{digits}f}" + (f" [{low:.{digits}f}..{high:.{digits}f}]" if low != high else "")
+    while bound is not None and digits < 4 and value != bound and round(value, digits) == round(bound, digits):
+        digits += 1
+    return f"{value:,.{digits}f}" + (f" [{low:,.{digits}f}..{high:,.{digits}f}]" if low != high else "")
 
 
 def bound_text(bar):
@@ -128,7 +137,7 @@ def judged(found, workload, case, bar):
     of = shown(found.values(workload.name, case.name, bar.of, bar.figure), FIGURES[bar.figure][3])
     # A spread that lies on both sides of the bound does not say which it is.
     hidden = "" if bar.bound < low or bar.bound > high or low == high else ", within the noise"
-    return f"| {case.name} | {what} | {of} | {to} | {against} | {spread_text(value, low, high)} | {bound_text(bar)} | {'met' if met else 'MISSED'}{hidden} |", met
+    return f"| {case.name} | {what} | {of} | {to} | {against} | {spread_text(value, low, high, bar.bound)} | {bound_text(bar)} | {'met' if met else 'MISSED'}{hidden} |", met
 
 
 def tables(found, workload, cases):
@@ -271,7 +280,7 @@ def write_report(options, plan, workloads, lines, complaints):
     charts = drawn(found, plan, workloads, directory)
     complaint = plots(charts)
     complaints = complaints + lines.failures() + ([complaint] if complaint else [])
-    versions = ", ".join(f"{PEERS[name].label.split(',')[0]} {version}" for name, version in about.get("versions", {}).items() if not name.startswith(("skyline", "written")))
+    versions = ", ".join(with_version(PEERS[name].label.split(",")[0], version) for name, version in about.get("versions", {}).items() if not name.startswith(("skyline", "written")))
     text = [f"# The lab: the {plan.name} set", "",
             f"{stretch(lines)}, commit {about.get('commit', '?')}: {about.get('cores', '?')} cores ({about.get('cpu', '?')}), {about.get('memory_gb', '?')} GB, Linux {about.get('kernel', '?')}, "
             f"{about.get('file_system', '?')}; {versions}. Broker and clients share the machine.", "",

@@ -58,7 +58,7 @@ def row(found, workload, case, bar, measured, met, note, was):
         return report.shown(found.values(workload.name, of or case.name, peer, bar.figure), digits)
 
     value, low, high = measured
-    ratio = report.spread_text(value, low, high)
+    ratio = report.spread_text(value, low, high, bar.bound)
     if bar.to is None:
         against = found.ratio(workload, case, report.to_kafka(bar))
         ratio = report.spread_text(*against) if against else "–"

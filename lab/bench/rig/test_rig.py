@@ -167,6 +167,16 @@ class Bench(unittest.TestCase):
         self.assertEqual(met, [True])
         self.assertIn("| 500 [400..600] | 200 [100..300] | kafka 1 | 2.50 [2.00..4.00] | ≥ 2.00 | met, within the noise |", "\n".join(text))
 
+    def test_the_spread_of_a_ratio_holds_the_ratio(self):
+        bar = Bar("records_per_s", 1, least=True)
+        found, load = self.report_of((bar,), [200_000, 100_000], [150_000, 160_000, 300_000, 290_000, 280_000])
+        self.assertEqual(found.ratio(load, load.cases[0], bar), (280 / 150, 0.75, 3.0))
+
+    def test_a_figure_is_not_taken_for_the_bound_that_it_misses(self):
+        self.assertEqual(report.spread_text(0.2512, 0.2, 0.3, bound=0.25), "0.251 [0.200..0.300]")
+        self.assertEqual(report.spread_text(0.27, 0.2, 0.3, bound=0.25), "0.27 [0.20..0.30]")
+        self.assertEqual(report.spread_text(1645.0, 200, 1645, bound=200), "1,645.00 [200.00..1,645.00]")
+
     def test_a_bar_without_figures_is_not_judged(self):
         found, load = self.report_of((Bar("records_per_s", 2), Bar("p99_ms", 1, to=None)), [], [1])
         self.assertEqual(report.workload_part(found, load)[1], [])

@@ -131,6 +131,7 @@ pub struct Cutting {
 pub struct Replication {
     pub isr: isr::IsrDesk,
     pub throttles: Throttles,
+    #[cfg_attr(not(debug_assertions), allow(dead_code, reason = "tests alone plant mistakes"))]
     pub planted: Planted,
 }
 

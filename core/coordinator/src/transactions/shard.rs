@@ -3,8 +3,7 @@
 //! Always true (checked by [`TransactionShard::violations`]):
 //! 1. every ticket is answered exactly once
 //! 2. what a client, or a marker, says rests on records that are on disk
-//! 3. a transactional id has at most one change under way, and what follows it is a state that may follow; but for the record of
-//!    a transaction's end, behind which the next transaction may begin ([`TransactionShard::is_ending`])
+//! 3. a transactional id has at most one change under way, and what follows it is a state that may follow
 //! 4. a decision that is on disk is never turned back, and its markers are ordered until each partition has one
 //! 5. a transaction that is open has a timer, and so has everything that waits to be tried again
 //!
@@ -339,15 +338,6 @@ impl TransactionShard {
         let Some(entry) = self.entries.get(id) else { return false };
         let is_prepared = entry.transaction.committed().is_some_and(|known| known.state.is_prepared());
         entry.transaction.is_changing() || is_prepared
-    }
-
-    /// What is on its way of the end of the transactional id's last transaction, if nothing else is. All its markers are on disk, so
-    /// that nothing hangs on this record: the next transaction may begin at once, behind it in the log. Should it be lost, what comes
-    /// next says the same and more.
-    pub(crate) fn is_ending(&self, id: &str) -> Option<&Transaction> {
-        let entry = self.entries.get(id)?;
-        let is_prepared = entry.transaction.committed().is_some_and(|known| known.state.is_prepared());
-        entry.transaction.latest().filter(|latest| is_prepared && latest.state.is_idle())
     }
 
     /// Sends the next step to the log. The answer, if there is one, waits for it.

@@ -112,17 +112,6 @@ fn a_step_is_one_that_may_follow() {
 }
 
 #[test]
-fn little_is_under_way() {
-    check("has 3 changes under way", |shard| {
-        for batch in 97..100 {
-            let transaction = &mut entry(shard, "a").transaction;
-            let value = transaction.committed().cloned();
-            transaction.change(BatchId(batch), value);
-        }
-    });
-}
-
-#[test]
 fn an_epoch_never_goes_back() {
     check("goes back from epoch 1 to 0", |shard| {
         step(shard, "b", |value| {

@@ -35,14 +35,6 @@ impl Parked {
         self.by_id.values().flatten()
     }
 
-    /// Whether the first of those who wait for this id adds partitions.
-    fn wants_to_begin(&self, id: &str) -> bool {
-        let first = self.by_id.get(id).and_then(VecDeque::front);
-        first.is_some_and(|first| {
-            matches!(first.request, TransactionRequest::AddPartitions(_) | TransactionRequest::AddOffsets(_))
-        })
-    }
-
     /// By transactional id.
     pub fn into_all(self) -> impl Iterator<Item = Waiting> {
         let mut by_id: Vec<_> = self.by_id.into_iter().collect();
@@ -86,14 +78,6 @@ impl TransactionShard {
         self.timers.cancel(&TimerKey::Parked(id.clone()));
         for waiting in self.parked.take(id) {
             self.take(waiting);
-        }
-    }
-
-    /// The last transaction's end is on its way to disk: who wants to begin the next one need not wait for that. Everybody else
-    /// waits on, as before.
-    pub(super) fn unpark_to_begin(&mut self, id: &Text) {
-        if self.parked.wants_to_begin(id) {
-            self.unpark(id);
         }
     }
 

@@ -347,8 +347,7 @@ impl Journal {
     }
 
     /// What to lay next, if anything is due: where room is short the partitions that hold the oldest file, else those that
-    /// have a large piece. Many may be under way at a time, one per partition; of large pieces so many that a quarter of what
-    /// waits is being laid: a little at a time where there is little, all where there is much.
+    /// have a large piece. Many may be under way at a time, one per partition.
     pub fn next_lay(&mut self) -> Option<Lay> {
         if self.state == State::Failed {
             return None;
@@ -364,10 +363,7 @@ impl Journal {
                 }
             }
         }
-        let at_once = self.config.lay_bytes_at_once.max(self.tails.unlaid_bytes / 4);
-        while self.tails.laying_bytes < at_once
-            && let Some(partition) = self.tails.next_ready()
-        {
+        while let Some(partition) = self.tails.next_ready() {
             let lay = self.tails.take(&partition, self.durable_round, self.config.lay_bytes_max);
             if lay.is_some() {
                 return lay;

@@ -20,8 +20,6 @@ pub(super) struct Tails {
     lives: VecDeque<(u64, VecDeque<Arc<JournalPartition>>)>,
     /// Record bytes that are not handed out.
     pub unlaid_bytes: u64,
-    /// Record bytes that are handed out and not laid.
-    pub laying_bytes: u64,
 }
 
 #[derive(Debug, Default)]
@@ -186,8 +184,7 @@ impl Tails {
         }
         tail.untaken_bytes -= bytes;
         self.unlaid_bytes -= bytes;
-        self.laying_bytes += bytes;
-        let ticket = LayTicket { partition: Arc::clone(partition), entries: tail.taken, bytes };
+        let ticket = LayTicket { partition: Arc::clone(partition), entries: tail.taken };
         (tail.taken > 0).then(|| Lay { partition: Arc::clone(partition), ops, bytes, ticket })
     }
 
@@ -201,7 +198,6 @@ impl Tails {
     ) {
         let tail = self.tails.get_mut(&ticket.partition).expect("what is being laid is remembered");
         assert!(tail.taken == ticket.entries && tail.taken > 0, "each ticket comes back once");
-        self.laying_bytes -= ticket.bytes;
         // Lives are asked for before rounds are released, since a released round is forgotten.
         let next = tail.entries.get(tail.taken).and_then(|next| life_of(next.round));
         for done in tail.entries.drain(..tail.taken) {

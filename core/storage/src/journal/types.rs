@@ -38,9 +38,6 @@ pub struct JournalConfig {
     pub lay_bytes: u64,
     /// One [`Lay`] holds no more than this, or one entry.
     pub lay_bytes_max: u64,
-    /// Unpressed, no more than this is being laid at a time, or a quarter of what waits: what goes to the disk in one burst
-    /// holds up the journal's own writes.
-    pub lay_bytes_at_once: u64,
     /// Record bytes held in memory until they are laid. At half of it everything is laid, at all of it submitting is refused.
     pub unlaid_bytes_max: u64,
 }
@@ -57,7 +54,6 @@ impl Default for JournalConfig {
             append_bytes_max: 512 << 10,
             lay_bytes: 1 << 20,
             lay_bytes_max: 8 << 20,
-            lay_bytes_at_once: 2 << 20,
             unlaid_bytes_max: 192 << 20,
         }
     }
@@ -197,7 +193,6 @@ pub struct Lay {
 pub struct LayTicket {
     pub(super) partition: Arc<JournalPartition>,
     pub(super) entries: usize,
-    pub(super) bytes: u64,
 }
 
 /// For metrics.

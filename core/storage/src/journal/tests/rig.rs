@@ -142,7 +142,6 @@ impl Rig {
             append_bytes_max: 2000,
             lay_bytes: 600,
             lay_bytes_max: 1500,
-            lay_bytes_at_once: 1000,
             unlaid_bytes_max: 1 << 20,
         };
         let disk = MemoryDisk::new();

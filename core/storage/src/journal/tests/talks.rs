@@ -110,7 +110,6 @@ impl Talk {
             append_bytes_max: 4096,
             lay_bytes: said.or("lay", 1000) as u64,
             lay_bytes_max: said.or("lay-max", 1 << 20) as u64,
-            lay_bytes_at_once: said.or("lay-at-once", 1 << 20) as u64,
             unlaid_bytes_max: said.or("unlaid", 1 << 20) as u64,
         };
         self.disk = MemoryDisk::new();

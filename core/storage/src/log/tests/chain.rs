@@ -123,7 +123,6 @@ impl Rig {
             append_bytes_max: 2000,
             lay_bytes: 300 << random.below(5),
             lay_bytes_max: 1500,
-            lay_bytes_at_once: 1000,
             unlaid_bytes_max: 1 << 20,
         };
         let disk = MemoryDisk::new();

@@ -12,7 +12,7 @@ import math
 import time
 from contextlib import ExitStack
 
-from rig.machine import CORES, children_seconds, cpu_seconds, kernel_seconds, processes_busy, resident_mb
+from rig.machine import CORES, calm, children_seconds, cpu_seconds, kernel_seconds, processes_busy, resident_mb
 from rig.measures import topic_name, warm
 
 from .beat import UNRETRIED, Beat, all_beat
@@ -78,6 +78,7 @@ class Losses:
         return [Beat(peer.server.address, self.names(case)[0], len(WHOLE), PER_SECOND)]
 
     def run(self, rig, peer, case, number):
+        calm_s = calm(peer.directory)
         with ExitStack() as stack:
             beats = [stack.enter_context(beat) for beat in self.clients(peer, case)]
             all_beat(beats, 30, reads=True)
@@ -91,7 +92,7 @@ class Losses:
             for place in range(self.times[peer.name]):
                 events.append({"undisturbed_ms": still, "undisturbed_read_ms": still_read, **self.lose(peer, case, beats, place)})
                 all_beat(beats, 30, reads=True)
-            return {"events": events, **around.told()}
+            return {"events": events, "calm_s": calm_s, **around.told()}
 
     @staticmethod
     def window(beats, word):

@@ -9,7 +9,7 @@ import os
 import time
 
 from rig.measures import topic_name, warm
-from rig.machine import settle
+from rig.machine import calm
 
 from .asks import batch_of
 from .beat import Beat, all_beat
@@ -20,6 +20,10 @@ from .peers import KAFKA
 SHAPES = [([1, 2], [3, 2]), ([2, 1], [2, 3]), ([1, 3], [2, 3]), ([3, 1], [3, 2])]
 BESIDE_PARTITIONS, BESIDE_PER_SECOND = 6, 500
 LIMIT_S = 240
+# How much later than the controller a broker may know.
+HEARD_S = 20
+# Up to here a partition is filled with one batch, beyond with many of the other size.
+ONE_BATCH, RECORDS_OF_MANY = 200_000, 200
 
 
 def device_mb_per_s(directory, megabytes=512):
@@ -47,7 +51,7 @@ class Moves:
 
     def takes(self, plan, peer):
         share = self.partitions / 10_000
-        return 0, ((230 if peer.name == KAFKA else 25) + (10 if self.bytes_each else 0)) * share + 5
+        return 0, ((230 if peer.name == KAFKA else 25) + (10 if self.bytes_each else 0)) * share + 5 + self.partitions * self.bytes_each / 5e7
 
     def prepare(self, rig, peer, case):
         warm(rig, peer)
@@ -63,7 +67,7 @@ class Moves:
         made = peer.create_assigned({name: [before] * each for name, (before, _) in shapes.items()})
         if self.bytes_each:
             self.fill(peer, shapes, each)
-        settle()
+        calm(peer.directory)
         device = device_mb_per_s(peer.directory) if self.bytes_each else None
         with Beat(peer.server.address, beside, BESIDE_PARTITIONS, BESIDE_PER_SECOND, reads=False) as beat:
             all_beat([beat], 60)
@@ -87,13 +91,16 @@ class Moves:
         return told
 
     def fill(self, peer, shapes, each):
-        batch, taken = batch_of(max(self.bytes_each // 1000, 1), 985), 0
+        is_one = self.bytes_each <= ONE_BATCH
+        batch, taken = batch_of(max(self.bytes_each // 1000, 1) if is_one else RECORDS_OF_MANY, 985), 0
+        times = 1 if is_one else self.bytes_each // len(batch)
         for name, (before, _) in shapes.items():
             asks = peer.ask_node(before[0])
-            taken += asks.produce_to_each({name: each}, batch, 20)
+            taken += sum(asks.produce_to_each({name: each}, batch, 20 if is_one else 5) for _ in range(times))
             asks.close()
-        if taken != self.partitions:
-            raise RuntimeError(f"{peer.label}: {taken} of {self.partitions} partitions took their bytes")
+        if taken != self.partitions * times:
+            raise RuntimeError(f"{peer.label}: {taken} of {self.partitions * times} batches were taken")
+        peer.wait_in_sync(list(shapes))
 
     def move(self, peer, shapes, each):
         """Seconds, or None where it was not done in time."""
@@ -114,13 +121,23 @@ class Moves:
                     return None
                 time.sleep(0.02 if each * len(shapes) < 5000 else 0.1)
             took = time.monotonic() - begun
-            _, found = asks.described(list(shapes))
+            self.check(peer, asks, list(shapes))
         finally:
             asks.close()
-        left = [key for key, led in found.items() if sorted(led.replicas) != [2, 3] or led.leader not in (2, 3) or sorted(led.isr) != [2, 3]]
-        if left or len(found) != self.partitions:
-            raise RuntimeError(f"{peer.label}: nothing moves, and {len(left)} of {len(found)} partitions are not on brokers 2 and 3 alone: {[(key, found[key]) for key in left[:3]]}")
         return took
+
+    def check(self, peer, asks, names):
+        """All are where they were to go, by Metadata of a broker. That broker may hear of it later than the controller that was asked above."""
+        begun = time.monotonic()
+        while True:
+            _, found = asks.described(names)
+            left = [key for key, led in found.items() if sorted(led.replicas) != [2, 3] or led.leader not in (2, 3) or sorted(led.isr) != [2, 3]]
+            if not left and len(found) == self.partitions:
+                return
+            if time.monotonic() - begun > HEARD_S:
+                raise RuntimeError(f"{peer.label}: nothing moves, and after {HEARD_S} s {len(left)} of {len(found)} partitions are not on brokers 2 and 3 alone: "
+                                   f"{[(key, found[key]) for key in left[:3]]}")
+            time.sleep(0.1)
 
     @staticmethod
     def taken(peer, asks):

@@ -5,7 +5,7 @@
 // `process BOOTSTRAP IN OUT GROUP SECONDS WARM_UP RATE`: read, send on, commit both in one transaction, from as many records as a poll brings (500).
 //     RATE 0: IN is full and is read again and again, as fast as it goes. Else so many records a second of 1,000 bytes are sent to IN, and the latency
 //     is that from send to a read_committed consumer of OUT.
-// `share BOOTSTRAP TOPIC GROUP CONSUMERS RECORDS`: share consumers, a thread each, until all records were acknowledged.
+// `share BOOTSTRAP TOPIC GROUP CONSUMERS RECORDS`: share consumers, a thread each, until all records were acknowledged, each delivered once.
 // `watch BOOTSTRAP TOPIC GROUP`: one member of a KIP-848 group and a record each 5 ms for it, until standard input ends.
 //
 // A transaction is flushed before it is committed, as Kafka Streams does: the client looks whether batches are under way before it takes the next
@@ -28,6 +28,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import org.apache.kafka.clients.admin.Admin;
@@ -262,7 +263,8 @@ public class Load {
             AlterConfigOp earliest = new AlterConfigOp(new ConfigEntry("share.auto.offset.reset", "earliest"), AlterConfigOp.OpType.SET);
             admin.incrementalAlterConfigs(Map.of(new ConfigResource(ConfigResource.Type.GROUP, group), List.of(earliest))).all().get();
         }
-        AtomicLong got = new AtomicLong(), first = new AtomicLong();
+        AtomicLong got = new AtomicLong(), first = new AtomicLong(), again = new AtomicLong();
+        AtomicIntegerArray seen = new AtomicIntegerArray(records);
         List<Callable<Long>> tasks = new ArrayList<>();
         long deadline = System.nanoTime() + 120 * SECOND;
         for (int i = 0; i < consumers; i++) tasks.add(() -> {
@@ -271,18 +273,23 @@ public class Load {
                 consumer.subscribe(List.of(topic));
                 while (got.get() < records && System.nanoTime() < deadline) {
                     // What the poll before brought is accepted by this one.
-                    int count = consumer.poll(Duration.ofMillis(100)).count();
+                    int count = 0;
+                    for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(100)))
+                        if (seen.compareAndSet((int) record.offset(), 0, 1)) count++; else again.incrementAndGet();
                     if (count > 0) {
                         last = System.nanoTime();
                         first.compareAndSet(0, last);
                         got.addAndGet(count);
                     }
                 }
+                // Else the consumer's end would release what it has polled last, and another one would get that once more.
+                consumer.commitSync();
             }
             return last;
         });
         long last = together(tasks).stream().mapToLong(Long::longValue).max().orElse(0);
         if (got.get() < records) throw new IllegalStateException(got.get() + " of " + records + " records in two minutes");
+        if (again.get() > 0) throw new IllegalStateException(again.get() + " records were delivered twice, though nobody failed");
         return String.format(Locale.ROOT, "{\"records\": %d, \"records_per_s\": %.1f}", got.get(), got.get() * (double) SECOND / Math.max(last - first.get(), 1));
     }
 

@@ -93,6 +93,10 @@ def kernel_seconds():
     return ticks / TICK
 
 
+# A device at rest: so many small synced writes in a row, none longer than that.
+CALM_WRITES, CALM_S = 150, 0.03
+
+
 def busy_share(seconds):
     """The share of all cores that is used by anybody now."""
     before = machine_busy()
@@ -114,6 +118,26 @@ def blocks_of_the_dead():
 def settle():
     """What one run left in the page cache is not written during the next."""
     os.sync()
+
+
+def calm(directory, patience=90):
+    """Waits until the device answers small synced writes as it does at rest: after a row of gigabytes some of them take seconds,
+    whoever asks, and a wait of that kind is nobody's failover. Seconds that it took; `None`: it never did."""
+    settle()
+    begun, quick = time.monotonic(), 0
+    file = os.open(Path(directory) / "calm", os.O_CREAT | os.O_WRONLY | os.O_DSYNC)
+    try:
+        while quick < CALM_WRITES:
+            at = time.monotonic()
+            os.pwrite(file, bytes(4096), 0)
+            quick = quick + 1 if time.monotonic() - at < CALM_S else 0
+            if time.monotonic() - begun > patience:
+                return None
+            time.sleep(0.02)
+    finally:
+        os.close(file)
+        os.unlink(Path(directory) / "calm")
+    return round(time.monotonic() - begun, 2)
 
 
 def all_descriptors():

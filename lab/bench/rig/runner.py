@@ -38,7 +38,7 @@ class Lines:
 
     def failures(self):
         """What went wrong where, of cases that were not measured again since."""
-        return [f"{line['workload']}: {line['case']}: {line['peer']}: {line['failed']}" for line in self.all if "failed" in line]
+        return [f"{line['workload']}: {line['case']}: {line['peer']}: {line['failed']}" for line in self.all if isinstance(line.get("failed"), str)]
 
     def forget(self, workload, case, peer):
         gone = self.of(workload, case, peer)

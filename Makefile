@@ -23,6 +23,7 @@ compat: ## client × scenario, beside Apache Kafka
 compat-groups: ## KIP-848 groups, transactions, share groups: Java, librdkafka, franz-go, beside Apache Kafka (about 10 minutes)
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/compat/run --groups $(ARGS)
+	@lab/compat/wrong/run
 
 compat-tools: ## kafka-consumer-groups, -groups, -share-groups, -streams-groups, -transactions: every answer beside Apache Kafka's (5 minutes)
 	@$(CARGO) build --release --locked -p barnabas
@@ -67,6 +68,8 @@ sim: ## the quorum, the brokers and transactions, simulated: SEEDS=2000 clusters
 	@QUORUM_SEEDS=$(or $(SEEDS),2000) QUORUM_THREADS=4 $(CARGO) test --release --locked -p barnabas-quorum --lib sim -- --nocapture
 	@$(CARGO) run --release --locked -q -p barnabas-sim -- $(or $(SEEDS),2000)
 	@$(CARGO) run --release --locked -q -p barnabas-sim -- transactions $(or $(SEEDS),2000)
+	@$(CARGO) run --release --locked -q -p barnabas-sim -- planted
+	@$(CARGO) test --release --locked -p barnabas-partition --lib sim -- --nocapture
 
 damage: ## every file type, harmed in eight ways: found, named, never served (about 4 minutes)
 	@lab/faults/damage/run

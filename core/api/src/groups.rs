@@ -51,6 +51,21 @@ pub(crate) fn shard_here_if(
     if has_such_groups { shard_here(group, ctx) } else { Err(ErrorCode::UnsupportedVersion) }
 }
 
+/// As [`shard_here_if`], of a group that must have a name. (Members without one are told so by the shard, in words.)
+///
+/// # Errors
+/// Also INVALID_GROUP_ID.
+pub(crate) fn shard_of_named_if(
+    has_such_groups: bool,
+    group: &str,
+    ctx: &Context<'_>,
+) -> Result<PartitionIndex, ErrorCode> {
+    if has_such_groups && group.is_empty() {
+        return Err(ErrorCode::InvalidGroupId);
+    }
+    shard_here_if(has_such_groups, group, ctx)
+}
+
 /// Every shard that is here, by number.
 pub fn shards_here(ctx: &Context<'_>) -> Vec<PartitionIndex> {
     let topic = ctx.image.topics.by_name(name::CONSUMER_OFFSETS);

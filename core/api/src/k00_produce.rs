@@ -16,7 +16,7 @@
 //! | 7 | zstd (KIP-110) |
 //! | 8 | errors of single records, error message (KIP-467) |
 //! | 9 | flexible (KIP-482) |
-//! | 10 | current leader and its address beside NOT_LEADER_OR_FOLLOWER (KIP-951) |
+//! | 10 | current leader and its address beside NOT_LEADER_OR_FOLLOWER (KIP-951), and beside what was handed on to it |
 //! | 11 | TRANSACTION_ABORTABLE (KIP-890) |
 //! | 12 | partitions join a transaction by being written to (KIP-890) |
 //! | 13 | topic ids instead of names (KIP-516) |
@@ -72,6 +72,8 @@ pub struct Work {
     /// Of those parts that say so.
     pub transaction: Option<Transaction>,
     pub parts: Vec<Part>,
+    /// Refused in `pending` already, as others lead these; whoever hands them on sets what came of it.
+    pub elsewhere: Vec<Part>,
     pub pending: Pending,
 }
 
@@ -95,6 +97,8 @@ pub struct Part {
     /// A slice of the request's frame.
     pub records: Bytes,
     pub is_transactional: bool,
+    /// See [`is_repeatable`].
+    pub is_repeatable: bool,
 }
 
 /// What became of one partition's records.
@@ -106,6 +110,9 @@ pub enum Outcome {
         append_time: Option<TimestampMs>,
         log_start: Offset,
     },
+    /// By the leader, to whom it was handed on. The answer names that one, though nothing is wrong (KIP-951 names it with errors alone):
+    /// librdkafka goes there from then on; others do not look.
+    AppendedElsewhere { base: Offset, append_time: Option<TimestampMs>, log_start: Offset },
     Refused {
         refusal: Refusal,
         /// [`Offset::NONE`] where it is not known.
@@ -164,15 +171,15 @@ pub fn plan(request: ProduceRequest, version: i16, ctx: &Context<'_>) -> Plan<Wo
         }
     };
     let count = request.topic_data.iter().map(|topic| topic.partition_data.len()).sum();
-    let mut parts = Vec::with_capacity(count);
+    let (mut parts, mut elsewhere) = (Vec::with_capacity(count), Vec::new());
     for (at, topic) in request.topic_data.into_iter().enumerate() {
-        pending.split_topic(at, topic, acks.is_some(), ctx, &mut parts);
+        pending.split_topic(at, topic, acks.is_some(), ctx, (&mut parts, &mut elsewhere));
     }
-    if parts.is_empty() {
+    if parts.is_empty() && elsewhere.is_empty() {
         return Plan::Answer(pending.respond());
     }
     let timeout = DurationMs(i64::from(request.timeout_ms.max(0)));
-    Plan::Work(Work { acks: pending.acks, timeout, transaction, parts, pending })
+    Plan::Work(Work { acks: pending.acks, timeout, transaction, parts, elsewhere, pending })
 }
 
 /// What a topic demands of the batches in a Produce request of this version.
@@ -235,6 +242,17 @@ fn transaction(request: &ProduceRequest, version: i16) -> Result<Option<Transact
     }))
 }
 
+/// Whether the first batch may be sent to a partition that has it already, and is not written twice: it names its producer. And nobody
+/// has to be asked about its transaction.
+fn is_repeatable(records: &[u8]) -> bool {
+    const MAGIC_AT: usize = 16;
+    const PRODUCER_AT: usize = 43;
+    let id = records.get(PRODUCER_AT..).and_then(|rest| rest.first_chunk());
+    records.get(MAGIC_AT) == Some(&2)
+        && !is_transactional(records)
+        && id.is_some_and(|id| ProducerId(i64::from_be_bytes(*id)).is_some())
+}
+
 /// Whether the first batch says so: clients send one batch per partition.
 fn is_transactional(records: &[u8]) -> bool {
     const MAGIC_AT: usize = 16;
@@ -286,14 +304,17 @@ pub fn unverified(code: ErrorCode, version: i16) -> Outcome {
     }
 }
 
-fn skeleton(topic: &TopicProduceData, version: i16) -> TopicProduceResponse {
-    let nothing_yet = |index| PartitionProduceResponse {
+fn nothing_yet(index: i32) -> PartitionProduceResponse {
+    PartitionProduceResponse {
         index,
         base_offset: -1,
         log_append_time_ms: -1,
         log_start_offset: -1,
         ..PartitionProduceResponse::default()
-    };
+    }
+}
+
+fn skeleton(topic: &TopicProduceData, version: i16) -> TopicProduceResponse {
     TopicProduceResponse {
         name: if version <= 12 { topic.name.clone() } else { Str::default() },
         topic_id: if version >= 13 { topic.topic_id } else { TopicId::ZERO },
@@ -314,7 +335,7 @@ impl Pending {
         topic: TopicProduceData,
         acks_are_valid: bool,
         ctx: &Context<'_>,
-        parts: &mut Vec<Part>,
+        (parts, elsewhere): (&mut Vec<Part>, &mut Vec<Part>),
     ) {
         let topics = &ctx.image.topics;
         let known =
@@ -339,12 +360,21 @@ impl Pending {
                 self.refuse(slot, ErrorCode::InvalidRequiredAcks);
             } else if is_internal_topic(&known.name) && !is_admin {
                 self.refuse(slot, ErrorCode::InvalidTopicException);
-            } else if state.leader != ctx.node && !ctx.may_lead_soon(state) {
-                self.set(slot, Outcome::refused(ctx.not_leader(state)), ctx);
             } else {
                 let records = data.records.unwrap_or_default();
                 let is_transactional = in_transaction(&records).is_some();
-                parts.push(Part { slot, topic: Arc::clone(known), partition, records, is_transactional });
+                let is_repeatable = is_repeatable(&records);
+                let topic = Arc::clone(known);
+                let part = Part { slot, topic, partition, records, is_transactional, is_repeatable };
+                if state.leader == ctx.node || ctx.may_lead_soon(state) {
+                    parts.push(part);
+                    continue;
+                }
+                let code = ctx.not_leader(state);
+                self.set(slot, Outcome::refused(code), ctx);
+                if is_repeatable && code == ErrorCode::NotLeaderOrFollower && self.acks != Acks::None {
+                    elsewhere.push(part);
+                }
             }
         }
     }
@@ -365,15 +395,25 @@ impl Pending {
         &mut self.topics[slot.topic()].partition_responses[slot.partition()]
     }
 
-    /// Takes over one partition's result. With NOT_LEADER_OR_FOLLOWER the answer names the leader of `ctx`'s image.
+    /// Takes over one partition's result, instead of one that was taken over before: a batch that is refused here may be handed on. With
+    /// NOT_LEADER_OR_FOLLOWER the answer names the leader of `ctx`'s image.
     pub fn set(&mut self, slot: Slot, outcome: Outcome, ctx: &Context<'_>) {
         let version = self.version;
         let partition = self.partition(slot);
+        *partition = nothing_yet(partition.index);
         match outcome {
             Outcome::Appended { base, append_time, log_start } => {
                 partition.base_offset = base.get();
                 partition.log_append_time_ms = append_time.unwrap_or(TimestampMs::NONE).0;
                 partition.log_start_offset = log_start.get();
+            }
+            Outcome::AppendedElsewhere { base, append_time, log_start } => {
+                partition.base_offset = base.get();
+                partition.log_append_time_ms = append_time.unwrap_or(TimestampMs::NONE).0;
+                partition.log_start_offset = log_start.get();
+                if version >= 10 {
+                    self.name_leader(slot, ctx);
+                }
             }
             Outcome::Refused { refusal, log_start } => {
                 partition.error_code = match refusal.code {

@@ -13,7 +13,7 @@
 //! | 5 | the client says which cluster and node it means (KIP-1242) |
 //!
 //! ## Left out
-//! - APIs that this node does not answer yet: those of quotas, ACLs, SASL, client metrics, and keys 93 and 94.
+//! - APIs that this node does not answer yet: those of quotas, ACLs, SASL, client metrics, and key 93.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleApiVersionsRequest`, `ApiVersionsRequest`, `ApiVersionsResponse`.
 

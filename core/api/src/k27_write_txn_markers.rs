@@ -77,7 +77,12 @@ pub fn plan(request: &WriteTxnMarkersRequest, ctx: &Context<'_>) -> Plan<Work, W
             for index in &topic.partition_indexes {
                 let partition = PartitionIndex(*index);
                 let leader = known.and_then(|known| known.partition(partition)).map(|known| known.leader);
+                let is_nobodys = marker.producer_id < 0 || marker.producer_epoch < 0;
                 let code = match (known, leader) {
+                    // No batch can say whose it is: Kafka fails while it builds one (but for ids below -1, which it writes).
+                    (Some(_), Some(leader)) if leader == ctx.node && is_nobodys => {
+                        ErrorCode::UnknownServerError
+                    }
                     (Some(known), Some(leader)) if leader == ctx.node => {
                         parts.push(Part {
                             topic: Arc::clone(known),

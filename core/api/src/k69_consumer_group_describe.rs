@@ -19,7 +19,7 @@ use barnabas_wire::messages::consumer_group_describe_response::{
 };
 
 use crate::described_groups::Described;
-use crate::groups::{ToShard, shard_here_if};
+use crate::groups::{ToShard, shard_of_named_if};
 use crate::{Context, Plan, k68_consumer_group_heartbeat};
 
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub fn plan(
     ctx: &Context<'_>,
 ) -> Plan<Work, ConsumerGroupDescribeResponse> {
     let is_enabled = k68_consumer_group_heartbeat::is_enabled(ctx);
-    let shard_of = |group: &Str| shard_here_if(is_enabled, group, ctx);
+    let shard_of = |group: &Str| shard_of_named_if(is_enabled, group, ctx);
     let (by_shard, groups) =
         Described::split(request.group_ids, request.include_authorized_operations, shard_of);
     let pending = Pending { groups };

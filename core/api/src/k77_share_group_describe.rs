@@ -16,7 +16,7 @@ use barnabas_wire::messages::share_group_describe_request::ShareGroupDescribeReq
 use barnabas_wire::messages::share_group_describe_response::{DescribedGroup, ShareGroupDescribeResponse};
 
 use crate::described_groups::Described;
-use crate::groups::{ToShard, shard_here_if};
+use crate::groups::{ToShard, shard_of_named_if};
 use crate::{Context, Plan, k76_share_group_heartbeat};
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub struct Pending {
 /// Splits a request by shard.
 pub fn plan(request: ShareGroupDescribeRequest, ctx: &Context<'_>) -> Plan<Work, ShareGroupDescribeResponse> {
     let is_enabled = k76_share_group_heartbeat::is_enabled(ctx);
-    let shard_of = |group: &Str| shard_here_if(is_enabled, group, ctx);
+    let shard_of = |group: &Str| shard_of_named_if(is_enabled, group, ctx);
     let (by_shard, groups) =
         Described::split(request.group_ids, request.include_authorized_operations, shard_of);
     let pending = Pending { groups };

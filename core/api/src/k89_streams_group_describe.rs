@@ -20,7 +20,7 @@ use barnabas_wire::messages::streams_group_describe_response::{
 };
 
 use crate::described_groups::Described;
-use crate::groups::{ToShard, shard_here_if};
+use crate::groups::{ToShard, shard_of_named_if};
 use crate::{Context, Plan, k88_streams_group_heartbeat};
 
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub fn plan(
     ctx: &Context<'_>,
 ) -> Plan<Work, StreamsGroupDescribeResponse> {
     let is_enabled = k88_streams_group_heartbeat::is_enabled(ctx);
-    let shard_of = |group: &Str| shard_here_if(is_enabled, group, ctx);
+    let shard_of = |group: &Str| shard_of_named_if(is_enabled, group, ctx);
     let (by_shard, groups) =
         Described::split(request.group_ids, request.include_authorized_operations, shard_of);
     let pending = Pending { groups };

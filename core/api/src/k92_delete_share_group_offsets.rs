@@ -13,7 +13,7 @@
 
 use barnabas_wire::messages::{DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse};
 
-use crate::groups::{ToShard, shard_here_if};
+use crate::groups::{ToShard, shard_of_named_if};
 use crate::{Context, Plan, k76_share_group_heartbeat};
 
 /// Sends the request to the group's shard.
@@ -21,7 +21,7 @@ pub fn plan(
     request: DeleteShareGroupOffsetsRequest,
     ctx: &Context<'_>,
 ) -> Plan<ToShard<DeleteShareGroupOffsetsRequest>, DeleteShareGroupOffsetsResponse> {
-    match shard_here_if(k76_share_group_heartbeat::is_enabled(ctx), &request.group_id, ctx) {
+    match shard_of_named_if(k76_share_group_heartbeat::is_enabled(ctx), &request.group_id, ctx) {
         Ok(shard) => Plan::Work(ToShard { shard, request }),
         Err(code) => {
             Plan::Answer(DeleteShareGroupOffsetsResponse { error_code: code.code(), ..Default::default() })

@@ -69,6 +69,11 @@ number! {
     CoordinatorEpoch(i32)
 }
 
+number! {
+    /// A connection to this node, counted as they are accepted: of two, the one with the higher number came later.
+    ConnectionNumber(u64)
+}
+
 impl Offset {
     pub const ZERO: Self = Self(0);
     /// "No offset", as Kafka's wire and files write it.

@@ -17,8 +17,8 @@ mod uuid;
 pub use epochs::{EpochEntry, LeaderEpochs};
 pub use error_code::ErrorCode;
 pub use ids::{
-    BrokerEpoch, BrokerId, CoordinatorEpoch, LeaderEpoch, Offset, PartitionEpoch, PartitionIndex,
-    ProducerEpoch, ProducerId, Sequence,
+    BrokerEpoch, BrokerId, ConnectionNumber, CoordinatorEpoch, LeaderEpoch, Offset, PartitionEpoch,
+    PartitionIndex, ProducerEpoch, ProducerId, Sequence,
 };
 pub use map::{HashState, Map, Set, seed_maps};
 pub use partition_for::{java_hash, partition_for};

@@ -29,6 +29,7 @@ mod framework;
 mod invariants;
 mod offsets;
 mod outbox;
+mod pattern;
 mod records;
 mod request;
 mod shard;
@@ -56,7 +57,7 @@ pub use share_state::{
     ShareStateResponse, ShareStateShard, ShareStateStats, ShareStateSummary, StateBatch,
 };
 pub use transactions::{
-    AddOffsets, AddPartitions, MarkerOrder, MarkerOutcome, MarkerTicket, TransactionConfig,
-    TransactionEffect, TransactionRequest, TransactionResponse, TransactionShard, TransactionState,
-    TransactionStats, TransactionVersion,
+    AddOffsets, AddPartitions, MarkerOrder, MarkerOutcome, MarkerTicket, TransactionCaller,
+    TransactionConfig, TransactionEffect, TransactionRequest, TransactionResponse, TransactionShard,
+    TransactionState, TransactionStats, TransactionVersion,
 };

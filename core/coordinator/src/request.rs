@@ -93,6 +93,8 @@ pub enum Response {
     SharePartitions(Result<Vec<(TopicId, Vec<i32>)>, ErrorCode>),
     AlterShareGroupOffsets(AlterShareGroupOffsetsResponse),
     DeleteShareGroupOffsets(DeleteShareGroupOffsetsResponse),
+    /// The request came too late to be heard: its connection is closed, and that is the answer.
+    Close,
 }
 
 /// The answer to a StreamsGroupHeartbeat, with the internal topics that the broker is to create before it passes it on.

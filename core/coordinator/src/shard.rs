@@ -28,7 +28,7 @@ use barnabas_metadata::Image;
 use crate::classic::{self, ClassicGroup};
 use crate::consumer::{ConsumerGroup, World};
 use crate::framework::{BatchId, Caller, Effect, Now, Record, Refusable, Ticket};
-use crate::offsets::{self, Offsets};
+use crate::offsets::{self, Heard, Offsets};
 use crate::outbox::{Outbox, TimerKey, append_refusal};
 use crate::share_group::{Awaiting, ShareGroup};
 use crate::streams::StreamsGroup;
@@ -71,6 +71,8 @@ pub struct GroupShard {
     pub(crate) share_orders: Map<u64, Awaiting>,
     share_orders_made: u64,
     is_active: bool,
+    /// Producers that committed within transactions.
+    heard: Heard,
     /// The place of the next record, see [`offsets::OffsetEntry::written`].
     written: i64,
 }
@@ -86,6 +88,7 @@ impl GroupShard {
             share_orders: Map::default(),
             share_orders_made: 0,
             is_active: false,
+            heard: Heard::default(),
             written: 0,
         }
     }
@@ -124,23 +127,19 @@ impl GroupShard {
             }
             Request::LeaveGroup(leave) => self.leave_group(caller, leave, ticket),
             Request::OffsetCommit(commit) => self.commit_offsets(caller, commit, ticket),
-            Request::TxnOffsetCommit(commit) => self.commit_in_transaction(commit, ticket),
+            Request::TxnOffsetCommit(commit) => self.commit_in_transaction(caller, commit, ticket),
             Request::EndTransaction(end) => {
                 self.end_transaction(*end, ticket);
                 Ok(())
             }
             Request::OffsetDelete(delete) => self.delete_offsets(delete, ticket),
             Request::OffsetFetch { .. } if caller.version == 0 => Err(ErrorCode::UnsupportedVersion),
-            Request::OffsetFetch { group, .. }
-                if matches!(self.groups.get(group.group_id.as_str()), Some(Group::Share(_))) =>
-            {
-                Err(ErrorCode::GroupIdNotFound)
-            }
             Request::OffsetFetch { group, require_stable } => {
                 let (member, epoch) = (group.member_id.as_deref(), group.member_epoch);
                 let may = match self.groups.get(group.group_id.as_str()) {
                     Some(Group::Consumer(known)) => known.check_fetch(member, epoch),
                     Some(Group::Streams(known)) => known.check_fetch(member, epoch),
+                    // A share group has none, and is asked like a group of nobody.
                     _ => Ok(()),
                 };
                 if let Err(error) = may {

@@ -5,11 +5,11 @@
 // A test may read and write its files.
 #![allow(clippy::disallowed_methods)]
 
+mod page;
 mod rig;
 #[allow(dead_code)]
 mod speech;
 
-use bytes::Bytes;
 use rig::Rig;
 
 const TALK: [&str; 24] = [
@@ -39,10 +39,6 @@ const TALK: [&str; 24] = [
     "stats",
 ];
 
-fn hex(bytes: &Bytes) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[test]
 fn records_are_kafkas_to_the_byte() {
     let mut config = barnabas_coordinator::GroupConfig::default();
@@ -52,14 +48,5 @@ fn records_are_kafkas_to_the_byte() {
     for command in TALK {
         speech::tell(&mut rig, &speech::Words::of(command));
     }
-    let lines = rig.log.iter().filter_map(rig::Logged::record).map(|record| {
-        let value = record.value.as_ref().map_or("-".to_owned(), hex);
-        format!("{} {value}\n", hex(&record.key))
-    });
-    let lines: String = lines.collect();
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/consumer_records.txt");
-    if std::env::var_os("UPDATE_TALKS").is_some() {
-        std::fs::write(path, &lines).expect("the page can be written");
-    }
-    assert_eq!(lines, std::fs::read_to_string(path).expect("the page"));
+    page::check("consumer_records.txt", rig.log.iter().filter_map(rig::Logged::record));
 }

@@ -2,11 +2,14 @@
 //! hex; `-` for a tombstone). Apache's `GroupCoordinatorRecordSerde` of Kafka 4.4.0 reads each of them and writes the same
 //! bytes again.
 
+// A test may read and write its files.
+#![allow(clippy::disallowed_methods)]
+
+mod page;
 mod rig;
 #[allow(dead_code)]
 mod speech;
 
-use bytes::Bytes;
 use rig::Rig;
 
 const TALK: [&str; 10] = [
@@ -22,20 +25,11 @@ const TALK: [&str; 10] = [
     "delete-groups groups=s",
 ];
 
-fn hex(bytes: &Bytes) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[test]
 fn records_are_kafkas_to_the_byte() {
     let mut rig = Rig::new(Default::default());
     for command in TALK {
         speech::tell(&mut rig, &speech::Words::of(command));
     }
-    let lines = rig.log.iter().filter_map(rig::Logged::record).map(|record| {
-        let value = record.value.as_ref().map_or("-".to_owned(), hex);
-        format!("{} {value}", hex(&record.key))
-    });
-    let golden: Vec<&str> = include_str!("golden/records.txt").lines().collect();
-    assert_eq!(lines.collect::<Vec<_>>(), golden);
+    page::check("records.txt", rig.log.iter().filter_map(rig::Logged::record));
 }

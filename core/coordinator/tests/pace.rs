@@ -1,11 +1,12 @@
-//! How soon members of a consumer or streams group are told to beat next: soon while the group settles, then as the operator says.
+//! How soon members of a consumer, share or streams group are told to beat next: soon while the group settles, then as the operator says.
 
 mod rig;
 
 use barnabas_coordinator::{GroupConfig, Request, Response};
 use barnabas_wire::messages::streams_group_heartbeat_request::{Subtopology, Topology};
 use barnabas_wire::messages::{
-    ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, StreamsGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, ShareGroupHeartbeatRequest,
+    StreamsGroupHeartbeatRequest,
 };
 use rig::Rig;
 
@@ -107,4 +108,30 @@ fn an_application_whose_topics_are_missing_does_not_beat_sooner_for_ever() {
     let (epoch, _) = streams(&mut rig, "a", 0, "nowhere");
     rig.elapsed_ms += 20_000;
     assert_eq!(streams(&mut rig, "a", epoch, "nowhere").1, AS_CONFIGURED);
+}
+
+fn shares(rig: &mut Rig, member: &str, epoch: i32) -> i32 {
+    let request = ShareGroupHeartbeatRequest {
+        group_id: "q".into(),
+        member_id: member.into(),
+        member_epoch: epoch,
+        subscribed_topic_names: (epoch == 0).then(|| vec!["t".into()]),
+        ..Default::default()
+    };
+    let Response::ShareGroupHeartbeat(answer) = rig.ask(1, Request::ShareGroupHeartbeat(request)) else {
+        panic!("another answer");
+    };
+    assert_eq!(answer.error_code, 0, "{:?}", answer.error_message);
+    answer.heartbeat_interval_ms
+}
+
+/// Whoever joins within the assignment interval of others is told of its partitions when it beats next.
+#[test]
+fn members_of_a_share_group_beat_sooner_while_it_settles() {
+    let mut rig = Rig::new(GroupConfig::default());
+    assert!(shares(&mut rig, "a", 0) < AS_CONFIGURED, "the group has just changed");
+    assert!(shares(&mut rig, "b", 0) < AS_CONFIGURED, "its target is not made yet");
+    rig.elapsed_ms += 20_000;
+    assert!(shares(&mut rig, "a", 1) <= AS_CONFIGURED);
+    assert_eq!(shares(&mut rig, "a", 2), AS_CONFIGURED, "nothing happens");
 }

@@ -6,16 +6,16 @@
 // A test may read and write its files.
 #![allow(clippy::disallowed_methods)]
 
+mod page;
 mod rig;
 #[allow(dead_code)]
 mod speech;
 
 use barnabas_base::{LeaderEpoch, MonotonicMs, Offset, PartitionIndex, TimestampMs, Uuid};
 use barnabas_coordinator::{
-    Now, Record, SharePartitionKey, ShareStateConfig, ShareStateEffect, ShareStateRequest, ShareStateShard,
+    Now, SharePartitionKey, ShareStateConfig, ShareStateEffect, ShareStateRequest, ShareStateShard,
     StateBatch, Ticket,
 };
-use bytes::Bytes;
 use rig::Rig;
 
 const TALK: [&str; 11] = [
@@ -32,23 +32,6 @@ const TALK: [&str; 11] = [
     "delete-groups groups=g",
 ];
 
-fn hex(bytes: &Bytes) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn check<'a>(name: &str, records: impl Iterator<Item = &'a Record>) {
-    let lines = records.map(|record| {
-        let value = record.value.as_ref().map_or("-".to_owned(), hex);
-        format!("{} {value}\n", hex(&record.key))
-    });
-    let lines: String = lines.collect();
-    let path = format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"));
-    if std::env::var_os("UPDATE_TALKS").is_some() {
-        std::fs::write(&path, &lines).expect("the page can be written");
-    }
-    assert_eq!(lines, std::fs::read_to_string(path).expect("the page"));
-}
-
 #[test]
 fn records_of_groups_are_kafkas_to_the_byte() {
     let mut config = barnabas_coordinator::GroupConfig::default();
@@ -60,7 +43,7 @@ fn records_of_groups_are_kafkas_to_the_byte() {
     rig.share_done(barnabas_base::ErrorCode::None);
     speech::tell(&mut rig, &speech::Words::of("delete-groups groups=g"));
     rig.share_done(barnabas_base::ErrorCode::None);
-    check("share_records.txt", rig.log.iter().filter_map(rig::Logged::record));
+    page::check("share_records.txt", rig.log.iter().filter_map(rig::Logged::record));
 }
 
 #[test]
@@ -115,5 +98,5 @@ fn records_of_state_are_kafkas_to_the_byte() {
         }
     }
     assert_eq!(log.len(), 5);
-    check("share_state_records.txt", log.iter());
+    page::check("share_state_records.txt", log.iter());
 }

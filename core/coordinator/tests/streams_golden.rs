@@ -5,6 +5,7 @@
 // A test may read and write its files.
 #![allow(clippy::disallowed_methods)]
 
+mod page;
 mod rig;
 #[allow(dead_code)]
 mod speech;
@@ -40,10 +41,6 @@ const TALK: [&str; 22] = [
     "stats",
 ];
 
-fn hex(bytes: &Bytes) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[test]
 fn records_are_kafkas_to_the_byte() {
     let mut config = barnabas_coordinator::GroupConfig::default();
@@ -62,14 +59,5 @@ fn records_are_kafkas_to_the_byte() {
     };
     let every = BTreeSet::from([17, 19, 20, 21, 22, 23]);
     assert_eq!((of(false), of(true)), (every.clone(), every));
-    let lines = records().map(|record| {
-        let value = record.value.as_ref().map_or("-".to_owned(), hex);
-        format!("{} {value}\n", hex(&record.key))
-    });
-    let lines: String = lines.collect();
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/streams_records.txt");
-    if std::env::var_os("UPDATE_TALKS").is_some() {
-        std::fs::write(path, &lines).expect("the page can be written");
-    }
-    assert_eq!(lines, std::fs::read_to_string(path).expect("the page"));
+    page::check("streams_records.txt", records());
 }

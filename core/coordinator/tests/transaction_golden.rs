@@ -2,10 +2,13 @@
 //! both in hex; `-` for a tombstone). Apache's `TransactionLog` and `TransactionLogValue` of Kafka 4.4.0 read each of them
 //! and write the same bytes again.
 
+// A test may read and write its files.
+#![allow(clippy::disallowed_methods)]
+
+mod page;
 mod transactions;
 
 use barnabas_coordinator::TransactionConfig;
-use bytes::Bytes;
 use transactions::Rig;
 use transactions::speech::{Words, tell};
 
@@ -36,20 +39,11 @@ const TALK: [&str; 24] = [
     "wait ms=700000000",
 ];
 
-fn hex(bytes: &Bytes) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[test]
 fn records_are_kafkas_to_the_byte() {
     let mut rig = Rig::new(TransactionConfig::default());
     for command in TALK {
         tell(&mut rig, &Words::of(command));
     }
-    let lines = rig.log.iter().map(|record| {
-        let value = record.value.as_ref().map_or("-".to_owned(), hex);
-        format!("{} {value}", hex(&record.key))
-    });
-    let golden: Vec<&str> = include_str!("golden/transactions.txt").lines().collect();
-    assert_eq!(lines.collect::<Vec<_>>(), golden);
+    page::check("transactions.txt", rig.log.iter());
 }

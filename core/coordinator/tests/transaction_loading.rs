@@ -4,8 +4,8 @@ mod transactions;
 
 use barnabas_base::{CoordinatorEpoch, Offset, TimestampMs};
 use barnabas_coordinator::{
-    LoadError, Ticket, TransactionConfig, TransactionEffect, TransactionRequest, TransactionResponse,
-    TransactionShard,
+    LoadError, Ticket, TransactionCaller, TransactionConfig, TransactionEffect, TransactionRequest,
+    TransactionResponse, TransactionShard,
 };
 use barnabas_wire::messages::transaction_log_value::{PartitionsSchema, TransactionLogValue};
 use barnabas_wire::messages::{
@@ -105,7 +105,7 @@ fn until_it_is_loaded_everything_is_told_to_wait() {
     let rig = Rig::new(TransactionConfig::default());
     let end =
         TransactionRequest::EndTxn(EndTxnRequest { transactional_id: "a".into(), ..Default::default() });
-    let effects = shard.handle(5, end, Ticket(1), rig.now());
+    let effects = shard.handle(TransactionCaller::other(5), end, Ticket(1), rig.now());
     let [TransactionEffect::Answer { response: TransactionResponse::EndTxn(response), .. }] = &effects[..]
     else {
         panic!("{effects:?}")

@@ -4,7 +4,10 @@
 //! election, half a second without an acknowledgement. So a leader has up to [`Fetchers::per_leader_max`] fetchers (Kafka's
 //! `num.replica.fetchers`), and a partition goes to one that is not asking just now; there it stays.
 //!
-//! Always true: a partition belongs to one fetcher at most, the one of the leader that it follows.
+//! What is not in sync (a replica that moves here, or has been away) is asked for by a fetcher of its own ([`FetcherId::BULK`]): producers
+//! wait for those that are, and must not wait behind an answer full of old records.
+//!
+//! Always true: a partition belongs to one fetcher at most, one of the leader that it follows.
 //!
 //! Source: Kafka `AbstractFetcherManager`.
 
@@ -21,12 +24,34 @@ pub struct FetcherId {
     pub number: usize,
 }
 
+impl FetcherId {
+    /// The number of the one for what is not in sync.
+    pub const BULK: usize = usize::MAX;
+
+    pub fn is_bulk(self) -> bool {
+        self.number == Self::BULK
+    }
+}
+
+/// Of one leader.
+#[derive(Debug, Default)]
+struct OfLeader {
+    live: Vec<Fetcher>,
+    bulk: Option<Fetcher>,
+}
+
+impl OfLeader {
+    fn all(&self) -> impl Iterator<Item = &Fetcher> {
+        self.live.iter().chain(&self.bulk)
+    }
+}
+
 /// The fetchers of one broker.
 #[derive(Debug)]
 pub struct Fetchers {
     settings: FetcherSettings,
     per_leader_max: usize,
-    by_leader: BTreeMap<BrokerId, Vec<Fetcher>>,
+    by_leader: BTreeMap<BrokerId, OfLeader>,
     places: BTreeMap<ReplicaKey, FetcherId>,
 }
 
@@ -36,18 +61,20 @@ impl Fetchers {
         Self { settings, per_leader_max: per_leader_max.max(1), by_leader, places }
     }
 
-    /// Follows `leader` in `key` from now on, in that epoch; see [`Fetcher::follow`].
+    /// Follows `leader` in `key` from now on, in that epoch, `in_sync` with it or not; see [`Fetcher::follow`].
     pub fn follow(
         &mut self,
         key: ReplicaKey,
         leader: BrokerId,
         epoch: LeaderEpoch,
+        in_sync: bool,
         position: Option<FetchPosition>,
     ) {
-        let stays = self.places.get(&key).copied().filter(|at| at.leader == leader);
+        let fits = |at: &FetcherId| at.leader == leader && at.is_bulk() != in_sync;
+        let stays = self.places.get(&key).copied().filter(fits);
         let at = stays.unwrap_or_else(|| {
             self.unfollow(key);
-            self.place(leader)
+            if in_sync { self.place(leader) } else { self.place_in_bulk(leader) }
         });
         self.places.insert(key, at);
         if let Some(fetcher) = self.get_mut(at) {
@@ -70,17 +97,27 @@ impl Fetchers {
         self.get_mut(at)
     }
 
+    /// Whether `key` is asked for beside those that are in sync.
+    pub fn is_in_bulk(&self, key: ReplicaKey) -> bool {
+        self.places.get(&key).is_some_and(|at| at.is_bulk())
+    }
+
     pub fn get_mut(&mut self, at: FetcherId) -> Option<&mut Fetcher> {
-        self.by_leader.get_mut(&at.leader)?.get_mut(at.number)
+        let of = self.by_leader.get_mut(&at.leader)?;
+        if at.is_bulk() { of.bulk.as_mut() } else { of.live.get_mut(at.number) }
     }
 
     /// All of them, in the order of leaders. Those of leaders that nobody follows any more are forgotten.
     pub fn ids(&mut self) -> Vec<FetcherId> {
         let is_over = |fetcher: &Fetcher| fetcher.is_empty() && !fetcher.is_asking();
-        self.by_leader.retain(|_, fetchers| !fetchers.iter().all(is_over));
-        let of = |(leader, fetchers): (&BrokerId, &Vec<Fetcher>)| {
+        for of in self.by_leader.values_mut() {
+            of.bulk.take_if(|bulk| is_over(bulk));
+        }
+        self.by_leader.retain(|_, of| !of.all().all(is_over));
+        let of = |(leader, of): (&BrokerId, &OfLeader)| {
             let leader = *leader;
-            (0..fetchers.len()).map(move |number| FetcherId { leader, number })
+            let numbers = (0..of.live.len()).chain(of.bulk.as_ref().map(|_| FetcherId::BULK));
+            numbers.map(move |number| FetcherId { leader, number })
         };
         self.by_leader.iter().flat_map(of).collect()
     }
@@ -92,11 +129,17 @@ impl Fetchers {
 
     /// When one of them may have something to ask that it has not now.
     pub fn next_wake(&self) -> Option<MonotonicMs> {
-        self.by_leader.values().flatten().filter_map(Fetcher::next_wake).min()
+        self.by_leader.values().flat_map(OfLeader::all).filter_map(Fetcher::next_wake).min()
+    }
+
+    fn place_in_bulk(&mut self, leader: BrokerId) -> FetcherId {
+        let bulk = &mut self.by_leader.entry(leader).or_default().bulk;
+        bulk.get_or_insert_with(|| Fetcher::new(self.settings));
+        FetcherId { leader, number: FetcherId::BULK }
     }
 
     fn place(&mut self, leader: BrokerId) -> FetcherId {
-        let fetchers = self.by_leader.entry(leader).or_default();
+        let fetchers = &mut self.by_leader.entry(leader).or_default().live;
         let free = fetchers.iter().position(|fetcher| !fetcher.is_asking());
         let number = match free {
             Some(number) => number,
@@ -130,15 +173,19 @@ mod tests {
         ReplicaKey { topic: Uuid([1; 16]), partition: PartitionIndex(partition) }
     }
 
-    fn follow(fetchers: &mut Fetchers, partition: i32, leader: i32, epoch: i32) {
-        let position = FetchPosition {
+    fn position(epoch: i32) -> FetchPosition {
+        FetchPosition {
             leader_epoch: LeaderEpoch(epoch),
             offset: Offset::ZERO,
             last_epoch: None,
             log_start: Offset::ZERO,
             high_watermark: Offset::ZERO,
-        };
-        fetchers.follow(key(partition), BrokerId(leader), LeaderEpoch(epoch), Some(position));
+        }
+    }
+
+    fn follow(fetchers: &mut Fetchers, partition: i32, leader: i32, epoch: i32) {
+        let position = position(epoch);
+        fetchers.follow(key(partition), BrokerId(leader), LeaderEpoch(epoch), true, Some(position));
     }
 
     fn asks(fetchers: &mut Fetchers, leader: i32, number: usize) -> Vec<i32> {
@@ -163,6 +210,26 @@ mod tests {
         let fetcher = fetchers.get_mut(at).unwrap();
         fetcher.answered(ErrorCode::None, 5, DurationMs(0), &[], NOW, |_, _, _| {});
         assert_eq!(asks(&mut fetchers, 2, 1), [2, 3]);
+    }
+
+    #[test]
+    fn what_is_not_in_sync_is_asked_for_apart_until_it_is() {
+        let mut fetchers = Fetchers::new(SETTINGS, 2);
+        let at = position;
+        follow(&mut fetchers, 0, 2, 1);
+        fetchers.follow(key(1), BrokerId(2), LeaderEpoch(1), false, Some(at(1)));
+        assert_eq!(asks(&mut fetchers, 2, 0), [0]);
+        assert_eq!(asks(&mut fetchers, 2, FetcherId::BULK), [1]);
+        assert!(fetchers.is_in_bulk(key(1)) && !fetchers.is_in_bulk(key(0)));
+        // It has caught up: whoever asks for the others asks for it, though the bulk's request is under way.
+        fetchers.follow(key(1), BrokerId(2), LeaderEpoch(1), true, Some(at(1)));
+        assert_eq!(asks(&mut fetchers, 2, 1), [1]);
+        assert!(!fetchers.is_in_bulk(key(1)));
+        let bulk = FetcherId { leader: BrokerId(2), number: FetcherId::BULK };
+        assert!(fetchers.ids().contains(&bulk));
+        fetchers.get_mut(bulk).unwrap().answered(ErrorCode::None, 5, DurationMs(0), &[], NOW, |_, _, _| {});
+        fetchers.get_mut(bulk).unwrap().plan(NOW, false);
+        assert!(!fetchers.ids().contains(&bulk));
     }
 
     #[test]

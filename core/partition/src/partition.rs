@@ -49,6 +49,10 @@ pub struct Partition {
     durable_end: Offset,
     high_watermark: Offset,
     last_stable: Offset,
+    /// What lies here and behind it is asked for again; [`follower::NOWHERE`]: nothing is.
+    asks_again_from: Offset,
+    /// The leader has sent records from there.
+    is_seen_behind: bool,
     /// None until a producer with an id writes.
     producers: Option<Box<Producers>>,
     /// None while nobody waits.
@@ -73,6 +77,8 @@ impl Partition {
             durable_end: Offset::ZERO,
             high_watermark: Offset::ZERO,
             last_stable: Offset::ZERO,
+            asks_again_from: follower::NOWHERE,
+            is_seen_behind: false,
             producers: None,
             waits: None,
         }
@@ -235,6 +241,7 @@ impl Partition {
     pub fn open(&mut self, ends: LogEnds) {
         assert!(!self.is_leader() && self.waits.is_none(), "a log is opened before anyone uses it");
         assert!(ends.log_start <= ends.log_end, "a log does not end before it starts");
+        self.asks_again_from = follower::NOWHERE;
         self.log_start = ends.log_start;
         self.log_end = ends.log_end;
         self.written_end = ends.log_end;
@@ -270,6 +277,7 @@ impl Partition {
         }
         self.role = Role::Leader(Box::new(leading));
         self.leader_epoch = leadership.epoch;
+        self.asks_again_from = follower::NOWHERE;
         self.advance(effects);
         true
     }
@@ -288,8 +296,9 @@ impl Partition {
             return false;
         }
         if epoch != self.leader_epoch || self.is_leader() {
-            // What another leader told is not this one's word.
+            // What another leader told is not this one's word, nor has this one seen what it asks for.
             self.role = Role::Follower(Offset::ZERO);
+            self.asks_again_from = follower::NOWHERE;
         }
         self.leader_epoch = epoch;
         self.refuse_all(Refusal::NotLeader, effects);

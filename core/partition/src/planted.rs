@@ -42,6 +42,8 @@ pub(crate) enum Mistake {
     TakesOldWords,
     /// Consumers are shown all there is.
     ShowsEverything,
+    /// A replica whose log is damaged cuts it while others count on it.
+    HealsWhileItCounts,
     /// A fetcher asks for partitions whose records are on their way to the disk.
     AsksForTheBusy,
     /// A fetcher takes an answer about what was followed before for one about what is followed now.
@@ -95,6 +97,7 @@ impl Mistake {
         Self::ForgetsProducers,
         Self::TakesOldWords,
         Self::ShowsEverything,
+        Self::HealsWhileItCounts,
     ];
 
     /// What share/tests.rs notices.

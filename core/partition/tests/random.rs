@@ -213,7 +213,8 @@ impl Life {
                 }
                 // Everyone who counts has everything below, or had when it moved.
                 Effect::HighWatermark(to) => assert!(to.get() <= self.safe_end()),
-                Effect::LastStable(_) => {}
+                // Replicas are in sync here that never had what is safe.
+                Effect::LastStable(_) | Effect::AlterIsr => {}
                 other => panic!("nobody asked for {other:?}"),
             }
         }

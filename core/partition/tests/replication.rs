@@ -66,7 +66,9 @@ impl Talk {
             "leader" | "follower" | "broker" | "min" => self.metadata(&said),
             "append" | "durable" | "fetches" | "wait" | "delete" => self.lead(&said),
             "answers" => self.answered(&said),
-            "sent" | "marks" | "diverging" | "ends" | "open" | "cut" => self.follow(&said),
+            "sent" | "marks" | "diverging" | "ends" | "open" | "damaged" | "seen" | "heal" => {
+                self.follow(&said)
+            }
             _ => self.ask(&said),
         }
         self.tell_effects();
@@ -243,6 +245,12 @@ impl Talk {
             "diverging" => {
                 let epoch = LeaderEpoch(said.or("epoch", -1) as i32);
                 let cut = self.partition.diverged(epoch, said.offset("end"), &self.epochs);
+                self.cut(cut);
+            }
+            "damaged" => self.partition.ask_again(said.offset("at")),
+            "seen" => self.partition.seen_behind(),
+            "heal" => {
+                let cut = self.partition.heal(said.has("counts"));
                 self.cut(cut);
             }
             "ends" => {

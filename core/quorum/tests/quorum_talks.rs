@@ -258,7 +258,13 @@ impl Talk {
                 let timeout = DurationMs(1_000);
                 Request::AddVoter(AddVoter { voter: key(id), endpoints, ack_when_committed: true, timeout })
             }
-            "remove" => Request::RemoveVoter(RemoveVoter { voter: key(said.words[0].parse().unwrap()) }),
+            "remove" => {
+                let mut voter = key(said.words[0].parse().unwrap());
+                if let Some(lives_on) = said.word("directory") {
+                    voter.directory = directory(lives_on.parse().unwrap());
+                }
+                Request::RemoveVoter(RemoveVoter { voter })
+            }
             "update" => {
                 let id = said.words[0].parse().unwrap();
                 let mut endpoint = endpoint(id);

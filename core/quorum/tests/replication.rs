@@ -10,19 +10,21 @@
 
 mod world;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use barnabas_base::{BrokerId, ErrorCode, PartitionIndex, Text};
+use barnabas_base::{BrokerId, DirectoryId, ErrorCode, PartitionIndex, Text};
 use barnabas_metadata::{MetadataVersion, Partition};
 use barnabas_quorum::batches::{Content, read_batch};
+use barnabas_quorum::controller::hindered::said::{Hindrances, TAG};
 use barnabas_wire::messages::create_topics_request::{
     CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig,
 };
 use barnabas_wire::messages::elect_leaders_request::TopicPartitions;
 use barnabas_wire::messages::*;
 use barnabas_wire::records::batches;
-use barnabas_wire::{MetadataRecord, RequestBody, ResponseBody, Str};
-use world::{Event, World, registration, show};
+use barnabas_wire::{MetadataRecord, RequestBody, ResponseBody, Str, TaggedFields};
+use world::{Event, World, directory, registration, show};
 
 struct Said<'a> {
     verb: &'a str,
@@ -51,6 +53,8 @@ impl<'a> Said<'a> {
 struct Talk {
     world: World,
     life: u8,
+    /// What hinders brokers from leading: each heartbeat says it.
+    hindered: BTreeMap<i32, Hindrances>,
 }
 
 impl Talk {
@@ -64,7 +68,7 @@ impl Talk {
         world.start().unwrap();
         world.sync();
         world.events.clear();
-        Self { world, life: 1 }
+        Self { world, life: 1, hindered: BTreeMap::new() }
     }
 
     fn say(&mut self, line: &str) -> String {
@@ -87,7 +91,7 @@ impl Talk {
         match said.verb {
             "brokers" => {
                 for id in said.words.iter().map(|id| id.parse().unwrap()) {
-                    self.register(id, -1);
+                    self.register(id, -1, &[id]);
                     self.heartbeat(id, |_| {});
                 }
                 self.world.sync();
@@ -97,9 +101,19 @@ impl Talk {
             "register" => {
                 self.life += 1;
                 let id = said.or("broker", 2) as i32;
-                self.register(id, said.or("previous", -1))
+                self.hindered.remove(&id);
+                let dirs = match said.list("dirs") {
+                    own if own.is_empty() => vec![id],
+                    dirs => dirs,
+                };
+                self.register(id, said.or("previous", -1), &dirs)
             }
             "alive" => self.heartbeat(said.or("broker", 2) as i32, |_| {}),
+            "hindered" => self.hindered(said),
+            "assign" => {
+                let request = self.assign(said);
+                self.ask(request, 0)
+            }
             "fence" => self.heartbeat(said.or("broker", 2) as i32, |request| request.want_fence = true),
             "shut-down" => {
                 self.heartbeat(said.or("broker", 2) as i32, |request| request.want_shut_down = true)
@@ -113,13 +127,21 @@ impl Talk {
             "reassign" | "cancel" => self.ask(reassign(said), 1),
             "elect" => self.ask(elect(said), 2),
             "wait" => self.wait(said.or("ms", 0) as u64, said.or("without", 0) as i32),
+            "restart" => {
+                self.world.crash(usize::MAX);
+                self.world.start().unwrap();
+                self.world.sync();
+                self.world.events.clear();
+                String::new()
+            }
             "show" => self.show(said.words[0]),
             other => panic!("nobody knows what {other:?} means"),
         }
     }
 
-    fn register(&mut self, id: i32, previous: i64) -> String {
-        let mut request = registration(id, self.life * 10 + id as u8, &[id as u8], None);
+    fn register(&mut self, id: i32, previous: i64, dirs: &[i32]) -> String {
+        let dirs: Vec<u8> = dirs.iter().map(|&dir| dir as u8).collect();
+        let mut request = registration(id, self.life * 10 + id as u8, &dirs, None);
         request.previous_broker_epoch = previous;
         self.ask(request, 4)
     }
@@ -136,8 +158,59 @@ impl Talk {
             current_metadata_offset: 1_000_000,
             ..BrokerHeartbeatRequest::default()
         };
+        if let Some(said) = self.hindered.get(&id) {
+            said.write(&mut request.unknown_tagged_fields);
+        }
         change(&mut request);
         self.ask(request, 1)
+    }
+
+    /// `hindered broker=2 [full-in=2] [full] [damaged=a-0,a-1] [garbage]`: from now on, until it says something else.
+    fn hindered(&mut self, said: &Said<'_>) -> String {
+        let id = said.or("broker", 2) as i32;
+        let mut directories: Vec<_> = said.list("full-in").iter().map(|&dir| directory(dir as u8)).collect();
+        if said.has("full") {
+            directories.extend([directory(id as u8), DirectoryId::DIRECTORY_UNASSIGNED]);
+        }
+        let damaged = said.word("damaged").unwrap_or_default().split(',').filter_map(|name| {
+            let (topic, index) = name.rsplit_once('-')?;
+            Some((self.world.image.topics.id_of(topic)?, PartitionIndex(index.parse().unwrap())))
+        });
+        let partitions = damaged.collect();
+        self.hindered.insert(id, Hindrances { directories, partitions });
+        let garbage = said.has("garbage");
+        self.heartbeat(id, |request| {
+            if garbage {
+                request.unknown_tagged_fields = TaggedFields::default();
+                request.unknown_tagged_fields.push(TAG, bytes::Bytes::from_static(b"garbage"));
+            }
+        });
+        // What is due at once.
+        self.world.tick(0);
+        String::new()
+    }
+
+    /// `assign t=a p=0 broker=2 dir=9`
+    fn assign(&self, said: &Said<'_>) -> AssignReplicasToDirsRequest {
+        use assign_replicas_to_dirs_request::{DirectoryData, PartitionData, TopicData};
+        let id = said.or("broker", 2) as i32;
+        let partition = PartitionData { partition_index: said.or("p", 0) as i32, ..PartitionData::default() };
+        let topic = TopicData {
+            topic_id: self.world.image.topics.id_of(said.word("t").unwrap_or("a")).unwrap_or_default(),
+            partitions: vec![partition],
+            ..TopicData::default()
+        };
+        let data = DirectoryData {
+            id: directory(said.or("dir", 0) as u8),
+            topics: vec![topic],
+            ..DirectoryData::default()
+        };
+        AssignReplicasToDirsRequest {
+            broker_id: id,
+            broker_epoch: self.epoch(id),
+            directories: vec![data],
+            ..AssignReplicasToDirsRequest::default()
+        }
     }
 
     /// Every broker that is not fenced goes on sending heartbeats, but for one.

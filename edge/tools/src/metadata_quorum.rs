@@ -170,6 +170,8 @@ async fn remove(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolE
     let would = if matches.get_flag("dry-run") { "DRY RUN of removing" } else { "Removed" };
     if !matches.get_flag("dry-run") {
         let request = RemoveRaftVoterRequest {
+            // Whoever is asked knows its own; the schema's default would be another one's.
+            cluster_id: None,
             voter_id: id,
             voter_directory_id: parsed,
             ..RemoveRaftVoterRequest::default()

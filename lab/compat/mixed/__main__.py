@@ -1,6 +1,6 @@
 """`make mixed`: Apache Kafka's brokers and controllers and ours in one cluster, on loopback; everything under load, everything read back.
 
-Five parts (parts.py), each a cluster of its own, each ends in what was compared. One line to quote for each part, and a count. `--quick`
+Six parts (parts.py, voters.py), each a cluster of its own, each ends in what was compared. One line to quote for each part, and a count. `--quick`
 (or QUICK=1) is one short story of all of it.
 """
 
@@ -20,7 +20,8 @@ from compat.cli import find_binary
 from compat.server import _die_with_the_runner, _running
 
 from .nodes import Failed, Makes
-from .parts import PARTS, QUICK, Stage
+from .parts import PARTS, QUICK
+from .stage import Stage
 
 HERE = Path(__file__).resolve().parent
 
@@ -56,7 +57,7 @@ class Client:
                                         preexec_fn=_die_with_the_runner)
         _running.add(self.process)
 
-    def call(self, *words, within=150):
+    def call(self, *words, within=200):
         timer = threading.Timer(within, self.process.kill)
         timer.start()
         said = " ".join(map(str, words))

@@ -1,10 +1,12 @@
 """Nodes of two makes in one cluster: the same settings, ports and directories for both, so that either can take the other's place.
 
-A node's file is written for whoever reads it next; a directory is formatted by whoever starts on it first. Voters stand in every
-file (`static`) or in the log (`dynamic`). A node ends by its process id.
+A node's file is written for whoever reads it next; a directory is formatted by whoever starts on it first, or by the other make (`crossed`).
+Voters stand in every file (`static`), or in the log: all from the beginning (`dynamic`: --initial-controllers), or the first alone, and the
+others join by themselves (`joining`: --standalone, --no-initial-controllers, KIP-1186). A node ends by its process id.
 """
 
 import os
+import shutil
 import signal
 import socket
 import struct
@@ -16,8 +18,11 @@ from compat import fetch
 from compat.server import _die_with_the_runner, _running, free_port, metadata_answers
 
 OURS, APACHE = "Barnabas", "Apache Kafka"
+OTHER = {OURS: APACHE, APACHE: OURS}
 # What both know: Apache Kafka 4.3's level, where 4.4 is not to be had.
 RELEASE = "4.3"
+# What is waited for takes seconds. On a machine that is busy with much else it is given more than was said.
+PATIENCE = 3
 
 
 class Failed(Exception):
@@ -26,6 +31,7 @@ class Failed(Exception):
 
 def until(asked, what, within=60, every=0.1):
     """Waits until `asked` answers something; that."""
+    within *= PATIENCE
     deadline, last = time.monotonic() + within, None
     while True:
         try:
@@ -70,13 +76,13 @@ class Makes:
     def server(self, make, file):
         return [self.binary, "server", str(file)] if make == OURS else [self.java[0], "-Xmx512m", *self.java[1:], "kafka.Kafka", str(file)]
 
-    def format(self, make, file, *flags):
+    def format(self, make, file, release, *flags):
         words = [self.binary, "storage"] if make == OURS else [*self.java, "kafka.tools.StorageTool"]
-        done = subprocess.run([*words, "format", "-c", str(file), "--release-version", RELEASE, *flags], capture_output=True, text=True)
+        done = subprocess.run([*words, "format", "-c", str(file), "--release-version", release, *flags], capture_output=True, text=True)
         if done.returncode != 0:
             raise Failed(f"{make} does not format: {(done.stdout + done.stderr).strip()[-400:]}")
 
-    def tool(self, name, *words, within=120, fine=True):
+    def tool(self, name, *words, within=300, fine=True):
         """One of Apache's tools by its class: what it said."""
         done = subprocess.run([*self.java, f"org.apache.kafka.tools.{name}", *map(str, words)], capture_output=True, text=True, timeout=within)
         if fine and done.returncode != 0:
@@ -91,7 +97,7 @@ class Node:
         self.place.mkdir(parents=True)
         self.data, self.log = self.place / "data", self.place / "node.log"
         self.port, self.controller_port = free_port(), free_port()
-        self.own, self.flags, self.process, self.paused = {}, [], None, False
+        self.own, self.flags, self.process, self.paused, self.formatter = {}, [], None, False, None
 
     def __str__(self):
         return f"node {self.number} ({self.make})"
@@ -127,7 +133,7 @@ class Node:
         self.make = make or self.make
         file = self.write()
         if not (self.data / "meta.properties").exists():
-            self.cluster.makes.format(self.make, file, "-t", self.cluster.id, *self.flags)
+            self.cluster.makes.format(self.formatter or self.make, file, self.cluster.release, "-t", self.cluster.id, *self.flags)
         with open(self.log, "ab") as out:
             out.write(f"---- {self.make}\n".encode())
             out.flush()
@@ -175,15 +181,20 @@ class Node:
             raise Failed(f"{self} does not stop within {within} s: {self.last_lines()}") from None
         _running.discard(self.process)
 
+    def lose_disk(self):
+        """Another disk in its place, empty; such a node joins the quorum anew."""
+        shutil.rmtree(self.data)
+        self.flags = ["--no-initial-controllers"]
+
     def last_lines(self, count=6):
         return " | ".join(self.log.read_text(errors="replace").splitlines()[-count:])[-900:] if self.log.exists() else ""
 
 
 class Cluster:
-    """Nodes {number: (make, roles)}. `voters`: "static", or "dynamic" with these initial controllers."""
+    """Nodes {number: (make, roles)}. `voters` and `crossed`: see above; `release`: the levels that it begins with."""
 
-    def __init__(self, makes, place, layout, voters="static", settings=None):
-        self.makes, self.place, self.voters = makes, Path(place), voters
+    def __init__(self, makes, place, layout, voters="static", settings=None, crossed=False, release=RELEASE):
+        self.makes, self.place, self.voters, self.release = makes, Path(place), voters, release
         self.place.mkdir(parents=True)
         self.id = subprocess.run([makes.binary, "storage", "random-uuid"], capture_output=True, text=True, check=True).stdout.strip()
         self.settings = {
@@ -196,11 +207,17 @@ class Cluster:
             **(settings or {}),
         }
         self.nodes = {number: Node(self, number, make, roles) for number, (make, roles) in layout.items()}
+        for node in self.nodes.values():
+            node.formatter = OTHER[node.make] if crossed else node.make
         if voters == "dynamic":
             directories = {n.number: self.uuid() for n in self.controllers()}
             self.initial = ",".join(f"{n.number}@127.0.0.1:{n.controller_port}:{directories[n.number]}" for n in self.controllers())
             for node in self.controllers():
                 node.flags = ["--initial-controllers", self.initial]
+        if voters == "joining":
+            for place, node in enumerate(self.controllers()):
+                node.flags = ["--no-initial-controllers"] if place else ["--standalone"]
+                node.own = {"controller.quorum.auto.join.enable": "true"}
 
     def uuid(self):
         return subprocess.run([self.makes.binary, "storage", "random-uuid"], capture_output=True, text=True, check=True).stdout.strip()

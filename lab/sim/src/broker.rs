@@ -9,7 +9,7 @@ mod learn;
 mod serve;
 mod transactional;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use barnabas_api::k01_fetch::FetchSessions;
@@ -22,6 +22,7 @@ use barnabas_partition::{
 };
 
 use crate::batch::{Batch, Contents};
+use crate::counts::{Fault, Faults};
 use crate::mistake::Mistake;
 use crate::network::{Answer, Letter, Message, Place, Reply};
 use crate::random::Random;
@@ -54,6 +55,8 @@ pub(crate) struct Broker {
     pub is_hollow: bool,
     /// It may have had more than it has.
     pub has_lost_disk: bool,
+    /// What it held until it was told to hold it no longer: it may have had more of that than it has, too.
+    pub given_up: BTreeSet<ReplicaKey>,
 }
 
 /// A request that is not answered.
@@ -91,6 +94,7 @@ pub(crate) struct Around<'a> {
     pub random: &'a mut Random,
     pub out: &'a mut Vec<Letter>,
     pub events: &'a mut Vec<Event>,
+    pub faults: &'a mut Faults,
     /// What is planted.
     pub mistake: Option<Mistake>,
     /// The cluster's `transaction.version`.
@@ -105,7 +109,14 @@ impl Around<'_> {
 
 impl Broker {
     pub fn new(id: BrokerId) -> Self {
-        Self { id, disk: BTreeMap::new(), process: None, is_hollow: false, has_lost_disk: false }
+        Self {
+            id,
+            disk: BTreeMap::new(),
+            process: None,
+            is_hollow: false,
+            has_lost_disk: false,
+            given_up: BTreeSet::new(),
+        }
     }
 
     /// Whether a batch is on its disk.
@@ -274,6 +285,9 @@ impl Process {
                 .collect();
             if !ends.is_empty() {
                 let is_late = around.random.one_in(25);
+                if is_late {
+                    around.faults.note(Fault::SlowSync);
+                }
                 let late = if is_late { around.random.below(80) } else { around.random.below(4) };
                 self.round = Some((MonotonicMs(around.now.0 + 1 + late as u64), ends));
             }

@@ -16,6 +16,8 @@ mod batch;
 mod broker;
 mod clients;
 mod controller;
+mod counts;
+pub mod hunt;
 mod invariants;
 mod mistake;
 mod network;
@@ -26,6 +28,7 @@ mod transactional;
 mod world;
 
 pub use barnabas_coordinator::TransactionVersion;
+pub use counts::{Checks, Fault, Faults};
 pub use mistake::Mistake;
 pub use share::{ShareDay, ShareMistake, ShareWorld};
 pub use world::{Day, World};

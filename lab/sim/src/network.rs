@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use barnabas_base::{
-    BrokerId, ErrorCode, LeaderEpoch, MonotonicMs, Offset, ProducerId, Sequence, Text, TopicPartition,
+    BrokerId, ConnectionNumber, ErrorCode, LeaderEpoch, MonotonicMs, Offset, ProducerId, Sequence, Text,
+    TopicPartition,
 };
 use barnabas_coordinator::{EndTransaction, Response, TransactionRequest, TransactionResponse};
 use barnabas_partition::{FetchPosition, ReplicaKey};
@@ -16,6 +17,7 @@ use barnabas_wire::messages::{
 use barnabas_wire::{Reader, Writer};
 
 use crate::batch::Batch;
+use crate::counts::{Fault, Faults};
 use crate::random::Random;
 
 /// Somebody who sends and receives.
@@ -41,6 +43,8 @@ pub(crate) enum Question {
         shard: ReplicaKey,
         version: i16,
         request: TransactionRequest,
+        /// A client's; `None`: a broker asks.
+        connection: Option<ConnectionNumber>,
     },
     /// Of a group coordinator.
     CommitOffsets {
@@ -165,6 +169,7 @@ pub(crate) struct Network {
     sent: u64,
     cuts: BTreeSet<(Place, Place)>,
     pub is_calm: bool,
+    pub faults: Faults,
     /// Questions arrive twice.
     pub repeats: bool,
 }
@@ -177,12 +182,17 @@ pub(crate) const MARK_OVERDUE_MS: i64 = (LATE_MS + MARK_LATE_MS + 20) as i64;
 
 impl Network {
     pub fn send(&mut self, random: &mut Random, now: MonotonicMs, letter: Letter) {
+        if matches!(letter.message, Message::AlterPartition { .. }) {
+            self.reset(letter.from);
+        }
         if !self.is_calm && random.one_in(40) {
+            self.faults.note(Fault::LostMessage);
             return;
         }
         let letter = Letter { message: carried(letter.message), ..letter };
         if self.repeats && !self.is_calm && matches!(letter.message, Message::Ask { .. }) && random.one_in(12)
         {
+            self.faults.note(Fault::DoubledMessage);
             self.post(random, now, letter.clone());
         }
         self.post(random, now, letter);
@@ -192,9 +202,19 @@ impl Network {
         let is_mark = matches!(letter.message, Message::Ask { question: Question::Mark { .. }, .. });
         let (one_in, late_ms) = if is_mark { (5, MARK_LATE_MS) } else { (20, LATE_MS) };
         let is_late = !self.is_calm && random.one_in(one_in);
+        if is_late {
+            self.faults.note(Fault::LateMessage);
+        }
         let late = if is_late { random.below(late_ms as usize) } else { random.below(6) };
         self.sent += 1;
         self.on_its_way.insert((MonotonicMs(now.0 + 1 + late as u64), self.sent), letter);
+    }
+
+    /// What a broker asked the controller about who is in sync does not arrive any more: it gave the connection up, and reset it.
+    fn reset(&mut self, from: Place) {
+        let is_given_up =
+            |letter: &Letter| letter.from == from && matches!(letter.message, Message::AlterPartition { .. });
+        self.on_its_way.retain(|_, letter| !is_given_up(letter));
     }
 
     /// What arrives by `now`, but for what is cut off.

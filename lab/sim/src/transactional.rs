@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use barnabas_base::{
-    ErrorCode, MonotonicMs, PartitionIndex, ProducerEpoch, ProducerId, Sequence, Text, TopicId,
-    TopicPartition, name,
+    ConnectionNumber, ErrorCode, MonotonicMs, PartitionIndex, ProducerEpoch, ProducerId, Sequence, Text,
+    TopicId, TopicPartition, name,
 };
 use barnabas_coordinator::{
     AddOffsets, AddPartitions, Response, TransactionRequest, TransactionResponse, TransactionVersion,
@@ -104,6 +104,10 @@ pub(crate) struct TxnClient {
     pub producer: (ProducerId, ProducerEpoch),
     sequences: BTreeMap<PartitionIndex, Sequence>,
     pub attempts: Vec<Attempt>,
+    /// A connection to its coordinator for each of its attempts, or a new one where that was closed: numbered by its time, among all
+    /// clients.
+    connection: ConnectionNumber,
+    connected_for: Option<usize>,
     asked: BTreeMap<u64, About>,
     questions: u32,
     /// When the last question of a kind that is asked alone was sent.
@@ -143,6 +147,8 @@ impl TxnClient {
             producer: (ProducerId::NONE, ProducerEpoch::NONE),
             sequences: BTreeMap::new(),
             attempts: Vec::new(),
+            connection: ConnectionNumber(0),
+            connected_for: None,
             asked: BTreeMap::new(),
             questions: 0,
             sent: None,
@@ -161,6 +167,10 @@ impl TxnClient {
     pub fn act(&mut self, now: MonotonicMs, image: &Image, random: &mut Random) -> Vec<Asks> {
         if now < self.quiet_until {
             return Vec::new();
+        }
+        if self.connected_for != Some(self.attempts.len()) {
+            self.connected_for = Some(self.attempts.len());
+            self.connection = ConnectionNumber(now.0);
         }
         let is_due = self.sent.is_none_or(|sent| now.since(sent).0 > PATIENCE_MS);
         match self.state {
@@ -193,7 +203,7 @@ impl TxnClient {
         image: &Image,
     ) -> Option<Asks> {
         let (shard, _) = shard_of(image, name::TRANSACTION_STATE, &self.id)?;
-        let question = Question::Transaction { shard, version, request };
+        let question = Question::Transaction { shard, version, request, connection: Some(self.connection) };
         Some(Asks { number: self.number(about), question, key: shard })
     }
 
@@ -379,6 +389,13 @@ impl TxnClient {
             return None;
         }
         match (about, answer) {
+            (about, Answer::Transaction(TransactionResponse::Close)) => {
+                self.connected_for = None;
+                match about {
+                    About::Add(target) => self.added(target, ErrorCode::CoordinatorNotAvailable),
+                    _ => self.again(now),
+                }
+            }
             (About::Start, Answer::Transaction(TransactionResponse::InitProducerId(response))) => {
                 self.started(
                     ErrorCode::from_code(response.error_code),

@@ -15,6 +15,7 @@ use barnabas_wire::{ResponseBody, Str};
 use crate::broker::{Around, Broker, Event};
 use crate::clients::Client;
 use crate::controller::{Host, config};
+use crate::counts::{Checks, Fault, Faults};
 use crate::invariants::{Judge, View, Violation};
 use crate::mistake::Mistake;
 use crate::network::{Answer, Letter, Message, Network, Place, Question};
@@ -43,7 +44,8 @@ pub struct Day {
     /// Parts of transactions that were committed, and aborted.
     pub committed: usize,
     pub aborted: usize,
-    pub faults: usize,
+    pub faults: Faults,
+    pub checks: Checks,
     pub metadata_changes: usize,
     pub cuts: usize,
     pub simulated_ms: u64,
@@ -130,7 +132,8 @@ impl World {
             acked: 0,
             committed: 0,
             aborted: 0,
-            faults: 0,
+            faults: Faults::default(),
+            checks: Checks::default(),
             metadata_changes: 0,
             cuts: 0,
             simulated_ms: 0,
@@ -182,6 +185,8 @@ impl World {
         rests.map_err(|why| format!("no rest: {why}"))?;
         self.day.acked = self.judge.acked();
         (self.day.committed, self.day.aborted) = self.judge.decided();
+        self.day.faults.add(&self.network.faults);
+        self.day.checks = self.judge.checks();
         self.day.metadata_changes = self.host.images.len();
         self.day.simulated_ms = self.now.0;
         Ok(self.day)
@@ -271,9 +276,9 @@ impl World {
     /// Lets a broker act, sends what it has to say, and judges.
     fn act(&mut self, at: usize, act: impl FnOnce(&mut Broker, &mut Around<'_>)) -> Result<(), Violation> {
         let (mut out, mut events) = (Vec::new(), Vec::new());
-        let Self { random, brokers, now, mistake, version, .. } = self;
-        let (now, mistake, version) = (*now, *mistake, *version);
-        let mut around = Around { now, random, out: &mut out, events: &mut events, mistake, version };
+        let Self { random, brokers, now, mistake, version, day, .. } = self;
+        let (now, mistake, version, faults) = (*now, *mistake, *version, &mut day.faults);
+        let mut around = Around { now, random, out: &mut out, events: &mut events, faults, mistake, version };
         act(&mut brokers[at], &mut around);
         for letter in out {
             self.network.send(&mut self.random, self.now, letter);
@@ -305,7 +310,11 @@ impl World {
     fn deliver(&mut self, letter: Letter) -> Result<(), Violation> {
         self.note(self.now.0);
         match (letter.to, letter.message) {
-            (Place::Broker(_), Message::Ask { number, .. }) if self.is_late(letter.from, number) => Ok(()),
+            (Place::Broker(_), Message::Ask { number, ref question })
+                if self.is_late(letter.from, number, question) =>
+            {
+                Ok(())
+            }
             (Place::Broker(id), message) => {
                 let at = self.brokers.iter().position(|broker| broker.id == id);
                 let letter = Letter { message, ..letter };
@@ -340,10 +349,13 @@ impl World {
         }
     }
 
-    /// Before version 2 a question of a transaction that is over could get into the next one (KIP-890): there the connection is closed, and
-    /// it is not heard.
-    fn is_late(&self, from: Place, number: u64) -> bool {
+    /// Before version 2 a question of a transaction that is over could get into the next one (KIP-890). The transaction's coordinator sees
+    /// to that itself, as the question comes over an older connection. What partitions and groups are told so late is not heard.
+    fn is_late(&self, from: Place, number: u64, question: &Question) -> bool {
         let Place::Client(at) = from else { return false };
+        if matches!(question, Question::Transaction { .. }) {
+            return false;
+        }
         let asks = |client: &TxnClient| attempt_asking(number) == client.attempts.len();
         !self.version.bumps_epoch() && !self.writers.get(at).is_some_and(asks)
     }
@@ -408,16 +420,28 @@ impl World {
         if !self.random.one_in(pause) {
             return;
         }
-        self.day.faults += 1;
-        if !self.writers.is_empty() && self.random.one_in(3) {
+        // Whoever has what was acknowledged is let alone until it is known who has not.
+        let mut hollow = self.brokers.iter().filter(|broker| broker.is_hollow).peekable();
+        let is_hollow = hollow.peek().is_some();
+        let is_spared = hollow.any(|broker| !self.may_lose_disk(broker.id));
+        if !self.writers.is_empty() && !is_spared && self.random.one_in(3) {
             return self.depose();
         }
         let at = self.random.below(self.brokers.len());
         let id = self.brokers[at].id;
         match self.random.below(16) {
-            0 | 1 => self.brokers[at].crash(&mut self.random),
+            0 | 1 | 8..=10 if is_spared => {}
+            // Nobody loses two disks, or lets two go who have what was acknowledged.
+            7 | 13 | 14 if is_hollow => {}
+            0 | 1 => {
+                self.day.faults.note(Fault::Crash);
+                self.brokers[at].crash(&mut self.random);
+            }
             2..=6 => self.start(at),
-            7 if self.may_lose_disk(id) => self.brokers[at].lose_disk(),
+            7 if self.may_lose_disk(id) => {
+                self.day.faults.note(Fault::LostDisk);
+                self.brokers[at].lose_disk();
+            }
             8 => self.fence(id),
             9 | 10 => self.cut(id),
             11 | 12 => self.network.heal(),
@@ -428,6 +452,7 @@ impl World {
     }
 
     fn fence(&mut self, id: BrokerId) {
+        self.day.faults.note(Fault::FencedAlive);
         let known = self.host.image().cluster.broker(id).map(|known| known.epoch);
         if let Some(life) = known {
             self.host.heartbeat(id, life, Offset::NONE, true, self.now);
@@ -446,6 +471,7 @@ impl World {
     }
 
     fn cut(&mut self, id: BrokerId) {
+        self.day.faults.note(Fault::CutLine);
         let other = Place::Broker(self.brokers[self.random.below(self.brokers.len())].id);
         let other = if self.random.one_in(3) { Place::Controller } else { other };
         self.network.cut(Place::Broker(id), other);
@@ -454,16 +480,17 @@ impl World {
         }
     }
 
-    /// Whether of every partition somebody is left who has everything that was acknowledged, and will be counted on.
+    /// Whether of every partition two are left who have everything that was acknowledged, and are there: one may be let go before the
+    /// loss is known.
     fn may_lose_disk(&self, id: BrokerId) -> bool {
-        // Not while another has not said that it lost its own.
-        if self.brokers.iter().any(|broker| broker.is_hollow) {
-            return false;
-        }
+        let is_there = |other: BrokerId| {
+            let is_cut = self.network.is_cut(Place::Broker(other), Place::Controller);
+            let broker = self.brokers.iter().find(|broker| broker.id == other);
+            !is_cut && broker.is_some_and(|broker| broker.process.is_some())
+        };
         let is_left = |state: &barnabas_metadata::Partition| {
-            let others = |ids: &[BrokerId]| ids.iter().filter(|&&other| other != id).count();
-            // With two others in sync, one may be let go before the loss is known.
-            !state.has_replica(id) || others(state.isr()) >= 2
+            let others = state.isr().iter().filter(|&&other| other != id && is_there(other)).count();
+            !state.has_replica(id) || others >= 2
         };
         self.host.image().topics.by_ids().all(|topic| topic.partitions().all(|(_, state)| is_left(state)))
     }
@@ -491,6 +518,7 @@ impl World {
 
     /// Two to four replicas, wherever.
     fn move_replicas(&mut self) {
+        self.day.faults.note(Fault::MovedReplicas);
         let mut all: Vec<i32> = self.brokers.iter().map(|broker| broker.id.get()).collect();
         let count = (2 + self.random.below(3)).min(all.len());
         let target = (0..count).map(|_| all.remove(self.random.below(all.len()))).collect();
@@ -498,10 +526,12 @@ impl World {
     }
 
     fn call_off(&mut self) {
+        self.day.faults.note(Fault::CalledOffMove);
         self.reassign(None);
     }
 
     fn elect(&mut self) {
+        self.day.faults.note(Fault::Election);
         let (name, partition) = self.a_partition();
         let topic = TopicPartitions {
             topic: Str::from(name),

@@ -1,8 +1,6 @@
 //! Days of a share-partition whose leader and whose coordinator move.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use barnabas_sim::{ShareMistake, ShareWorld};
+use barnabas_sim::{ShareMistake, ShareWorld, hunt};
 
 const SEEDS: u64 = 300;
 
@@ -22,14 +20,8 @@ fn records_are_given_and_settled_whoever_leads() {
 #[test]
 fn every_mistake_is_noticed() {
     for mistake in ShareMistake::ALL {
-        let day = |seed: u64| catch_unwind(AssertUnwindSafe(|| ShareWorld::new(seed).with(mistake).run()));
-        let noticed = (0..1000).find_map(|seed| match day(seed) {
-            Ok(Ok(_)) => None,
-            Ok(Err(why)) => Some((seed, why)),
-            Err(_) => Some((seed, "an assertion".to_owned())),
-        });
-        let (seed, why) = noticed.unwrap_or_else(|| panic!("{mistake:?} is not noticed"));
-        println!("{mistake:?}: seed {seed}: {}", why.chars().take(200).collect::<String>());
+        let (seed, why) = hunt::in_shares(mistake).unwrap_or_else(|| panic!("{mistake:?} is not noticed"));
+        println!("{mistake:?}: seed {seed}: {why}");
     }
 }
 

@@ -1,10 +1,9 @@
 //! Days of transactions: coordinators and partitions move while InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, Produce,
 //! TxnOffsetCommit, EndTxn and WriteTxnMarkers come late, twice and in another order. The longer form: `make sim`.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
-use barnabas_sim::{Mistake, TransactionVersion, World};
+use barnabas_sim::{Mistake, TransactionVersion, World, hunt};
 
 fn holds(version: TransactionVersion, seeds: u64) {
     let (mut committed, mut aborted) = (0, 0);
@@ -32,22 +31,6 @@ fn version_0_holds() {
     holds(TransactionVersion::V0, 20);
 }
 
-/// The first day of a thousand that a mistake spoils, and how.
-fn noticed(mistake: Mistake) -> Option<(u64, String)> {
-    // Epochs that rise with each transaction leave no room for some of them.
-    let is_harmless_since = matches!(mistake, Mistake::MarksForOldCoordinators | Mistake::KeepsOldWords);
-    let day = |seed: u64| {
-        let version = TransactionVersion(if is_harmless_since || seed % 2 == 1 { 1 } else { 2 });
-        let world = World::of_transactions(seed, version).with(mistake);
-        catch_unwind(AssertUnwindSafe(|| world.run()))
-    };
-    (0..1000).find_map(|seed| match day(seed) {
-        Ok(Ok(_)) => None,
-        Ok(Err(why)) => Some((seed, why.chars().take(160).collect())),
-        Err(_) => Some((seed, "an assertion".to_owned())),
-    })
-}
-
 #[test]
 fn every_mistake_is_noticed() {
     let left = Mutex::new(Mistake::OF_TRANSACTIONS.to_vec());
@@ -58,7 +41,7 @@ fn every_mistake_is_noticed() {
                 loop {
                     let next = left.lock().expect("nobody panics while holding it").pop();
                     let Some(mistake) = next else { return };
-                    match noticed(mistake) {
+                    match hunt::in_transactions(mistake) {
                         Some((seed, why)) => println!("{mistake:?}: seed {seed}: {why}"),
                         None => missed.lock().expect("likewise").push(mistake),
                     }

@@ -1,5 +1,6 @@
 //! Links to other brokers for what coordinators say: markers to the leaders of partitions, questions of those leaders about
-//! transactions, the state of share groups, the ends of logs; and for their dead letters.
+//! transactions, the state of share groups, the ends of logs; for their dead letters; and for batches whose partition has just got
+//! another leader.
 //!
 //! One link for each broker and each [`Purpose`]: answers on a connection come in the order of the requests, and a marker that waits for
 //! its replicas is not to hold up a producer who waits for a coordinator's word. What can be said of many at once is gathered by a
@@ -9,7 +10,8 @@
 //! 1. nobody waits for a broker that the cluster has fenced ([`while_there`]): others are responsible by then
 //! 2. what waits is bounded by the couriers' and the links' queues, and counted ([`Awaited`])
 //!
-//! Neighbours: markers/away.rs, dispatch/verification.rs, share_persister/away.rs and ends.rs, dead_letters/away.rs, which ask; links.rs, the connections.
+//! Neighbours: markers/away.rs, dispatch/verification.rs, share_persister/away.rs and ends.rs, dead_letters/away.rs,
+//! dispatch/handing_on.rs, which ask; links.rs, the connections.
 
 mod awaited;
 mod courier;
@@ -17,7 +19,7 @@ mod courier;
 pub use awaited::{Awaited, Entry};
 pub use courier::{Courier, Parcel};
 
-use crate::dispatch::Verification;
+use crate::dispatch::{Verification, handing_on};
 use crate::links::{Link, LinkSettings};
 use crate::markers::MarkerParcel;
 use crate::node::Node;
@@ -45,11 +47,18 @@ pub enum Purpose {
     ShareState,
     LogEnds,
     DeadLetters,
+    HandingOn,
 }
 
 impl Purpose {
-    pub const ALL: [Self; 5] =
-        [Self::Markers, Self::Verification, Self::ShareState, Self::LogEnds, Self::DeadLetters];
+    pub const ALL: [Self; 6] = [
+        Self::Markers,
+        Self::Verification,
+        Self::ShareState,
+        Self::LogEnds,
+        Self::DeadLetters,
+        Self::HandingOn,
+    ];
 
     /// As metrics call it.
     pub fn word(self) -> &'static str {
@@ -59,6 +68,7 @@ impl Purpose {
             Self::ShareState => "share_state",
             Self::LogEnds => "log_ends",
             Self::DeadLetters => "dead_letters",
+            Self::HandingOn => "handing_on",
         }
     }
 
@@ -70,6 +80,7 @@ impl Purpose {
             Self::ShareState => "share-state",
             Self::LogEnds => "log-ends",
             Self::DeadLetters => "share-group-dead-letters",
+            Self::HandingOn => handing_on::CLIENT_ID,
         }
     }
 }

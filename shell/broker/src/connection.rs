@@ -5,8 +5,7 @@
 //! polls what has been started and writes what is ready, several answers in one system call.
 //!
 //! A producer whose batches all belong to other workers is moved to one of them, between two requests: its batches then stay on
-//! one thread, which saves two wake-ups each. So is a consumer whose partitions do; its fetch session stays behind, and it makes
-//! itself a new one.
+//! one thread, which saves two wake-ups each. So is a consumer whose partitions do; it leaves its fetch session behind.
 //!
 //! Always true:
 //! 1. requests start in the order of their frames, and are answered in it
@@ -17,8 +16,10 @@
 //!
 //! Produce path 1 of 5. Before: shell/net's frame reader. After: core/api/src/k00_produce.rs, through dispatch.rs.
 
+mod foreign;
+
 use crate::brokers_gone;
-use crate::dispatch::{self, Answer, OpenTransactions, Pieces, Started};
+use crate::dispatch::{self, Answer, HandingOn, OpenTransactions, Pieces, Started};
 use crate::mailbox::Command;
 use crate::metering::clients::OTHER;
 use crate::metering::{Passed, Recorder, Stamp, Track, Tracks};
@@ -26,11 +27,12 @@ use crate::node::Node;
 use barnabas_api::Client;
 use barnabas_api::k01_fetch::FetchSessions;
 use barnabas_api::share::Connection as ShareConnection;
-use barnabas_base::{BrokerEpoch, BrokerId};
+use barnabas_base::{BrokerEpoch, BrokerId, ConnectionNumber};
 use barnabas_net::{Claim, ConnectionSlot, FrameError, FrameReader, FrameWriter};
 use barnabas_wire::messages::ResponseHeader;
 use barnabas_wire::{ApiKey, Message, RequestBody, RequestStart, Writer};
 use bytes::{BufMut, Bytes, BytesMut};
+use foreign::Foreign;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -66,22 +68,14 @@ pub const MOVE_PATIENCE: u32 = 32;
 /// How many connections more than its own worker another one may have that a connection moves to by choice.
 const UNEVEN_MAX: u64 = 8;
 
-/// Requests in a row that had nothing for the connection's own worker.
-#[derive(Debug, Clone, Copy, Default)]
-struct Foreign {
-    /// One of those whom the last of them was for.
-    owner: usize,
-    /// So many were for this one alone.
-    same: u32,
-    any: u32,
-}
-
 /// What a connection's requests know of it.
 #[derive(Debug)]
 pub struct Session {
     pub node: Arc<Node>,
     pub recorder: Rc<Recorder>,
     pub peer: SocketAddr,
+    /// Stays when another worker goes on with the connection.
+    pub number: ConnectionNumber,
     /// The listener's place in the node's list.
     pub listener: usize,
     /// The fetch sessions of this worker's connections.
@@ -101,7 +95,10 @@ pub struct Session {
     client: RefCell<Option<(Arc<Client>, u16)>>,
     /// What became of the request whose future has just been polled; taken where it was polled.
     pub passed: Cell<Passed>,
+    /// The newest Fetch was a follower's.
+    pub follows: Cell<bool>,
     pub open_transactions: RefCell<OpenTransactions>,
+    pub handing_on: HandingOn,
     /// The broker whose heartbeats come in by this connection.
     pub registered: Cell<Option<(BrokerId, BrokerEpoch)>>,
     /// As share sessions know it, once one was begun here: its end is theirs.
@@ -125,6 +122,7 @@ impl Session {
             tracks: RefCell::new(Tracks::new(recorder.clone())),
             recorder,
             peer: new.peer,
+            number: new.slot.number(),
             listener: new.listener,
             fetch_sessions,
             active_ms,
@@ -136,9 +134,11 @@ impl Session {
             is_scarce: Cell::new(false),
             client: RefCell::new(None),
             open_transactions: RefCell::default(),
+            handing_on: HandingOn::default(),
             registered: Cell::default(),
             share_connection: Cell::new(None),
             passed: Cell::default(),
+            follows: Cell::default(),
             wakers: RefCell::default(),
         }
     }
@@ -166,29 +166,16 @@ impl Session {
         let started = Stamp::now();
         // What is not ready yet gets its own time later.
         let ready = started;
-        let track = Track { api, version, client, bytes, bytes_out: 0, read, started, ready, passed };
+        let is_follower = api == ApiKey::Fetch && self.follows.get();
+        let track =
+            Track { api, version, is_follower, client, bytes, bytes_out: 0, read, started, ready, passed };
         self.tracks.borrow_mut().started(track);
         started
     }
 
     /// A request to produce or to fetch concerns partitions of these workers.
     pub fn worked_for(&self, owners: impl Iterator<Item = usize>) {
-        let (before, mut first, mut is_one) = (self.foreign.get(), None, true);
-        for owner in owners {
-            is_one &= *first.get_or_insert(owner) == owner;
-            if owner == self.worker {
-                first = None;
-                break;
-            }
-        }
-        self.foreign.set(match first {
-            None => Foreign::default(),
-            Some(owner) => {
-                let goes_on = is_one && owner == before.owner;
-                let same = if goes_on { before.same.saturating_add(1) } else { u32::from(is_one) };
-                Foreign { owner, same, any: before.any.saturating_add(1) }
-            }
-        });
+        self.foreign.set(self.foreign.get().after(self.worker, owners));
     }
 
     /// Where the connection had better be served.

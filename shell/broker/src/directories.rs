@@ -250,12 +250,16 @@ impl Directories {
         id.and_then(|id| self.by_id(id)).is_some_and(|at| !self.list[at].is_online())
     }
 
-    /// A directory for a new partition, remembered until the metadata log knows it. Cordoned ones are taken only where there is no
-    /// other: the controller makes no partition then, so that this one is older than the cordon.
+    /// A directory for a new partition, remembered until the metadata log knows it. Those without room for producers, and cordoned ones,
+    /// are taken only where there is no other. No other than cordoned ones: the controller makes no partition then, so that this one is older than the cordon.
     pub fn place(&self, key: PartitionKey) -> Option<usize> {
         let open = |at: usize| self.list[at].is_usable() && !self.list[at].is_cordoned();
         let any = |at: usize| self.list[at].is_usable();
-        self.figures.place(key, open).or_else(|| self.figures.place(key, any))
+        let roomy = |at: usize| open(at) && !self.list[at].room.is_short();
+        self.figures
+            .place(key, roomy)
+            .or_else(|| self.figures.place(key, open))
+            .or_else(|| self.figures.place(key, any))
     }
 
     /// `cordoned.log.dirs`: `*` means all.

@@ -10,6 +10,7 @@ mod admin;
 mod cluster;
 mod fetch;
 mod groups;
+pub mod handing_on;
 mod large;
 mod log_dirs;
 mod offsets;
@@ -19,6 +20,7 @@ mod quorum;
 mod share_fetch;
 mod share_groups;
 mod share_state;
+pub mod strangers;
 mod streams;
 mod transactions;
 mod verification;
@@ -37,6 +39,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
+pub use handing_on::HandingOn;
 pub use large::Pieces;
 pub use open_transactions::OpenTransactions;
 pub use share_fetch::members_gone as share_members_gone;
@@ -156,7 +159,7 @@ pub fn start(session: Rc<Session>, header: RequestHeader, body: RequestBody) -> 
         RequestBody::DeleteRecords(request) => Box::pin(offsets::delete_records(call, *request)),
         RequestBody::DescribeProducers(request) => Box::pin(offsets::describe_producers(call, *request)),
         RequestBody::ApiVersions(request) => now(cluster::api_versions(&call, &request)),
-        RequestBody::Metadata(request) => now(cluster::metadata(&call, *request)),
+        RequestBody::Metadata(request) => now(cluster::metadata(call, *request)),
         RequestBody::FindCoordinator(request) => now(cluster::find_coordinator(&call, *request)),
         RequestBody::DescribeConfigs(request) => now(cluster::describe_configs(&call, &request)),
         RequestBody::DescribeCluster(request) => now(cluster::describe_cluster(&call, &request)),

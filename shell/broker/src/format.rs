@@ -13,6 +13,8 @@ use barnabas_quorum::bootstrap;
 use barnabas_quorum::snapshot::SnapshotVoters;
 use barnabas_quorum::{SnapshotId, Voter, VoterEndpoint, Voters};
 use barnabas_storage::{LogDir, MetaProperties, StorageError};
+use barnabas_wire::MetadataRecord;
+use std::path::Path;
 
 /// How a cluster begins.
 #[derive(Debug, Clone)]
@@ -42,6 +44,17 @@ pub struct InitialController {
     pub host: Text,
     pub port: u16,
     pub directory: DirectoryId,
+}
+
+impl InitialVoters {
+    /// Whether `node` is known to be one of them.
+    pub fn include(&self, node: BrokerId) -> bool {
+        match self {
+            Self::Unknown => false,
+            Self::Me => true,
+            Self::These(voters) => voters.iter().any(|voter| voter.id == node),
+        }
+    }
 }
 
 impl Beginning {
@@ -92,17 +105,12 @@ pub fn format(
     now: TimestampMs,
 ) -> Result<(), MetadataError> {
     let mut directory = random_uuid();
-    if **log_dir.path() == *config.metadata_log_dir && config.is_controller {
+    if **log_dir.path() == *config.metadata_log_dir {
         directory = beginning.directory_of(config.node_id).unwrap_or(directory);
-        let dir = MetadataFiles::dir_in(log_dir.path());
-        make_dir(log_dir.disk().as_ref(), &dir)?;
-        let voters = beginning.voters(config, directory);
-        let voters = voters.map(|voters| SnapshotVoters { kraft_version: 1, voters: Some(voters) });
-        let records = bootstrap::records(&beginning.levels, Vec::new());
-        let bytes = bootstrap::checkpoint(&records, voters.as_ref(), now)?;
-        write_file(log_dir.disk().as_ref(), &dir, &SnapshotId::BOOTSTRAP.file_name(), |file| {
-            Ok::<(), StorageError>(file.write_at(0, &[&bytes])?)
-        })?;
+        if config.is_controller {
+            let voters = beginning.voters(config, directory);
+            write_beginning(log_dir, beginning, voters, now)?;
+        }
     }
     // Last: a directory is formatted once this file is there.
     log_dir.write_meta(MetaProperties {
@@ -112,6 +120,33 @@ pub fn format(
         directory_id: Some(directory),
     })?;
     Ok(())
+}
+
+/// What the metadata log begins with: one file, or Kafka's two where a Kafka may start on it that knows only those.
+fn write_beginning(
+    log_dir: &LogDir,
+    beginning: &Beginning,
+    voters: Option<Voters>,
+    now: TimestampMs,
+) -> Result<(), MetadataError> {
+    let disk = log_dir.disk().as_ref();
+    let dir = MetadataFiles::dir_in(log_dir.path());
+    make_dir(disk, &dir)?;
+    let voters = voters.map(|voters| SnapshotVoters { kraft_version: 1, voters: Some(voters) });
+    let levels = bootstrap::records(&beginning.levels, Vec::new());
+    let write = |dir: &Path, name: &str, records: &[MetadataRecord], voters| {
+        let bytes = bootstrap::checkpoint(records, voters, now)?;
+        write_file(disk, dir, name, |file| Ok::<(), StorageError>(file.write_at(0, &[&bytes])?))?;
+        Ok::<(), MetadataError>(())
+    };
+    let name = SnapshotId::BOOTSTRAP.file_name();
+    if beginning.metadata_version().begins_in_one_file() {
+        return write(&dir, &name, &levels, voters.as_ref());
+    }
+    if voters.is_some() {
+        write(&dir, &name, &[], voters.as_ref())?;
+    }
+    write(log_dir.path(), bootstrap::LEGACY_FILE_NAME, &levels, None)
 }
 
 /// This node as a voter of the metadata quorum. Others reach it where `controller.quorum.voters` says, or where it listens.

@@ -7,6 +7,8 @@
 //! What the file system cannot say shows when a write meets it (a quota, no more inodes, somebody else's files between two
 //! looks): [`Room::hit`] shuts the directory for everybody, and a second later the next writer tries.
 //!
+//! Where producers are refused here, others lead, if there are any ([`Room::hinders`], not_to_lead.rs).
+//!
 //! Always true: bytes that were let in count as used until [`Room::settle`], whether they lie in memory, in the journal or
 //! in a write that is under way.
 
@@ -18,7 +20,7 @@ use barnabas_partition::Origin;
 use barnabas_storage::{Disk, Level, StorageError, Watermarks, Writer};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const MIN_FREE: &str = "log.dir.min.free.bytes";
@@ -30,6 +32,10 @@ const LOOK_WHILE_SHORT_MS: u64 = 100;
 const SHUT_MS: u64 = 1_000;
 /// A directory says at most so often that it is short of room.
 const SAY_MS: u64 = 60_000;
+/// So long there must have been room before this broker may lead again from a directory: longer where a write found no room that the
+/// figures showed, since nobody sees that end.
+const LEAD_AFTER_MS: u64 = 10_000;
+const LEAD_AFTER_HIT_MS: u64 = 60_000;
 
 /// Between two tries of the start to find room.
 const WAIT: Duration = Duration::from_millis(500);
@@ -54,6 +60,10 @@ pub struct Room {
     say_exhausted_from_ms: AtomicU64,
     /// The operator was told that it is short.
     was_said: AtomicU8,
+    /// Until when others are to lead what lies here.
+    hinders_until_ms: AtomicU64,
+    /// The controller was told that others are to lead.
+    hinders_was_told: AtomicBool,
 }
 
 impl Room {
@@ -70,6 +80,8 @@ impl Room {
             say_from_ms: AtomicU64::new(0),
             say_exhausted_from_ms: AtomicU64::new(0),
             was_said: AtomicU8::new(0),
+            hinders_until_ms: AtomicU64::new(0),
+            hinders_was_told: AtomicBool::new(false),
         }
     }
 
@@ -108,6 +120,7 @@ impl Room {
         }
         self.shut_until_ms.store(now.0 + SHUT_MS, Ordering::Relaxed);
         self.next_look_ms.store(now.0 + SHUT_MS, Ordering::Relaxed);
+        self.hinders_until_ms.fetch_max(now.0 + LEAD_AFTER_HIT_MS, Ordering::Relaxed);
         self.become_level(Level::Full, now, || error.to_string());
     }
 
@@ -140,6 +153,17 @@ impl Room {
     /// Whether anybody is refused: what takes room and is out of use goes at once then.
     pub fn is_short(&self) -> bool {
         self.level() > Level::Open
+    }
+
+    /// Whether others are to lead what lies here: producers are refused, or were a short while ago.
+    pub fn hinders(&self, now: MonotonicMs) -> bool {
+        self.is_short() || now.0 < self.hinders_until_ms.load(Ordering::Relaxed)
+    }
+
+    /// The same, if it is something else than the controller was told last. It counts as told from now on.
+    pub fn take_hindrance(&self, now: MonotonicMs) -> Option<bool> {
+        let hinders = self.hinders(now);
+        (self.hinders_was_told.swap(hinders, Ordering::Relaxed) != hinders).then_some(hinders)
     }
 
     /// Asks the file system, if nobody has for a while.
@@ -189,6 +213,9 @@ impl Room {
     }
 
     fn become_level(&self, level: Level, now: MonotonicMs, why: impl FnOnce() -> String) {
+        if level > Level::Open {
+            self.hinders_until_ms.fetch_max(now.0 + LEAD_AFTER_MS, Ordering::Relaxed);
+        }
         let before = level_of(self.level.swap(level as u8, Ordering::Relaxed));
         if (before > Level::Open) == (level > Level::Open) {
             return;

@@ -10,7 +10,9 @@ use crate::cleaner;
 use crate::directories::reports;
 use crate::mailbox::{Checkpointed, Command};
 use crate::node::Node;
+use crate::not_to_lead;
 use crate::quorum_worker;
+use crate::replica::arrivals;
 use crate::scrub;
 use barnabas_base::{Offset, TimestampMs};
 use barnabas_storage::{DelayedDelete, remove_dir};
@@ -118,6 +120,8 @@ fn run(node: &Node) {
         delete_due(node);
         note_journals(node);
         reports::watch(node);
+        not_to_lead::watch(node);
+        arrivals::watch(node);
         let now = Instant::now();
         let retain = now >= retain_at || (is_short && now >= retain_short_at);
         if now < checkpoint_at && !retain {

@@ -47,6 +47,8 @@ use std::time::Duration;
 
 /// Bytes handed in and not yet in a round, from which on workers take no more appends: two of the largest rounds.
 const QUEUE_BYTES_MAX: u64 = 8 << 20;
+/// A round that took longer found the device busy: at rest the largest take a few ms.
+const SLOW_ROUND_US: u64 = 20_000;
 /// The bit of everybody who is no worker.
 const NO_WORKER: u32 = u64::BITS - 1;
 
@@ -104,6 +106,10 @@ struct Shared {
     waiting_bytes: AtomicU64,
     /// A worker holds appends back and wants to hear when there is room.
     is_room_wanted: AtomicBool,
+    /// Half of the journal's room is taken by what is not laid yet.
+    is_pressed: AtomicBool,
+    /// How long the newest round's write took.
+    round_us: AtomicU64,
     /// `log.journal.linger.us`, from the thread's start on.
     linger_us: AtomicU64,
     /// The journal's newest durable life; 0: it is not open.
@@ -146,6 +152,8 @@ impl JournalHandle {
             writer: Mutex::new(None),
             waiting_bytes: AtomicU64::new(0),
             is_room_wanted: AtomicBool::new(false),
+            is_pressed: AtomicBool::new(false),
+            round_us: AtomicU64::new(0),
             linger_us: AtomicU64::new(0),
             life: AtomicU64::new(0),
             cells: JournalCells::default(),
@@ -244,6 +252,12 @@ impl JournalHandle {
         self.shared.is_room_wanted.store(true, Ordering::SeqCst);
         // Once more: the thread may have made room before it could see the wish.
         self.shared.waiting_bytes.load(Ordering::SeqCst) > QUEUE_BYTES_MAX
+    }
+
+    /// Whether what can wait had better wait: the device is slow just now, or what was laid is synced more slowly than more comes.
+    pub fn is_busy(&self) -> bool {
+        self.shared.is_pressed.load(Ordering::Relaxed)
+            || self.shared.round_us.load(Ordering::Relaxed) > SLOW_ROUND_US
     }
 
     /// What its thread counts.

@@ -16,8 +16,8 @@ use crate::publisher::ImageChange;
 use crate::replica::Word;
 use barnabas_api::k02_list_offsets;
 use barnabas_base::{
-    BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, MonotonicMs, Offset, PartitionIndex, ProducerEpoch,
-    ProducerId, Text, TimestampMs, TopicId, TopicPartition,
+    BrokerEpoch, BrokerId, ConnectionNumber, ErrorCode, LeaderEpoch, MonotonicMs, Offset, PartitionIndex,
+    ProducerEpoch, ProducerId, Text, TimestampMs, TopicId, TopicPartition,
 };
 use barnabas_coordinator::{MarkerOutcome, MarkerTicket};
 use barnabas_partition::{Acked, Acks, Bounds, Guard, Isolation, Origin, Refusal};
@@ -87,8 +87,8 @@ pub enum Command {
     Retain(Vec<PartitionKey>),
     /// Others have the replicas of this partition, which lies here.
     Stray(PartitionKey),
-    /// Damage was found in this partition: what it reads is checked again.
-    CheckAgain(PartitionKey),
+    /// Damage was found in this partition's log, from that offset on: what it reads is checked again, and it heals itself where it can.
+    Damaged(PartitionKey, Offset),
     /// Close every log for good; answered when nothing is dirty any more.
     Close(oneshot::Sender<Vec<Checkpointed>>),
     /// Sizes of the open logs, with what is in memory alone.
@@ -336,6 +336,8 @@ pub struct GroupCommand {
     pub client_id: Text,
     /// As Java prints an address: `/127.0.0.1`.
     pub client_host: Text,
+    /// `None`: no client asks.
+    pub connection: Option<ConnectionNumber>,
     /// Of the records of a TxnOffsetCommit.
     pub standing: Standing,
     pub reply: oneshot::Sender<barnabas_coordinator::Response>,
@@ -380,7 +382,7 @@ pub enum ToTransactionShard {
 #[derive(Debug)]
 pub struct TransactionAsk {
     pub request: barnabas_coordinator::TransactionRequest,
-    pub version: i16,
+    pub caller: barnabas_coordinator::TransactionCaller,
     pub reply: oneshot::Sender<barnabas_coordinator::TransactionResponse>,
 }
 

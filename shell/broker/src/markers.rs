@@ -103,6 +103,7 @@ async fn ask_group_shard(node: &Node, marker: &Marker) -> oneshot::Receiver<Resp
         version: 0,
         client_id: nobody.clone(),
         client_host: nobody,
+        connection: None,
         standing: Standing::Waived,
         reply,
     };

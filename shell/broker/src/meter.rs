@@ -38,6 +38,8 @@ pub struct Meter {
     pub batches_refused: Counter,
     /// Of these, those that a directory had no room for.
     pub batches_refused_full: Counter,
+    /// Those that the partition's next leader took, when this broker had just ceased to lead.
+    pub batches_handed_on: Counter,
     pub append_rounds: Counter,
     pub syncs: Counter,
     pub files_synced: Counter,
@@ -54,9 +56,17 @@ pub struct Meter {
     pub partitions_opened: Counter,
     pub partitions_failed: Counter,
     pub metadata_records_applied: Counter,
+    /// Changes of the in-sync replicas of what this broker led before and after, and those that the controller did not make.
+    pub isr_shrinks: Counter,
+    pub isr_expands: Counter,
+    pub isr_updates_failed: Counter,
+    /// Partitions of the cluster that a replica was made to lead that was neither in sync nor eligible.
+    pub unclean_elections: Counter,
     /// Places in segments that are not what was written.
     pub damage_found: Counter,
     pub bytes_scrubbed: Counter,
+    /// Fetches of this broker's followers whose records their leaders called damaged, or that came damaged.
+    pub fetches_damaged: Counter,
     /// Dead letters of share groups that were written, Produce requests for them, and those that failed for good.
     pub dead_letters: Counter,
     pub dead_letter_requests: Counter,
@@ -71,7 +81,7 @@ pub struct Meter {
 
 impl Meter {
     /// Names and values, for the log line at the end of the process.
-    pub fn snapshot(&self) -> [(&'static str, u64); 22] {
+    pub fn snapshot(&self) -> [(&'static str, u64); 24] {
         [
             ("connections_accepted", self.connections_accepted.get()),
             ("connections_refused", self.connections_refused.get()),
@@ -81,6 +91,7 @@ impl Meter {
             ("batches_appended", self.batches_appended.get()),
             ("batches_refused", self.batches_refused.get()),
             ("batches_refused_full", self.batches_refused_full.get()),
+            ("batches_handed_on", self.batches_handed_on.get()),
             ("append_rounds", self.append_rounds.get()),
             ("syncs", self.syncs.get()),
             ("files_synced", self.files_synced.get()),
@@ -95,6 +106,7 @@ impl Meter {
             ("metadata_records_applied", self.metadata_records_applied.get()),
             ("damage_found", self.damage_found.get()),
             ("bytes_scrubbed", self.bytes_scrubbed.get()),
+            ("fetches_damaged", self.fetches_damaged.get()),
         ]
     }
 }

@@ -37,12 +37,13 @@ pub mod text;
 pub mod threads;
 pub mod tracks;
 
-pub use recorder::Recorder;
+pub use recorder::{Recorder, WorkerCells};
 pub use requests::{AppendTimes, Passed, RoundTimes, Stamp, Track};
 pub use tracks::Tracks;
 
+use crate::replica::arrivals::Standing;
 use clients::Clients;
-use recorder::{ClientCounts, WorkerCells};
+use recorder::ClientCounts;
 use std::sync::Arc;
 
 /// All of a node's cells.
@@ -77,6 +78,16 @@ impl Metering {
     pub fn connections(&self, worker: usize) -> u64 {
         let cells = &self.workers[worker];
         cells.connected.get().saturating_sub(cells.disconnected.get())
+    }
+
+    /// Replicas that a reassignment brings here, of all workers.
+    pub fn arriving(&self) -> Standing {
+        let sum = |of: fn(&WorkerCells) -> u64| self.workers.iter().map(|cells| of(cells)).sum();
+        Standing {
+            replicas: sum(|cells| cells.arriving.get()),
+            records_left: sum(|cells| cells.arriving_left.get()),
+            came: sum(|cells| cells.arrived.get()),
+        }
     }
 
     /// For how long a worker did not wait for something to do. Its runtime counts that anyway.

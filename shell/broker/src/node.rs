@@ -8,13 +8,16 @@ use crate::cleaner::Compaction;
 use crate::clock::Clock;
 use crate::deleted::DeletedTopics;
 use crate::directories::{Directories, reports};
+use crate::dispatch::strangers::Strangers;
 use crate::housekeeping::Deletions;
 use crate::links::LinkThread;
+use crate::lost_touch::LostTouch;
 use crate::mailbox::{Mailbox, PartitionKey, Report};
 use crate::meter::Meter;
 use crate::metering::Metering;
 use crate::moves::Moves;
 use crate::node_config::Listener;
+use crate::not_to_lead::NotToLead;
 use crate::pending::Pending;
 use crate::producer_ids::ProducerIds;
 use crate::quorum_worker::ControllerHandle;
@@ -24,7 +27,7 @@ use crate::shutdown::Shutdown;
 use crate::written::WrittenPartitions;
 use arc_swap::ArcSwap;
 use barnabas_api::share::{Connection, ShareSessions};
-use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, Text, Uuid};
+use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, MonotonicMs, Text, Uuid};
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_net::Budget;
@@ -65,6 +68,9 @@ pub struct Node {
     pub moves: Moves,
     pub producer_ids: ProducerIds,
     pub replication: Replication,
+    pub lost_touch: LostTouch,
+    pub not_to_lead: NotToLead,
+    pub strangers: Strangers,
     /// To other brokers, for coordinators.
     pub broker_links: BrokerLinks,
     /// Locked for a moment by each request of a share group's member.
@@ -88,6 +94,8 @@ pub struct Node {
     pub open_files_max: usize,
     pub producer_expiration: DurationMs,
     broker_epoch: AtomicI64,
+    /// When something was last handed on to a partition's next leader, in milliseconds of the process's clock and one more; 0: never.
+    handed_on: AtomicU64,
 }
 
 /// What a node is made of.
@@ -147,6 +155,9 @@ impl Node {
             moves: Moves::default(),
             producer_ids: ProducerIds::default(),
             replication: Replication::new(&config),
+            lost_touch: LostTouch::default(),
+            not_to_lead: NotToLead::default(),
+            strangers: Strangers::default(),
             broker_links: BrokerLinks::default(),
             share_sessions: Mutex::new(ShareSessions::new(share_sessions_max(&config))),
             groups_are_wanted: AtomicBool::new(false),
@@ -161,6 +172,7 @@ impl Node {
             open_files_max: parts.open_files_max,
             producer_expiration: DurationMs(config.long("producer.id.expiration.ms")),
             broker_epoch: AtomicI64::new(BrokerEpoch::NONE.get()),
+            handed_on: AtomicU64::new(0),
             config: ArcSwap::from_pointee(config),
         }
     }
@@ -180,6 +192,17 @@ impl Node {
         {
             self.set_broker_epoch(broker.epoch);
         }
+    }
+
+    /// A producer's batches went to their partitions' next leader.
+    pub fn note_handed_on(&self) {
+        self.handed_on.store(self.clock.monotonic().0 + 1, Ordering::Relaxed);
+    }
+
+    /// Whether that happened within so long.
+    pub fn hands_on(&self, within: DurationMs) -> bool {
+        let last = self.handed_on.load(Ordering::Relaxed);
+        last > 0 && self.clock.monotonic().since(MonotonicMs(last - 1)) < within
     }
 
     /// The sessions of share groups' members.

@@ -23,6 +23,7 @@ mod deleting;
 mod early;
 mod followers;
 mod following;
+mod healing;
 mod journaled;
 mod moves;
 mod patience;
@@ -41,6 +42,7 @@ use crate::full;
 use crate::mailbox::{AppendCommand, AppendItem, AppendOutcome, Command, Declined, PartitionKey, Report};
 use crate::metering::{Recorder, Stamp};
 use crate::node::Node;
+use crate::not_to_lead;
 use crate::planted::{self, Mistake};
 use crate::replay::{ReplayError, aside};
 use crate::replica::throttles::Throttled;
@@ -188,11 +190,7 @@ impl PartitionWorker {
                 let _ = reply.send(self.housekeep(retain));
             }
             Command::Clean(command) => self.clean(command),
-            Command::CheckAgain(key) => {
-                if let Some(replica) = self.replicas.get_mut(&key) {
-                    replica.log.forget_sound();
-                }
-            }
+            Command::Damaged(key, offset) => self.scrub_met_damage(key, offset),
             Command::Retain(keys) => self.retain_unopened(&keys),
             Command::Stray(key) => self.put_stray_aside(key),
             Command::Sizes(reply) => {
@@ -233,8 +231,9 @@ impl PartitionWorker {
         match report {
             Report::Synced(synced) => self.synced(synced),
             Report::Durable(ends, round) => {
-                self.tickets.round = round;
+                (self.tickets.round, self.tickets.is_round_told) = (round, true);
                 self.durable(ends);
+                self.tickets.is_round_told = false;
             }
             Report::Lay(orders) => self.ordered_to_lay(orders),
             // Looked at after every turn.
@@ -306,6 +305,7 @@ impl PartitionWorker {
         let bytes = item.batch.size_bytes();
         if !self.node.directories[directory].room.admit(bytes, writer, now) {
             self.node.meter.batches_refused_full.one();
+            not_to_lead::no_room(&self.node, directory);
             return Err(Declined::Full);
         }
         // Whatever does not come as far as the round's write gives its room back.
@@ -442,6 +442,7 @@ impl PartitionWorker {
         (replica.flush_messages, replica.flush_after) =
             topic_settings::flush(&self.node, &image, &name.topic);
         replica.throttled = Throttled::of(&self.node, &image, &name.topic, name.partition);
+        self.node.not_to_lead.healed(key);
         self.opened += 1;
         replica.number = self.opened;
         changes::take_role(&mut replica, state, &self.node, &image, &mut self.effects);
@@ -581,6 +582,9 @@ impl PartitionWorker {
         let read = replica.log.read(&mut files[replica.directory], from, max_bytes, end, true);
         read.map(|read| read.records).map_err(|error| {
             scrub::name_damage(&self.node, &error);
+            if let StorageError::Damaged { offset, .. } = error {
+                self.met_damage(key, offset);
+            }
             Declined::Storage
         })
     }

@@ -9,6 +9,7 @@ use crate::directories::reports;
 use crate::full;
 use crate::mailbox::Command;
 use crate::node::Node;
+use barnabas_base::BrokerId;
 use barnabas_metadata::config::{DynamicConfigs, Properties};
 use barnabas_metadata::{Changes, Image, Resource, ResourceType};
 use std::sync::Arc;
@@ -36,6 +37,7 @@ pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {
     // New partitions have their places before anybody can ask for them.
     let placed = reports::before_publishing(node, &node.image.load_full(), &image, &changes);
     let before = node.image.swap(image.clone());
+    count_leaders_and_isrs(node, &before, &image, &changes);
     reports::after_publishing(node, &before, &image, &changes, &placed);
     let concerns_workers = changes.everything
         || changes.features
@@ -48,6 +50,28 @@ pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {
     let change = Arc::new(ImageChange { before, image, changes });
     for mailbox in &node.mailboxes {
         mailbox.send_blocking(Command::ImageChanged(change.clone()));
+    }
+}
+
+/// What became of the in-sync replicas of what this broker leads, and who was made to lead that may lack records.
+fn count_leaders_and_isrs(node: &Node, before: &Image, image: &Image, changes: &Changes) {
+    let (me, meter) = (node.broker_id, &node.meter);
+    for (&id, topic) in changes.topics.iter().filter(|(_, topic)| !topic.created && !topic.deleted) {
+        let (Some(old), Some(new)) = (before.topics.by_id(id), image.topics.by_id(id)) else { continue };
+        for &partition in &topic.partitions {
+            let (Some(old), Some(new)) = (old.partition(partition), new.partition(partition)) else {
+                continue;
+            };
+            let is_safe = |broker| old.isr().contains(&broker) || old.elr().contains(&broker);
+            if new.leader != BrokerId::NONE && new.leader != old.leader && !is_safe(new.leader) {
+                meter.unclean_elections.one();
+            }
+            if old.leader == me && new.leader == me {
+                let lacks = |one: &[BrokerId], other: &[BrokerId]| one.iter().any(|id| !other.contains(id));
+                meter.isr_shrinks.add(lacks(old.isr(), new.isr()).into());
+                meter.isr_expands.add(lacks(new.isr(), old.isr()).into());
+            }
+        }
     }
 }
 

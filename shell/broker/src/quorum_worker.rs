@@ -13,6 +13,7 @@
 //! Metadata path 1 of 4. Before: dispatch/admin.rs. After: core/quorum/src/node.rs, publisher.rs.
 
 mod damage;
+mod figures;
 mod files;
 mod forward;
 mod handle;
@@ -35,6 +36,7 @@ use barnabas_quorum::raft::message::{Request as PeerRequest, Response as PeerRes
 use barnabas_quorum::{Effect, Node as Quorum, Now, QuorumError, SnapshotId, SnapshotTask};
 use barnabas_storage::StorageError;
 use barnabas_wire::{RequestBody, ResponseBody};
+use figures::Watching;
 use peers::Peers;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -144,6 +146,7 @@ pub fn start(
         replies: HashMap::new(),
         peer_replies: HashMap::new(),
         next_ticket: 0,
+        watching: Watching::default(),
     };
     worker.settle()?;
     worker.retake_reserve()?;
@@ -159,6 +162,7 @@ struct QuorumWorker {
     replies: HashMap<u64, oneshot::Sender<Reply>>,
     peer_replies: HashMap<u64, oneshot::Sender<PeerResponse>>,
     next_ticket: u64,
+    watching: Watching,
 }
 
 impl QuorumWorker {
@@ -298,6 +302,7 @@ impl QuorumWorker {
         loop {
             let Offset(end) = self.quorum.log_end();
             self.node.controller.shared.log_end.store(end, Ordering::Release);
+            self.watching.look(&self.quorum, &self.node.controller.shared.figures);
             let effects = self.quorum.take_effects();
             if effects.is_empty() {
                 return Ok(());

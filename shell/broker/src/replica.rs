@@ -7,6 +7,8 @@
 //!
 //! In replica/: what brokers say to each other about their replicas.
 
+pub mod arrivals;
+pub mod behind;
 pub mod isr;
 pub mod line;
 #[cfg(test)]
@@ -58,8 +60,16 @@ pub struct Replica {
     pub throttled: Throttled,
     /// It was led by this process.
     pub has_led: bool,
+    /// When another broker was elected in this one's place.
+    pub ceased_to_lead: Option<MonotonicMs>,
     /// What is about to be cut off. Until it is, nothing else happens to it.
     pub cutting: Option<Cutting>,
+    /// Where damage was found in its log, and others have replicas of it.
+    pub damaged_from: Option<Offset>,
+    /// Since when that is asked for again, and whether it was in sync then.
+    pub asks_again_since: Option<(MonotonicMs, bool)>,
+    /// When it was last said that its leader's records are damaged.
+    pub leader_warned_of: Option<MonotonicMs>,
     /// Its log was cut since a move to another directory began: the copy is of something else.
     pub was_cut: bool,
     /// Where its leader's log begins, as it last said.
@@ -124,6 +134,8 @@ pub struct Cutting {
     pub cut: Cut,
     /// The journal has durably noted it, so that no start brings back what is cut off.
     pub is_noted: bool,
+    /// What is cut off is damaged: whole segments go, unread.
+    pub heals: bool,
 }
 
 /// What the workers of a node share of replication.
@@ -131,13 +143,19 @@ pub struct Cutting {
 pub struct Replication {
     pub isr: isr::IsrDesk,
     pub throttles: Throttles,
+    pub arrivals: arrivals::Arrivals,
     #[cfg_attr(not(debug_assertions), allow(dead_code, reason = "tests alone plant mistakes"))]
     pub planted: Planted,
 }
 
 impl Replication {
     pub fn new(config: &BrokerConfig) -> Self {
-        Self { isr: isr::IsrDesk::default(), throttles: Throttles::new(config), planted: Planted::from_env() }
+        Self {
+            isr: isr::IsrDesk::default(),
+            throttles: Throttles::new(config),
+            arrivals: arrivals::Arrivals::default(),
+            planted: Planted::from_env(),
+        }
     }
 }
 
@@ -210,7 +228,11 @@ impl Replica {
             following: None,
             throttled: Throttled::default(),
             has_led: false,
+            ceased_to_lead: None,
             cutting: None,
+            damaged_from: None,
+            asks_again_since: None,
+            leader_warned_of: None,
             was_cut: false,
             leaders_start: Offset::ZERO,
             share_waiters: ShareWaiters::default(),

@@ -9,13 +9,14 @@
 //! Always true:
 //! 1. nothing is changed, cut or deleted here, whatever is found
 //! 2. a damaged place is named once at ERROR, by file, byte and offset, whoever finds it; and counted
-//! 3. a partition in which damage was found checks again what it reads
+//! 3. a partition in which damage was found checks again what it reads, and heals itself from another replica
+//!    (partition_worker/healing.rs)
 
 use crate::directories::Directory;
 use crate::mailbox::{Command, PartitionKey};
 use crate::node::Node;
 use crate::topic_settings;
-use barnabas_base::TopicPartition;
+use barnabas_base::{Offset, TopicPartition};
 use barnabas_storage::scrub::{Scrubbed, SegmentScrub, segments};
 use barnabas_storage::{DirKind, OpenMode, PartitionDir, StorageError};
 use std::collections::BTreeSet;
@@ -195,7 +196,9 @@ impl<'a> Round<'a> {
                     Scrubbed::End(read) => (read, true),
                     Scrubbed::Damage(read, error) => {
                         name_damage(self.node, &error);
-                        self.check_again(partition);
+                        if let StorageError::Damaged { offset, .. } = error {
+                            self.tell_owner(partition, offset);
+                        }
                         (read, false)
                     }
                 };
@@ -220,11 +223,11 @@ impl<'a> Round<'a> {
     }
 
     /// What readers found sound before may be what has changed.
-    fn check_again(&self, partition: &PartitionDir) {
+    fn tell_owner(&self, partition: &PartitionDir, from: Offset) {
         let name = &partition.topic_partition;
         if let Some(topic) = self.node.image.load().topics.id_of(&name.topic) {
             let key = PartitionKey { topic, partition: name.partition };
-            self.node.mailboxes[key.owner(self.node.workers)].send_blocking(Command::CheckAgain(key));
+            self.node.mailboxes[key.owner(self.node.workers)].send_blocking(Command::Damaged(key, from));
         }
     }
 

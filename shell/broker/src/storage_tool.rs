@@ -10,7 +10,7 @@ use crate::properties::{self, Property};
 use crate::settings::Settings;
 use barnabas_base::{Text, Uuid};
 use barnabas_disk::LinuxDisk;
-use barnabas_metadata::MetadataVersion;
+use barnabas_metadata::{MetadataVersion, features};
 use barnabas_quorum::bootstrap;
 use barnabas_storage::{Disk, LogDir, MetaProperties};
 use clap::ArgMatches;
@@ -70,8 +70,12 @@ fn run_format(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     }
     let now = Clock::start().wall();
     for log_dir in log_dirs.iter_mut().filter(|log_dir| log_dir.meta().is_none()) {
-        let is_metadata = **log_dir.path() == *config.metadata_log_dir;
-        let kind = if is_metadata { "metadata" } else { "data" };
+        let kind = match &beginning.voters {
+            _ if **log_dir.path() != *config.metadata_log_dir => "data",
+            InitialVoters::Unknown => "metadata",
+            voters if voters.include(config.node_id) => "dynamic metadata voter",
+            _ => "dynamic metadata",
+        };
         writeln!(
             std::io::stdout(),
             "Formatting {kind} directory {} with metadata.version {}.",
@@ -91,13 +95,15 @@ fn beginning(matches: &ArgMatches, config: &NodeConfig) -> Result<Beginning, Fai
         )
         .into());
     }
-    let release = match matches.get_one::<String>("release-version") {
-        None => MetadataVersion::LATEST,
-        Some(text) => MetadataVersion::parse(text).ok_or_else(|| {
-            let (min, max) = (MetadataVersion::MIN, MetadataVersion::LATEST);
-            format!("Unknown metadata.version '{text}'. Supported metadata.version are: {min} to {max}")
-        })?,
-    };
+    let voters = initial_voters(matches, config)?;
+    let mut chosen = chosen_features(matches)?;
+    let release = release(matches, &mut chosen)?;
+    let levels = bootstrap::feature_levels(release, &chosen)?;
+    check_kraft_version(&chosen, config)?;
+    Ok(Beginning { cluster_id: Text::from(cluster_id), levels, voters })
+}
+
+fn chosen_features(matches: &ArgMatches) -> Result<Vec<(String, i16)>, Failure> {
     let mut chosen = Vec::new();
     for text in matches.get_many::<String>("feature").into_iter().flatten() {
         let pair =
@@ -106,8 +112,49 @@ fn beginning(matches: &ArgMatches, config: &NodeConfig) -> Result<Beginning, Fai
             pair.ok_or_else(|| format!("Can't parse feature=level string {text}: expected NAME=LEVEL"))?;
         chosen.push((name.to_owned(), level));
     }
-    let levels = bootstrap::feature_levels(release, &chosen)?;
-    Ok(Beginning { cluster_id: Text::from(cluster_id), levels, voters: initial_voters(matches, config)? })
+    Ok(chosen)
+}
+
+/// The metadata.version to begin with: a release's, or that of a level among `chosen`, which is taken out; both are a contradiction.
+fn release(matches: &ArgMatches, chosen: &mut Vec<(String, i16)>) -> Result<MetadataVersion, Failure> {
+    if let Some(text) = matches.get_one::<String>("release-version") {
+        return MetadataVersion::parse(text).ok_or_else(|| {
+            let (min, max) = (MetadataVersion::MIN, MetadataVersion::LATEST);
+            format!("Unknown metadata.version '{text}'. Supported metadata.version are: {min} to {max}")
+                .into()
+        });
+    }
+    let is_metadata = |(name, _): &(String, i16)| name == features::name::METADATA;
+    let level = chosen.iter().rev().find(|feature| is_metadata(feature)).map(|&(_, level)| level);
+    chosen.retain(|feature| !is_metadata(feature));
+    let Some(level) = level else { return Ok(MetadataVersion::LATEST) };
+    MetadataVersion::from_level(level).ok_or_else(|| {
+        let (min, max) = (MetadataVersion::MIN.level(), MetadataVersion::LATEST.level());
+        format!(
+            "No MetadataVersion with feature level {level}. Valid feature levels are from {min} to {max}."
+        )
+        .into()
+    })
+}
+
+/// The level of `kraft.version` follows from whether the voters stand in the file or in the metadata log; one that is asked for must
+/// be that.
+fn check_kraft_version(chosen: &[(String, i16)], config: &NodeConfig) -> Result<(), Failure> {
+    let is_kraft = |(name, _): &&(String, i16)| name == features::name::KRAFT;
+    let flags = "--standalone, --initial-controllers, or --no-initial-controllers";
+    match chosen.iter().rev().find(is_kraft).map(|&(_, level)| level) {
+        Some(0) if !config.has_static_voters() => Err(format!(
+            "Cannot set kraft.version to 0 if controller.quorum.voters is empty and one of the flags {flags} is used. Leave out the \
+             --feature flag for kraft.version, or set controller.quorum.voters."
+        )
+        .into()),
+        Some(level) if level > 0 && config.has_static_voters() => Err(format!(
+            "Cannot set kraft.version to {level} unless controller.quorum.voters is empty and one of the flags {flags} is used. Leave \
+             out the --feature flag for kraft.version, or set controller.quorum.bootstrap.servers instead of controller.quorum.voters."
+        )
+        .into()),
+        _ => Ok(()),
+    }
 }
 
 /// Who votes at the beginning, as the flags say.
@@ -122,12 +169,12 @@ fn initial_voters(matches: &ArgMatches, config: &NodeConfig) -> Result<InitialVo
         );
     }
     if config.has_static_voters() && (standalone || these.is_some()) {
-        return Err("You cannot specify controller.quorum.voters and format the node with --standalone, \
-                    --initial-controllers or --no-initial-controllers."
+        return Err("You cannot specify controller.quorum.voters and format the node with --initial-controllers or --standalone. For \
+                    voters that can change, remove controller.quorum.voters and set controller.quorum.bootstrap.servers instead."
             .into());
     }
-    if !config.is_controller && (standalone || these.is_some()) {
-        return Err("This node is no controller (process.roles): format it without --standalone and --initial-controllers.".into());
+    if !config.is_controller && standalone {
+        return Err("You can only use --standalone on a controller (process.roles).".into());
     }
     if config.is_controller && !config.has_static_voters() && given == 0 {
         return Err(
@@ -137,14 +184,14 @@ fn initial_voters(matches: &ArgMatches, config: &NodeConfig) -> Result<InitialVo
         );
     }
     match these {
-        Some(text) => initial_controllers(text, config).map(InitialVoters::These),
+        Some(text) => initial_controllers(text).map(InitialVoters::These),
         None if standalone => Ok(InitialVoters::Me),
         None => Ok(InitialVoters::Unknown),
     }
 }
 
-/// `ID@HOST:PORT:DIRECTORY,…`
-fn initial_controllers(text: &str, config: &NodeConfig) -> Result<Vec<InitialController>, Failure> {
+/// `ID@HOST:PORT:DIRECTORY,…` A node that is not among them may be formatted with the same list: it is no voter then.
+fn initial_controllers(text: &str) -> Result<Vec<InitialController>, Failure> {
     let mut voters: Vec<InitialController> = Vec::new();
     for entry in text.split(',').map(str::trim) {
         let parsed = entry.split_once('@').and_then(|(id, rest)| {
@@ -168,11 +215,6 @@ fn initial_controllers(text: &str, config: &NodeConfig) -> Result<Vec<InitialCon
             .into());
         }
         voters.push(voter);
-    }
-    if !voters.iter().any(|voter| voter.id == config.node_id) {
-        return Err(
-            format!("--initial-controllers does not name this node (node.id={})", config.node_id).into()
-        );
     }
     Ok(voters)
 }

@@ -33,9 +33,11 @@ struct Place {
 pub struct Tickets {
     places: Vec<Place>,
     free: Vec<usize>,
-    /// When the worker's turn began, and the journal's round that it hears of: they go along with the answers.
+    /// When the worker's turn began, and the journal's round that it last heard of: they go along with the answers.
     pub turn: Stamp,
     pub round: RoundTimes,
+    /// It hears of that round now.
+    pub is_round_told: bool,
 }
 
 /// One request's place, until its last batch is decided.
@@ -84,7 +86,8 @@ impl Tickets {
         if !mark(&mut entry.decided, slot) {
             return;
         }
-        let times = AppendTimes { taken: entry.taken, round: self.round };
+        let decided = if self.is_round_told { self.round.durable } else { self.turn };
+        let times = AppendTimes { taken: entry.taken, round: self.round, decided };
         entry.outcomes.push(AppendOutcome { slot, result, times });
         entry.undecided -= 1;
         if entry.undecided == 0 {
@@ -132,6 +135,21 @@ mod tests {
         let slots: Vec<u32> =
             answer.try_recv().expect("answered").iter().map(|outcome| outcome.slot).collect();
         assert_eq!(slots, [9, 7]);
+    }
+
+    #[test]
+    fn it_is_told_whether_the_disk_here_or_another_replica_came_last() {
+        let round = RoundTimes { begun: Stamp(20), durable: Stamp(30) };
+        let mut tickets = Tickets { turn: Stamp(10), round, ..Tickets::default() };
+        for (is_round_told, decided) in [(true, 30), (false, 50)] {
+            let (reply, mut answer) = oneshot::channel();
+            tickets.turn = Stamp(10);
+            let opened = tickets.open(1, reply);
+            (tickets.turn, tickets.is_round_told) = (Stamp(50), is_round_told);
+            tickets.answer(tickets.ticket(opened, 0), acked(1));
+            let outcomes = answer.try_recv().expect("answered");
+            assert_eq!((outcomes[0].times.taken, outcomes[0].times.decided), (Stamp(10), Stamp(decided)));
+        }
     }
 
     #[test]

@@ -128,6 +128,40 @@ fn a_formatted_directory_is_served_and_an_unformatted_one_is_not() {
     child.wait().expect("reaped");
 }
 
+/// Kafka up to 4.3 looks for the levels in `bootstrap.checkpoint`, and would begin with its own if it found none: the tool's user said
+/// others, and its followers would never learn what stands in a snapshot at offset 0.
+#[test]
+fn a_directory_of_an_older_release_begins_as_that_kafka_finds_it() {
+    let id = "Y29tcGF0LWNvbXBhdC1jbw";
+    let holds = |file: &std::path::Path, word: &[u8]| {
+        std::fs::read(file).is_ok_and(|bytes| bytes.windows(word.len()).any(|found| found == word))
+    };
+    for (release, voters, levels_in) in [
+        ("4.4", "--standalone", "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"),
+        ("4.3", "--standalone", "bootstrap.checkpoint"),
+        ("4.0", "--no-initial-controllers", "bootstrap.checkpoint"),
+    ] {
+        let directory = TempDir::new();
+        let (file, data) = (directory.path().join("server.properties"), directory.path().join("data"));
+        let properties = format!(
+            "process.roles=broker,controller\nnode.id=7\ncontroller.listener.names=CONTROLLER\n\
+             listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0\nlog.dirs={}\n",
+            data.display()
+        );
+        std::fs::write(&file, properties).expect("writes");
+        let file = file.to_str().expect("text");
+        let words = ["storage", "format", "-t", id, "-c", file, "--release-version", release, voters];
+        let formatted = run(&words);
+        assert!(formatted.status.success(), "{}", text(&formatted.stderr));
+        let one_file = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint";
+        for name in ["bootstrap.checkpoint", one_file] {
+            let found = holds(&data.join(name), b"metadata.version");
+            assert_eq!(found, name == levels_in, "{release}: {name}");
+        }
+        assert_eq!(data.join(one_file).exists(), voters == "--standalone" || levels_in == one_file);
+    }
+}
+
 #[test]
 fn data_without_its_meta_properties_is_not_taken_for_a_new_node() {
     let mut node = TestNode::start();
@@ -180,7 +214,6 @@ fn flags_of_later_versions_are_refused_by_name() {
     assert!(text(&output.stderr).contains("--add-scram is not available yet"), "{}", text(&output.stderr));
     for (voters, expected) in [
         ("x", "expected ID@HOST:PORT:DIRECTORY"),
-        ("2@h:1:AAAAAAAAAAAAAAAAAAAAZg", "does not name this node"),
         ("1@h:1:AAAAAAAAAAAAAAAAAAAAZg,2@i:1:AAAAAAAAAAAAAAAAAAAAZg", "stands there twice"),
     ] {
         let output = run(&["storage", "format", "-t", id, "-c", file, "--initial-controllers", voters]);
@@ -189,6 +222,100 @@ fn flags_of_later_versions_are_refused_by_name() {
             "{}",
             text(&output.stderr)
         );
+    }
+}
+
+/// Roles, whether the voters are in the file, flags, and what kafka-storage says to them.
+type FormatCase<'a> = (&'a str, bool, &'a [&'a str], Result<&'a str, &'a str>);
+
+/// As Apache Kafka 4.4's kafka-storage answers each of these: `Ok` is the kind of directory that it says it formats.
+#[test]
+fn format_takes_and_refuses_what_kafkas_does() {
+    const ID: &str = "Y29tcGF0LWNvbXBhdC1jbw";
+    const ME: &str = "1@127.0.0.1:9093:JEXY6aqzQY-32P5TStzaFg";
+    const OTHER: &str = "2@127.0.0.1:9093:MvDxzVmcRsaTz33bUuRU6A";
+    let (voters, none_said) =
+        ("You cannot specify controller.quorum.voters", "you must specify one of the following");
+    let (needs_0, needs_1) = ("Cannot set kraft.version to 1 unless", "Cannot set kraft.version to 0 if");
+    let cases: &[FormatCase<'_>] = &[
+        ("controller", true, &[], Ok("metadata")),
+        ("controller", true, &["-f", "kraft.version=0"], Ok("metadata")),
+        ("controller", true, &["-f", "kraft.version=1"], Err(needs_0)),
+        ("controller", true, &["-N", "-f", "kraft.version=1"], Err(needs_0)),
+        ("controller", true, &["-N"], Ok("metadata")),
+        ("controller", true, &["-s"], Err(voters)),
+        ("controller", true, &["-I", ME], Err(voters)),
+        ("controller", false, &[], Err(none_said)),
+        ("controller", false, &["-f", "kraft.version=1"], Err(none_said)),
+        ("controller", false, &["-N"], Ok("metadata")),
+        ("controller", false, &["-N", "-f", "kraft.version=1"], Ok("metadata")),
+        ("controller", false, &["-s"], Ok("dynamic metadata voter")),
+        ("controller", false, &["-s", "-f", "kraft.version=1"], Ok("dynamic metadata voter")),
+        ("controller", false, &["-s", "-f", "kraft.version=0"], Err(needs_1)),
+        (
+            "controller",
+            false,
+            &["-s", "-f", "kraft.version=2"],
+            Err("No feature:kraft.version with feature level 2"),
+        ),
+        ("controller", false, &["-I", ME], Ok("dynamic metadata voter")),
+        ("controller", false, &["-I", OTHER], Ok("dynamic metadata")),
+        ("controller", false, &["-s", "-f", "metadata.version=30"], Ok("dynamic metadata voter")),
+        (
+            "controller",
+            false,
+            &["-s", "-f", "metadata.version=3"],
+            Err("No MetadataVersion with feature level 3"),
+        ),
+        (
+            "controller",
+            false,
+            &["-s", "-r", "3.9", "-f", "metadata.version=30"],
+            Err("Use --release-version instead"),
+        ),
+        ("broker", true, &[], Ok("metadata")),
+        ("broker", true, &["-f", "kraft.version=1"], Err(needs_0)),
+        ("broker", true, &["-I", ME], Err(voters)),
+        ("broker", false, &[], Ok("metadata")),
+        ("broker", false, &["-f", "kraft.version=0"], Err(needs_1)),
+        ("broker", false, &["-f", "kraft.version=1"], Ok("metadata")),
+        ("broker", false, &["-s"], Err("You can only use --standalone on a controller")),
+        ("broker", false, &["-I", ME], Ok("dynamic metadata voter")),
+        ("broker", false, &["-I", OTHER], Ok("dynamic metadata")),
+    ];
+    for (roles, is_static, flags, expected) in cases {
+        let directory = TempDir::new();
+        let (file, data) = (directory.path().join("server.properties"), directory.path().join("data"));
+        let listener =
+            if *roles == "broker" { "PLAINTEXT://127.0.0.1:0" } else { "CONTROLLER://127.0.0.1:0" };
+        let quorum = match (is_static, *roles) {
+            (false, _) => "bootstrap.servers=127.0.0.1:9093",
+            (true, "broker") => "voters=5@127.0.0.1:9093",
+            (true, _) => "voters=1@127.0.0.1:9093",
+        };
+        let properties = format!(
+            "process.roles={roles}\nnode.id=1\ncontroller.listener.names=CONTROLLER\nlisteners={listener}\n\
+             controller.quorum.{quorum}\nlog.dirs={}\n",
+            data.display()
+        );
+        std::fs::write(&file, properties).expect("writes");
+        let mut words = vec!["storage", "format", "-t", ID, "-c", file.to_str().expect("text")];
+        words.extend_from_slice(flags);
+        let output = run(&words);
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        let case = format!("{roles} static={is_static} {flags:?}: {out}{err}");
+        match expected {
+            Ok(kind) => {
+                assert!(
+                    output.status.success() && out.starts_with(&format!("Formatting {kind} directory ")),
+                    "{case}"
+                );
+            }
+            Err(why) => {
+                assert!(!output.status.success() && err.contains(why), "{case}");
+                assert!(!data.join("meta.properties").exists(), "{case}");
+            }
+        }
     }
 }
 

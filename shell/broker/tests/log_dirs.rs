@@ -3,10 +3,11 @@
 mod harness;
 
 use barnabas_wire::messages::{CreateTopicsRequest, ResponseBody, create_topics_request::CreatableTopic};
+use harness::quorum::{format, prepared, random_uuid};
 use harness::three_dirs::{
     Codes, Rig, STORAGE_ERROR, broker_config, eventually, produce, produce_batch, values,
 };
-use harness::{Client, TempDir, TestNode, batch, binary};
+use harness::{Client, TempDir, TestNode, batch, binary, free_port};
 use std::path::PathBuf;
 
 const PARTITIONS: i32 = 6;
@@ -116,6 +117,31 @@ fn a_directory_whose_identity_is_damaged_leaves_the_others_serving() {
             std::fs::copy(copy(dir), dir.join("meta.properties")).expect("mended");
         },
     );
+}
+
+#[test]
+fn a_disk_that_was_replaced_is_formatted_for_the_cluster_of_the_others() {
+    let (root, id, controller) = (TempDir::new(), random_uuid(), free_port());
+    let dirs = ["a", "b"].map(|name| root.path().join(name));
+    let voters = format!("controller.quorum.voters=1@127.0.0.1:{controller}");
+    let more = format!("{voters}\nlog.dirs={},{}", dirs[0].display(), dirs[1].display());
+    let mut node = prepared(None, 1, "broker,controller", (free_port(), controller), &id, &more, &[]);
+    std::fs::remove_dir_all(&dirs[1]).expect("it was formatted");
+    node.launch();
+    assert!(node.stop_expecting_trouble().success());
+    let log = node.log();
+    let told = log.lines().find(|line| line.contains(" ERROR ")).expect("it is told");
+    assert!(
+        told.contains(&format!("storage format -g -t {id} -c")) && !told.contains("random-uuid"),
+        "{told}"
+    );
+    assert_eq!(told.matches(&*dirs[1].display().to_string()).count(), 1, "{told}");
+    // What the line says helps.
+    let (ok, said) = format(&node.dir.path().join("server.properties"), &id, &["-g"]);
+    assert!(ok && dirs[1].join("meta.properties").exists(), "{said}");
+    node.launch();
+    assert!(node.stop_expecting_trouble().success());
+    assert_eq!(node.log().lines().filter(|line| line.contains(" ERROR ")).count(), 1, "{}", node.log());
 }
 
 #[test]
@@ -258,7 +284,7 @@ fn a_replaced_disk_of_a_node_with_a_file_is_formatted_and_its_partitions_given_u
     std::fs::create_dir(of("data")).expect("an empty one");
     node.launch_unawaited();
     assert!(!node.wait().success(), "no directory is left");
-    assert!(node.log().contains("format it with -g"), "{}", node.log());
+    assert!(node.log().contains("storage format -g -t AAAAAAAAAAAAAAAAAAAAZg"), "{}", node.log());
     assert!(format(&["-g"]).status.success());
     node.launch();
     let mut client = node.client();

@@ -6,7 +6,8 @@
 mod harness;
 
 use barnabas_wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
-use barnabas_wire::messages::{DeleteRecordsRequest, ResponseBody};
+use barnabas_wire::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
+use barnabas_wire::messages::{DeleteRecordsRequest, IncrementalAlterConfigsRequest, ResponseBody};
 use harness::Client;
 use harness::replicas::{
     Cluster, PARTITIONS, Producers, append, eventually, folders, judge, leaders, missing, reassign, signal,
@@ -127,6 +128,53 @@ fn replicas_move_from_broker_to_broker_and_leave_nothing_behind() {
     let longest = all.iter().map(|one| one.longest_gap).max().unwrap_or_default();
     println!("{count} records acknowledged through 3 moves; longest gap {longest:?}");
     judge(&cluster, "moves", topic, &all);
+    cluster.stop();
+}
+
+const TOPIC: i8 = 2;
+const BROKER: i8 = 4;
+
+fn set(client: &mut Client, kind: i8, name: &str, (key, value): (&str, &str)) {
+    let config = AlterableConfig { name: key.into(), value: Some(value.into()), ..Default::default() };
+    let resource = AlterConfigsResource {
+        resource_type: kind,
+        resource_name: name.into(),
+        configs: vec![config],
+        ..Default::default()
+    };
+    let request = IncrementalAlterConfigsRequest { resources: vec![resource], ..Default::default() };
+    let ResponseBody::IncrementalAlterConfigs(response) = client.call(request, 1) else { panic!("another") };
+    assert_eq!(response.responses[0].error_code, 0, "{response:?}");
+}
+
+#[test]
+fn what_a_move_brings_is_told_of_while_it_lasts() {
+    // A batch at a time, so that a throttle holds from the first one on.
+    let small = "replica.fetch.max.bytes=1024\nreplica.fetch.response.max.bytes=1024";
+    let cluster = Cluster::start_with(None, &["data"], small);
+    let topic = cluster.create("slow");
+    reassign(&cluster, &[2, 3], "slow", &[2, 3]);
+    let value = "v".repeat(50_000);
+    let leaders = leaders(&mut cluster.client(2), "slow");
+    for (&partition, leader) in &leaders {
+        let mut client = cluster.client(*leader);
+        for _ in 0..6 {
+            assert!(matches!(append(&mut client, topic, partition, &value), Some(Ok(_))));
+        }
+    }
+    let mut client = cluster.client(2);
+    set(&mut client, TOPIC, "slow", ("follower.replication.throttled.replicas", "*"));
+    set(&mut client, BROKER, "", ("follower.replication.throttled.rate", "20000"));
+    std::thread::scope(|scope| {
+        let moved = scope.spawn(|| reassign(&cluster, &[2, 1, 3], "slow", &[1, 2, 3]));
+        let node = &cluster.nodes[&1];
+        eventually("its broker says what is on its way", || {
+            node.log().contains("are on their way to this broker and lack")
+        });
+        set(&mut client, BROKER, "", ("follower.replication.throttled.rate", "1000000000"));
+        moved.join().expect("it was moved");
+        eventually("it says that all are there", || node.log().contains("every replica that was on its way"));
+    });
     cluster.stop();
 }
 

@@ -9,7 +9,7 @@ use barnabas_wire::messages::describe_producers_request::TopicRequest;
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
 use barnabas_wire::messages::write_txn_markers_request::{WritableTxnMarker, WritableTxnMarkerTopic};
 use barnabas_wire::messages::{
-    AddPartitionsToTxnRequest, DeleteTopicsRequest, DescribeProducersRequest, FetchRequest,
+    AddPartitionsToTxnRequest, DeleteTopicsRequest, DescribeProducersRequest, EndTxnRequest, FetchRequest,
     ListTransactionsRequest, ResponseBody, WriteTxnMarkersRequest,
 };
 use harness::txn::{PATIENCE, Producer, end_offset, read};
@@ -281,6 +281,7 @@ fn an_administrator_ends_a_transaction_that_hangs() {
     // Without verification a late batch opens one that no coordinator knows, as before KIP-890.
     let mut node = TestNode::start_with(&["transaction.partition.verification.enable=false"]);
     let mut client = topic(&node, "t", 1);
+    Producer::ready(&node, "payments", 1);
     let mut producer = Producer::ready(&node, "payments", 1);
     assert_eq!(producer.write_as(11, "t", 0, &["hangs"]), 0);
     assert_eq!(end_offset(&mut client, "t", 0, true), 0);
@@ -316,6 +317,7 @@ fn an_administrator_ends_a_transaction_that_hangs() {
         assert_eq!(partitions[1].error_code, 3, "UNKNOWN_TOPIC_OR_PARTITION");
         partitions[0].error_code
     };
+    assert_eq!(told(marker(-1, 7), 1), -1, "a marker of nobody cannot be written");
     assert_eq!(told(marker(found.producer_epoch - 1, 7), 1), 47, "INVALID_PRODUCER_EPOCH");
     let mut of_version_2 = marker(found.producer_epoch, 7);
     of_version_2.markers[0].transaction_version = 2;
@@ -401,5 +403,57 @@ fn a_transactional_id_that_nobody_uses_is_forgotten() {
     assert_eq!(producer.init(), 0);
     assert!(producer.id > before);
     assert_eq!(read(&mut client, "t", 0, true), ["x"]);
+    assert!(node.stop().success());
+}
+
+/// The client is cut from its coordinator while it commits, and says that again over another connection; then comes what it said first.
+#[test]
+fn an_end_that_comes_late_over_a_connection_given_up_ends_no_other_transaction() {
+    let mut node = TestNode::start();
+    let mut client = topic(&node, "t", 1);
+    for version in 0..=1 {
+        let mut producer = Producer::ready(&node, &format!("p{version}"), version);
+        assert_eq!(producer.write("t", 0, &["whole"]), 0);
+        let mut given_up = std::mem::replace(&mut producer.client, node.client());
+        assert_eq!(producer.end(COMMIT), 0);
+        producer.wait_for("CompleteCommit");
+        assert_eq!(producer.write("t", 0, &["half"]), 0);
+        let late = EndTxnRequest {
+            transactional_id: producer.transactional_id.as_str().into(),
+            producer_id: producer.id,
+            producer_epoch: producer.epoch,
+            committed: COMMIT,
+            ..Default::default()
+        };
+        given_up.send(late, 4);
+        assert!(given_up.is_closed());
+        assert_eq!(producer.state(), "Ongoing");
+        assert_eq!(producer.end(ABORT), 0);
+        producer.wait_for("CompleteAbort");
+    }
+    wait_until_stable(&mut client, "t", 0);
+    assert_eq!(read(&mut client, "t", 0, true), ["whole", "whole"]);
+    assert_eq!(read(&mut client, "t", 0, false), ["whole", "half", "whole", "half"]);
+    assert!(node.stop().success());
+}
+
+#[test]
+fn a_producer_that_uses_two_connections_comes_back_with_another_and_goes_on() {
+    let mut node = TestNode::start();
+    let mut client = topic(&node, "t", 2);
+    let mut producer = Producer::ready(&node, "payments", 1);
+    let mut other = node.client();
+    for round in 0..6 {
+        std::mem::swap(&mut producer.client, &mut other);
+        if round > 0 {
+            producer.client.send(producer.addition("t", &[0]), 3);
+            assert!(producer.client.is_closed());
+            producer.client = node.client();
+        }
+        assert_eq!(producer.write("t", 0, &["x"]), 0);
+        assert_eq!(producer.end(COMMIT), 0);
+    }
+    wait_until_stable(&mut client, "t", 0);
+    assert_eq!(read(&mut client, "t", 0, true), ["x"; 6]);
     assert!(node.stop().success());
 }

@@ -321,23 +321,26 @@ impl Offsets<'_> {
         .0
     }
 
+    fn commitment(&self, producer: &Producer, offset: i64) -> TxnOffsetCommitRequest {
+        let partition = TxnOffsetCommitRequestPartition { committed_offset: offset, ..Default::default() };
+        let topic = TxnOffsetCommitRequestTopic {
+            name: "t".into(),
+            partitions: vec![partition],
+            ..Default::default()
+        };
+        TxnOffsetCommitRequest {
+            transactional_id: producer.transactional_id.as_str().into(),
+            group_id: self.group.into(),
+            producer_id: producer.id,
+            producer_epoch: producer.epoch,
+            topics: vec![topic],
+            ..Default::default()
+        }
+    }
+
     fn commit(&self, producer: &mut Producer, version: i16, offset: i64) -> i16 {
         retried(&LATER, || {
-            let partition =
-                TxnOffsetCommitRequestPartition { committed_offset: offset, ..Default::default() };
-            let topic = TxnOffsetCommitRequestTopic {
-                name: "t".into(),
-                partitions: vec![partition],
-                ..Default::default()
-            };
-            let request = TxnOffsetCommitRequest {
-                transactional_id: producer.transactional_id.as_str().into(),
-                group_id: self.group.into(),
-                producer_id: producer.id,
-                producer_epoch: producer.epoch,
-                topics: vec![topic],
-                ..Default::default()
-            };
+            let request = self.commitment(producer, offset);
             let ResponseBody::TxnOffsetCommit(response) = producer.client.call(request, version) else {
                 panic!("another response")
             };
@@ -423,6 +426,29 @@ fn offsets_count_once_their_transaction_is_committed() {
         assert_eq!(offsets.fetch_decided(&mut client), 12);
         assert!(node.stop().success());
     }
+}
+
+/// Over a connection that was given up, when the next transaction is open and has committed its own.
+#[test]
+fn offsets_that_come_late_do_not_get_into_the_next_transaction() {
+    let mut node = TestNode::start();
+    let mut client = node.client();
+    client.create_topic("t", 1, &[]);
+    let offsets = Offsets { group: "g" };
+    offsets.find_coordinator(&mut client);
+    let mut producer = Producer::ready(&node, "payments", 1);
+    assert_eq!(offsets.add(&mut producer), 0);
+    let mut given_up = std::mem::replace(&mut producer.client, node.client());
+    assert_eq!(offsets.commit(&mut producer, 3, 7), 0);
+    assert_eq!(producer.end(COMMIT), 0);
+    producer.wait_for("CompleteCommit");
+    assert_eq!(offsets.add(&mut producer), 0);
+    assert_eq!(offsets.commit(&mut producer, 3, 9), 0);
+    given_up.send(offsets.commitment(&producer, 7), 3);
+    assert!(given_up.is_closed());
+    assert_eq!(producer.end(COMMIT), 0);
+    assert_eq!(offsets.fetch_decided(&mut client), 9);
+    assert!(node.stop().success());
 }
 
 #[test]

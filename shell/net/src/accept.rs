@@ -6,7 +6,7 @@
 //!
 //! Sources: KIP-308, KIP-402, KIP-612; Kafka `ConnectionQuotas`.
 
-use barnabas_base::Map;
+use barnabas_base::{ConnectionNumber, Map};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -65,6 +65,8 @@ pub enum Refused {
 
 #[derive(Debug, Default)]
 struct Counts {
+    /// All there ever were.
+    accepted: u64,
     total: usize,
     per_ip: Map<IpAddr, usize>,
 }
@@ -89,6 +91,15 @@ struct Bucket {
 pub struct ConnectionSlot {
     gate: Gate,
     ip: IpAddr,
+    number: ConnectionNumber,
+}
+
+impl ConnectionSlot {
+    /// Over all listeners. Given out before the client hears anything on the connection, so that one which it opened after that has a
+    /// higher one.
+    pub fn number(&self) -> ConnectionNumber {
+        self.number
+    }
 }
 
 impl Gate {
@@ -117,8 +128,10 @@ impl Gate {
             return Err(Refused::PerIp(per_ip_max));
         }
         counts.total += 1;
+        counts.accepted += 1;
         counts.per_ip.insert(ip, held + 1);
-        Ok(ConnectionSlot { gate: self.clone(), ip })
+        let number = ConnectionNumber(counts.accepted);
+        Ok(ConnectionSlot { gate: self.clone(), ip, number })
     }
 
     /// How long the next connection has to wait to keep the rate.

@@ -73,6 +73,26 @@ fn every_version_carries_an_append() {
 }
 
 #[test]
+fn what_was_refused_and_then_handed_on_is_answered_as_appended() {
+    let fixture = Fixture::new();
+    let (append_time, log_start) = (None, Offset(3));
+    let done = [
+        Outcome::Appended { base: Offset(7), append_time, log_start },
+        Outcome::AppendedElsewhere { base: Offset(7), append_time, log_start },
+    ];
+    for (names_leader, done) in [false, true].into_iter().zip(done) {
+        let mut work = work(plan(request(&[("orders", TopicId::ZERO, 0)], -1), 10, &fixture.ctx()));
+        let slot = work.parts[0].slot;
+        work.pending.set(slot, Outcome::refused(ErrorCode::NotLeaderOrFollower), &fixture.ctx());
+        work.pending.set(slot, done, &fixture.ctx());
+        let response = respond(work.pending);
+        let answer = only(&response);
+        assert_eq!((answer.error_code, answer.base_offset, answer.error_message.as_deref()), (0, 7, None));
+        assert_eq!(answer.current_leader.leader_id >= 0, names_leader);
+    }
+}
+
+#[test]
 fn what_does_not_exist_is_refused() {
     assert_eq!(refused(("nobody", TopicId::ZERO, 0), 1, 9), 3);
     assert_eq!(refused(("orders", TopicId::ZERO, 3), 1, 9), 3);

@@ -129,3 +129,13 @@ fn what_a_coordinator_asks_is_what_a_broker_reads() {
     assert_eq!(of(8, "b", 1), Some(ErrorCode::NotLeaderOrFollower));
     assert_eq!(of(7, "b", 1), None, "nothing was said of it");
 }
+
+#[test]
+fn nobodys_markers_are_not_written() {
+    let nobody = WritableTxnMarker { producer_epoch: -1, ..marker(5, &[("orders", &[0])]) };
+    let markers = vec![marker(-1, &[("orders", &[0, 9])]), nobody, marker(-7, &[("orders", &[0])])];
+    let said = ask(markers, 1, |_| ErrorCode::None);
+    let failed = ErrorCode::UnknownServerError.code();
+    let expected = [(-7, 0, failed), (-1, 0, failed), (-1, 9, 3), (5, 0, failed)];
+    assert_eq!(said, expected.map(|(id, partition, code)| (id, "orders".to_owned(), partition, code)));
+}

@@ -23,3 +23,10 @@ fn where_there_are_no_such_groups_it_is_unsupported() {
     let Plan::Answer(response) = plan(request("b"), &fixture.ctx()) else { panic!("no answer") };
     assert_eq!(response.error_code, 35, "UNSUPPORTED_VERSION");
 }
+
+#[test]
+fn a_group_needs_a_name() {
+    let fixture = share_groups();
+    let Plan::Answer(response) = plan(request(""), &fixture.ctx()) else { panic!("no answer") };
+    assert_eq!(response.error_code, 24, "INVALID_GROUP_ID");
+}

@@ -262,11 +262,11 @@ fn expect_join(group: &ConsumerGroup, member: &ConsumerMember, out: &mut Outbox)
     }
 }
 
-/// Whom a LeaveGroup means.
+/// Whom a LeaveGroup means: a member of either protocol, as an operator who empties a group knows neither.
 ///
 /// # Errors
 /// UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
-pub(crate) fn leave_classic(group: &ConsumerGroup, who: &MemberIdentity) -> Result<Text, ErrorCode> {
+pub(crate) fn leaves(group: &ConsumerGroup, who: &MemberIdentity) -> Result<Text, ErrorCode> {
     let member = match who.group_instance_id.as_deref() {
         None => group.member(&who.member_id),
         Some(instance) => group.static_member(instance),
@@ -274,9 +274,6 @@ pub(crate) fn leave_classic(group: &ConsumerGroup, who: &MemberIdentity) -> Resu
     let member = member.ok_or(ErrorCode::UnknownMemberId)?;
     if !who.member_id.is_empty() {
         check_instance(member, &who.member_id).map_err(|refused| refused.code)?;
-    }
-    if member.classic.is_none() {
-        return Err(ErrorCode::UnknownMemberId);
     }
     Ok(member.id.clone())
 }

@@ -33,7 +33,6 @@ mod leave;
 mod member;
 mod migrate;
 mod pace;
-mod pattern;
 mod reconcile;
 mod record;
 mod regex;
@@ -41,7 +40,7 @@ mod target;
 mod world;
 
 pub(crate) use check::{Refused, check};
-pub(crate) use classic_member::{Joined, join, leave_classic, sync, touch};
+pub(crate) use classic_member::{Joined, join, leaves, sync, touch};
 pub(crate) use describe::{describe, describe_missing, list, not_consumer};
 #[cfg(test)]
 pub(crate) use group::Resolved;

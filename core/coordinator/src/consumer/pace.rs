@@ -1,4 +1,5 @@
-//! How soon a member of a consumer or streams group is to be heard of again: each answer to a heartbeat says it anew (KIP-848, KIP-1071).
+//! How soon a member of a consumer, share or streams group is to be heard of again: each answer to a heartbeat says it anew (KIP-848, KIP-932,
+//! KIP-1071).
 //!
 //! Kafka always says `heartbeat.interval.ms`. A step of a rebalance is told to a member when it beats, so that each step (give up, wait,
 //! get) costs up to that interval, however quick the coordinator is. Here a member of a group that settles is asked to come sooner: one that is on its

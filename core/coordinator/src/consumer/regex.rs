@@ -17,13 +17,18 @@ use super::group::{ConsumerGroup, Entry, Resolved};
 use super::heartbeat::METADATA_REFRESH;
 use super::job::{Job, Work};
 use super::member::ConsumerMember;
-use super::pattern;
 use super::world::World;
 use crate::framework::Effect;
 use crate::outbox::Outbox;
+use crate::pattern;
 
 /// Expressions are not resolved again before this much time has passed.
 const RESOLVE_AGAIN_MIN_MS: i64 = 10_000;
+
+/// Different expressions of one group, and names that they match, all together; where several match the same, it is held once.
+/// Kafka has no such bounds, and no group of good will comes near them.
+const EXPRESSIONS_MAX: usize = 1_000;
+const NAMES_MAX: usize = 1_000_000;
 
 /// What a heartbeat means for the group's expressions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,8 +44,15 @@ pub(super) enum Change {
 /// INVALID_REGULAR_EXPRESSION. Only for one that nobody in the group has brought before.
 pub(super) fn check(group: &ConsumerGroup, member: &ConsumerMember) -> Result<(), Refused> {
     match member.pattern() {
+        Some(wanted)
+            if group.patterns().len() >= EXPRESSIONS_MAX && !group.patterns().contains_key(wanted) =>
+        {
+            let why =
+                format!("The group has {EXPRESSIONS_MAX} expressions, which is as many as it may have.");
+            Err(Refused::new(ErrorCode::InvalidRegularExpression, why))
+        }
         Some(wanted) if !group.patterns().contains_key(wanted) => {
-            pattern::compile(wanted).map(drop).map_err(|why| {
+            pattern::of_topics(wanted).map(drop).map_err(|why| {
                 Refused::new(ErrorCode::InvalidRegularExpression, format!("{wanted} cannot be used: {why}"))
             })
         }
@@ -115,24 +127,40 @@ impl PartialEq for Resolving {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Topics {
     version: i64,
-    by_pattern: BTreeMap<Text, BTreeSet<Text>>,
+    by_pattern: BTreeMap<Text, Arc<BTreeSet<Text>>>,
 }
 
 impl Resolving {
     pub fn run(self) -> Topics {
+        self.run_within(NAMES_MAX)
+    }
+
+    /// An expression for whose names there is no room stays unresolved: who subscribes by it gets nothing of it.
+    fn run_within(self, names_max: usize) -> Topics {
         let mut by_pattern = BTreeMap::new();
+        let mut sets: Vec<Arc<BTreeSet<Text>>> = Vec::new();
+        let mut names_left = names_max;
         for wanted in self.patterns {
-            // One that was found sound when it came cannot have become otherwise, unless another build wrote it.
-            let Ok(regex) = pattern::compile(&wanted) else {
-                by_pattern.insert(wanted, BTreeSet::new());
-                continue;
-            };
-            let names = self.image.topics.iter().map(|topic| &topic.name);
-            let matched = names.filter(|name| regex.is_match(name.as_bytes())).cloned().collect();
-            by_pattern.insert(wanted, matched);
+            let matched = matched(&wanted, &self.image);
+            if let Some(known) = sets.iter().find(|known| ***known == matched) {
+                by_pattern.insert(wanted, Arc::clone(known));
+            } else if let Some(left) = names_left.checked_sub(matched.len()) {
+                names_left = left;
+                let matched = Arc::new(matched);
+                sets.push(Arc::clone(&matched));
+                by_pattern.insert(wanted, matched);
+            }
         }
         Topics { version: self.image.provenance.end.get() - 1, by_pattern }
     }
+}
+
+/// The names that an expression matches.
+fn matched(wanted: &str, image: &Image) -> BTreeSet<Text> {
+    // One that was found sound when it came cannot have become otherwise, unless another build wrote it.
+    let Ok(regex) = pattern::of_topics(wanted) else { return BTreeSet::new() };
+    let names = image.topics.iter().map(|topic| &topic.name);
+    names.filter(|name| regex.is_match(name.as_bytes())).cloned().collect()
 }
 
 /// The group's expressions are resolved; `None`: nobody could. The members hear of it with their next heartbeats.
@@ -151,10 +179,10 @@ pub(crate) fn resolved(
         }
         let old = group.resolved.get(&pattern).map(|resolved| &resolved.topics);
         let topics_now = match old {
-            Some(old) if **old == matched => Arc::clone(old),
+            Some(old) if *old == matched => Arc::clone(old),
             _ => {
                 is_other |= old.is_some() || !matched.is_empty();
-                Arc::new(matched)
+                matched
             }
         };
         let now = Resolved { topics: topics_now, version: topics.version, timestamp: out.now.wall.0 };
@@ -168,3 +196,6 @@ pub(crate) fn resolved(
     }
     group.flush(out);
 }
+
+#[cfg(test)]
+mod tests;

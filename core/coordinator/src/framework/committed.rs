@@ -55,6 +55,13 @@ impl<V> Committed<V> {
         }
     }
 
+    /// What is on disk and what is on its way, one after the other: `None` for nothing.
+    pub fn steps(&self) -> impl Iterator<Item = Option<&V>> {
+        let changes = self.changes.as_deref().into_iter();
+        let changes = changes.flat_map(|changes| changes.before.iter().chain([&changes.last]));
+        std::iter::once(self.committed()).chain(changes.map(|(_, value)| value.as_ref()))
+    }
+
     /// `value` (or nothing) is on its way in `batch`.
     pub fn change(&mut self, batch: BatchId, value: Option<V>) {
         let change = (batch, value);

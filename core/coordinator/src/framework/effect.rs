@@ -1,6 +1,8 @@
 //! What goes into a coordinator and what comes out of it.
 
-use barnabas_base::{CoordinatorEpoch, MonotonicMs, ProducerEpoch, ProducerId, TimestampMs};
+use barnabas_base::{
+    ConnectionNumber, CoordinatorEpoch, MonotonicMs, ProducerEpoch, ProducerId, TimestampMs,
+};
 use bytes::Bytes;
 
 use crate::{Job, Response, ShareStateOrder, TransactionVersion};
@@ -28,6 +30,8 @@ pub struct Caller<'a> {
     pub client_host: &'a str,
     /// The request's version.
     pub version: i16,
+    /// Over which the request came; `None`: no client sent it.
+    pub connection: Option<ConnectionNumber>,
     /// For a new member's id, should one be needed.
     pub random: [u8; 16],
 }

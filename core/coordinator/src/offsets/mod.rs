@@ -7,6 +7,7 @@ mod commit;
 mod delete;
 mod expire;
 mod fetch;
+mod late;
 mod store;
 mod transactional;
 
@@ -14,5 +15,6 @@ pub(crate) use commit::commit;
 pub(crate) use delete::{delete, tombstones_of_topics};
 pub(crate) use expire::expire;
 pub(crate) use fetch::fetch;
+pub(crate) use late::Heard;
 pub(crate) use store::{OffsetEntry, OffsetKey, Offsets};
 pub(crate) use transactional::{Transactional, commit_in_transaction};

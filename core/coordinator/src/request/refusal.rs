@@ -207,6 +207,7 @@ impl Refusable for Response {
             Self::SharePartitions(_) => Self::SharePartitions(Err(error)),
             Self::AlterShareGroupOffsets(_) => Self::AlterShareGroupOffsets(at_top(error)),
             Self::DeleteShareGroupOffsets(_) => Self::DeleteShareGroupOffsets(at_top(error)),
+            Self::Close => Self::Close,
         }
     }
 }

@@ -135,7 +135,7 @@ impl GroupShard {
         Ok(())
     }
 
-    /// A LeaveGroup of members of the classic protocol.
+    /// A LeaveGroup: of members of the classic protocol by themselves, of any by an operator.
     pub(super) fn leave_consumer(
         &mut self,
         caller: &Caller<'_>,
@@ -148,7 +148,7 @@ impl GroupShard {
         let (mut gone, mut members) = (Vec::new(), Vec::new());
         for who in leaving {
             let found = match self.groups.get(&id) {
-                Some(Group::Consumer(group)) => consumer::leave_classic(group, who),
+                Some(Group::Consumer(group)) => consumer::leaves(group, who),
                 _ => Err(ErrorCode::UnknownMemberId),
             };
             let found = found.and_then(|member| match gone.contains(&member) {

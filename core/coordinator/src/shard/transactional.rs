@@ -5,16 +5,22 @@ use barnabas_wire::messages::TxnOffsetCommitRequest;
 
 use super::{Group, GroupShard};
 use crate::Response;
-use crate::framework::{Effect, EndTransaction, Producer, Ticket};
+use crate::framework::{Caller, Effect, EndTransaction, Producer, Ticket};
 use crate::offsets::{self, Transactional};
 use crate::outbox::{GroupThen, Then, append_refusal};
 
 impl GroupShard {
     pub(super) fn commit_in_transaction(
         &mut self,
+        caller: &Caller<'_>,
         request: &TxnOffsetCommitRequest,
         ticket: Ticket,
     ) -> Result<(), ErrorCode> {
+        let producer = (ProducerId(request.producer_id), ProducerEpoch(request.producer_epoch));
+        if caller.connection.is_some_and(|connection| self.heard.is_late(producer, connection)) {
+            self.out.answer(ticket, Response::Close);
+            return Ok(());
+        }
         let group = match self.groups.get(request.group_id.as_str()) {
             Some(Group::Share(_)) => return Err(ErrorCode::GroupIdNotFound),
             known => known,
@@ -27,6 +33,9 @@ impl GroupShard {
         if commit.records.is_empty() {
             self.out.answer(ticket, Response::TxnOffsetCommit(commit.response));
             return Ok(());
+        }
+        if let Some(connection) = caller.connection {
+            self.heard.hear(producer, connection);
         }
         self.append_in_transaction(request, commit, ticket);
         Ok(())

@@ -44,6 +44,8 @@ pub(crate) struct ShareGroup {
     names: BTreeMap<Text, usize>,
     /// When its topics are looked at again though nothing is known to have changed.
     pub refresh_at: MonotonicMs,
+    /// When the epoch was last raised; `None`: not since the group was loaded.
+    pub raised_at: Option<MonotonicMs>,
     /// The order that is under way for it.
     pub order: Option<u64>,
     dirty: Vec<Entry>,
@@ -71,6 +73,7 @@ impl ShareGroup {
             set_up: SetUp::default(),
             names: BTreeMap::new(),
             refresh_at: MonotonicMs(0),
+            raised_at: None,
             order: None,
             dirty: Vec::new(),
             unsaved: Vec::new(),
@@ -140,7 +143,8 @@ impl ShareGroup {
     }
 
     /// Raises the group's epoch: a new target is to be made.
-    pub fn raise(&mut self, metadata_hash: i64) {
+    pub fn raise(&mut self, metadata_hash: i64, now: MonotonicMs) {
+        self.raised_at = Some(now);
         self.raises += 1;
         self.epoch = self.epoch.saturating_add(1);
         self.metadata_hash = metadata_hash;

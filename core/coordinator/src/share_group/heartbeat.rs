@@ -17,7 +17,7 @@ use super::assignor::{self, Candidate};
 use super::group::{Entry, ShareGroup};
 use super::member::{ShareMember, Target};
 use super::order::Heartbeat;
-use crate::consumer::World;
+use crate::consumer::{Standing, World, pace};
 use crate::framework::{Caller, Ticket};
 use crate::outbox::{Outbox, TimerKey, append_refusal};
 use crate::request::ID_BYTES_MAX;
@@ -176,7 +176,7 @@ fn refresh(group: &mut ShareGroup, must_raise: bool, world: &mut World, out: &Ou
     }
     let hash = world.hash_of(group.names().keys());
     if must_raise || group.epoch == 0 || hash != group.metadata_hash {
-        group.raise(hash);
+        group.raise(hash, out.now.mono);
     }
     group.refresh_at = out.now.mono.plus(METADATA_REFRESH);
 }
@@ -213,13 +213,18 @@ pub(crate) fn finish(
     }
     if group.assignment_epoch >= group.epoch && misses_initialized(group, world) {
         let hash = group.metadata_hash;
-        group.raise(hash);
+        group.raise(hash, out.now.mono);
     }
     assign_if_due(group, world, out);
     advance(group, &heartbeat.member, world);
     let member = group.member(&heartbeat.member).expect("invariant: it was there above");
     let shows = heartbeat.shows_all || heartbeat.before.assigned != member.assigned;
-    let interval = out.config.share_of(&group.id).heartbeat_interval;
+    let standing = Standing {
+        is_settled: member.epoch == group.epoch,
+        unchanged_for: group.raised_at.map(|raised| out.now.mono.since(raised)),
+        members: group.members().len(),
+    };
+    let interval = pace(out.config.share_of(&group.id).heartbeat_interval, standing);
     Ok(ShareGroupHeartbeatResponse {
         member_id: Some(Str::from(&member.id)),
         member_epoch: member.epoch,
@@ -345,7 +350,7 @@ pub(crate) fn fence(group: &mut ShareGroup, id: &Text, world: &mut World, out: &
     }
     out.timers.cancel(&session(group, id));
     let hash = world.hash_of(group.names().keys());
-    group.raise(hash);
+    group.raise(hash, out.now.mono);
     if group.is_empty() {
         // There is nobody to assign to: the target is made. Whoever comes next gets its own at once.
         group.assignment_epoch = group.epoch;

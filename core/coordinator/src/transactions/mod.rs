@@ -30,6 +30,6 @@ mod transaction;
 
 pub use config::{TransactionConfig, TransactionVersion};
 pub use effect::{MarkerOrder, MarkerOutcome, MarkerTicket, TransactionEffect};
-pub use request::{AddOffsets, AddPartitions, TransactionRequest, TransactionResponse};
+pub use request::{AddOffsets, AddPartitions, TransactionCaller, TransactionRequest, TransactionResponse};
 pub use shard::{TransactionShard, TransactionStats};
 pub use state::TransactionState;

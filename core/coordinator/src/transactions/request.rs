@@ -3,7 +3,7 @@
 //! AddPartitionsToTxn and DescribeTransactions concern several transactional ids: core/api splits them, and a shard sees its
 //! own only.
 
-use barnabas_base::{ErrorCode, ProducerEpoch, ProducerId, TopicPartition};
+use barnabas_base::{ConnectionNumber, ErrorCode, ProducerEpoch, ProducerId, TopicPartition};
 use barnabas_wire::Str;
 use barnabas_wire::messages::add_partitions_to_txn_response::{
     AddPartitionsToTxnPartitionResult, AddPartitionsToTxnResult, AddPartitionsToTxnTopicResult,
@@ -38,6 +38,21 @@ pub struct AddOffsets {
     pub partition: TopicPartition,
 }
 
+/// How a request came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TransactionCaller {
+    pub version: i16,
+    /// Over which its producer sent it; `None`: somebody else asks, such as the leader of a partition.
+    pub connection: Option<ConnectionNumber>,
+}
+
+impl TransactionCaller {
+    /// No producer of a transaction.
+    pub fn other(version: i16) -> Self {
+        Self { version, connection: None }
+    }
+}
+
 /// One shard's share of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TransactionRequest {
@@ -59,6 +74,8 @@ pub enum TransactionResponse {
     EndTxn(EndTxnResponse),
     Describe(DescribeTransactionsResponse),
     List(ListTransactionsResponse),
+    /// The request came too late to be heard: its connection is closed, and that is the answer.
+    Close,
 }
 
 impl AddPartitions {
@@ -122,6 +139,17 @@ impl TransactionRequest {
         }
     }
 
+    /// The transactional id that the request is to change.
+    pub(crate) fn id(&self) -> Option<&str> {
+        match self {
+            Self::InitProducerId(init) => init.transactional_id.as_deref(),
+            Self::AddPartitions(add) => (!add.verify_only).then_some(&*add.transactional_id),
+            Self::AddOffsets(add) => Some(&*add.transactional_id),
+            Self::EndTxn(end) => Some(&*end.transactional_id),
+            Self::Describe(_) | Self::List(_) => None,
+        }
+    }
+
     /// Whether it may come to records.
     pub(crate) fn writes(&self) -> bool {
         match self {
@@ -169,6 +197,7 @@ impl Refusable for TransactionResponse {
                 Self::Describe(response)
             }
             Self::List(_) => Self::List(ListTransactionsResponse { error_code: code, ..Default::default() }),
+            Self::Close => Self::Close,
         }
     }
 }

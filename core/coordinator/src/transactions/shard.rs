@@ -3,7 +3,8 @@
 //! Always true (checked by [`TransactionShard::violations`]):
 //! 1. every ticket is answered exactly once
 //! 2. what a client, or a marker, says rests on records that are on disk
-//! 3. a transactional id has at most one change under way, and what follows it is a state that may follow
+//! 3. a transactional id has at most one change under way, and what follows it is a state that may follow; but for the record of
+//!    a transaction's end, behind which the next transaction may begin ([`TransactionShard::is_ending`])
 //! 4. a decision that is on disk is never turned back, and its markers are ordered until each partition has one
 //! 5. a transaction that is open has a timer, and so has everything that waits to be tried again
 //!
@@ -14,6 +15,7 @@ mod add;
 mod admin;
 mod end;
 mod init;
+mod late;
 mod load;
 mod markers;
 mod outcome;
@@ -24,13 +26,14 @@ use std::collections::{BTreeSet, VecDeque};
 use parked::Parked;
 
 use barnabas_base::{
-    CoordinatorEpoch, DurationMs, ErrorCode, Map, MonotonicMs, ProducerId, Text, TopicPartition,
+    ConnectionNumber, CoordinatorEpoch, DurationMs, ErrorCode, Map, MonotonicMs, ProducerId, Text,
+    TopicPartition,
 };
 
 use super::transaction::Transaction;
 use super::{
-    MarkerTicket, TransactionConfig, TransactionEffect, TransactionRequest, TransactionResponse,
-    TransactionState,
+    MarkerTicket, TransactionCaller, TransactionConfig, TransactionEffect, TransactionRequest,
+    TransactionResponse, TransactionState,
 };
 use crate::framework::{BatchId, Committed, Held, Now, Pending, Record, Refusable, Ticket, Timers};
 use crate::outbox::append_refusal;
@@ -69,6 +72,8 @@ pub(crate) struct Entry {
     pub transaction: Committed<Transaction>,
     /// From the decision on disk to the last marker.
     pub markers: Option<Markers>,
+    /// The newest connection over which its producer was heard. Not in the log.
+    pub heard: Option<ConnectionNumber>,
 }
 
 /// Markers of a decision that are not known to be written.
@@ -100,7 +105,7 @@ impl From<ErrorCode> for No {
 /// A request that waits for a producer id.
 #[derive(Debug)]
 struct Waiting {
-    version: i16,
+    caller: TransactionCaller,
     request: TransactionRequest,
     ticket: Ticket,
     /// When it came.
@@ -151,22 +156,25 @@ impl TransactionShard {
         }
     }
 
-    /// Works on one request of this version. Its answer is among the effects of this or of a later call, exactly once.
+    /// Works on one request. Its answer is among the effects of this or of a later call, exactly once.
     pub fn handle(
         &mut self,
-        version: i16,
+        caller: TransactionCaller,
         request: TransactionRequest,
         ticket: Ticket,
         now: Now,
     ) -> Vec<TransactionEffect> {
         self.now = now;
         let since = now.mono;
-        self.take(Waiting { version, request, ticket, since });
+        self.take(Waiting { caller, request, ticket, since });
         self.take_effects()
     }
 
     fn take(&mut self, waiting: Waiting) {
-        let Waiting { version, request, ticket, since } = waiting;
+        let Waiting { caller, request, ticket, since } = waiting;
+        if self.is_late(caller, &request) {
+            return self.answer(ticket, TransactionResponse::Close);
+        }
         let refusal = if !self.is_active {
             Err(ErrorCode::CoordinatorLoadInProgress.into())
         } else if !request.is_writable() {
@@ -174,19 +182,19 @@ impl TransactionShard {
         } else if request.writes() && self.is_full() {
             Err(ErrorCode::CoordinatorNotAvailable.into())
         } else {
-            self.dispatch(version, &request, ticket)
+            self.dispatch(caller.version, &request, ticket)
         };
         match refusal {
-            Ok(()) => {}
+            Ok(()) => self.hear(caller, &request),
             Err(No::Refused(ErrorCode::ConcurrentTransactions)) if self.may_park(&request, since) => {
-                self.park(Waiting { version, request, ticket, since });
+                self.park(Waiting { caller, request, ticket, since });
             }
             Err(No::Refused(error)) => self.answer(ticket, request.refuse(error)),
             Err(No::NeedsId) if self.waiting.len() >= self.config.waiting_for_ids_max => {
                 self.answer(ticket, request.refuse(ErrorCode::CoordinatorLoadInProgress));
             }
             Err(No::NeedsId) => {
-                self.waiting.push_back(Waiting { version, request, ticket, since });
+                self.waiting.push_back(Waiting { caller, request, ticket, since });
                 self.ask_for_ids();
             }
         }
@@ -338,6 +346,19 @@ impl TransactionShard {
         let Some(entry) = self.entries.get(id) else { return false };
         let is_prepared = entry.transaction.committed().is_some_and(|known| known.state.is_prepared());
         entry.transaction.is_changing() || is_prepared
+    }
+
+    /// What is on its way of the end of the transactional id's last transaction, if nothing else is. All its markers are on disk, so
+    /// that nothing hangs on this record: the next transaction may begin at once, behind it in the log. Should it be lost, what comes
+    /// next says the same and more.
+    ///
+    /// Only where the decision bumped the epoch: before version 2 a late request of the last transaction looks like one of the
+    /// next, and every moment in which it is refused counts (transaction_model tears such a transaction in two).
+    pub(crate) fn is_ending(&self, id: &str) -> Option<&Transaction> {
+        let entry = self.entries.get(id)?;
+        let is_prepared = entry.transaction.committed().is_some_and(|known| known.state.is_prepared());
+        let latest = entry.transaction.latest()?;
+        (is_prepared && latest.state.is_idle() && latest.client_version.bumps_epoch()).then_some(latest)
     }
 
     /// Sends the next step to the log. The answer, if there is one, waits for it.

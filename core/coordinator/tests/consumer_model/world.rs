@@ -307,6 +307,7 @@ impl World {
             client_id: "r",
             client_host: "/127.0.0.1",
             version: 1,
+            connection: None,
             random: [0; 16],
         };
         let effects = reloaded.handle(&caller, describe_consumer(), Ticket(u64::MAX), now);

@@ -6,7 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use barnabas_base::{DurationMs, ErrorCode, MonotonicMs, Offset, ProducerId, Text, TimestampMs, Uuid};
+use barnabas_base::{
+    ConnectionNumber, DurationMs, ErrorCode, MonotonicMs, Offset, ProducerId, Text, TimestampMs, Uuid,
+};
 use barnabas_coordinator::{
     BatchId, Caller, Effect, GroupConfig, GroupShard, Job, Now, Record, Request, Response, ShareStateDone,
     ShareStateOrder, ShareStateWork, Ticket,
@@ -59,6 +61,8 @@ pub struct Rig {
     pub share_is_quick: bool,
     pub share_orders: Vec<ShareStateOrder>,
     pub image: Image,
+    /// Over which requests come from now on.
+    pub connection: Option<ConnectionNumber>,
     next_ticket: u64,
     next_random: u64,
 }
@@ -79,6 +83,7 @@ impl Rig {
             share_orders: Vec::new(),
             image: Image::default(),
             next_ticket: 1,
+            connection: None,
             next_random: 1,
         };
         let effects = rig.shard.activate(rig.now());
@@ -100,7 +105,8 @@ impl Rig {
         let mut random = [0; 16];
         random[8..].copy_from_slice(&self.next_random.to_be_bytes());
         self.next_random += 1;
-        let caller = Caller { client_id, client_host: "/127.0.0.1", version, random };
+        let caller =
+            Caller { client_id, client_host: "/127.0.0.1", version, connection: self.connection, random };
         self.waiting.insert(ticket, version);
         let now = self.now();
         let effects = self.shard.handle(&caller, request, ticket, now);
@@ -322,7 +328,7 @@ fn encode(response: &Response, version: i16) {
         Response::StreamsGroupDescribe(response) => response.encode(&mut writer, version),
         Response::ShareGroupHeartbeat(response) => response.encode(&mut writer, version),
         Response::ShareGroupDescribe(response) => response.encode(&mut writer, version),
-        Response::SharePartitions(_) => Ok(()),
+        Response::SharePartitions(_) | Response::Close => Ok(()),
         Response::AlterShareGroupOffsets(response) => response.encode(&mut writer, version),
         Response::DeleteShareGroupOffsets(response) => response.encode(&mut writer, version),
     };

@@ -11,7 +11,7 @@ mod streams;
 
 use std::collections::BTreeMap;
 
-use barnabas_base::{DurationMs, ErrorCode, Text, Uuid};
+use barnabas_base::{ConnectionNumber, DurationMs, ErrorCode, Text, Uuid};
 use barnabas_coordinator::{
     BatchId, ConsumerConfig, ConsumerTimes, Effect, GroupConfig, MigrationPolicy, ShareConfig, ShareTimes,
     StreamsConfig, StreamsSettings,
@@ -207,6 +207,7 @@ pub fn tell(rig: &mut Rig, words: &Words<'_>) -> Vec<String> {
         "stats" => vec![format!("{:?}", rig.shard.stats())],
         _ => {
             let (client, version, request) = requests::request(words);
+            rig.connection = words.has("over").then(|| ConnectionNumber(words.number("over", 0)));
             let (ticket, effects) = rig.send(client, version, request);
             let mut lines = heard(effects);
             if rig.waiting.contains_key(&ticket) {

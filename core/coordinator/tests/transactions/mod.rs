@@ -15,8 +15,8 @@ use barnabas_base::{
     TopicPartition,
 };
 use barnabas_coordinator::{
-    BatchId, MarkerOrder, MarkerOutcome, MarkerTicket, Now, Record, Ticket, TransactionConfig,
-    TransactionEffect, TransactionRequest, TransactionResponse, TransactionShard,
+    BatchId, MarkerOrder, MarkerOutcome, MarkerTicket, Now, Record, Ticket, TransactionCaller,
+    TransactionConfig, TransactionEffect, TransactionRequest, TransactionResponse, TransactionShard,
 };
 use barnabas_wire::messages::AddPartitionsToTxnResponse;
 use barnabas_wire::{EncodeError, Message, Writer};
@@ -72,13 +72,21 @@ impl Rig {
         }
     }
 
-    /// One request in this version.
+    /// One request in this version, of nobody's connection.
     pub fn send(&mut self, version: i16, request: TransactionRequest) -> (Ticket, Vec<TransactionEffect>) {
+        self.send_as(TransactionCaller::other(version), request)
+    }
+
+    pub fn send_as(
+        &mut self,
+        caller: TransactionCaller,
+        request: TransactionRequest,
+    ) -> (Ticket, Vec<TransactionEffect>) {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
-        self.waiting.insert(ticket, version);
+        self.waiting.insert(ticket, caller.version);
         let now = self.now();
-        let effects = self.shard.handle(version, request, ticket, now);
+        let effects = self.shard.handle(caller, request, ticket, now);
         (ticket, self.carry_out(effects))
     }
 
@@ -207,6 +215,7 @@ fn encode(response: &TransactionResponse, version: i16) {
         TransactionResponse::EndTxn(response) => response.encode(&mut writer, version),
         TransactionResponse::Describe(response) => response.encode(&mut writer, version),
         TransactionResponse::List(response) => response.encode(&mut writer, version),
+        TransactionResponse::Close => Ok(()),
     };
     written.unwrap_or_else(|error| panic!("version {version} of {response:?}: {error}"));
 }

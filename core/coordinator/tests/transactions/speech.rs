@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use barnabas_base::{DurationMs, ErrorCode, PartitionIndex, ProducerEpoch, ProducerId, TopicPartition};
+use barnabas_base::{
+    ConnectionNumber, DurationMs, ErrorCode, PartitionIndex, ProducerEpoch, ProducerId, TopicPartition,
+};
 use barnabas_coordinator::{
-    AddOffsets, AddPartitions, BatchId, MarkerOutcome, TransactionConfig, TransactionEffect,
-    TransactionRequest, TransactionVersion,
+    AddOffsets, AddPartitions, BatchId, MarkerOutcome, TransactionCaller, TransactionConfig,
+    TransactionEffect, TransactionRequest, TransactionVersion,
 };
 use barnabas_wire::Str;
 use barnabas_wire::messages::{
@@ -152,7 +154,8 @@ pub fn tell(rig: &mut Rig, words: &Words<'_>) -> Vec<String> {
         "markers" => markers(rig, words),
         _ => {
             let (version, request) = request(words);
-            let (ticket, effects) = rig.send(version, request);
+            let connection = words.has("over").then(|| ConnectionNumber(words.number("over", 0)));
+            let (ticket, effects) = rig.send_as(TransactionCaller { version, connection }, request);
             let mut lines = heard(effects);
             if rig.waiting.contains_key(&ticket) {
                 lines.push(format!("#{} waits", ticket.0));

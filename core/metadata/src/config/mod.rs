@@ -57,6 +57,25 @@ pub enum Resource {
     ClientMetrics,
 }
 
+/// Rates of brokers that stand in no file: they can be set while the broker runs, and only then. Without one there is no bound; what
+/// stands in a default's place is the example that a refusal gives.
+///
+/// # Source
+/// Kafka `QuotaConfig.brokerQuotaConfigs`.
+const RATES: [ConfigKey; 3] = [
+    key::long("follower.replication.throttled.rate", "10485760").at_least(0),
+    key::long("leader.replication.throttled.rate", "10485760").at_least(0),
+    key::long("replica.alter.log.dirs.io.max.bytes.per.second", "10485760").at_least(0),
+];
+
+/// Whether a broker's rate may have this value; of a key that is no such rate nothing is said.
+///
+/// # Errors
+/// It is no whole number, or less than none.
+pub fn check_broker_rate(name: &str, value: &str) -> Result<(), ValueError> {
+    RATES.iter().find(|rate| rate.name == name).map_or(Ok(()), |rate| check(rate, value))
+}
+
 impl Resource {
     pub const ALL: [Self; 4] = [Self::Broker, Self::Topic, Self::Group, Self::ClientMetrics];
 

@@ -284,7 +284,9 @@ const BROKER: &[(&str, Status)] = &[
     ("unclean.leader.election.enable", Applied),
     (
         "unclean.leader.election.interval.ms",
-        Ignored("partitions without a leader are looked at when a broker comes, or when somebody asks"),
+        Emulated(
+            "partitions without a leader are looked at this often, and at once where a setting begins to allow it",
+        ),
     ),
     ("unstable.*", NotAvailable("nothing unfinished is offered")),
 ];

@@ -9,6 +9,10 @@
 //!    those that the controller knows, and who would join
 //! 2. a question that may have been heard is not forgotten until the controller or the metadata log says what became of it
 //! 3. who joins fetches in the life that the controller knows (KIP-903)
+//! 4. who asks again for what it has acknowledged, or what all in-sync replicas must have, has lost it: it is let go at once, and
+//!    joins when it has all of it again. Until the controller has said that it is let go the high watermark waits for it, because it
+//!    could be elected. Kafka lets go of it after `replica.lag.time.max.ms`. Until it is let go, and nothing is asked that would let
+//!    it join, it is sent no records there: by that it knows that nobody counts on what it had
 //!
 //! Source: KIP-497, KIP-841, KIP-903; Kafka `Partition`, `Replica`.
 
@@ -35,7 +39,16 @@ pub(crate) struct Follower {
     pub caught_up: Option<MonotonicMs>,
     /// It has caught up, and will be asked for: the high watermark does not run away from it.
     is_joining: bool,
+    /// The furthest that it has acknowledged.
+    highest: Offset,
+    /// It asks from below that.
+    has_lost: bool,
+    /// Fetches in a row that say otherwise: one may have been overtaken by a later one on another connection.
+    otherwise: u8,
 }
+
+/// So many fetches in a row are believed.
+const BELIEVED: u8 = 2;
 
 impl Follower {
     fn new(state: FollowerState, now: MonotonicMs) -> Self {
@@ -48,10 +61,24 @@ impl Follower {
             leader_end_then: Offset(i64::MAX),
             caught_up: state.in_sync.then_some(now),
             is_joining: false,
+            highest: Offset::NONE,
+            has_lost: false,
+            otherwise: 0,
         }
     }
 
-    fn fetched(&mut self, fetch: &FollowerFetch, leader_end: Offset) {
+    /// Whether it has what it said that it had.
+    fn note_place(&mut self, offset: Offset, high_watermark: Offset) {
+        let is_below = offset < self.highest || self.state.in_sync && offset < high_watermark;
+        self.highest = self.highest.max(offset);
+        self.otherwise = if is_below == self.has_lost { 0 } else { self.otherwise + 1 };
+        if self.otherwise == BELIEVED {
+            (self.has_lost, self.otherwise) = (is_below, 0);
+        }
+    }
+
+    fn fetched(&mut self, fetch: &FollowerFetch, leader_end: Offset, high_watermark: Offset) {
+        self.note_place(fetch.offset, high_watermark);
         let caught_up = if fetch.offset >= leader_end {
             Some(fetch.now)
         } else if fetch.offset >= self.leader_end_then {
@@ -69,7 +96,8 @@ impl Follower {
     }
 
     fn has_caught_up(&self, leader_end: Offset, now: MonotonicMs, lag_max: DurationMs) -> bool {
-        self.end == leader_end || self.caught_up.is_some_and(|at| now.since(at) <= lag_max)
+        !self.has_lost
+            && (self.end == leader_end || self.caught_up.is_some_and(|at| now.since(at) <= lag_max))
     }
 
     /// Whether the controller would let it join.
@@ -194,7 +222,7 @@ impl Followers {
         }
     }
 
-    /// Notes how far a follower has come. Returns whether the controller is to be asked to let it join.
+    /// Notes how far a follower has come. Returns whether the controller is to be asked to let it join, or to let it go.
     pub fn fetched(
         &mut self,
         fetch: &FollowerFetch,
@@ -207,8 +235,12 @@ impl Followers {
         else {
             return false;
         };
-        follower.fetched(fetch, leader_end);
-        let may_join = !follower.state.in_sync && follower.is_eligible();
+        follower.fetched(fetch, leader_end, high_watermark);
+        if follower.state.in_sync && follower.has_lost && is_free {
+            self.ask(None, |follower| follower.state.in_sync && !follower.has_lost);
+            return true;
+        }
+        let may_join = !follower.state.in_sync && !follower.has_lost && follower.is_eligible();
         follower.is_joining = may_join && follower.has_caught_up(leader_end, fetch.now, lag_max);
         let has_reached = follower.end >= high_watermark && follower.end >= epoch_start
             || planted::is(Mistake::ExpandsWhoLags);
@@ -218,6 +250,15 @@ impl Followers {
         let joins = fetch.broker;
         self.ask(Some(joins), |follower| follower.state.in_sync || follower.state.broker == joins);
         true
+    }
+
+    /// Whether `broker` is sent nothing at `offset` yet: it said that it has that, and counts, or may be about to.
+    pub fn holds_back(&self, broker: BrokerId, offset: Offset) -> bool {
+        let joins = self.pending.as_ref().and_then(|pending| pending.joins);
+        let is_let_go = |follower: &Follower| {
+            follower.has_lost && !follower.state.in_sync && joins != Some(follower.state.broker)
+        };
+        self.of(broker).is_some_and(|follower| offset < follower.highest && !is_let_go(follower))
     }
 
     /// Looks for who has fallen behind. Returns whether the controller is to be asked to let them go.

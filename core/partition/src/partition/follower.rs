@@ -3,6 +3,12 @@
 //! A follower acknowledges by where it asks from: not before all below is durable here ([`Partition::fetch_position`]). So one
 //! answer at a time is on its way to its disk; `fetcher` asks for many partitions at once, and one sync holds all of them.
 //!
+//! A replica whose log is damaged heals itself from its leader, in three steps. It *asks again* from where the damage begins
+//! ([`Partition::ask_again`]) and takes nothing of what comes: so every leader sees it behind, and lets it go. Meanwhile it keeps all
+//! that it has, because it counts and may be elected. Only when the metadata log says that it counts no more (neither in sync nor, by
+//! KIP-966, eligible to lead), and the leader has seen it behind, so that it does not let it join meanwhile, may the log be cut there
+//! ([`Partition::heal`]). It is then copied as that of any replica that was away.
+//!
 //! Replication path 3 of 3. Before: `fetcher` (a leader's answer). After: core/storage (append, truncate).
 //!
 //! Source: KIP-101, KIP-279, KIP-595; Kafka `ReplicaFetcherThread`, `AbstractFetcherThread`, `UnifiedLog.appendAsFollower`.
@@ -14,18 +20,51 @@ use crate::divergence::truncation;
 use crate::planted::{self, Mistake};
 use crate::{BatchInfo, Bounds, Cut, Effect, FetchPosition, Follow, Isolation, Refusal};
 
+/// No offset of a log.
+pub(super) const NOWHERE: Offset = Offset(i64::MAX);
+
 impl Partition {
+    /// Its log is damaged at `from`: it acknowledges no more than what lies below until it is cut there, or the leader changes. Not
+    /// before it has agreed with this leader on all that it has.
+    pub fn ask_again(&mut self, from: Offset) {
+        let agrees = matches!(self.role, Role::Follower(told) if told > Offset::ZERO);
+        if agrees && from < self.log_end.min(self.asks_again_from) {
+            (self.asks_again_from, self.is_seen_behind) = (from.max(self.log_start), false);
+        }
+    }
+
+    /// From where what it has is asked for again: what comes is not to be taken.
+    pub fn asks_again_from(&self) -> Option<Offset> {
+        (self.asks_again_from != NOWHERE).then_some(self.asks_again_from)
+    }
+
+    /// The leader has sent records from there. One of this kind does so only once it does not count on this replica, nor has asked the
+    /// controller to.
+    pub fn seen_behind(&mut self) {
+        self.is_seen_behind = true;
+    }
+
+    /// What must go so that it can be whole again; `counts`: it is in sync, or eligible to lead.
+    pub fn heal(&self, counts: bool) -> Cut {
+        match self.asks_again_from() {
+            Some(from) if self.is_seen_behind && !counts || planted::is(Mistake::HealsWhileItCounts) => {
+                self.cut_to(from)
+            }
+            _ => Cut::Nothing,
+        }
+    }
+
     /// Where to fetch from, by the epochs of this replica's log. `None`: it does not follow, or what it has is not durable yet.
     pub fn fetch_position(&self, epochs: &LeaderEpochs) -> Option<FetchPosition> {
         let is_settled = self.durable_end == self.log_end || planted::is(Mistake::FetchesAtLogEnd);
         if !matches!(self.role, Role::Follower(_)) || !is_settled {
             return None;
         }
-        let is_empty = self.log_end == self.log_start;
-        let last_epoch = epochs.epoch_at(self.log_end.plus(-1)).filter(|_| !is_empty);
+        let offset = self.log_end.min(self.asks_again_from.max(self.log_start));
+        let last_epoch = epochs.epoch_at(offset.plus(-1)).filter(|_| offset > self.log_start);
         Some(FetchPosition {
             leader_epoch: self.leader_epoch,
-            offset: self.log_end,
+            offset,
             last_epoch,
             log_start: self.log_start,
             high_watermark: self.high_watermark,
@@ -65,6 +104,7 @@ impl Partition {
     /// A batch of the leader's at `base` was appended. Nothing of it is judged.
     pub fn follow(&mut self, base: Offset, batch: &BatchInfo, effects: &mut Vec<Effect>) {
         assert!(!self.is_leader(), "a leader takes no batches from another");
+        assert!(self.asks_again_from == NOWHERE, "nothing is taken before what is damaged is cut off");
         let is_empty = self.log_end == self.log_start;
         assert!(base >= self.log_end || is_empty, "an offset is taken once");
         assert!(base.plus(i64::from(batch.offsets)) > self.log_end, "a log does not shrink by an append");
@@ -107,7 +147,11 @@ impl Partition {
     ///
     /// # Source
     /// Kafka `AbstractFetcherThread.fetchOffsetAndTruncate`.
-    pub fn out_of_range(&self, leaders_start: Offset, leaders_end: Offset) -> Cut {
+    pub fn out_of_range(&mut self, leaders_start: Offset, leaders_end: Offset) -> Cut {
+        if self.asks_again_from < leaders_start {
+            // What is damaged there nobody has any more.
+            self.asks_again_from = if leaders_start < self.log_end { leaders_start } else { NOWHERE };
+        }
         if leaders_end < self.log_end {
             // It was elected at the price of records, and has fewer than this one.
             self.cut_to(leaders_end)
@@ -136,6 +180,9 @@ impl Partition {
         assert!(self.log_start <= end && end <= self.log_end, "a log is truncated inside itself");
         self.producers = None;
         self.log_end = end;
+        if end <= self.asks_again_from {
+            self.asks_again_from = NOWHERE;
+        }
         for mark in
             [&mut self.written_end, &mut self.durable_end, &mut self.high_watermark, &mut self.last_stable]
         {

@@ -55,9 +55,11 @@ impl Partition {
         if followers.fetched(fetch, log_end, high_watermark, epoch_start) {
             effects.push(Effect::AlterIsr);
         }
+        let holds_back = followers.holds_back(fetch.broker, fetch.offset);
+        let end = if holds_back { fetch.offset } else { bounds.end };
         self.advance(effects);
         let Self { high_watermark, last_stable, .. } = *self;
-        Ok(FollowerRead::Records(crate::Bounds { high_watermark, last_stable, ..bounds }))
+        Ok(FollowerRead::Records(crate::Bounds { end, high_watermark, last_stable, ..bounds }))
     }
 
     /// Whether the controller counts `broker` as in sync: then no quota holds it up.

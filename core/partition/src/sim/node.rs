@@ -56,6 +56,10 @@ pub(super) struct Running {
     lag_checked: MonotonicMs,
     tickets: VecDeque<(Ticket, Place, u64)>,
     next_ticket: u64,
+    /// Where the log is damaged. A new life finds it again when it looks: here it never does.
+    damaged_from: Option<Offset>,
+    /// The newest state of the metadata when the leader had seen it behind: who heals waits until it knows it.
+    seen_behind_at: Option<usize>,
 }
 
 /// What happened that invariants must hear of.
@@ -70,6 +74,10 @@ pub(super) enum Event {
     Truncated {
         to: Offset,
         high_watermark: Offset,
+    },
+    /// What it cut off was damaged.
+    Healed {
+        to: Offset,
     },
     Leads,
 }
@@ -128,6 +136,8 @@ impl Node {
             lag_checked: MonotonicMs(0),
             tickets: VecDeque::new(),
             next_ticket: 0,
+            damaged_from: None,
+            seen_behind_at: None,
         });
     }
 
@@ -146,6 +156,48 @@ impl Node {
         self.disk = Disk::default();
         self.is_hollow = true;
         self.has_lost_disk = true;
+    }
+
+    /// Damage is found somewhere in its log.
+    pub fn find_damage(&mut self, random: &mut Random) {
+        let Some(running) = &mut self.running else { return };
+        let some = random.below(running.log.len().max(1) as u64) as usize;
+        if let Some(batch) = running.log.get(some) {
+            running.damaged_from = Some(running.damaged_from.map_or(batch.base, |from| from.min(batch.base)));
+        }
+    }
+
+    /// Asks again for what is damaged, where enough others would be in sync, and cuts it off when nobody counts on it.
+    fn heal(&mut self, around: &mut Around<'_>) {
+        let Some(running) = &mut self.running else { return };
+        let Some(from) = running.damaged_from else { return };
+        if from < running.partition.log_start() || from >= running.partition.log_end() {
+            running.damaged_from = None;
+            return;
+        }
+        let state = &around.states[running.seen];
+        let is_in_sync = state.in_sync.contains(&self.id);
+        let counts = is_in_sync || state.eligible.contains(&self.id);
+        let others = state.in_sync.len() - usize::from(is_in_sync);
+        let follows = state.leader.is_some_and(|leader| leader != self.id)
+            && running.partition.leader_epoch() == state.leader_epoch;
+        if !follows || is_in_sync && others < usize::from(around.min_in_sync) {
+            return;
+        }
+        if running.partition.asks_again_from().is_none() {
+            running.seen_behind_at = None;
+        }
+        running.partition.ask_again(from);
+        let counts = counts || running.seen_behind_at.is_none_or(|at| running.seen < at);
+        let is_settled = running.partition.fetch_position(&running.epochs).is_some();
+        let cut = running.partition.heal(counts);
+        if is_settled && cut != Cut::Nothing {
+            running.damaged_from = None;
+            self.cut(cut, around);
+            if let Some(Event::Truncated { to, .. }) = around.events.pop() {
+                around.events.push(Event::Healed { to });
+            }
+        }
     }
 
     /// Learns of a state of the metadata.
@@ -222,6 +274,9 @@ impl Node {
             Message::Offsets { position, start, end } => {
                 if running.partition.may_take(&position, &running.epochs) {
                     let cut = running.partition.out_of_range(start, end);
+                    if running.damaged_from.is_some() {
+                        running.damaged_from = running.partition.asks_again_from();
+                    }
                     self.cut(cut, around);
                 }
                 return;
@@ -264,7 +319,12 @@ impl Node {
             return;
         }
         let mut effects = Vec::new();
+        let asks_again = running.partition.asks_again_from().is_some();
         match answer {
+            Fetched::Records { batches, .. } if asks_again && !batches.is_empty() => {
+                running.partition.seen_behind();
+                running.seen_behind_at.get_or_insert(around.states.len() - 1);
+            }
             Fetched::Records { batches, high_watermark, log_start } => {
                 for batch in batches {
                     match running.partition.judge(batch.base, batch.info.offsets, batch.epoch) {
@@ -333,6 +393,7 @@ impl Node {
 
     /// What time brings.
     pub fn tick(&mut self, around: &mut Around<'_>) {
+        self.heal(around);
         let (id, now) = (self.id, around.now);
         let Some(running) = &mut self.running else { return };
         let mut effects = Vec::new();
@@ -424,7 +485,8 @@ impl Running {
         match self.partition.follower_fetch(&fetch, &self.epochs, effects) {
             Ok(FollowerRead::Records(bounds)) => {
                 let at = self.log.partition_point(|batch| batch.end() <= fetch.offset);
-                let batches = self.log[at..].iter().take(BATCHES_PER_ANSWER).copied().collect();
+                let within = self.log[at..].iter().take_while(|batch| batch.base < bounds.end);
+                let batches = within.take(BATCHES_PER_ANSWER).copied().collect();
                 let (high_watermark, log_start) = (bounds.high_watermark, bounds.log_start);
                 Fetched::Records { batches, high_watermark, log_start }
             }

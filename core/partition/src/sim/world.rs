@@ -21,6 +21,7 @@ pub(super) struct Day {
     pub faults: usize,
     pub leader_epochs: i32,
     pub cuts: usize,
+    pub heals: usize,
 }
 
 pub(super) struct World {
@@ -35,6 +36,7 @@ pub(super) struct World {
     deleted_to: Offset,
     faults: usize,
     cuts: usize,
+    heals: usize,
     /// Somebody else leads for a while, and the former leader does not hear of it: until when, who, instead of whom.
     interregnum: Option<(MonotonicMs, BrokerId, BrokerId)>,
     /// Tells everything as it happens.
@@ -59,6 +61,7 @@ impl World {
             deleted_to: Offset::ZERO,
             faults: 0,
             cuts: 0,
+            heals: 0,
             interregnum: None,
             is_told: false,
         };
@@ -107,6 +110,7 @@ impl World {
             faults: self.faults,
             leader_epochs: state.leader_epoch.0,
             cuts: self.cuts,
+            heals: self.heals,
         })
     }
 
@@ -226,6 +230,10 @@ impl World {
                 (3, to.0)
             }
             Event::Leads => (4, 0),
+            Event::Healed { to } => {
+                self.heals += 1;
+                (5, to.0)
+            }
         };
         self.trace.note(self.now.0);
         self.trace.note(id.0 as u64 * 8 + kind);
@@ -289,7 +297,7 @@ impl World {
         self.faults += 1;
         let at = self.random.below(self.nodes.len() as u64) as usize;
         let id = self.nodes[at].id;
-        let fault = self.random.below(17);
+        let fault = self.random.below(19);
         if self.is_told {
             println!("{} fault {fault} at {id}", self.now.0);
         }
@@ -316,6 +324,7 @@ impl World {
             12 | 13 => self.network.heal(),
             14 => self.delete_records(at)?,
             15 => self.begin_interregnum(id),
+            16 | 17 => self.nodes[at].find_damage(&mut self.random),
             _ => {
                 // An old word again.
                 let old = self.random.below(self.controller.states.len() as u64) as usize;

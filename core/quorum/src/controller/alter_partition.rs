@@ -15,7 +15,7 @@ use barnabas_wire::messages::alter_partition_response::{PartitionData, TopicData
 use barnabas_wire::messages::{AlterPartitionRequest, AlterPartitionResponse};
 
 use super::brokers::check_epoch;
-use super::partition_change::{Changed, Electorate, PartitionChange};
+use super::partition_change::{Changed, PartitionChange};
 use super::{Case, Outcome};
 
 pub(super) fn alter(case: &Case<'_>, request: &AlterPartitionRequest) -> Outcome {
@@ -69,8 +69,7 @@ fn alter_one(
     let recovery = recovery.ok_or(ErrorCode::InvalidRequest)?;
     check_state(leader, partition, asked)?;
     check_members(case, partition, &isr, recovery)?;
-    let electorate = Electorate::as_it_is(case.image);
-    let mut change = PartitionChange::new(electorate, case.config, topic, index, partition);
+    let mut change = PartitionChange::new(case.electorate(), topic, index, partition);
     change.target_isr = isr.iter().map(|&(member, _)| member).collect();
     change.recovery = recovery;
     let record = change.build();

@@ -1,25 +1,29 @@
-//! What the controller does for partitions unasked, now and then: preferred leaders lead again, and leaderless partitions get a leader
-//! where the topic allows one at the price of records.
+//! What the controller does for partitions unasked, now and then: leaders that are hindered make place for others, preferred leaders lead
+//! again, and leaderless partitions get a leader where the topic allows one at the price of records.
 //!
 //! At most [`CHANGES_MAX`] at a time; where there are more, the rest follows at once.
 //!
 //! Source: Kafka `ReplicationControlManager.maybeBalancePartitionLeaders`, `maybeElectUncleanLeaders`.
 
-use barnabas_base::{BrokerId, DurationMs, MonotonicMs};
+use barnabas_base::{BrokerId, DurationMs, MonotonicMs, PartitionIndex, TopicId};
+use barnabas_metadata::Partition;
 use barnabas_metadata::config::BrokerConfig;
-use barnabas_metadata::{Image, Partition};
 use barnabas_wire::MetadataRecord;
 
+use super::hindered::{Hindered, Hindrance};
 use super::partition_change::{Election, Electorate, PartitionChange};
 
 /// Kafka `MAX_ELECTIONS_PER_IMBALANCE`.
 const CHANGES_MAX: usize = 1000;
+/// While anybody is hindered: somebody may have come into the ISR who is not.
+const HINDERED_INTERVAL: DurationMs = DurationMs(5_000);
 
 /// When what is done next.
 #[derive(Debug)]
 pub(super) struct Balance {
     preferred_at: MonotonicMs,
     unclean_at: MonotonicMs,
+    hindered_at: MonotonicMs,
 }
 
 impl Balance {
@@ -27,18 +31,39 @@ impl Balance {
         Self {
             preferred_at: now.plus(preferred_interval(config)),
             unclean_at: now.plus(unclean_interval(config)),
+            hindered_at: now,
         }
     }
 
-    pub fn next_due(&self) -> MonotonicMs {
-        self.preferred_at.min(self.unclean_at)
+    pub fn next_due(&self, hindered: &Hindered) -> MonotonicMs {
+        let others = self.preferred_at.min(self.unclean_at);
+        if hindered.is_nobody() { others } else { others.min(self.hindered_at) }
+    }
+
+    /// Something has come to hinder a broker: what it leads shall not wait.
+    pub fn replace_hindered_soon(&mut self, now: MonotonicMs) {
+        self.hindered_at = now;
+    }
+
+    /// Some topics may allow unclean elections now that did not before: whoever says so waits for a leader. Kafka's lets them wait for
+    /// the interval.
+    pub fn elect_uncleanly_soon(&mut self, now: MonotonicMs) {
+        self.unclean_at = now;
     }
 
     /// The records that are due.
-    pub fn tick(&mut self, image: &Image, config: &BrokerConfig, now: MonotonicMs) -> Vec<MetadataRecord> {
+    pub fn tick(&mut self, electorate: Electorate<'_>, now: MonotonicMs) -> Vec<MetadataRecord> {
+        let config = electorate.config;
+        if self.hindered_at <= now && !electorate.hindered.is_nobody() {
+            let records = hindered(electorate);
+            self.hindered_at = next(now, HINDERED_INTERVAL, records.len());
+            if !records.is_empty() {
+                return records;
+            }
+        }
         if self.preferred_at <= now {
             let records = match config.boolean("auto.leader.rebalance.enable") {
-                true => preferred(image, config),
+                true => preferred(electorate),
                 false => Vec::new(),
             };
             self.preferred_at = next(now, preferred_interval(config), records.len());
@@ -47,7 +72,7 @@ impl Balance {
             }
         }
         if self.unclean_at <= now {
-            let records = leaderless(image, config);
+            let records = leaderless(electorate);
             self.unclean_at = next(now, unclean_interval(config), records.len());
             return records;
         }
@@ -67,31 +92,45 @@ fn unclean_interval(config: &BrokerConfig) -> DurationMs {
     DurationMs(config.long("unclean.leader.election.interval.ms"))
 }
 
+/// Partitions whose leader is hindered more than another member of the ISR.
+fn hindered(electorate: Electorate<'_>) -> Vec<MetadataRecord> {
+    let hindrance = |topic: TopicId, index, partition: &Partition, broker| {
+        let directory = partition.directory(broker);
+        electorate.hindered.of(electorate.image, broker, (topic, index), directory)
+    };
+    let is_concerned = |topic: TopicId, index, partition: &Partition| {
+        let of_leader = hindrance(topic, index, partition, partition.leader);
+        of_leader > Hindrance::Nothing
+            && partition.isr().iter().any(|&member| hindrance(topic, index, partition, member) < of_leader)
+    };
+    elect(electorate, is_concerned, Election::Unhindered)
+}
+
 /// Partitions whose preferred replica could lead, and does not.
-fn preferred(image: &Image, config: &BrokerConfig) -> Vec<MetadataRecord> {
-    let is_concerned = |partition: &Partition| partition.leader != partition.preferred_leader();
-    elect(image, config, is_concerned, Election::Preferred)
+fn preferred(electorate: Electorate<'_>) -> Vec<MetadataRecord> {
+    let is_concerned = |_, _, partition: &Partition| partition.leader != partition.preferred_leader();
+    elect(electorate, is_concerned, Election::Preferred)
 }
 
 /// Partitions that nobody leads, of topics that allow an unclean election.
-fn leaderless(image: &Image, config: &BrokerConfig) -> Vec<MetadataRecord> {
-    elect(image, config, |partition| partition.leader == BrokerId::NONE, Election::Unclean)
+fn leaderless(electorate: Electorate<'_>) -> Vec<MetadataRecord> {
+    elect(electorate, |_, _, partition| partition.leader == BrokerId::NONE, Election::Unclean)
 }
 
 fn elect(
-    image: &Image,
-    config: &BrokerConfig,
-    is_concerned: impl Fn(&Partition) -> bool,
+    electorate: Electorate<'_>,
+    is_concerned: impl Fn(TopicId, PartitionIndex, &Partition) -> bool,
     election: Election,
 ) -> Vec<MetadataRecord> {
-    let electorate = Electorate::as_it_is(image);
     let mut records = Vec::new();
-    for topic in image.topics.by_ids() {
-        for (index, partition) in topic.partitions().filter(|(_, partition)| is_concerned(partition)) {
+    for topic in electorate.image.topics.by_ids() {
+        let concerned =
+            topic.partitions().filter(|(index, partition)| is_concerned(topic.id, *index, partition));
+        for (index, partition) in concerned {
             if records.len() >= CHANGES_MAX {
                 return records;
             }
-            let mut change = PartitionChange::new(electorate, config, topic, index, partition);
+            let mut change = PartitionChange::new(electorate, topic, index, partition);
             match election {
                 // Only where the topic asks for it.
                 Election::Unclean if change.election != Election::Unclean => continue,

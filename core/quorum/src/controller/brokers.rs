@@ -12,7 +12,6 @@
 //! `ReplicationControlManager.processBrokerHeartbeat`.
 
 use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, ErrorCode, Map, MonotonicMs, Offset, PartitionIndex};
-use barnabas_metadata::config::BrokerConfig;
 use barnabas_metadata::features::{FEATURES, name};
 use barnabas_metadata::snapshot::{broker_record, controller_record};
 use barnabas_metadata::{Broker, Controller, Endpoint, FeatureRange, Image, Partition, Topic};
@@ -144,7 +143,7 @@ pub(super) fn take_over(
     sessions.touch(broker.id, broker.epoch, case.next, now);
     records.extend(controller_of(case.image, &broker));
     if local.unfenced {
-        unfence(case.image, case.config, &broker, &mut records);
+        unfence(case.electorate(), &broker, &mut records);
     }
     Ok(records)
 }
@@ -273,14 +272,14 @@ fn features(image: &Image, request: &BrokerRegistrationRequest) -> Result<Vec<Fe
 /// What the death of a broker's former life means for the partitions that it was in sync for.
 fn after_predecessor(case: &Case<'_>, broker: &Broker, clean: bool, records: &mut Vec<MetadataRecord>) {
     let unclean = case.image.features.elr_enabled() && !clean;
-    let electorate = Electorate { image: case.image, removed: Some(broker.id), added: None };
+    let electorate = case.electorate().without(broker.id);
     let is_concerned = |partition: &Partition| {
         let alone = partition.replicas() == [broker.id];
         let stays = alone && partition.directory(broker.id).is_none_or(|at| broker.has_online_directory(at));
         is_of(partition, broker.id) && !stays
     };
     for_each_partition(case.image, is_concerned, |topic, index, partition| {
-        let mut change = PartitionChange::new(electorate, case.config, topic, index, partition);
+        let mut change = PartitionChange::new(electorate, topic, index, partition);
         change.target_isr.retain(|&member| member != broker.id);
         change.unclean_shutdown = unclean.then_some(broker.id);
         records.extend(change.build().map(MetadataRecord::from));
@@ -317,26 +316,26 @@ fn for_each_partition<'a>(
 }
 
 /// `broker` may serve: it is unfenced, and leads what has no leader and what it can lead.
-fn unfence(image: &Image, config: &BrokerConfig, broker: &Broker, records: &mut Vec<MetadataRecord>) {
+fn unfence(electorate: Electorate<'_>, broker: &Broker, records: &mut Vec<MetadataRecord>) {
     records.push(change(broker, UNFENCE, 0));
-    let electorate = Electorate { image, removed: None, added: Some(broker) };
+    let electorate = electorate.with(broker);
     let is_leaderless = |partition: &Partition| partition.leader == BrokerId::NONE;
-    for_each_partition(image, is_leaderless, |topic, index, partition| {
-        let change = PartitionChange::new(electorate, config, topic, index, partition);
+    for_each_partition(electorate.image, is_leaderless, |topic, index, partition| {
+        let change = PartitionChange::new(electorate, topic, index, partition);
         records.extend(change.build().map(MetadataRecord::from));
     });
 }
 
 /// `broker` must not be talked to: it leads nothing, and is in sync for nothing that others are in sync for.
-fn fence(image: &Image, config: &BrokerConfig, broker: &Broker, records: &mut Vec<MetadataRecord>) {
-    without(image, config, broker.id, records);
+fn fence(electorate: Electorate<'_>, broker: &Broker, records: &mut Vec<MetadataRecord>) {
+    without(electorate, broker.id, records);
     records.push(change(broker, FENCE, 0));
 }
 
-fn without(image: &Image, config: &BrokerConfig, broker: BrokerId, records: &mut Vec<MetadataRecord>) {
-    let electorate = Electorate { image, removed: Some(broker), added: None };
-    for_each_partition_of(image, broker, |topic, index, partition| {
-        let mut change = PartitionChange::new(electorate, config, topic, index, partition);
+fn without(electorate: Electorate<'_>, broker: BrokerId, records: &mut Vec<MetadataRecord>) {
+    let electorate = electorate.without(broker);
+    for_each_partition_of(electorate.image, broker, |topic, index, partition| {
+        let mut change = PartitionChange::new(electorate, topic, index, partition);
         change.target_isr.retain(|&member| member != broker);
         records.extend(change.build().map(MetadataRecord::from));
     });
@@ -377,13 +376,13 @@ pub(super) fn heartbeat(
     if broker.fenced {
         should_shut_down = request.want_shut_down;
         if !request.want_shut_down && !request.want_fence && caught_up {
-            unfence(case.image, case.config, &broker, &mut records);
+            unfence(case.electorate(), &broker, &mut records);
             fenced = false;
         }
     } else if broker.in_controlled_shutdown {
         should_shut_down = !leads() && others_have_seen(case.image, sessions, broker.id);
         if should_shut_down {
-            fence(case.image, case.config, &broker, &mut records);
+            fence(case.electorate(), &broker, &mut records);
             fenced = true;
         }
     } else if request.want_shut_down && !request.want_fence && leads() {
@@ -392,7 +391,7 @@ pub(super) fn heartbeat(
         // Nobody could take over what it leads: it comes back to it as it left it.
         should_shut_down = true;
     } else if request.want_fence || request.want_shut_down {
-        fence(case.image, case.config, &broker, &mut records);
+        fence(case.electorate(), &broker, &mut records);
         fenced = true;
         should_shut_down = request.want_shut_down;
     }
@@ -440,7 +439,7 @@ fn in_controlled_shutdown(
     records: &mut Vec<MetadataRecord>,
 ) {
     records.push(change(broker, 0, IN_CONTROLLED_SHUTDOWN));
-    without(case.image, case.config, broker.id, records);
+    without(case.electorate(), broker.id, records);
     if let Some(session) = sessions.by_broker.get_mut(&broker.id) {
         session.shutdown_at = Some(case.next);
     }
@@ -471,7 +470,7 @@ fn directories(
     if online.is_empty() && !broker.log_dirs.is_empty() {
         // A registration without directories would read as one that says nothing of them (KIP-858).
         if !broker.fenced && records.is_empty() {
-            fence(case.image, case.config, broker, records);
+            fence(case.electorate(), broker, records);
         }
         return;
     }
@@ -484,13 +483,13 @@ fn directories(
         };
         records.push(record.into());
         let hurt = Broker { log_dirs: online, ..broker.clone() };
-        let electorate = Electorate { image: case.image, removed: None, added: Some(&hurt) };
+        let electorate = case.electorate().with(&hurt);
         let is_lost = |partition: &Partition| {
             let directory = partition.directory(broker.id);
             is_of(partition, broker.id) && directory.is_some_and(|at| !hurt.has_online_directory(at))
         };
         for_each_partition(case.image, is_lost, |topic, index, partition| {
-            let mut change = PartitionChange::new(electorate, case.config, topic, index, partition);
+            let mut change = PartitionChange::new(electorate, topic, index, partition);
             change.target_isr.retain(|&member| member != broker.id);
             records.extend(change.build().map(MetadataRecord::from));
         });
@@ -527,7 +526,7 @@ pub(super) fn unregister(
         return Outcome::new(Vec::new(), response);
     };
     let mut records = Vec::new();
-    without(case.image, case.config, id, &mut records);
+    without(case.electorate(), id, &mut records);
     records.push(
         UnregisterBrokerRecord {
             broker_id: id.get(),
@@ -543,32 +542,31 @@ pub(super) fn unregister(
 
 /// Fences whoever was not heard of for the session timeout.
 pub(super) fn fence_silent(
-    image: &Image,
-    config: &BrokerConfig,
+    electorate: Electorate<'_>,
     sessions: &mut Sessions,
     now: MonotonicMs,
 ) -> Vec<MetadataRecord> {
     sessions.checked = now;
+    let image = electorate.image;
     sessions.others = image.cluster.brokers().any(|broker| broker.id != sessions.me);
     let mut records = Vec::new();
     let silent = |broker: &&std::sync::Arc<Broker>| !broker.fenced && sessions.is_silent(broker, now);
     // One at a time: a change of one partition for the second must see what was changed for the first.
     if let Some(broker) = image.cluster.brokers().find(silent) {
-        fence(image, config, broker, &mut records);
+        fence(electorate, broker, &mut records);
     }
     records
 }
 
 /// Fences the broker of this epoch, and forgets its session: its next process may register at once.
 pub(super) fn fence_gone(
-    image: &Image,
-    config: &BrokerConfig,
+    electorate: Electorate<'_>,
     sessions: &mut Sessions,
     id: BrokerId,
     epoch: BrokerEpoch,
 ) -> Vec<MetadataRecord> {
     let mut records = Vec::new();
-    let Some(broker) = image.cluster.broker(id).filter(|broker| broker.epoch == epoch) else {
+    let Some(broker) = electorate.image.cluster.broker(id).filter(|broker| broker.epoch == epoch) else {
         return records;
     };
     if id == sessions.me {
@@ -576,7 +574,7 @@ pub(super) fn fence_gone(
     }
     sessions.by_broker.remove(&id);
     if !broker.fenced {
-        fence(image, config, broker, &mut records);
+        fence(electorate, broker, &mut records);
     }
     records
 }

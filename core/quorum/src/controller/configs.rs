@@ -29,6 +29,7 @@ const DELETE: i8 = 1;
 const APPEND: i8 = 2;
 const SUBTRACT: i8 = 3;
 const MIN_ISR: &str = "min.insync.replicas";
+const UNCLEAN: &str = "unclean.leader.election.enable";
 /// Kafka's limit on a value, which its older formats could not carry beyond.
 const VALUE_BYTES_MAX: usize = i16::MAX as usize;
 
@@ -321,6 +322,9 @@ fn check_broker(case: &Case<'_>, broker: &str, changes: &KeyChanges) -> Result<(
     }
     for (key, value) in changes {
         let Some(value) = value else { continue };
+        if let Err(error) = config::check_broker_rate(key, value) {
+            return invalid(error.to_string());
+        }
         // `listener.name.<listener>.<key>` sets a key for one listener; what nobody knows is passed through, as in Kafka.
         let listener = key.strip_prefix("listener.name.").and_then(|rest| rest.split_once('.'));
         let (base, of_listener) = listener.map_or((&**key, false), |(_, base)| (base, true));
@@ -361,6 +365,11 @@ fn check_cordoned(config: &BrokerConfig, value: &str) -> Result<(), String> {
 pub(super) fn check_topic_values(config: &BrokerConfig, all: &Properties) -> Result<(), Refusal> {
     config::validate_topic_configs(all, config.topic_defaults())
         .map_err(|refusal| Refusal::new(ErrorCode::InvalidConfig, refusal.to_string()))
+}
+
+/// Whether a record makes unclean elections of a topic, or of many, a matter of course.
+pub(super) fn allows_unclean_elections(record: &MetadataRecord) -> bool {
+    matches!(record, MetadataRecord::Config(record) if *record.name == *UNCLEAN && record.value.as_deref() == Some("true"))
 }
 
 /// A changed minimum makes the eligible replicas of before meaningless (KIP-966).

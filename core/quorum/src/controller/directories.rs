@@ -10,7 +10,7 @@ use barnabas_wire::messages::assign_replicas_to_dirs_response::{DirectoryData, P
 use barnabas_wire::messages::{AssignReplicasToDirsRequest, AssignReplicasToDirsResponse};
 
 use super::brokers::check_epoch;
-use super::partition_change::{Electorate, PartitionChange};
+use super::partition_change::PartitionChange;
 use super::{Case, Outcome};
 
 pub(super) fn assign(case: &Case<'_>, request: &AssignReplicasToDirsRequest) -> Outcome {
@@ -77,9 +77,8 @@ fn move_to(
     }
     let online = broker.has_online_directory(asked.id);
     // A replica in a directory that is gone can neither lead nor follow.
-    let removed = (!online).then_some(id);
-    let electorate = Electorate { image: case.image, removed, added: None };
-    let mut change = PartitionChange::new(electorate, case.config, topic, index, partition);
+    let electorate = if online { case.electorate() } else { case.electorate().without(id) };
+    let mut change = PartitionChange::new(electorate, topic, index, partition);
     change.directory = Some((id, asked.id));
     if !online {
         change.target_isr.retain(|&member| member != id);

@@ -7,7 +7,8 @@ use barnabas_wire::messages::elect_leaders_response::{PartitionResult, ReplicaEl
 use barnabas_wire::messages::{ElectLeadersRequest, ElectLeadersResponse};
 use barnabas_wire::{MetadataRecord, Str};
 
-use super::partition_change::{Election, Electorate, PartitionChange};
+use super::hindered::Hindrance;
+use super::partition_change::{Election, PartitionChange};
 use super::{Case, Outcome, Refusal, error_fields};
 
 const PREFERRED: i8 = 0;
@@ -88,7 +89,7 @@ fn one(
         .ok_or_else(|| unknown(format!("no such partition as {}-{index}", topic.name)))?;
     let settled = match election {
         Election::Preferred => partition.leader == partition.preferred_leader(),
-        Election::Online | Election::Unclean => partition.leader.get() >= 0,
+        Election::Online | Election::Unhindered | Election::Unclean => partition.leader.get() >= 0,
     };
     if settled {
         return Err(Refusal::new(
@@ -96,19 +97,23 @@ fn one(
             "the partition has the leader it should have",
         ));
     }
-    let electorate = Electorate::as_it_is(case.image);
-    let mut change = PartitionChange::new(electorate, case.config, topic, index, partition);
+    let mut change = PartitionChange::new(case.electorate(), topic, index, partition);
     change.election = election;
     if election == Election::Unclean {
         change.begin_anew_if_lost();
     }
+    let why = match change.preferred_hindrance() {
+        Hindrance::Nothing => "no replica that may lead is alive",
+        Hindrance::NoRoom => {
+            "the preferred replica's log directory has no room for producers, and a replica with room leads"
+        }
+        Hindrance::Damage => "the preferred replica is damaged, and another one leads",
+    };
     let Some(record) = change.build() else {
-        let code = if election == Election::Preferred {
-            ErrorCode::PreferredLeaderNotAvailable
-        } else {
-            ErrorCode::EligibleLeadersNotAvailable
-        };
-        return Err(Refusal::new(code, "no replica that may lead is alive"));
+        return Err(match election {
+            Election::Preferred => Refusal::new(ErrorCode::PreferredLeaderNotAvailable, why),
+            _ => Refusal::new(ErrorCode::EligibleLeadersNotAvailable, "no replica that may lead is alive"),
+        });
     };
     records.push(record.into());
     Ok(())

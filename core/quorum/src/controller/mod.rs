@@ -1,7 +1,7 @@
 //! The controller: request → (records, response). A function of the working image; the records are what changes it.
 //!
-//! What it keeps beside the image is soft: when it last heard of which broker ([`brokers`]). After a restart it is
-//! learned again.
+//! What it keeps beside the image is soft: when it last heard of which broker ([`brokers`]), and what hinders it from leading
+//! ([`hindered`]). After a restart it is learned again.
 //!
 //! Always true:
 //! 1. a refused request, or a part of one, leaves no record
@@ -19,6 +19,7 @@ mod delete_topics;
 mod directories;
 mod elections;
 mod features;
+pub mod hindered;
 mod partition_change;
 mod partitions;
 pub mod placement;
@@ -37,6 +38,8 @@ use barnabas_wire::{MetadataRecord, RequestBody, ResponseBody};
 use crate::node::{LocalBroker, Now};
 use balance::Balance;
 use brokers::Sessions;
+use hindered::Hindered;
+use partition_change::Electorate;
 pub use refusal::Refusal;
 
 /// What the controller is configured with.
@@ -103,6 +106,7 @@ pub(crate) struct Case<'a> {
     pub cluster_id: &'a Text,
     /// This node's configuration with the image's dynamic one on top.
     pub config: &'a BrokerConfig,
+    pub hindered: &'a Hindered,
     /// The level of `kraft.version`, which is not the image's.
     pub kraft_version: i16,
     /// Why the quorum cannot raise it now.
@@ -111,6 +115,12 @@ pub(crate) struct Case<'a> {
     /// Where the request's first record will stand: a new broker epoch is this.
     pub next: Offset,
     pub random: &'a mut dyn FnMut() -> [u8; 16],
+}
+
+impl<'a> Case<'a> {
+    fn electorate(&self) -> Electorate<'a> {
+        Electorate::new(self.image, self.config, self.hindered)
+    }
 }
 
 /// The controller's own state.
@@ -122,6 +132,7 @@ pub struct Controller {
     kraft_version: i16,
     kraft_kept: Option<String>,
     sessions: Sessions,
+    hindered: Hindered,
     balance: Balance,
 }
 
@@ -161,7 +172,16 @@ impl Controller {
         let sessions = Sessions::new(me, timeout, now.monotonic);
         let balance = Balance::new(&config, now.monotonic);
         let config = EffectiveConfig { config, of_all: None, of_me: None };
-        Self { me, cluster_id, config, kraft_version, kraft_kept: None, sessions, balance }
+        Self {
+            me,
+            cluster_id,
+            config,
+            kraft_version,
+            kraft_kept: None,
+            sessions,
+            hindered: Hindered::default(),
+            balance,
+        }
     }
 
     /// `kept`: why the quorum cannot raise it now; to be told before UpdateFeatures alone.
@@ -182,17 +202,23 @@ impl Controller {
     ) -> Option<Outcome> {
         self.config.refresh(image, self.me);
         let config = &self.config.config;
+        if let RequestBody::BrokerHeartbeat(request) = request
+            && self.hindered.hear(image, request)
+        {
+            self.balance.replace_hindered_soon(now.monotonic);
+        }
         let mut case = Case {
             image,
             cluster_id: &self.cluster_id,
             config,
+            hindered: &self.hindered,
             kraft_version: self.kraft_version,
             kraft_kept: self.kraft_kept.as_deref(),
             asked,
             next,
             random,
         };
-        Some(match request {
+        let outcome = match request {
             RequestBody::CreateTopics(request) => topics::create(&mut case, request),
             RequestBody::DeleteTopics(request) => delete_topics::delete(&case, request),
             RequestBody::CreatePartitions(request) => partitions::create(&mut case, request),
@@ -214,7 +240,11 @@ impl Controller {
             RequestBody::AlterPartitionReassignments(request) => reassignments::alter(&case, request),
             RequestBody::AssignReplicasToDirs(request) => directories::assign(&case, request),
             _ => return None,
-        })
+        };
+        if outcome.records.iter().any(configs::allows_unclean_elections) {
+            self.balance.elect_uncleanly_soon(now.monotonic);
+        }
+        Some(outcome)
     }
 
     /// The records by which the broker of this process takes the place of its predecessor.
@@ -236,6 +266,7 @@ impl Controller {
             image,
             cluster_id: &self.cluster_id,
             config,
+            hindered: &self.hindered,
             kraft_version: self.kraft_version,
             kraft_kept: None,
             asked: &asked,
@@ -253,24 +284,25 @@ impl Controller {
         epoch: BrokerEpoch,
     ) -> Vec<MetadataRecord> {
         self.config.refresh(image, self.me);
-        brokers::fence_gone(image, &self.config.config, &mut self.sessions, id, epoch)
+        let electorate = Electorate::new(image, &self.config.config, &self.hindered);
+        brokers::fence_gone(electorate, &mut self.sessions, id, epoch)
     }
 
     /// Fences brokers that were silent for too long; else what is due for partitions ([`balance`]).
     pub(crate) fn tick(&mut self, image: &Image, now: Now) -> Vec<MetadataRecord> {
         self.config.refresh(image, self.me);
-        let (config, sessions) = (&self.config.config, &mut self.sessions);
-        let records = brokers::fence_silent(image, config, sessions, now.monotonic);
+        let electorate = Electorate::new(image, &self.config.config, &self.hindered);
+        let records = brokers::fence_silent(electorate, &mut self.sessions, now.monotonic);
         // A broker alone leads what it can lead.
         if !records.is_empty() || self.sessions.next_expiry().is_none() {
             return records;
         }
-        self.balance.tick(image, config, now.monotonic)
+        self.balance.tick(electorate, now.monotonic)
     }
 
     pub(crate) fn next_tick(&self) -> Option<MonotonicMs> {
         let expiry = self.sessions.next_expiry()?;
-        Some(expiry.min(self.balance.next_due()))
+        Some(expiry.min(self.balance.next_due(&self.hindered)))
     }
 }
 

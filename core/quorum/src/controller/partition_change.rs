@@ -5,6 +5,9 @@
 //! 2. with ELR, ISR and ELR do not overlap, and the ELR is empty while the ISR has the minimum (KIP-966)
 //! 3. a change that changes nothing makes no record
 //! 4. a reassignment ends with the change that brings all its new replicas into the ISR
+//! 5. of those who may lead, one that is not hindered is taken ([`super::hindered`])
+//! 6. who led last is not taken for having done so once its directory is gone: what it has now may be empty
+//! 7. a leader that a reassignment takes away leads until one of those that stay or come is in sync, and no longer (Kafka: until the end)
 //!
 //! Source: KIP-966; Kafka `PartitionChangeBuilder`, `ReplicationControlManager.generateLeaderAndIsrUpdates`.
 
@@ -14,6 +17,7 @@ use barnabas_metadata::{Broker, Image, LeaderRecoveryState, Partition, Placement
 use barnabas_wire::messages::PartitionChangeRecord;
 
 use super::configs::topic_values;
+use super::hindered::{Hindered, Hindrance};
 use super::placement::{directory_for, directory_in_turn};
 use barnabas_metadata::config::BrokerConfig;
 
@@ -26,7 +30,9 @@ pub(super) enum Election {
     Preferred,
     /// Whoever of the ISR keeps the partition online.
     Online,
-    /// The same, and anybody alive if there is no other.
+    /// The same, but a leader that is hindered makes place for a member of the ISR that is less so.
+    Unhindered,
+    /// The same as online, and anybody alive if there is no other.
     Unclean,
 }
 
@@ -34,15 +40,25 @@ pub(super) enum Election {
 #[derive(Clone, Copy)]
 pub(super) struct Electorate<'a> {
     pub image: &'a Image,
+    pub config: &'a BrokerConfig,
+    pub hindered: &'a Hindered,
     /// Counts as gone, whatever the image says.
-    pub removed: Option<BrokerId>,
+    removed: Option<BrokerId>,
     /// Counts as alive, with these directories, whatever the image says.
-    pub added: Option<&'a Broker>,
+    added: Option<&'a Broker>,
 }
 
 impl<'a> Electorate<'a> {
-    pub fn as_it_is(image: &'a Image) -> Self {
-        Self { image, removed: None, added: None }
+    pub fn new(image: &'a Image, config: &'a BrokerConfig, hindered: &'a Hindered) -> Self {
+        Self { image, config, hindered, removed: None, added: None }
+    }
+
+    pub fn without(self, broker: BrokerId) -> Self {
+        Self { removed: Some(broker), ..self }
+    }
+
+    pub fn with(self, broker: &'a Broker) -> Self {
+        Self { added: Some(broker), ..self }
     }
 
     /// `moved`: a replica's directory once the change at hand is made.
@@ -62,10 +78,25 @@ impl<'a> Electorate<'a> {
                 _ => return false,
             },
         };
-        let moved = moved.filter(|(replica, _)| *replica == broker).map(|(_, directory)| directory);
-        let directory = moved.or_else(|| partition.directory(broker));
-        directory.is_none_or(|at| registration.has_online_directory(at))
+        directory_after(partition, broker, moved).is_none_or(|at| registration.has_online_directory(at))
     }
+
+    /// Whether the directory that the metadata log names for a replica is none of its broker's any more.
+    fn has_lost_directory(&self, partition: &Partition, broker: BrokerId) -> bool {
+        let added = self.added.filter(|added| added.id == broker);
+        let registration = added.or_else(|| self.image.cluster.broker(broker).map(|known| &**known));
+        let is_lost = |at| registration.is_some_and(|known| !known.has_online_directory(at));
+        partition.directory(broker).is_some_and(is_lost)
+    }
+}
+
+fn directory_after(
+    partition: &Partition,
+    broker: BrokerId,
+    moved: Option<(BrokerId, DirectoryId)>,
+) -> Option<DirectoryId> {
+    let moved = moved.filter(|(replica, _)| *replica == broker).map(|(_, directory)| directory);
+    moved.or_else(|| partition.directory(broker))
 }
 
 /// What shall become of one partition.
@@ -93,12 +124,11 @@ pub(super) struct PartitionChange<'a> {
 impl<'a> PartitionChange<'a> {
     pub fn new(
         electorate: Electorate<'a>,
-        config: &BrokerConfig,
         topic: &Topic,
         index: PartitionIndex,
         partition: &'a Partition,
     ) -> Self {
-        let values = topic_values(electorate.image, config, &topic.name);
+        let values = topic_values(electorate.image, electorate.config, &topic.name);
         let election =
             if values.unclean_leader_election_enable { Election::Unclean } else { Election::Online };
         let min_isr = usize::try_from(values.min_insync_replicas).unwrap_or(1);
@@ -246,17 +276,35 @@ impl<'a> PartitionChange<'a> {
             let in_sync = self.target_isr.contains(&broker);
             (in_sync || self.target_isr.is_empty() && elr.contains(&broker)) && accepted(broker)
         };
-        let replicas = &self.target_replicas;
+        let (replicas, leader) = (&self.target_replicas, self.partition.leader);
+        let hindrance = |broker: BrokerId| self.hindrance(broker);
+        let least = match self.electorate.hindered.is_nobody() {
+            true => Some(Hindrance::Nothing),
+            false => replicas.iter().copied().filter(|&replica| valid(replica)).map(hindrance).min(),
+        };
+        let fits = |broker: BrokerId| valid(broker) && Some(hindrance(broker)) == least;
         if self.election == Election::Preferred
             && let Some(&preferred) = replicas.first()
-            && valid(preferred)
+            && fits(preferred)
         {
             return (preferred, false);
         }
-        if valid(self.partition.leader) {
-            return (self.partition.leader, false);
+        // Leadership leaves first: whoever goes has the less to do for those that come, and the move's end disturbs no client.
+        if self.removing.contains(&leader)
+            && let Some(&next) =
+                replicas.iter().find(|&&replica| !self.removing.contains(&replica) && fits(replica))
+        {
+            return (next, false);
         }
-        if let Some(&leader) = replicas.iter().find(|&&replica| valid(replica)) {
+        let stays = match self.election {
+            Election::Preferred | Election::Unhindered => fits(leader),
+            // Nobody asked for another leader.
+            Election::Online | Election::Unclean => valid(leader),
+        };
+        if stays {
+            return (leader, false);
+        }
+        if let Some(&leader) = replicas.iter().find(|&&replica| fits(replica)) {
             return (leader, false);
         }
         if let [last] = *self.partition.placement.last_known_elr.as_slice()
@@ -264,14 +312,35 @@ impl<'a> PartitionChange<'a> {
             && elr.is_empty()
             && self.target_isr.is_empty()
             && accepted(last)
+            && !self.may_be_empty(last)
         {
             return (last, true);
         }
-        let alive = replicas.iter().find(|&&replica| accepted(replica));
+        let alive =
+            replicas.iter().copied().filter(|&replica| accepted(replica)).min_by_key(|&id| hindrance(id));
         match alive {
-            Some(&leader) if self.election == Election::Unclean => (leader, true),
+            Some(leader) if self.election == Election::Unclean => (leader, true),
             _ => (BrokerId::NONE, false),
         }
+    }
+
+    /// What keeps the preferred replica from leading, if that is alive.
+    pub fn preferred_hindrance(&self) -> Hindrance {
+        let preferred = self.target_replicas.first().copied();
+        let alive = preferred.filter(|id| self.electorate.may_lead(self.partition, *id, self.directory));
+        alive.map_or(Hindrance::Nothing, |id| self.hindrance(id))
+    }
+
+    fn hindrance(&self, broker: BrokerId) -> Hindrance {
+        let directory = directory_after(self.partition, broker, self.directory);
+        self.electorate.hindered.of(self.electorate.image, broker, (self.topic, self.index), directory)
+    }
+
+    /// Whether this change brings the replica from a directory that is gone into another one. A broker that finds nothing begins anew
+    /// there (Kafka `LogManager.getOrCreateLog`), and does not say so.
+    fn may_be_empty(&self, broker: BrokerId) -> bool {
+        self.directory.is_some_and(|(moved, _)| moved == broker)
+            && self.electorate.has_lost_directory(self.partition, broker)
     }
 
     /// With ELR, who led last is remembered while nobody does.
@@ -282,7 +351,10 @@ impl<'a> PartitionChange<'a> {
         }
         if record.leader == BrokerId::NONE.get() && known.is_empty() {
             record.last_known_elr = Some(vec![self.partition.leader.get()]);
-        } else if record.leader >= 0 && !known.is_empty() {
+        } else if !known.is_empty()
+            && (record.leader >= 0 || known.iter().any(|&last| self.may_be_empty(last)))
+        {
+            // Once the metadata log names the new directory, nobody could tell any more that it may be empty.
             record.last_known_elr = Some(Vec::new());
         }
     }

@@ -110,6 +110,6 @@ fn create_for(
     if validate_only {
         return Ok(());
     }
-    spread.write(image, topic.id, PartitionIndex(have as i32), records);
+    spread.write(case, topic.id, PartitionIndex(have as i32), records);
     Ok(())
 }

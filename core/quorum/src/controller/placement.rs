@@ -4,7 +4,10 @@
 //! racks after its own. Fenced brokers hold replicas only where there are not enough others, and never the leader's
 //! place. Where the round begins is drawn, so that small topics do not all begin with the same broker.
 //!
-//! Always true: a partition's replicas are different brokers, the first of them not fenced.
+//! A broker without room for producers' records follows only where its rack has no other, and leads only where there is no other: the
+//! spread over racks, which lasts, goes before room, which comes back.
+//!
+//! Always true: a partition's replicas are different brokers, the first of them not fenced, and one with room if any is.
 //!
 //! Source: KIP-36; the properties (not the steps) of Kafka's `StripedReplicaPlacer`.
 
@@ -13,21 +16,26 @@ use std::collections::BTreeMap;
 use barnabas_base::{BrokerId, DirectoryId, PartitionIndex, Text};
 use barnabas_metadata::{Broker, Image};
 
+use super::hindered::Hindered;
+
 /// A broker that partitions can be placed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     pub id: BrokerId,
     pub rack: Option<Text>,
     pub fenced: bool,
+    /// Producers are not refused there ([`super::hindered`]).
+    pub has_room: bool,
 }
 
 /// The brokers that take new replicas: neither on their way out nor with every directory cordoned.
-pub fn candidates(image: &Image) -> Vec<Candidate> {
+pub(super) fn candidates(image: &Image, hindered: &Hindered) -> Vec<Candidate> {
     let usable = |broker: &&std::sync::Arc<Broker>| !broker.in_controlled_shutdown && takes_replicas(broker);
     let candidate = |broker: &std::sync::Arc<Broker>| Candidate {
         id: broker.id,
         rack: broker.rack.clone(),
         fenced: broker.fenced,
+        has_room: !hindered.has_no_room(image, broker.id),
     };
     image.cluster.brokers().filter(usable).map(candidate).collect()
 }
@@ -62,8 +70,7 @@ pub fn directory_in_turn(broker: &Broker, partition: PartitionIndex) -> Option<D
 /// Hands out partitions one after the other.
 #[derive(Debug)]
 pub struct Placer {
-    /// By rack: brokers that may lead, then those that may only follow.
-    racks: Vec<[Vec<BrokerId>; 2]>,
+    racks: Vec<Rack>,
     replicas: usize,
     next: usize,
 }
@@ -83,10 +90,15 @@ impl Placer {
                  registered."
             ));
         }
-        let mut racks: BTreeMap<Option<Text>, [Vec<BrokerId>; 2]> = BTreeMap::new();
+        let mut racks: BTreeMap<Option<Text>, Rack> = BTreeMap::new();
         for candidate in candidates {
-            racks.entry(candidate.rack.clone()).or_default()[usize::from(candidate.fenced)]
-                .push(candidate.id);
+            let rack = racks.entry(candidate.rack.clone()).or_default();
+            let kind = match candidate {
+                Candidate { fenced: true, .. } => &mut rack.fenced,
+                Candidate { has_room: true, .. } => &mut rack.open,
+                Candidate { has_room: false, .. } => &mut rack.full,
+            };
+            kind.push(candidate.id);
         }
         let next = usize::try_from(draw % 1_000_003).unwrap_or(0);
         Ok(Self { racks: racks.into_values().collect(), replicas: count, next })
@@ -96,20 +108,20 @@ impl Placer {
     pub fn place(&mut self) -> Vec<BrokerId> {
         let turn = self.next;
         self.next += 1;
+        let count = self.racks.len();
+        // The leader's rack is the next one that has somebody for it.
+        let first = (0..count).find(|step| !self.racks[(turn + step) % count].open.is_empty()).unwrap_or(0);
         let mut chosen = Vec::with_capacity(self.replicas);
         // First who is alive, then who is fenced; within each, one broker of each rack, then a second of each.
-        for kind in 0..2 {
-            let deepest = self.racks.iter().map(|rack| rack[kind].len()).max().unwrap_or(0);
+        for of_rack in [Rack::alive, Rack::fenced] {
+            let deepest = self.racks.iter().map(Rack::len).max().unwrap_or(0);
             for depth in 0..deepest {
-                for step in 0..self.racks.len() {
+                for step in 0..count {
                     if chosen.len() == self.replicas {
                         return chosen;
                     }
-                    let brokers = &self.racks[(turn + step) % self.racks.len()][kind];
-                    if depth < brokers.len() {
-                        let round = turn / self.racks.len() + depth;
-                        chosen.push(brokers[round % brokers.len()]);
-                    }
+                    let rack = &self.racks[(turn + first + step) % count];
+                    chosen.extend(of_rack(rack, turn / count, depth));
                 }
             }
         }
@@ -117,12 +129,45 @@ impl Placer {
     }
 }
 
+/// One rack's brokers.
+#[derive(Debug, Default)]
+struct Rack {
+    /// May lead.
+    open: Vec<BrokerId>,
+    /// May lead as well, but have no room for producers' records.
+    full: Vec<BrokerId>,
+    /// May only follow.
+    fenced: Vec<BrokerId>,
+}
+
+impl Rack {
+    fn len(&self) -> usize {
+        self.open.len() + self.full.len() + self.fenced.len()
+    }
+
+    /// The one at `depth` of those that are alive, in the round'th round.
+    fn alive(&self, round: usize, depth: usize) -> Option<BrokerId> {
+        match depth.checked_sub(self.open.len()) {
+            None => in_turn(&self.open, round, depth),
+            Some(depth) => in_turn(&self.full, round, depth),
+        }
+    }
+
+    fn fenced(&self, round: usize, depth: usize) -> Option<BrokerId> {
+        in_turn(&self.fenced, round, depth)
+    }
+}
+
+fn in_turn(brokers: &[BrokerId], round: usize, depth: usize) -> Option<BrokerId> {
+    (depth < brokers.len()).then(|| brokers[(round + depth) % brokers.len()])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn broker(id: i32, rack: Option<&str>, fenced: bool) -> Candidate {
-        Candidate { id: BrokerId(id), rack: rack.map(Text::from), fenced }
+        Candidate { id: BrokerId(id), rack: rack.map(Text::from), fenced, has_room: true }
     }
 
     fn place(candidates: &[Candidate], replicas: i16, partitions: usize) -> Vec<Vec<i32>> {
@@ -163,6 +208,23 @@ mod tests {
         for replicas in place(&brokers, 3, 9) {
             assert_eq!(replicas[2], 2);
         }
+    }
+
+    #[test]
+    fn a_broker_without_room_leads_only_where_nobody_else_can() {
+        let full = |id, rack| Candidate { has_room: false, ..broker(id, rack, false) };
+        let one_rack = [broker(1, None, false), full(2, None), broker(3, None, false)];
+        assert_eq!(place(&one_rack, 1, 4), [[1], [3], [1], [3]]);
+        for replicas in place(&one_rack, 3, 9) {
+            assert_eq!(replicas[2], 2, "where its rack has no other it follows");
+        }
+        let racks = [broker(1, Some("a"), false), broker(2, Some("a"), false), full(3, Some("b"))];
+        assert_eq!(place(&racks, 1, 4), [[1], [1], [2], [2]]);
+        for replicas in place(&racks, 2, 9) {
+            assert!(replicas[0] <= 2 && replicas[1] == 3, "the spread over racks stays: {replicas:?}");
+        }
+        let all = [full(1, None), full(2, None)];
+        assert_eq!(place(&all, 2, 2), [[1, 2], [2, 1]]);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! First the new replicas are added to the old ones, and are on their way in; when all of them are in sync (an AlterPartition of the
 //! leader's says so, [`super::partition_change`] sees it), those on their way out go. Whoever only changes the order, or takes away
-//! replicas while others are in sync, is done at once.
+//! replicas while others are in sync, is done at once. Leadership goes first: to a replica that stays as soon as the move begins, else to
+//! the first new one that is in sync (Kafka: with the end).
 //!
 //! Source: KIP-455, KIP-860; Kafka `ReplicationControlManager.alterPartitionReassignments`, `PartitionReassignmentReplicas`,
 //! `PartitionReassignmentRevert`.
@@ -16,7 +17,7 @@ use barnabas_wire::messages::alter_partition_reassignments_response::{
 };
 use barnabas_wire::messages::{AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse};
 
-use super::partition_change::{Election, Electorate, PartitionChange};
+use super::partition_change::{Election, PartitionChange};
 use super::topics::check_assignment;
 use super::{Case, Outcome, Refusal, error_fields};
 
@@ -73,8 +74,7 @@ fn alter_one(
     let index = PartitionIndex(asked.partition_index);
     let partition = topic.partition(index);
     let partition = partition.ok_or_else(|| unknown(format!("Unable to find partition {name}:{index}.")))?;
-    let electorate = Electorate::as_it_is(case.image);
-    let change = PartitionChange::new(electorate, case.config, topic, index, partition);
+    let change = PartitionChange::new(case.electorate(), topic, index, partition);
     let change = match &asked.replicas {
         None => cancel(change, topic, index, partition)?,
         Some(replicas) => {

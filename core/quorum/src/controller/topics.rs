@@ -126,7 +126,7 @@ fn create_one(
         for (key, value) in &values {
             records.push(config_record(ResourceType::Topic, &topic.name, key, Some(value)));
         }
-        spread.write(case.image, topic_id, PartitionIndex(0), records);
+        spread.write(case, topic_id, PartitionIndex(0), records);
     }
     let result = CreatableTopicResult {
         name: topic.name.clone(),
@@ -245,7 +245,7 @@ impl Spread {
     /// Adds the partitions' records, numbered from `first` on.
     pub fn write(
         self,
-        image: &Image,
+        case: &Case<'_>,
         topic: TopicId,
         first: PartitionIndex,
         records: &mut Vec<MetadataRecord>,
@@ -259,20 +259,24 @@ impl Spread {
         for offset in 0..count {
             let Some(replicas) = placed.next() else { break };
             let index = PartitionIndex(first.get() + offset as i32);
-            records.push(new_partition(image, topic, index, replicas));
+            records.push(new_partition(case, topic, index, replicas));
         }
     }
 }
 
 fn new_partition(
-    image: &Image,
+    case: &Case<'_>,
     topic: TopicId,
     index: PartitionIndex,
     replicas: Vec<BrokerId>,
 ) -> MetadataRecord {
+    let image = case.image;
     let isr: Vec<BrokerId> =
         replicas.iter().copied().filter(|&broker| image.cluster.is_active(broker)).collect();
-    let leader = isr.first().copied().unwrap_or(BrokerId::NONE);
+    let hindrance = |&broker: &BrokerId| {
+        case.hindered.of(image, broker, (topic, index), Some(directory_for(image, broker)))
+    };
+    let leader = isr.iter().copied().min_by_key(hindrance).unwrap_or(BrokerId::NONE);
     let directories = replicas.iter().map(|&broker| directory_for(image, broker)).collect();
     let placement = Placement {
         replicas,
@@ -312,7 +316,7 @@ pub(super) fn place(case: &mut Case<'_>, partitions: usize, replicas: i16) -> Re
         let message = format!("Unable to replicate the partition {replicas} time(s): {why}");
         Refusal::new(ErrorCode::InvalidReplicationFactor, message)
     };
-    let candidates = candidates(case.image);
+    let candidates = candidates(case.image, case.hindered);
     let [a, b, c, d, e, f, g, h, ..] = (case.random)();
     let draw = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
     let placer = Placer::new(&candidates, replicas, draw).map_err(|why| refuse(&why))?;

@@ -11,7 +11,7 @@ use barnabas_base::{BrokerId, DurationMs, ErrorCode, LeaderEpoch, MonotonicMs};
 use super::message::{ReplicaKey, Request, Response, Vote};
 use super::planted::{self, Mistake};
 use super::quorum_state::QuorumState;
-use super::role::{Election, Following, Role};
+use super::role::{Election, Following, Gone, Role};
 use super::{Effect, LeaderAndEpoch, Raft};
 use crate::QuorumError;
 use crate::node::Now;
@@ -171,7 +171,7 @@ impl Raft {
 
     pub(super) fn become_prospective(&mut self, now: Now) {
         let until = self.election_until(now);
-        let mut election = Election::new(self.voters(), until);
+        let mut election = Election::new(self.voters(), self.absent(), until);
         election.record(self.key.id, true);
         self.enter(Role::Prospective(election));
     }
@@ -184,7 +184,7 @@ impl Raft {
         self.leader_endpoints = Vec::new();
         self.voted = Some(self.key);
         let until = self.election_until(now);
-        let mut election = Election::new(self.voters(), until);
+        let mut election = Election::new(self.voters(), self.absent(), until);
         election.record(self.key.id, true);
         self.enter(Role::Candidate(election));
         self.settle_election(now)
@@ -216,6 +216,7 @@ impl Raft {
         now: Now,
     ) {
         assert!(leader != self.key.id, "nobody follows itself");
+        let is_same = epoch == self.epoch && self.leader == Some(leader);
         if epoch > self.epoch {
             self.epoch = epoch;
             self.voted = None;
@@ -223,10 +224,25 @@ impl Raft {
         self.leader = Some(leader);
         self.leader_endpoints = endpoints;
         self.failures = 0;
-        let until = now.monotonic.plus(self.config.fetch_timeout);
+        let timeout = self.patience(is_same);
+        let update_at = now.monotonic.plus(self.config.fetch_timeout);
+        let until = now.monotonic.plus(timeout);
         let following =
-            Following { until, has_fetched: false, snapshot: None, has_updated: false, update_at: until };
+            Following { until, has_fetched: false, snapshot: None, has_updated: false, update_at };
         self.enter(Role::Follower(Box::new(following)));
+    }
+
+    /// How long a leader that is followed from now on may keep silent. `is_same`: it led before. If it is gone, votes were refused by those who
+    /// still believed that they hear it: they are asked again soon, a few times.
+    fn patience(&mut self, is_same: bool) -> DurationMs {
+        let gone = self.gone.take().filter(|gone| is_same && gone.tries > 0);
+        let Some(gone) = gone else { return self.config.fetch_timeout };
+        self.gone = Some(Gone { tries: gone.tries - 1, ..gone });
+        DurationMs(BACKOFF_BASE_MS + self.draw.below(2 * BACKOFF_BASE_MS)).min(self.config.fetch_timeout)
+    }
+
+    fn absent(&self) -> Option<BrokerId> {
+        self.gone.map(|gone| gone.leader)
     }
 
     /// Goes where an answer or a request says that there is a newer epoch, or a leader of this one.

@@ -14,7 +14,7 @@ use super::message::{
     AddVoter, Fetch, Fetched, FetchedContent, OffsetAndEpoch, RemoveVoter, ReplicaKey, Request, UpdateVoter,
 };
 use super::planted::{self, Mistake};
-use super::role::{FetchingSnapshot, Role};
+use super::role::{FetchingSnapshot, Gone, Role};
 use super::{Effect, Raft};
 use crate::QuorumError;
 use crate::batches::{Content, EncodedBatch, read_batch};
@@ -24,6 +24,8 @@ use crate::voters::{Voter, VoterEndpoint};
 
 /// All followers see a process die at once: they ask for votes at different moments within so long.
 const GONE_SPREAD_MS: i64 = 150;
+/// How often it is asked for votes again, soon after they were refused, once a leader is gone.
+const GONE_TRIES: u8 = 4;
 
 impl Raft {
     pub(super) fn poll_follower(&mut self, now: Now) -> Result<bool, QuorumError> {
@@ -191,6 +193,7 @@ impl Raft {
         {
             following.until = following.until.min(now.monotonic.plus(wait));
             following.has_fetched = false;
+            self.gone = Some(Gone { leader, tries: GONE_TRIES });
         }
         self.poll(now)
     }
@@ -207,6 +210,7 @@ impl Raft {
             return Ok(());
         }
         following.has_fetched = true;
+        self.gone = None;
         following.until = now.monotonic.plus(self.config.fetch_timeout);
         if planted::is(Mistake::CommitsBeforeAgreement) {
             let told = fetched.high_watermark.unwrap_or(Offset::ZERO);

@@ -57,7 +57,7 @@ use message::{ReplicaKey, Request, Response};
 use peers::Peers;
 use planted::Mistake;
 use quorum_state::QuorumState;
-use role::Role;
+use role::{Gone, Role};
 use snapshots::Storing;
 
 /// Names a request until its answer.
@@ -210,6 +210,8 @@ pub struct Raft {
     draw: Draw,
     /// Elections in a row that nobody won.
     failures: u32,
+    /// The leader's process is gone, as far as one can tell.
+    gone: Option<Gone>,
     /// A snapshot that is whole and on its way to disk.
     storing: Option<Storing>,
     persisted: Option<QuorumState>,
@@ -242,6 +244,7 @@ impl Raft {
             peers: Peers::new(config.request_timeout, config.retry_backoff),
             draw: Draw::new(config.seed),
             failures: 0,
+            gone: None,
             storing: None,
             persisted: past.state,
             announced: LeaderAndEpoch::default(),

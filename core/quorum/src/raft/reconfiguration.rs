@@ -9,6 +9,8 @@
 //!
 //! Source: Kafka `AddVoterHandler`, `RemoveVoterHandler`, `UpdateVoterHandler`.
 
+use std::borrow::Cow;
+
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset, Text, TimestampMs};
 
 use super::message::{AddVoter, RemoveVoter, ReplicaKey, Request, Response, UpdateVoter};
@@ -43,6 +45,8 @@ enum Kind {
 
 /// The answer to a change that was not made: Kafka's code, and why.
 pub(super) type Refused = (ErrorCode, &'static str);
+/// The same, where the reason names who is there.
+type RefusedBy = (ErrorCode, Cow<'static, str>);
 
 impl Raft {
     pub(super) fn on_add_voter(&mut self, ticket: Ticket, add: AddVoter, now: Now) {
@@ -169,8 +173,8 @@ impl Raft {
         remove: &RemoveVoter,
         now: Now,
     ) -> Result<(), QuorumError> {
-        if let Err(refused) = self.judge_remove(remove, now) {
-            self.answer(ticket, removed(refused), None);
+        if let Err((error, why)) = self.judge_remove(remove, now) {
+            self.answer(ticket, Response::RemoveVoter { error, message: message(&why) }, None);
             return Ok(());
         }
         let record = Control::Voters(self.voters().without(remove.voter.id).to_record());
@@ -181,20 +185,28 @@ impl Raft {
         Ok(())
     }
 
-    fn judge_remove(&mut self, remove: &RemoveVoter, now: Now) -> Result<(), Refused> {
+    fn judge_remove(&mut self, remove: &RemoveVoter, now: Now) -> Result<(), RefusedBy> {
         if let Some(error) = self.refuse_leader_request(self.epoch) {
-            return Err((error, ""));
+            return Err((error, "".into()));
         }
-        if remove.voter.id.get() < 0 || remove.voter.directory.is_zero() {
-            return Err((ErrorCode::InvalidRequest, "the voter needs an id and a directory id"));
+        let ReplicaKey { id, directory } = remove.voter;
+        if id.get() < 0 || directory.is_zero() {
+            return Err((ErrorCode::InvalidRequest, "the voter needs an id and a directory id".into()));
         }
-        self.refuse_change(now)?;
-        let voter = self.voters().get(remove.voter.id);
-        let is_there = voter.is_some_and(|voter| voter.directory == remove.voter.directory);
-        if !is_there || self.voters().len() == 1 {
-            return Err((ErrorCode::VoterNotFound, "it is no voter, or the only one"));
-        }
-        Ok(())
+        self.refuse_change(now).map_err(|(error, why)| (error, why.into()))?;
+        let voters = self.voters();
+        let why = match voters.get(id) {
+            None => {
+                let known: Vec<String> = voters.iter().map(|voter| voter.id.to_string()).collect();
+                format!("node {id} is no voter; voters are {}", known.join(", "))
+            }
+            Some(voter) if voter.directory != directory => {
+                format!("voter {id} has directory id {}, not {directory}", voter.directory)
+            }
+            Some(_) if voters.len() == 1 => format!("voter {id} is the only one"),
+            Some(_) => return Ok(()),
+        };
+        Err((ErrorCode::VoterNotFound, why.into()))
     }
 
     pub(super) fn on_update_voter(
@@ -290,6 +302,6 @@ fn removed((error, why): Refused) -> Response {
     Response::RemoveVoter { error, message: message(why) }
 }
 
-fn message(why: &'static str) -> Option<Text> {
+fn message(why: &str) -> Option<Text> {
     (!why.is_empty()).then(|| Text::from(why))
 }

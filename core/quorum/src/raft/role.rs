@@ -48,17 +48,28 @@ impl Role {
     }
 }
 
+/// A leader whose process is gone: its connection was closed, and nobody listens there any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Gone {
+    pub leader: BrokerId,
+    /// How often it is asked again soon for votes that were refused: by those who had not noticed yet, or whose logs end
+    /// later and who were refused in their turn.
+    pub tries: u8,
+}
+
 /// Votes that are asked for.
 #[derive(Debug)]
 pub(super) struct Election {
     /// `None`: not answered yet.
     votes: BTreeMap<BrokerId, Option<bool>>,
+    /// Who is not waited for.
+    absent: Option<BrokerId>,
     pub until: MonotonicMs,
 }
 
 impl Election {
-    pub fn new(voters: &Voters, until: MonotonicMs) -> Self {
-        Self { votes: voters.ids().into_iter().map(|id| (id, None)).collect(), until }
+    pub fn new(voters: &Voters, absent: Option<BrokerId>, until: MonotonicMs) -> Self {
+        Self { votes: voters.ids().into_iter().map(|id| (id, None)).collect(), absent, until }
     }
 
     pub fn record(&mut self, id: BrokerId, granted: bool) {
@@ -81,7 +92,10 @@ impl Election {
 
     /// Whether those who have not refused are too few.
     pub fn is_lost(&self) -> bool {
-        let refused = self.votes.values().filter(|&&vote| vote == Some(false)).count();
+        let is_against = |(id, vote): &(&BrokerId, &Option<bool>)| {
+            **vote == Some(false) || vote.is_none() && self.absent == Some(**id)
+        };
+        let refused = self.votes.iter().filter(is_against).count();
         self.votes.len() - refused < majority(self.votes.len())
     }
 }

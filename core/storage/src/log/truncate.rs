@@ -59,6 +59,43 @@ impl Log {
         }
     }
 
+    /// Where the segment begins that holds `offset`, or would: where the log ends after [`Log::give_up_segments`].
+    pub fn segment_base_of(&self, offset: Offset) -> Offset {
+        self.segment_of(offset).map_or(self.start, |at| self.segments[at].base)
+    }
+
+    /// Drops the segment that begins at `base` and all that follow, unread, because they are damaged: the log ends at `base`. They are set
+    /// aside as a whole, and go later. The same holds of checkpoints as for [`Log::truncate_to`].
+    pub fn give_up_segments(
+        &mut self,
+        files: &mut FilePool,
+        base: Offset,
+        now: TimestampMs,
+    ) -> Result<Option<DelayedDelete>, StorageError> {
+        let keep = self.segments.partition_point(|segment| segment.base < base);
+        if keep == 0 {
+            return self.truncate_fully_and_start_at(files, base, now);
+        }
+        self.change(|log| {
+            log.given_up_from(base);
+            // From the end, so that a crash in between leaves no hole.
+            let gone: Vec<Offset> = log.segments[keep..].iter().rev().map(|segment| segment.base).collect();
+            let delete = log.set_aside(files, &gone, now)?;
+            log.segments.truncate(keep);
+            log.read_active(files, keep - 1)?;
+            log.remove_snapshots(files, |snapshot| snapshot > base)?;
+            log.note_epochs(files)?;
+            log.sync_cut(files)?;
+            log.laid_end = base;
+            log.start = log.start.min(base);
+            if let Some(tail) = &mut log.tail {
+                tail.cut_at(base);
+            }
+            log.drop_empty_tail();
+            Ok(delete)
+        })
+    }
+
     /// Gives up staged batches from the one on that holds `offset`.
     fn cut_staged(&mut self, files: &mut FilePool, offset: Offset) -> Result<(), StorageError> {
         let Some(tail) = &mut self.tail else { return Ok(()) };

@@ -16,6 +16,8 @@ class Nemesis:
         self.nodes, self.steward, self.say, self.plan = nodes, steward, say, plan
         self.chance = random.Random(plan["seed"])
         self.counts, self.left_out = {}, {}
+        # How often a node ended by itself.
+        self.ended = {}
         self.bag = []
 
     # The kinds. Each begins and answers how to undo it.
@@ -116,7 +118,7 @@ class Nemesis:
 
     def replace_disk(self):
         if not self.wait_until_well(60):
-            return lambda: None
+            raise NotNow
         node = self.any()
         node.kill()
         node.wipe()
@@ -165,6 +167,8 @@ class Nemesis:
             except LeftOut as why:
                 self.left_out[name] = str(why)
                 continue
+            except NotNow:
+                continue
             self.counts[name] = self.counts.get(name, 0) + 1
             time.sleep(self.chance.uniform(shortest, longest))
             undo()
@@ -201,6 +205,7 @@ class Nemesis:
         while time.monotonic() < deadline:
             for node in self.nodes:
                 if not node.is_alive():
+                    self.ended[node.number] = self.ended.get(node.number, 0) + 1
                     node.start()
             found = self.steward.try_ask(op="health")
             if found:
@@ -213,3 +218,7 @@ class Nemesis:
 
 class LeftOut(Exception):
     """This fault cannot be made here; the text says why."""
+
+
+class NotNow(Exception):
+    """All must be well for this fault, and is not."""

@@ -109,6 +109,7 @@ class Node:
             "transaction.state.log.replication.factor": 3,
             "transaction.state.log.min.isr": 2,
             "transaction.state.log.num.partitions": 4,
+            "share.coordinator.state.topic.num.partitions": 4,
             "share.coordinator.state.topic.replication.factor": 3,
             "share.coordinator.state.topic.min.isr": 2,
             "auto.create.topics.enable": "false",
@@ -125,6 +126,11 @@ class Node:
             "group.consumer.session.timeout.ms": 6000,
             "group.consumer.heartbeat.interval.ms": 1000,
             "group.consumer.min.heartbeat.interval.ms": 500,
+            # A member that could not say that it leaves keeps its partitions for a session.
+            "group.share.min.session.timeout.ms": 3000,
+            "group.share.session.timeout.ms": 6000,
+            "group.share.min.heartbeat.interval.ms": 500,
+            "group.share.heartbeat.interval.ms": 1000,
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": 2000,
             **self.plan["overrides"],
         }

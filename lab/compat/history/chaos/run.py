@@ -17,6 +17,7 @@ LOGS = {"q": 4, "r": 3, "moved": 3}
 COMPACTED = {"c": 2}
 COMPACTION = {"cleanup.policy": "compact", "segment.bytes": "1048576", "segment.ms": "3000", "min.cleanable.dirty.ratio": "0.01",
               "delete.retention.ms": "1000", "max.compaction.lag.ms": "5000"}
+SHARE = "group-share"
 # Transactions as the clients set them, sessions as KIP-848's groups have them, loading as the reliability reference has it.
 LONGEST = {"txn_ms": 15, "rebalance_ms": 45, "loading_ms": 10}
 
@@ -37,7 +38,7 @@ class Run:
 
     def is_stuck(self, what):
         # Once something is, waiting as long for everything else tells nothing new.
-        self.plan["patience"] = min(self.plan["patience"], 20)
+        self.plan["patience"] = min(self.plan["patience"], 40)
         self.note(f"STUCK: {what}")
         self.say("liveness", "fail", what=what)
 
@@ -100,7 +101,8 @@ class Run:
     def add(self, kind, name, command, **more):
         number = len(self.clients) + 1
         # A writer's numbers: so many producers may one client have, one after the other.
-        client = Client(kind, name, command, self.place, self.bootstrap, self.plan["seed"] + number, writer=number * 4000, rate=self.plan["rate"], **more)
+        client = Client(kind, name, command, self.place, self.bootstrap, self.plan["seed"] + number, writer=number * 4000, rate=self.plan["rate"],
+                        in_flight=self.plan["in_flight"], **more)
         self.clients.append(client)
         self.say("client", "ok", kind=f"{kind} {more['role']}")
 
@@ -123,6 +125,10 @@ class Run:
         self.add(*("Java", "java-mover"), java[1], role="mover", **{"from": "r"}, topics={"moved": 3}, group="group-mover", txid="txn-mover")
         self.add("Java", "java-848", java[1], role="group", topics={"q": 4}, group="group-848", iso="rc", protocol="consumer")
         self.add("Java", "java-keyed", java[1], role="producer", topics=COMPACTED, keyed=True)
+        for member in (1, 2):
+            self.add("Java", f"java-share-{member}", java[1], role="share", topics={"r": 3}, group=SHARE)
+        # Apache Kafka's default for `group.share.delivery.count.limit`.
+        self.say("sharegroup", "ok", group=SHARE, topics=["r"], limit=5)
         self.add("Java", "java-observer", java[1], role="observer", topics=LOGS, groups=list(self.groups))
         for group, topics in self.groups.items():
             self.say("group", "ok", group=group, topics=topics, moves=group == "group-mover")
@@ -140,6 +146,8 @@ class Run:
         self.nemesis.run(lambda: time.monotonic() < until)
         told = ", ".join(f"{count} {name}" for name, count in sorted(self.nemesis.counts.items()))
         self.note(f"faults: {told}")
+        for number, count in sorted(self.nemesis.ended.items()):
+            self.note(f"node {number} ended by itself and was started again: {count} times")
         for name, why in sorted(self.nemesis.left_out.items()):
             self.note(f"SKIP fault {name}: {why}")
 
@@ -171,7 +179,9 @@ class Run:
         self.stop([client for client in self.clients if client.role == "mover"])
         self.read(("rc", "ru"), {**LOGS, **COMPACTED})
         self.wait_for([group for group in self.groups if group != "group-mover"], "rc")
-        self.stop([client for client in self.clients if client.role in ("group", "observer")])
+        self.stop([client for client in self.clients if client.role in ("group", "observer", "share")])
+        # They end once nothing is given to them any more.
+        self.say("sharegroup", "ok", group=SHARE, drained=True)
         self.patiently(op="listing")
 
     def read(self, names, topics):
@@ -203,6 +213,8 @@ class Run:
                   for group in groups for (topic, p), last in wanted.items()
                   if topic in self.groups[group] and (before or {}).get(group, {}).get(f"{topic}-{p}", -1) <= last]
         self.is_stuck(f"groups do not come to the end: {'; '.join(behind[:6])}")
+        told = self.steward.try_ask(op="groups", groups=sorted({line.split()[0] for line in behind}))
+        self.note(f"their coordinators say: {told}")
 
     def last_offsets(self, reading):
         """The last offsets that a last reading was given, by partition."""

@@ -289,6 +289,21 @@ pub struct Bounds {
     pub loading: u64,
 }
 
+/// How long a client that sends all the time went without being told that something is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Waits {
+    pub longest_ns: u64,
+    /// So often it was more than a second.
+    pub above_a_second: u64,
+}
+
+impl Waits {
+    pub fn note(&mut self, wait_ns: u64) {
+        self.longest_ns = self.longest_ns.max(wait_ns);
+        self.above_a_second += u64::from(wait_ns > 1_000_000_000);
+    }
+}
+
 /// What must come to rest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Watched {
@@ -343,6 +358,8 @@ pub struct Facts {
     /// When it was looked at, and what it was if that was not at rest.
     pub watched: BTreeMap<Watched, Vec<(u64, Option<String>)>>,
     pub ends_seen: BTreeMap<u32, Vec<EndSeen>>,
+    /// By client.
+    pub waits: BTreeMap<u32, Waits>,
     pub faults: BTreeMap<String, u64>,
     pub kinds: BTreeMap<String, u64>,
     pub sent: u64,

@@ -16,6 +16,8 @@ pub struct Gather {
     last: HashMap<(u32, u32), i64>,
     /// The last offsets that a client was told: epoch and offset by client, partition and kind.
     told: HashMap<(u32, u32, String), (i64, i64)>,
+    /// When a client was last told that records of its are kept.
+    acknowledged: HashMap<u32, u64>,
     /// Begun and not ended: commits and admin operations, by client and id.
     begun: HashMap<(u32, u64), u64>,
 }
@@ -77,6 +79,11 @@ impl Gather {
     }
 
     fn send(&mut self, event: &Event, client: u32) {
+        if event.phase == Phase::Ok
+            && let Some(before) = self.acknowledged.insert(client, event.time)
+        {
+            self.facts.waits.entry(client).or_default().note(event.time.saturating_sub(before));
+        }
         for rec in &event.records {
             let Some(value) = rec.value else { continue };
             let part = self.facts.part(&rec.topic, rec.partition);

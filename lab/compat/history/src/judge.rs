@@ -111,6 +111,15 @@ pub fn told(verdicts: &[Verdict]) -> String {
     out
 }
 
+/// How long each producer was told of nothing: a figure to compare, no rule.
+pub fn waits(facts: &Facts) -> String {
+    let told = facts.waits.iter().map(|(client, waits)| {
+        let (name, tenths) = (facts.client_name(*client), waits.longest_ns / 100_000_000);
+        format!("{name} {}.{} s ({} above 1 s)", tenths / 10, tenths % 10, waits.above_a_second)
+    });
+    format!("longest without an acknowledgement: {}", told.collect::<Vec<_>>().join(", "))
+}
+
 /// The line to quote.
 pub fn summary(facts: &Facts, verdicts: &[Verdict]) -> String {
     let fatal = || verdicts.iter().filter(|verdict| verdict.rule.is_fatal);

@@ -34,6 +34,7 @@ fn run(paths: &[PathBuf]) -> Result<bool, String> {
             println!("  {line}");
         }
     }
+    println!("{}", judge::waits(&facts));
     println!("{}", judge::summary(&facts, &verdicts));
     Ok(!verdicts.iter().any(judge::Verdict::is_broken))
 }

@@ -1,7 +1,7 @@
 //! Each rule fires for a history in which exactly its anomaly was planted, and all are silent for the clean one.
 
 use crate::gather::Gather;
-use crate::judge::{Verdict, judge, summary};
+use crate::judge::{Verdict, judge, summary, waits};
 
 const fn v(writer: u64, sequence: u64) -> u64 {
     writer << 32 | sequence
@@ -540,4 +540,15 @@ fn the_summary_counts() {
         line,
         "faults: 1 kill; clients: 1 Java; 12 records sent, 26 read, 3 transactions; 19 of 19 rules asked, all held"
     );
+}
+
+#[test]
+fn the_longest_wait_is_told() {
+    let mut gather = Gather::default();
+    for (time, phase) in [(1, "ok"), (500_000_000, "ok"), (600_000_000, "invoke"), (2_800_000_000_u64, "ok")]
+    {
+        let line = format!(r#"{{"t":{time},"c":"p","op":"send","ph":"{phase}","id":1,"recs":[]}}"#);
+        gather.line(&line).unwrap_or_else(|error| panic!("{error}"));
+    }
+    assert_eq!(waits(&gather.done()), "longest without an acknowledgement: p 2.3 s (1 above 1 s)");
 }

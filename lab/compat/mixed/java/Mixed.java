@@ -229,6 +229,9 @@ public class Mixed {
             properties.put("delivery.timeout.ms", "180000");
             properties.put("request.timeout.ms", "5000");
             properties.put("retry.backoff.max.ms", "200");
+            // With more, a batch that a former leader answers late comes back when its successor has forgotten it: brokers know a producer's last five
+            // batches, the client bounds what is under way by connection, and is told OUT_OF_ORDER_SEQUENCE_NUMBER until it gives up.
+            properties.put("max.in.flight.requests.per.connection", "1");
             return properties;
         }
 

@@ -12,8 +12,8 @@ use barnabas_base::{
 };
 use barnabas_coordinator::{
     BatchId, Caller, Effect, EndTransaction, GroupConfig, GroupShard, MarkerOrder, Now, Producer, Record,
-    Request, Response, Ticket, TransactionConfig, TransactionEffect, TransactionRequest, TransactionShard,
-    TransactionState, TransactionVersion,
+    Request, Response, Ticket, TransactionCaller, TransactionConfig, TransactionEffect, TransactionRequest,
+    TransactionShard, TransactionState, TransactionVersion,
 };
 use barnabas_partition::{Acks, Guard, Origin, Refusal, ReplicaKey};
 use barnabas_wire::messages::TransactionLogValue;
@@ -59,7 +59,7 @@ pub(super) enum Standing {
 /// A request to a shard.
 #[derive(Debug, Clone)]
 pub(super) enum Work {
-    Transaction(i16, TransactionRequest),
+    Transaction(TransactionCaller, TransactionRequest),
     Group(i16, Request),
 }
 
@@ -141,11 +141,17 @@ impl Machine {
 
     fn handle(&mut self, work: Work, ticket: Ticket, at: Now) -> Vec<Step> {
         match (self, work) {
-            (Self::Transactions(shard), Work::Transaction(version, request)) => {
-                of_transactions(shard.handle(version, request, ticket, at))
+            (Self::Transactions(shard), Work::Transaction(caller, request)) => {
+                of_transactions(shard.handle(caller, request, ticket, at))
             }
             (Self::Groups(shard), Work::Group(version, request)) => {
-                let caller = Caller { client_id: "sim", client_host: "/127.0.0.1", version, random: [0; 16] };
+                let caller = Caller {
+                    client_id: "sim",
+                    client_host: "/127.0.0.1",
+                    version,
+                    connection: None,
+                    random: [0; 16],
+                };
                 of_groups(shard.handle(&caller, request, ticket, at))
             }
             (_, work) => vec![Step::Answer(ticket, work.refuse(ErrorCode::NotCoordinator))],

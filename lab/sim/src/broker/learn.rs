@@ -22,7 +22,7 @@ pub(super) fn registered(image: &Image, broker: BrokerId) -> Option<BrokerEpoch>
 impl Broker {
     /// Learns the state of that number.
     pub fn learn(&mut self, number: usize, image: &Arc<Image>, around: &mut Around<'_>) {
-        let Self { process, disk, .. } = self;
+        let Self { process, disk, given_up, .. } = self;
         let Some(process) = process else { return };
         (process.seen, process.image) = (number, Arc::clone(image));
         let id = process.id;
@@ -39,6 +39,7 @@ impl Broker {
             process.let_go(key, around);
             process.replicas.remove(&key);
             disk.remove(&key);
+            given_up.insert(key);
         }
     }
 }
@@ -108,7 +109,8 @@ impl Process {
         match whom {
             Some((leader, epoch)) if was != whom => {
                 let position = replica.partition.fetch_position(&replica.epochs);
-                self.fetchers.follow(key, leader, epoch, position);
+                let in_sync = state.isr().contains(&self.id);
+                self.fetchers.follow(key, leader, epoch, in_sync, position);
                 self.questions.withdraw(key);
             }
             Some(_) => {}

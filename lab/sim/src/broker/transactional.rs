@@ -8,7 +8,7 @@ use barnabas_base::{
 };
 use barnabas_coordinator::{
     AddPartitions, EndTransaction, MarkerOrder, MarkerOutcome, MarkerTicket, Producer, Request,
-    TransactionRequest, TransactionResponse, TransactionVersion,
+    TransactionCaller, TransactionRequest, TransactionResponse, TransactionVersion,
 };
 use barnabas_partition::{Acks, Guard, Origin, ReplicaKey};
 use barnabas_wire::Str;
@@ -80,11 +80,12 @@ struct Wish<'a> {
 impl Process {
     pub(super) fn was_asked(&mut self, reply: Reply, question: Question, around: &mut Around<'_>) {
         match question {
-            Question::Transaction { shard, version, mut request } => {
+            Question::Transaction { shard, version, mut request, connection } => {
                 if around.is(Mistake::EndsTwice) {
                     self.renew_end(shard, &mut request);
                 }
-                self.hand(shard, reply, Work::Transaction(version, request), Standing::Open, around);
+                let work = Work::Transaction(TransactionCaller { version, connection }, request);
+                self.hand(shard, reply, work, Standing::Open, around);
             }
             Question::FetchOffsets { shard, group } => {
                 let group = OffsetFetchRequestGroup {
@@ -179,7 +180,7 @@ impl Process {
             verify_only: !wish.joins,
             partitions: vec![wish.partition.clone()],
         });
-        let question = Question::Transaction { shard, version: ADD_PARTITIONS, request };
+        let question = Question::Transaction { shard, version: ADD_PARTITIONS, request, connection: None };
         self.ask(Place::Broker(leader), question, asked, WORD_PATIENCE, around);
         true
     }

@@ -9,6 +9,7 @@ mod metadata_is_sound;
 mod nothing_cut_below;
 mod transactions;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use barnabas_base::{BrokerId, Offset, ProducerId, Sequence};
@@ -18,6 +19,7 @@ use barnabas_partition::ReplicaKey;
 use crate::batch::{Batch, Contents, Value};
 use crate::broker::{Broker, Event};
 use crate::clients::Client;
+use crate::counts::{Checks, Invariant};
 use crate::network::Answer;
 use crate::transactional::TxnClient;
 use transactions::Ledger;
@@ -67,21 +69,38 @@ pub(crate) struct History {
 pub(crate) struct Judge {
     histories: BTreeMap<ReplicaKey, History>,
     ledger: Ledger,
+    checks: Cell<Checks>,
 }
 
 impl Judge {
+    fn asked(&self, invariant: Invariant) {
+        let mut checks = self.checks.get();
+        checks.note(invariant);
+        self.checks.set(checks);
+    }
+
+    /// How often each invariant was asked.
+    pub fn checks(&self) -> Checks {
+        self.checks.get()
+    }
+
     /// A broker did something.
     pub fn happened(&mut self, id: BrokerId, event: &Event, view: &View<'_>) -> Result<(), Violation> {
         let Some(broker) = view.broker(id) else { return Ok(()) };
         match event {
             Event::HighWatermark { key, to } => self.moved(broker, *key, *to, view),
-            Event::LastStable { key, to } => self.ledger.stable(id, *key, *to, view),
+            Event::LastStable { key, to } => {
+                self.asked(Invariant::Transactions);
+                self.ledger.stable(id, *key, *to, view)
+            }
             Event::Acked { key, batch } => self.history(*key).acked(batch),
             Event::Cut { key, to, high_watermark } => {
                 self.history(*key).compared.remove(&id);
+                self.asked(Invariant::NothingCutBelow);
                 nothing_cut_below::check(id, *key, *to, *high_watermark)
             }
             Event::Leads { key } => {
+                self.asked(Invariant::AcknowledgedIsKept);
                 let history = self.histories.entry(*key).or_default();
                 acknowledged_is_kept::check(broker, *key, history, view)
             }
@@ -102,12 +121,20 @@ impl Judge {
         let Some(replica) = broker.process.as_ref().and_then(|process| process.replicas.get(&key)) else {
             return Ok(());
         };
+        self.asked(Invariant::LogsMatch);
+        let asked = |invariant| {
+            let mut checks = self.checks.get();
+            checks.note(invariant);
+            self.checks.set(checks);
+        };
         let history = self.histories.entry(key).or_default();
         if replica.partition.is_leader() && to > history.shown_end {
             let from = history.shown_end;
             for batch in replica.log.iter().filter(|batch| batch.base >= from && batch.end() <= to) {
+                asked(Invariant::ExposedIsSafe);
                 exposed_is_safe::check(key, batch, view)?;
                 if batch.contents == Contents::Words {
+                    asked(Invariant::BatchesOnce);
                     batches_once::check(batch, &mut history.next)?;
                 }
                 history.shown.insert(batch.base, batch.clone());
@@ -126,6 +153,7 @@ impl Judge {
         answer: &Answer,
         view: &View<'_>,
     ) -> Result<(), Violation> {
+        self.asked(Invariant::Transactions);
         self.ledger.told(client, number, answer, view)
     }
 
@@ -148,11 +176,13 @@ impl Judge {
 
     /// The metadata has changed.
     pub fn learned(&self, view: &View<'_>) -> Result<(), Violation> {
+        self.asked(Invariant::MetadataIsSound);
         metadata_is_sound::check(view)
     }
 
     /// The faults are over, and there was time.
     pub fn at_rest(&self, view: &View<'_>) -> Result<(), Violation> {
+        self.asked(Invariant::AtRest);
         at_rest::check(&self.histories, view)?;
         self.ledger.at_rest(view)
     }

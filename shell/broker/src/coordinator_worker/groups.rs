@@ -67,6 +67,7 @@ impl Hosted for GroupShard {
             client_id: &command.client_id,
             client_host: &command.client_host,
             version: command.version,
+            connection: command.connection,
             random: RANDOMS.with_borrow_mut(Randoms::next),
         };
         let effects = self.handle(&caller, command.request, ticket, now);

@@ -79,7 +79,7 @@ impl Hosted for TransactionShard {
     }
 
     fn handle(&mut self, command: TransactionAsk, ticket: Ticket, now: Now) -> Handled<Self> {
-        let effects = self.handle(command.version, command.request, ticket, now);
+        let effects = self.handle(command.caller, command.request, ticket, now);
         Handled { effects, reply: command.reply, standing: Standing::Waived }
     }
 

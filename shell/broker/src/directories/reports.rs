@@ -10,9 +10,11 @@
 use crate::directories::lost;
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
+use crate::not_to_lead;
 use barnabas_base::{DirectoryId, TopicPartition};
 use barnabas_metadata::{Changes, Image, ResourceType};
 use barnabas_storage::{DiskError, DiskErrorKind};
+use barnabas_wire::TaggedFields;
 use barnabas_wire::messages::assign_replicas_to_dirs_request as assign;
 use barnabas_wire::messages::{AssignReplicasToDirsRequest, BrokerHeartbeatRequest};
 use std::collections::BTreeMap;
@@ -125,12 +127,14 @@ pub fn heartbeat(node: &Node) {
     }
 }
 
-/// A heartbeat of a broker that serves, with what it has to say of its directories.
+/// A heartbeat of a broker that serves, with what it has to say of its directories and of what it should not lead.
 pub fn heartbeat_request(node: &Node) -> BrokerHeartbeatRequest {
     let offline_log_dirs: Vec<DirectoryId> =
         node.directories.iter().filter(|dir| !dir.is_online() && dir.is_known()).map(|dir| dir.id).collect();
     let image = node.image.load();
     let cordoned = image.metadata_version().has_cordoned_log_dirs();
+    let mut more = TaggedFields::default();
+    not_to_lead::hindrances(node).write(&mut more);
     BrokerHeartbeatRequest {
         broker_id: node.broker_id.get(),
         broker_epoch: node.broker_epoch().get(),
@@ -139,7 +143,7 @@ pub fn heartbeat_request(node: &Node) -> BrokerHeartbeatRequest {
         want_shut_down: false,
         offline_log_dirs,
         cordoned_log_dirs: cordoned.then(|| node.directories.cordoned()),
-        ..BrokerHeartbeatRequest::default()
+        unknown_tagged_fields: more,
     }
 }
 

@@ -12,6 +12,10 @@ use barnabas_wire::messages::{
     ApiVersionsRequest, DescribeClusterRequest, DescribeConfigsRequest, DescribeTopicPartitionsRequest,
     FindCoordinatorRequest, ListConfigResourcesRequest, ListPartitionReassignmentsRequest, MetadataRequest,
 };
+use std::time::Duration;
+
+/// How often it is looked whether the cluster has decided what an answer waits for.
+const LOOK: Duration = Duration::from_millis(2);
 
 pub fn api_versions(call: &Call, request: &ApiVersionsRequest) -> Started {
     let moment = call.moment();
@@ -21,7 +25,28 @@ pub fn api_versions(call: &Call, request: &ApiVersionsRequest) -> Started {
 }
 
 /// Topics that are missing are asked for in the broker's own name; the client asks again, as with Kafka.
-pub fn metadata(call: &Call, request: MetadataRequest) -> Started {
+///
+/// While a broker may be gone of which the cluster has yet to say so, the answer waits for that (lost_touch.rs).
+pub fn metadata(call: Call, request: MetadataRequest) -> Started {
+    let is_in_doubt = |call: &Call| {
+        let node = &call.session.node;
+        node.lost_touch.is_in_doubt(&node.image.load(), node.clock.monotonic())
+    };
+    if !is_in_doubt(&call) {
+        return metadata_now(&call, request);
+    }
+    Started::wait(async move {
+        while is_in_doubt(&call) {
+            tokio::time::sleep(LOOK).await;
+        }
+        match metadata_now(&call, request) {
+            Started::Answer(answer) => answer,
+            Started::Wait(waiting) => waiting.await,
+        }
+    })
+}
+
+fn metadata_now(call: &Call, request: MetadataRequest) -> Started {
     let moment = call.moment();
     match k03_metadata::large(&request, call.version, &call.context(&moment)) {
         Ok(None) => {}

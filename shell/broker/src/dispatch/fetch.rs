@@ -43,6 +43,7 @@ pub async fn fetch(call: Call, request: FetchRequest) -> Started {
         }
     };
     drop(moment);
+    call.session.follows.set(follower.is_some());
     // A follower's worker asks for its own partitions, which one worker owns here too: it is served there.
     let workers = call.session.node.workers;
     call.session.worked_for(parts.iter().map(|part| key_of(part).owner(workers)));
@@ -207,7 +208,11 @@ impl Fetching {
 
     fn respond(self) -> Answer {
         self.call.session.passed.set(self.passed);
-        self.call.session.recorder.cells().fetched.record(self.fetched);
+        let cells = self.call.session.recorder.cells();
+        match self.reader.follower {
+            None => cells.fetched.record(self.fetched),
+            Some(_) => cells.replicated_out.add(self.fetched),
+        }
         let now = self.call.session.node.clock.wall();
         let mut sessions = self.call.session.fetch_sessions.borrow_mut();
         Answer::Held(self.pending.respond(&mut sessions, draw(), now).into(), self.claim)

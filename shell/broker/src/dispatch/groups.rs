@@ -75,6 +75,7 @@ fn hand_over(
         version: call.version,
         client_id: call.client.client_id.clone().unwrap_or_else(|| Text::from("")),
         client_host: call.client.host.clone(),
+        connection: Some(call.session.number),
         standing,
         reply,
     };

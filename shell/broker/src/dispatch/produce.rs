@@ -1,5 +1,7 @@
-//! Produce: judge each partition's records here, on the connection's worker, then send them to their owners.
+//! Produce: judge each partition's records here, on the connection's worker, then send them to their owners; or, for a moment, to
+//! whoever has just become their leader (handing_on.rs).
 
+use super::handing_on::{self, Kept, Turn};
 use super::verification::{self, Wish};
 use super::{Answer, Call, Started};
 use crate::mailbox::{AppendItem, AppendOutcome, Declined, PartitionKey, Standing};
@@ -9,7 +11,7 @@ use crate::topic_settings;
 use barnabas_api::k00_produce::{self, Acks as Wanted, Outcome, Part, Pending, Reply, Work};
 use barnabas_api::{Plan, Slot};
 use barnabas_base::{ErrorCode, Map, Offset, TimestampMs, TopicPartition};
-use barnabas_partition::{Acks, Origin};
+use barnabas_partition::{Acks, Origin, Refusal as Refused};
 use barnabas_wire::messages::ProduceRequest;
 use barnabas_wire::records::{Refusal, TimestampType, validate_produce};
 
@@ -17,7 +19,7 @@ use barnabas_wire::records::{Refusal, TimestampType, validate_produce};
 pub async fn produce(call: Call, request: ProduceRequest) -> Started {
     let moment = call.moment();
     let plan = k00_produce::plan(request, call.version, &call.context(&moment));
-    let Work { acks, timeout, transaction, parts, mut pending } = match plan {
+    let Work { acks, timeout, transaction, parts, elsewhere, mut pending } = match plan {
         Plan::Answer(reply) => return Started::Answer(answer(reply)),
         Plan::Work(work) => work,
     };
@@ -27,6 +29,11 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
     let mut slots = Vec::with_capacity(parts.len());
     let mut items = Vec::with_capacity(parts.len());
     let mut in_transaction = Vec::new();
+    let mut kept = match acks != Wanted::None && handing_on::may_hand_on(&call, &moment.image) {
+        true => parts.iter().chain(&elsewhere).filter_map(Kept::of).collect(),
+        false => Vec::new(),
+    };
+    let elsewhere: Vec<Slot> = elsewhere.iter().map(|part| part.slot).collect();
     for part in parts {
         let slot = part.slot;
         let name =
@@ -47,10 +54,11 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
         Wanted::Leader => Acks::Leader,
         Wanted::All => Acks::All,
     };
-    if items.is_empty() {
+    if items.is_empty() && (elsewhere.is_empty() || kept.is_empty()) {
         return Started::Answer(answer(pending.respond()));
     }
     let deadline = node.clock.monotonic().plus(timeout);
+    let turn = (!kept.is_empty()).then(|| Turn::take(&call.session, &kept));
     call.session.worked_for(items.iter().map(|item| item.partition.owner(node.workers)));
     let sent = items.len();
     let gathering = owners::append(&node, items, acks, deadline).await;
@@ -64,8 +72,12 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
             return Answer::Close;
         }
         let slowest = outcomes.iter().map(|outcome| outcome.times).max_by_key(|times| times.round.durable);
+        let refused = set_outcomes(&call, &mut pending, &slots, outcomes);
+        kept.retain(|batch| refused.contains(&batch.slot()) || elsewhere.contains(&batch.slot()));
+        if let Some(turn) = turn.filter(|_| !kept.is_empty()) {
+            handing_on::hand_on(&call, &turn, (acks, deadline), kept, &mut pending).await;
+        }
         call.session.passed.set(slowest.map_or(Passed::Untold, Passed::Appended));
-        set_outcomes(&call, &mut pending, &slots, outcomes);
         answer(pending.respond())
     })
 }
@@ -180,12 +192,14 @@ fn no_room() -> Outcome {
     Outcome::Refused { refusal, log_start: Offset::NONE }
 }
 
+/// Returns those that another broker leads by now.
 fn set_outcomes(
     call: &Call,
     pending: &mut Pending,
     slots: &[(Slot, Option<TimestampMs>)],
     outcomes: Vec<AppendOutcome>,
-) {
+) -> Vec<Slot> {
+    let mut elsewhere = Vec::new();
     let moment = call.moment();
     let context = call.context(&moment);
     for outcome in outcomes {
@@ -196,10 +210,14 @@ fn set_outcomes(
                 Outcome::Appended { base: acked.base, append_time, log_start: acked.log_start }
             }
             Err(declined) => {
+                if declined == Declined::Refused(Refused::NotLeader) {
+                    elsewhere.push(slot);
+                }
                 call.session.open_transactions.borrow_mut().forget_all();
                 if declined == Declined::Full { no_room() } else { Outcome::refused(declined.code()) }
             }
         };
         pending.set(slot, outcome, &context);
     }
+    elsewhere
 }

@@ -6,6 +6,7 @@
 //!
 //! Source: Kafka `ControllerApis`, `EnvelopeUtils`; KIP-590, KIP-595.
 
+use super::strangers::{self, Registrant};
 use super::{Answer, Call, Started, Waiting};
 use crate::quorum_worker::NotTaken;
 use barnabas_api::{
@@ -20,23 +21,25 @@ use barnabas_quorum::raft::requests::{
     k80_add_raft_voter, k81_remove_raft_voter, k82_update_raft_voter,
 };
 use barnabas_wire::messages::EnvelopeRequest;
-use barnabas_wire::{ApiKey, RequestBody, ResponseBody, encode_response};
+use barnabas_wire::{ApiKey, RequestBody, ResponseBody, Str, encode_response};
 use std::future::Future;
 
 /// Starts what is the controller's; gives back what is answered as on any listener.
 pub fn start(call: Call, body: RequestBody) -> Result<Started, (Call, RequestBody)> {
     let here = call.session.node.controller.here();
+    let asked = strangers::cluster_of(&body);
     let version = call.version;
     macro_rules! member {
         ($planned:expr, $respond:expr) => {
             match $planned {
                 Ok(request) => ask_member(call, request, $respond),
-                Err(answer) => refused(&call, answer.into()),
+                Err(answer) => refused(&call, answer.into(), asked.as_ref()),
             }
         };
     }
     Ok(match body {
         RequestBody::Fetch(request) => {
+            call.session.follows.set(true);
             member!(k01_fetch::plan(&request, &here, version), move |answer| k01_fetch::respond(
                 answer, &here, version
             )
@@ -96,34 +99,37 @@ fn ask_member(
 }
 
 /// Another cluster's node has come here: its operator has mixed up addresses. (One who changes voters learns it from the answer.)
-fn refused(call: &Call, answer: ResponseBody) -> Started {
+fn refused(call: &Call, answer: ResponseBody, asked: Option<&Str>) -> Started {
     let by_hand = matches!(answer, ResponseBody::AddRaftVoter(_) | ResponseBody::RemoveRaftVoter(_));
     if !by_hand {
-        tracing::warn!(
-            peer = %call.session.peer,
-            "a request of the quorum is not for this one, which is of cluster {}: {}",
-            call.session.node.cluster_id,
-            answer.key()
-        );
+        strangers::note_foreign(call, answer.key(), asked);
     }
     Started::reply(answer)
 }
 
 async fn ask_active(call: Call, body: RequestBody) -> Answer {
-    let (session, api) = (call.session, body.key());
+    let api = body.key();
     let sender = match &body {
         RequestBody::BrokerHeartbeat(request) => {
             Some((BrokerId(request.broker_id), BrokerEpoch(request.broker_epoch)))
         }
         _ => None,
     };
+    let registrant = match &body {
+        RequestBody::BrokerRegistration(request) => Some(Registrant::of(request)),
+        _ => None,
+    };
     let asked = Asked { version: call.version, ..Asked::default() };
+    let session = &call.session;
     match session.node.controller.ask_active(body, asked).await {
         Ok(Some(response)) => {
             let is_known =
                 matches!(&response, ResponseBody::BrokerHeartbeat(response) if response.error_code == 0);
             if let Some(sender) = sender.filter(|_| is_known) {
                 session.registered.set(Some(sender));
+            }
+            if let (Some(registrant), ResponseBody::BrokerRegistration(response)) = (&registrant, &response) {
+                strangers::note_refused(&call, registrant, response);
             }
             Answer::Reply(response)
         }

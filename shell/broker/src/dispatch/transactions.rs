@@ -15,8 +15,8 @@ use barnabas_api::{
 };
 use barnabas_base::{ErrorCode, PartitionIndex, ProducerEpoch, ProducerId, TopicPartition, name};
 use barnabas_coordinator::{
-    AddOffsets, AddPartitions, EndTransaction, Producer, Request, Response, TransactionRequest,
-    TransactionResponse, TransactionVersion,
+    AddOffsets, AddPartitions, EndTransaction, Producer, Request, Response, TransactionCaller,
+    TransactionRequest, TransactionResponse, TransactionVersion,
 };
 use barnabas_wire::ResponseBody;
 use barnabas_wire::messages::{
@@ -31,7 +31,7 @@ type Asked = oneshot::Receiver<TransactionResponse>;
 pub(super) async fn send(
     call: &Call,
     shard: PartitionIndex,
-    version: i16,
+    caller: TransactionCaller,
     request: TransactionRequest,
 ) -> Asked {
     let (reply, answer) = oneshot::channel();
@@ -40,13 +40,18 @@ pub(super) async fn send(
     match topic {
         Some(topic) => {
             let shard = PartitionKey { topic, partition: shard };
-            let what = ToTransactionShard::Request(TransactionAsk { request, version, reply });
+            let what = ToTransactionShard::Request(TransactionAsk { request, caller, reply });
             node.owner(shard).send(Command::Transaction(TransactionCommand { shard, what })).await;
         }
         // Deleted since the plan was made.
         None => drop(reply.send(request.refuse(ErrorCode::NotCoordinator))),
     }
     answer
+}
+
+/// The client itself asks.
+fn producer(call: &Call) -> TransactionCaller {
+    TransactionCaller { version: call.version, connection: Some(call.session.number) }
 }
 
 /// One request, one shard, one answer.
@@ -60,7 +65,7 @@ async fn ask<R>(
         Plan::Answer(response) => return Started::reply(response),
         Plan::Work(work) => work,
     };
-    let asked = send(&call, work.shard, call.version, wrap(work.request)).await;
+    let asked = send(&call, work.shard, producer(&call), wrap(work.request)).await;
     Started::wait(async move {
         let answer = asked.await.ok().and_then(respond);
         answer.map_or(Answer::Close, Answer::Reply)
@@ -112,6 +117,8 @@ pub async fn add_partitions(call: Call, request: AddPartitionsToTxnRequest) -> S
         Plan::Answer(response) => return Started::reply(response),
         Plan::Work(work) => work,
     };
+    let is_of_broker = call.version >= k24_add_partitions_to_txn::BROKERS_SINCE;
+    let caller = if is_of_broker { TransactionCaller::other(call.version) } else { producer(&call) };
     let mut pending = work.pending;
     let mut asked = Vec::with_capacity(work.parts.len());
     for ToShard { shard, request: part } in work.parts {
@@ -122,7 +129,7 @@ pub async fn add_partitions(call: Call, request: AddPartitionsToTxnRequest) -> S
             verify_only: part.verify_only,
             partitions: part.partitions,
         });
-        asked.push((part.place, send(&call, shard, call.version, request).await));
+        asked.push((part.place, send(&call, shard, caller, request).await));
     }
     Started::wait(async move {
         for (place, asked) in asked {
@@ -171,7 +178,7 @@ pub async fn describe(call: Call, request: DescribeTransactionsRequest) -> Start
     let mut pending = work.pending;
     let mut asked = Vec::with_capacity(work.parts.len());
     for ToShard { shard, request } in work.parts {
-        asked.push(send(&call, shard, call.version, TransactionRequest::Describe(request)).await);
+        asked.push(send(&call, shard, producer(&call), TransactionRequest::Describe(request)).await);
     }
     Started::wait(async move {
         for asked in asked {
@@ -191,7 +198,7 @@ pub async fn list(call: Call, request: ListTransactionsRequest) -> Started {
     let mut pending = work.pending;
     let mut asked = Vec::with_capacity(work.shards.len());
     for shard in work.shards {
-        asked.push(send(&call, shard, call.version, TransactionRequest::List(work.request.clone())).await);
+        asked.push(send(&call, shard, producer(&call), TransactionRequest::List(work.request.clone())).await);
     }
     Started::wait(async move {
         for asked in asked {

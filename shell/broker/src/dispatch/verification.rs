@@ -18,7 +18,7 @@ use crate::owners;
 use barnabas_api::k24_add_partitions_to_txn::{self as add_partitions, BROKERS_SINCE, JOINS_SINCE, Part};
 use barnabas_api::transactions;
 use barnabas_base::{BrokerId, ErrorCode, Map, PartitionIndex, ProducerEpoch, ProducerId, TopicPartition};
-use barnabas_coordinator::{AddPartitions, TransactionRequest, TransactionResponse};
+use barnabas_coordinator::{AddPartitions, TransactionCaller, TransactionRequest, TransactionResponse};
 use barnabas_wire::Str;
 use barnabas_wire::messages::add_partitions_to_txn_response::{
     AddPartitionsToTxnPartitionResult, AddPartitionsToTxnResult, AddPartitionsToTxnTopicResult,
@@ -157,7 +157,7 @@ async fn ask_here(call: &Call, wish: &Wish, shard: PartitionIndex, partitions: V
         verify_only: !wish.joins,
         partitions,
     });
-    match send(call, shard, BUMPS, request).await.await {
+    match send(call, shard, TransactionCaller::other(BUMPS), request).await.await {
         Ok(TransactionResponse::AddPartitions(result)) => result.into(),
         _ => Word::All(ErrorCode::NotCoordinator),
     }

@@ -182,6 +182,8 @@ impl Writer {
             self.write(round, by)?;
         }
         self.order_lays();
+        let is_pressed = self.open.as_ref().is_some_and(|open| open.journal.is_pressed());
+        self.shared.is_pressed.store(is_pressed, Ordering::Relaxed);
         Ok(sleep)
     }
 
@@ -281,6 +283,7 @@ impl Writer {
         let begun = Stamp::now();
         open.files.write_durable(round.slot, round.position, round.bytes())?;
         let times = self.shared.cells.written(begun, bytes);
+        self.shared.round_us.store(times.durable.since(begun) / 1000, Ordering::Relaxed);
         let took = (by == By::Worker).then(|| Duration::from_nanos(times.durable.since(begun)));
         self.shared.note_round(std::mem::take(&mut self.workers), took);
         open.slot = round.slot;

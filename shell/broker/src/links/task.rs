@@ -20,6 +20,11 @@ const API_VERSIONS: i16 = 3;
 const SOFTWARE: &str = "barnabas";
 /// A connection that ends within so long counts as a failed one.
 const YOUNG: Duration = Duration::from_millis(100);
+/// To make a connection takes no longer (Kafka's `socket.connection.setup.timeout.ms`), however long answers may take.
+const SETUP: Duration = Duration::from_secs(10);
+/// A peer that cannot be reached for so long is told of, and so often again.
+const TROUBLE: Duration = Duration::from_secs(3);
+const TOLD_AGAIN: Duration = Duration::from_secs(60);
 
 pub(super) struct Task {
     address: Address,
@@ -27,6 +32,13 @@ pub(super) struct Task {
     requests: mpsc::Receiver<Outgoing>,
     state: watch::Sender<LinkState>,
     correlation_id: i32,
+    trouble: Option<Trouble>,
+}
+
+/// A peer that cannot be reached.
+struct Trouble {
+    since: Instant,
+    told: Option<Instant>,
 }
 
 /// A request that was written.
@@ -61,7 +73,7 @@ impl Task {
         requests: mpsc::Receiver<Outgoing>,
         state: watch::Sender<LinkState>,
     ) -> Self {
-        Self { address, settings, requests, state, correlation_id: 0 }
+        Self { address, settings, requests, state, correlation_id: 0, trouble: None }
     }
 
     pub async fn run(mut self) {
@@ -71,8 +83,10 @@ impl Task {
             return;
         }
         loop {
+            let begun = Instant::now();
             match self.connect().await {
                 Ok(connected) => {
+                    self.trouble = None;
                     self.say(LinkState::Up);
                     let since = Instant::now();
                     let why = match self.serve(connected, first.take()).await {
@@ -96,6 +110,7 @@ impl Task {
                     let is_refused = error.kind() == io::ErrorKind::ConnectionRefused;
                     self.say(if is_refused { LinkState::Refused } else { LinkState::Unreachable });
                     let why: Arc<str> = error.to_string().into();
+                    self.complain(begun, &why);
                     if let Some(first) = first.take() {
                         self.unreachable(first, &why);
                     }
@@ -115,6 +130,22 @@ impl Task {
 
     fn say(&self, state: LinkState) {
         self.state.send_if_modified(|known| std::mem::replace(known, state) != state);
+    }
+
+    /// Says that the peer cannot be reached, once that is no mere restart, and not all the time.
+    fn complain(&mut self, begun: Instant, why: &str) {
+        let trouble = self.trouble.get_or_insert(Trouble { since: begun, told: None });
+        let is_due = match trouble.told {
+            None => trouble.since.elapsed() >= TROUBLE,
+            Some(told) => told.elapsed() >= TOLD_AGAIN,
+        };
+        if is_due {
+            trouble.told = Some(Instant::now());
+            let seconds = trouble.since.elapsed().as_secs();
+            let (who, address) = (&*self.settings.client_id, &self.address);
+            // No WARN: whoever is down for a while is missed in other ways, and this only says why.
+            tracing::info!("{who} has not reached {address} for {seconds} s: {why}; it is tried again");
+        }
     }
 
     fn unreachable(&self, outgoing: Outgoing, why: &Arc<str>) {
@@ -139,7 +170,7 @@ impl Task {
     }
 
     async fn connect(&mut self) -> io::Result<Connected> {
-        let patience = self.settings.timeout;
+        let patience = self.settings.timeout.min(SETUP);
         let late = || io::Error::new(io::ErrorKind::TimedOut, "no answer in time");
         timeout(patience, self.open()).await.map_err(|_| late())?
     }

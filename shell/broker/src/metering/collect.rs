@@ -5,12 +5,14 @@
 
 mod cluster;
 mod groups;
+mod quorum;
 mod requests;
 mod storage;
 
 use super::Metering;
 use super::histogram::{Counts, Scale};
 use super::lag::Lags;
+use super::recorder::ApiCells;
 use super::requests::{PHASES, Stamp};
 use super::text::Page;
 use crate::node::Node;
@@ -40,6 +42,7 @@ struct ApiCounts {
     bytes: Counts,
     total: Counts,
     local: Counts,
+    remote: Counts,
     phases: [Counts; PHASES],
 }
 
@@ -51,22 +54,60 @@ impl ApiCounts {
             bytes: Counts::new(Scale::Count),
             total: time(),
             local: time(),
+            remote: time(),
             phases: std::array::from_fn(|_| time()),
         }
     }
 
     fn of(metering: &Metering, api: ApiKey) -> Option<Self> {
+        Self::sum(metering.workers.iter().filter_map(|worker| worker.api(api)))
+    }
+
+    fn sum<'a>(cells: impl Iterator<Item = &'a ApiCells>) -> Option<Self> {
         let mut counts: Option<Self> = None;
-        for cells in metering.workers.iter().filter_map(|worker| worker.api(api)) {
+        for cells in cells {
             let counts = counts.get_or_insert_with(Self::new);
             counts.versions.resize(cells.versions.len(), 0);
             counts.versions.iter_mut().zip(&cells.versions).for_each(|(mine, cell)| *mine += cell.get());
             counts.bytes.add(&cells.bytes);
             counts.total.add(&cells.total);
             counts.local.add(&cells.local);
+            counts.remote.add(&cells.remote);
             counts.phases.iter_mut().zip(&cells.phases).for_each(|(mine, cells)| mine.add(cells));
         }
         counts
+    }
+
+    fn merge(mut self, other: &Self) -> Self {
+        self.versions.resize(self.versions.len().max(other.versions.len()), 0);
+        self.versions.iter_mut().zip(&other.versions).for_each(|(mine, theirs)| *mine += theirs);
+        self.bytes.merge(&other.bytes);
+        self.total.merge(&other.total);
+        self.local.merge(&other.local);
+        self.remote.merge(&other.remote);
+        self.phases.iter_mut().zip(&other.phases).for_each(|(mine, theirs)| mine.merge(theirs));
+        self
+    }
+}
+
+/// Fetches by who sends them.
+#[derive(Debug, Default)]
+struct Fetches {
+    consumers: Option<ApiCounts>,
+    followers: Option<ApiCounts>,
+}
+
+impl Fetches {
+    fn of(metering: &Metering) -> Self {
+        let followers = metering.workers.iter().filter_map(|worker| worker.followers());
+        Self { consumers: ApiCounts::of(metering, ApiKey::Fetch), followers: ApiCounts::sum(followers) }
+    }
+
+    fn all(&self) -> Option<ApiCounts> {
+        match (self.consumers.clone(), &self.followers) {
+            (Some(consumers), Some(followers)) => Some(consumers.merge(followers)),
+            (consumers, followers) => consumers.or_else(|| followers.clone()),
+        }
     }
 }
 
@@ -76,6 +117,10 @@ struct Snapshot {
     at: Stamp,
     /// By [`ApiKey::ALL`]'s places.
     apis: Vec<Option<ApiCounts>>,
+    fetches: Fetches,
+    /// The metadata quorum's: from a leader's append to its commitment, and from nobody's lead to somebody's.
+    commits: Counts,
+    elections: Counts,
     /// Journals' rounds and committers' syncs.
     syncs: Counts,
     busy: Duration,
@@ -89,14 +134,30 @@ impl Snapshot {
             syncs.add(&directory.journal.cells().writes);
             syncs.add(&directory.committer.cells().syncs);
         }
-        let apis = ApiKey::ALL.iter().map(|api| ApiCounts::of(metering, *api)).collect();
+        let fetches = Fetches::of(metering);
+        let of = |api: &ApiKey| match api {
+            ApiKey::Fetch => fetches.all(),
+            api => ApiCounts::of(metering, *api),
+        };
+        let apis = ApiKey::ALL.iter().map(of).collect();
+        let figures = node.controller.figures();
+        let (commits, elections) = (figures.commits.counts(), figures.elections.counts());
         let busy = (0..node.workers).map(|worker| metering.busy(worker)).sum();
-        Self { at: Stamp::now(), apis, syncs, busy }
+        Self { at: Stamp::now(), apis, fetches, commits, elections, syncs, busy }
     }
 
     fn empty() -> Self {
         let apis = ApiKey::ALL.iter().map(|_| None).collect();
-        Self { at: Stamp::default(), apis, syncs: Counts::new(Scale::Nanoseconds), busy: Duration::ZERO }
+        let none = || Counts::new(Scale::Nanoseconds);
+        Self {
+            at: Stamp::default(),
+            apis,
+            fetches: Fetches::default(),
+            commits: none(),
+            elections: none(),
+            syncs: none(),
+            busy: Duration::ZERO,
+        }
     }
 }
 
@@ -127,6 +188,7 @@ impl Collector {
         requests::idle(&mut page, node, &now, &self.older);
         self.cluster.follow(node);
         self.cluster.write(&mut page, node);
+        quorum::write(&mut page, node, &now, &self.older);
         groups::write(&mut page, node);
         if !detail.is_fine {
             self.lags.follow(node, detail.group.as_ref());

@@ -15,6 +15,8 @@ use tokio::runtime::RuntimeMetrics;
 
 /// A place for each number that Kafka has given to an API.
 const APIS: usize = ApiKey::ALL[ApiKey::ALL.len() - 1].number() as usize + 1;
+/// The place of followers' fetches: they are told apart from consumers'.
+const FOLLOWERS: usize = APIS;
 /// More versions than any API has: Produce and Fetch have 13 and 18.
 const VERSIONS: usize = 24;
 /// The kinds of requests that a client's are told apart by.
@@ -47,8 +49,9 @@ pub struct ApiCells {
     /// Of whole requests, with their lengths.
     pub bytes: Histogram,
     pub total: Histogram,
-    /// [`Phase::is_local`] together.
+    /// [`Phase::is_local`] together, and [`Phase::is_remote`].
     pub local: Histogram,
+    pub remote: Histogram,
     pub phases: [Histogram; PHASES],
 }
 
@@ -60,6 +63,7 @@ impl ApiCells {
             bytes: Histogram::new(Scale::Count),
             total: time(),
             local: time(),
+            remote: time(),
             phases: std::array::from_fn(|_| time()),
         }
     }
@@ -164,7 +168,7 @@ impl ClientCounts {
 /// One worker's cells, as everybody may read them.
 #[derive(Debug)]
 pub struct WorkerCells {
-    apis: [OnceLock<Box<ApiCells>>; APIS],
+    apis: [OnceLock<Box<ApiCells>>; APIS + 1],
     clients: [OnceLock<Box<ClientCells>>; CLIENTS_MAX + 1],
     /// Requests that were started, and those that are answered or given up.
     pub started: Cell,
@@ -191,6 +195,15 @@ pub struct WorkerCells {
     /// Of share groups: records in flight and the entries that keep them, as of a few seconds ago.
     pub share_records: Cell,
     pub share_batches: Cell,
+    /// Records' bytes that came from leaders, and that went to followers.
+    pub replicated_in: Cell,
+    pub replicated_out: Cell,
+    /// Replicas that a reassignment brings here, the records that they lack still, and those that have come.
+    pub arriving: Cell,
+    pub arriving_left: Cell,
+    pub arrived: Cell,
+    /// What the replica here that lacks most of its leader's records lacks of them.
+    pub behind_most: Cell,
     pub runtime: OnceLock<RuntimeMetrics>,
 }
 
@@ -218,12 +231,24 @@ impl WorkerCells {
             group_counts: Default::default(),
             share_records: Cell::default(),
             share_batches: Cell::default(),
+            replicated_in: Cell::default(),
+            replicated_out: Cell::default(),
+            arriving: Cell::default(),
+            arriving_left: Cell::default(),
+            arrived: Cell::default(),
+            behind_most: Cell::default(),
             runtime: OnceLock::new(),
         }
     }
 
+    /// A Fetch: of consumers.
     pub fn api(&self, api: ApiKey) -> Option<&ApiCells> {
         self.apis[api.number() as usize].get().map(|cells| &**cells)
+    }
+
+    /// The fetches of followers.
+    pub fn followers(&self) -> Option<&ApiCells> {
+        self.apis[FOLLOWERS].get().map(|cells| &**cells)
     }
 
     pub fn client(&self, at: u16) -> Option<&ClientCells> {
@@ -252,21 +277,26 @@ impl Recorder {
     /// A request's answer is with the socket.
     pub fn answered(&self, track: &Track, written: Stamp) {
         let (spans, total) = (spans(track, written), written.since(track.read));
-        let api = self.cells.apis[track.api.number() as usize].get_or_init(|| Box::new(ApiCells::new()));
+        let place = if track.is_follower { FOLLOWERS } else { track.api.number() as usize };
+        let api = self.cells.apis[place].get_or_init(|| Box::new(ApiCells::new()));
         let client = self.cells.clients[usize::from(track.client).min(CLIENTS_MAX)].get_or_init(Box::default);
         api.versions[usize::try_from(track.version).unwrap_or(0).min(VERSIONS - 1)].add(1);
         api.bytes.record(track.bytes.into());
         let of_client = client.count(kind_of(track.api), track, total);
-        let mut local = 0;
+        let (mut local, mut remote) = (0, 0);
         for phase in Phase::ALL {
             let span = spans[phase as usize];
             if span > 0 {
                 api.phases[phase as usize].record(span);
                 of_client[phase as usize].add(span);
                 local += if phase.is_local() { span } else { 0 };
+                remote += if phase.is_remote() { span } else { 0 };
             }
         }
         api.local.record(local);
+        if remote > 0 {
+            api.remote.record(remote);
+        }
         api.total.record(total);
     }
 

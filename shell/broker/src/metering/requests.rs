@@ -51,7 +51,7 @@ pub enum Phase {
     JournalWait = 3,
     /// The write of the journal's round, which is the sync. Nothing with `log.ack.durability=written`.
     Sync = 4,
-    /// On other replicas. Nothing today.
+    /// Durable here, and not yet on every replica in sync.
     Replicate = 5,
     /// For data to come (Fetch), for a group's members, for the controller.
     Wait = 6,
@@ -91,8 +91,12 @@ impl Phase {
         }
     }
 
-    /// What Kafka counts into LocalTimeMs; the other two of its times are [`Phase::Queue`] and ([`Phase::Replicate`] +
-    /// [`Phase::Wait`]) RemoteTimeMs.
+    /// What Kafka counts into RemoteTimeMs: waiting for others.
+    pub const fn is_remote(self) -> bool {
+        matches!(self, Self::Replicate | Self::Wait)
+    }
+
+    /// What Kafka counts into LocalTimeMs; [`Phase::Queue`] is its RequestQueueTimeMs.
     pub const fn is_local(self) -> bool {
         matches!(self, Self::Decide | Self::Read | Self::JournalWait | Self::Sync | Self::Answer)
     }
@@ -112,6 +116,8 @@ pub struct AppendTimes {
     /// The owner took it out of its mailbox.
     pub taken: Stamp,
     pub round: RoundTimes,
+    /// It was decided: by the round itself, or in a turn after that, since others had to have it first.
+    pub decided: Stamp,
 }
 
 /// What happened to a request between its start and its answer.
@@ -133,6 +139,8 @@ pub enum Passed {
 pub struct Track {
     pub api: ApiKey,
     pub version: i16,
+    /// A Fetch of a broker that follows, or of a member of the metadata quorum: Kafka tells them from consumers'.
+    pub is_follower: bool,
     /// Its client's place ([`super::clients`]).
     pub client: u16,
     /// The frame's bytes, its length's four included.
@@ -166,10 +174,11 @@ pub fn spans(track: &Track, written: Stamp) -> [u64; PHASES] {
     step(Phase::Decide, decided);
     match track.passed {
         Passed::Untold => step(Phase::Wait, ready),
-        Passed::Appended(AppendTimes { taken, round }) => {
+        Passed::Appended(AppendTimes { taken, round, decided }) => {
             step(Phase::Queue, taken);
             step(Phase::JournalWait, round.begun);
             step(Phase::Sync, round.durable);
+            step(Phase::Replicate, decided);
             step(Phase::Answer, ready);
         }
         Passed::Read { taken, read } => {
@@ -191,6 +200,7 @@ mod tests {
         Track {
             api: ApiKey::Produce,
             version: 13,
+            is_follower: false,
             client: 0,
             bytes: 100,
             bytes_out: 0,
@@ -203,13 +213,20 @@ mod tests {
 
     fn appended(taken: u64, begun: u64, durable: u64) -> Passed {
         let round = RoundTimes { begun: Stamp(begun), durable: Stamp(durable) };
-        Passed::Appended(AppendTimes { taken: Stamp(taken), round })
+        Passed::Appended(AppendTimes { taken: Stamp(taken), round, decided: Stamp(durable) })
     }
 
     #[test]
     fn a_produce_request_in_order() {
         let spans = spans(&track(appended(1500, 2500, 4500)), Stamp(6000));
         assert_eq!(spans, [100, 400, 0, 1000, 2000, 0, 0, 500, 1000]);
+    }
+
+    #[test]
+    fn what_others_have_yet_to_write_is_waited_for_by_itself() {
+        let Passed::Appended(times) = appended(1500, 2500, 3000) else { panic!("appended") };
+        let replicated = Passed::Appended(AppendTimes { decided: Stamp(4600), ..times });
+        assert_eq!(spans(&track(replicated), Stamp(6000)), [100, 400, 0, 1000, 500, 1600, 0, 400, 1000]);
     }
 
     #[test]

@@ -80,6 +80,7 @@ mod tests {
         Track {
             api,
             version: 0,
+            is_follower: false,
             client: 0,
             bytes: 10,
             bytes_out: 0,

@@ -15,6 +15,9 @@ use barnabas_partition::{FollowerState, Leadership};
 pub(super) fn take_role(replica: &mut Replica, row: &Row, node: &Node, image: &Image, effects: &mut Effects) {
     let (me, epoch) = (node.broker_id, row.leader_epoch);
     if row.leader != me {
+        if replica.partition.is_leader() {
+            replica.ceased_to_lead = Some(node.clock.monotonic());
+        }
         if replica.partition.become_follower(epoch, effects) {
             replica.wake_all();
         }

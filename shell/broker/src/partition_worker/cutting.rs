@@ -7,7 +7,7 @@
 //!
 //! A replica that is about to be cut does nothing else: it is not asked for, and what the image says of it waits.
 //!
-//! Neighbours: following.rs, which hears from the leader; core/storage's `Log::truncate_to`; core/partition's `diverged`.
+//! Neighbours: following.rs, which hears from the leader; healing.rs, which cuts off what is damaged; core/storage's `Log::truncate_to`; core/partition's `diverged`.
 
 use super::PartitionWorker;
 use crate::mailbox::PartitionKey;
@@ -20,7 +20,7 @@ use barnabas_storage::journal::EntryKind;
 impl PartitionWorker {
     /// Begins to cut. All that the replica has is durable.
     pub(super) fn cut(&mut self, key: PartitionKey, cut: Cut) {
-        let Self { replicas, files, node, .. } = self;
+        let Self { replicas, files, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
         let cut = match cut {
             Cut::Nothing => return self.settle(key),
@@ -33,7 +33,14 @@ impl PartitionWorker {
             Err(error) => return self.cut_failed(key, &error),
         };
         say(replica, cut);
-        replica.cutting = Some(Cutting { cut, is_noted: !node.acks_are_synced });
+        self.note_cut(key, cut, false);
+    }
+
+    /// Notes where the log is cut; once that is safe it is. `heals`: where a segment begins, and what goes is damaged.
+    pub(super) fn note_cut(&mut self, key: PartitionKey, cut: Cut, heals: bool) {
+        let Self { replicas, node, .. } = self;
+        let Some(replica) = replicas.get_mut(&key) else { return };
+        replica.cutting = Some(Cutting { cut, is_noted: !node.acks_are_synced, heals });
         replica.was_cut = true;
         if node.acks_are_synced {
             let kind = match cut {
@@ -50,9 +57,12 @@ impl PartitionWorker {
     /// The cut is noted: no crash brings back what goes now.
     pub(super) fn cut_now(&mut self, key: PartitionKey) {
         let Some(replica) = self.replicas.get_mut(&key) else { return };
-        let Some(Cutting { cut, .. }) = replica.cutting.take() else { return };
-        if let Err(error) = self.carry_out_cut(key, cut) {
+        let Some(Cutting { cut, heals, .. }) = replica.cutting.take() else { return };
+        if let Err(error) = self.carry_out_cut(key, cut, heals) {
             return self.cut_failed(key, &error);
+        }
+        if heals {
+            self.is_whole(key);
         }
         // What was laid and synced below the cut is as it was: an order to lay ends there.
         let end = self.replicas.get(&key).map_or(Offset::ZERO, |replica| replica.log.end());
@@ -69,7 +79,7 @@ impl PartitionWorker {
         self.take_waiting_roles();
     }
 
-    fn carry_out_cut(&mut self, key: PartitionKey, cut: Cut) -> Result<(), StorageError> {
+    fn carry_out_cut(&mut self, key: PartitionKey, cut: Cut, heals: bool) -> Result<(), StorageError> {
         let now = self.node.clock.wall();
         let Self { replicas, files, node, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return Ok(()) };
@@ -79,6 +89,7 @@ impl PartitionWorker {
         let unlaid = replica.log.unlaid_bytes();
         let delete = match cut {
             Cut::Nothing => None,
+            Cut::To(base) if heals => replica.log.give_up_segments(files, base, now)?,
             Cut::To(end) => replica.log.truncate_to(files, end, now)?.1,
             Cut::StartAt(at) => replica.log.truncate_fully_and_start_at(files, at, now)?,
         };

@@ -7,7 +7,7 @@
 //!
 //! Who asks for an epoch that is not known here has certainly heard of it elsewhere. A batch names no epoch: it waits where this broker
 //! has a replica that it has not led before, or where the metadata log has more than what is published; who sends to a former leader
-//! only does not know better, and is told at once.
+//! only does not know better: the batch is handed on at once, or its producer told (dispatch/handing_on.rs).
 //!
 //! Always true:
 //! 1. nothing waits longer than [`APPEND_PATIENCE`], [`READ_PATIENCE`]
@@ -16,6 +16,7 @@
 //! Neighbours: changes.rs, which gives roles; followers.rs and reads.rs, whose refusals are kept back here.
 
 use super::PartitionWorker;
+use crate::dispatch::handing_on;
 use crate::mailbox::{AppendItem, Declined, PartitionKey, ReadCommand, ReadOutcome};
 use barnabas_base::{DurationMs, LeaderEpoch, MonotonicMs};
 use barnabas_partition::{Acks, Refusal, Ticket};
@@ -82,11 +83,15 @@ impl PartitionWorker {
         }
         let Some(replica) = self.replicas.get(&item.partition) else { return Some(item) };
         let follows = !replica.partition.is_leader() && !replica.partition.is_failed();
-        if !follows || replica.has_led && !self.node.controller.knows_more(&self.node.image.load()) {
+        let now = self.node.clock.monotonic();
+        // What the metadata log has more is of other partitions, then.
+        let has_ceased = replica.ceased_to_lead.is_some_and(|at| now.since(at) < handing_on::FOR);
+        let hears_more = || self.node.controller.knows_more(&self.node.image.load());
+        if !follows || has_ceased || replica.has_led && !hears_more() {
             return Some(item);
         }
         let epoch = replica.partition.leader_epoch();
-        let until = self.node.clock.monotonic().plus(APPEND_PATIENCE);
+        let until = now.plus(APPEND_PATIENCE);
         let before = Before { key: item.partition, epoch, until };
         self.early.appends.push(EarlyAppend { before, item, ticket, acks, deadline });
         None

@@ -179,7 +179,10 @@ impl PartitionWorker {
                     in_sync: &altered.in_sync,
                 }
             }
-            Err(code) => IsrAnswer::Refused(*code),
+            Err(code) => {
+                node.meter.isr_updates_failed.one();
+                IsrAnswer::Refused(*code)
+            }
         };
         let next = replica.partition.isr_answered(number, &word, now, effects);
         carry_out(effects, tickets, Some(replica));

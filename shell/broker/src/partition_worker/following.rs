@@ -18,7 +18,10 @@ use super::PartitionWorker;
 use crate::directories::lost;
 use crate::links::Address;
 use crate::mailbox::{Declined, PartitionKey};
+use crate::metering::WorkerCells;
 use crate::planted::{self, Mistake};
+use crate::replica::arrivals::Arriving;
+use crate::replica::behind::Behind;
 use crate::replica::line::{Line, address_of};
 use crate::replica::{Replica, Word};
 use barnabas_api::replication::fetch;
@@ -36,6 +39,15 @@ const PATIENCE: DurationMs = DurationMs(10);
 /// Fetchers of one leader, where that is needed: what is followed while all others wait for data is asked for by one more, so that it
 /// does not wait as long with them.
 const FETCHERS_MIN: i32 = 4;
+/// What is asked for at once of replicas that are not in sync, for each leader and worker. It is asked for again when that is durable, so that no
+/// more stands before a producer's batch in the journal's queue.
+const BULK_BYTES: i32 = 256 << 10;
+/// Twice as much after each such time: who does not catch up like this must catch up all the same.
+const BULK_PATIENCE: DurationMs = DurationMs(4_000);
+/// Up to 4 MiB: more at once is time of the device that producers wait for.
+const BULK_DOUBLED_MAX: u32 = 4;
+/// Between two requests for what is not in sync while the journal has enough to do with the rest.
+const BULK_PAUSE: DurationMs = DurationMs(100);
 /// How soon it is looked again whether throttled replicas must wait.
 const THROTTLE_LOOK: DurationMs = DurationMs(100);
 /// How long a turn of opening takes.
@@ -48,6 +60,10 @@ const OPEN_AGAIN: Duration = Duration::from_secs(1);
 pub(super) struct Following {
     fetchers: Fetchers,
     lines: BTreeMap<FetcherId, Line>,
+    /// Since when a leader is asked for what is not in sync.
+    bulk_since: BTreeMap<FetcherId, MonotonicMs>,
+    /// When it is asked for again though the journal is busy.
+    bulk_from: MonotonicMs,
     /// Replicas that were appended to, or of which more is durable.
     to_settle: Vec<PartitionKey>,
     /// Partitions that this broker follows, and that are not open.
@@ -57,6 +73,9 @@ pub(super) struct Following {
     open_again_at: Option<Instant>,
     /// Partitions of which the image says something new while their logs are being cut.
     roles_waiting: Vec<PartitionKey>,
+    /// Replicas that a reassignment brings here, and what they lack.
+    arriving: Arriving,
+    behind: Behind,
     /// When it is looked whether the quota of throttled replicas still is exceeded.
     throttled_until: Option<MonotonicMs>,
     /// Partitions may be opened.
@@ -74,11 +93,15 @@ impl Following {
         Self {
             fetchers: Fetchers::new(settings, per_leader),
             lines: BTreeMap::new(),
+            bulk_since: BTreeMap::new(),
+            bulk_from: MonotonicMs(0),
             to_settle: Vec::new(),
             to_open: VecDeque::new(),
             to_open_again: Vec::new(),
             open_again_at: None,
             roles_waiting: Vec::new(),
+            arriving: Arriving::default(),
+            behind: Behind::default(),
             throttled_until: None,
             has_begun: false,
         }
@@ -105,6 +128,7 @@ impl Following {
     pub fn fail(&mut self, replica: &mut Replica, key: PartitionKey) {
         replica.cutting = None;
         if replica.following.take().is_some() {
+            self.behind.forget(key);
             self.fetchers.unfollow(key.into());
         }
     }
@@ -116,6 +140,13 @@ impl Following {
 
     pub fn fetcher(&mut self, at: FetcherId) -> Option<&mut Fetcher> {
         self.fetchers.get_mut(at)
+    }
+
+    /// A fetcher that has it anew does not know of its throttle.
+    fn set_throttled(&mut self, key: PartitionKey, is_throttled: bool) {
+        if is_throttled && let Some(fetcher) = self.fetchers.of(key.into()) {
+            fetcher.set_throttled(key.into(), true);
+        }
     }
 
     /// Who asks for it.
@@ -131,7 +162,26 @@ impl Following {
     /// The partition is not open any more.
     pub fn forget(&mut self, key: PartitionKey) {
         self.fetchers.unfollow(key.into());
+        self.arriving.set(key, false);
+        self.behind.forget(key);
     }
+
+    /// What a leader sent of a replica was taken: how many records that were, and how many it has more.
+    pub fn took(&mut self, key: PartitionKey, records: i64, left: i64) {
+        self.arriving.took(key, records, left);
+        self.behind.set(key, left);
+    }
+
+    pub fn count(&self, cells: &WorkerCells) {
+        self.arriving.count(cells);
+        self.behind.count(cells);
+    }
+}
+
+/// What is asked for at once of a leader that has been asked for so long.
+fn bulk_bytes(lasts: DurationMs) -> i32 {
+    let doubled = u32::try_from(lasts.0 / BULK_PATIENCE.0).unwrap_or(u32::MAX);
+    BULK_BYTES << doubled.min(BULK_DOUBLED_MAX)
 }
 
 impl PartitionWorker {
@@ -146,6 +196,7 @@ impl PartitionWorker {
     /// nobody is followed.
     pub fn replicate(&mut self) -> bool {
         self.wake_followers();
+        self.following.count(self.recorder.cells());
         if self.following.is_idle() {
             self.following.throttled_until = None;
             return false;
@@ -250,8 +301,22 @@ impl PartitionWorker {
         let follows = !leads && row.leader != BrokerId::NONE && row.has_replica(me);
         let whom = (follows && !replica.partition.is_failed()).then_some((row.leader, row.leader_epoch));
         let was = std::mem::replace(&mut replica.following, whom);
+        let in_sync = row.isr().contains(&me);
+        following.arriving.set(key, whom.is_some() && row.placement.adding.contains(&me));
+        if whom.is_none() {
+            following.behind.forget(key);
+        }
         match whom {
-            Some((leader, epoch)) if was != whom => {
+            Some((leader, epoch)) if was == whom => {
+                // It has caught up, or has fallen behind.
+                let turns = following.fetchers.is_in_bulk(key.into()) == in_sync && replica.cutting.is_none();
+                if turns {
+                    let position = replica.partition.fetch_position(replica.log.epochs());
+                    following.fetchers.follow(key.into(), leader, epoch, in_sync, position);
+                    following.set_throttled(key, replica.throttled.as_follower);
+                }
+            }
+            Some((leader, epoch)) => {
                 let mut must_cut = Cut::Nothing;
                 if planted::is(node, Mistake::TruncatesToHighWatermark) {
                     let high_watermark = replica.partition.high_watermark();
@@ -259,19 +324,17 @@ impl PartitionWorker {
                 }
                 replica.leaders_start = Offset::ZERO;
                 let position = replica.partition.fetch_position(replica.log.epochs());
-                following.fetchers.follow(key.into(), leader, epoch, position);
-                let is_throttled = replica.throttled.as_follower;
-                if is_throttled && let Some(fetcher) = following.fetchers.of(key.into()) {
-                    fetcher.set_throttled(key.into(), true);
-                }
+                following.fetchers.follow(key.into(), leader, epoch, in_sync, position);
+                following.set_throttled(key, replica.throttled.as_follower);
                 if must_cut != Cut::Nothing {
-                    following.fetchers.follow(key.into(), leader, epoch, None);
+                    following.fetchers.follow(key.into(), leader, epoch, in_sync, None);
                     self.cut(key, must_cut);
                 }
             }
             None if was.is_some() => following.fetchers.unfollow(key.into()),
             _ => {}
         }
+        self.heal(key);
     }
 
     // What is asked.
@@ -284,11 +347,20 @@ impl PartitionWorker {
             // There will be a report when there is room.
             return;
         }
+        let is_busy = self.node.directories.iter().any(|directory| directory.journal.is_busy());
         let ids = self.following.fetchers.ids();
         self.following.lines.retain(|at, _| ids.contains(at));
+        self.following.bulk_since.retain(|at, _| ids.contains(at));
         for at in ids {
+            if is_busy && at.is_bulk() && now < self.following.bulk_from {
+                self.following.throttled_until = Some(now.plus(THROTTLE_LOOK));
+                continue;
+            }
             let plan = self.following.fetchers.get_mut(at).and_then(|fetcher| fetcher.plan(now, is_exceeded));
             if let Some(plan) = plan {
+                if is_busy && at.is_bulk() {
+                    self.following.bulk_from = now.plus(BULK_PAUSE);
+                }
                 self.ask_leader(at, plan, now);
             }
         }
@@ -304,6 +376,10 @@ impl PartitionWorker {
         };
         let mut follower = self.follower(&config);
         follower.wait_max = plan.wait_max.map_or(follower.wait_max, |most| follower.wait_max.min(most));
+        if at.is_bulk() {
+            let since = *self.following.bulk_since.entry(at).or_insert(now);
+            follower.bytes_max = follower.bytes_max.min(bulk_bytes(now.since(since)));
+        }
         let timeout_ms = u64::try_from(config.int("replica.socket.timeout.ms")).unwrap_or(30_000);
         let line = self.line(at, address, &config);
         line.fetch(follower, plan, Duration::from_millis(timeout_ms));
@@ -351,6 +427,7 @@ impl PartitionWorker {
             self.cut_now(key);
         }
         self.follow_start(key);
+        self.heal(key);
         let Self { replicas, following, .. } = self;
         let Some(replica) = replicas.get(&key).filter(|replica| !replica.partition.is_failed()) else {
             // It met a full disk, and is made anew from its log.
@@ -403,13 +480,16 @@ impl PartitionWorker {
         asked: &FetchPosition,
         ends: Result<(Offset, Offset), ErrorCode>,
     ) {
-        let Some(replica) = self.replicas.get(&key).filter(|replica| replica.cutting.is_none()) else {
+        let Some(replica) = self.replicas.get_mut(&key).filter(|replica| replica.cutting.is_none()) else {
             return;
         };
         if let Ok((start, end)) = ends
             && replica.partition.may_take(asked, replica.log.epochs())
         {
             let cut = replica.partition.out_of_range(start, end);
+            // What its leader has deleted need not be healed.
+            let known = replica.damaged_from;
+            replica.damaged_from = known.map(|from| replica.partition.asks_again_from().unwrap_or(from));
             self.cut(key, cut);
         }
     }

@@ -137,7 +137,16 @@ impl PartitionWorker {
         }
         let files = &mut files[replica.directory];
         let read = replica.log.read(files, item.from, max_bytes, bounds.end, is_first);
-        let mut read = read.map_err(|error| refused(node, &error, out_of_range))?;
+        let mut read = match read {
+            Ok(read) => read,
+            Err(error) => {
+                let declined = refused(node, &error, out_of_range);
+                if let StorageError::Damaged { offset, .. } = error {
+                    self.met_damage(item.partition, offset);
+                }
+                return Err(declined);
+            }
+        };
         if read.position.is_some() && read.next_offset < bounds.end && read.records.len() < max_bytes / 2 {
             // It ended where the segment does; what comes next is mostly in memory. One answer for both.
             let rest =

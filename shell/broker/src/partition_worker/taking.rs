@@ -15,7 +15,7 @@ use crate::links::LinkError;
 use crate::mailbox::PartitionKey;
 use crate::replica::{Replica, batch_info};
 use barnabas_api::replication::fetch;
-use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs};
+use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset};
 use barnabas_partition::{FetchPosition, FetcherId, Follow, Origin, PartitionAnswer, ReplicaKey, Todo};
 use barnabas_storage::AppendBytes;
 use barnabas_wire::messages::FetchResponse;
@@ -36,8 +36,14 @@ impl PartitionWorker {
         let now = self.node.clock.monotonic();
         let Some(fetcher) = self.following.fetcher(at) else { return };
         let response = match answer {
-            Ok(response) => *response,
+            Ok(response) => {
+                self.node.lost_touch.found(at.leader);
+                *response
+            }
             Err(error) => {
+                if matches!(error, LinkError::Lost { .. } | LinkError::Unreachable { .. }) {
+                    self.node.lost_touch.lost(&self.node.image.load(), at.leader, now);
+                }
                 tracing::debug!(leader = %at.leader, %error, "a leader did not answer a fetch");
                 fetcher.unanswered(now);
                 return;
@@ -78,6 +84,16 @@ impl PartitionWorker {
             return;
         }
         match todo {
+            Todo::Append if replica.partition.asks_again_from().is_some() => {
+                // Its leader has seen it behind. What came comes again once there is a place for it.
+                if let Some(replica) = self.replicas.get_mut(&key) {
+                    replica.partition.seen_behind();
+                }
+                if let Some(fetcher) = self.following.fetcher_of(key) {
+                    fetcher.delayed(key.into(), now);
+                }
+                self.heal(key);
+            }
             Todo::Append | Todo::Marks => self.take_answer(key, answer, now),
             Todo::Cut { epoch, end } => {
                 let cut = replica.partition.diverged(epoch, end, replica.log.epochs());
@@ -86,6 +102,10 @@ impl PartitionWorker {
             Todo::FindEnds { .. } => self.find_ends(leader, key, asked, now),
             Todo::Later => {
                 let error = answer.error;
+                if error == ErrorCode::CorruptMessage {
+                    self.warn_of_leader(key, asked.offset, now, error.name());
+                    return;
+                }
                 tracing::debug!(partition = %replica.name.topic_partition, %leader, %error, "asked for again later");
             }
             Todo::AwaitMetadata => {}
@@ -98,11 +118,16 @@ impl PartitionWorker {
         if self.replicas.get(&key).is_some_and(|replica| replica.throttled.as_follower) {
             self.node.replication.throttles.follower.record(records.len(), now);
         }
+        self.recorder.cells().replicated_in.add(records.len() as u64);
+        let before = self.replicas.get(&key).map_or(Offset::ZERO, |replica| replica.partition.log_end());
         let taken = if records.is_empty() { Ok(()) } else { self.take_records(key, records) };
-        let Self { replicas, effects, .. } = self;
+        let Self { replicas, effects, following, recorder, .. } = self;
         let Some(replica) = replicas.get_mut(&key).filter(|replica| !replica.partition.is_failed()) else {
             return;
         };
+        let end = replica.partition.log_end();
+        following.took(key, end.get() - before.get(), high_watermark.get() - end.get());
+        following.count(recorder.cells());
         replica.leaders_start = log_start;
         replica.partition.follow_high_watermark(high_watermark, effects);
         self.apply_effects(key);
@@ -153,11 +178,8 @@ impl PartitionWorker {
                 }
                 Err(error) => {
                     let Some(replica) = self.replicas.get(&key) else { return Err(NotTaken::Later) };
-                    let end = replica.partition.log_end();
-                    tracing::warn!(
-                        partition = %replica.name.topic_partition, %error,
-                        "what the leader sent from offset {end} on is damaged; it is asked for again"
-                    );
+                    let (end, now) = (replica.partition.log_end(), self.node.clock.monotonic());
+                    self.warn_of_leader(key, end, now, &error.to_string());
                     return Err(NotTaken::Later);
                 }
             }

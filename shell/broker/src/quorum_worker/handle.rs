@@ -5,6 +5,7 @@
 //!
 //! Before: dispatch/admin.rs and all that the broker says in its own name. After: quorum_worker.rs here, forward.rs elsewhere.
 
+use super::figures::Figures;
 use super::files::RESERVE_NAME;
 use super::{Message, MetadataFiles, Reply};
 use crate::directories::Directory;
@@ -85,6 +86,7 @@ pub(super) struct Shared {
     pub recovery_point: AtomicI64,
     /// Where the metadata log ends here, committed or not.
     pub log_end: AtomicI64,
+    pub figures: Figures,
     active: watch::Sender<ActiveController>,
     /// Whether an image was published.
     has_image: watch::Sender<bool>,
@@ -125,6 +127,7 @@ impl ControllerHandle {
             was_cut: AtomicBool::default(),
             recovery_point: AtomicI64::default(),
             log_end: AtomicI64::default(),
+            figures: Figures::default(),
             active: watch::Sender::new(ActiveController::default()),
             has_image: watch::Sender::new(false),
             link: Mutex::new(None),
@@ -153,6 +156,20 @@ impl ControllerHandle {
     /// Who leads the quorum now; [`BrokerId::NONE`] while nobody is known to.
     pub fn leader(&self) -> BrokerId {
         self.shared.active.borrow().leader.unwrap_or(BrokerId::NONE)
+    }
+
+    /// Who leads, and in which epoch.
+    pub fn active(&self) -> ActiveController {
+        self.shared.active.borrow().clone()
+    }
+
+    /// Where the metadata log ends here, committed or not.
+    pub fn log_end(&self) -> Offset {
+        Offset(self.shared.log_end.load(Ordering::Acquire))
+    }
+
+    pub fn figures(&self) -> &Figures {
+        &self.shared.figures
     }
 
     /// Whether this node is the active controller.

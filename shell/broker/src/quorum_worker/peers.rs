@@ -10,6 +10,7 @@ use super::{Message, Quorum};
 use crate::brokers_gone;
 use crate::links::{Address, Link, LinkError, LinkSettings, LinkState, LinkThread};
 use crate::node::Node;
+use crate::seldom::{Seldom, Unsaid};
 use crate::shutdown::Shutdown;
 use barnabas_base::{BrokerId, ErrorCode};
 use barnabas_quorum::VoterEndpoint;
@@ -18,19 +19,26 @@ use barnabas_quorum::raft::requests::{
     Here, api_versions, k01_fetch, k52_vote, k53_begin_quorum_epoch, k54_end_quorum_epoch,
     k59_fetch_snapshot, k80_add_raft_voter, k81_remove_raft_voter, k82_update_raft_voter,
 };
-use barnabas_wire::messages::ApiVersionsRequest;
+use barnabas_wire::messages::{ApiVersionsRequest, DescribeClusterRequest};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a full mailbox is left alone.
 const MAILBOX_PAUSE: Duration = Duration::from_millis(2);
 /// Links that are kept: voters, the addresses to begin with, and some that have changed.
 const LINKS_MAX: usize = 64;
 
+/// A link, and whom it was last used for: an address to begin with is nobody's until somebody is known to be there.
+struct Line {
+    link: Link,
+    whose: Arc<AtomicI32>,
+}
+
 pub(super) struct Peers {
-    links: HashMap<Address, Link>,
+    links: HashMap<Address, Line>,
     thread: LinkThread,
     here: Arc<Here>,
     sender: SyncSender<Message>,
@@ -38,6 +46,8 @@ pub(super) struct Peers {
     patience: Duration,
     /// Of a node that is no controller: nobody else may have its id.
     alone_with_id: Option<(BrokerId, Shutdown)>,
+    /// Those that were said to be of another cluster.
+    foreign: Arc<Seldom<Address>>,
     /// Requests whose outcome has not come back.
     under_way: usize,
 }
@@ -52,14 +62,24 @@ impl Peers {
         settings.backoff_max = Duration::from_millis(200);
         let is_controller = node.listeners.iter().any(|(listener, _)| listener.is_controller);
         let alone_with_id = (!is_controller).then(|| (node.broker_id, node.shutdown.clone()));
-        Self { links: HashMap::new(), thread, here, sender, settings, patience, alone_with_id, under_way: 0 }
+        Self {
+            links: HashMap::new(),
+            thread,
+            here,
+            sender,
+            settings,
+            patience,
+            alone_with_id,
+            foreign: Arc::default(),
+            under_way: 0,
+        }
     }
 
     /// Sends a request to another member.
     pub fn send(&mut self, to: BrokerId, endpoint: &VoterEndpoint, number: u64, request: Request) {
         let link = self.link(to, Address { host: endpoint.host.clone(), port: endpoint.port });
         let (here, sender, patience) = (self.here.clone(), self.sender.clone(), self.patience);
-        let alone_with_id = self.alone_with_id.clone();
+        let (alone_with_id, foreign) = (self.alone_with_id.clone(), self.foreign.clone());
         self.under_way += 1;
         self.thread.handle().spawn(async move {
             let answered = exchange(&link, request, &here, patience).await;
@@ -73,11 +93,15 @@ impl Peers {
                     None
                 }
             };
+            let is_foreign =
+                matches!(response.as_deref(), Some(Response::Refused(ErrorCode::InconsistentClusterId)));
             if let Some(response) = &response {
-                note_refusal(response, &link, &here);
                 refuse_double(response, &link, alone_with_id.as_ref());
             }
             deliver(&sender, Message::PeerAnswered { from: to, number, response }).await;
+            if is_foreign && let Some(unsaid) = foreign.happened(link.address(), Instant::now()) {
+                note_foreign(&link, &here, patience, unsaid).await;
+            }
         });
     }
 
@@ -91,7 +115,8 @@ impl Peers {
     }
 
     fn link(&mut self, to: BrokerId, address: Address) -> Link {
-        if let Some(link) = self.links.get(&address) {
+        if let Some(Line { link, whose }) = self.links.get(&address) {
+            whose.store(to.get(), Ordering::Relaxed);
             return link.clone();
         }
         if self.links.len() >= LINKS_MAX {
@@ -99,15 +124,17 @@ impl Peers {
         }
         let link = Link::start(self.thread.handle(), address.clone(), self.settings.clone());
         let (mut watch, sender) = (link.watch(), self.sender.clone());
+        let whose = Arc::new(AtomicI32::new(to.get()));
+        let line = Line { link: link.clone(), whose: whose.clone() };
         self.thread.handle().spawn(async move {
             while watch.changed().await.is_ok() {
                 let state = *watch.borrow_and_update();
                 if state == LinkState::Refused {
-                    deliver(&sender, Message::PeerGone(to)).await;
+                    deliver(&sender, Message::PeerGone(BrokerId(whose.load(Ordering::Relaxed)))).await;
                 }
             }
         });
-        self.links.insert(address, link.clone());
+        self.links.insert(address, line);
         link
     }
 
@@ -225,14 +252,24 @@ fn refuse_double(response: &Response, link: &Link, alone_with_id: Option<&(Broke
     }
 }
 
-/// A member of another cluster is no member: somebody has mixed up addresses.
-fn note_refusal(response: &Response, link: &Link, here: &Here) {
-    if matches!(response, Response::Refused(ErrorCode::InconsistentClusterId)) {
-        tracing::warn!(
-            "the controller at {} refuses this node: it is of another cluster than {}. Check controller.quorum.voters, \
-             controller.quorum.bootstrap.servers and the cluster.id in meta.properties of both",
-            link.address(),
-            here.cluster_id
-        );
-    }
+/// A member of another cluster is no member: somebody has mixed up addresses. Its refusal does not say which cluster it is of.
+async fn note_foreign(link: &Link, here: &Here, patience: Duration, unsaid: Unsaid) {
+    /// Controllers, as KIP-919 has them; before its version 1 a controller's listener is not asked.
+    const CONTROLLERS: i8 = 2;
+    let ask = |version: i16| {
+        (version >= 1).then(|| DescribeClusterRequest {
+            endpoint_type: CONTROLLERS,
+            ..DescribeClusterRequest::default()
+        })
+    };
+    let theirs = match link.send_with(patience, ask).await {
+        Ok(told) if told.error_code == 0 => format!("cluster {}", told.cluster_id),
+        Ok(_) | Err(_) => "another cluster".to_owned(),
+    };
+    tracing::warn!(
+        "the controller at {} is of {theirs} and refuses this node, which is of cluster {}. Check controller.quorum.voters, \
+         controller.quorum.bootstrap.servers and the cluster.id in meta.properties of both{unsaid}",
+        link.address(),
+        here.cluster_id
+    );
 }

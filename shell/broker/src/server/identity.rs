@@ -71,19 +71,19 @@ pub fn identify(config: &NodeConfig, log_dirs: &mut [(LogDir, bool)], clock: Clo
     let cluster_id = match (&known, config.formats_itself) {
         (Some(id), _) => id.clone(),
         (None, true) => Text::from(random_uuid().to_string()),
-        (None, false) => return Err(not_formatted(config, &log_dirs[0].0).into()),
+        (None, false) => {
+            return Err(cannot_be(&log_dirs[0].0, &not_formatted(config, &log_dirs[0].0, None)));
+        }
     };
     check_kraft(config, log_dirs)?;
     for (log_dir, _) in log_dirs.iter_mut().filter(|(log_dir, _)| log_dir.is_online()) {
         let Some(meta) = log_dir.meta().cloned() else {
             if !config.formats_itself {
-                let problem = not_formatted(config, log_dir);
-                if **log_dir.path() == *config.metadata_log_dir || known.is_none() {
-                    return Err(problem.into());
+                let problem = not_formatted(config, log_dir, Some(&cluster_id));
+                if **log_dir.path() == *config.metadata_log_dir {
+                    return Err(cannot_be(log_dir, &problem));
                 }
-                let hint = "if its disk is not mounted, mount it and start again; if its disk was replaced, format it with -g \
-                            (--ignore-formatted) and this cluster's id, and start again";
-                *log_dir = dead(log_dir.disk(), log_dir.path(), &format!("{problem}; {hint}"));
+                *log_dir = dead(log_dir.disk(), log_dir.path(), &problem);
                 continue;
             }
             check_empty(log_dir)?;
@@ -151,21 +151,35 @@ fn check_empty(log_dir: &LogDir) -> Result<(), Failure> {
     .into())
 }
 
-fn not_formatted(config: &NodeConfig, log_dir: &LogDir) -> String {
-    let dir = log_dir.path().display();
+fn cannot_be(log_dir: &LogDir, why: &str) -> Failure {
+    format!("log.dirs: {}: {why}", log_dir.path().display()).into()
+}
+
+/// `known`: the cluster of the node's other directories. Another id would make this one a stranger's.
+fn not_formatted(config: &NodeConfig, log_dir: &LogDir, known: Option<&Text>) -> String {
     if let Some(found) = log_dir.partitions().ok().and_then(|found| found.into_iter().next()) {
         return format!(
-            "log.dirs: {dir}/meta.properties is missing, and {dir} holds data ({} and perhaps more), so it cannot be told whose it \
-             is: put that file back from a copy",
+            "it holds data ({} and perhaps more) but no meta.properties, so it cannot be told whose it is: put that file back from a \
+             copy",
             found.name
         );
     }
-    let standalone = if config.has_static_voters() || !config.is_controller { "" } else { " --standalone" };
-    format!(
-        "log.dirs: {} is not formatted. Format it first: \
-         barnabas storage format -t $(barnabas storage random-uuid) -c FILE.properties{standalone}",
-        log_dir.path().display()
-    )
+    let is_dynamic = config.is_controller && !config.has_static_voters();
+    match known {
+        // A voter that has lost its disk is none until it is added anew: it must not begin a quorum of its own.
+        Some(cluster) => format!(
+            "it is not formatted, and the node's other log directories are of cluster {cluster}. If its disk is not mounted, mount \
+             it and start again; if its disk was replaced, format it for that cluster and start again: \
+             barnabas storage format -g -t {cluster} -c FILE.properties{}",
+            if is_dynamic { " --no-initial-controllers" } else { "" }
+        ),
+        None => format!(
+            "it is not formatted. Format it first: barnabas storage format -t $(barnabas storage random-uuid) -c FILE.properties{}. \
+             A node that joins a cluster is formatted with that cluster's id{}",
+            if is_dynamic { " --standalone" } else { "" },
+            if is_dynamic { " and --no-initial-controllers" } else { "" }
+        ),
+    }
 }
 
 /// The directories under the identities that they have in the cluster.

@@ -9,9 +9,12 @@
 //! [`ControllerHandle::ask`]: crate::quorum_worker::ControllerHandle::ask
 
 use crate::directories::reports;
+use crate::dispatch::strangers::{self, Registrant};
 use crate::node::Node;
 use crate::quorum_worker::NotTaken;
+use crate::seldom::{Seldom, Unsaid};
 use barnabas_base::{BrokerEpoch, BrokerId, ErrorCode};
+use barnabas_metadata::MetadataVersion;
 use barnabas_quorum::controller::Asked;
 use barnabas_wire::ResponseBody;
 use barnabas_wire::messages::{
@@ -65,10 +68,11 @@ impl Lifecycle {
         self.shared.changed.notify_one();
     }
 
-    /// Says goodbye, and waits until the controller lets the broker go, or for a while. Blocks.
-    pub fn say_goodbye(&self, node: &Node) {
+    /// Says goodbye, and waits until the controller lets the broker go, or for a while. Blocks. Returns whether others lead by now what
+    /// this broker led.
+    pub fn say_goodbye(&self, node: &Node) -> bool {
         if is_alone(node) {
-            return;
+            return false;
         }
         let asked = Instant::now();
         let (mut heard, mut heard_at) = (self.shared.heard.load(Ordering::Relaxed), asked);
@@ -83,17 +87,18 @@ impl Lifecycle {
                 tracing::info!(
                     "no active controller could be told that this broker stops: it is missed later"
                 );
-                return;
+                return false;
             }
             if asked.elapsed() >= GOODBYE_PATIENCE {
                 tracing::warn!(
                     "the controller did not let this broker go within {} s: its partitions' leaders change once it is missed",
                     GOODBYE_PATIENCE.as_secs()
                 );
-                return;
+                return false;
             }
             std::thread::sleep(Duration::from_millis(2));
         }
+        true
     }
 }
 
@@ -115,11 +120,24 @@ async fn live(node: Arc<Node>, registration: BrokerRegistrationRequest, shared: 
     let interval_ms = node.config.load().long("broker.heartbeat.interval.ms").max(1).unsigned_abs();
     let interval = Duration::from_millis(interval_ms);
     let mut active = node.controller.watch();
+    // The level of the cluster at which it was last told of the log directories once more.
+    let mut told_at = None;
     if node.broker_epoch() == BrokerEpoch::NONE && !register(&node, &registration, &shared).await {
         return;
     }
     loop {
         let wants_to_stop = shared.wants_to_stop.load(Ordering::Acquire);
+        if let Some(level) = level_without_my_directories(&node)
+            && told_at.replace(level) != Some(level)
+        {
+            tracing::info!(
+                "the cluster knows log directories since metadata.version {level}: broker {} registers again, with its own",
+                node.broker_id
+            );
+            if !register(&node, &registration, &shared).await {
+                return;
+            }
+        }
         // A controller never misses the broker of its own process.
         let is_silent = node.controller.is_active() && is_unfenced(&node) && !wants_to_stop;
         let mut wake = interval;
@@ -167,6 +185,18 @@ async fn live(node: Arc<Node>, registration: BrokerRegistrationRequest, shared: 
     }
 }
 
+/// The cluster's level, if it is one at which directories are known and this process registered at one at which they were not: its
+/// directories could fail unheard.
+///
+/// # Source
+/// KIP-858; Kafka `BrokerRegistrationTracker`.
+fn level_without_my_directories(node: &Node) -> Option<MetadataVersion> {
+    let image = node.image.load();
+    let level = image.metadata_version();
+    let mine = image.cluster.broker(node.broker_id).filter(|broker| broker.incarnation == node.incarnation);
+    (level.has_directories() && mine?.log_dirs.is_empty()).then_some(level)
+}
+
 /// Whether the cluster keeps registrations of controllers and has none of this process.
 fn must_register(node: &Node, registration: &ControllerRegistrationRequest) -> bool {
     let image = node.image.load();
@@ -175,8 +205,9 @@ fn must_register(node: &Node, registration: &ControllerRegistrationRequest) -> b
     !is_known && image.metadata_version().has_controller_registration()
 }
 
-/// Registers this node's controller with the active one, unless it is the quorum's only voter: nobody needs to find that. One that runs
-/// and is forgotten (UnregisterController, KIP-1312) registers again, as Kafka's does.
+/// Registers this node's controller with the active one: also where it is the quorum's only voter, since tools look for the active
+/// controller among those that are registered (KIP-919), and others may join. One that runs and is forgotten (UnregisterController,
+/// KIP-1312) registers again, as Kafka's does.
 pub fn register_controller(node: &Arc<Node>, registration: ControllerRegistrationRequest) {
     let registering = node.clone();
     node.links.handle().spawn(async move {
@@ -186,6 +217,13 @@ pub fn register_controller(node: &Arc<Node>, registration: ControllerRegistratio
             return;
         }
         while !node.shutdown.is_wanted() {
+            if is_alone(&node) {
+                // It can wait: what a full disk has left belongs to the start, and to those who make more.
+                tokio::time::sleep(RETRY * 3).await;
+                if node.directories.iter().any(|directory| directory.room.is_short()) {
+                    continue;
+                }
+            }
             let asked = Asked::default();
             match node.controller.ask(registration.clone(), asked).await {
                 Ok(ResponseBody::ControllerRegistration(response))
@@ -212,7 +250,7 @@ pub fn register_controller(node: &Arc<Node>, registration: ControllerRegistratio
 async fn register(node: &Node, registration: &BrokerRegistrationRequest, shared: &Shared) -> bool {
     let timeout_ms = node.config.load().long("initial.broker.registration.timeout.ms").max(0).unsigned_abs();
     let asked = Instant::now();
-    let mut has_said = false;
+    let (mut has_said, doubles) = (false, Seldom::default());
     loop {
         let answer =
             node.controller.ask(registration.clone(), Asked { version: 4, ..Asked::default() }).await;
@@ -256,8 +294,27 @@ async fn register(node: &Node, registration: &BrokerRegistrationRequest, shared:
                 node.broker_id
             );
         }
+        let patience = strangers::session_timeout(node);
+        if code == ErrorCode::DuplicateBrokerRegistration
+            && let Some(unsaid) = doubles.lasts(&node.broker_id, patience, Instant::now())
+        {
+            say_double(node, registration, unsaid);
+        }
         tokio::time::sleep(RETRY).await;
     }
+}
+
+/// This node's former life would be gone by now.
+fn say_double(node: &Node, registration: &BrokerRegistrationRequest, unsaid: Unsaid) {
+    let image = node.image.load();
+    let other = image.cluster.broker(node.broker_id).map(|broker| strangers::described(broker));
+    let here = Registrant::of(registration);
+    tracing::warn!(
+        "two nodes have the same node.id: broker {} {}, which is alive, and so is this process ({here}), which is not registered \
+         therefore. Give one of them a node.id of its own{unsaid}",
+        node.broker_id,
+        other.as_deref().unwrap_or("is another process"),
+    );
 }
 
 /// What waiting does not cure.

@@ -57,7 +57,7 @@ pub struct Member {
     pub links_thread: JoinHandle<()>,
     /// What it says of itself as a broker, if it is one.
     pub broker: Option<BrokerRegistrationRequest>,
-    /// The same as a controller, if there are others.
+    /// The same as a controller, if it is one.
     pub controller: Option<ControllerRegistrationRequest>,
 }
 
@@ -71,8 +71,8 @@ impl Joining<'_> {
         let broker = config.is_broker.then(|| self.registration(incarnation));
         let (quorum, files) = self.open_quorum(broker.clone())?;
         let (links, links_thread) = LinkThread::start()?;
-        let controller = (config.is_controller && !quorum.is_alone())
-            .then(|| controller_registration(config, quorum.directory(), incarnation));
+        let controller =
+            config.is_controller.then(|| self.controller_registration(quorum.directory(), incarnation));
         let here =
             Arc::new(Here { cluster_id: self.cluster_id.clone(), listener: controller_listener(config) });
         let (handle, requests) =
@@ -173,6 +173,45 @@ impl Joining<'_> {
     }
 }
 
+impl Joining<'_> {
+    /// What this controller tells the active one of itself.
+    fn controller_registration(
+        &self,
+        directory: DirectoryId,
+        incarnation: Uuid,
+    ) -> ControllerRegistrationRequest {
+        let listener = |endpoint: VoterEndpoint| {
+            let named = |(listener, _): &&(Listener, SocketAddr)| {
+                listener.endpoint.listener.as_str() == &*endpoint.listener
+            };
+            let bound = self.listeners.iter().find(named);
+            ControllerListener {
+                name: Str::from(&endpoint.listener),
+                host: Str::from(&endpoint.host),
+                port: match (endpoint.port, bound) {
+                    (0, Some((_, address))) => address.port(),
+                    (port, _) => port,
+                },
+                security_protocol: bound.map_or(0, |(listener, _)| listener.protocol.id()),
+                ..ControllerListener::default()
+            }
+        };
+        let features = FEATURES.iter().map(|feature| ControllerFeature {
+            name: Str::from_static(feature.name),
+            min_supported_version: feature.min,
+            max_supported_version: feature.max,
+            ..ControllerFeature::default()
+        });
+        ControllerRegistrationRequest {
+            controller_id: self.config.node_id.get(),
+            incarnation_id: incarnation,
+            listeners: voter(self.config, directory).endpoints.into_iter().map(listener).collect(),
+            features: features.collect(),
+            ..ControllerRegistrationRequest::default()
+        }
+    }
+}
+
 /// The life of this broker that ended cleanly, by the word of every directory that holds partitions. One that has another word, or none,
 /// may have lost what that life had: its disk may be another one.
 ///
@@ -267,39 +306,6 @@ fn static_voters(config: &NodeConfig, me: &Voter) -> Voters {
         kraft_min: 0,
         kraft_max: 1,
     }))
-}
-
-/// What this controller tells the active one of itself.
-fn controller_registration(
-    config: &NodeConfig,
-    directory: DirectoryId,
-    incarnation: Uuid,
-) -> ControllerRegistrationRequest {
-    let protocol_of = |name: &str| {
-        let listeners = config.listeners.all.iter();
-        let mut listeners = listeners.filter(|listener| listener.endpoint.listener.as_str() == name);
-        listeners.next().map_or(0, |listener| listener.protocol.id())
-    };
-    let listeners = voter(config, directory).endpoints.into_iter().map(|endpoint| ControllerListener {
-        name: Str::from(&endpoint.listener),
-        host: Str::from(&endpoint.host),
-        port: endpoint.port,
-        security_protocol: protocol_of(&endpoint.listener),
-        ..ControllerListener::default()
-    });
-    let features = FEATURES.iter().map(|feature| ControllerFeature {
-        name: Str::from_static(feature.name),
-        min_supported_version: feature.min,
-        max_supported_version: feature.max,
-        ..ControllerFeature::default()
-    });
-    ControllerRegistrationRequest {
-        controller_id: config.node_id.get(),
-        incarnation_id: incarnation,
-        listeners: listeners.collect(),
-        features: features.collect(),
-        ..ControllerRegistrationRequest::default()
-    }
 }
 
 /// A listener on every interface is reached by the machine's name.

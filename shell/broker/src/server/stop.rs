@@ -7,9 +7,10 @@ use crate::node::Node;
 use crate::quorum_worker;
 use crate::server::lifecycle::Lifecycle;
 use crate::server::threads::Threads;
-use barnabas_base::{Set, TopicPartition};
+use barnabas_base::{DurationMs, Set, TopicPartition};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// What has to end, in the order of [`Stopping::stop`].
 pub struct Stopping {
@@ -26,8 +27,8 @@ impl Stopping {
     pub fn stop(self) -> bool {
         let Self { node, accepting, accepting_controllers, lifecycle, threads } = self;
         // Others lead its partitions before it stops to serve them.
-        if node.is_broker && !node.shutdown.has_failed() {
-            lifecycle.say_goodbye(&node);
+        if node.is_broker && !node.shutdown.has_failed() && lifecycle.say_goodbye(&node) {
+            let_producers_go(&node);
         }
         node.controller.resign();
         accepting.into_iter().for_each(|accept| accept.abort());
@@ -83,6 +84,18 @@ impl Stopping {
         }
         tracing::info!("stopped{}", if clean { "" } else { "; the next start recovers what was not closed" });
         clean
+    }
+}
+
+/// Producers whose batches are handed on to the next leaders (dispatch/handing_on.rs) hear of these with the answers: their connections stay
+/// until they have gone there. A connection that is closed over a batch costs its producer a pause.
+fn let_producers_go(node: &Node) {
+    const QUIET: Duration = Duration::from_millis(100);
+    const MOST: Duration = Duration::from_millis(800);
+    let quiet_ms = DurationMs(QUIET.as_millis() as i64);
+    let begun = Instant::now();
+    while begun.elapsed() < QUIET || node.hands_on(quiet_ms) && begun.elapsed() < MOST {
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -1,6 +1,8 @@
 //! Three nodes in processes of their own that form a cluster, asked by clients that look for who is responsible, and come back.
 
-use super::{Client, TestNode, binary, free_port};
+pub use super::patience::{eventually, until};
+use super::quorum::{prepared, random_uuid};
+use super::{Client, TestNode, free_port};
 use barnabas_base::ErrorCode;
 use barnabas_wire::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
 use barnabas_wire::messages::offset_fetch_request::{OffsetFetchRequestGroup, OffsetFetchRequestTopics};
@@ -9,9 +11,7 @@ use barnabas_wire::messages::{
     RequestBody, ResponseBody,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
 
-pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Kinds of coordinators.
 pub const GROUP: i8 = 0;
 pub const TRANSACTION: i8 = 1;
@@ -28,22 +28,6 @@ pub fn comes_back(code: i16) -> bool {
     [3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 51, 56].contains(&code)
 }
 
-/// Tries until there is something.
-pub fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
-    let started = Instant::now();
-    loop {
-        if let Some(found) = attempt() {
-            return found;
-        }
-        assert!(started.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    until(what, || is_so().then_some(()));
-}
-
 /// Three brokers that are controllers too.
 pub struct Cluster {
     pub nodes: BTreeMap<i32, TestNode>,
@@ -54,29 +38,15 @@ pub struct Cluster {
 impl Cluster {
     /// `settings`: lines for the files of all nodes.
     pub fn start(settings: &str) -> Self {
-        let output = binary().args(["storage", "random-uuid"]).output().expect("runs");
-        let id = String::from_utf8(output.stdout).expect("text").trim().to_owned();
+        let id = random_uuid();
         let ports: Vec<(i32, u16, u16)> = (1..=3).map(|node| (node, free_port(), free_port())).collect();
         let voters: Vec<String> =
             ports.iter().map(|(node, _, port)| format!("{node}@127.0.0.1:{port}")).collect();
-        let mut nodes = BTreeMap::new();
-        for (node_id, port, controller_port) in ports {
-            let mut node = TestNode::new(None, &[]);
-            let text = format!(
-                "process.roles=broker,controller\nnode.id={node_id}\n\
-                 listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}\n\
-                 controller.listener.names=CONTROLLER\nlog.dirs={}\ncontroller.quorum.voters={}\n{settings}\n",
-                node.dir.path().join("data").display(),
-                voters.join(",")
-            );
-            let file = node.dir.path().join("server.properties");
-            std::fs::write(&file, text).expect("written");
-            let file = file.to_str().expect("a path").to_owned();
-            let formatted = binary().args(["storage", "format", "-t", &id, "-c", &file]).output();
-            assert!(formatted.expect("runs").status.success());
-            node.set_file(&file, (port, controller_port));
-            nodes.insert(node_id, node);
-        }
+        let more = format!("controller.quorum.voters={}\n{settings}", voters.join(","));
+        let node = |(node, port, controller)| {
+            (node, prepared(None, node, "broker,controller", (port, controller), &id, &more, &[]))
+        };
+        let mut nodes: BTreeMap<i32, TestNode> = ports.into_iter().map(node).collect();
         nodes.values_mut().for_each(TestNode::launch_unawaited);
         nodes.values_mut().for_each(TestNode::await_answer);
         let alive = nodes.keys().copied().collect();

@@ -6,6 +6,7 @@
 
 pub mod cluster;
 pub mod dump;
+pub mod patience;
 pub mod quorum;
 pub mod replicas;
 pub mod share;

@@ -1,5 +1,6 @@
 //! Several nodes in processes of their own that are one cluster: formatted, started, asked.
 
+pub use super::patience::eventually;
 use super::{Client, TestNode, binary, free_port};
 use barnabas_wire::messages::create_topics_request::CreatableTopic;
 use barnabas_wire::messages::describe_quorum_request::{PartitionData, TopicData};
@@ -9,17 +10,6 @@ use barnabas_wire::messages::{
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-pub const PATIENCE: Duration = Duration::from_secs(30);
-
-pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !is_so() {
-        assert!(started.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
 
 pub fn random_uuid() -> String {
     let output = binary().args(["storage", "random-uuid"]).output().expect("runs");

@@ -1,5 +1,8 @@
 //! Three processes that replicate: their topics, producers that remember what they were told, and the judgement that all of it is there.
 
+use super::patience::PATIENCE;
+pub use super::patience::eventually;
+use super::quorum::random_uuid;
 use super::{Client, TestNode, batch, binary, free_port};
 use barnabas_base::TopicId;
 use barnabas_wire::messages::alter_partition_reassignments_request::{
@@ -21,16 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-pub const PATIENCE: Duration = Duration::from_secs(60);
 pub const PARTITIONS: i32 = 6;
-
-pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !is_so() {
-        assert!(started.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
 
 /// Three brokers that are controllers too.
 pub struct Cluster {
@@ -45,8 +39,7 @@ impl Cluster {
 
     /// With a shell command before each node, on these log directories, with these lines in its file.
     pub fn start_with(before: Option<&str>, dirs: &[&str], settings: &str) -> Self {
-        let output = binary().args(["storage", "random-uuid"]).output().expect("runs");
-        let id = String::from_utf8(output.stdout).expect("text").trim().to_owned();
+        let id = random_uuid();
         let ports: Vec<(i32, u16, u16)> = (1..=3).map(|node| (node, free_port(), free_port())).collect();
         let voters: Vec<String> =
             ports.iter().map(|(node, _, port)| format!("{node}@127.0.0.1:{port}")).collect();
@@ -406,6 +399,8 @@ pub fn reassign(cluster: &Cluster, asked: &[i32], name: &str, replicas: &[i32]) 
     assert_eq!(response.error_code, 0, "{response:?}");
     let rows = response.responses.iter().flat_map(|topic| &topic.partitions);
     rows.for_each(|row| assert_eq!(row.error_code, 0, "{row:?}"));
+    let mut expected = replicas.to_vec();
+    expected.sort_unstable();
     for node in asked {
         eventually("the replicas have moved", || {
             let mut client = cluster.client(*node);
@@ -413,7 +408,7 @@ pub fn reassign(cluster: &Cluster, asked: &[i32], name: &str, replicas: &[i32]) 
             let ResponseBody::ListPartitionReassignments(response) = client.call(request, 0) else {
                 panic!("another response")
             };
-            response.topics.is_empty() && placed(&mut client, name) == [replicas.to_vec()].into()
+            response.topics.is_empty() && placed(&mut client, name) == [expected.clone()].into()
         });
     }
 }

@@ -106,8 +106,8 @@ impl Producer {
         retried(&LATER, || (self.add_once(topic, partitions), ())).0
     }
 
-    pub fn add_once(&mut self, topic: &str, partitions: &[i32]) -> i16 {
-        let request = AddPartitionsToTxnRequest {
+    pub fn addition(&self, topic: &str, partitions: &[i32]) -> AddPartitionsToTxnRequest {
+        AddPartitionsToTxnRequest {
             v3_and_below_transactional_id: self.transactional_id.as_str().into(),
             v3_and_below_producer_id: self.id,
             v3_and_below_producer_epoch: self.epoch,
@@ -117,7 +117,11 @@ impl Producer {
                 ..Default::default()
             }],
             ..Default::default()
-        };
+        }
+    }
+
+    pub fn add_once(&mut self, topic: &str, partitions: &[i32]) -> i16 {
+        let request = self.addition(topic, partitions);
         let ResponseBody::AddPartitionsToTxn(response) = self.client.call(request, 3) else {
             panic!("another response")
         };

@@ -10,13 +10,14 @@ use crate::framework::{BatchId, Committed, Now, Ticket};
 use crate::transactions::shard::{Entry, TimerKey};
 use crate::transactions::transaction::Transaction;
 use crate::transactions::{
-    AddPartitions, TransactionConfig, TransactionRequest, TransactionShard, TransactionState,
+    AddPartitions, TransactionCaller, TransactionConfig, TransactionRequest, TransactionShard,
+    TransactionState,
 };
 
 const NOW: Now = Now { wall: TimestampMs(1_000), mono: MonotonicMs(1_000) };
 
 fn send(shard: &mut TransactionShard, ticket: u64, request: TransactionRequest) {
-    shard.handle(5, request, Ticket(ticket), NOW);
+    shard.handle(TransactionCaller::other(5), request, Ticket(ticket), NOW);
     shard.durable(BatchId(ticket), NOW);
 }
 
@@ -112,6 +113,17 @@ fn a_step_is_one_that_may_follow() {
 }
 
 #[test]
+fn little_is_under_way() {
+    check("has 3 changes under way", |shard| {
+        for batch in 97..100 {
+            let transaction = &mut entry(shard, "a").transaction;
+            let value = transaction.committed().cloned();
+            transaction.change(BatchId(batch), value);
+        }
+    });
+}
+
+#[test]
 fn an_epoch_never_goes_back() {
     check("goes back from epoch 1 to 0", |shard| {
         step(shard, "b", |value| {
@@ -178,7 +190,10 @@ fn whoever_waits_for_an_id_is_woken() {
     shard.set_config(config);
     let end =
         EndTxnRequest { transactional_id: "b".into(), producer_id: 8, committed: true, ..Default::default() };
-    assert_eq!(shard.handle(5, TransactionRequest::EndTxn(end), Ticket(7), NOW), []);
+    assert_eq!(
+        shard.handle(TransactionCaller::other(5), TransactionRequest::EndTxn(end), Ticket(7), NOW),
+        []
+    );
     assert_eq!(shard.stats().parked, 1);
     assert_eq!(shard.violations(), Vec::<String>::new());
     shard.timers.cancel(&TimerKey::Parked(Text::from("b")));

@@ -49,10 +49,11 @@ impl TransactionShard {
         }
         // First of all: a client that goes on under the next epoch, or the next producer id, may be faster than the end of
         // its last transaction, and is not to be fenced by it (KAFKA-18660).
-        if self.is_busy(id) {
-            return Err(ErrorCode::ConcurrentTransactions.into());
-        }
-        let known = self.known(id).ok_or(ErrorCode::InvalidProducerIdMapping)?;
+        let known = match self.is_ending(id) {
+            Some(ending) if version.bumps_epoch() => ending,
+            _ if self.is_busy(id) => return Err(ErrorCode::ConcurrentTransactions.into()),
+            _ => self.known(id).ok_or(ErrorCode::InvalidProducerIdMapping)?,
+        };
         check_holder(known, who)?;
         let has_all = partitions.iter().all(|partition| known.partitions.contains(partition));
         if known.state == TransactionState::Ongoing && has_all {

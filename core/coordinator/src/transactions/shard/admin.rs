@@ -16,16 +16,13 @@ use barnabas_wire::messages::{
     DescribeTransactionsRequest, DescribeTransactionsResponse, ListTransactionsRequest,
     ListTransactionsResponse,
 };
-use regex::{Regex, RegexBuilder};
+use regex::bytes::Regex;
 
 use super::{TimerKey, TransactionShard};
 use crate::framework::Ticket;
 use crate::transactions::request::described_refused;
 use crate::transactions::transaction::Transaction;
 use crate::transactions::{TransactionResponse, TransactionState, record};
-
-/// What a pattern may come to when it is made ready: enough for any that a person writes.
-const PATTERN_BYTES_MAX: usize = 1 << 20;
 
 /// Tombstones that go into one batch.
 const TOMBSTONES_MAX: usize = 2_000;
@@ -62,7 +59,7 @@ impl TransactionShard {
                 || request.producer_id_filters.contains(&known.producer_id.get()))
                 && (request.state_filters.is_empty() || states.contains(&known.state))
                 && (request.duration_filter < 0 || age(known, self.now.wall) > request.duration_filter)
-                && pattern.as_ref().is_none_or(|pattern| pattern.is_match(id))
+                && pattern.as_ref().is_none_or(|pattern| pattern.is_match(id.as_bytes()))
         };
         let known = self.entries.iter().filter_map(|(id, entry)| Some((id, entry.transaction.committed()?)));
         let mut listed: Vec<Listed> = known
@@ -129,15 +126,9 @@ fn age(known: &Transaction, now: TimestampMs) -> i64 {
     now.0.saturating_sub(known.start.0)
 }
 
-/// RE2's syntax, over the whole of the id (KIP-1152). Time is linear in the id's length whatever the pattern.
 fn pattern(text: Option<&str>) -> Result<Option<Regex>, ErrorCode> {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
-    let built = RegexBuilder::new(&format!(r"\A(?:{text})\z"))
-        .size_limit(PATTERN_BYTES_MAX)
-        .dfa_size_limit(PATTERN_BYTES_MAX)
-        .nest_limit(100)
-        .build();
-    built.map(Some).map_err(|_| ErrorCode::InvalidRegularExpression)
+    crate::pattern::of_names(text).map(Some).map_err(|_| ErrorCode::InvalidRegularExpression)
 }
 
 /// `partitions`: those of the transaction, or those that have no marker yet.

@@ -108,7 +108,7 @@ impl TransactionShard {
     }
 
     /// The end may be written down once no marker is awaited. It is no client's request, so it may exceed the bound on
-    /// batches that wait, which it does not wait for.
+    /// batches that wait, which it does not wait for. Who waits to begin the next transaction goes on behind it.
     fn complete_if_done(&mut self, id: &Text) {
         let Some(entry) = self.entries.get(id) else { return };
         let is_done = entry.markers.as_ref().is_some_and(|markers| markers.awaited.is_empty());
@@ -117,6 +117,7 @@ impl TransactionShard {
             let next = known.completed(self.now.wall);
             self.timers.cancel(&TimerKey::Retry(id.clone()));
             self.change(id, next, None);
+            self.unpark_to_begin(id);
         }
     }
 }

@@ -50,7 +50,13 @@ impl TransactionShard {
         let Some(known) = entry.transaction.committed() else { return };
         let state = known.state;
         match state {
-            TransactionState::Ongoing => self.watch(id, DurationMs(0)),
+            TransactionState::Ongoing => {
+                // The record of the end before may have been lost: this one says that it came.
+                if entry.markers.take().is_some() {
+                    self.timers.cancel(&TimerKey::Retry(id.clone()));
+                }
+                self.watch(id, DurationMs(0));
+            }
             TransactionState::PrepareCommit | TransactionState::PrepareAbort => self.order_markers(id),
             _ => {
                 entry.markers = None;

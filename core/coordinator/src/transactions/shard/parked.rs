@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use barnabas_base::{Map, MonotonicMs, Text};
 
 use super::{TimerKey, TransactionShard, Waiting};
-use crate::transactions::TransactionRequest;
+use crate::transactions::{TransactionRequest, TransactionVersion};
 
 /// By transactional id, in the order in which they came.
 #[derive(Debug, Default)]
@@ -33,6 +33,15 @@ impl Parked {
 
     pub fn all(&self) -> impl Iterator<Item = &Waiting> {
         self.by_id.values().flatten()
+    }
+
+    /// Whether the first of those who wait for this id adds partitions, as clients of version 2 do.
+    fn wants_to_begin(&self, id: &str) -> bool {
+        let first = self.by_id.get(id).and_then(VecDeque::front);
+        first.is_some_and(|first| {
+            matches!(first.request, TransactionRequest::AddPartitions(_))
+                && TransactionVersion::of_add_partitions(first.caller.version).bumps_epoch()
+        })
     }
 
     /// By transactional id.
@@ -58,13 +67,13 @@ impl TransactionShard {
     /// Whether a request that came at `since` may wait for its transactional id.
     pub(super) fn may_park(&self, request: &TransactionRequest, since: MonotonicMs) -> bool {
         let until = since.plus(self.config.busy_patience);
-        id_of(request).is_some_and(|id| self.is_busy(id))
+        request.id().is_some_and(|id| self.is_busy(id))
             && until > self.now.mono
             && self.parked.len() < self.config.parked_max
     }
 
     pub(super) fn park(&mut self, waiting: Waiting) {
-        let Some(id) = id_of(&waiting.request).map(Text::from) else { return };
+        let Some(id) = waiting.request.id().map(Text::from) else { return };
         let key = TimerKey::Parked(id.clone());
         if !self.timers.is_set(&key) {
             self.timers.set(key, waiting.since.plus(self.config.busy_patience));
@@ -81,21 +90,18 @@ impl TransactionShard {
         }
     }
 
+    /// The last transaction's end is on its way to disk: who wants to begin the next one need not wait for that. Everybody else
+    /// waits on, as before.
+    pub(super) fn unpark_to_begin(&mut self, id: &Text) {
+        if self.parked.wants_to_begin(id) {
+            self.unpark(id);
+        }
+    }
+
     /// A change of the id is decided.
     pub(super) fn unpark_if_free(&mut self, id: &Text) {
         if self.parked.len() > 0 && !self.is_busy(id) {
             self.unpark(id);
         }
-    }
-}
-
-/// The transactional id that the request is to change.
-fn id_of(request: &TransactionRequest) -> Option<&str> {
-    match request {
-        TransactionRequest::InitProducerId(init) => init.transactional_id.as_deref(),
-        TransactionRequest::AddPartitions(add) => (!add.verify_only).then_some(&*add.transactional_id),
-        TransactionRequest::AddOffsets(add) => Some(&*add.transactional_id),
-        TransactionRequest::EndTxn(end) => Some(&*end.transactional_id),
-        TransactionRequest::Describe(_) | TransactionRequest::List(_) => None,
     }
 }

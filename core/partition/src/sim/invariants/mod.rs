@@ -81,6 +81,10 @@ impl Judge {
                 self.matching.forget(id);
                 nothing_cut_below::check(id, *to, *high_watermark)
             }
+            Event::Healed { to } => {
+                self.matching.forget(id);
+                nothing_cut_below::check_healed(id, *to, &self.history, view)
+            }
             Event::Leads => {
                 self.leaders.leads(node)?;
                 acknowledged_is_kept::check(node, &self.history, view)

@@ -29,6 +29,7 @@ type settings struct {
 	Writer                                       uint64
 	Rate                                         int
 	PerOp                                        int `json:"per_op"`
+	InFlight                                     int `json:"in_flight"`
 	Topics                                       map[string]int32
 }
 
@@ -174,6 +175,10 @@ func producing(more ...kgo.Opt) *kgo.Client {
 	options := []kgo.Opt{kgo.SeedBrokers(strings.Split(args.Bootstrap, ",")...), kgo.ClientID(args.Name), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProduceRequestTimeout(5 * time.Second), kgo.RequestTimeoutOverhead(3 * time.Second), kgo.ProducerLinger(5 * time.Millisecond),
 		kgo.RetryTimeout(15 * time.Second), kgo.MetadataMaxAge(10 * time.Second), kgo.MetadataMinAge(200 * time.Millisecond), kgo.ConnIdleTimeout(time.Minute)}
+	// With idempotence franz-go keeps up to five requests in flight, and no other number can be had: one batch is made at a time.
+	if args.InFlight == 1 {
+		options = append(options, kgo.ManualFlushing())
+	}
 	client, err := kgo.NewClient(append(options, more...)...)
 	if err != nil {
 		panic(err)
@@ -191,13 +196,18 @@ func pace(next time.Time, pause time.Duration) time.Time {
 }
 
 func produce() {
-	client := producing(kgo.RecordDeliveryTimeout(2 * time.Minute))
+	client := producing(kgo.RecordDeliveryTimeout(10 * time.Minute))
 	writer = args.Writer + 1
 	room := make(chan struct{}, 8)
 	next := time.Now()
 	for !stopping.Load() {
 		room <- struct{}{}
 		send(client, records(), "", func() { <-room })
+		for args.InFlight == 1 && len(room) > 0 && !stopping.Load() {
+			waited, cancel := context.WithTimeout(context.Background(), time.Second)
+			client.Flush(waited)
+			cancel()
+		}
 		next = pace(next, time.Second*time.Duration(args.PerOp)/time.Duration(args.Rate))
 	}
 	waited, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -18,11 +18,14 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Properties;
 import java.util.Random;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.ListConsumerGroupOffsetsOptions;
 import org.apache.kafka.clients.admin.ListOffsetsOptions;
 import org.apache.kafka.clients.admin.ListOffsetsResult.ListOffsetsResultInfo;
@@ -31,7 +34,10 @@ import org.apache.kafka.clients.consumer.*;
 import org.apache.kafka.clients.producer.*;
 import org.apache.kafka.common.GroupState;
 import org.apache.kafka.common.IsolationLevel;
+import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.TopicIdPartition;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
@@ -67,6 +73,7 @@ public class History {
             case "mover": new Mover().run(); break;
             case "final": last(); break;
             case "observer": observe(); break;
+            case "share": share(); break;
             default: throw new IllegalArgumentException("no such role");
         }
         out.flush();
@@ -157,7 +164,8 @@ public class History {
         p.put("acks", "all");
         p.put("enable.idempotence", "true");
         p.put("linger.ms", "5");
-        p.put("delivery.timeout.ms", "120000");
+        p.put("max.in.flight.requests.per.connection", args.path("in_flight").asText("5"));
+        p.put("delivery.timeout.ms", "600000");
         p.put("request.timeout.ms", "5000");
         p.put("max.block.ms", "15000");
         p.put("transaction.timeout.ms", "15000");
@@ -498,6 +506,98 @@ public class History {
         } catch (RuntimeException e) {
             say("commit", "info", rest + offs(offsets) + ",\"err\":" + quoted(e.getClass().getSimpleName()));
         }
+    }
+
+    // Share groups (KIP-932)
+
+    /** Longer than a lock and a session last: what nobody gives in so long is settled, or was never there. */
+    static final long SHARE_QUIET_NS = 25_000_000_000L;
+
+    static void shareSettings(String group) throws InterruptedException {
+        ConfigResource resource = new ConfigResource(ConfigResource.Type.GROUP, group);
+        List<AlterConfigOp> ops = new ArrayList<>();
+        Map.of("share.auto.offset.reset", "earliest", "share.record.lock.duration.ms", "15000").forEach((key, value) ->
+            ops.add(new AlterConfigOp(new ConfigEntry(key, value), AlterConfigOp.OpType.SET)));
+        while (!stopping) {
+            try (Admin admin = admin()) {
+                admin.incrementalAlterConfigs(Map.of(resource, ops)).all().get(15, TimeUnit.SECONDS);
+                return;
+            } catch (Exception e) {
+                System.err.println(e);
+                Thread.sleep(500);
+            }
+        }
+    }
+
+    /** Accepts most, releases some, rejects a few; members come and go. Stops once nothing is given any more. */
+    static void share() throws InterruptedException {
+        String group = args.get("group").asText();
+        List<String> topics = new ArrayList<>();
+        args.get("topics").fieldNames().forEachRemaining(topics::add);
+        shareSettings(group);
+        Properties p = new Properties();
+        p.put("bootstrap.servers", bootstrap);
+        p.put("client.id", name);
+        p.put("group.id", group);
+        p.put("share.acknowledgement.mode", "explicit");
+        p.put("max.poll.records", "100");
+        p.put("metadata.max.age.ms", "10000");
+        p.put("request.timeout.ms", "10000");
+        p.put("default.api.timeout.ms", "15000");
+        p.put("reconnect.backoff.max.ms", "500");
+        long lastGiven = System.nanoTime();
+        boolean isDone = false;
+        while (!isDone) {
+            KafkaShareConsumer<byte[], byte[]> consumer = new KafkaShareConsumer<>(p, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+            consumer.subscribe(topics);
+            long until = System.nanoTime() + (20 + random.nextInt(40)) * 1_000_000_000L;
+            try {
+                while (!isDone && (stopping || System.nanoTime() < until)) {
+                    if (shareTurn(consumer, group)) lastGiven = System.nanoTime();
+                    isDone = stopping && System.nanoTime() - lastGiven > SHARE_QUIET_NS;
+                }
+            } catch (RuntimeException e) {
+                System.err.println(e);
+            }
+            try {
+                consumer.close(Duration.ofSeconds(5));
+            } catch (RuntimeException e) {
+                System.err.println("close: " + e);
+            }
+        }
+    }
+
+    /** Whether anything was given. */
+    static boolean shareTurn(KafkaShareConsumer<byte[], byte[]> consumer, String group) {
+        ConsumerRecords<byte[], byte[]> polled = consumer.poll(Duration.ofMillis(200));
+        if (polled.isEmpty()) return false;
+        StringBuilder given = new StringBuilder();
+        Map<TopicPartition, StringBuilder> said = new HashMap<>();
+        List<AcknowledgeType> types = new ArrayList<>();
+        for (ConsumerRecord<byte[], byte[]> r : polled) {
+            String value = r.value() == null ? "null" : new String(r.value(), StandardCharsets.UTF_8);
+            given.append(given.length() == 0 ? "" : ",").append("[\"" + r.topic() + "\"," + r.partition() + "," + value + "," + r.offset() + "," + r.deliveryCount().orElse((short) 0) + "]");
+            int draw = random.nextInt(20);
+            AcknowledgeType type = draw == 0 ? AcknowledgeType.REJECT : draw < 3 ? AcknowledgeType.RELEASE : AcknowledgeType.ACCEPT;
+            types.add(type);
+            StringBuilder rows = said.computeIfAbsent(new TopicPartition(r.topic(), r.partition()), key -> new StringBuilder());
+            rows.append(rows.length() == 0 ? "" : ",").append("[\"" + r.topic() + "\"," + r.partition() + "," + r.offset() + ",\"" + type.toString() + "\"]");
+        }
+        String rest = ",\"group\":" + quoted(group);
+        say("share", "ok", rest + ",\"given\":[" + given + "]");
+        int at = 0;
+        for (ConsumerRecord<byte[], byte[]> r : polled) consumer.acknowledge(r, types.get(at++));
+        Map<TopicIdPartition, Optional<KafkaException>> result = Map.of();
+        try {
+            result = consumer.commitSync(Duration.ofSeconds(10));
+        } catch (RuntimeException e) {
+            System.err.println(e);
+        }
+        for (Map.Entry<TopicPartition, StringBuilder> rows : said.entrySet()) {
+            boolean isOk = result.entrySet().stream().anyMatch(e -> e.getKey().topicPartition().equals(rows.getKey()) && e.getValue().isEmpty());
+            say("ack", isOk ? "ok" : "info", rest + ",\"acks\":[" + rows.getValue() + "]");
+        }
+        return true;
     }
 
     // The last reading, and what is looked at meanwhile

@@ -55,6 +55,7 @@ public class Steward {
             case "make": return make(c);
             case "listing": listing(); return null;
             case "committed": return committed(c);
+            case "groups": return groups(c);
             case "leaders": return leaders(c);
             default: throw new IllegalArgumentException("no such operation");
         }
@@ -174,6 +175,19 @@ public class Steward {
                 if (o != null) of.put(p.toString(), o.offset());
             });
             found.put(group.asText(), of);
+        }
+        return found;
+    }
+
+    /** What the coordinators say of groups: for words about those that do not move. */
+    static Object groups(JsonNode c) throws Exception {
+        Map<String, String> found = new TreeMap<>();
+        for (JsonNode group : c.get("groups")) {
+            String name = group.asText();
+            ConsumerGroupDescription told = admin.describeConsumerGroups(List.of(name)).describedGroups().get(name).get();
+            StringBuilder members = new StringBuilder();
+            told.members().forEach(m -> members.append(' ').append(m.clientId()).append(m.assignment().topicPartitions()));
+            found.put(name, told.groupState() + " at " + told.coordinator().id() + members);
         }
         return found;
     }

@@ -35,14 +35,14 @@ def listen():
 
 def settings(**more):
     return {"bootstrap.servers": args["bootstrap"], "client.id": args["name"], "log_level": 2, "reconnect.backoff.max.ms": 500,
-            "socket.timeout.ms": 8000, "topic.metadata.refresh.interval.ms": 10000, **more}
+            "error_cb": lambda error: print("error:", error, file=sys.stderr), "socket.timeout.ms": 8000, "topic.metadata.refresh.interval.ms": 10000, **more}
 
 
 def producing(**more):
     # A record that times out here makes librdkafka take a new epoch and send again what is in flight: twice, whoever the
     # broker is. So none does while a fault lasts.
-    return Producer(settings(**{"acks": "all", "enable.idempotence": True, "linger.ms": 5, "delivery.timeout.ms": 120000,
-                                "request.timeout.ms": 5000, **more}))
+    return Producer(settings(**{"acks": "all", "enable.idempotence": True, "linger.ms": 5, "delivery.timeout.ms": 600000,
+                                "request.timeout.ms": 5000, "max.in.flight": args.get("in_flight", 5), **more}))
 
 
 class Op:
@@ -76,10 +76,11 @@ class Op:
 class Writer:
     def __init__(self):
         self.writer, self.sequence, self.producer = args["writer"], 0, None
+        self.is_dead = False
 
     def renew(self, **more):
         """A new producer is a new writer: what the old one left open may come in late."""
-        self.writer, self.sequence = self.writer + 1, 0
+        self.writer, self.sequence, self.is_dead = self.writer + 1, 0, False
         self.producer = producing(**more)
 
     def records(self):
@@ -98,6 +99,8 @@ class Writer:
             try:
                 self.producer.produce(record[0], str(record[2]), partition=record[1], on_delivery=op.report(record))
             except (KafkaException, BufferError) as error:
+                # A producer whose error is fatal takes nothing any more.
+                self.is_dead |= isinstance(error, KafkaException) and error.args[0].fatal()
                 op.ended(record, None, error)
             self.producer.poll(0)
 
@@ -114,9 +117,15 @@ def produce():
     writer.renew()
     last = time.monotonic()
     while not stopping.is_set():
-        if len(writer.producer) < 8 * per_op:
-            writer.send()
-        last = pace(last, per_op / args["rate"], writer.producer)
+        if writer.is_dead:
+            writer.renew()
+        try:
+            if len(writer.producer) < 8 * per_op:
+                writer.send()
+            last = pace(last, per_op / args["rate"], writer.producer)
+        except SystemError as error:
+            print("send:", error.__cause__ or error, file=sys.stderr)
+            writer.is_dead = True
     writer.producer.flush(60)
 
 
@@ -150,6 +159,10 @@ def transaction(writer, number, commit):
         writer.producer.flush(30)
         end(writer, number, commit)
         return True
+    except SystemError as error:
+        # So confluent-kafka tells of a fatal error that it meets within a callback.
+        print("transaction:", error.__cause__ or error, file=sys.stderr)
+        return False
     except KafkaException as error:
         print("transaction:", error, file=sys.stderr)
         if not error.args[0].txn_requires_abort():
@@ -185,7 +198,9 @@ class Member:
         self.consumer = Consumer(settings(**{
             "group.id": args["group"], "enable.auto.commit": False, "auto.offset.reset": "earliest", "session.timeout.ms": 6000,
             "heartbeat.interval.ms": 1000, "partition.assignment.strategy": "cooperative-sticky" if args.get("cooperative") else "range",
-            "isolation.level": "read_committed" if args["iso"] == "rc" else "read_uncommitted"}))
+            "isolation.level": "read_committed" if args["iso"] == "rc" else "read_uncommitted",
+            # A commit that never returned (seen once, in both members at once) could not be told from a coordinator's silence.
+            "debug": "cgrp", "log_level": 7}))
         self.consumer.subscribe(topics, on_assign=self.changed, on_revoke=self.changed, on_lost=self.changed)
 
     def changed(self, consumer, parts):

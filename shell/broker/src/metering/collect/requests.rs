@@ -3,7 +3,7 @@
 use super::{ApiCounts, Snapshot};
 use crate::broker_links::Purpose;
 use crate::metering::clients::{self, OTHER};
-use crate::metering::histogram::{Counts, Histogram, Scale};
+use crate::metering::histogram::{Cell, Counts, Histogram, Scale};
 use crate::metering::recorder::{ClientCounts, KIND_NAMES, WorkerCells};
 use crate::metering::requests::Phase;
 use crate::metering::text::{Page, Summary};
@@ -38,29 +38,29 @@ pub fn topics(page: &mut Page, node: &Node, now: &Snapshot) {
     page.count(&name("messagesin"), &[], sum(|cells| &cells.batch_records));
     page.count(&name("bytesin"), &[], sum(|cells| &cells.batch_bytes));
     page.count(&name("bytesout"), &[], sum(|cells| &cells.fetched));
+    let replicated =
+        |of: fn(&WorkerCells) -> &Cell| node.metering.workers.iter().map(|cells| of(cells).get()).sum();
+    page.count(&name("replicationbytesin"), &[], replicated(|cells| &cells.replicated_in));
+    page.count(&name("replicationbytesout"), &[], replicated(|cells| &cells.replicated_out));
     page.count(&name("totalproducerequests"), &[], requests(ApiKey::Produce));
     page.count(&name("totalfetchrequests"), &[], requests(ApiKey::Fetch));
     page.count(&name("failedproducerequests"), &[], node.meter.batches_refused.get());
 }
 
-/// What Kafka calls an API in its metrics. A Fetch is told apart by who sends it; there are no followers yet.
-fn kafka_names(api: ApiKey) -> &'static [&'static str] {
-    match api {
-        ApiKey::Fetch => &["Fetch", "FetchConsumer"],
-        _ => &[],
-    }
-}
-
 pub fn kafka(page: &mut Page, now: &Snapshot, older: &Snapshot) {
     let name = |of: &str| format!("kafka_network_requestmetrics_{of}");
+    // What Kafka calls an API in its metrics is its name; a Fetch is told apart by who sends it as well.
+    let fetches = [
+        ("FetchConsumer", &now.fetches.consumers, &older.fetches.consumers),
+        ("FetchFollower", &now.fetches.followers, &older.fetches.followers),
+    ];
     let each = |write: &mut dyn FnMut(&str, &ApiCounts, Option<&ApiCounts>)| {
-        for (at, api) in ApiKey::ALL.iter().enumerate() {
-            let Some(counts) = &now.apis[at] else { continue };
-            let names = match kafka_names(*api) {
-                [] => &[api.name()][..],
-                names => names,
-            };
-            names.iter().for_each(|name| write(name, counts, older.apis[at].as_ref()));
+        let apis = ApiKey::ALL.iter().enumerate();
+        let apis = apis.map(|(at, api)| (api.name(), &now.apis[at], &older.apis[at]));
+        for (name, counts, older) in apis.chain(fetches) {
+            if let Some(counts) = counts {
+                write(name, counts, older.as_ref());
+            }
         }
     };
     each(&mut |api, counts, _| {
@@ -73,7 +73,7 @@ pub fn kafka(page: &mut Page, now: &Snapshot, older: &Snapshot) {
         ("requestbytes", 1, |counts| &counts.bytes),
         ("requestqueuetimems", MS, |counts| &counts.phases[Phase::Queue as usize]),
         ("localtimems", MS, |counts| &counts.local),
-        ("remotetimems", MS, |counts| &counts.phases[Phase::Wait as usize]),
+        ("remotetimems", MS, |counts| &counts.remote),
         ("responsesendtimems", MS, |counts| &counts.phases[Phase::Write as usize]),
         ("totaltimems", MS, |counts| &counts.total),
     ];

@@ -105,12 +105,17 @@ pub fn directories(page: &mut Page, node: &Node, is_fine: bool) {
     each(&mut |labels, each| {
         page.count("barnabas_log_directory_refuses_producers", labels, u64::from(each.room.is_short()));
     });
+    let now = node.clock.monotonic();
+    each(&mut |labels, each| {
+        page.count("barnabas_log_directory_not_to_lead_from", labels, u64::from(each.room.hinders(now)));
+    });
 }
 
 pub fn process(page: &mut Page, node: &Node) {
     let (meter, figures) = (&node.meter, &node.compaction.figures);
     let cells = || node.metering.workers.iter();
     page.count("barnabas_batches_refused_full_total", &[], meter.batches_refused_full.get());
+    page.count("barnabas_batches_handed_on_total", &[], meter.batches_handed_on.get());
     page.count("barnabas_compaction_dirty_bytes", &[], figures.dirty_bytes.load(Ordering::Relaxed));
     page.count("barnabas_compaction_held_back_bytes", &[], figures.held_back_bytes.load(Ordering::Relaxed));
     page.count(
@@ -124,6 +129,8 @@ pub fn process(page: &mut Page, node: &Node) {
     page.count("barnabas_retention_segments_deleted_total", &[], deleted);
     page.count("barnabas_scrubbed_bytes_total", &[], meter.bytes_scrubbed.get());
     page.count("barnabas_damage_found_total", &[], meter.damage_found.get());
+    page.count("barnabas_partitions_not_to_lead", &[], node.not_to_lead.count() as u64);
+    page.count("barnabas_replica_fetches_damaged_total", &[], meter.fetches_damaged.get());
     page.count("barnabas_request_memory_bytes", &[], node.budget.claimed_bytes());
     page.count("barnabas_request_memory_limit_bytes", &[], node.budget.limit_bytes());
     page.count("barnabas_connections_accepted_total", &[], meter.connections_accepted.get());

@@ -27,7 +27,7 @@ What a request's time is cut into (`phase`), in the order of its way; of one req
 | read | records are read for a consumer |
 | journal_wait | a batch waits, with its owner and then behind the round that is being written; what is large is written into its segment and synced in this time |
 | sync | the synced write of the journal's round |
-| replicate | other replicas; nothing today |
+| replicate | it is on disk here, and not yet on every replica in sync |
 | wait | for data to come, for a group's members, for the controller: nothing that a faster server would shorten |
 | answer | the way back between threads |
 | write | behind earlier answers of its connection, encoding, the socket |

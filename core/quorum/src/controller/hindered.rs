@@ -1,0 +1,110 @@
+//! Brokers that are alive and should not lead all that they could: whose log directory has no room for producers' records, or whose copy
+//! of a partition is damaged.
+//!
+//! A producer of such a partition gets no acknowledgement until somebody makes room, though another replica in sync has some. In Apache
+//! Kafka a full disk takes the log directory offline, and leadership moves; here the directory stays, and only leadership goes. Who is
+//! hindered says so in each heartbeat ([`said`]); nothing of it is in the metadata log, and a new controller hears it again within two
+//! seconds.
+//!
+//! Always true:
+//! 1. a hindered replica leads if there is no better one: nobody loses a leader by this
+//! 2. leadership goes only to a replica that is less hindered, so that it never goes to and fro
+//! 3. what a broker's former life said does not count
+//!
+//! | where | what follows |
+//! |---|---|
+//! | [`super::partition_change`] | elections of every kind prefer replicas that are not hindered |
+//! | [`super::balance`] | leadership leaves hindered leaders; preferred ones get it back only once they are so no more |
+//! | [`super::placement`], [`super::topics`] | new partitions are led where there is room |
+
+pub mod said;
+
+use barnabas_base::{BrokerEpoch, BrokerId, DirectoryId, Map, PartitionIndex, Set, TopicId};
+use barnabas_metadata::{Broker, Image};
+use barnabas_wire::messages::BrokerHeartbeatRequest;
+use said::Hindrances;
+
+/// What keeps a replica from leading as it should, from nothing to the worst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Hindrance {
+    Nothing,
+    /// Producers are refused where it lies.
+    NoRoom,
+    /// Some of its records cannot be read.
+    Damage,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Known {
+    epoch: BrokerEpoch,
+    directories: Set<DirectoryId>,
+    partitions: Set<(TopicId, PartitionIndex)>,
+}
+
+/// Who has said what. Nearly always empty.
+#[derive(Debug, Default)]
+pub(crate) struct Hindered {
+    by_broker: Map<BrokerId, Known>,
+}
+
+impl Hindered {
+    /// Takes over what a heartbeat says. Returns whether somebody is hindered and who is, or by what, has changed.
+    pub fn hear(&mut self, image: &Image, request: &BrokerHeartbeatRequest) -> bool {
+        let (id, epoch) = (BrokerId(request.broker_id), BrokerEpoch(request.broker_epoch));
+        if image.cluster.broker(id).is_none_or(|broker| broker.epoch != epoch) {
+            return false;
+        }
+        // Who is gone hinders nobody, and would have all partitions looked through for nothing.
+        let lives = |broker: &Broker, known: &Known| broker.epoch == known.epoch && !broker.fenced;
+        self.by_broker.retain(|other, known| {
+            *other == id || image.cluster.broker(*other).is_some_and(|broker| lives(broker, known))
+        });
+        // What cannot be read was written by nobody we know: it says nothing.
+        let said = Hindrances::read(&request.unknown_tagged_fields).unwrap_or_default();
+        if said.are_none() {
+            return self.by_broker.remove(&id).is_some() && !self.is_nobody();
+        }
+        let known = Known {
+            epoch,
+            directories: said.directories.into_iter().collect(),
+            partitions: said.partitions.into_iter().collect(),
+        };
+        let is_new = self.by_broker.get(&id) != Some(&known);
+        self.by_broker.insert(id, known);
+        is_new
+    }
+
+    pub fn is_nobody(&self) -> bool {
+        self.by_broker.is_empty()
+    }
+
+    /// `directory`: where the replica lies, if the metadata log says it.
+    pub fn of(
+        &self,
+        image: &Image,
+        broker: BrokerId,
+        partition: (TopicId, PartitionIndex),
+        directory: Option<DirectoryId>,
+    ) -> Hindrance {
+        let Some(known) = self.known(image, broker) else { return Hindrance::Nothing };
+        if known.partitions.contains(&partition) {
+            return Hindrance::Damage;
+        }
+        let directory = directory.filter(|at| *at != DirectoryId::DIRECTORY_MIGRATING);
+        match known.directories.contains(&directory.unwrap_or(DirectoryId::DIRECTORY_UNASSIGNED)) {
+            true => Hindrance::NoRoom,
+            false => Hindrance::Nothing,
+        }
+    }
+
+    /// Whether a new replica would find no room, in whatever directory of the broker.
+    pub fn has_no_room(&self, image: &Image, broker: BrokerId) -> bool {
+        let known = self.known(image, broker);
+        known.is_some_and(|known| known.directories.contains(&DirectoryId::DIRECTORY_UNASSIGNED))
+    }
+
+    fn known(&self, image: &Image, broker: BrokerId) -> Option<&Known> {
+        let known = self.by_broker.get(&broker)?;
+        image.cluster.broker(broker).filter(|broker| broker.epoch == known.epoch).map(|_| known)
+    }
+}

@@ -1,0 +1,142 @@
+//! What a day was made of: what went wrong, by kind, and how often each invariant was asked.
+
+/// What goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    Crash,
+    LostDisk,
+    /// A broker that lives is taken for dead.
+    FencedAlive,
+    CutLine,
+    MovedReplicas,
+    CalledOffMove,
+    Election,
+    LostMessage,
+    LateMessage,
+    DoubledMessage,
+    SlowSync,
+}
+
+impl Fault {
+    pub const ALL: [Self; 11] = [
+        Self::Crash,
+        Self::LostDisk,
+        Self::FencedAlive,
+        Self::CutLine,
+        Self::MovedReplicas,
+        Self::CalledOffMove,
+        Self::Election,
+        Self::LostMessage,
+        Self::LateMessage,
+        Self::DoubledMessage,
+        Self::SlowSync,
+    ];
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Crash => "crashes",
+            Self::LostDisk => "lost_disks",
+            Self::FencedAlive => "fenced_alive",
+            Self::CutLine => "cut_lines",
+            Self::MovedReplicas => "moved_replicas",
+            Self::CalledOffMove => "called_off_moves",
+            Self::Election => "elections",
+            Self::LostMessage => "lost_messages",
+            Self::LateMessage => "late_messages",
+            Self::DoubledMessage => "doubled_messages",
+            Self::SlowSync => "slow_syncs",
+        }
+    }
+}
+
+/// One file each in `invariants/`; [`Invariant::Transactions`] stands for those of their folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Invariant {
+    ExposedIsSafe,
+    BatchesOnce,
+    LogsMatch,
+    NothingCutBelow,
+    AcknowledgedIsKept,
+    MetadataIsSound,
+    Transactions,
+    AtRest,
+}
+
+impl Invariant {
+    const ALL: [Self; 8] = [
+        Self::ExposedIsSafe,
+        Self::BatchesOnce,
+        Self::LogsMatch,
+        Self::NothingCutBelow,
+        Self::AcknowledgedIsKept,
+        Self::MetadataIsSound,
+        Self::Transactions,
+        Self::AtRest,
+    ];
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::ExposedIsSafe => "exposed_is_safe",
+            Self::BatchesOnce => "batches_once",
+            Self::LogsMatch => "logs_match",
+            Self::NothingCutBelow => "nothing_cut_below",
+            Self::AcknowledgedIsKept => "acknowledged_is_kept",
+            Self::MetadataIsSound => "metadata_is_sound",
+            Self::Transactions => "transactions",
+            Self::AtRest => "at_rest",
+        }
+    }
+}
+
+/// How often each of `N` things came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tally<const N: usize>([u64; N]);
+
+pub type Faults = Tally<{ Fault::ALL.len() }>;
+pub type Checks = Tally<{ Invariant::ALL.len() }>;
+
+impl<const N: usize> Default for Tally<N> {
+    fn default() -> Self {
+        Self([0; N])
+    }
+}
+
+impl<const N: usize> Tally<N> {
+    pub fn add(&mut self, other: &Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(mine, theirs)| *mine += theirs);
+    }
+
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    fn spelled(&self, words: impl Iterator<Item = &'static str>) -> String {
+        let each: Vec<String> =
+            words.zip(self.0).map(|(word, count)| format!("\"{word}\":{count}")).collect();
+        format!("{{{}}}", each.join(","))
+    }
+}
+
+impl Faults {
+    pub fn note(&mut self, fault: Fault) {
+        self.0[fault as usize] += 1;
+    }
+
+    pub fn of(&self, fault: Fault) -> u64 {
+        self.0[fault as usize]
+    }
+
+    pub fn json(&self) -> String {
+        self.spelled(Fault::ALL.iter().map(|fault| fault.word()))
+    }
+}
+
+impl Checks {
+    pub fn note(&mut self, invariant: Invariant) {
+        self.0[invariant as usize] += 1;
+    }
+
+    pub fn json(&self) -> String {
+        self.spelled(Invariant::ALL.iter().map(|invariant| invariant.word()))
+    }
+}

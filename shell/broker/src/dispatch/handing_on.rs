@@ -1,0 +1,299 @@
+//! Batches whose partition has just got another leader are handed on to it, and their producers hear of it with the acknowledgement.
+//!
+//! When leadership moves while both brokers live (a planned restart, a preferred leader that is back), nothing is wrong, and yet who
+//! has batches under way would be told NOT_LEADER_OR_FOLLOWER: most clients then wait before they send again (`retry.backoff.ms`, 100 ms
+//! by default), and one that does not retry fails. So the former leader is a client of its successor for a moment ([`FOR`]).
+//!
+//! Of batches that name their producer and are part of no transaction alone ([`Part::is_repeatable`]): the new leader may have one already,
+//! as it followed, and knows it again then. A batch that nobody signed might be written twice.
+//!
+//! Always true:
+//! 1. batches of one connection for one partition reach the new leader in their order: each waits until those before it are answered
+//! 2. a connection's batches for a partition are handed on for [`FOR`] in each leader epoch. After that the producer is refused, so that
+//!    one goes to the leader too that looks for it beside errors alone (KIP-951)
+//! 3. what was handed on is not handed on again: no batch goes in circles
+//!
+//! Neighbours: produce.rs, which asks; broker_links.rs, the connections; server/stop.rs, which waits until producers have gone.
+
+use super::Call;
+use crate::broker_links::{Purpose, is_there, while_there};
+use crate::connection::Session;
+use crate::mailbox::PartitionKey;
+use crate::node::Node;
+use barnabas_api::Slot;
+use barnabas_api::k00_produce::{Outcome, Part, Pending};
+use barnabas_base::{
+    BrokerId, DurationMs, ErrorCode, LeaderEpoch, Map, MonotonicMs, Offset, Text, TimestampMs,
+};
+use barnabas_partition::Acks;
+use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use barnabas_wire::messages::produce_response::PartitionProduceResponse;
+use barnabas_wire::messages::{ProduceRequest, ProduceResponse};
+use bytes::Bytes;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+/// What the new leader sees as the client id.
+pub const CLIENT_ID: &str = "batches-handed-on";
+/// How long a partition's batches are handed on: far longer than a producer takes to go where an acknowledgement sends it.
+pub const FOR: DurationMs = DurationMs(500);
+/// A client that keeps five requests under way (a producer with an id does) may have more that it has not sent. librdkafka takes those back
+/// when it is sent elsewhere, and waits (`retry.backoff.ms`) before it sends them there: with so many under way it hears later where to go.
+const BUSY: usize = 5;
+/// Before a leader is asked again that has not heard of its election yet.
+const AGAIN: Duration = Duration::from_millis(2);
+/// On top of what a request may take at the leader.
+const WAY: Duration = Duration::from_secs(5);
+/// The version from which on topics are told by their ids.
+const TOPIC_IDS_SINCE: i16 = 13;
+/// Partitions that a connection remembers.
+const REMEMBERED_MAX: usize = 1024;
+
+/// A batch as its producer sent it.
+#[derive(Debug, Clone)]
+pub struct Kept {
+    slot: Slot,
+    key: PartitionKey,
+    topic: Text,
+    /// A slice of the request's frame.
+    records: Bytes,
+}
+
+impl Kept {
+    /// `None`: it cannot be handed on.
+    pub fn of(part: &Part) -> Option<Self> {
+        let key = PartitionKey { topic: part.topic.id, partition: part.partition };
+        let topic = part.topic.name.clone();
+        part.is_repeatable.then(|| Self { slot: part.slot, key, topic, records: part.records.clone() })
+    }
+
+    pub fn slot(&self) -> Slot {
+        self.slot
+    }
+}
+
+/// Whether batches of this request may be handed on at all: there is another broker, and none has handed them on before.
+pub fn may_hand_on(call: &Call, image: &barnabas_metadata::Image) -> bool {
+    image.cluster.broker_count() > 1 && call.client.client_id.as_deref() != Some(CLIENT_ID)
+}
+
+/// What a connection knows of its batches under way. See the file's header.
+#[derive(Debug, Default)]
+pub struct HandingOn {
+    begun: Cell<u64>,
+    /// Requests that are not answered yet, in their order, with the partitions of which they have batches that may be handed on.
+    under_way: RefCell<VecDeque<(u64, Vec<PartitionKey>)>>,
+    /// Until when a partition's batches are handed on, in which epoch.
+    until: RefCell<Map<PartitionKey, (LeaderEpoch, MonotonicMs)>>,
+}
+
+impl HandingOn {
+    /// Whether a batch for this partition is handed on now.
+    fn goes_on(&self, key: PartitionKey, epoch: LeaderEpoch, now: MonotonicMs) -> bool {
+        let mut known = self.until.borrow_mut();
+        if known.len() >= REMEMBERED_MAX {
+            known.retain(|_, (_, until)| now < *until);
+        }
+        let (of, until) = known.entry(key).or_insert((epoch, now.plus(FOR)));
+        if *of != epoch {
+            (*of, *until) = (epoch, now.plus(FOR));
+        }
+        now < *until
+    }
+
+    /// One of its batches was not taken: those behind it are not handed on either, or they would come without it.
+    fn give_up(&self, key: PartitionKey) {
+        if let Some((_, until)) = self.until.borrow_mut().get_mut(&key) {
+            *until = MonotonicMs(0);
+        }
+    }
+}
+
+/// A request's place among those of its connection, until it is answered.
+#[derive(Debug)]
+pub struct Turn {
+    session: Rc<Session>,
+    number: u64,
+}
+
+impl Turn {
+    /// To be taken in the order of the requests.
+    pub fn take(session: &Rc<Session>, batches: &[Kept]) -> Self {
+        let of = &session.handing_on;
+        let number = of.begun.get();
+        of.begun.set(number + 1);
+        of.under_way.borrow_mut().push_back((number, batches.iter().map(|batch| batch.key).collect()));
+        Self { session: session.clone(), number }
+    }
+
+    /// Waits until nothing is under way that was sent before for one of these partitions. Nobody needs to wake it: whenever an answer is
+    /// there, the connection polls those behind it as well.
+    async fn comes(&self, batches: &[Kept]) {
+        poll_fn(|_| {
+            let under_way = self.session.handing_on.under_way.borrow();
+            let mut before = under_way.iter().take_while(|(number, _)| *number < self.number);
+            match before.any(|(_, keys)| batches.iter().any(|batch| keys.contains(&batch.key))) {
+                true => Poll::Pending,
+                false => Poll::Ready(()),
+            }
+        })
+        .await;
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.session.handing_on.under_way.borrow_mut().retain(|(number, _)| *number != self.number);
+    }
+}
+
+/// Hands on what others lead by now, and says what came of it. What nobody takes stays refused.
+pub async fn hand_on(
+    call: &Call,
+    turn: &Turn,
+    (acks, deadline): (Acks, MonotonicMs),
+    mut left: Vec<Kept>,
+    pending: &mut Pending,
+) {
+    turn.comes(&left).await;
+    let node = &call.session.node;
+    while let Some((leader, batches)) = next(call, &mut left) {
+        let response = match send(node, leader, (acks, deadline), &batches).await {
+            Ok(response) => response,
+            Err(why) => {
+                tracing::debug!(%leader, why, "batches were not handed on: their producers are told who leads");
+                batches.iter().for_each(|batch| call.session.handing_on.give_up(batch.key));
+                continue;
+            }
+        };
+        node.note_handed_on();
+        let moment = call.moment();
+        let context = call.context(&moment);
+        let mut is_early = false;
+        for batch in batches {
+            let Some(answer) = answer_to(&response, &batch) else { continue };
+            match ErrorCode::from_code(answer.error_code) {
+                ErrorCode::None => {
+                    node.meter.batches_handed_on.one();
+                    let append_time =
+                        (answer.log_append_time_ms >= 0).then_some(TimestampMs(answer.log_append_time_ms));
+                    let (base, log_start) = (Offset(answer.base_offset), Offset(answer.log_start_offset));
+                    if call.session.handing_on.under_way.borrow().len() >= BUSY {
+                        let done = Outcome::Appended { base, append_time, log_start };
+                        pending.set(batch.slot, done, &context);
+                        continue;
+                    }
+                    pending.set(
+                        batch.slot,
+                        Outcome::AppendedElsewhere { base, append_time, log_start },
+                        &context,
+                    );
+                }
+                // One of the two brokers has not heard of an election yet.
+                ErrorCode::NotLeaderOrFollower
+                | ErrorCode::UnknownTopicOrPartition
+                | ErrorCode::UnknownTopicId => {
+                    is_early = true;
+                    left.push(batch);
+                }
+                code => {
+                    call.session.handing_on.give_up(batch.key);
+                    pending.set(batch.slot, Outcome::refused(code), &context);
+                }
+            }
+        }
+        if is_early {
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+}
+
+/// Takes out the batches that go to one broker now. What goes nowhere is dropped: its producer is told.
+fn next(call: &Call, left: &mut Vec<Kept>) -> Option<(BrokerId, Vec<Kept>)> {
+    let node = &call.session.node;
+    let (image, now) = (node.image.load_full(), node.clock.monotonic());
+    let leader_of = |key: PartitionKey| {
+        let state = image.topics.by_id(key.topic)?.partition(key.partition)?;
+        // It may have been elected itself by now: then it is its own client.
+        let is_there = is_there(node, state.leader);
+        (is_there && call.session.handing_on.goes_on(key, state.leader_epoch, now)).then_some(state.leader)
+    };
+    left.retain(|batch| leader_of(batch.key).is_some());
+    let leader = leader_of(left.first()?.key)?;
+    let mut batches: Vec<Kept> = Vec::new();
+    // A second one for the same partition goes with the next request.
+    left.retain(|batch| {
+        let goes = leader_of(batch.key) == Some(leader) && batches.iter().all(|other| other.key != batch.key);
+        if goes {
+            batches.push(batch.clone());
+        }
+        !goes
+    });
+    Some((leader, batches))
+}
+
+async fn send(
+    node: &Node,
+    leader: BrokerId,
+    (acks, deadline): (Acks, MonotonicMs),
+    batches: &[Kept],
+) -> Result<ProduceResponse, &'static str> {
+    let to = (leader, Purpose::HandingOn);
+    let Some(link) = node.broker_links.to(node, to.0, to.1) else {
+        return Err("it has no listener for brokers");
+    };
+    let _counted = node.broker_links.awaited(to.1).begin();
+    let left = deadline.since(node.clock.monotonic()).0.max(0);
+    let patience = Duration::from_millis(left.unsigned_abs()) + WAY;
+    let (acks, timeout_ms) =
+        (if acks == Acks::All { -1 } else { 1 }, i32::try_from(left).unwrap_or(i32::MAX));
+    let batches = batches.to_vec();
+    let make = move |version| {
+        let topic_data = topics(&batches, version >= TOPIC_IDS_SINCE);
+        Some(ProduceRequest { acks, timeout_ms, topic_data, ..ProduceRequest::default() })
+    };
+    match while_there(node, to, link.send_with(patience, make)).await {
+        Some(Ok(response)) => Ok(response),
+        Some(Err(error)) => {
+            tracing::debug!(%leader, %error, "a new leader did not take what was handed on");
+            Err("it did not answer")
+        }
+        None => Err("it is gone"),
+    }
+}
+
+fn topics(batches: &[Kept], by_id: bool) -> Vec<TopicProduceData> {
+    let mut topics: Vec<(PartitionKey, TopicProduceData)> = Vec::new();
+    for batch in batches {
+        let partition = PartitionProduceData {
+            index: batch.key.partition.get(),
+            records: Some(batch.records.clone()),
+            ..PartitionProduceData::default()
+        };
+        match topics.iter_mut().find(|(key, _)| key.topic == batch.key.topic) {
+            Some((_, topic)) => topic.partition_data.push(partition),
+            None => {
+                let topic = TopicProduceData {
+                    name: if by_id { Default::default() } else { (&batch.topic).into() },
+                    topic_id: if by_id { batch.key.topic } else { Default::default() },
+                    partition_data: vec![partition],
+                    ..TopicProduceData::default()
+                };
+                topics.push((batch.key, topic));
+            }
+        }
+    }
+    topics.into_iter().map(|(_, topic)| topic).collect()
+}
+
+fn answer_to<'a>(response: &'a ProduceResponse, batch: &Kept) -> Option<&'a PartitionProduceResponse> {
+    let topic = response
+        .responses
+        .iter()
+        .find(|topic| topic.topic_id == batch.key.topic || *topic.name == *batch.topic)?;
+    topic.partition_responses.iter().find(|answer| answer.index == batch.key.partition.get())
+}

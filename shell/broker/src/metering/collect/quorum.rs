@@ -1,0 +1,49 @@
+//! The metadata quorum as this node sees it, and what became of leaders and of those who follow them.
+
+use super::Snapshot;
+use crate::metering::histogram::Counts;
+use crate::metering::text::Page;
+use crate::node::Node;
+
+/// The client id that Kafka's fetchers have in its metrics.
+const REPLICA: &str = "Replica";
+
+pub fn write(page: &mut Page, node: &Node, now: &Snapshot, older: &Snapshot) {
+    replicas(page, node);
+    let figures = node.controller.figures();
+    let standing = figures.standing();
+    let active = node.controller.active();
+    let name = |of: &str| format!("kafka_server_raft_metrics_{of}");
+    let leader = active.leader.map_or(-1, barnabas_base::BrokerId::get);
+    page.value(&name("current_leader"), &[], f64::from(leader));
+    page.value(&name("current_epoch"), &[], f64::from(active.epoch.get()));
+    page.value(&name("high_watermark"), &[], standing.high_watermark.get() as f64);
+    page.value(&name("log_end_offset"), &[], node.controller.log_end().get() as f64);
+    page.count(&name("number_of_voters"), &[], standing.voters);
+    latency(page, &name("commit_latency"), &now.commits, &older.commits);
+    latency(page, &name("election_latency"), &now.elections, &older.elections);
+}
+
+/// Of the last one to two minutes; 0 where there was none.
+fn latency(page: &mut Page, name: &str, all: &Counts, older: &Counts) {
+    let recent = all.since(older);
+    let (count, ms) = (recent.count(), 1e6);
+    let average = if count == 0 { 0.0 } else { recent.sum as f64 / count as f64 / ms };
+    page.value(&format!("{name}_avg"), &[], average);
+    page.value(&format!("{name}_max"), &[], recent.quantile_of(1.0, count) as f64 / ms);
+}
+
+fn replicas(page: &mut Page, node: &Node) {
+    let meter = &node.meter;
+    for (name, counter) in [
+        ("isrshrinks", &meter.isr_shrinks),
+        ("isrexpands", &meter.isr_expands),
+        ("failedisrupdates", &meter.isr_updates_failed),
+    ] {
+        page.count(&format!("kafka_server_replicamanager_{name}_total"), &[], counter.get());
+    }
+    let behind = node.metering.workers.iter().map(|cells| cells.behind_most.get()).max().unwrap_or(0);
+    page.count("kafka_server_replicafetchermanager_maxlag", &[("clientId", REPLICA)], behind);
+    let unclean = meter.unclean_elections.get();
+    page.count("kafka_controller_controllerstats_uncleanleaderelections_total", &[], unclean);
+}

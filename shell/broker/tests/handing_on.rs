@@ -1,0 +1,150 @@
+//! What comes to a partition's former leader, just after another broker was elected, is handed on to that one: its producer hears no
+//! error, and where to go.
+
+mod harness;
+
+use barnabas_base::{ProducerEpoch, ProducerId, Sequence, TimestampMs, TopicId};
+use barnabas_wire::ApiKey;
+use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use barnabas_wire::messages::produce_response::PartitionProduceResponse;
+use barnabas_wire::messages::{ElectLeadersRequest, InitProducerIdRequest, ProduceRequest, ResponseBody};
+use barnabas_wire::records::{BatchBuilder, BatchOptions};
+use harness::replicas::{Cluster, append, consume, eventually, leaders, reassign};
+use harness::{Client, now_ms};
+
+const NOT_LEADER_OR_FOLLOWER: i16 = 6;
+
+fn producer_id(client: &mut Client) -> ProducerId {
+    let request = InitProducerIdRequest {
+        transactional_id: None,
+        transaction_timeout_ms: 60_000,
+        ..Default::default()
+    };
+    let ResponseBody::InitProducerId(response) = client.call(request, 4) else { panic!("another response") };
+    assert_eq!(response.error_code, 0);
+    ProducerId(response.producer_id)
+}
+
+/// A producer that names itself, on one connection.
+struct Producer {
+    client: Client,
+    topic: TopicId,
+    id: ProducerId,
+    next: i32,
+}
+
+impl Producer {
+    /// Sends one record whose value is its number.
+    fn send(&mut self) {
+        let options = BatchOptions {
+            producer_id: self.id,
+            producer_epoch: ProducerEpoch(0),
+            base_sequence: Sequence(self.next),
+            ..BatchOptions::default()
+        };
+        let mut builder = BatchBuilder::new(options);
+        builder.push(TimestampMs(now_ms()), None, Some(self.next.to_string().as_bytes()), &[]);
+        let records = Some(builder.build().expect("a batch"));
+        let data = PartitionProduceData { index: 0, records, ..Default::default() };
+        let topic =
+            TopicProduceData { topic_id: self.topic, partition_data: vec![data], ..Default::default() };
+        let request =
+            ProduceRequest { acks: -1, timeout_ms: 30_000, topic_data: vec![topic], ..Default::default() };
+        assert!(self.client.try_send(request, 13));
+        self.next += 1;
+    }
+
+    fn answer(&mut self) -> PartitionProduceResponse {
+        let Some((_, ResponseBody::Produce(response))) = self.client.try_receive(ApiKey::Produce, 13) else {
+            panic!("no answer")
+        };
+        response.responses[0].partition_responses[0].clone()
+    }
+}
+
+/// All partitions get these replicas, and the first of them leads, as all brokers know.
+fn led_by(cluster: &Cluster, replicas: &[i32]) {
+    reassign(cluster, &[1, 2, 3], "t", replicas);
+    cluster.await_in_sync("t", 3);
+    let request = ElectLeadersRequest { timeout_ms: 20_000, topic_partitions: None, ..Default::default() };
+    let ResponseBody::ElectLeaders(_) = cluster.client(1).call(request, 2) else {
+        panic!("another response")
+    };
+    for node in 1..=3 {
+        eventually("the first replica leads", || {
+            let leaders = leaders(&mut cluster.client(node), "t");
+            leaders.values().all(|leader| *leader == replicas[0])
+        });
+    }
+}
+
+#[test]
+fn who_sends_to_the_former_leader_hears_no_error_and_who_leads() {
+    let cluster = Cluster::start();
+    let topic = cluster.create("t");
+    led_by(&cluster, &[1, 2, 3]);
+    let mut client = cluster.client(1);
+    let id = producer_id(&mut client);
+    let mut producer = Producer { client, topic, id, next: 0 };
+    producer.send();
+    let answer = producer.answer();
+    assert_eq!((answer.error_code, answer.base_offset, answer.current_leader.leader_id), (0, 0, -1));
+
+    led_by(&cluster, &[2, 1, 3]);
+    // Several are under way.
+    for _ in 0..4 {
+        producer.send();
+    }
+    for offset in 1..5 {
+        let answer = producer.answer();
+        let leader = answer.current_leader.leader_id;
+        assert_eq!((answer.error_code, answer.base_offset, leader), (0, offset, 2), "{answer:?}");
+    }
+    // A batch that names no producer could be written twice.
+    let mut plain = cluster.client(1);
+    assert!(matches!(append(&mut plain, topic, 0, "plain"), Some(Err(Some((2, _))))));
+
+    // Who does not go there is refused in the end, and told again.
+    let mut taken = 5;
+    eventually("the former leader refuses", || {
+        producer.send();
+        let answer = producer.answer();
+        assert_eq!(answer.current_leader.leader_id, 2);
+        taken += i64::from(answer.error_code == 0);
+        answer.error_code == NOT_LEADER_OR_FOLLOWER
+    });
+    // The refused one is the next for the leader.
+    producer.next -= 1;
+    producer.client = cluster.client(2);
+    producer.send();
+    let answer = producer.answer();
+    assert_eq!((answer.error_code, answer.base_offset), (0, taken));
+
+    let expected: Vec<(i64, String)> = (0..=taken).map(|number| (number, number.to_string())).collect();
+    let found: Vec<(i64, String)> = consume(&cluster, "t", topic, 0).into_iter().collect();
+    assert_eq!(found, expected);
+    cluster.stop();
+}
+
+/// Leadership goes to and fro under a producer that never looks for the leader but goes where its acknowledgements send it.
+#[test]
+fn a_producer_follows_its_acknowledgements_from_leader_to_leader() {
+    let cluster = Cluster::start();
+    let topic = cluster.create("t");
+    led_by(&cluster, &[1, 2, 3]);
+    let mut client = cluster.client(1);
+    let id = producer_id(&mut client);
+    let mut producer = Producer { client, topic, id, next: 0 };
+    for round in 0..6 {
+        let to = 1 + (round + 1) % 3;
+        let mut replicas = vec![1, 2, 3];
+        replicas.rotate_left(to as usize - 1);
+        led_by(&cluster, &replicas);
+        producer.send();
+        let answer = producer.answer();
+        assert_eq!((answer.error_code, answer.base_offset), (0, i64::from(producer.next - 1)), "{answer:?}");
+        assert_eq!(answer.current_leader.leader_id, to);
+        producer.client = cluster.client(to);
+    }
+    cluster.stop();
+}

@@ -71,13 +71,8 @@ impl Bench {
 
     fn beat(&mut self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse {
         self.asked += 1;
-        let caller = Caller {
-            client_id: "bench",
-            client_host: "/127.0.0.1",
-            version: 1,
-            connection: None,
-            random: [0; 16],
-        };
+        let caller =
+            Caller { client_id: "bench", client_host: "/127.0.0.1", version: 1, ..Caller::default() };
         let ticket = Ticket(self.asked);
         let began = Instant::now();
         let mut effects = self.shard.handle(&caller, Request::ConsumerGroupHeartbeat(request), ticket, NOW);

@@ -474,13 +474,7 @@ fn shown(response: &Response) -> Shown {
 }
 
 fn ask(shard: &mut GroupShard, request: Request, now: barnabas_coordinator::Now) -> Response {
-    let caller = barnabas_coordinator::Caller {
-        client_id: "",
-        client_host: "",
-        version: 6,
-        connection: None,
-        random: [0; 16],
-    };
+    let caller = barnabas_coordinator::Caller { version: 6, ..barnabas_coordinator::Caller::default() };
     let mut effects = shard.handle(&caller, request, Ticket(u64::MAX), now);
     match effects.pop() {
         Some(Effect::Answer { response, .. }) => response,

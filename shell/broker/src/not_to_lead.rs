@@ -26,7 +26,6 @@ pub struct NotToLead {
     has_changed: AtomicBool,
 }
 
-#[allow(dead_code, reason = "whoever finds damage calls it")]
 impl NotToLead {
     /// This broker's copy is damaged: others shall lead. Returns whether that is new. It is said within a second, see [`say`].
     pub fn damaged(&self, key: PartitionKey) -> bool {

@@ -23,7 +23,7 @@ pub struct Now {
 }
 
 /// Who asks, and in which version.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Caller<'a> {
     pub client_id: &'a str,
     /// As Java prints an address: `/127.0.0.1`. Shown by DescribeGroups and kept in the group's record.

@@ -22,8 +22,8 @@ fn send(shard: &mut GroupShard, ticket: u64, request: Request) -> Vec<Effect> {
         client_id: "c",
         client_host: "/127.0.0.1",
         version: 3,
-        connection: None,
         random: [u8::try_from(ticket).expect("few tickets"); 16],
+        ..Caller::default()
     };
     shard.handle(&caller, request, Ticket(ticket), NOW)
 }

@@ -307,8 +307,7 @@ impl World {
             client_id: "r",
             client_host: "/127.0.0.1",
             version: 1,
-            connection: None,
-            random: [0; 16],
+            ..barnabas_coordinator::Caller::default()
         };
         let effects = reloaded.handle(&caller, describe_consumer(), Ticket(u64::MAX), now);
         let loaded = effects.into_iter().find_map(|effect| match effect {

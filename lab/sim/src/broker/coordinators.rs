@@ -145,13 +145,8 @@ impl Machine {
                 of_transactions(shard.handle(caller, request, ticket, at))
             }
             (Self::Groups(shard), Work::Group(version, request)) => {
-                let caller = Caller {
-                    client_id: "sim",
-                    client_host: "/127.0.0.1",
-                    version,
-                    connection: None,
-                    random: [0; 16],
-                };
+                let caller =
+                    Caller { client_id: "sim", client_host: "/127.0.0.1", version, ..Caller::default() };
                 of_groups(shard.handle(&caller, request, ticket, at))
             }
             (_, work) => vec![Step::Answer(ticket, work.refuse(ErrorCode::NotCoordinator))],

@@ -42,13 +42,7 @@ fn shard() -> GroupShard {
     shard.image_changed(&image(), None, true);
     shard.activate(NOW);
     for (ticket, member) in [(1, "a"), (2, "b")] {
-        let caller = Caller {
-            client_id: "c",
-            client_host: "/127.0.0.1",
-            version: 1,
-            connection: None,
-            random: [0; 16],
-        };
+        let caller = Caller { client_id: "c", client_host: "/127.0.0.1", version: 1, ..Caller::default() };
         let request = ShareGroupHeartbeatRequest {
             group_id: "g".into(),
             member_id: member.into(),

@@ -21,13 +21,7 @@ fn shard() -> GroupShard {
     let mut shard = GroupShard::new(GroupConfig::default());
     shard.activate(NOW);
     for (ticket, member, instance) in [(1, "a", None), (2, "b", Some("i"))] {
-        let caller = Caller {
-            client_id: "c",
-            client_host: "/127.0.0.1",
-            version: 1,
-            connection: None,
-            random: [0; 16],
-        };
+        let caller = Caller { client_id: "c", client_host: "/127.0.0.1", version: 1, ..Caller::default() };
         let subtopology =
             Subtopology { subtopology_id: "0".into(), source_topics: vec!["t".into()], ..Default::default() };
         let request = StreamsGroupHeartbeatRequest {

@@ -16,6 +16,7 @@
 
 use barnabas_base::{DurationMs, LeaderEpoch, MonotonicMs, Offset, TimestampMs};
 
+use self::follower::AsksAgain;
 use crate::leading::Leading;
 use crate::planted::{self, Mistake};
 use crate::producers::Producers;
@@ -31,11 +32,13 @@ enum Role {
     Leader(Box<Leading>),
     /// With the high watermark that its leader has told it of, not all of which may be durable here yet.
     Follower(Offset),
+    /// A follower that asks again for what it has, because that is damaged.
+    AsksAgain(Box<AsksAgain>),
     /// Its log directory has failed; final.
     Failed,
 }
 
-/// One replica of one partition: about a hundred bytes until it is written to.
+/// One replica of one partition: less than a hundred bytes until it is written to.
 #[derive(Debug, Clone)]
 pub struct Partition {
     role: Role,
@@ -49,10 +52,6 @@ pub struct Partition {
     durable_end: Offset,
     high_watermark: Offset,
     last_stable: Offset,
-    /// What lies here and behind it is asked for again; [`follower::NOWHERE`]: nothing is.
-    asks_again_from: Offset,
-    /// The leader has sent records from there.
-    is_seen_behind: bool,
     /// None until a producer with an id writes.
     producers: Option<Box<Producers>>,
     /// None while nobody waits.
@@ -77,8 +76,6 @@ impl Partition {
             durable_end: Offset::ZERO,
             high_watermark: Offset::ZERO,
             last_stable: Offset::ZERO,
-            asks_again_from: follower::NOWHERE,
-            is_seen_behind: false,
             producers: None,
             waits: None,
         }
@@ -162,7 +159,7 @@ impl Partition {
             (Role::Failed, _) => Err(Refusal::Offline),
             (_, Some(asked)) if asked < current => Err(Refusal::FencedEpoch { asked, current }),
             (_, Some(asked)) if asked > current => Err(Refusal::UnknownEpoch { asked, current }),
-            (Role::Follower(_), _) => Err(Refusal::NotLeader),
+            (Role::Follower(_) | Role::AsksAgain(_), _) => Err(Refusal::NotLeader),
             (Role::Leader(_), _) => Ok(()),
         }
     }
@@ -241,7 +238,7 @@ impl Partition {
     pub fn open(&mut self, ends: LogEnds) {
         assert!(!self.is_leader() && self.waits.is_none(), "a log is opened before anyone uses it");
         assert!(ends.log_start <= ends.log_end, "a log does not end before it starts");
-        self.asks_again_from = follower::NOWHERE;
+        self.role.stop_asking_again();
         self.log_start = ends.log_start;
         self.log_end = ends.log_end;
         self.written_end = ends.log_end;
@@ -277,7 +274,6 @@ impl Partition {
         }
         self.role = Role::Leader(Box::new(leading));
         self.leader_epoch = leadership.epoch;
-        self.asks_again_from = follower::NOWHERE;
         self.advance(effects);
         true
     }
@@ -298,7 +294,6 @@ impl Partition {
         if epoch != self.leader_epoch || self.is_leader() {
             // What another leader told is not this one's word, nor has this one seen what it asks for.
             self.role = Role::Follower(Offset::ZERO);
-            self.asks_again_from = follower::NOWHERE;
         }
         self.leader_epoch = epoch;
         self.refuse_all(Refusal::NotLeader, effects);
@@ -498,8 +493,7 @@ impl Partition {
     fn advance(&mut self, effects: &mut Vec<Effect>) {
         let safe = match &self.role {
             Role::Leader(leading) => leading.safe_end(self.own_end()),
-            Role::Follower(told) => Some((*told).min(self.durable_end)),
-            Role::Failed => None,
+            role => role.told().map(|told| told.min(self.durable_end)),
         };
         if let Some(safe) = safe {
             self.move_high_watermark(safe, effects);

@@ -425,6 +425,6 @@ mod tests {
     #[test]
     fn a_follower_costs_bytes() {
         let each = size_of::<Follower>();
-        assert!(each <= 112, "{each}");
+        assert!(each <= 104, "{each}");
     }
 }

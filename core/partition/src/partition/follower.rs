@@ -20,35 +20,69 @@ use crate::divergence::truncation;
 use crate::planted::{self, Mistake};
 use crate::{BatchInfo, Bounds, Cut, Effect, FetchPosition, Follow, Isolation, Refusal};
 
-/// No offset of a log.
-pub(super) const NOWHERE: Offset = Offset(i64::MAX);
+/// What a damaged follower remembers until its log is cut, or another leads. Boxed: hardly any replica needs it.
+#[derive(Debug, Clone)]
+pub(super) struct AsksAgain {
+    /// As in [`Role::Follower`].
+    told: Offset,
+    /// What lies here and behind it is asked for again.
+    from: Offset,
+    /// The leader has sent records from there.
+    is_seen_behind: bool,
+}
+
+impl Role {
+    /// The high watermark that the leader has told it of. `None`: it does not follow.
+    pub(super) fn told(&self) -> Option<Offset> {
+        match self {
+            Self::Follower(told) => Some(*told),
+            Self::AsksAgain(asking) => Some(asking.told),
+            Self::Leader(_) | Self::Failed => None,
+        }
+    }
+
+    pub(super) fn stop_asking_again(&mut self) {
+        if let Self::AsksAgain(asking) = self {
+            *self = Self::Follower(asking.told);
+        }
+    }
+}
 
 impl Partition {
     /// Its log is damaged at `from`: it acknowledges no more than what lies below until it is cut there, or the leader changes. Not
     /// before it has agreed with this leader on all that it has.
     pub fn ask_again(&mut self, from: Offset) {
-        let agrees = matches!(self.role, Role::Follower(told) if told > Offset::ZERO);
-        if agrees && from < self.log_end.min(self.asks_again_from) {
-            (self.asks_again_from, self.is_seen_behind) = (from.max(self.log_start), false);
+        let Some(told) = self.role.told().filter(|told| *told > Offset::ZERO) else { return };
+        let known = self.asks_again_from().unwrap_or(self.log_end);
+        if from < self.log_end.min(known) {
+            let asking = AsksAgain { told, from: from.max(self.log_start), is_seen_behind: false };
+            self.role = Role::AsksAgain(Box::new(asking));
         }
     }
 
     /// From where what it has is asked for again: what comes is not to be taken.
     pub fn asks_again_from(&self) -> Option<Offset> {
-        (self.asks_again_from != NOWHERE).then_some(self.asks_again_from)
+        match &self.role {
+            Role::AsksAgain(asking) => Some(asking.from),
+            Role::Leader(_) | Role::Follower(_) | Role::Failed => None,
+        }
     }
 
     /// The leader has sent records from there. One of this kind does so only once it does not count on this replica, nor has asked the
     /// controller to.
     pub fn seen_behind(&mut self) {
-        self.is_seen_behind = true;
+        if let Role::AsksAgain(asking) = &mut self.role {
+            asking.is_seen_behind = true;
+        }
     }
 
     /// What must go so that it can be whole again; `counts`: it is in sync, or eligible to lead.
     pub fn heal(&self, counts: bool) -> Cut {
-        match self.asks_again_from() {
-            Some(from) if self.is_seen_behind && !counts || planted::is(Mistake::HealsWhileItCounts) => {
-                self.cut_to(from)
+        match &self.role {
+            Role::AsksAgain(asking)
+                if asking.is_seen_behind && !counts || planted::is(Mistake::HealsWhileItCounts) =>
+            {
+                self.cut_to(asking.from)
             }
             _ => Cut::Nothing,
         }
@@ -57,10 +91,11 @@ impl Partition {
     /// Where to fetch from, by the epochs of this replica's log. `None`: it does not follow, or what it has is not durable yet.
     pub fn fetch_position(&self, epochs: &LeaderEpochs) -> Option<FetchPosition> {
         let is_settled = self.durable_end == self.log_end || planted::is(Mistake::FetchesAtLogEnd);
-        if !matches!(self.role, Role::Follower(_)) || !is_settled {
+        if self.role.told().is_none() || !is_settled {
             return None;
         }
-        let offset = self.log_end.min(self.asks_again_from.max(self.log_start));
+        let asked = self.asks_again_from().unwrap_or(self.log_end);
+        let offset = self.log_end.min(asked.max(self.log_start));
         let last_epoch = epochs.epoch_at(offset.plus(-1)).filter(|_| offset > self.log_start);
         Some(FetchPosition {
             leader_epoch: self.leader_epoch,
@@ -104,7 +139,7 @@ impl Partition {
     /// A batch of the leader's at `base` was appended. Nothing of it is judged.
     pub fn follow(&mut self, base: Offset, batch: &BatchInfo, effects: &mut Vec<Effect>) {
         assert!(!self.is_leader(), "a leader takes no batches from another");
-        assert!(self.asks_again_from == NOWHERE, "nothing is taken before what is damaged is cut off");
+        assert!(self.asks_again_from().is_none(), "nothing is taken before what is damaged is cut off");
         let is_empty = self.log_end == self.log_start;
         assert!(base >= self.log_end || is_empty, "an offset is taken once");
         assert!(base.plus(i64::from(batch.offsets)) > self.log_end, "a log does not shrink by an append");
@@ -126,8 +161,10 @@ impl Partition {
     /// leader does not say the same twice.
     pub fn follow_high_watermark(&mut self, leaders: Offset, effects: &mut Vec<Effect>) {
         assert!(!self.is_leader(), "a leader knows its high watermark itself");
-        if let Role::Follower(told) = &mut self.role {
-            *told = leaders;
+        match &mut self.role {
+            Role::Follower(told) => *told = leaders,
+            Role::AsksAgain(asking) => asking.told = leaders,
+            Role::Leader(_) | Role::Failed => {}
         }
         self.advance(effects);
     }
@@ -148,9 +185,13 @@ impl Partition {
     /// # Source
     /// Kafka `AbstractFetcherThread.fetchOffsetAndTruncate`.
     pub fn out_of_range(&mut self, leaders_start: Offset, leaders_end: Offset) -> Cut {
-        if self.asks_again_from < leaders_start {
+        match &mut self.role {
             // What is damaged there nobody has any more.
-            self.asks_again_from = if leaders_start < self.log_end { leaders_start } else { NOWHERE };
+            Role::AsksAgain(asking) if asking.from < leaders_start && leaders_start < self.log_end => {
+                asking.from = leaders_start;
+            }
+            Role::AsksAgain(asking) if asking.from < leaders_start => self.role.stop_asking_again(),
+            _ => {}
         }
         if leaders_end < self.log_end {
             // It was elected at the price of records, and has fewer than this one.
@@ -180,8 +221,8 @@ impl Partition {
         assert!(self.log_start <= end && end <= self.log_end, "a log is truncated inside itself");
         self.producers = None;
         self.log_end = end;
-        if end <= self.asks_again_from {
-            self.asks_again_from = NOWHERE;
+        if self.asks_again_from().is_some_and(|from| end <= from) {
+            self.role.stop_asking_again();
         }
         for mark in
             [&mut self.written_end, &mut self.durable_end, &mut self.high_watermark, &mut self.last_stable]

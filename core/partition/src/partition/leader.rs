@@ -162,14 +162,14 @@ impl Partition {
     fn followers(&self) -> Option<&Followers> {
         match &self.role {
             Role::Leader(leading) => leading.followers(),
-            Role::Follower(_) | Role::Failed => None,
+            Role::Follower(_) | Role::AsksAgain(_) | Role::Failed => None,
         }
     }
 
     fn followers_mut(&mut self) -> Option<&mut Followers> {
         match &mut self.role {
             Role::Leader(leading) => leading.followers_mut(),
-            Role::Follower(_) | Role::Failed => None,
+            Role::Follower(_) | Role::AsksAgain(_) | Role::Failed => None,
         }
     }
 }

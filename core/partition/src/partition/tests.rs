@@ -208,8 +208,8 @@ fn no_refusal_is_an_unknown_error() {
 #[test]
 fn an_idle_partition_costs_bytes() {
     let led = size_of::<Partition>() + size_of::<Leading>();
-    assert!(size_of::<Partition>() <= 96, "{}", size_of::<Partition>());
-    assert!(led <= 128, "{led}");
+    assert!(size_of::<Partition>() <= 88, "{}", size_of::<Partition>());
+    assert!(led <= 120, "{led}");
     // What was needed once is given back.
     let mut partition = leader();
     let effects = &mut Vec::new();

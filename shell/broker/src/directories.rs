@@ -250,8 +250,8 @@ impl Directories {
         id.and_then(|id| self.by_id(id)).is_some_and(|at| !self.list[at].is_online())
     }
 
-    /// A directory for a new partition, remembered until the metadata log knows it. Those without room for producers, and cordoned ones,
-    /// are taken only where there is no other. No other than cordoned ones: the controller makes no partition then, so that this one is older than the cordon.
+    /// A directory for a new partition, remembered until the metadata log knows it: one with room for producers, else one that is short of
+    /// it, else one that is cordoned. Where all are cordoned the controller places no new partition here: this one is older than the cordon.
     pub fn place(&self, key: PartitionKey) -> Option<usize> {
         let open = |at: usize| self.list[at].is_usable() && !self.list[at].is_cordoned();
         let any = |at: usize| self.list[at].is_usable();

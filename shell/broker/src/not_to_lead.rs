@@ -37,10 +37,6 @@ impl NotToLead {
         self.count() > 0 && self.change(|damaged| damaged.remove(&key))
     }
 
-    pub fn is_damaged(&self, key: PartitionKey) -> bool {
-        self.count() > 0 && self.lock().contains(&key)
-    }
-
     /// Copies that are known to be damaged.
     pub fn count(&self) -> usize {
         self.count.load(Ordering::Acquire)

@@ -9,6 +9,7 @@
 
 pub mod arrivals;
 pub mod behind;
+pub mod bulk;
 pub mod isr;
 pub mod line;
 #[cfg(test)]
@@ -68,8 +69,6 @@ pub struct Replica {
     pub damaged_from: Option<Offset>,
     /// Since when that is asked for again, and whether it was in sync then.
     pub asks_again_since: Option<(MonotonicMs, bool)>,
-    /// When it was last said that its leader's records are damaged.
-    pub leader_warned_of: Option<MonotonicMs>,
     /// Its log was cut since a move to another directory began: the copy is of something else.
     pub was_cut: bool,
     /// Where its leader's log begins, as it last said.
@@ -232,7 +231,6 @@ impl Replica {
             cutting: None,
             damaged_from: None,
             asks_again_since: None,
-            leader_warned_of: None,
             was_cut: false,
             leaders_start: Offset::ZERO,
             share_waiters: ShareWaiters::default(),

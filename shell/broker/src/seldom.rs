@@ -1,10 +1,11 @@
 //! What happens again and again, and is to be said at once but not each time: the first time, and from then on once a minute with the
 //! number of times in between.
 //!
-//! Without a clock of its own: the caller says what time it is. Bounded: of [`KEYS_MAX`] things at once; who has been silent for
-//! longest is forgotten first, and then is new.
+//! Without a clock of its own: the caller says what time it is. Bounded: [`KEYS_MAX`] things at once have a place of their own, until they
+//! have been silent for [`AGAIN`]. All others share one, so that of any number no more is said than one line more.
 //!
-//! Used by quorum_worker/peers.rs and dispatch/quorum.rs, of nodes that are not of this cluster or not who they say.
+//! Used by quorum_worker/peers.rs, dispatch/strangers.rs and server/lifecycle.rs, of nodes that are not of this cluster or not who they
+//! say; by partition_worker/healing.rs, of leaders whose records are damaged.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,14 +20,45 @@ const KEYS_MAX: usize = 64;
 
 /// One lock, held for a look-up.
 #[derive(Debug)]
-pub struct Seldom<K>(Mutex<HashMap<K, Times>>);
+pub struct Seldom<K>(Mutex<Known<K>>);
 
 #[derive(Debug)]
+struct Known<K> {
+    of: HashMap<K, Times>,
+    /// Of those for whom there is no place.
+    rest: Times,
+}
+
+#[derive(Debug, Default)]
 struct Times {
-    since: Instant,
-    last: Instant,
+    /// Since when it has not been silent, and when it last happened; `None`: never yet.
+    lasts: Option<(Instant, Instant)>,
     said: Option<Instant>,
     unsaid: u64,
+}
+
+impl Times {
+    fn is_silent(&self, now: Instant) -> bool {
+        self.lasts.is_none_or(|(_, last)| now.saturating_duration_since(last) >= AGAIN)
+    }
+
+    fn happened(&mut self, patience: Duration, now: Instant) -> Option<Unsaid> {
+        if self.is_silent(now) {
+            (self.lasts, self.said) = (Some((now, now)), None);
+        }
+        let (since, last) = self.lasts.get_or_insert((now, now));
+        *last = now;
+        let is_due = match self.said {
+            None => now.saturating_duration_since(*since) >= patience,
+            Some(said) => now.saturating_duration_since(said) >= AGAIN,
+        };
+        if !is_due {
+            self.unsaid += u64::from(self.said.is_some());
+            return None;
+        }
+        self.said = Some(now);
+        Some(Unsaid(std::mem::take(&mut self.unsaid)))
+    }
 }
 
 /// How often something was not said since it was last. Shown as the end of a sentence, or not at all.
@@ -44,7 +76,7 @@ impl fmt::Display for Unsaid {
 
 impl<K> Default for Seldom<K> {
     fn default() -> Self {
-        Self(Mutex::new(HashMap::new()))
+        Self(Mutex::new(Known { of: HashMap::new(), rest: Times::default() }))
     }
 }
 
@@ -57,34 +89,20 @@ impl<K: Hash + Eq + Clone> Seldom<K> {
     /// It has happened: whether it has gone on for `patience`, and is to be said now.
     pub fn lasts(&self, key: &K, patience: Duration, now: Instant) -> Option<Unsaid> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !known.contains_key(key) {
-            make_room(&mut known, now);
-        }
-        let times =
-            known.entry(key.clone()).or_insert(Times { since: now, last: now, said: None, unsaid: 0 });
-        times.last = now;
-        let is_due = match times.said {
-            None => now.saturating_duration_since(times.since) >= patience,
-            Some(said) => now.saturating_duration_since(said) >= AGAIN,
-        };
-        if !is_due {
-            times.unsaid += 1;
-            return None;
-        }
-        times.said = Some(now);
-        Some(Unsaid(std::mem::take(&mut times.unsaid)))
+        known.times(key, now).happened(patience, now)
     }
 }
 
-/// Forgets who is silent, and, where that is nobody, who has been for longest.
-fn make_room<K: Hash + Eq + Clone>(known: &mut HashMap<K, Times>, now: Instant) {
-    known.retain(|_, times| now.saturating_duration_since(times.last) < AGAIN * 2);
-    if known.len() < KEYS_MAX {
-        return;
-    }
-    let oldest = known.iter().min_by_key(|(_, times)| times.last).map(|(key, _)| key.clone());
-    if let Some(oldest) = oldest {
-        known.remove(&oldest);
+impl<K: Hash + Eq + Clone> Known<K> {
+    fn times(&mut self, key: &K, now: Instant) -> &mut Times {
+        let Self { of, rest } = self;
+        if of.len() >= KEYS_MAX && !of.contains_key(key) {
+            of.retain(|_, times| !times.is_silent(now));
+            if of.len() >= KEYS_MAX {
+                return rest;
+            }
+        }
+        of.entry(key.clone()).or_default()
     }
 }
 
@@ -112,16 +130,34 @@ mod tests {
         let said =
             |at_s: u64| seldom.lasts(&1, Duration::from_secs(9), start + Duration::from_secs(at_s)).is_some();
         assert_eq!([0, 3, 8, 9, 10, 68, 69].map(said), [false, false, false, true, false, false, true]);
+        // The same again after an hour has not gone on since then.
+        assert_eq!([3_600, 3_608, 3_609].map(said), [false, false, true]);
     }
 
     #[test]
-    fn of_any_number_some_are_remembered() {
+    fn what_was_not_said_before_the_first_time_is_not_counted() {
         let (seldom, start) = (Seldom::default(), Instant::now());
-        for key in 0..10_000_u32 {
-            let at = start + Duration::from_micros(u64::from(key));
-            assert_eq!(seldom.happened(&key, at), Some(Unsaid(0)));
-        }
-        assert_eq!(seldom.0.lock().unwrap().len(), KEYS_MAX);
-        assert_eq!(seldom.happened(&9_999, start + Duration::from_secs(1)), None);
+        let said = |at_s: u64| seldom.lasts(&1, Duration::from_secs(9), start + Duration::from_secs(at_s));
+        let times: Vec<Unsaid> = [0, 5, 9, 10, 40, 69].into_iter().filter_map(said).collect();
+        assert_eq!(times, [Unsaid(0), Unsaid(2)]);
+    }
+
+    #[test]
+    fn of_any_number_some_are_named_and_the_rest_share_a_line() {
+        let (seldom, start) = (Seldom::default(), Instant::now());
+        let round = |from: u32, at_s: u64| {
+            let at = start + Duration::from_secs(at_s);
+            let said = (from..from + 10_000).filter_map(|key| seldom.happened(&key, at));
+            said.collect::<Vec<Unsaid>>()
+        };
+        let first = round(0, 0);
+        assert_eq!(first, [Unsaid(0); KEYS_MAX + 1]);
+        assert_eq!(round(0, 30), []);
+        let again = round(0, 60);
+        assert_eq!(again.len(), KEYS_MAX + 1);
+        assert_eq!(again.iter().map(|unsaid| unsaid.0).max(), Some(2 * (10_000 - KEYS_MAX as u64) - 1));
+        // Those before are silent: others have their places.
+        assert_eq!(round(20_000, 130).len(), KEYS_MAX + 1);
+        assert_eq!(seldom.0.lock().unwrap().of.len(), KEYS_MAX);
     }
 }

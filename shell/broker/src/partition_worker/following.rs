@@ -22,8 +22,10 @@ use crate::metering::WorkerCells;
 use crate::planted::{self, Mistake};
 use crate::replica::arrivals::Arriving;
 use crate::replica::behind::Behind;
+use crate::replica::bulk::Bulk;
 use crate::replica::line::{Line, address_of};
 use crate::replica::{Replica, Word};
+use crate::seldom::Seldom;
 use barnabas_api::replication::fetch;
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset};
 use barnabas_metadata::config::BrokerConfig;
@@ -39,15 +41,6 @@ const PATIENCE: DurationMs = DurationMs(10);
 /// Fetchers of one leader, where that is needed: what is followed while all others wait for data is asked for by one more, so that it
 /// does not wait as long with them.
 const FETCHERS_MIN: i32 = 4;
-/// What is asked for at once of replicas that are not in sync, for each leader and worker. It is asked for again when that is durable, so that no
-/// more stands before a producer's batch in the journal's queue.
-const BULK_BYTES: i32 = 256 << 10;
-/// Twice as much after each such time: who does not catch up like this must catch up all the same.
-const BULK_PATIENCE: DurationMs = DurationMs(4_000);
-/// Up to 4 MiB: more at once is time of the device that producers wait for.
-const BULK_DOUBLED_MAX: u32 = 4;
-/// Between two requests for what is not in sync while the journal has enough to do with the rest.
-const BULK_PAUSE: DurationMs = DurationMs(100);
 /// How soon it is looked again whether throttled replicas must wait.
 const THROTTLE_LOOK: DurationMs = DurationMs(100);
 /// How long a turn of opening takes.
@@ -60,10 +53,7 @@ const OPEN_AGAIN: Duration = Duration::from_secs(1);
 pub(super) struct Following {
     fetchers: Fetchers,
     lines: BTreeMap<FetcherId, Line>,
-    /// Since when a leader is asked for what is not in sync.
-    bulk_since: BTreeMap<FetcherId, MonotonicMs>,
-    /// When it is asked for again though the journal is busy.
-    bulk_from: MonotonicMs,
+    bulk: Bulk,
     /// Replicas that were appended to, or of which more is durable.
     to_settle: Vec<PartitionKey>,
     /// Partitions that this broker follows, and that are not open.
@@ -76,7 +66,9 @@ pub(super) struct Following {
     /// Replicas that a reassignment brings here, and what they lack.
     arriving: Arriving,
     behind: Behind,
-    /// When it is looked whether the quota of throttled replicas still is exceeded.
+    /// Of replicas whose leaders' records are damaged it has been said.
+    pub(super) damaged_leaders: Seldom<PartitionKey>,
+    /// When it is looked whether the quota of throttled replicas still is exceeded, and who is not in sync may be asked for.
     throttled_until: Option<MonotonicMs>,
     /// Partitions may be opened.
     has_begun: bool,
@@ -93,8 +85,7 @@ impl Following {
         Self {
             fetchers: Fetchers::new(settings, per_leader),
             lines: BTreeMap::new(),
-            bulk_since: BTreeMap::new(),
-            bulk_from: MonotonicMs(0),
+            bulk: Bulk::default(),
             to_settle: Vec::new(),
             to_open: VecDeque::new(),
             to_open_again: Vec::new(),
@@ -102,6 +93,7 @@ impl Following {
             roles_waiting: Vec::new(),
             arriving: Arriving::default(),
             behind: Behind::default(),
+            damaged_leaders: Seldom::default(),
             throttled_until: None,
             has_begun: false,
         }
@@ -176,12 +168,6 @@ impl Following {
         self.arriving.count(cells);
         self.behind.count(cells);
     }
-}
-
-/// What is asked for at once of a leader that has been asked for so long.
-fn bulk_bytes(lasts: DurationMs) -> i32 {
-    let doubled = u32::try_from(lasts.0 / BULK_PATIENCE.0).unwrap_or(u32::MAX);
-    BULK_BYTES << doubled.min(BULK_DOUBLED_MAX)
 }
 
 impl PartitionWorker {
@@ -350,17 +336,15 @@ impl PartitionWorker {
         let is_busy = self.node.directories.iter().any(|directory| directory.journal.is_busy());
         let ids = self.following.fetchers.ids();
         self.following.lines.retain(|at, _| ids.contains(at));
-        self.following.bulk_since.retain(|at, _| ids.contains(at));
+        self.following.bulk.retain(&ids);
         for at in ids {
-            if is_busy && at.is_bulk() && now < self.following.bulk_from {
-                self.following.throttled_until = Some(now.plus(THROTTLE_LOOK));
+            if is_busy && let Some(until) = self.following.bulk.waits_until(at, now) {
+                let wake = self.following.throttled_until.map_or(until, |at| at.min(until));
+                self.following.throttled_until = Some(wake);
                 continue;
             }
             let plan = self.following.fetchers.get_mut(at).and_then(|fetcher| fetcher.plan(now, is_exceeded));
             if let Some(plan) = plan {
-                if is_busy && at.is_bulk() {
-                    self.following.bulk_from = now.plus(BULK_PAUSE);
-                }
                 self.ask_leader(at, plan, now);
             }
         }
@@ -377,8 +361,7 @@ impl PartitionWorker {
         let mut follower = self.follower(&config);
         follower.wait_max = plan.wait_max.map_or(follower.wait_max, |most| follower.wait_max.min(most));
         if at.is_bulk() {
-            let since = *self.following.bulk_since.entry(at).or_insert(now);
-            follower.bytes_max = follower.bytes_max.min(bulk_bytes(now.since(since)));
+            follower.bytes_max = follower.bytes_max.min(self.following.bulk.ask(at, now));
         }
         let timeout_ms = u64::try_from(config.int("replica.socket.timeout.ms")).unwrap_or(30_000);
         let line = self.line(at, address, &config);

@@ -19,11 +19,9 @@
 use super::PartitionWorker;
 use crate::mailbox::PartitionKey;
 use crate::topic_settings;
-use barnabas_base::{BrokerId, DurationMs, MonotonicMs, Offset};
+use barnabas_base::{BrokerId, DurationMs, Offset};
 use barnabas_partition::Cut;
-
-/// How often it is said of a partition that its leader's records are damaged.
-const WARN_AGAIN: DurationMs = DurationMs(60_000);
+use std::time::Instant;
 
 impl PartitionWorker {
     /// The scrub found damage, maybe where nobody has looked yet.
@@ -140,18 +138,15 @@ impl PartitionWorker {
     }
 
     /// What its leader has from `offset` on is damaged, as it says or as it looks here. It is asked for again, with a pause.
-    pub(super) fn warn_of_leader(&mut self, key: PartitionKey, offset: Offset, now: MonotonicMs, what: &str) {
+    pub(super) fn warn_of_leader(&self, key: PartitionKey, offset: Offset, what: &str) {
         let me = self.node.broker_id;
-        let Some(replica) = self.replicas.get_mut(&key) else { return };
+        let Some(replica) = self.replicas.get(&key) else { return };
         self.node.meter.fetches_damaged.one();
-        if replica.leader_warned_of.is_some_and(|at| now.since(at) < WARN_AGAIN) {
-            return;
-        }
-        replica.leader_warned_of = Some(now);
+        let Some(unsaid) = self.following.damaged_leaders.happened(&key, Instant::now()) else { return };
         let leader = replica.following.map_or(BrokerId::NONE, |(leader, _)| leader);
         tracing::warn!(
             partition = %replica.name.topic_partition, broker = %me, %leader,
-            "what the leader has from offset {offset} on is damaged ({what}): this replica cannot go on, and asks again"
+            "what the leader has from offset {offset} on is damaged ({what}): this replica cannot go on, and asks again{unsaid}"
         );
     }
 }

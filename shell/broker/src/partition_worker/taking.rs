@@ -103,7 +103,7 @@ impl PartitionWorker {
             Todo::Later => {
                 let error = answer.error;
                 if error == ErrorCode::CorruptMessage {
-                    self.warn_of_leader(key, asked.offset, now, error.name());
+                    self.warn_of_leader(key, asked.offset, error.name());
                     return;
                 }
                 tracing::debug!(partition = %replica.name.topic_partition, %leader, %error, "asked for again later");
@@ -178,8 +178,7 @@ impl PartitionWorker {
                 }
                 Err(error) => {
                     let Some(replica) = self.replicas.get(&key) else { return Err(NotTaken::Later) };
-                    let (end, now) = (replica.partition.log_end(), self.node.clock.monotonic());
-                    self.warn_of_leader(key, end, now, &error.to_string());
+                    self.warn_of_leader(key, replica.partition.log_end(), &error.to_string());
                     return Err(NotTaken::Later);
                 }
             }

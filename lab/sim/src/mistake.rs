@@ -45,13 +45,15 @@ pub enum Mistake {
     ForgetsPendingOffsets,
     /// An end that was asked for before is taken for a new one.
     EndsTwice,
+    /// Who repeats what a coordinator knows is told so at once, as Kafka's does: it may have been replaced, and not have heard of it.
+    AnswersFromMemory,
     /// Clients hear of what is not on every replica in sync.
     AnswersEarly,
 }
 
 impl Mistake {
     /// Those that a day of transactions notices.
-    pub const OF_TRANSACTIONS: [Self; 15] = [
+    pub const OF_TRANSACTIONS: [Self; 16] = [
         Self::LoadsTheUnsafe,
         Self::ForgetsProducers,
         Self::MarksAnyEpoch,
@@ -66,6 +68,7 @@ impl Mistake {
         Self::ShowsAbortedOffsets,
         Self::ForgetsPendingOffsets,
         Self::EndsTwice,
+        Self::AnswersFromMemory,
         Self::AnswersEarly,
     ];
 

@@ -81,8 +81,9 @@ impl TransactionState {
             Self::PrepareCommit => previous == Self::Ongoing,
             // Version 2 allows to abort what was never begun, as the client cannot know (KIP-890).
             Self::PrepareAbort => previous.is_idle() || previous == Self::Ongoing,
-            Self::CompleteCommit => previous == Self::PrepareCommit,
-            Self::CompleteAbort => previous == Self::PrepareAbort,
+            // Written again before version 2, when the client asks again.
+            Self::CompleteCommit => matches!(previous, Self::PrepareCommit | Self::CompleteCommit),
+            Self::CompleteAbort => matches!(previous, Self::PrepareAbort | Self::CompleteAbort),
             Self::Dead => previous.is_idle(),
             Self::PrepareEpochFence => previous == Self::Ongoing,
         }

@@ -166,6 +166,11 @@ impl Transaction {
         next.after(self)
     }
 
+    /// Its client asks again how it ended: nothing changes.
+    pub fn ended_again(&self, now: TimestampMs) -> Self {
+        Self { last_update: now, ..self.clone() }
+    }
+
     /// Whether the decision is, or was, to commit.
     pub fn is_commit(&self) -> bool {
         matches!(self.state, TransactionState::PrepareCommit | TransactionState::CompleteCommit)

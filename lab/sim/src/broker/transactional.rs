@@ -8,12 +8,12 @@ use barnabas_base::{
 };
 use barnabas_coordinator::{
     AddPartitions, EndTransaction, MarkerOrder, MarkerOutcome, MarkerTicket, Producer, Request,
-    TransactionCaller, TransactionRequest, TransactionResponse, TransactionVersion,
+    TransactionCaller, TransactionRequest, TransactionResponse, TransactionState, TransactionVersion,
 };
 use barnabas_partition::{Acks, Guard, Origin, ReplicaKey};
 use barnabas_wire::Str;
 use barnabas_wire::messages::offset_fetch_request::OffsetFetchRequestGroup;
-use barnabas_wire::messages::{AllocateProducerIdsRequest, TxnOffsetCommitRequest};
+use barnabas_wire::messages::{AllocateProducerIdsRequest, TransactionLogValue, TxnOffsetCommitRequest};
 
 use super::coordinators::{Standing, Work, bends, marker_of, state_of, transaction_of};
 use super::{APPEND_PATIENCE, Around, Process};
@@ -29,6 +29,8 @@ pub(crate) const OFFSETS_JOIN_SINCE: i16 = 5;
 /// AddPartitionsToTxn as brokers send it.
 const ADD_PARTITIONS: i16 = 5;
 const OFFSET_FETCH: i16 = 9;
+/// EndTxn from this version on bumps the epoch.
+const END_BUMPS_SINCE: i16 = 5;
 
 /// What this broker has asked of another one.
 #[derive(Debug)]
@@ -84,6 +86,10 @@ impl Process {
                 if around.is(Mistake::EndsTwice) {
                     self.renew_end(shard, &mut request);
                 }
+                if around.is(Mistake::AnswersFromMemory) && self.remembers(shard, version, &request) {
+                    let done = Answer::Transaction(request.refuse(ErrorCode::None));
+                    return self.reply(reply, done, around);
+                }
                 let work = Work::Transaction(TransactionCaller { version, connection }, request);
                 self.hand(shard, reply, work, Standing::Open, around);
             }
@@ -122,15 +128,47 @@ impl Process {
     /// An end that was asked for before is made one of what is open now: a mistake.
     fn renew_end(&self, shard: ReplicaKey, request: &mut TransactionRequest) {
         let TransactionRequest::EndTxn(end) = request else { return };
-        let Some(replica) = self.replicas.get(&shard) else { return };
-        let records = replica.log.iter().rev().filter_map(|batch| match &batch.contents {
-            Contents::Records { records, .. } => Some(records),
+        if let Some(value) = self.last_of(shard, &end.transactional_id) {
+            end.producer_epoch = value.producer_epoch;
+        }
+    }
+
+    /// Whether a client of versions 0 or 1 asks for what this coordinator has done already.
+    fn remembers(&self, shard: ReplicaKey, version: i16, request: &TransactionRequest) -> bool {
+        let (id, producer, epoch, added, state) = match request {
+            TransactionRequest::AddPartitions(add) if version < ADD_PARTITIONS => {
+                let (producer, epoch) = (add.producer_id.get(), add.producer_epoch.get());
+                (&add.transactional_id, producer, epoch, &add.partitions[..], TransactionState::Ongoing)
+            }
+            TransactionRequest::AddOffsets(add) => {
+                let (producer, epoch) = (add.producer_id.get(), add.producer_epoch.get());
+                let added = std::slice::from_ref(&add.partition);
+                (&add.transactional_id, producer, epoch, added, TransactionState::Ongoing)
+            }
+            TransactionRequest::EndTxn(end) if version < END_BUMPS_SINCE => {
+                let states = [TransactionState::CompleteAbort, TransactionState::CompleteCommit];
+                let state = states[usize::from(end.committed)];
+                (&end.transactional_id, end.producer_id, end.producer_epoch, &[][..], state)
+            }
+            _ => return false,
+        };
+        let hosts = self.coordinators.shards.get(&shard).is_some_and(|shard| shard.is_active);
+        let known = self.last_of(shard, id).filter(|_| hosts);
+        known.is_some_and(|known| {
+            let mut added = added.iter();
+            (known.producer_id, known.producer_epoch, state_of(&known)) == (producer, epoch, state)
+                && added.all(|partition| is_of(&known, partition))
+        })
+    }
+
+    /// What is written last of a transactional id.
+    fn last_of(&self, shard: ReplicaKey, id: &str) -> Option<TransactionLogValue> {
+        let records = self.replicas.get(&shard)?.log.iter().rev().filter_map(|batch| match &batch.contents {
+            Contents::Records { records, .. } => Some(records.iter().rev()),
             _ => None,
         });
         let mut values = records.flatten().filter_map(transaction_of);
-        if let Some((_, value)) = values.find(|(id, _)| **id == *end.transactional_id) {
-            end.producer_epoch = value.producer_epoch;
-        }
+        values.find(|(known, _)| **known == *id).map(|(_, value)| value)
     }
 
     fn write(
@@ -343,7 +381,7 @@ impl Process {
                 transactional_id: id,
                 producer_id: ProducerId(value.producer_id),
                 producer_epoch: ProducerEpoch(value.producer_epoch),
-                commit: state == barnabas_coordinator::TransactionState::PrepareCommit,
+                commit: state == TransactionState::PrepareCommit,
                 version,
                 partitions: partitions.collect(),
             };
@@ -419,6 +457,13 @@ fn refusal_of(word: &TransactionResponse) -> ErrorCode {
     let TransactionResponse::AddPartitions(result) = word else { return ErrorCode::UnknownServerError };
     let mut results = result.topic_results.iter().flat_map(|topic| &topic.results_by_partition);
     results.next().map_or(ErrorCode::UnknownServerError, |one| ErrorCode::from_code(one.partition_error_code))
+}
+
+fn is_of(known: &TransactionLogValue, partition: &TopicPartition) -> bool {
+    let mut topics = known.transaction_partitions.iter().flatten();
+    topics.any(|topic| {
+        *topic.topic == *partition.topic && topic.partition_ids.contains(&partition.partition.get())
+    })
 }
 
 /// Whom nobody asks about.

@@ -13,6 +13,10 @@
 //! A commit under the epoch before in CompleteAbort can only mean that the coordinator aborted first (a client repeats what
 //! it asked for): PRODUCER_FENCED, from which a client recovers (KAFKA-20785), where Kafka 4.4 still says INVALID_TXN_STATE.
 //!
+//! Up to version 4 a repetition says what the end of the next transaction says. A coordinator that has been replaced and has not heard
+//! of it would answer from memory that the next one is committed, when that is open elsewhere and will be aborted, as Kafka's does. So
+//! the end is written again, and the answer waits for that. From version 5 on the epoch says which transaction is meant.
+//!
 //! # Source
 //! Kafka 4.4 `TransactionCoordinator.endTransaction`, `endTransactionWithTV1`, `abortTimedOutTransactions`.
 
@@ -49,7 +53,12 @@ impl TransactionShard {
         match verdict {
             Verdict::Again => {
                 let answer = ended(version, known.producer_id, known.producer_epoch);
-                self.answer(ticket, answer);
+                if version.bumps_epoch() {
+                    self.answer(ticket, answer);
+                } else {
+                    let next = known.ended_again(self.now.wall);
+                    self.change(&id, next, Some((ticket, answer)));
+                }
                 Ok(())
             }
             Verdict::Decide => self.decide(&id, request.committed, version, false, |next| {

@@ -10,20 +10,30 @@
 //! Neighbours: partition_worker/taking.rs and brokers_gone.rs, which lose touch; dispatch/cluster.rs, which waits.
 
 use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, MonotonicMs};
-use barnabas_metadata::Image;
+use barnabas_metadata::{Broker, Image};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// How long answers are held back for a broker that has been lost touch with.
 const PATIENCE: DurationMs = DurationMs(300);
+/// Who is not reached is tried again sooner than after so long: what comes later is another loss.
+const APART: DurationMs = DurationMs(30_000);
 
 /// See the file's header.
 #[derive(Debug, Default)]
 pub struct LostTouch {
     count: AtomicUsize,
-    /// Which life of the broker, and since when.
-    since: Mutex<BTreeMap<BrokerId, (BrokerEpoch, MonotonicMs)>>,
+    since: Mutex<BTreeMap<BrokerId, Loss>>,
+}
+
+#[derive(Debug)]
+struct Loss {
+    /// Which life of the broker.
+    epoch: BrokerEpoch,
+    since: MonotonicMs,
+    /// When there was last no connection. Nobody may ask the broker for anything, and hear that it lives.
+    last: MonotonicMs,
 }
 
 impl LostTouch {
@@ -31,10 +41,11 @@ impl LostTouch {
     pub fn lost(&self, image: &Image, broker: BrokerId, now: MonotonicMs) {
         let Some(known) = image.cluster.broker(broker).filter(|known| known.is_active()) else { return };
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
-        let (epoch, at) = since.entry(broker).or_insert((known.epoch, now));
-        if *epoch != known.epoch {
-            (*epoch, *at) = (known.epoch, now);
+        let loss = since.entry(broker).or_insert(Loss { epoch: known.epoch, since: now, last: now });
+        if loss.epoch != known.epoch || now.since(loss.last) >= APART {
+            (loss.epoch, loss.since) = (known.epoch, now);
         }
+        loss.last = now;
         self.count.store(since.len(), Ordering::Release);
     }
 
@@ -54,11 +65,12 @@ impl LostTouch {
         }
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         // One that stays away is remembered: it is lost once, not again with each connection that does not come about.
-        since.retain(|id, (epoch, _)| {
-            image.cluster.broker(*id).is_some_and(|known| known.epoch == *epoch && known.is_active())
+        since.retain(|id, loss| {
+            let is_it = |known: &Arc<Broker>| known.epoch == loss.epoch && known.is_active();
+            now.since(loss.last) < APART && image.cluster.broker(*id).is_some_and(is_it)
         });
         self.count.store(since.len(), Ordering::Release);
-        since.values().any(|(_, at)| now.since(*at) < PATIENCE)
+        since.values().any(|loss| now.since(loss.since) < PATIENCE)
     }
 }
 

@@ -50,8 +50,10 @@ const AGAIN: Duration = Duration::from_millis(2);
 const WAY: Duration = Duration::from_secs(5);
 /// The version from which on topics are told by their ids.
 const TOPIC_IDS_SINCE: i16 = 13;
-/// Partitions that a connection remembers.
+/// Partitions that a connection remembers: batches for others are not handed on.
 const REMEMBERED_MAX: usize = 1024;
+/// They are forgotten so long after the last batch that was handed on, if there are others: who still sends here by then has been told often.
+const REMEMBERED_FOR: DurationMs = DurationMs(60_000);
 
 /// A batch as its producer sent it.
 #[derive(Debug, Clone)]
@@ -95,8 +97,11 @@ impl HandingOn {
     /// Whether a batch for this partition is handed on now.
     fn goes_on(&self, key: PartitionKey, epoch: LeaderEpoch, now: MonotonicMs) -> bool {
         let mut known = self.until.borrow_mut();
-        if known.len() >= REMEMBERED_MAX {
-            known.retain(|_, (_, until)| now < *until);
+        if known.len() >= REMEMBERED_MAX && !known.contains_key(&key) {
+            known.retain(|_, (_, until)| now < until.plus(REMEMBERED_FOR));
+            if known.len() >= REMEMBERED_MAX {
+                return false;
+            }
         }
         let (of, until) = known.entry(key).or_insert((epoch, now.plus(FOR)));
         if *of != epoch {
@@ -106,9 +111,9 @@ impl HandingOn {
     }
 
     /// One of its batches was not taken: those behind it are not handed on either, or they would come without it.
-    fn give_up(&self, key: PartitionKey) {
+    fn give_up(&self, key: PartitionKey, now: MonotonicMs) {
         if let Some((_, until)) = self.until.borrow_mut().get_mut(&key) {
-            *until = MonotonicMs(0);
+            *until = now.min(*until);
         }
     }
 }
@@ -166,7 +171,8 @@ pub async fn hand_on(
             Ok(response) => response,
             Err(why) => {
                 tracing::debug!(%leader, why, "batches were not handed on: their producers are told who leads");
-                batches.iter().for_each(|batch| call.session.handing_on.give_up(batch.key));
+                let now = node.clock.monotonic();
+                batches.iter().for_each(|batch| call.session.handing_on.give_up(batch.key, now));
                 continue;
             }
         };
@@ -201,7 +207,7 @@ pub async fn hand_on(
                     left.push(batch);
                 }
                 code => {
-                    call.session.handing_on.give_up(batch.key);
+                    call.session.handing_on.give_up(batch.key, node.clock.monotonic());
                     pending.set(batch.slot, Outcome::refused(code), &context);
                 }
             }
@@ -296,4 +302,44 @@ fn answer_to<'a>(response: &'a ProduceResponse, batch: &Kept) -> Option<&'a Part
         .iter()
         .find(|topic| topic.topic_id == batch.key.topic || *topic.name == *batch.topic)?;
     topic.partition_responses.iter().find(|answer| answer.index == batch.key.partition.get())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use barnabas_base::{PartitionIndex, TopicId};
+
+    fn key(partition: usize) -> PartitionKey {
+        PartitionKey { topic: TopicId::default(), partition: PartitionIndex(partition as i32) }
+    }
+
+    fn at(ms: i64) -> MonotonicMs {
+        MonotonicMs(0).plus(DurationMs(ms))
+    }
+
+    #[test]
+    fn a_partition_is_handed_on_for_a_moment_in_each_epoch() {
+        let handing_on = HandingOn::default();
+        let goes_on = |epoch, ms| handing_on.goes_on(key(1), LeaderEpoch(epoch), at(ms));
+        assert!(goes_on(1, 0) && goes_on(1, FOR.0 - 1) && !goes_on(1, FOR.0) && !goes_on(1, 100 * FOR.0));
+        assert!(goes_on(2, 100 * FOR.0));
+        handing_on.give_up(key(1), at(100 * FOR.0 + 1));
+        assert!(!goes_on(2, 100 * FOR.0 + 1) && goes_on(3, 100 * FOR.0 + 1));
+    }
+
+    /// Who has more partitions than are remembered is not handed on for ever, one being forgotten for another.
+    #[test]
+    fn more_partitions_than_are_remembered_are_not_handed_on() {
+        let handing_on = HandingOn::default();
+        let going = |ms| {
+            let all = 0..2 * REMEMBERED_MAX;
+            all.filter(|&partition| handing_on.goes_on(key(partition), LeaderEpoch(1), at(ms))).count()
+        };
+        assert_eq!(going(0), REMEMBERED_MAX);
+        assert_eq!(going(FOR.0), 0);
+        assert_eq!(going(2 * FOR.0), 0);
+        assert_eq!(handing_on.until.borrow().len(), REMEMBERED_MAX);
+        handing_on.goes_on(key(9 * REMEMBERED_MAX), LeaderEpoch(1), at(REMEMBERED_FOR.0 + FOR.0));
+        assert_eq!(handing_on.until.borrow().len(), 1);
+    }
 }

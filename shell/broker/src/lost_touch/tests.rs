@@ -63,3 +63,17 @@ fn whoever_is_fenced_already_is_not_missed() {
     lost_touch.lost(&image(7, true), LOST, at(0));
     assert!(!lost_touch.is_in_doubt(&image(7, true), at(0)));
 }
+
+/// A connection was closed to one that lives and of which nothing was asked since: when it dies after all, that is news.
+#[test]
+fn who_is_lost_again_after_a_while_is_waited_for_again_and_costs_nothing_meanwhile() {
+    let lost_touch = LostTouch::default();
+    lost_touch.lost(&image(7, false), LOST, at(0));
+    let later = APART.0.unsigned_abs();
+    lost_touch.lost(&image(7, false), LOST, at(later - 1));
+    assert!(!lost_touch.is_in_doubt(&image(7, false), at(later - 1)), "it stays away");
+    assert!(!lost_touch.is_in_doubt(&image(7, false), at(2 * later)));
+    assert_eq!(lost_touch.count.load(Ordering::Relaxed), 0);
+    lost_touch.lost(&image(7, false), LOST, at(2 * later));
+    assert!(lost_touch.is_in_doubt(&image(7, false), at(2 * later)));
+}

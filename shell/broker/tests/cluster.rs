@@ -4,10 +4,11 @@ mod harness;
 
 use barnabas_wire::messages::{DescribeClusterRequest, ResponseBody, UnregisterBrokerRequest};
 use harness::quorum::{
-    create, describe_quorum, eventually, format, metadata, prepared, quorum, random_uuid, topics,
+    create, describe_quorum, eventually, format, metadata, prepared, quorum_leader, random_uuid, topics,
+    until,
 };
 use harness::{Client, TestNode, free_port};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -94,7 +95,7 @@ impl Cluster {
     }
 
     fn leader(&self, asked: i32) -> i32 {
-        quorum(&mut self.client(asked)).leader_id
+        until("a leader of the quorum", || quorum_leader(&mut self.client(asked)))
     }
 
     /// Waits until the logs of the metadata are the same on all nodes.
@@ -127,6 +128,13 @@ fn segments(data: &Path) -> Vec<(String, Vec<u8>)> {
     }
     found.sort();
     found
+}
+
+/// The snapshots of the metadata: its log begins where the oldest ends.
+fn checkpoints(node: &TestNode) -> BTreeSet<String> {
+    let found = std::fs::read_dir(data(node).join("__cluster_metadata-0")).into_iter().flatten().flatten();
+    let names = found.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| name.ends_with(".checkpoint")).collect()
 }
 
 /// Who leads how many partitions of a topic.
@@ -230,10 +238,12 @@ fn a_planned_stop_hands_over_and_half_a_quorum_is_waited_out() {
     };
     assert_eq!(answer.error_code, 0, "{answer:?}");
     let all = DescribeClusterRequest { include_fenced_brokers: true, endpoint_type: 1, ..Default::default() };
-    let ResponseBody::DescribeCluster(known) = cluster.client(others[0]).call(all, 2) else {
-        panic!("another response")
-    };
-    assert_eq!(known.brokers.len(), 2, "{known:?}");
+    eventually("the broker that was asked has forgotten it", || {
+        let ResponseBody::DescribeCluster(known) = cluster.client(others[0]).call(all.clone(), 2) else {
+            panic!("another response")
+        };
+        known.brokers.len() == 2
+    });
     cluster.nodes.remove(&gone);
     cluster.stop();
 }
@@ -301,13 +311,18 @@ fn a_node_that_was_away_for_long_or_lost_its_disk_is_given_a_snapshot() {
 
     // One that hangs while the log that it needs goes.
     signal(&cluster.nodes[&away], "-STOP");
+    let before = checkpoints(&cluster.nodes[&leader]);
     assert_eq!(delete(&mut cluster.client(leader), "goes"), 0);
     for number in 0..40 {
         assert_eq!(create(&mut cluster.client(leader), 7, &format!("t-{number}"), 3, 1), 0);
     }
+    eventually("the leader has no snapshot that the other could go on from", || {
+        checkpoints(&cluster.nodes[&leader]).is_disjoint(&before)
+    });
     signal(&cluster.nodes[&away], "-CONT");
-    let expected = topics(&mut cluster.client(other));
-    assert_eq!(expected.len(), 40);
+    let expected = until("another one knows all of them", || {
+        Some(topics(&mut cluster.client(other))).filter(|known| known.len() == 40)
+    });
     eventually("it has what the others have", || topics(&mut cluster.client(away)) == expected);
     let log = cluster.nodes[&away].log();
     assert!(log.contains("the metadata log begins anew at"), "{log}");
@@ -354,8 +369,11 @@ fn brokers_and_controllers_may_be_processes_of_their_own() {
     let spread = BTreeMap::from([(11, 2), (12, 2)]);
     eventually("both know it", || leaders(&mut cluster.client(11), "on-both") == spread);
     let described = describe_quorum(&mut cluster.client(11), 2);
-    let partition = &described.topics[0].partitions[0];
-    assert_eq!((partition.leader_id, partition.observers.len()), (1, 2), "{described:?}");
+    assert_eq!(described.topics[0].partitions[0].leader_id, 1, "{described:?}");
+    eventually("both observe", || {
+        let described = describe_quorum(&mut cluster.client(11), 2);
+        described.topics[0].partitions[0].observers.len() == 2
+    });
     // The broker that is killed is missed though its session goes on, and may come back under its own name though nobody let it end.
     let mut cluster = cluster;
     cluster.nodes.get_mut(&12).expect("there").kill();

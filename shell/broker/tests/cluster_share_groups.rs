@@ -174,6 +174,12 @@ fn sessions(cluster: &Cluster) -> Vec<Session> {
     led.into_iter().map(session).collect()
 }
 
+/// What became of each partition that an answer tells of.
+fn codes(response: &ShareFetchResponse) -> Vec<i16> {
+    let rows = response.responses.iter().flat_map(|topic| &topic.partitions);
+    rows.map(|row| row.error_code).collect()
+}
+
 /// Fetches until each partition has given one record, and accepts them all.
 fn take_one_each(sessions: &mut [Session], topic: TopicId) {
     for session in sessions {
@@ -205,7 +211,10 @@ fn a_share_groups_state_is_on_other_brokers_and_outlives_its_coordinator() {
     // From here on: whoever fetches first begins at the end.
     let mut members = sessions(&cluster);
     assert_eq!(members.len(), 3);
-    members.iter_mut().for_each(|session| drop(session.fetch(topic)));
+    eventually("all share-partitions have begun", || {
+        let codes = members.iter_mut().flat_map(|session| codes(&session.fetch(topic)));
+        codes.collect::<Vec<i16>>().iter().all(|&code| code == 0)
+    });
     (0..PARTITIONS).for_each(|partition| produce(&cluster, partition, "a"));
     take_one_each(&mut members, topic);
     await_lag(&cluster, 0);

@@ -433,16 +433,18 @@ fn what_nobody_ends_is_aborted_by_the_next_coordinator() {
         heir.write(&cluster, partition, "once");
     }
     heir.end(&cluster, COMMIT);
-    let node = txn.coordinator(&cluster);
-    let request = EndTxnRequest {
-        transactional_id: "lost".into(),
-        producer_id: txn.producer_id,
-        producer_epoch: txn.epoch,
-        committed: ABORT,
-        ..Default::default()
-    };
-    let Some(ResponseBody::EndTxn(told)) = cluster.ask(node, request, 5) else { panic!("no answer") };
-    assert_eq!(told.error_code, 90, "PRODUCER_FENCED");
+    let told = txn.coordinated(&cluster, "it is told", |node| {
+        let request = EndTxnRequest {
+            transactional_id: "lost".into(),
+            producer_id: txn.producer_id,
+            producer_epoch: txn.epoch,
+            committed: ABORT,
+            ..Default::default()
+        };
+        let ResponseBody::EndTxn(told) = cluster.ask(node, request, 5)? else { panic!("another response") };
+        Some(told.error_code)
+    });
+    assert_eq!(told, 90, "PRODUCER_FENCED");
     for partition in 0..PARTITIONS {
         assert_eq!(values(&cluster, partition), ["once"]);
     }

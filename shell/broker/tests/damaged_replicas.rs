@@ -3,7 +3,7 @@
 
 mod harness;
 
-use harness::replicas::{Cluster, PARTITIONS, Producers, append, eventually, judge, leaders};
+use harness::replicas::{Cluster, PARTITIONS, Producers, append_patiently, eventually, judge, leaders};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -31,12 +31,9 @@ fn bytes(cluster: &Cluster, node: i32) -> Vec<u8> {
 }
 
 /// Partition 0 has some segments on every node.
-fn fill(cluster: &Cluster, topic: barnabas_base::TopicId, leader: i32) {
-    let mut client = cluster.client(leader);
+fn fill(cluster: &Cluster, topic: barnabas_base::TopicId) {
     let value = "x".repeat(100_000);
-    for _ in 0..35 {
-        assert!(matches!(append(&mut client, topic, 0, &value), Some(Ok(_))));
-    }
+    (0..35).for_each(|_| append_patiently(cluster, topic, 0, &value));
     for node in cluster.nodes.keys() {
         eventually("the first segment is laid", || {
             size(&folder(cluster, *node).join(FIRST)) > 900_000
@@ -74,7 +71,7 @@ fn heals(at_leader: bool) -> (i32, i32) {
     let topic = cluster.create(TOPIC);
     cluster.await_in_sync(TOPIC, 3);
     let leader = leaders(&mut cluster.client(1), TOPIC)[&0];
-    fill(&cluster, topic, leader);
+    fill(&cluster, topic);
     let damaged = if at_leader { leader } else { 1 + leader % 3 };
     let producers = Producers::start(&cluster, topic);
     damage(&cluster, damaged);

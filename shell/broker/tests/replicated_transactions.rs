@@ -8,8 +8,8 @@ mod harness;
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use barnabas_wire::messages::write_txn_markers_request::{WritableTxnMarker, WritableTxnMarkerTopic};
 use barnabas_wire::messages::{ProduceRequest, ResponseBody, WriteTxnMarkersRequest};
-use harness::replicas::{Cluster, eventually, leaders, signal};
-use harness::txn::{Producer, end_offset, read_up_to};
+use harness::replicas::{Cluster, eventually, leaders, signal, until};
+use harness::txn::{Producer, end_offset, end_offset_if_known, read_up_to};
 use harness::{Client, batch};
 
 /// Nobody is asked whether a transaction is open.
@@ -56,11 +56,15 @@ fn write_unreplicated(client: &mut Client) {
     assert_eq!(response.responses[0].partition_responses[0].error_code, 0);
 }
 
-/// The leader that `asked` knows, once it is another one than `not`.
+/// The leader that `asked` knows, once it is another one than `not`, and knows itself that it leads.
 fn leader(cluster: &Cluster, asked: i32, not: i32) -> i32 {
-    let known = || leaders(&mut cluster.client(asked), "t").get(&0).copied().filter(|leader| *leader != not);
-    eventually("the partition is led", || known().is_some());
-    known().expect("it is led")
+    until("the partition is led", || {
+        let leader = *leaders(&mut cluster.client(asked), "t").get(&0)?;
+        if leader == not {
+            return None;
+        }
+        end_offset_if_known(&mut cluster.client(leader), "t", 0).map(|_| leader)
+    })
 }
 
 /// What every replica shows, leader or not.

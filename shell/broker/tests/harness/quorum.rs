@@ -1,6 +1,6 @@
 //! Several nodes in processes of their own that are one cluster: formatted, started, asked.
 
-pub use super::patience::eventually;
+pub use super::patience::{eventually, until};
 use super::{Client, TestNode, binary, free_port};
 use barnabas_wire::messages::create_topics_request::CreatableTopic;
 use barnabas_wire::messages::describe_quorum_request::{PartitionData, TopicData};
@@ -108,8 +108,9 @@ impl Three {
         }
     }
 
+    /// Who leads the quorum, as `asked` knows it, once it knows anybody.
     pub fn leader(&self, asked: i32) -> i32 {
-        quorum(&mut self.client(asked)).leader_id
+        until("a leader of the quorum", || quorum_leader(&mut self.client(asked)))
     }
 
     /// One that does not lead the quorum.
@@ -157,6 +158,13 @@ pub fn quorum(client: &mut Client) -> describe_quorum_response::PartitionData {
     let described = describe_quorum(client, 2);
     let partition = described.topics.into_iter().next().and_then(|topic| topic.partitions.into_iter().next());
     partition.expect("the metadata's partition")
+}
+
+/// Who leads the quorum, as this node knows it; `None`: nobody, so far.
+pub fn quorum_leader(client: &mut Client) -> Option<i32> {
+    let described = describe_quorum(client, 2);
+    let leader = described.topics.first()?.partitions.first()?.leader_id;
+    (leader >= 0).then_some(leader)
 }
 
 pub fn create(client: &mut Client, version: i16, name: &str, partitions: i32, replicas: i16) -> i16 {

@@ -1,8 +1,9 @@
 //! Three processes that replicate: their topics, producers that remember what they were told, and the judgement that all of it is there.
 
 use super::patience::PATIENCE;
-pub use super::patience::eventually;
+pub use super::patience::{eventually, until};
 use super::quorum::random_uuid;
+use super::txn::end_offset_if_known;
 use super::{Client, TestNode, batch, binary, free_port};
 use barnabas_base::TopicId;
 use barnabas_wire::messages::alter_partition_reassignments_request::{
@@ -20,11 +21,13 @@ use barnabas_wire::messages::{
 use barnabas_wire::records::batches;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub const PARTITIONS: i32 = 6;
+/// What a consumer is told that asks another than the leader: unknown here, no leader, not the leader, another epoch, another topic.
+const SENT_AWAY: [i16; 6] = [3, 5, 6, 74, 75, 100];
 
 /// Three brokers that are controllers too.
 pub struct Cluster {
@@ -243,6 +246,7 @@ fn producer(
     topic: TopicId,
     partition: i32,
     stop: Arc<AtomicBool>,
+    count: Arc<AtomicUsize>,
 ) -> JoinHandle<Acknowledged> {
     std::thread::spawn(move || {
         let mut records = Vec::new();
@@ -259,6 +263,7 @@ fn producer(
             match outcome {
                 Some(Ok(offset)) => {
                     records.push((offset, value));
+                    count.fetch_add(1, Ordering::Relaxed);
                     number += 1;
                     longest_gap = longest_gap.max(last_ack.elapsed());
                     last_ack = Instant::now();
@@ -311,12 +316,32 @@ pub fn append(
     })
 }
 
+/// As [`append`], to whoever leads, until it is acknowledged. It may be written more than once.
+pub fn append_patiently(cluster: &Cluster, topic: TopicId, partition: i32, value: &str) {
+    until("an acknowledgement", || {
+        let (leader, _) = look_up(&cluster.ports(), topic, partition)?;
+        append(&mut cluster.client(leader), topic, partition, value)?.ok()
+    });
+}
+
 /// All records of a partition that consumers see on its leader.
 pub fn consume(cluster: &Cluster, name: &str, topic: TopicId, partition: i32) -> BTreeMap<i64, String> {
-    let leader = leaders(&mut cluster.client(1), name)[&partition];
-    let mut client = cluster.client(leader);
+    until("a leader that shows all of it", || {
+        let (leader, _) = look_up(&cluster.ports(), topic, partition)?;
+        consume_from(&mut cluster.client(leader), name, topic, partition)
+    })
+}
+
+/// `None`: it does not lead, or does not know yet where the log ends for consumers, or not all of it is shown.
+fn consume_from(
+    client: &mut Client,
+    name: &str,
+    topic: TopicId,
+    partition: i32,
+) -> Option<BTreeMap<i64, String>> {
+    let end = end_offset_if_known(client, name, partition)?;
     let (mut found, mut from) = (BTreeMap::new(), 0);
-    loop {
+    while from < end {
         let wanted = FetchPartition {
             partition,
             fetch_offset: from,
@@ -333,7 +358,11 @@ pub fn consume(cluster: &Cluster, name: &str, topic: TopicId, partition: i32) ->
         };
         let ResponseBody::Fetch(response) = client.call(request, 17) else { panic!("another response") };
         let data = &response.responses[0].partitions[0];
+        if SENT_AWAY.contains(&data.error_code) {
+            return None;
+        }
         assert_eq!(data.error_code, 0, "{data:?}");
+        let before = from;
         for read in batches(data.records.clone().unwrap_or_default()) {
             let batch = read.expect("sound");
             batch.check_crc().expect("sound");
@@ -344,10 +373,11 @@ pub fn consume(cluster: &Cluster, name: &str, topic: TopicId, partition: i32) ->
             }
             from = batch.header().next_offset().get();
         }
-        if from >= data.high_watermark {
-            return found;
+        if from == before {
+            return None;
         }
     }
+    Some(found)
 }
 
 /// Acknowledged records that are not where their producers were told.
@@ -427,14 +457,22 @@ pub fn folders(node: &TestNode, topic: &str) -> (usize, usize) {
 /// A producer for each partition of a topic.
 pub struct Producers {
     stop: Arc<AtomicBool>,
+    /// Records that were acknowledged.
+    count: Arc<AtomicUsize>,
     threads: Vec<JoinHandle<Acknowledged>>,
 }
 
 impl Producers {
     pub fn start(cluster: &Cluster, topic: TopicId) -> Self {
-        let (stop, ports) = (Arc::new(AtomicBool::new(false)), cluster.ports());
-        let one = |partition| producer(ports.clone(), topic, partition, stop.clone());
-        Self { threads: (0..PARTITIONS).map(one).collect(), stop }
+        let (stop, count, ports) = (Arc::new(AtomicBool::new(false)), Arc::default(), cluster.ports());
+        let one = |partition| producer(ports.clone(), topic, partition, stop.clone(), Arc::clone(&count));
+        Self { threads: (0..PARTITIONS).map(one).collect(), stop, count }
+    }
+
+    /// Waits until so many records more are acknowledged.
+    pub fn await_more(&self, records: usize) {
+        let wanted = self.count.load(Ordering::Relaxed) + records;
+        eventually("acknowledgements", || self.count.load(Ordering::Relaxed) >= wanted);
     }
 
     /// What they were told.

@@ -238,8 +238,28 @@ pub fn end_offset(client: &mut Client, topic: &str, partition: i32, committed: b
     offset_at(client, topic, partition, committed, -1)
 }
 
+/// As [`end_offset`] for all records. `None`: this one does not lead, or does not know yet how far the others are.
+pub fn end_offset_if_known(client: &mut Client, topic: &str, partition: i32) -> Option<i64> {
+    let (code, offset) = list_offset(client, topic, partition, false, -1);
+    (code == 0).then_some(offset)
+}
+
 /// What ListOffsets says of this time, or of -1, the end, or -2, the beginning.
 pub fn offset_at(client: &mut Client, topic: &str, partition: i32, committed: bool, timestamp: i64) -> i64 {
+    // One that has just been elected: it does not know it yet, or not how far the others are.
+    let (code, offset) = retried(&[6, 78], || list_offset(client, topic, partition, committed, timestamp));
+    assert_eq!(code, 0);
+    offset
+}
+
+/// The error, and the offset.
+fn list_offset(
+    client: &mut Client,
+    topic: &str,
+    partition: i32,
+    committed: bool,
+    timestamp: i64,
+) -> (i16, i64) {
     let wanted = ListOffsetsPartition { partition_index: partition, timestamp, ..Default::default() };
     let topic = ListOffsetsTopic { name: topic.into(), partitions: vec![wanted], ..Default::default() };
     let request = ListOffsetsRequest {
@@ -248,16 +268,9 @@ pub fn offset_at(client: &mut Client, topic: &str, partition: i32, committed: bo
         topics: vec![topic],
         ..Default::default()
     };
-    // One that has just been elected: it does not know it yet, or not how far the others are.
-    let (code, offset) = retried(&[6, 78], || {
-        let ResponseBody::ListOffsets(response) = client.call(request.clone(), 7) else {
-            panic!("another response")
-        };
-        let found = &response.topics[0].partitions[0];
-        (found.error_code, found.offset)
-    });
-    assert_eq!(code, 0);
-    offset
+    let ResponseBody::ListOffsets(response) = client.call(request, 7) else { panic!("another response") };
+    let found = &response.topics[0].partitions[0];
+    (found.error_code, found.offset)
 }
 
 /// The values that a reader of this isolation level finds up to where the log ends for it, as a Java consumer does: what lies

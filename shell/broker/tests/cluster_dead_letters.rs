@@ -11,7 +11,7 @@ use barnabas_wire::messages::{CreateTopicsRequest, FetchRequest, ProduceRequest,
 use barnabas_wire::records::batches;
 use harness::batch;
 use harness::cluster::{Cluster, GROUP, SETTINGS, comes_back, until};
-use harness::share::{REJECT, ShareMember, await_assignment, set_group_configs};
+use harness::share::{REJECT, ShareMember, await_assignment, await_group_configs, set_group_configs};
 
 const NAME: &str = "g";
 
@@ -90,15 +90,15 @@ fn letters_go_to_whoever_leads_their_topic() {
     let cluster = Cluster::start(SETTINGS);
     create(&cluster, "orders", 1, &[]);
     create(&cluster, "dlq.orders", 2, &[("errors.deadletterqueue.group.enable", "true")]);
-    set_group_configs(
-        &mut cluster.client_of_leader("orders", 0),
-        NAME,
-        &[
-            ("share.auto.offset.reset", "earliest"),
-            ("errors.deadletterqueue.topic.name", "dlq.orders"),
-            ("errors.deadletterqueue.copy.record.enable", "true"),
-        ],
-    );
+    let configs = [
+        ("share.auto.offset.reset", "earliest"),
+        ("errors.deadletterqueue.topic.name", "dlq.orders"),
+        ("errors.deadletterqueue.copy.record.enable", "true"),
+    ];
+    set_group_configs(&mut cluster.client_of_leader("orders", 0), NAME, &configs);
+    for node in cluster.nodes.values() {
+        await_group_configs(&mut node.client(), NAME, &configs);
+    }
     produce(&cluster, "orders");
     let coordinator = cluster.await_coordinator(GROUP, NAME);
     await_assignment(&mut cluster.nodes[&coordinator].client(), NAME, "orders");

@@ -322,9 +322,11 @@ fn a_cluster_tells_of_followers_their_isrs_and_its_quorum() {
     });
     eventually("it takes records", || takes(&mut nodes[&leader].node.client(), "t"));
 
-    let page = nodes[&leader].page_now("");
     let fetches = |by: &str| format!("kafka_network_requestmetrics_totaltimems_count{{request=\"{by}\"}}");
-    assert!(page.get(&fetches("FetchFollower")) >= 2.0);
+    let page = until("fetches of its followers are noted", || {
+        let page = nodes[&leader].page_now("");
+        page.samples.get(&fetches("FetchFollower")).is_some_and(|&count| count >= 2.0).then_some(page)
+    });
     assert_eq!(page.get(&fetches("FetchFollower")), page.get(&fetches("Fetch")));
     assert!(!page.samples.contains_key(&fetches("FetchConsumer")), "nobody consumes");
     let raft = |page: &Page, of: &str| page.get(&format!("kafka_server_raft_metrics_{of}"));
@@ -334,10 +336,11 @@ fn a_cluster_tells_of_followers_their_isrs_and_its_quorum() {
         named.first().copied().filter(|&active| named.len() == 1 && active > 0)
     });
     for metered in nodes.values() {
-        let page = metered.page_now("");
+        let page = until("it knows what is committed", || {
+            Some(metered.page_now("")).filter(|page| raft(page, "high_watermark") > 10.0)
+        });
         assert_eq!(raft(&page, "number_of_voters"), 3.0);
         assert!(raft(&page, "current_epoch") >= 1.0);
-        assert!(raft(&page, "high_watermark") > 10.0);
         assert!(raft(&page, "high_watermark") <= raft(&page, "log_end_offset"));
     }
     let page = nodes[&active].page_now("");

@@ -1,13 +1,15 @@
 //! A member of a share group over the wire: heartbeats, fetches and acknowledgements, and a group's own configs.
 
 use super::Client;
+use super::patience::eventually;
 use barnabas_base::TopicId;
 use barnabas_wire::ResponseBody;
+use barnabas_wire::messages::describe_configs_request::DescribeConfigsResource;
 use barnabas_wire::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
 use barnabas_wire::messages::share_fetch_request::{AcknowledgementBatch, FetchPartition, FetchTopic};
 use barnabas_wire::messages::{
-    FindCoordinatorRequest, IncrementalAlterConfigsRequest, ShareFetchRequest, ShareFetchResponse,
-    ShareGroupHeartbeatRequest,
+    DescribeConfigsRequest, FindCoordinatorRequest, IncrementalAlterConfigsRequest, ShareFetchRequest,
+    ShareFetchResponse, ShareGroupHeartbeatRequest,
 };
 use std::time::{Duration, Instant};
 
@@ -36,6 +38,26 @@ pub fn set_group_configs(client: &mut Client, group: &str, configs: &[(&str, &st
         panic!("another response")
     };
     assert_eq!(response.responses[0].error_code, 0, "{response:?}");
+}
+
+/// Waits until this node has heard of configs that another may have been told.
+pub fn await_group_configs(client: &mut Client, group: &str, configs: &[(&str, &str)]) {
+    eventually("the group's configs are known", || {
+        let resource = DescribeConfigsResource {
+            resource_type: GROUP,
+            resource_name: group.into(),
+            configuration_keys: None,
+            ..Default::default()
+        };
+        let request = DescribeConfigsRequest { resources: vec![resource], ..Default::default() };
+        let ResponseBody::DescribeConfigs(response) = client.call(request, 4) else {
+            panic!("another response")
+        };
+        let known = &response.results[0].configs;
+        configs.iter().all(|(key, value)| {
+            known.iter().any(|config| *config.name == **key && config.value.as_deref() == Some(value))
+        })
+    });
 }
 
 /// The one member that these tests have.

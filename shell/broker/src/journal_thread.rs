@@ -108,6 +108,8 @@ struct Shared {
     is_room_wanted: AtomicBool,
     /// Half of the journal's room is taken by what is not laid yet.
     is_pressed: AtomicBool,
+    /// Small pieces are laid as well.
+    lays_all: AtomicBool,
     /// How long the newest round's write took.
     round_us: AtomicU64,
     /// `log.journal.linger.us`, from the thread's start on.
@@ -153,6 +155,7 @@ impl JournalHandle {
             waiting_bytes: AtomicU64::new(0),
             is_room_wanted: AtomicBool::new(false),
             is_pressed: AtomicBool::new(false),
+            lays_all: AtomicBool::new(false),
             round_us: AtomicU64::new(0),
             linger_us: AtomicU64::new(0),
             life: AtomicU64::new(0),
@@ -242,6 +245,16 @@ impl JournalHandle {
         let mut queue = self.shared.lock();
         queue.laid.append(partitions);
         self.shared.wake(queue);
+    }
+
+    /// While its directory runs out of room: whatever is in the journal is laid, so that a start on a disk that is full to the last
+    /// byte finds it in segments. To be said as often as one likes.
+    pub fn lay_all(&self, is_wanted: bool) {
+        if self.shared.lays_all.swap(is_wanted, Ordering::Relaxed) != is_wanted && is_wanted {
+            let mut queue = self.shared.lock();
+            queue.has_rest = true;
+            self.shared.wake(queue);
+        }
     }
 
     /// Whether so much waits that no more appends should be taken. Whoever hears so is told of room ([`super::mailbox::Report`]).

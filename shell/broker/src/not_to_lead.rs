@@ -149,8 +149,7 @@ pub fn watch(node: &Node) {
 fn tell(node: &Node) {
     let image = node.image.load();
     if image.cluster.broker_count() <= 1 {
-        // Nobody else could lead, and a broker alone has no session with its controller: one heartbeat would begin one, and the next
-        // not come.
+        // Nobody else could lead.
         return;
     }
     let serves = image

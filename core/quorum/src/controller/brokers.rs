@@ -499,7 +499,8 @@ fn directories(
     {
         let mut cordoned = cordoned.clone();
         cordoned.sort_unstable();
-        if broker.cordoned_log_dirs.as_ref() != Some(&cordoned) {
+        // Who has not said anything of it has cordoned none: that is no news.
+        if broker.cordoned_log_dirs.as_deref().unwrap_or_default() != cordoned {
             let record = BrokerRegistrationChangeRecord {
                 broker_id: broker.id.get(),
                 broker_epoch: broker.epoch.get(),

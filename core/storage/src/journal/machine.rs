@@ -38,6 +38,8 @@ pub struct Journal {
     durable_at: Option<Micros>,
     previous_checksum: u32,
     state: State,
+    /// Small pieces are laid as well.
+    lays_all: bool,
     figures: Figures,
 }
 
@@ -100,6 +102,7 @@ impl Journal {
             durable_at: None,
             previous_checksum: recovered.last.map_or(0, |(_, checksum)| checksum),
             state: State::Opening,
+            lays_all: false,
             figures: Figures::default(),
         };
         journal.go_on(recovered);
@@ -346,13 +349,19 @@ impl Journal {
         self.state == State::Failed
     }
 
-    /// What to lay next, if anything is due: where room is short the partitions that hold the oldest file, else those that
-    /// have a large piece. Many may be under way at a time, one per partition.
+    /// Whether everything is laid as soon as it is durable, however little it is. For a disk that fills: what is in segments wants no
+    /// room when the next process replays.
+    pub fn lay_all(&mut self, is_wanted: bool) {
+        self.lays_all = is_wanted;
+    }
+
+    /// What to lay next, if anything is due: where room is short or all is to be laid the partitions that hold the oldest file,
+    /// else those that have a large piece. Many may be under way at a time, one per partition.
     pub fn next_lay(&mut self) -> Option<Lay> {
         if self.state == State::Failed {
             return None;
         }
-        if self.is_pressed()
+        if (self.lays_all || self.is_pressed())
             && let Some(oldest) = self.ring.oldest_held()
         {
             let ring = &self.ring;

@@ -319,6 +319,7 @@ impl Writer {
     /// Hands out what is to be laid, a bounded number at a time.
     fn order_lays(&mut self) {
         let Some(open) = &mut self.open else { return };
+        open.journal.lay_all(self.shared.lays_all.load(Ordering::Relaxed));
         let count = self.parts.workers.len();
         let mut orders: Vec<Vec<LayOrder>> = Vec::new();
         while self.ordered.len() < LAYS_MAX

@@ -239,6 +239,23 @@ fn a_full_ring_holds_appends_back_until_something_is_laid() {
 }
 
 #[test]
+fn where_room_runs_out_everything_is_laid_and_what_comes_then() {
+    let mut rig = Rig::new();
+    rig.submit(vec![records(1, 0, 500), records(2, 0, 500)]);
+    rig.durable_up_to(1, 1);
+    // So little waits in the journal as a rule, and the thread sleeps.
+    rig.journal.lay_all(true);
+    let mut ordered: Vec<_> = rig.orders();
+    while ordered.len() < 2 {
+        ordered.extend(rig.orders());
+    }
+    rig.journal.laid(&mut ordered.into_iter().map(|order| order.partition).collect());
+    rig.submit(vec![records(1, 1, 500)]);
+    assert_eq!(rig.orders()[0].end, Offset(2));
+    rig.stop();
+}
+
+#[test]
 fn a_clean_stop_leaves_no_file() {
     let mut rig = Rig::new();
     rig.submit((0..20).map(|at| records(at % 3, (at / 3).into(), 3000)).collect());

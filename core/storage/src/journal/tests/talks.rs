@@ -58,6 +58,7 @@ impl Talk {
                 let lay = self.journal().next_lay();
                 self.show_lay(lay);
             }
+            "all-is-to-be-laid" => self.journal().lay_all(said.words.get(1) != Some(&"no-more")),
             "lay-all-of" => {
                 let lay = self.journal().take_lay(&said.partition());
                 self.show_lay(lay);

@@ -6,7 +6,7 @@
 //! core/quorum. After every step the invariants run (`invariants/`, one per file); after a bad phase the faults end, and everything
 //! must come to rest: everyone in sync, equal logs, every producer answered.
 //!
-//! Each [`Mistake`](crate::planted::Mistake) is noticed within three thousand seeds.
+//! Each [`Mistake`](crate::planted::Mistake) is noticed within a thousand seeds.
 
 mod client;
 mod controller;

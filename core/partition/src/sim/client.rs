@@ -5,23 +5,27 @@ use std::collections::VecDeque;
 use barnabas_base::{ErrorCode, MonotonicMs, Offset, ProducerEpoch, ProducerId, Sequence, TimestampMs};
 
 use super::Random;
+use crate::producers::BATCHES_REMEMBERED;
 use crate::{BatchInfo, BatchKind};
-
-const IN_FLIGHT_MAX: usize = 3;
 
 #[derive(Debug)]
 pub(super) struct InFlight {
     pub batch: BatchInfo,
     /// When it was last sent.
     pub sent: Option<MonotonicMs>,
+    /// Where it lies, if it has been answered: it stays here until those before it have been, too.
+    pub base: Option<Offset>,
 }
 
 #[derive(Debug)]
 pub(super) struct Client {
     id: i64,
     next: i32,
+    /// From the oldest batch on that has no answer. Never more than a partition remembers of a producer, or the oldest would not be known
+    /// again and be out of order for good: Kafka's clients hold back likewise (`max.in.flight.requests.per.connection`, and nothing new
+    /// while something is sent again).
     pub in_flight: VecDeque<InFlight>,
-    /// Where its last answered batch lies: what lies below is not sent again.
+    /// Where the last batch lies before which all were answered: what lies below is not sent again.
     pub settled: Offset,
     pub answered: usize,
     /// Where it reads next.
@@ -43,7 +47,7 @@ impl Client {
     }
 
     pub fn produce(&mut self, random: &mut Random) {
-        if self.is_done || self.in_flight.len() == IN_FLIGHT_MAX || !random.one_in(4) {
+        if self.is_done || self.in_flight.len() == BATCHES_REMEMBERED || !random.one_in(4) {
             return;
         }
         let offsets = 1 + random.below(3) as i32;
@@ -57,7 +61,7 @@ impl Client {
             kind: BatchKind::Data,
         };
         self.next += offsets;
-        self.in_flight.push_back(InFlight { batch, sent: None });
+        self.in_flight.push_back(InFlight { batch, sent: None, base: None });
     }
 
     /// What is to be sent: all that is not answered, if any of it was not sent yet or has waited for too long. Always from the oldest
@@ -67,11 +71,16 @@ impl Client {
         if self.in_flight.front().is_some_and(|first| first.sent.is_some_and(is_late)) {
             self.in_flight.iter_mut().for_each(|one| one.sent = None);
         }
-        if self.in_flight.iter().all(|one| one.sent.is_some()) {
+        let mut open = self.in_flight.iter_mut().filter(|one| one.base.is_none());
+        if open.all(|one| one.sent.is_some()) {
             return Vec::new();
         }
-        self.in_flight.iter_mut().for_each(|one| one.sent = Some(now));
-        self.in_flight.iter().map(|one| one.batch).collect()
+        let open = self.in_flight.iter_mut().filter(|one| one.base.is_none());
+        open.map(|one| {
+            one.sent = Some(now);
+            one.batch
+        })
+        .collect()
     }
 
     /// The answer to the batch that begins with sequence `attempt`.
@@ -80,9 +89,12 @@ impl Client {
         let Some(at) = self.in_flight.iter().position(is_it) else { return };
         match answer {
             Ok(base) => {
-                self.in_flight.remove(at);
-                self.answered += 1;
-                self.settled = self.settled.max(base);
+                self.in_flight[at].base = Some(base);
+                while let Some(base) = self.in_flight.front().and_then(|first| first.base) {
+                    self.in_flight.pop_front();
+                    self.answered += 1;
+                    self.settled = self.settled.max(base);
+                }
             }
             // All from this one on again, in their order.
             Err(_) => self.in_flight.iter_mut().skip(at).for_each(|one| one.sent = None),

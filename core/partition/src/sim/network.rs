@@ -1,4 +1,6 @@
-//! Messages on their way: late, lost, doubled, cut off one way.
+//! Messages on their way: late, lost, doubled, cut off one way. Not doubled is what a leader asks the controller, and neither it nor its
+//! answer comes once the leader asks again: brokers reset a connection to a controller that they give up. Kafka's protocol has nothing against such
+//! copies: one of a question that was refused may be granted later, when the leader counts on the refusal.
 
 use std::collections::BTreeMap;
 
@@ -81,18 +83,35 @@ pub(super) struct Network {
     pub is_calm: bool,
 }
 
+/// The longest that a message is on its way.
+pub(super) const LATE_MS: u64 = 300;
+
 impl Network {
     pub fn send(&mut self, random: &mut Random, now: MonotonicMs, letter: Letter) {
+        if matches!(letter.message, Message::AlterIsr { .. }) {
+            self.reset(letter.from);
+        }
         if !self.is_calm && random.one_in(25) {
             return;
         }
-        let copies = if !self.is_calm && random.one_in(20) { 2 } else { 1 };
+        let is_question = matches!(letter.message, Message::AlterIsr { .. });
+        let copies = if !self.is_calm && random.one_in(20) && !is_question { 2 } else { 1 };
         for _ in 0..copies {
-            let late = if !self.is_calm && random.one_in(15) { random.below(300) } else { random.below(8) };
+            let late =
+                if !self.is_calm && random.one_in(15) { random.below(LATE_MS) } else { random.below(8) };
             self.sent += 1;
             let at = MonotonicMs(now.0 + 1 + late);
             self.on_its_way.insert((at, self.sent), letter.clone());
         }
+    }
+
+    fn reset(&mut self, from: Place) {
+        let is_given_up = |letter: &Letter| match letter.message {
+            Message::AlterIsr { .. } => letter.from == from,
+            Message::IsrAltered { .. } => letter.to == from,
+            _ => false,
+        };
+        self.on_its_way.retain(|_, letter| !is_given_up(letter));
     }
 
     /// What arrives by `now`, but for what is cut off.

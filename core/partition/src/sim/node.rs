@@ -19,6 +19,9 @@ use crate::{
 
 pub(super) const LAG_MAX: DurationMs = DurationMs(150);
 const PATIENCE_MS: i64 = 60;
+/// Nothing is on its way for longer. Who is not in sync when it asks again waits for so long before it cuts, as a broker does for
+/// `replica.lag.time.max.ms`: a fetch that was sent before, and comes late, has the leader count on what is cut off meanwhile.
+const HEAL_PATIENCE_MS: i64 = super::network::LATE_MS as i64 + 20;
 const BATCHES_PER_ANSWER: usize = 4;
 
 /// What outlives the process.
@@ -58,6 +61,7 @@ pub(super) struct Running {
     next_ticket: u64,
     /// Where the log is damaged. A new life finds it again when it looks: here it never does.
     damaged_from: Option<Offset>,
+    asks_again_since: Option<(MonotonicMs, bool)>,
     /// The newest state of the metadata when the leader had seen it behind: who heals waits until it knows it.
     seen_behind_at: Option<usize>,
 }
@@ -137,6 +141,7 @@ impl Node {
             tickets: VecDeque::new(),
             next_ticket: 0,
             damaged_from: None,
+            asks_again_since: None,
             seen_behind_at: None,
         });
     }
@@ -167,6 +172,10 @@ impl Node {
         }
     }
 
+    pub fn is_damaged(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| running.damaged_from.is_some())
+    }
+
     /// Asks again for what is damaged, where enough others would be in sync, and cuts it off when nobody counts on it.
     fn heal(&mut self, around: &mut Around<'_>) {
         let Some(running) = &mut self.running else { return };
@@ -185,15 +194,21 @@ impl Node {
             return;
         }
         if running.partition.asks_again_from().is_none() {
-            running.seen_behind_at = None;
+            (running.seen_behind_at, running.asks_again_since) = (None, None);
         }
         running.partition.ask_again(from);
+        let (since, was_in_sync) = *running.asks_again_since.get_or_insert((around.now, is_in_sync));
+        let counts = counts || !was_in_sync && around.now.since(since).0 < HEAL_PATIENCE_MS;
         let counts = counts || running.seen_behind_at.is_none_or(|at| running.seen < at);
         let is_settled = running.partition.fetch_position(&running.epochs).is_some();
         let cut = running.partition.heal(counts);
         if is_settled && cut != Cut::Nothing {
+            // Between batches, as a broker gives up whole segments: the leader may start inside of one.
+            let (start, end) = (running.partition.log_start(), running.partition.log_end());
+            let from = running.partition.asks_again_from().unwrap_or(end);
+            let to = running.log.iter().find(|batch| batch.end() > from).map_or(from, |batch| batch.base);
             running.damaged_from = None;
-            self.cut(cut, around);
+            self.cut(if to > start { Cut::To(to) } else { Cut::StartAt(start) }, around);
             if let Some(Event::Truncated { to, .. }) = around.events.pop() {
                 around.events.push(Event::Healed { to });
             }

@@ -115,6 +115,8 @@ impl Raft {
                 return;
             }
         }
+        // Nobody leads. Who led is asked like everybody else from now on: it may be back, and without its vote there may be no majority.
+        self.gone = None;
         self.failures += 1;
         let steps = 2_i64 << self.failures.saturating_sub(1).min(20);
         let backoff =

@@ -92,6 +92,15 @@ fn every_seed_is_safe_and_gets_well() {
     assert!(broken.is_empty(), "seeds that break: {broken:?}");
 }
 
+/// In a quorum of two who led last was not asked for its vote any more, though it was back, and could not win with its shorter log.
+#[test]
+fn a_leader_that_was_gone_is_asked_for_its_vote_when_it_is_back() {
+    for seed in [2471, 3883, 5078] {
+        let outcome = run(seed, None).0;
+        assert!(outcome.is_ok(), "seed {seed}: {}", outcome.unwrap_err().what);
+    }
+}
+
 #[test]
 fn the_same_seed_gives_the_same_trace() {
     for seed in 0..10 {

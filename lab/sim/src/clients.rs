@@ -8,9 +8,7 @@ use barnabas_partition::ReplicaKey;
 use crate::batch::{Batch, Contents};
 use crate::random::Random;
 
-/// As many as a partition remembers of a producer, from the oldest one on that has no answer: Kafka's clients hold back likewise, or the
-/// oldest would not be known again and be out of order for good.
-const IN_FLIGHT_MAX: usize = 5;
+const IN_FLIGHT_MAX: usize = 3;
 /// How long an answer is waited for.
 const PATIENCE_MS: i64 = 120;
 
@@ -18,7 +16,6 @@ const PATIENCE_MS: i64 = 120;
 struct InFlight {
     batch: Batch,
     sent: Option<MonotonicMs>,
-    is_answered: bool,
 }
 
 #[derive(Debug)]
@@ -44,21 +41,17 @@ impl Client {
         let batch = Batch::new(self.id, ProducerEpoch(0), Contents::Words);
         let batch = Batch { offsets, sequence: self.next, ..batch };
         self.next = self.next.plus(offsets);
-        self.in_flight.push_back(InFlight { batch, sent: None, is_answered: false });
+        self.in_flight.push_back(InFlight { batch, sent: None });
     }
 
     /// All that is not answered, if any of it is due: always from the oldest on.
     pub fn due(&mut self, now: MonotonicMs) -> Vec<Batch> {
         let is_late = |one: &InFlight| one.sent.is_none_or(|sent| now.since(sent).0 > PATIENCE_MS);
-        if !self.in_flight.iter().any(|one| !one.is_answered && is_late(one)) {
+        if !self.in_flight.iter().any(is_late) {
             return Vec::new();
         }
-        let open = self.in_flight.iter_mut().filter(|one| !one.is_answered);
-        open.map(|one| {
-            one.sent = Some(now);
-            one.batch.clone()
-        })
-        .collect()
+        self.in_flight.iter_mut().for_each(|one| one.sent = Some(now));
+        self.in_flight.iter().map(|one| one.batch.clone()).collect()
     }
 
     pub fn answered(&mut self, sequence: Sequence, answer: Result<Offset, ErrorCode>) {
@@ -66,10 +59,7 @@ impl Client {
         let Some(at) = at else { return };
         match answer {
             Ok(_) => {
-                self.in_flight[at].is_answered = true;
-                while self.in_flight.front().is_some_and(|first| first.is_answered) {
-                    self.in_flight.pop_front();
-                }
+                self.in_flight.remove(at);
             }
             Err(_) => self.in_flight[at].sent = None,
         }

@@ -64,7 +64,7 @@ impl Talk {
         self.now.0 += said.or("ms", 0) as u64;
         match said.verb {
             "leader" | "follower" | "broker" | "min" => self.metadata(&said),
-            "append" | "durable" | "fetches" | "wait" | "delete" => self.lead(&said),
+            "append" | "durable" | "fetches" | "wait" | "delete" | "waits-for?" => self.lead(&said),
             "answers" => self.answered(&said),
             "sent" | "marks" | "diverging" | "ends" | "open" | "damaged" | "seen" | "heal" => {
                 self.follow(&said)
@@ -151,6 +151,10 @@ impl Talk {
                 }
             }
             "durable" => self.partition.synced(self.partition.log_end(), &mut self.effects),
+            "waits-for?" => {
+                let waits = self.partition.waits_for(BrokerId(said.words[0].parse().unwrap()));
+                self.line(waits);
+            }
             "wait" => self.partition.check_lag(self.now, &mut self.effects),
             "delete" => {
                 let to = Some(said.offset("to"));

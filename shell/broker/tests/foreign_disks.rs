@@ -97,6 +97,40 @@ fn another_clusters_disk_is_refused_and_left_as_it_is() {
     assert_eq!(files(&node.data()), before, "nothing was touched");
 }
 
+#[test]
+fn a_node_that_has_voters_at_each_others_addresses_says_so() {
+    let mut cluster = Three::start();
+    let leader = cluster.leader(1);
+    let lost = (1..=3).find(|&node| node != leader).expect("another");
+    let other = (1..=3).find(|&node| node != leader && node != lost).expect("another");
+    let node = cluster.nodes.get_mut(&lost).expect("there");
+    assert!(node.stop_expecting_trouble().success());
+    let file = node.dir.path().join("server.properties");
+    let text = std::fs::read_to_string(&file).expect("there");
+    let address = |id: i32| {
+        let (_, rest) = text.split_once(&format!("{id}@")).expect("a voter");
+        rest.split([',', '\n']).next().expect("an address").to_owned()
+    };
+    let (of_leader, of_other) = (address(leader), address(other));
+    let swapped = text
+        .replace(&format!("{leader}@{of_leader}"), &format!("{leader}@{of_other}"))
+        .replace(&format!("{other}@{of_other}"), &format!("{other}@{of_leader}"));
+    assert_ne!(swapped, text);
+    std::fs::write(&file, swapped).expect("written");
+    node.launch_unawaited();
+    let wanted = format!("broker {lost} is not registered yet");
+    eventually("it says so", || node.log().contains(&wanted));
+    assert!(node.log().contains("gives each controller its own address"), "{}", node.log());
+    node.kill();
+    // As it was, it serves.
+    std::fs::write(&file, &text).expect("written");
+    node.launch();
+    cluster.await_brokers(&[1, 2, 3]);
+    for node in cluster.nodes.values_mut() {
+        assert!(node.stop_expecting_trouble().success(), "{}", node.log());
+    }
+}
+
 /// A library that shows programs another time.
 fn faketime() -> Option<PathBuf> {
     let installed = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";

@@ -190,6 +190,10 @@ impl Followers {
         ends.fold(durable_end, Offset::min)
     }
 
+    pub fn waits_for(&self, broker: BrokerId) -> bool {
+        self.of(broker).is_some_and(|follower| self.counts(follower))
+    }
+
     /// Whether the high watermark waits for it: the maximal in-sync replicas, and who is about to join.
     fn counts(&self, follower: &Follower) -> bool {
         let joins = self.pending.as_ref().and_then(|pending| pending.joins);

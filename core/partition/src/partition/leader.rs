@@ -62,10 +62,10 @@ impl Partition {
         Ok(FollowerRead::Records(crate::Bounds { end, high_watermark, last_stable, ..bounds }))
     }
 
-    /// Whether the controller counts `broker` as in sync: then no quota holds it up.
-    pub fn is_in_sync(&self, broker: BrokerId) -> bool {
-        let mut followers = self.followers().into_iter().flat_map(Followers::iter);
-        followers.any(|follower| follower.state.broker == broker && follower.state.in_sync)
+    /// Whether the high watermark waits for `broker`, which is in sync or about to be: then no quota holds it up, or producers would
+    /// wait for that quota.
+    pub fn waits_for(&self, broker: BrokerId) -> bool {
+        self.followers().is_some_and(|followers| followers.waits_for(broker))
     }
 
     /// Looks for followers that have fallen behind. To be called every half of `replica.lag.time.max.ms` where this broker leads.

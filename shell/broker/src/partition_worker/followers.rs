@@ -73,10 +73,10 @@ impl PartitionWorker {
         else {
             return self.records_within(item, within, left, is_first);
         };
-        let is_in_sync = replica.partition.is_in_sync(follower.broker);
+        let is_waited_for = replica.partition.waits_for(follower.broker);
         let node = self.node.clone();
         let quota = &node.replication.throttles.leader;
-        if !is_in_sync && quota.is_exceeded(now) {
+        if !is_waited_for && quota.is_exceeded(now) {
             return Ok(Read::default());
         }
         let read = self.records_within(item, within, left, is_first)?;
@@ -172,7 +172,8 @@ impl PartitionWorker {
         let word = match &answer {
             Ok(altered) => {
                 let partition = &replica.name.topic_partition;
-                tracing::info!(%partition, in_sync = ?altered.in_sync, "in-sync replicas");
+                let in_sync: Vec<i32> = altered.in_sync.iter().map(|broker| broker.get()).collect();
+                tracing::info!(%partition, ?in_sync, "in-sync replicas");
                 IsrAnswer::Changed {
                     leader_epoch: altered.leader_epoch,
                     partition_epoch: altered.partition_epoch,

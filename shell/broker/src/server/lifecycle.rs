@@ -250,7 +250,7 @@ pub fn register_controller(node: &Arc<Node>, registration: ControllerRegistratio
 async fn register(node: &Node, registration: &BrokerRegistrationRequest, shared: &Shared) -> bool {
     let timeout_ms = node.config.load().long("initial.broker.registration.timeout.ms").max(0).unsigned_abs();
     let asked = Instant::now();
-    let (mut has_said, doubles) = (false, Seldom::default());
+    let (mut has_said, doubles, waits) = (false, Seldom::default(), Seldom::default());
     loop {
         let answer =
             node.controller.ask(registration.clone(), Asked { version: 4, ..Asked::default() }).await;
@@ -300,7 +300,30 @@ async fn register(node: &Node, registration: &BrokerRegistrationRequest, shared:
         {
             say_double(node, registration, unsaid);
         }
+        let is_untaken = matches!(code, ErrorCode::NotController | ErrorCode::RequestTimedOut);
+        if is_untaken
+            && asked.elapsed() >= Duration::from_millis(timeout_ms / 4)
+            && let Some(unsaid) = waits.happened(&node.broker_id, Instant::now())
+        {
+            say_untaken(node, leader, unsaid);
+        }
         tokio::time::sleep(RETRY).await;
+    }
+}
+
+/// A cluster that works has registered a broker by now. Said long before the start is given up.
+fn say_untaken(node: &Node, leader: BrokerId, unsaid: Unsaid) {
+    let id = node.broker_id;
+    match leader {
+        BrokerId::NONE => tracing::warn!(
+            "broker {id} is not registered yet, and serves no client: no controller leads the metadata quorum, or none that leads is \
+             reached. More than half of the voters must run; see that controller.quorum.voters or controller.quorum.bootstrap.servers names \
+             them{unsaid}"
+        ),
+        leader => tracing::warn!(
+            "broker {id} is not registered yet, and serves no client: controller {leader}, which leads, is not reached, or whoever is reached in its \
+             place does not lead. See that controller.quorum.voters gives each controller its own address{unsaid}"
+        ),
     }
 }
 

@@ -29,6 +29,7 @@ def arguments(words):
     parser.add_argument("--nodes", type=int, default=3, choices=(3, 4, 5), help="three are broker and controller, the others brokers")
     parser.add_argument("--rate", type=int, help="records a second of each producer")
     parser.add_argument("--in-flight", type=int, help="produce requests at a time (5; against Apache Kafka 1: README.md says why)")
+    parser.add_argument("--all-transactions", action="store_true", help="also those that Apache Kafka is known to tear: README.md says which")
     parser.add_argument("--seed", type=int, help="the order of faults")
     parser.add_argument("--faults", help="only these, with commas (kill,pause,…)")
     parser.add_argument("--binary")
@@ -114,6 +115,7 @@ def prepare(options, place):
         "seconds": 40 if options.quick else options.minutes * 60, "disk_mib": 700 if options.quick else 1536,
         "rate": options.rate or (200 if options.quick or options.minutes <= 10 else 100),
         "in_flight": options.in_flight or (5 if options.peer == "barnabas" else 1),
+        "transactions": ["java", "go", "python"] if options.peer == "barnabas" or options.all_transactions else ["java"],
         "hold": (1.5, 4) if options.quick else (2, 12), "rest": 12 if options.quick else 40,
         "patience": 90 if options.quick else 180,
         "faults": options.faults.split(",") if options.faults else None,

@@ -115,7 +115,8 @@ class Run:
                 self.note(f"without {kind}: {self.plan['without'][short]}")
                 continue
             self.add(kind, f"{short}-producer", command, role="producer", topics=both)
-            self.add(kind, f"{short}-txn", command, role="txn", topics=both, txid=f"txn-{short}")
+            if short in self.plan["transactions"]:
+                self.add(kind, f"{short}-txn", command, role="txn", topics=both, txid=f"txn-{short}")
             group = f"group-{short}"
             self.groups[group] = ["q", "r"]
             for member in range(1 if self.plan["quick"] and short == "java" else 2):

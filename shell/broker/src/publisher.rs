@@ -9,13 +9,10 @@ use crate::directories::reports;
 use crate::full;
 use crate::mailbox::Command;
 use crate::node::Node;
-use barnabas_base::{BrokerId, TopicPartition};
+use barnabas_base::BrokerId;
 use barnabas_metadata::config::{DynamicConfigs, Properties};
-use barnabas_metadata::{Changes, Image, LeaderRecoveryState, Resource, ResourceType};
+use barnabas_metadata::{Changes, Image, Resource, ResourceType};
 use std::sync::Arc;
-
-/// So many partitions are named of those that this broker was made to lead without having been in sync.
-const UNCLEAN_NAMED_MAX: usize = 10;
 
 /// One step from image to image.
 #[derive(Debug)]
@@ -59,21 +56,15 @@ pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {
 /// What became of the in-sync replicas of what this broker leads, and who was made to lead that may lack records.
 fn count_leaders_and_isrs(node: &Node, before: &Image, image: &Image, changes: &Changes) {
     let (me, meter) = (node.broker_id, &node.meter);
-    let (mut unclean, mut named) = (0, Vec::new());
     for (&id, topic) in changes.topics.iter().filter(|(_, topic)| !topic.created && !topic.deleted) {
         let (Some(old), Some(new)) = (before.topics.by_id(id), image.topics.by_id(id)) else { continue };
-        let name = &new.name;
-        for &index in &topic.partitions {
-            let (Some(old), Some(new)) = (old.partition(index), new.partition(index)) else { continue };
+        for &partition in &topic.partitions {
+            let (Some(old), Some(new)) = (old.partition(partition), new.partition(partition)) else {
+                continue;
+            };
             let is_safe = |broker| old.isr().contains(&broker) || old.elr().contains(&broker);
             if new.leader != BrokerId::NONE && new.leader != old.leader && !is_safe(new.leader) {
                 meter.unclean_elections.one();
-                if new.leader == me && new.placement.recovery == LeaderRecoveryState::Recovering {
-                    unclean += 1;
-                    if named.len() < UNCLEAN_NAMED_MAX {
-                        named.push(TopicPartition::new(name.clone(), index).to_string());
-                    }
-                }
             }
             if old.leader == me && new.leader == me {
                 let lacks = |one: &[BrokerId], other: &[BrokerId]| one.iter().any(|id| !other.contains(id));
@@ -81,14 +72,6 @@ fn count_leaders_and_isrs(node: &Node, before: &Image, image: &Image, changes: &
                 meter.isr_expands.add(lacks(new.isr(), old.isr()).into());
             }
         }
-    }
-    if unclean > 0 {
-        tracing::warn!(
-            "broker {me} was made to lead {unclean} partitions without having been in sync (an unclean election): what others acknowledged \
-             and this one has not is lost. {}{}",
-            named.join(", "),
-            if unclean > named.len() { ", …" } else { "" }
-        );
     }
 }
 

@@ -40,6 +40,7 @@ VALUES = 40
 STORAGE_ERROR = 56
 # What another process or the disk did not leave is asked for once a second.
 RESUMES_WITHIN_S = 5.0
+LAID_WITHIN_S = 4.0
 
 
 def arguments(words):
@@ -348,6 +349,9 @@ class Story:
         self.restarted_with = self.second.committed("readers-1", "bounded", [0])
 
     def foreign_file(self):
+        # What is in the journal is laid within about two seconds of a disk's running short; what was not when the last byte went keeps the start
+        # waiting for room.
+        time.sleep(LAID_WITHIN_S)
         taken = self.volume.fill()
         self.say(f"somebody else's file takes the last {taken / MIB:.1f} MiB: {self.volume.free()} bytes free")
         self.restart("kill")

@@ -49,6 +49,7 @@ mod shutdown;
 mod storage_tool;
 mod tickets;
 mod topic_settings;
+mod unclean;
 mod worker;
 mod written;
 

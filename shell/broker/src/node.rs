@@ -24,6 +24,7 @@ use crate::quorum_worker::ControllerHandle;
 use crate::replica::Replication;
 use crate::scrub::Damages;
 use crate::shutdown::Shutdown;
+use crate::unclean::UncleanElections;
 use crate::written::WrittenPartitions;
 use arc_swap::ArcSwap;
 use barnabas_api::share::{Connection, ShareSessions};
@@ -71,6 +72,7 @@ pub struct Node {
     pub lost_touch: LostTouch,
     pub not_to_lead: NotToLead,
     pub strangers: Strangers,
+    pub unclean_elections: UncleanElections,
     /// To other brokers, for coordinators.
     pub broker_links: BrokerLinks,
     /// Locked for a moment by each request of a share group's member.
@@ -158,6 +160,7 @@ impl Node {
             lost_touch: LostTouch::default(),
             not_to_lead: NotToLead::default(),
             strangers: Strangers::default(),
+            unclean_elections: UncleanElections::default(),
             broker_links: BrokerLinks::default(),
             share_sessions: Mutex::new(ShareSessions::new(share_sessions_max(&config))),
             groups_are_wanted: AtomicBool::new(false),

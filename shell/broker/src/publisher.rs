@@ -9,7 +9,8 @@ use crate::directories::reports;
 use crate::full;
 use crate::mailbox::Command;
 use crate::node::Node;
-use barnabas_base::BrokerId;
+use crate::unclean::Elected;
+use barnabas_base::{BrokerId, TopicPartition};
 use barnabas_metadata::config::{DynamicConfigs, Properties};
 use barnabas_metadata::{Changes, Image, Resource, ResourceType};
 use std::sync::Arc;
@@ -58,13 +59,17 @@ fn count_leaders_and_isrs(node: &Node, before: &Image, image: &Image, changes: &
     let (me, meter) = (node.broker_id, &node.meter);
     for (&id, topic) in changes.topics.iter().filter(|(_, topic)| !topic.created && !topic.deleted) {
         let (Some(old), Some(new)) = (before.topics.by_id(id), image.topics.by_id(id)) else { continue };
-        for &partition in &topic.partitions {
-            let (Some(old), Some(new)) = (old.partition(partition), new.partition(partition)) else {
-                continue;
-            };
+        let name = &new.name;
+        for &index in &topic.partitions {
+            let (Some(old), Some(new)) = (old.partition(index), new.partition(index)) else { continue };
             let is_safe = |broker| old.isr().contains(&broker) || old.elr().contains(&broker);
             if new.leader != BrokerId::NONE && new.leader != old.leader && !is_safe(new.leader) {
                 meter.unclean_elections.one();
+                node.unclean_elections.happened(Elected {
+                    partition: TopicPartition::new(name.clone(), index),
+                    leader: new.leader,
+                    led_last: old.placement.last_known_elr.contains(&new.leader),
+                });
             }
             if old.leader == me && new.leader == me {
                 let lacks = |one: &[BrokerId], other: &[BrokerId]| one.iter().any(|id| !other.contains(id));

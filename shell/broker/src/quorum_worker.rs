@@ -22,12 +22,14 @@ mod peers;
 mod snapshot_check;
 #[cfg(test)]
 mod tests;
+mod voters;
 
 pub use files::{MetadataFiles, make_dir, partition, write_file};
 pub use handle::{ControllerHandle, NotTaken, Requests};
 
 use crate::node::Node;
 use crate::publisher;
+use crate::unclean;
 use barnabas_base::{BrokerEpoch, BrokerId, MonotonicMs, Offset};
 use barnabas_quorum::batches::EncodedBatch;
 use barnabas_quorum::controller::Asked;
@@ -46,6 +48,7 @@ use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
+use voters::KnownVoters;
 
 /// How long a full disk is left alone before it is tried again.
 const FULL_PAUSE: Duration = Duration::from_millis(500);
@@ -139,6 +142,7 @@ pub fn start(
     shared.was_cut.store(files.was_cut, Ordering::Relaxed);
     let peers = Peers::new(node.links.clone(), node.controller.here(), shared.sender(), &node);
     let mut worker = QuorumWorker {
+        voters: KnownVoters::new(quorum.voters()),
         quorum,
         files,
         peers,
@@ -163,6 +167,7 @@ struct QuorumWorker {
     peer_replies: HashMap<u64, oneshot::Sender<PeerResponse>>,
     next_ticket: u64,
     watching: Watching,
+    voters: KnownVoters,
 }
 
 impl QuorumWorker {
@@ -207,6 +212,9 @@ impl QuorumWorker {
                 self.quorum.tick(now)?;
             }
             self.settle()?;
+            if let Some(said) = self.node.unclean_elections.due(Instant::now()) {
+                tracing::info!("{said}");
+            }
             if self.is_full() && stopping.is_none() {
                 self.retake_reserve()?;
             }
@@ -240,8 +248,14 @@ impl QuorumWorker {
     fn wait(&self, receiver: &Receiver<Message>, due: Option<MonotonicMs>) -> Option<Message> {
         let MonotonicMs(now) = self.node.clock.monotonic();
         let sleep = due.map_or(60_000, |MonotonicMs(at)| at.saturating_sub(now));
-        let sleep = Duration::from_millis(sleep.min(60_000));
-        receiver.recv_timeout(if self.is_full() { sleep.min(FULL_PAUSE) } else { sleep }).ok()
+        let mut sleep = Duration::from_millis(sleep.min(60_000));
+        if self.is_full() {
+            sleep = sleep.min(FULL_PAUSE);
+        }
+        if self.node.unclean_elections.are_unsaid() {
+            sleep = sleep.min(unclean::APART);
+        }
+        receiver.recv_timeout(sleep).ok()
     }
 
     fn take(&mut self, message: Message) -> Result<(), MetadataError> {
@@ -303,6 +317,7 @@ impl QuorumWorker {
             let Offset(end) = self.quorum.log_end();
             self.node.controller.shared.log_end.store(end, Ordering::Release);
             self.watching.look(&self.quorum, &self.node.controller.shared.figures);
+            self.voters.look(self.quorum.voters());
             let effects = self.quorum.take_effects();
             if effects.is_empty() {
                 return Ok(());

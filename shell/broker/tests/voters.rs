@@ -96,6 +96,11 @@ fn patiently(what: &str, mut change: impl FnMut() -> (i16, String)) {
     });
 }
 
+/// Until a node has said this at INFO.
+fn says(node: &TestNode, wanted: &str) {
+    eventually(wanted, || node.log().lines().any(|line| line.contains(" INFO ") && line.contains(wanted)));
+}
+
 fn controllers(port: u16) -> Vec<i32> {
     let request = DescribeClusterRequest { endpoint_type: 2, ..Default::default() };
     let answer = Client::try_connect(port).expect("connects").call(request, 1);
@@ -125,6 +130,11 @@ fn voters_move_from_files_into_the_log_and_can_change_then() {
     for node in 1..=3 {
         eventually("every node shows the level", || level(&mut cluster.client(node)) == 1);
         eventually("and who votes from where", || voters(&mut cluster.client(node)) == lives(&cluster));
+        let at = directory(&cluster.nodes[&1]);
+        let said = format!(
+            "voters of the metadata quorum: changed 1 (directory id {at}), which had no directory id; changed 2"
+        );
+        says(&cluster.nodes[&node], &said);
     }
 
     // All of them come back from what they wrote, with the voters in their files, which count no longer.
@@ -149,6 +159,9 @@ fn voters_move_from_files_into_the_log_and_can_change_then() {
     });
     eventually("it is removed", || remove_by_tool(&cluster.nodes[&asked], gone, &at.to_string()).0);
     eventually("it votes no longer", || !voters(&mut cluster.client(asked)).contains_key(&gone));
+    let removed = format!("voters of the metadata quorum: removed {gone} (directory id {at}); they are ");
+    // Who is removed learns of it as well: it goes on as an observer.
+    cluster.nodes.values().for_each(|node| says(node, &removed));
     let port = cluster.nodes[&asked].controller_port;
     eventually("it is registered still", || controllers(port).len() == 3);
     cluster.nodes.get_mut(&gone).expect("there").kill();
@@ -168,6 +181,9 @@ fn voters_move_from_files_into_the_log_and_can_change_then() {
     eventually("it is registered again", || controllers(port).len() == 3);
     patiently("it is added", || add(&mut cluster.client(asked), gone, &cluster.nodes[&gone]));
     eventually("it votes again", || voters(&mut cluster.client(asked)) == lives(&cluster));
+    let added =
+        format!("voters of the metadata quorum: added {gone} (directory id {at}); they are 1 (directory id ");
+    cluster.nodes.values().for_each(|node| says(node, &added));
     assert_eq!(create(&mut cluster.client(gone), 7, "after", 3, 3), 0);
     cluster.stop();
 }
@@ -239,6 +255,8 @@ fn a_quorum_grows_from_one_by_nodes_that_join_or_are_added() {
     eventually("node 2 votes from its new disk", || {
         voters(&mut one.client()).get(&2) == Some(&directory(&two))
     });
+    says(&three, &format!("removed 2 (directory id {before}); they are "));
+    says(&three, &format!("added 2 (directory id {}); they are ", directory(&two)));
 
     // The first one goes, and the others carry on.
     assert!(one.stop_expecting_trouble().success(), "{}", one.log());

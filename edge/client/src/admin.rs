@@ -1,20 +1,12 @@
-//! Topics: made, listed, described, enlarged, deleted.
+//! Topics: made, listed, enlarged, deleted.
 
 use crate::error::check;
 use crate::{ClientError, Cluster};
-use barnabas_base::{ErrorCode, TopicId};
+use barnabas_base::ErrorCode;
 use barnabas_wire::messages::create_partitions_request::CreatePartitionsTopic;
 use barnabas_wire::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
 use barnabas_wire::messages::delete_topics_request::DeleteTopicState;
-use barnabas_wire::messages::describe_configs_request::DescribeConfigsResource;
-use barnabas_wire::messages::{
-    CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest, DescribeConfigsRequest,
-};
-
-/// A topic's own configs, in a describe.
-const RESOURCE_TOPIC: i8 = 2;
-/// DescribeConfigs: the value was set for this topic (Kafka `ConfigSource.TOPIC_CONFIG`).
-const SOURCE_TOPIC: i8 = 1;
+use barnabas_wire::messages::{CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest};
 
 /// A topic to be made. `None` and −1 leave the choice to the cluster.
 #[derive(Debug, Clone, Default)]
@@ -23,24 +15,6 @@ pub struct NewTopic {
     pub partitions: Option<i32>,
     pub replication_factor: Option<i16>,
     pub configs: Vec<(String, String)>,
-}
-
-/// What `--describe` shows of a topic.
-#[derive(Debug, Clone)]
-pub struct TopicDescription {
-    pub name: String,
-    pub id: TopicId,
-    pub is_internal: bool,
-    pub configs: Vec<(String, String)>,
-    pub partitions: Vec<PartitionDescription>,
-}
-
-#[derive(Debug, Clone)]
-pub struct PartitionDescription {
-    pub partition: i32,
-    pub leader: i32,
-    pub replicas: Vec<i32>,
-    pub isr: Vec<i32>,
 }
 
 /// Administration of one cluster.
@@ -132,47 +106,6 @@ impl<'a> Admin<'a> {
         let mut names: Vec<_> = answer.topics.into_iter().filter_map(named).collect();
         names.sort();
         Ok(names)
-    }
-
-    /// # Errors
-    /// The topic's error.
-    pub async fn describe_topic(&mut self, name: &str) -> Result<TopicDescription, ClientError> {
-        self.cluster.forget(name);
-        let topic = self.cluster.topic(name, false).await?.clone();
-        let resource = DescribeConfigsResource {
-            resource_type: RESOURCE_TOPIC,
-            resource_name: name.into(),
-            configuration_keys: None,
-            ..Default::default()
-        };
-        let request = DescribeConfigsRequest { resources: vec![resource], ..Default::default() };
-        let answer = self.cluster.ask_any(&request).await?;
-        let told = answer.results.first();
-        let told = told.ok_or_else(|| ClientError::Invalid("the answer names no topic".to_owned()))?;
-        check(format!("configs of topic {name}"), told.error_code, told.error_message.as_deref())?;
-        let own = told.configs.iter().filter(|config| config.config_source == SOURCE_TOPIC);
-        let shown =
-            |config: &barnabas_wire::messages::describe_configs_response::DescribeConfigsResourceResult| {
-                (config.name.to_string(), config.value.as_deref().unwrap_or_default().to_owned())
-            };
-        let mut partitions: Vec<_> = topic
-            .partitions
-            .iter()
-            .map(|partition| PartitionDescription {
-                partition: partition.partition_index,
-                leader: partition.leader_id,
-                replicas: partition.replica_nodes.clone(),
-                isr: partition.isr_nodes.clone(),
-            })
-            .collect();
-        partitions.sort_by_key(|partition| partition.partition);
-        Ok(TopicDescription {
-            name: name.to_owned(),
-            id: topic.topic_id,
-            is_internal: topic.is_internal,
-            configs: own.map(shown).collect(),
-            partitions,
-        })
     }
 }
 

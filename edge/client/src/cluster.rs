@@ -10,6 +10,7 @@ use barnabas_wire::Request;
 use barnabas_wire::messages::metadata_request::MetadataRequestTopic;
 use barnabas_wire::messages::metadata_response::MetadataResponseTopic;
 use barnabas_wire::messages::{FindCoordinatorRequest, MetadataRequest, MetadataResponse};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How to reach the cluster and how long to try.
@@ -24,6 +25,23 @@ pub struct ClusterConfig {
     pub deadline: Duration,
     /// Between two tries.
     pub retry_backoff: Duration,
+    /// Where what a try ended with is left, if it is tried again.
+    pub last_trouble: LastTrouble,
+}
+
+/// What the last try that failed ended with, in words, for somebody who watches while it is tried again.
+#[derive(Debug, Clone, Default)]
+pub struct LastTrouble(Arc<Mutex<Option<String>>>);
+
+impl LastTrouble {
+    fn set(&self, error: &ClientError) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+    }
+
+    /// `None`: nothing has failed so far.
+    pub fn get(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 impl ClusterConfig {
@@ -34,6 +52,7 @@ impl ClusterConfig {
             request_timeout: Duration::from_secs(30),
             deadline: Duration::from_secs(60),
             retry_backoff: Duration::from_millis(100),
+            last_trouble: LastTrouble::default(),
         }
     }
 }
@@ -45,6 +64,7 @@ pub struct Tries {
     started: Instant,
     deadline: Duration,
     backoff: Duration,
+    last_trouble: LastTrouble,
 }
 
 impl Tries {
@@ -60,6 +80,7 @@ impl Tries {
             let after_ms = self.deadline.as_millis() as u64;
             return Err(ClientError::TimedOut { what: self.what.clone(), after_ms, last: error.to_string() });
         }
+        self.last_trouble.set(&error);
         tokio::time::sleep(self.backoff).await;
         Ok(())
     }
@@ -239,7 +260,12 @@ impl Cluster {
         if self.controller == BrokerId::NONE {
             self.refresh(Some(&[]), false).await?;
         }
-        self.ask_with(self.controller, make).await
+        let answer = self.ask_with(self.controller, make).await;
+        if matches!(answer, Err(ClientError::Unreachable { .. } | ClientError::Lost { .. })) {
+            // Another node may pass it on.
+            self.controller = BrokerId::NONE;
+        }
+        answer
     }
 
     fn address_of(&self, node: BrokerId) -> Result<&str, ClientError> {
@@ -326,8 +352,14 @@ impl Cluster {
 
     /// A count of tries at one thing the caller asked for.
     pub fn tries(&self, what: impl Into<String>) -> Tries {
-        let ClusterConfig { deadline, retry_backoff, .. } = self.config;
-        Tries { what: what.into(), started: Instant::now(), deadline, backoff: retry_backoff }
+        let ClusterConfig { deadline, retry_backoff, last_trouble, .. } = &self.config;
+        Tries {
+            what: what.into(),
+            started: Instant::now(),
+            deadline: *deadline,
+            backoff: *retry_backoff,
+            last_trouble: last_trouble.clone(),
+        }
     }
 
     /// One offset of one partition, by timestamp or sentinel (−1 latest, −2 earliest).

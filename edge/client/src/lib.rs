@@ -16,8 +16,8 @@ mod murmur2;
 mod pipeline;
 mod producer;
 
-pub use admin::{Admin, NewTopic, PartitionDescription, TopicDescription};
-pub use cluster::{Cluster, ClusterConfig};
+pub use admin::{Admin, NewTopic};
+pub use cluster::{Cluster, ClusterConfig, LastTrouble};
 pub use connection::Connection;
 pub use consumer::{Consumer, ConsumerConfig, FetchedBatch, Received, StartAt};
 pub use error::ClientError;

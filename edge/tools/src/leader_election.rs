@@ -3,6 +3,7 @@
 //!
 //! Left out: `--path-to-json-file`. Source: Kafka `LeaderElectionCommand`.
 
+use crate::waiting::telling;
 use crate::{ToolError, block_on, bootstrap_server, number, say, switch, text, value};
 use barnabas_base::ErrorCode;
 use barnabas_client::{Cluster, ClusterConfig};
@@ -46,8 +47,9 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
         ..Default::default()
     };
     let answer = block_on(async {
-        let mut cluster = Cluster::new(ClusterConfig::new(bootstrap, "barnabas-leader-election"));
-        Ok(cluster.ask_controller(|_| request.clone()).await?)
+        let config = ClusterConfig::new(bootstrap, "barnabas-leader-election");
+        let mut cluster = Cluster::new(config.clone());
+        Ok(telling("leader-election", config, cluster.ask_controller(|_| request.clone())).await?)
     })?;
     report(&answer, &kind)
 }

@@ -6,6 +6,8 @@
 mod console_consumer;
 mod console_producer;
 mod error;
+#[cfg(test)]
+mod fake_broker;
 mod hotspots;
 mod key_values;
 mod leader_election;
@@ -13,6 +15,7 @@ mod log_dirs;
 mod metadata_quorum;
 mod perf;
 mod topics;
+mod waiting;
 
 pub use error::ToolError;
 

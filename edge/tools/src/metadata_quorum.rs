@@ -2,6 +2,7 @@
 //!
 //! What it prints is Kafka's, since scripts read it. Source: Kafka `MetadataQuorumCommand`, `ToolsUtils.prettyPrintTable`.
 
+use crate::waiting::telling;
 use crate::{ToolError, block_on, bootstrap_server, number, say, switch, text, value};
 use barnabas_base::{ErrorCode, Uuid};
 use barnabas_client::{Cluster, ClusterConfig};
@@ -52,13 +53,18 @@ async fn describe(cluster: &mut Cluster) -> Result<(DescribeQuorumResponse, Part
     let topic =
         TopicData { topic_name: TOPIC.into(), partitions: vec![Asked::default()], ..TopicData::default() };
     let request = DescribeQuorumRequest { topics: vec![topic], ..DescribeQuorumRequest::default() };
-    let answer = cluster.ask_any(&request).await?;
+    let answer = telling("metadata-quorum", cluster.config().clone(), cluster.ask_any(&request)).await?;
     let partition = answer.topics.first().and_then(|topic| topic.partitions.first()).cloned();
     let partition = partition.unwrap_or_default();
     let code = [answer.error_code, partition.error_code].into_iter().find(|&code| code != 0);
     match code.map(ErrorCode::from_code) {
         None => Ok((answer, partition)),
-        Some(code) => Err(ToolError::Usage(format!("the quorum cannot be described now: {code:?}"))),
+        Some(code) => {
+            let told = [&answer.error_message, &partition.error_message];
+            let why = told.into_iter().flatten().find(|why| !why.is_empty());
+            let why = why.map_or_else(String::new, |why| format!(": {}", why.as_str()));
+            Err(ToolError::Usage(format!("the quorum cannot be described now: {}{why}", code.name())))
+        }
     }
 }
 
@@ -176,7 +182,7 @@ async fn remove(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolE
             voter_directory_id: parsed,
             ..RemoveRaftVoterRequest::default()
         };
-        let answer = cluster.ask_any(&request).await?;
+        let answer = telling("metadata-quorum", cluster.config().clone(), cluster.ask_any(&request)).await?;
         if answer.error_code != 0 {
             let why = answer.error_message.as_ref().map_or("", |message| message.as_str());
             let code = ErrorCode::from_code(answer.error_code);
@@ -184,4 +190,30 @@ async fn remove(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolE
         }
     }
     say(&format!("{would}  KRaft controller {id} with directory id {directory}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake_broker::fake_broker;
+    use barnabas_wire::RequestBody;
+
+    #[tokio::test]
+    async fn why_the_quorum_cannot_be_described_is_said_in_the_brokers_words() {
+        let address = fake_broker(&[(55, 2)], |asked| {
+            let RequestBody::DescribeQuorum(_) = asked else { panic!("{asked:?}") };
+            let answer = DescribeQuorumResponse {
+                error_code: ErrorCode::RequestTimedOut.code(),
+                error_message: Some("No active controller could be reached.".into()),
+                ..Default::default()
+            };
+            Some(answer.into())
+        })
+        .await;
+        let mut cluster = Cluster::new(ClusterConfig::new(&address, "test"));
+        let error = describe(&mut cluster).await.expect_err("it has no answer");
+        let wanted =
+            "the quorum cannot be described now: REQUEST_TIMED_OUT: No active controller could be reached.";
+        assert_eq!(error.to_string(), wanted);
+    }
 }

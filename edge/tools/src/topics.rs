@@ -1,14 +1,22 @@
 //! `topics`, as Kafka's `kafka-topics`: create, list, describe, enlarge, delete.
+//!
+//! Left out: `--topic` as a regular expression, `--topic-id`, `--replica-assignment`, `--topics-with-overrides`,
+//! `--partition-size-limit-per-response`, `--command-config`. Source: Kafka `TopicCommand`.
 
+mod describe;
+mod row;
+#[cfg(test)]
+mod tests;
+
+use crate::waiting::telling;
 use crate::{ToolError, block_on, bootstrap_server, number, pairs, say, switch, text, value};
-use barnabas_base::ErrorCode;
-use barnabas_client::{Admin, Cluster, ClusterConfig, NewTopic, TopicDescription};
+use barnabas_client::{Admin, ClientError, Cluster, ClusterConfig, NewTopic};
 use clap::{Arg, ArgMatches};
 
 const ACTIONS: [&str; 5] = ["create", "list", "describe", "alter", "delete"];
 
 pub fn flags() -> Vec<Arg> {
-    vec![
+    let mut flags = vec![
         bootstrap_server(),
         switch("create", "Create a topic"),
         switch("list", "List all topics"),
@@ -26,7 +34,11 @@ pub fn flags() -> Vec<Arg> {
         switch("if-exists", "Do nothing if the topic is missing (with --alter, --describe, --delete)"),
         switch("if-not-exists", "Do nothing if the topic is there (with --create)"),
         switch("exclude-internal", "Leave out the cluster's own topics (with --list, --describe)"),
-    ]
+    ];
+    let others = ACTIONS.into_iter().filter(|action| *action != "describe");
+    let report = |report: &row::Report| switch(report.flag, report.help).conflicts_with_all(others.clone());
+    flags.extend(row::REPORTS.iter().map(report));
+    flags
 }
 
 pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
@@ -39,13 +51,12 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
     let bootstrap = text(matches, "bootstrap-server").unwrap_or_default();
     let mut cluster = Cluster::new(ClusterConfig::new(bootstrap, "barnabas-topics"));
     block_on(async {
-        let mut admin = Admin::new(&mut cluster);
         match action {
-            "create" => create(&mut admin, matches).await,
-            "list" => list(&mut admin, matches).await,
-            "describe" => describe(&mut admin, matches).await,
-            "alter" => alter(&mut admin, matches).await,
-            _ => delete(&mut admin, matches).await,
+            "create" => create(&mut cluster, matches).await,
+            "list" => list(&mut cluster, matches).await,
+            "describe" => describe(&mut cluster, matches).await,
+            "alter" => alter(&mut cluster, matches).await,
+            _ => delete(&mut cluster, matches).await,
         }
     })
 }
@@ -54,13 +65,21 @@ fn named(matches: &ArgMatches) -> Result<&str, ToolError> {
     text(matches, "topic").ok_or_else(|| ToolError::Usage("--topic is needed for this".to_owned()))
 }
 
-async fn exists(admin: &mut Admin<'_>, name: &str) -> Result<bool, ToolError> {
-    Ok(admin.list_topics().await?.iter().any(|topic| topic.0 == name))
+async fn exists(cluster: &mut Cluster, name: &str) -> Result<bool, ToolError> {
+    Ok(Admin::new(cluster).list_topics().await?.iter().any(|topic| topic.0 == name))
 }
 
-async fn create(admin: &mut Admin<'_>, matches: &ArgMatches) -> Result<(), ToolError> {
+/// What only the active controller does.
+async fn decided<T>(
+    config: ClusterConfig,
+    work: impl Future<Output = Result<T, ClientError>>,
+) -> Result<T, ToolError> {
+    Ok(telling("topics", config, work).await?)
+}
+
+async fn create(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
     let name = named(matches)?;
-    if matches.get_flag("if-not-exists") && exists(admin, name).await? {
+    if matches.get_flag("if-not-exists") && exists(cluster, name).await? {
         return Ok(());
     }
     let mut configs = Vec::new();
@@ -76,80 +95,49 @@ async fn create(admin: &mut Admin<'_>, matches: &ArgMatches) -> Result<(), ToolE
         replication_factor: number(matches, "replication-factor")?,
         configs,
     };
-    admin.create_topic(&topic).await?;
+    decided(cluster.config().clone(), Admin::new(cluster).create_topic(&topic)).await?;
     say(&format!("Created topic {name}."))
 }
 
-async fn list(admin: &mut Admin<'_>, matches: &ArgMatches) -> Result<(), ToolError> {
+/// All topics, or those that are not the cluster's own.
+async fn listed(cluster: &mut Cluster, matches: &ArgMatches) -> Result<Vec<String>, ToolError> {
     let leave_out = matches.get_flag("exclude-internal");
-    for (name, is_internal) in admin.list_topics().await? {
-        if !(leave_out && is_internal) && text(matches, "topic").is_none_or(|wanted| wanted == name) {
-            say(&name)?;
-        }
+    let topics = Admin::new(cluster).list_topics().await?.into_iter();
+    Ok(topics.filter(|(_, is_internal)| !(leave_out && *is_internal)).map(|(name, _)| name).collect())
+}
+
+async fn list(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
+    let wanted = text(matches, "topic");
+    for name in
+        listed(cluster, matches).await?.iter().filter(|name| wanted.is_none_or(|wanted| wanted == **name))
+    {
+        say(name)?;
     }
     Ok(())
 }
 
-async fn describe(admin: &mut Admin<'_>, matches: &ArgMatches) -> Result<(), ToolError> {
-    let names = match text(matches, "topic") {
-        Some(name) if matches.get_flag("if-exists") && !exists(admin, name).await? => Vec::new(),
-        Some(name) => vec![name.to_owned()],
-        None => {
-            let leave_out = matches.get_flag("exclude-internal");
-            let topics = admin.list_topics().await?.into_iter();
-            topics.filter(|topic| !(leave_out && topic.1)).map(|topic| topic.0).collect()
-        }
+async fn describe(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
+    let (names, may_be_gone) = match text(matches, "topic") {
+        Some(name) => (vec![name.to_owned()], matches.get_flag("if-exists")),
+        None => (listed(cluster, matches).await?, true),
     };
-    for name in names {
-        let described = admin.describe_topic(&name).await;
-        if described.as_ref().is_err_and(|error| error.code() == Some(ErrorCode::UnknownTopicOrPartition)) {
-            return Err(ToolError::Usage(format!(
-                "topic '{name}' does not exist; --list shows those that do"
-            )));
-        }
-        say_description(&described?)?;
-    }
-    Ok(())
+    describe::describe(cluster, &names, may_be_gone, matches).await
 }
 
-fn say_description(topic: &TopicDescription) -> Result<(), ToolError> {
-    let configs: Vec<String> = topic.configs.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    let replicas = topic.partitions.first().map_or(0, |partition| partition.replicas.len());
-    say(&format!(
-        "Topic: {}\tTopicId: {}\tPartitionCount: {}\tReplicationFactor: {replicas}\tConfigs: {}",
-        topic.name,
-        topic.id,
-        topic.partitions.len(),
-        configs.join(",")
-    ))?;
-    let list = |nodes: &[i32]| nodes.iter().map(i32::to_string).collect::<Vec<_>>().join(",");
-    for partition in &topic.partitions {
-        let leader = if partition.leader < 0 { "none".to_owned() } else { partition.leader.to_string() };
-        say(&format!(
-            "\tTopic: {}\tPartition: {}\tLeader: {leader}\tReplicas: {}\tIsr: {}",
-            topic.name,
-            partition.partition,
-            list(&partition.replicas),
-            list(&partition.isr)
-        ))?;
-    }
-    Ok(())
-}
-
-async fn alter(admin: &mut Admin<'_>, matches: &ArgMatches) -> Result<(), ToolError> {
+async fn alter(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
     let name = named(matches)?;
-    if matches.get_flag("if-exists") && !exists(admin, name).await? {
+    if matches.get_flag("if-exists") && !exists(cluster, name).await? {
         return Ok(());
     }
     let count: Option<i32> = number(matches, "partitions")?;
     let count = count.ok_or_else(|| ToolError::Usage("--alter needs --partitions".to_owned()))?;
-    Ok(admin.create_partitions(name, count).await?)
+    decided(cluster.config().clone(), Admin::new(cluster).create_partitions(name, count)).await
 }
 
-async fn delete(admin: &mut Admin<'_>, matches: &ArgMatches) -> Result<(), ToolError> {
+async fn delete(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
     let name = named(matches)?;
-    if matches.get_flag("if-exists") && !exists(admin, name).await? {
+    if matches.get_flag("if-exists") && !exists(cluster, name).await? {
         return Ok(());
     }
-    Ok(admin.delete_topic(name).await?)
+    decided(cluster.config().clone(), Admin::new(cluster).delete_topic(name)).await
 }

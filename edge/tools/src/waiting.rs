@@ -1,0 +1,96 @@
+//! Says on standard error what a tool waits for, once that takes more than a few seconds.
+//!
+//! Kafka's tools are silent until their `default.api.timeout.ms` is over. What is said: what the last try ended with, where one has
+//! ended; else whether a broker reaches the active controller, which it is asked over a connection of its own (DescribeQuorum: brokers
+//! pass it on). The same is said once. What the tool ends with is not changed by any of it.
+
+use crate::tell;
+use barnabas_base::ErrorCode;
+use barnabas_client::{ClientError, Cluster, ClusterConfig};
+use barnabas_wire::messages::DescribeQuorumRequest;
+use barnabas_wire::messages::describe_quorum_request::{PartitionData, TopicData};
+use std::pin::pin;
+use std::time::Duration;
+
+/// How long nothing is said.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long the active controller may take to be found.
+const CONTROLLER_PATIENCE: Duration = Duration::from_secs(2);
+
+/// `work`, done by a client of this configuration; `tool` says meanwhile what it waits for.
+pub async fn telling<T>(
+    tool: &str,
+    config: ClusterConfig,
+    work: impl Future<Output = Result<T, ClientError>>,
+) -> Result<T, ClientError> {
+    watching(&config, PATIENCE, CONTROLLER_PATIENCE, work, |why| tell(&format!("{tool}: {why}"))).await
+}
+
+async fn watching<T>(
+    config: &ClusterConfig,
+    patience: Duration,
+    controller_patience: Duration,
+    work: impl Future<Output = Result<T, ClientError>>,
+    mut say: impl FnMut(&str),
+) -> Result<T, ClientError> {
+    let mut work = pin!(work);
+    let mut said = String::new();
+    loop {
+        let waited = async {
+            tokio::time::sleep(patience).await;
+            match config.last_trouble.get() {
+                Some(trouble) => Some(format!("not done yet, and tried again: {trouble}")),
+                None if said.is_empty() => no_controller(config, controller_patience).await,
+                None => None,
+            }
+        };
+        let why = tokio::select! {
+            biased;
+            done = &mut work => return done,
+            why = waited => why,
+        };
+        if let Some(why) = why.filter(|why| *why != said) {
+            say(&why);
+            said = why;
+        }
+    }
+}
+
+/// Why the active controller is not reached, in words; `None`: it is, and works.
+async fn no_controller(config: &ClusterConfig, patience: Duration) -> Option<String> {
+    let mut cluster = Cluster::new(config.clone());
+    let deadline_s = config.deadline.as_secs();
+    let reached = tokio::time::timeout(patience, cluster.refresh(Some(&[]), false)).await;
+    match reached {
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => return Some(format!("not done yet: {error}")),
+        Err(_) => {
+            return Some(format!("not done yet: {} does not answer", config.bootstrap));
+        }
+    }
+    let partitions = vec![PartitionData::default()];
+    let topic = TopicData { topic_name: "__cluster_metadata".into(), partitions, ..TopicData::default() };
+    let request = DescribeQuorumRequest { topics: vec![topic], ..DescribeQuorumRequest::default() };
+    let what = match tokio::time::timeout(patience, cluster.ask_any(&request)).await {
+        Ok(Ok(answer)) => {
+            let partition = answer.topics.first().and_then(|topic| topic.partitions.first());
+            let code = [answer.error_code, partition.map_or(0, |partition| partition.error_code)];
+            match code.into_iter().find(|&code| code != 0).map(ErrorCode::from_code) {
+                None => return None,
+                Some(code) => code.name().to_owned(),
+            }
+        }
+        // It cannot be asked: an old broker.
+        Ok(Err(ClientError::Unsupported { .. })) => return None,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("no answer within {} ms", patience.as_millis()),
+    };
+    Some(format!(
+        "not done yet: {} reaches no active controller (DescribeQuorum: {what}). Is half of the metadata quorum gone? It is waited for, \
+         {deadline_s} s at most",
+        config.bootstrap
+    ))
+}
+
+#[cfg(test)]
+mod tests;

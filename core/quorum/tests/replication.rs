@@ -109,6 +109,7 @@ impl Talk {
                 self.register(id, said.or("previous", -1), &dirs)
             }
             "alive" => self.heartbeat(said.or("broker", 2) as i32, |_| {}),
+            "cordons" => self.cordons(said),
             "hindered" => self.hindered(said),
             "assign" => {
                 let request = self.assign(said);
@@ -163,6 +164,12 @@ impl Talk {
         }
         change(&mut request);
         self.ask(request, 1)
+    }
+
+    /// `cordons broker=2 [dirs=2,9]`: each heartbeat says it; none where none are named.
+    fn cordons(&mut self, said: &Said<'_>) -> String {
+        let dirs = said.list("dirs").iter().map(|&dir| directory(dir as u8)).collect();
+        self.heartbeat(said.or("broker", 2) as i32, |request| request.cordoned_log_dirs = Some(dirs))
     }
 
     /// `hindered broker=2 [full-in=2] [full] [damaged=a-0,a-1] [garbage]`: from now on, until it says something else.

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from . import fetch, node, suite, tools
+from .driver import Failure, Refusal
 from .scenarios import SCENARIOS
 from .server import Apache, Barnabas
 from .table import explained, print_differences, print_failures, print_skips, print_table
@@ -45,6 +46,23 @@ def find_binary(given):
     if not found:
         raise fetch.Missing("no barnabas program: cargo build --release -p barnabas")
     return max(found, key=lambda path: path.stat().st_mtime)
+
+
+def in_scratch(name, run):
+    """`run` in a directory of its own that goes away with it: its exit code, and a closing line where it could not begin or end."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(130))
+    scratch = Path(tempfile.mkdtemp(prefix=f"barnabas-{name}-"))
+    try:
+        return run(scratch)
+    except fetch.Missing as missing:
+        print(f"{name}: SKIP: {missing}\n0 passed, 0 failed, 1 skipped")
+        return 0
+    except (Failure, Refusal, RuntimeError) as failed:
+        print(f"{name}: FAILED: {failed}\n0 passed, 1 failed, 0 skipped")
+        return 1
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def make_server(peer, directory, options):

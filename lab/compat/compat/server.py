@@ -20,6 +20,9 @@ from pathlib import Path
 _running = set()
 # Listeners for proxies: so many cells can lose acknowledgements at a time.
 PROXIED = 4
+# Below those from which the system numbers outgoing connections.
+PORTS = range(12_000, 32_000)
+_given_ports = set()
 
 
 def _end_all():
@@ -37,9 +40,10 @@ def _die_with_the_runner():
 
 
 def free_port():
-    """Below the range from which the system numbers outgoing connections, so that none takes it before the server does."""
+    """Nobody listens on it and no connection will take it; never the same twice in one process, since who was given one may not listen yet."""
     while True:
-        port = random.randrange(12_000, 32_000)
+        port = random.choice([port for port in PORTS if port not in _given_ports])
+        _given_ports.add(port)
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))

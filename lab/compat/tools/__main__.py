@@ -8,9 +8,7 @@ import argparse
 import difflib
 import re
 import shutil
-import signal
 import sys
-import tempfile
 import time
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
@@ -18,8 +16,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from compat import fetch
-from compat.cli import find_binary
-from compat.driver import Failure, Refusal
+from compat.cli import find_binary, in_scratch
+from compat.driver import Failure
 from compat.server import Apache, Barnabas
 from compat.tools import Shell
 
@@ -178,21 +176,7 @@ def run(options, scratch):
 
 def main(words):
     options = arguments(words)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: sys.exit(130))
-    scratch = Path(tempfile.mkdtemp(prefix="barnabas-tools-"))
-    try:
-        return run(options, scratch)
-    except fetch.Missing as missing:
-        print(f"tools: SKIP: {missing}")
-        print("0 passed, 0 failed, 1 skipped")
-        return 0
-    except (Failure, Refusal, RuntimeError) as failed:
-        print(f"tools: FAILED: {failed}")
-        print("0 passed, 1 failed, 0 skipped")
-        return 1
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    return in_scratch("tools", lambda scratch: run(options, scratch))
 
 
 if __name__ == "__main__":

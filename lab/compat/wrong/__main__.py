@@ -8,18 +8,15 @@ what Apache Kafka said when `--record` was last asked for (recorded.txt). known.
 import argparse
 import json
 import re
-import shutil
-import signal
 import subprocess
 import sys
-import tempfile
 import time
 import tomllib
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from compat import fetch
-from compat.cli import find_binary
+from compat.cli import find_binary, in_scratch
 from compat.server import Apache, Barnabas, _die_with_the_runner
 
 from .questions import PARTS, topics
@@ -180,19 +177,7 @@ def run(options, scratch):
 
 def main(words):
     options = arguments(words)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: sys.exit(130))
-    scratch = Path(tempfile.mkdtemp(prefix="barnabas-wrong-"))
-    try:
-        return run(options, scratch)
-    except fetch.Missing as missing:
-        print(f"wrong: SKIP: {missing}\n0 passed, 0 failed, 1 skipped")
-        return 0
-    except RuntimeError as failed:
-        print(f"wrong: FAILED: {failed}\n0 passed, 1 failed, 0 skipped")
-        return 1
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    return in_scratch("wrong", lambda scratch: run(options, scratch))
 
 
 if __name__ == "__main__":

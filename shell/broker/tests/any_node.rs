@@ -12,12 +12,9 @@ use barnabas_wire::messages::{
     alter_configs_request, alter_partition_reassignments_request, elect_leaders_request,
     incremental_alter_configs_request,
 };
-use harness::Client;
 use harness::quorum::{Three, create, describe_quorum, eventually, topics};
+use harness::{BROKER, Client, TOPIC};
 use std::ops::RangeInclusive;
-
-const TOPIC: i8 = 2;
-const BROKER: i8 = 4;
 
 fn versions<R: Request>() -> RangeInclusive<i16> {
     let versions = R::KEY.stable_versions();
@@ -41,22 +38,6 @@ fn grow(client: &mut Client, version: i16, name: &str, count: i32) -> i16 {
     let request = CreatePartitionsRequest { topics: vec![topic], timeout_ms: 20_000, ..Default::default() };
     let ResponseBody::CreatePartitions(response) = client.call(request, version) else { panic!("another") };
     response.results[0].error_code
-}
-
-fn set(client: &mut Client, version: i16, kind: i8, name: &str, (key, value): (&str, &str)) -> i16 {
-    use incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
-    let config = AlterableConfig { name: key.into(), value: Some(value.into()), ..Default::default() };
-    let resource = AlterConfigsResource {
-        resource_type: kind,
-        resource_name: name.into(),
-        configs: vec![config],
-        ..Default::default()
-    };
-    let request = IncrementalAlterConfigsRequest { resources: vec![resource], ..Default::default() };
-    let ResponseBody::IncrementalAlterConfigs(response) = client.call(request, version) else {
-        panic!("another")
-    };
-    response.responses[0].error_code
 }
 
 fn replace(client: &mut Client, version: i16, kind: i8, name: &str, (key, value): (&str, &str)) -> i16 {
@@ -110,7 +91,8 @@ fn old_versions_pass_through_a_node_that_does_not_lead() {
     }
     let me = follower.to_string();
     for version in versions::<IncrementalAlterConfigsRequest>() {
-        let mut set = |kind, name: &str, config| set(client, version, kind, name, config);
+        let mut set =
+            |kind, name: &str, (key, value)| client.alter_config(version, (kind, name), key, Some(value));
         assert_eq!(set(TOPIC, "t", ("retention.ms", "100000")), 0, "IncrementalAlterConfigs {version}");
         assert_eq!(set(BROKER, &me, ("log.cleaner.threads", "2")), 0, "of the broker itself");
     }

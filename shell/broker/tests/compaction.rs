@@ -186,8 +186,6 @@ fn kills_while_it_is_compacted_lose_nothing() {
 
 #[test]
 fn a_topic_that_becomes_compacted_is_compacted() {
-    use barnabas_wire::messages::IncrementalAlterConfigsRequest;
-    use barnabas_wire::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
     let mut node = TestNode::start_with(&QUICK);
     node.client().create_topic(
         "t",
@@ -200,21 +198,7 @@ fn a_topic_that_becomes_compacted_is_compacted() {
     }
     let all = read(&node).0;
     assert_eq!(all, 10_000);
-    let config = AlterableConfig {
-        name: "cleanup.policy".into(),
-        config_operation: 0,
-        value: Some("compact".into()),
-        ..Default::default()
-    };
-    let resource = AlterConfigsResource {
-        resource_type: 2,
-        resource_name: "t".into(),
-        configs: vec![config],
-        ..Default::default()
-    };
-    let request = IncrementalAlterConfigsRequest { resources: vec![resource], ..Default::default() };
-    let ResponseBody::IncrementalAlterConfigs(response) = node.client().call(request, 1) else { panic!() };
-    assert_eq!(response.responses[0].error_code, 0, "{response:?}");
+    assert_eq!(node.client().alter_config(1, (harness::TOPIC, "t"), "cleanup.policy", Some("compact")), 0);
     wait_until("the log is compacted", || read(&node).0 < 5_000);
     assert_eq!(alive(&read(&node).1), alive(&writer.model));
     assert!(node.stop().success());

@@ -4,18 +4,14 @@
 
 mod harness;
 
-use barnabas_wire::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
-use barnabas_wire::messages::{IncrementalAlterConfigsRequest, ProduceRequest, ResponseBody};
-use harness::batch;
+use barnabas_wire::messages::{ProduceRequest, ResponseBody};
 use harness::cluster::{Cluster, ask, comes_back, eventually, leaders, until};
+use harness::{BROKER, batch};
 use std::time::{Duration, Instant};
 
 const PARTITIONS: i32 = 6;
 const FULL: i32 = 2;
-const BROKER: i8 = 4;
-const SET: i8 = 0;
-const DELETE: i8 = 1;
 /// What is said on WARN and ERROR.
 const EXPECTED: [&str; 2] = ["short of room", "log.dir.min.free.bytes="];
 /// The balance looks every second whether the preferred leaders could lead.
@@ -24,25 +20,8 @@ const SETTINGS: &str = "offsets.topic.num.partitions=6\nauto.leader.rebalance.en
 
 /// Sets `log.dir.min.free.bytes` of the broker, or takes it back.
 fn keep_free(cluster: &Cluster, bytes: Option<&str>) {
-    let config = AlterableConfig {
-        name: "log.dir.min.free.bytes".into(),
-        config_operation: if bytes.is_some() { SET } else { DELETE },
-        value: bytes.map(Into::into),
-        ..Default::default()
-    };
-    let resource = AlterConfigsResource {
-        resource_type: BROKER,
-        resource_name: FULL.to_string().into(),
-        configs: vec![config],
-        ..Default::default()
-    };
-    let request = IncrementalAlterConfigsRequest { resources: vec![resource], ..Default::default() };
-    match cluster.ask(FULL, request, 1) {
-        Some(ResponseBody::IncrementalAlterConfigs(response)) => {
-            assert_eq!(response.responses[0].error_code, 0, "{response:?}");
-        }
-        other => panic!("{other:?}"),
-    }
+    let mut client = cluster.nodes[&FULL].client();
+    assert_eq!(client.alter_config(1, (BROKER, &FULL.to_string()), "log.dir.min.free.bytes", bytes), 0);
 }
 
 /// One record for a partition, to whoever leads it, until it is acknowledged.

@@ -7,7 +7,7 @@ use barnabas_base::{ProducerEpoch, ProducerId, Sequence, TimestampMs, TopicId};
 use barnabas_wire::ApiKey;
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use barnabas_wire::messages::produce_response::PartitionProduceResponse;
-use barnabas_wire::messages::{ElectLeadersRequest, InitProducerIdRequest, ProduceRequest, ResponseBody};
+use barnabas_wire::messages::{ElectLeadersRequest, ProduceRequest, ResponseBody};
 use barnabas_wire::records::{BatchBuilder, BatchOptions};
 use harness::replicas::{Cluster, PARTITIONS, append, consume, eventually, leaders, reassign};
 use harness::{Client, now_ms};
@@ -16,15 +16,14 @@ const NOT_LEADER_OR_FOLLOWER: i16 = 6;
 /// Elections after which the machine may be too busy for a batch to come in time.
 const ATTEMPTS: i32 = 8;
 
-fn producer_id(client: &mut Client) -> ProducerId {
-    let request = InitProducerIdRequest {
-        transactional_id: None,
-        transaction_timeout_ms: 60_000,
-        ..Default::default()
-    };
-    let ResponseBody::InitProducerId(response) = client.call(request, 4) else { panic!("another response") };
-    assert_eq!(response.error_code, 0);
-    ProducerId(response.producer_id)
+/// Three nodes, a topic whose leader is the first of them, and who produces to it.
+fn one_that_produces() -> (Cluster, TopicId, Producer) {
+    let cluster = Cluster::start();
+    let topic = cluster.create("t");
+    led_by(&cluster, &[1, 2, 3]);
+    let mut client = cluster.client(1);
+    let id = client.producer_id();
+    (cluster, topic, Producer { client, topic, id, next: 0 })
 }
 
 /// A producer that names itself, on one connection.
@@ -103,12 +102,7 @@ fn is_handed_on(cluster: &Cluster, producer: &mut Producer) -> bool {
 
 #[test]
 fn who_sends_to_the_former_leader_hears_no_error_and_who_leads() {
-    let cluster = Cluster::start();
-    let topic = cluster.create("t");
-    led_by(&cluster, &[1, 2, 3]);
-    let mut client = cluster.client(1);
-    let id = producer_id(&mut client);
-    let mut producer = Producer { client, topic, id, next: 0 };
+    let (cluster, topic, mut producer) = one_that_produces();
     producer.send();
     let answer = producer.answer();
     assert_eq!((answer.error_code, answer.base_offset, answer.current_leader.leader_id), (0, 0, -1));
@@ -149,12 +143,7 @@ fn who_sends_to_the_former_leader_hears_no_error_and_who_leads() {
 /// Leadership goes to and fro under a producer that never looks for the leader but goes where its acknowledgements send it.
 #[test]
 fn a_producer_follows_its_acknowledgements_from_leader_to_leader() {
-    let cluster = Cluster::start();
-    let topic = cluster.create("t");
-    led_by(&cluster, &[1, 2, 3]);
-    let mut client = cluster.client(1);
-    let id = producer_id(&mut client);
-    let mut producer = Producer { client, topic, id, next: 0 };
+    let (cluster, topic, mut producer) = one_that_produces();
     let (mut round, mut handed_on) = (0, 0);
     while handed_on < 6 {
         round += 1;

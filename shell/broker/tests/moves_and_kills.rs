@@ -11,8 +11,7 @@ use barnabas_wire::messages::alter_replica_log_dirs_request::{AlterReplicaLogDir
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use barnabas_wire::messages::{
-    AlterReplicaLogDirsRequest, DescribeLogDirsRequest, FetchRequest, InitProducerIdRequest, ProduceRequest,
-    ResponseBody,
+    AlterReplicaLogDirsRequest, DescribeLogDirsRequest, FetchRequest, ProduceRequest, ResponseBody,
 };
 use barnabas_wire::records::{BatchBuilder, BatchOptions, batches};
 use harness::{Client, TempDir, TestNode, now_ms};
@@ -111,17 +110,6 @@ impl Producer {
     }
 }
 
-fn producer_id(client: &mut Client) -> ProducerId {
-    let request = InitProducerIdRequest {
-        transactional_id: None,
-        transaction_timeout_ms: 60_000,
-        ..Default::default()
-    };
-    let ResponseBody::InitProducerId(response) = client.call(request, 4) else { panic!("another response") };
-    assert_eq!(response.error_code, 0);
-    ProducerId(response.producer_id)
-}
-
 fn alter(client: &mut Client, path: &str, partition: i32) -> Option<i16> {
     let topic =
         AlterReplicaLogDirTopic { name: TOPIC.into(), partitions: vec![partition], ..Default::default() };
@@ -211,7 +199,7 @@ fn nothing_is_lost_or_doubled_by_moves_that_are_cut_off() {
             let producer = Producer {
                 port: node.port,
                 partition,
-                id: producer_id(&mut client),
+                id: client.producer_id(),
                 stop: stop.clone(),
                 acknowledged: acknowledged.clone(),
             };

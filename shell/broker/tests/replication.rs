@@ -6,14 +6,13 @@
 mod harness;
 
 use barnabas_wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
-use barnabas_wire::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
-use barnabas_wire::messages::{DeleteRecordsRequest, IncrementalAlterConfigsRequest, ResponseBody};
-use harness::Client;
+use barnabas_wire::messages::{DeleteRecordsRequest, ResponseBody};
 use harness::replicas::{
     Cluster, PARTITIONS, Producers, append, append_patiently, eventually, folders, judge, leaders, missing,
     reassign, signal,
 };
 use harness::txn::offset_at;
+use harness::{BROKER, Client, TOPIC};
 use std::time::Duration;
 
 #[test]
@@ -136,20 +135,8 @@ fn replicas_move_from_broker_to_broker_and_leave_nothing_behind() {
     cluster.stop();
 }
 
-const TOPIC: i8 = 2;
-const BROKER: i8 = 4;
-
-fn set(client: &mut Client, kind: i8, name: &str, (key, value): (&str, &str)) {
-    let config = AlterableConfig { name: key.into(), value: Some(value.into()), ..Default::default() };
-    let resource = AlterConfigsResource {
-        resource_type: kind,
-        resource_name: name.into(),
-        configs: vec![config],
-        ..Default::default()
-    };
-    let request = IncrementalAlterConfigsRequest { resources: vec![resource], ..Default::default() };
-    let ResponseBody::IncrementalAlterConfigs(response) = client.call(request, 1) else { panic!("another") };
-    assert_eq!(response.responses[0].error_code, 0, "{response:?}");
+fn set(client: &mut Client, of: (i8, &str), (key, value): (&str, &str)) {
+    assert_eq!(client.alter_config(1, of, key, Some(value)), 0);
 }
 
 #[test]
@@ -164,15 +151,15 @@ fn what_a_move_brings_is_told_of_while_it_lasts() {
         (0..6).for_each(|_| append_patiently(&cluster, topic, partition, &value));
     }
     let mut client = cluster.client(2);
-    set(&mut client, TOPIC, "slow", ("follower.replication.throttled.replicas", "*"));
-    set(&mut client, BROKER, "", ("follower.replication.throttled.rate", "20000"));
+    set(&mut client, (TOPIC, "slow"), ("follower.replication.throttled.replicas", "*"));
+    set(&mut client, (BROKER, ""), ("follower.replication.throttled.rate", "20000"));
     std::thread::scope(|scope| {
         let moved = scope.spawn(|| reassign(&cluster, &[2, 1, 3], "slow", &[1, 2, 3]));
         let node = &cluster.nodes[&1];
         eventually("its broker says what is on its way", || {
             node.log().contains("are on their way to this broker and lack")
         });
-        set(&mut client, BROKER, "", ("follower.replication.throttled.rate", "1000000000"));
+        set(&mut client, (BROKER, ""), ("follower.replication.throttled.rate", "1000000000"));
         moved.join().expect("it was moved");
         eventually("it says that all are there", || node.log().contains("every replica that was on its way"));
     });

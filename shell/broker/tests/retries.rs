@@ -5,21 +5,10 @@ mod harness;
 use barnabas_base::{ProducerEpoch, ProducerId, Sequence, TimestampMs};
 use barnabas_wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
-use barnabas_wire::messages::{DeleteRecordsRequest, InitProducerIdRequest, ProduceRequest, ResponseBody};
+use barnabas_wire::messages::{DeleteRecordsRequest, ProduceRequest, ResponseBody};
 use barnabas_wire::records::{BatchBuilder, BatchOptions};
 use harness::three_dirs::eventually;
 use harness::{Client, TestNode, now_ms};
-
-fn producer_id(client: &mut Client) -> ProducerId {
-    let request = InitProducerIdRequest {
-        transactional_id: None,
-        transaction_timeout_ms: 60_000,
-        ..Default::default()
-    };
-    let ResponseBody::InitProducerId(response) = client.call(request, 4) else { panic!("another response") };
-    assert_eq!(response.error_code, 0);
-    ProducerId(response.producer_id)
-}
 
 /// One batch of one record; error code and base offset.
 fn produce(client: &mut Client, id: ProducerId, number: i32) -> (i16, i64) {
@@ -62,7 +51,7 @@ fn with_three_batches(overrides: &[&str], configs: &[(&str, &str)]) -> (TestNode
     let node = TestNode::start_with(overrides);
     let mut client = node.client();
     client.create_topic("paid", 1, configs);
-    let id = producer_id(&mut client);
+    let id = client.producer_id();
     for number in 0..3 {
         assert_eq!(produce(&mut client, id, number), (0, i64::from(number)));
     }
@@ -76,7 +65,7 @@ fn though_its_segments_are_gone() {
     let (mut node, id) = with_three_batches(&["log.retention.check.interval.ms=20"], &configs);
     let first = node.data().join("paid-0/00000000000000000000.log");
     let mut client = node.client();
-    let another = producer_id(&mut client);
+    let another = client.producer_id();
     for number in 0..60 {
         assert_eq!(produce(&mut client, another, number).0, 0);
     }

@@ -28,6 +28,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+/// Resources that have configs.
+pub const TOPIC: i8 = 2;
+pub const BROKER: i8 = 4;
+
 const PATIENCE: Duration = Duration::from_secs(20);
 /// A stop brings into segments what the journal holds: some files for each partition, a millisecond or more where many tests share
 /// a disk.
@@ -369,6 +373,52 @@ impl Client {
         let request = CreateTopicsRequest { topics: vec![topic], timeout_ms: 10_000, ..Default::default() };
         let ResponseBody::CreateTopics(response) = self.call(request, 7) else { panic!("another response") };
         assert_eq!(response.topics[0].error_code, 0, "{response:?}");
+    }
+
+    /// Sets one key of a resource, or takes it away; the code that comes back.
+    pub fn alter_config(
+        &mut self,
+        version: i16,
+        (kind, name): (i8, &str),
+        key: &str,
+        value: Option<&str>,
+    ) -> i16 {
+        use barnabas_wire::messages::IncrementalAlterConfigsRequest;
+        use barnabas_wire::messages::incremental_alter_configs_request::{
+            AlterConfigsResource, AlterableConfig,
+        };
+        let config = AlterableConfig {
+            name: key.into(),
+            config_operation: i8::from(value.is_none()),
+            value: value.map(Into::into),
+            ..Default::default()
+        };
+        let resource = AlterConfigsResource {
+            resource_type: kind,
+            resource_name: name.into(),
+            configs: vec![config],
+            ..Default::default()
+        };
+        let request = IncrementalAlterConfigsRequest { resources: vec![resource], ..Default::default() };
+        let ResponseBody::IncrementalAlterConfigs(response) = self.call(request, version) else {
+            panic!("another response")
+        };
+        response.responses[0].error_code
+    }
+
+    /// A producer's id, not for transactions.
+    pub fn producer_id(&mut self) -> barnabas_base::ProducerId {
+        use barnabas_wire::messages::InitProducerIdRequest;
+        let request = InitProducerIdRequest {
+            transactional_id: None,
+            transaction_timeout_ms: 60_000,
+            ..Default::default()
+        };
+        let ResponseBody::InitProducerId(response) = self.call(request, 4) else {
+            panic!("another response")
+        };
+        assert_eq!(response.error_code, 0);
+        barnabas_base::ProducerId(response.producer_id)
     }
 
     pub fn topic_id(&mut self, name: &str) -> barnabas_base::TopicId {

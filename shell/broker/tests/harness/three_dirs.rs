@@ -5,12 +5,11 @@ use barnabas_base::TopicId;
 use barnabas_wire::messages::alter_replica_log_dirs_request::{AlterReplicaLogDir, AlterReplicaLogDirTopic};
 use barnabas_wire::messages::describe_log_dirs_response::DescribeLogDirsResult;
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
-use barnabas_wire::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
 use barnabas_wire::messages::metadata_request::MetadataRequestTopic;
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use barnabas_wire::messages::{
-    AlterReplicaLogDirsRequest, DescribeLogDirsRequest, FetchRequest, IncrementalAlterConfigsRequest,
-    MetadataRequest, ProduceRequest, ResponseBody,
+    AlterReplicaLogDirsRequest, DescribeLogDirsRequest, FetchRequest, MetadataRequest, ProduceRequest,
+    ResponseBody,
 };
 use barnabas_wire::records::Batch;
 use bytes::Bytes;
@@ -166,23 +165,7 @@ pub fn all_values(client: &mut Client, topic: TopicId, partition: i32) -> Vec<St
 }
 
 pub fn broker_config(client: &mut Client, key: &str, value: Option<&str>) -> i16 {
-    let config = AlterableConfig {
-        name: key.into(),
-        config_operation: if value.is_some() { 0 } else { 1 },
-        value: value.map(Into::into),
-        ..AlterableConfig::default()
-    };
-    let resource = AlterConfigsResource {
-        resource_type: 4,
-        resource_name: "1".into(),
-        configs: vec![config],
-        ..AlterConfigsResource::default()
-    };
-    let request = IncrementalAlterConfigsRequest { resources: vec![resource], ..Default::default() };
-    let ResponseBody::IncrementalAlterConfigs(response) = client.call(request, 1) else {
-        panic!("another response")
-    };
-    response.responses[0].error_code
+    client.alter_config(1, (super::BROKER, "1"), key, value)
 }
 
 pub fn alter(client: &mut Client, path: &str, topic: &str, partition: i32) -> i16 {

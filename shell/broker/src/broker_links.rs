@@ -24,8 +24,8 @@ use crate::links::{Link, LinkSettings};
 use crate::markers::MarkerParcel;
 use crate::node::Node;
 use crate::replica::line::address_of;
+use crate::replica::manner::listener;
 use barnabas_base::BrokerId;
-use barnabas_partition::FetcherId;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -99,7 +99,7 @@ impl BrokerLinks {
     /// The link to a broker, where it listens now. `None`: it is not registered, or has no listener for brokers.
     pub fn to(&self, node: &Node, broker: BrokerId, purpose: Purpose) -> Option<Link> {
         let (image, config) = (node.image.load(), node.config.load());
-        let address = address_of(&image, FetcherId { leader: broker, number: 0 }, &config)?;
+        let address = address_of(&image, broker, listener(&config))?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(link) = known.get(&(broker, purpose)).filter(|link| *link.address() == address) {
             return Some(link.clone());

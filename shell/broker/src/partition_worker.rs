@@ -24,6 +24,7 @@ mod early;
 mod followers;
 mod following;
 mod healing;
+mod in_sync;
 mod journaled;
 mod moves;
 mod patience;

@@ -12,6 +12,7 @@ pub mod behind;
 pub mod bulk;
 pub mod isr;
 pub mod line;
+pub mod manner;
 #[cfg(test)]
 mod tests;
 pub mod throttles;

@@ -10,7 +10,6 @@ use barnabas_wire::messages::{
     AlterConfigsRequest, AlterPartitionReassignmentsRequest, CreatePartitionsRequest, DeleteTopicsRequest,
     ElectLeadersRequest, IncrementalAlterConfigsRequest, ResponseBody, UpdateFeaturesRequest,
     alter_configs_request, alter_partition_reassignments_request, elect_leaders_request,
-    incremental_alter_configs_request,
 };
 use harness::quorum::{Three, create, describe_quorum, eventually, topics};
 use harness::{BROKER, Client, TOPIC};

@@ -143,7 +143,7 @@ fn who_sends_to_the_former_leader_hears_no_error_and_who_leads() {
 /// Leadership goes to and fro under a producer that never looks for the leader but goes where its acknowledgements send it.
 #[test]
 fn a_producer_follows_its_acknowledgements_from_leader_to_leader() {
-    let (cluster, topic, mut producer) = one_that_produces();
+    let (cluster, _, mut producer) = one_that_produces();
     let (mut round, mut handed_on) = (0, 0);
     while handed_on < 6 {
         round += 1;

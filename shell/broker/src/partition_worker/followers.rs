@@ -9,6 +9,7 @@
 //! Source: Kafka `Partition.fetchRecords`, `ReplicaManager.maybeShrinkIsr`.
 
 use super::PartitionWorker;
+use super::in_sync::InSync;
 use super::rounds::carry_out;
 use crate::fetch_wait::Committed;
 use crate::mailbox::{Declined, FollowerLife, PartitionKey, Read, ReadItem, ReadOutcome};
@@ -27,6 +28,7 @@ pub(super) struct Leading {
     pub check_at: Option<MonotonicMs>,
     /// Partitions for whose records followers wait, and that were appended to in this turn.
     pub to_wake: Vec<PartitionKey>,
+    pub in_sync: InSync,
 }
 
 impl Leading {
@@ -167,13 +169,11 @@ impl PartitionWorker {
     /// What the controller said to a question.
     pub(super) fn altered(&mut self, key: PartitionKey, number: u32, answer: Result<Altered, ErrorCode>) {
         let now = self.node.clock.monotonic();
-        let Self { replicas, effects, tickets, node, .. } = self;
+        let Self { replicas, effects, tickets, node, leading, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
         let word = match &answer {
             Ok(altered) => {
-                let partition = &replica.name.topic_partition;
-                let in_sync: Vec<i32> = altered.in_sync.iter().map(|broker| broker.get()).collect();
-                tracing::info!(%partition, ?in_sync, "in-sync replicas");
+                leading.in_sync.changed(&replica.name.topic_partition, &altered.in_sync);
                 IsrAnswer::Changed {
                     leader_epoch: altered.leader_epoch,
                     partition_epoch: altered.partition_epoch,

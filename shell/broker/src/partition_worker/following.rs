@@ -24,14 +24,15 @@ use crate::replica::arrivals::Arriving;
 use crate::replica::behind::Behind;
 use crate::replica::bulk::Bulk;
 use crate::replica::line::{Line, address_of};
+use crate::replica::manner::Manner;
 use crate::replica::{Replica, Word};
 use crate::seldom::Seldom;
-use barnabas_api::replication::fetch;
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset};
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metadata::{Image, Partition as Row};
 use barnabas_partition::{Cut, FetchPlan, FetchPosition, Fetcher, FetcherId, FetcherSettings, Fetchers};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// After a first error. Producers wait for whoever has just been elected to hear of it.
@@ -53,6 +54,7 @@ const OPEN_AGAIN: Duration = Duration::from_secs(1);
 pub(super) struct Following {
     fetchers: Fetchers,
     lines: BTreeMap<FetcherId, Line>,
+    manner: Manner,
     bulk: Bulk,
     /// Replicas that were appended to, or of which more is durable.
     to_settle: Vec<PartitionKey>,
@@ -75,7 +77,7 @@ pub(super) struct Following {
 }
 
 impl Following {
-    pub fn new(config: &BrokerConfig) -> Self {
+    pub fn new(config: &Arc<BrokerConfig>) -> Self {
         let settings = FetcherSettings {
             backoff_min: BACKOFF_MIN,
             backoff_max: DurationMs(i64::from(config.int("replica.fetch.backoff.ms"))).max(BACKOFF_MIN),
@@ -85,6 +87,7 @@ impl Following {
         Self {
             fetchers: Fetchers::new(settings, per_leader),
             lines: BTreeMap::new(),
+            manner: Manner::new(Arc::clone(config)),
             bulk: Bulk::default(),
             to_settle: Vec::new(),
             to_open: VecDeque::new(),
@@ -182,6 +185,7 @@ impl PartitionWorker {
     /// nobody is followed.
     pub fn replicate(&mut self) -> bool {
         self.wake_followers();
+        self.tell_who_is_in_sync();
         self.following.count(self.recorder.cells());
         if self.following.is_idle() {
             self.following.throttled_until = None;
@@ -351,41 +355,28 @@ impl PartitionWorker {
     }
 
     fn ask_leader(&mut self, at: FetcherId, plan: FetchPlan, now: MonotonicMs) {
-        let config = self.node.config.load_full();
-        let Some(address) = address_of(&self.node.image.load(), at, &config) else {
-            if let Some(fetcher) = self.following.fetchers.get_mut(at) {
+        let Self { following, node, .. } = self;
+        following.manner.renew(node);
+        let Some(address) = address_of(&node.image.load(), at.leader, &following.manner.listener) else {
+            if let Some(fetcher) = following.fetchers.get_mut(at) {
                 fetcher.unanswered(now);
             }
             return;
         };
-        let mut follower = self.follower(&config);
+        let mut follower = following.manner.follower(node);
         follower.wait_max = plan.wait_max.map_or(follower.wait_max, |most| follower.wait_max.min(most));
         if at.is_bulk() {
-            follower.bytes_max = follower.bytes_max.min(self.following.bulk.ask(at, now));
+            follower.bytes_max = follower.bytes_max.min(following.bulk.ask(at, now));
         }
-        let timeout_ms = u64::try_from(config.int("replica.socket.timeout.ms")).unwrap_or(30_000);
-        let line = self.line(at, address, &config);
-        line.fetch(follower, plan, Duration::from_millis(timeout_ms));
-    }
-
-    /// How this broker asks.
-    fn follower(&self, config: &BrokerConfig) -> fetch::Follower {
-        fetch::Follower {
-            broker: self.node.broker_id,
-            broker_epoch: self.node.broker_epoch(),
-            cluster_id: self.node.cluster_id.clone(),
-            wait_max: DurationMs(i64::from(config.int("replica.fetch.wait.max.ms"))),
-            bytes_min: config.int("replica.fetch.min.bytes"),
-            bytes_max: config.int("replica.fetch.response.max.bytes"),
-            partition_bytes_max: config.int("replica.fetch.max.bytes"),
-        }
+        let timeout = following.manner.timeout;
+        self.line(at, address).fetch(follower, plan, timeout);
     }
 
     /// The connection of this fetcher, made anew where its leader has another address now.
-    fn line(&mut self, at: FetcherId, address: Address, config: &BrokerConfig) -> &Line {
-        let Self { following, node, id, .. } = self;
-        let open = |address| Line::open(address, at, config, node.mailboxes[*id].clone());
-        let line = following.lines.entry(at).or_insert_with(|| open(address.clone()));
+    fn line(&mut self, at: FetcherId, address: Address) -> &Line {
+        let Self { following: Following { lines, manner, .. }, node, id, .. } = self;
+        let open = |address| Line::open(address, at, manner, node.mailboxes[*id].clone());
+        let line = lines.entry(at).or_insert_with(|| open(address.clone()));
         if *line.address() != address {
             *line = open(address);
         }
@@ -442,9 +433,8 @@ impl PartitionWorker {
         asked: &FetchPosition,
         now: MonotonicMs,
     ) {
-        let config = self.node.config.load_full();
-        let follower = self.follower(&config);
-        let Self { following, replicas, .. } = self;
+        let Self { following, replicas, node, .. } = self;
+        let follower = following.manner.follower(node);
         let Some(replica) = replicas.get(&key) else { return };
         let topic = replica.name.topic_partition.topic.clone();
         let line = following.lines.iter().find(|(at, _)| at.leader == leader).map(|(_, line)| line);

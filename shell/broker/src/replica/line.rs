@@ -8,10 +8,10 @@
 use crate::links::{Address, Link, LinkError, LinkSettings};
 use crate::mailbox::{Mailbox, Report};
 use crate::replica::Word;
+use crate::replica::manner::Manner;
 use barnabas_api::replication::{fetch, list_offsets};
-use barnabas_base::{DurationMs, ErrorCode, Offset, Text};
+use barnabas_base::{BrokerId, DurationMs, ErrorCode, Offset, Text};
 use barnabas_metadata::Image;
-use barnabas_metadata::config::BrokerConfig;
 use barnabas_partition::{FetchPlan, FetchPosition, FetcherId, ReplicaKey};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -30,13 +30,12 @@ pub struct Line {
 
 impl Line {
     /// Connects with the first question. To be called on the worker's thread.
-    pub fn open(address: Address, at: FetcherId, config: &BrokerConfig, mailbox: Mailbox) -> Self {
-        let timeout_ms = u64::try_from(config.int("replica.socket.timeout.ms")).unwrap_or(30_000);
+    pub fn open(address: Address, at: FetcherId, manner: &Manner, mailbox: Mailbox) -> Self {
         let settings = LinkSettings {
             in_flight_max: 4,
             queue_max: 64,
-            timeout: Duration::from_millis(timeout_ms),
-            answer_bytes_max: answer_bytes_max(config) + ANSWER_SLACK_BYTES,
+            timeout: manner.timeout,
+            answer_bytes_max: manner.answer_bytes_max() + ANSWER_SLACK_BYTES,
             ..LinkSettings::new(&format!("replica-fetcher-{}", at.number))
         };
         Self { link: Link::start(&Handle::current(), address, settings), at, mailbox }
@@ -81,10 +80,6 @@ impl Line {
     }
 }
 
-fn answer_bytes_max(config: &BrokerConfig) -> usize {
-    usize::try_from(config.int("replica.fetch.response.max.bytes")).unwrap_or(0)
-}
-
 fn lost(error: LinkError) -> Result<Offset, ErrorCode> {
     tracing::debug!(%error, "a leader did not say where its log starts or ends");
     Err(ErrorCode::NetworkException)
@@ -107,15 +102,7 @@ fn ask(key: &ReplicaKey, at: &FetchPosition) -> fetch::Ask {
 }
 
 /// Where a broker listens for other brokers. `None`: it is not registered, or has no such listener.
-pub fn address_of(image: &Image, at: FetcherId, config: &BrokerConfig) -> Option<Address> {
-    let broker = image.cluster.broker(at.leader)?;
-    let endpoint = match config.value("inter.broker.listener.name") {
-        Some(name) => broker.endpoint(name)?,
-        // Without a name it is the listener that is called as its protocol is.
-        None => {
-            let protocol = config.value("security.inter.broker.protocol").unwrap_or("PLAINTEXT");
-            broker.endpoint(protocol)?
-        }
-    };
+pub fn address_of(image: &Image, broker: BrokerId, listener: &str) -> Option<Address> {
+    let endpoint = image.cluster.broker(broker)?.endpoint(listener)?;
     Some(Address { host: endpoint.host.clone(), port: endpoint.port })
 }

@@ -1,0 +1,70 @@
+//! How this broker asks leaders, as its configuration says. It is read out once for each configuration: leaders are asked thousands of times
+//! a second, and every key is looked up by its name.
+//!
+//! Neighbours: partition_worker/following.rs, which keeps one; line.rs.
+
+use crate::node::Node;
+use barnabas_api::replication::fetch::Follower;
+use barnabas_base::{DurationMs, Text};
+use barnabas_metadata::config::BrokerConfig;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Debug)]
+pub struct Manner {
+    config: Arc<BrokerConfig>,
+    wait_max: DurationMs,
+    bytes_min: i32,
+    bytes_max: i32,
+    partition_bytes_max: i32,
+    /// `replica.socket.timeout.ms`.
+    pub timeout: Duration,
+    /// The name of the brokers' own listener.
+    pub listener: Text,
+}
+
+impl Manner {
+    pub fn new(config: Arc<BrokerConfig>) -> Self {
+        let timeout_ms = u64::try_from(config.int("replica.socket.timeout.ms")).unwrap_or(30_000);
+        Self {
+            wait_max: DurationMs(i64::from(config.int("replica.fetch.wait.max.ms"))),
+            bytes_min: config.int("replica.fetch.min.bytes"),
+            bytes_max: config.int("replica.fetch.response.max.bytes"),
+            partition_bytes_max: config.int("replica.fetch.max.bytes"),
+            timeout: Duration::from_millis(timeout_ms),
+            listener: listener(&config).into(),
+            config,
+        }
+    }
+
+    /// Reads out the configuration if it is another one by now.
+    pub fn renew(&mut self, node: &Node) {
+        let config = node.config.load();
+        if !Arc::ptr_eq(&self.config, &config) {
+            *self = Self::new(Arc::clone(&config));
+        }
+    }
+
+    pub fn follower(&self, node: &Node) -> Follower {
+        Follower {
+            broker: node.broker_id,
+            broker_epoch: node.broker_epoch(),
+            cluster_id: node.cluster_id.clone(),
+            wait_max: self.wait_max,
+            bytes_min: self.bytes_min,
+            bytes_max: self.bytes_max,
+            partition_bytes_max: self.partition_bytes_max,
+        }
+    }
+
+    /// What the records of one answer may be together.
+    pub fn answer_bytes_max(&self) -> usize {
+        usize::try_from(self.bytes_max).unwrap_or(0)
+    }
+}
+
+/// The name of the listener on which brokers hear other brokers; without one it is that which is called as its protocol is.
+pub fn listener(config: &BrokerConfig) -> &str {
+    let protocol = || config.value("security.inter.broker.protocol").unwrap_or("PLAINTEXT");
+    config.value("inter.broker.listener.name").unwrap_or_else(protocol)
+}

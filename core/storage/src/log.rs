@@ -88,6 +88,8 @@ pub struct Log {
     epochs: LeaderEpochs,
     /// The epochs are not written down as they are.
     epochs_changed: bool,
+    /// They are written down, and a ticket with a higher number than this covers that.
+    epochs_unsynced: Option<u32>,
     /// Oldest first; empty while nothing is on disk.
     segments: Vec<Segment>,
     active: Active,
@@ -170,6 +172,7 @@ impl Log {
             recovery_point: start,
             epochs: LeaderEpochs::default(),
             epochs_changed: false,
+            epochs_unsynced: None,
             segments: Vec::new(),
             active: Active::default(),
             tail: None,

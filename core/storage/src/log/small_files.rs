@@ -15,6 +15,8 @@ use crate::{epoch_file, partition_metadata, small_file};
 const SNAPSHOT_EVERY_BYTES: u64 = 16 << 20;
 /// A snapshot takes no more than this part of what is written.
 const SNAPSHOT_PART: u64 = 64;
+/// Stands for the leader epochs among files that are named by their segments' bases.
+const EPOCHS_BASE: Offset = Offset(i64::MIN);
 
 impl Log {
     /// Written once, in place, and synced with the first records: before them nothing is lost with it.
@@ -33,7 +35,7 @@ impl Log {
     pub(super) fn write_epochs(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
         let path = self.place.dir().join(epoch_file::FILE_NAME);
         small_file::replace(&**files.disk(), &path, epoch_file::render(&self.epochs).as_bytes())?;
-        self.epochs_changed = false;
+        (self.epochs_changed, self.epochs_unsynced) = (false, None);
         Ok(())
     }
 
@@ -43,11 +45,30 @@ impl Log {
         let path = self.place.dir().join(epoch_file::FILE_NAME);
         let text = epoch_file::render(&self.epochs);
         let file = small_file::replace_unsynced(&**files.disk(), &path, text.as_bytes())?;
-        // As `partition.metadata`: no segment has this base, and no producer snapshot this place.
-        self.mark_dirty(files, Offset(i64::MIN), FileKind::Log, file);
+        // As `partition.metadata`: no segment has this base, and no producer snapshot this place. The file before it has no name any
+        // more.
+        self.forget_dirty(EPOCHS_BASE);
+        self.mark_dirty(files, EPOCHS_BASE, FileKind::Log, file);
         self.dirty.dir = true;
-        self.epochs_changed = false;
+        (self.epochs_changed, self.epochs_unsynced) = (false, Some(self.tickets));
         Ok(())
+    }
+
+    /// Whether the leader epochs have changed since they were written down last.
+    pub fn has_new_epochs(&self) -> bool {
+        self.epochs_changed && self.is_on_disk()
+    }
+
+    /// Writes new leader epochs down, to be synced with the next ticket, so that [`Log::checkpoint`] need not wait for a sync of its own.
+    /// Returns whether that is durable.
+    ///
+    /// # Errors
+    /// As for any write; after a passing one the log is as it was.
+    pub fn note_epochs_ahead(&mut self, files: &mut FilePool) -> Result<bool, StorageError> {
+        if self.has_new_epochs() {
+            self.attempt(|log| log.write_epochs_unsynced(files))?;
+        }
+        Ok(self.epochs_unsynced.is_none())
     }
 
     /// Before the recovery point passes what is written next: the epochs below it are those of their file.

@@ -61,6 +61,9 @@ impl Log {
         {
             self.settling = Settling::Done;
         }
+        if ticket.log == self.id && self.epochs_unsynced.is_some_and(|before| ticket.number > before) {
+            self.epochs_unsynced = None;
+        }
         if (ticket.log, ticket.generation) == (self.id, self.generation) {
             let is_covered = self.went_into_files_of(ticket) || planted::is(Mistake::CoversOtherFiles);
             let covered = if is_covered { end.min(self.laid_end) } else { ticket.end };

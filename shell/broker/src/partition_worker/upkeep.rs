@@ -7,6 +7,8 @@ use crate::replica::Replica;
 use barnabas_base::Offset;
 use barnabas_storage::{FilePool, StorageError};
 
+/// Leader epochs that are written down in one turn: a file each. After an election or a move thousands have new ones.
+const EPOCHS_AT_ONCE: usize = 256;
 /// Logs that are closed before their files are synced.
 const CLOSE_AT_ONCE: usize = 64;
 
@@ -15,6 +17,7 @@ impl PartitionWorker {
     pub(super) fn housekeep(&mut self, retain: bool) -> Vec<Checkpointed> {
         let keys: Vec<PartitionKey> = self.replicas.keys().copied().collect();
         let mut checkpoints = Vec::new();
+        let mut epochs_left = EPOCHS_AT_ONCE;
         for key in keys {
             if retain || self.replicas.get(&key).is_some_and(|replica| replica.retention_waits) {
                 self.retain(key);
@@ -25,8 +28,12 @@ impl PartitionWorker {
                 continue;
             }
             node.compaction.candidates.note(replica);
-            match checkpoint(replica, files) {
-                Ok(checkpointed) => checkpoints.push(checkpointed),
+            match checkpoint_ahead(replica, files, &mut epochs_left) {
+                Ok(Some(checkpointed)) => checkpoints.push(checkpointed),
+                Ok(None) => {
+                    replica.changed = true;
+                    self.sync_now(key);
+                }
                 Err(error) => self.upkeep_failed(key, &error),
             }
         }
@@ -208,6 +215,23 @@ impl PartitionWorker {
             self.node.directory_failed(directory, error);
         }
         false
+    }
+}
+
+/// As [`checkpoint`], without waiting for a sync. `None`: new leader epochs come first, which the committer syncs; the next housekeeping
+/// names the log. What the checkpoint file says of it until then stays true.
+fn checkpoint_ahead(
+    replica: &mut Replica,
+    files: &mut [FilePool],
+    epochs_left: &mut usize,
+) -> Result<Option<Checkpointed>, StorageError> {
+    if replica.log.has_new_epochs() {
+        let Some(left) = epochs_left.checked_sub(1) else { return Ok(None) };
+        *epochs_left = left;
+    }
+    match replica.log.note_epochs_ahead(&mut files[replica.directory])? {
+        true => checkpoint(replica, files).map(Some),
+        false => Ok(None),
     }
 }
 

@@ -304,3 +304,30 @@ fn a_partition_that_vanished_is_missed() {
     let error = bench.reopen().unwrap_err();
     assert!(matches!(error, StorageError::Damaged { .. }), "{error}");
 }
+
+#[test]
+fn new_epochs_are_durable_with_the_next_sync_and_the_checkpoint_waits_for_none() {
+    for seed in 0..20 {
+        let mut bench = Bench::new(LogConfig::default());
+        bench.fill(3, 10);
+        bench.sync().unwrap();
+        let before = bench.disk.syncs();
+        assert!(!bench.log.note_epochs_ahead(&mut bench.files).unwrap());
+        // A second time before the sync: the file that has the name is the one that is synced.
+        let end = bench.log.end().get();
+        bench.append(batch(end, 1, 10, 1000, 5)).unwrap();
+        assert!(bench.log.has_new_epochs());
+        assert!(!bench.log.note_epochs_ahead(&mut bench.files).unwrap());
+        assert_eq!(bench.disk.syncs(), before, "noting them is no sync");
+        bench.sync().unwrap();
+        let synced = bench.disk.syncs();
+        assert!(bench.log.note_epochs_ahead(&mut bench.files).unwrap());
+        assert_eq!(bench.log.checkpoint(&mut bench.files).unwrap(), bench.log.end());
+        assert_eq!(bench.disk.syncs(), synced, "nor is the checkpoint");
+        let path = bench.path("leader-epoch-checkpoint");
+        let written = bench.disk.contents(&path);
+        bench.disk.crash(seed);
+        assert_eq!(bench.disk.contents(&path), written, "seed {seed}");
+        assert!(written.is_some_and(|text| text.ends_with(b"0 0\n5 3\n")));
+    }
+}

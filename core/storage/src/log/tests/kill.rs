@@ -177,7 +177,13 @@ impl Story {
                 self.bench.dir.set_recovery_point(name, end);
                 self.bench.dir.write_checkpoints()?;
             }
-            17..=19 => self.bench.checkpoint()?,
+            17 => self.bench.checkpoint()?,
+            18 | 19 => {
+                let Bench { log, files, .. } = &mut self.bench;
+                if log.note_epochs_ahead(files)? {
+                    self.bench.checkpoint()?;
+                }
+            }
             20..=22 => self.snapshot()?,
             _ => self.truncate()?,
         }

@@ -127,9 +127,12 @@ impl Fetchers {
         self.by_leader.is_empty()
     }
 
-    /// When one of them may have something to ask that it has not now.
-    pub fn next_wake(&self) -> Option<MonotonicMs> {
-        self.by_leader.values().flat_map(OfLeader::all).filter_map(Fetcher::next_wake).min()
+    /// When one of them may have something to ask that it has not now. Those for what is not in sync are not let ask before
+    /// `bulk_not_before`, whatever they have.
+    pub fn next_wake(&self, bulk_not_before: MonotonicMs) -> Option<MonotonicMs> {
+        let live = self.by_leader.values().flat_map(|of| &of.live).filter_map(Fetcher::next_wake);
+        let bulk = self.by_leader.values().flat_map(|of| &of.bulk).filter_map(Fetcher::next_wake);
+        live.chain(bulk.map(|at| at.max(bulk_not_before))).min()
     }
 
     fn place_in_bulk(&mut self, leader: BrokerId) -> FetcherId {
@@ -194,6 +197,22 @@ mod tests {
         plan.map_or_else(Vec::new, |plan| {
             plan.partitions.iter().map(|(key, _)| key.partition.get()).collect()
         })
+    }
+
+    #[test]
+    fn who_may_not_ask_for_old_records_yet_is_not_woken_for_them() {
+        let mut fetchers = Fetchers::new(SETTINGS, 2);
+        let bulk = |fetchers: &mut Fetchers, partition, position| {
+            fetchers.follow(key(partition), BrokerId(1), LeaderEpoch(1), false, position);
+        };
+        bulk(&mut fetchers, 1, Some(position(1)));
+        bulk(&mut fetchers, 2, None);
+        assert_eq!(fetchers.next_wake(NOW), Some(NOW.plus(SETTINGS.patience)));
+        assert_eq!(fetchers.next_wake(MonotonicMs(500)), Some(MonotonicMs(500)));
+        // What producers wait for is not held up by it.
+        follow(&mut fetchers, 3, 1, 1);
+        fetchers.follow(key(4), BrokerId(1), LeaderEpoch(1), true, None);
+        assert_eq!(fetchers.next_wake(MonotonicMs(500)), Some(NOW.plus(SETTINGS.patience)));
     }
 
     #[test]

@@ -106,8 +106,8 @@ struct Shared {
     waiting_bytes: AtomicU64,
     /// A worker holds appends back and wants to hear when there is room.
     is_room_wanted: AtomicBool,
-    /// Half of the journal's room is taken by what is not laid yet.
-    is_pressed: AtomicBool,
+    /// What is left of the journal's room is for producers.
+    is_crowded: AtomicBool,
     /// Small pieces are laid as well.
     lays_all: AtomicBool,
     /// How long the newest round's write took.
@@ -154,7 +154,7 @@ impl JournalHandle {
             writer: Mutex::new(None),
             waiting_bytes: AtomicU64::new(0),
             is_room_wanted: AtomicBool::new(false),
-            is_pressed: AtomicBool::new(false),
+            is_crowded: AtomicBool::new(false),
             lays_all: AtomicBool::new(false),
             round_us: AtomicU64::new(0),
             linger_us: AtomicU64::new(0),
@@ -267,10 +267,15 @@ impl JournalHandle {
         self.shared.waiting_bytes.load(Ordering::SeqCst) > QUEUE_BYTES_MAX
     }
 
-    /// Whether what can wait had better wait: the device is slow just now, or what was laid is synced more slowly than more comes.
-    pub fn is_busy(&self) -> bool {
-        self.shared.is_pressed.load(Ordering::Relaxed)
-            || self.shared.round_us.load(Ordering::Relaxed) > SLOW_ROUND_US
+    /// Whether what can wait had better come seldom: the device is slow just now.
+    pub fn is_slow(&self) -> bool {
+        self.shared.round_us.load(Ordering::Relaxed) > SLOW_ROUND_US
+    }
+
+    /// Whether what can wait must wait: what room is left is for producers.
+    pub fn is_crowded(&self) -> bool {
+        self.shared.is_crowded.load(Ordering::Relaxed)
+            || self.shared.waiting_bytes.load(Ordering::Relaxed) > QUEUE_BYTES_MAX / 2
     }
 
     /// What its thread counts.

@@ -252,7 +252,7 @@ impl Journal {
     fn empty_round_is_due(&self) -> bool {
         match self.state {
             State::Opening => true,
-            State::Open => self.ring.free() <= 1 && self.ring.next_round_frees_a_file(),
+            State::Open => self.is_crowded() && self.ring.next_round_frees_a_file(),
             State::Closing => self.tails.len() == 0,
             State::Closed | State::Failed => false,
         }
@@ -412,6 +412,13 @@ impl Journal {
         self.state == State::Closing
             || self.ring.free() <= (self.ring.slots() / 2).max(1)
             || self.tails.unlaid_bytes > self.config.unlaid_bytes_max / 2
+    }
+
+    /// Whether what is left of files and memory is for those who cannot wait. Everything is being laid by then, and an empty round says so
+    /// where nobody writes, so that it passes.
+    pub fn is_crowded(&self) -> bool {
+        self.ring.free() * 8 <= self.ring.slots() * 3
+            || self.tails.unlaid_bytes > self.config.unlaid_bytes_max / 8 * 5
     }
 
     /// Partitions that keep the oldest file from being written anew, at most `count`: for the operator and for metrics.

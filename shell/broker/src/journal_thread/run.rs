@@ -182,8 +182,9 @@ impl Writer {
             self.write(round, by)?;
         }
         self.order_lays();
-        let is_pressed = self.open.as_ref().is_some_and(|open| open.journal.is_pressed());
-        self.shared.is_pressed.store(is_pressed, Ordering::Relaxed);
+        if let Some(open) = &self.open {
+            self.shared.is_crowded.store(open.journal.is_crowded(), Ordering::Relaxed);
+        }
         Ok(sleep)
     }
 

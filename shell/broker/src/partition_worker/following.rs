@@ -8,7 +8,8 @@
 //! Always true:
 //! 1. a replica asks from where all that it has is durable (by [`Partition::fetch_position`](barnabas_partition::Partition::fetch_position))
 //! 2. what a leader sends is appended by the worker that owns the replica, while it follows that leader in that epoch (taking.rs)
-//! 3. while a journal has too much to write, nobody is asked
+//! 3. while a journal has too much to write, nobody is asked; while what room it has is for producers, nobody is asked for what is not
+//!    in sync
 //!
 //! Neighbours: replica/line.rs, which asks; taking.rs, which takes what is answered; cutting.rs, which cuts what the leader does not have; changes.rs, which says whom to follow.
 //!
@@ -16,6 +17,7 @@
 
 use super::PartitionWorker;
 use crate::directories::lost;
+use crate::journal_thread::JournalHandle;
 use crate::links::Address;
 use crate::mailbox::{Declined, PartitionKey};
 use crate::metering::WorkerCells;
@@ -44,6 +46,8 @@ const PATIENCE: DurationMs = DurationMs(10);
 const FETCHERS_MIN: i32 = 4;
 /// How soon it is looked again whether throttled replicas must wait.
 const THROTTLE_LOOK: DurationMs = DurationMs(100);
+/// How soon it is looked again whether the journal has room for what can wait.
+const CROWD_LOOK: DurationMs = DurationMs(10);
 /// How long a turn of opening takes.
 const OPEN_TURN: Duration = Duration::from_millis(2);
 /// When what could not be opened is tried again.
@@ -72,6 +76,9 @@ pub(super) struct Following {
     pub(super) damaged_leaders: Seldom<PartitionKey>,
     /// When it is looked whether the quota of throttled replicas still is exceeded, and who is not in sync may be asked for.
     throttled_until: Option<MonotonicMs>,
+    /// Nobody is asked before this, and for what is not in sync nobody before that.
+    not_before: MonotonicMs,
+    bulk_not_before: MonotonicMs,
     /// Partitions may be opened.
     has_begun: bool,
 }
@@ -98,6 +105,8 @@ impl Following {
             behind: Behind::default(),
             damaged_leaders: Seldom::default(),
             throttled_until: None,
+            not_before: MonotonicMs(0),
+            bulk_not_before: MonotonicMs(0),
             has_begun: false,
         }
     }
@@ -202,7 +211,8 @@ impl PartitionWorker {
     /// When [`PartitionWorker::replicate`] or [`PartitionWorker::check_replicas`] is to be called though nothing has happened.
     pub fn replication_due(&self) -> Option<Instant> {
         let clock = self.node.clock;
-        let ask = self.following.fetchers.next_wake().map(|at| clock.instant(at));
+        let Following { fetchers, not_before, bulk_not_before, .. } = &self.following;
+        let ask = fetchers.next_wake(*bulk_not_before).map(|at| clock.instant(at.max(*not_before)));
         let check = self.leading.check_at.map(|at| clock.instant(at));
         let early = self.early.due().map(|at| clock.instant(at));
         let throttled = self.following.throttled_until.map(|at| clock.instant(at));
@@ -335,16 +345,26 @@ impl PartitionWorker {
         self.following.throttled_until = is_exceeded.then(|| now.plus(THROTTLE_LOOK));
         if self.node.directories.iter().any(|directory| directory.journal.is_over()) {
             // There will be a report when there is room.
+            self.following.not_before = now.plus(THROTTLE_LOOK);
             return;
         }
-        let is_busy = self.node.directories.iter().any(|directory| directory.journal.is_busy());
+        (self.following.not_before, self.following.bulk_not_before) = (now, now);
+        let any = |is: fn(&JournalHandle) -> bool| {
+            self.node.directories.iter().any(|directory| is(&directory.journal))
+        };
+        let (is_crowded, is_slow) = (any(JournalHandle::is_crowded), any(JournalHandle::is_slow));
         let ids = self.following.fetchers.ids();
         self.following.lines.retain(|at, _| ids.contains(at));
         self.following.bulk.retain(&ids);
         for at in ids {
-            if is_busy && let Some(until) = self.following.bulk.waits_until(at, now) {
+            let turn = match at.is_bulk() {
+                true if is_crowded => Some(now.plus(CROWD_LOOK)),
+                true if is_slow => self.following.bulk.waits_until(at, now),
+                _ => None,
+            };
+            if let Some(until) = turn {
                 let wake = self.following.throttled_until.map_or(until, |at| at.min(until));
-                self.following.throttled_until = Some(wake);
+                (self.following.throttled_until, self.following.bulk_not_before) = (Some(wake), wake);
                 continue;
             }
             let plan = self.following.fetchers.get_mut(at).and_then(|fetcher| fetcher.plan(now, is_exceeded));

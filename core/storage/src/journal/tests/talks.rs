@@ -78,6 +78,10 @@ impl Talk {
                     .unwrap();
             }
             "kill" => self.kill(),
+            "crowded?" => {
+                let crowded = self.journal().is_crowded();
+                writeln!(self.answer, "{crowded}").unwrap();
+            }
             "shrink" => {
                 let shrunk = self.journal().shrink();
                 let files = self.journal().files();

@@ -34,8 +34,9 @@ use std::time::{Duration, Instant};
 /// How many files one thread syncs in a row before another thread helps: the device works on several at once.
 const FILES_PER_THREAD: usize = 8;
 const THREADS_MAX: usize = 8;
-/// From so many files and directories on, the file system is synced as a whole, once.
-pub const WHOLE_FROM: usize = 64;
+/// From so many files and directories on, the file system is synced as a whole, once: each sync of a file is a flush of the device,
+/// which all others wait for.
+pub const WHOLE_FROM: usize = 24;
 
 /// The longest that a round waits for more.
 const GATHER_MAX: Duration = Duration::from_micros(500);

@@ -220,11 +220,11 @@ impl Log {
         Ok(())
     }
 
-    /// Sets room aside ahead of large writes.
+    /// Sets room aside ahead of large writes. A segment's first one may be all that it ever gets: many partitions are copied by one write.
     fn make_room(&mut self, file: &dyn DiskFile, run: &Run<'_>) -> Result<(), StorageError> {
         let bytes: usize = run.parts.iter().map(|part| part.len()).sum();
         let end = run.position + bytes as u64;
-        if (bytes as u64) < ROOM_FOR_WRITES_FROM || end <= self.active.room {
+        if (bytes as u64) < ROOM_FOR_WRITES_FROM || run.position == 0 || end <= self.active.room {
             return Ok(());
         }
         let wanted = (end + end.min(ROOM_AHEAD_MAX)).min(u64::from(self.config.segment_bytes).max(end));
@@ -393,8 +393,9 @@ impl Log {
         base: Offset,
         now: TimestampMs,
     ) -> Result<(), StorageError> {
+        let mut is_new = false;
         match self.segments.last() {
-            None => self.make_dir(files)?,
+            None => is_new = self.make_dir(files)?,
             Some(&active) if active.size == 0 => {
                 self.remove_segment_files(files, active.base)?;
                 self.segments.pop();
@@ -413,7 +414,8 @@ impl Log {
             file.allocate(self.config.segment_bytes.into())?;
             has_spare_room = true;
         }
-        for kind in [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex] {
+        let indexes = [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex];
+        for kind in indexes.into_iter().filter(|_| !is_new) {
             files.disk().remove_file(&self.path(base, kind))?;
         }
         self.mark_dirty(files, base, FileKind::Log, file);
@@ -423,12 +425,15 @@ impl Log {
         Ok(())
     }
 
-    /// The partition's directory with `partition.metadata`, which is there before any record.
-    fn make_dir(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
-        files.disk().create_dir(&self.place.dir())?;
+    /// The partition's directory with `partition.metadata`, which is there before any record. Returns whether there was none.
+    fn make_dir(&mut self, files: &mut FilePool) -> Result<bool, StorageError> {
+        let dir = self.place.dir();
+        let is_new = files.disk().stat(&dir)?.is_none();
+        files.disk().create_dir(&dir)?;
         self.dirty.root = true;
         self.dirty.dir = true;
-        self.write_partition_metadata(files)
+        self.write_partition_metadata(files)?;
+        Ok(is_new)
     }
 
     pub(super) fn remove_segment_files(

@@ -21,6 +21,12 @@ use barnabas_storage::{DirKind, PartitionDir, StorageError};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Between two turns there are so many times as long as one took, so that what a move takes away does not have the checkpoints, which
+/// name every partition of a directory, written for each handful.
+const GATHER_FACTOR: u32 = 4;
+const GATHER_MAX: Duration = Duration::from_millis(500);
 
 /// One worker's partitions of a deleted topic: their logs are closed.
 #[derive(Debug)]
@@ -171,6 +177,12 @@ impl DeletedTopics {
         Some(std::mem::take(&mut shared.closed)).filter(|closed| !closed.is_empty())
     }
 
+    /// Lets partitions gather that leave one after the other. A deleted topic is not held up by it.
+    fn gather(&self, how_long: Duration) {
+        let waits = |shared: &mut Shared| shared.leaving.is_empty() && !shared.is_stopping;
+        drop(self.changed.wait_timeout_while(self.lock(), how_long, waits));
+    }
+
     fn done(&self, all: &[Closed]) {
         let mut shared = self.lock();
         for closed in all {
@@ -197,8 +209,10 @@ impl DeletedTopics {
 pub fn start(node: Arc<Node>) -> std::io::Result<JoinHandle<()>> {
     std::thread::Builder::new().name("deletions".to_owned()).spawn(move || {
         while let Some(all) = node.deleted.next() {
+            let begun = Instant::now();
             put_aside(&node, &all);
             node.deleted.done(&all);
+            node.deleted.gather((begun.elapsed() * GATHER_FACTOR).min(GATHER_MAX));
         }
     })
 }

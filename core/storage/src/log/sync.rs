@@ -139,9 +139,9 @@ impl Log {
     /// Writes what the recovery point rests on (the leader epochs), and returns the recovery point that
     /// `recovery-point-offset-checkpoint` may now name.
     ///
-    /// Blocks for a sync where the epochs have changed, which is rare.
+    /// Blocks for a sync where the epochs have changed and are not durable yet, which is rare: see [`Log::note_epochs_ahead`].
     pub fn checkpoint(&mut self, files: &mut FilePool) -> Result<Offset, StorageError> {
-        if self.epochs_changed && self.is_on_disk() {
+        if (self.epochs_changed || self.epochs_unsynced.is_some()) && self.is_on_disk() {
             self.attempt(|log| log.write_epochs(files))?;
         }
         self.checkpointed = [self.recovery_point, self.checkpointed[0]];

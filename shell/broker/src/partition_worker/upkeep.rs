@@ -32,7 +32,10 @@ impl PartitionWorker {
                 Ok(Some(checkpointed)) => checkpoints.push(checkpointed),
                 Ok(None) => {
                     replica.changed = true;
-                    self.sync_now(key);
+                    // Those for whom this turn has no room are noted in the next one.
+                    if !replica.log.has_new_epochs() {
+                        self.sync_now(key);
+                    }
                 }
                 Err(error) => self.upkeep_failed(key, &error),
             }

@@ -331,3 +331,19 @@ fn new_epochs_are_durable_with_the_next_sync_and_the_checkpoint_waits_for_none()
         assert!(written.is_some_and(|text| text.ends_with(b"0 0\n5 3\n")));
     }
 }
+
+#[test]
+fn a_checkpoint_that_does_not_wait_for_the_next_sync_makes_new_epochs_durable_itself() {
+    for seed in 0..20 {
+        let mut bench = Bench::new(LogConfig::default());
+        bench.fill(3, 10);
+        bench.sync().unwrap();
+        assert!(!bench.log.note_epochs_ahead(&mut bench.files).unwrap());
+        assert_eq!(bench.log.checkpoint(&mut bench.files).unwrap(), bench.log.end());
+        let path = bench.path("leader-epoch-checkpoint");
+        let written = bench.disk.contents(&path);
+        bench.disk.crash(seed);
+        assert_eq!(bench.disk.contents(&path), written, "seed {seed}");
+        assert!(written.is_some_and(|text| text.ends_with(b"0 0\n")));
+    }
+}

@@ -2,11 +2,11 @@
 //!
 //! A watcher reads `/proc` twenty times a second and keeps the highest figures since it was last asked.
 
+use barnabas_faults::broker::free_port;
 use std::error::Error;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -209,17 +209,4 @@ fn watch(peaks: &Peaks) {
         }
         std::thread::sleep(WATCH_EVERY);
     }
-}
-
-/// Below the range from which the system numbers outgoing connections, so that none takes it first; never the same twice.
-fn free_port() -> Result<u16, Failure> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    for _ in 0..20_000 {
-        let number = std::process::id().wrapping_mul(97).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
-        let port = 12_000 + (number % 20_000) as u16;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return Ok(port);
-        }
-    }
-    Err("no port is free".into())
 }

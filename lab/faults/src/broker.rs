@@ -234,7 +234,10 @@ fn is_stopped(process: u32, in_writes: bool) -> Result<bool, Trouble> {
 }
 
 /// Below the range from which the system numbers outgoing connections: nobody takes it between here and the node's own bind.
-fn free_port() -> Result<u16, Trouble> {
+///
+/// # Errors
+/// There is none.
+pub fn free_port() -> Result<u16, Trouble> {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NEXT: AtomicU32 = AtomicU32::new(0);
     for _ in 0..10_000 {

@@ -322,6 +322,7 @@ class Story:
         self.until_refused()
         self.foreign_file()
         self.by_deletion()
+        self.not_laid()
         self.by_retention()
         return self.verify()
 
@@ -349,8 +350,8 @@ class Story:
         self.restarted_with = self.second.committed("readers-1", "bounded", [0])
 
     def foreign_file(self):
-        # What is in the journal is laid within about two seconds of a disk's running short; what was not when the last byte went keeps the start
-        # waiting for room.
+        # What is in the journal is laid within about two seconds of a disk's running short, and a round says so; what was not when the last byte
+        # went keeps the start waiting for room.
         time.sleep(LAID_WITHIN_S)
         taken = self.volume.fill()
         self.say(f"somebody else's file takes the last {taken / MIB:.1f} MiB: {self.volume.free()} bytes free")
@@ -368,6 +369,44 @@ class Story:
         if committed != self.restarted_with:
             raise Failure(f"{self.restarted_with} was committed while full, {committed} is told")
         self.say(f"every client has sent everything: {sum(len(sender.records) for sender in self.sent)} records so far, {self.volume.free() // MIB} MiB free")
+
+    def not_laid(self):
+        """The last byte goes while records lie in the journal alone: they are there when there is room, and no room is lost to trying."""
+        for number in range(50):
+            code, message = produce_once(self.server.port, "probe", b"%d" % number * 1000)
+            if code != 0:
+                raise Failure(f"a record was refused with {code} ({message}) though there was room")
+        end = self.reader.offsets("probe", [0], "latest")
+        self.server.kill()
+        self.volume.fill()
+        seen = {}
+        # The node is a child of the thread that starts it, and ends with it: so it is the watching that another thread does.
+        watch = threading.Thread(target=self._watch_start, args=(self.server.log.stat().st_size, seen), daemon=True)
+        watch.start()
+        self.server.start()
+        ready = time.monotonic()
+        watch.join(30)
+        sizes = seen["sizes"]
+        if len({size for size, _ in sizes.values()}) > 1 or any(held < size for size, held in sizes.values()):
+            raise Failure(f"the journal kept a part of a file that there was no room for: {sizes}")
+        after = self.reader.offsets("probe", [0], "latest")
+        if after != end:
+            raise Failure(f"the probe ended at {end}, and after a start on a full disk at {after}")
+        how = f"the start waited for room, and served {(ready - seen['room']) * 1000:.0f} ms after there was some" if seen["waited"] else "served at once"
+        self.say(f"killed with records in the journal alone, then the last byte taken: {how}; all of them are there")
+
+    def _watch_start(self, logged, seen):
+        """Until the start serves or says that it waits, and a little longer: the journal's files by then; after that there is room."""
+        said = lambda text: text in self.server.log.read_bytes()[logged:]  # noqa: E731
+        deadline = time.monotonic() + 20
+        while not (said(b" serves on ") or said(b"the start waits for room") or time.monotonic() > deadline):
+            time.sleep(0.01)
+        time.sleep(1)
+        seen["waited"] = not said(b" serves on ")
+        files = self.server.data.glob("barnabas-journal-*")
+        seen["sizes"] = {file.name: (file.stat().st_size, file.stat().st_blocks * 512) for file in files}
+        seen["room"] = time.monotonic()
+        self.volume.foreign.unlink()
 
     def by_retention(self):
         # A little more than there is room for: what retention gives back must do for the rest.

@@ -196,7 +196,14 @@ fn replay_now(node: &Node, index: usize, partitions: &[PartitionReplay]) -> Resu
     for (partition, end) in ends {
         log_dir.vouch_for(partition, end);
     }
-    Ok(log_dir.write_checkpoints()?)
+    match log_dir.write_checkpoints() {
+        // What was replayed is synced in segments, and the next checkpoints name it: no start waits for that.
+        Err(error) if error.is_passing() => {
+            tracing::info!("how far the journal was replayed is noted once there is room for it: {error}");
+            Ok(())
+        }
+        written => Ok(written?),
+    }
 }
 
 /// What belongs to a topic that was deleted is nobody's, unless the metadata log has lost its end.

@@ -57,7 +57,7 @@ impl JournalFiles {
     /// zeros are written, where the file system cannot set blocks aside.
     ///
     /// # Errors
-    /// Nothing that was in the files has changed.
+    /// Nothing that was in the files has changed, and a file that found no room keeps none.
     pub fn open(dir: &Path, files: usize, file_bytes: u64) -> Result<Self, DiskError> {
         let open = |slot| JournalFile::open(&dir.join(slot_file_name(slot)), file_bytes);
         let files = (0..files).map(open).collect::<Result<Vec<_>, _>>()?;
@@ -100,7 +100,14 @@ impl JournalFile {
             Err(error) => return Err(failed("open", path)(error)),
         };
         let mut file = Self { fd, path: path.to_path_buf(), way, is_new: false, failed: false };
-        file.is_new = file.complete(file_bytes)?;
+        let len = fs::fstat(&file.fd).map_err(failed("look at", path))?.st_size as u64;
+        file.is_new = match file.complete(len, file_bytes) {
+            Ok(is_new) => is_new,
+            Err(error) => {
+                file.give_back(len)?;
+                return Err(error);
+            }
+        };
         // Recovery has read the file through the page cache: every direct write over a cached page would first have to throw it
         // out, at several times the cost of the write.
         fs::fadvise(&file.fd, 0, None, Advice::DontNeed).map_err(failed("uncache", path))?;
@@ -111,10 +118,9 @@ impl JournalFile {
         &self.way
     }
 
-    /// Gives the file its blocks up to `file_bytes`; fills it with zeros where the file system cannot do that. Its length tells how
-    /// far an earlier process got. Returns whether it was changed.
-    fn complete(&mut self, file_bytes: u64) -> Result<bool, DiskError> {
-        let len = fs::fstat(&self.fd).map_err(failed("look at", &self.path))?.st_size as u64;
+    /// Gives the file its blocks up to `file_bytes`; fills it with zeros where the file system cannot do that. `len` tells how far an
+    /// earlier process got. Returns whether it was changed.
+    fn complete(&mut self, len: u64, file_bytes: u64) -> Result<bool, DiskError> {
         // A torn length: the block is written anew, as nothing is written to a file before it is complete.
         let mut position = len - len % BLOCK_BYTES as u64;
         if position >= file_bytes {
@@ -133,6 +139,15 @@ impl JournalFile {
             position += len as u64;
         }
         Ok(true)
+    }
+
+    /// What a full disk did not give whole is of no use here, and may be all that somebody else lacks: file systems leave what they
+    /// had found by then. `len`: as the file was before, if it was there.
+    fn give_back(&self, len: u64) -> Result<(), DiskError> {
+        if len == 0 {
+            return LinuxDisk.remove_file(&self.path);
+        }
+        fs::ftruncate(&self.fd, len).map_err(failed("cut", &self.path))
     }
 
     /// See [`JournalFiles::write_durable`].
@@ -231,6 +246,19 @@ mod tests {
     #[test]
     fn files_are_made_whole_written_and_opened_again() {
         write_and_read(&Folder::new(&std::env::temp_dir(), "made"));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_had_whole_is_left_as_it_was_found() {
+        let folder = Folder::new(&std::env::temp_dir(), "refused");
+        // More than any length that a system call takes.
+        let too_long = 1 << 63;
+        let (before, new) = (folder.0.join("before"), folder.0.join("new"));
+        std::fs::write(&before, [1; 8192]).unwrap();
+        assert!(JournalFile::open(&before, too_long).is_err());
+        assert!(JournalFile::open(&new, too_long).is_err());
+        assert_eq!(std::fs::read(&before).unwrap(), [1; 8192]);
+        assert!(!new.exists(), "nothing is kept of what was not had");
     }
 
     #[test]

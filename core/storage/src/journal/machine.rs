@@ -40,6 +40,8 @@ pub struct Journal {
     state: State,
     /// Small pieces are laid as well.
     lays_all: bool,
+    /// Whether a crash right after the newest durable round would leave nothing to replay.
+    leaves_nothing: bool,
     figures: Figures,
 }
 
@@ -103,6 +105,7 @@ impl Journal {
             previous_checksum: recovered.last.map_or(0, |(_, checksum)| checksum),
             state: State::Opening,
             lays_all: false,
+            leaves_nothing: false,
             figures: Figures::default(),
         };
         journal.go_on(recovered);
@@ -247,12 +250,15 @@ impl Journal {
         self.durable_at.map(|at| at.plus(self.config.linger_us))
     }
 
-    /// Whether a round without entries has something to say: that this opening has begun, that everything is laid, or, where
-    /// room is short, that files are free.
+    /// Whether a round without entries has something to say: that this opening has begun, that everything is laid (where somebody waits
+    /// for that), or, where room is short, that files are free.
     fn empty_round_is_due(&self) -> bool {
         match self.state {
             State::Opening => true,
-            State::Open => self.is_crowded() && self.ring.next_round_frees_a_file(),
+            State::Open => {
+                let all_is_laid = self.lays_all && self.tails.len() == 0 && !self.leaves_nothing;
+                all_is_laid || (self.is_crowded() && self.ring.next_round_frees_a_file())
+            }
             State::Closing => self.tails.len() == 0,
             State::Closed | State::Failed => false,
         }
@@ -312,6 +318,7 @@ impl Journal {
         self.durable_at = Some(now);
         self.previous_checksum = round.checksum;
         self.ring.durable(round.replay_from);
+        self.leaves_nothing = round.replay_from == round.place && round.ends.is_empty();
         let is_last =
             self.state == State::Closing && round.replay_from == round.place && self.tails.len() == 0;
         if is_last && self.open.entries == 0 {
@@ -349,8 +356,8 @@ impl Journal {
         self.state == State::Failed
     }
 
-    /// Whether everything is laid as soon as it is durable, however little it is. For a disk that fills: what is in segments wants no
-    /// room when the next process replays.
+    /// Whether everything is laid as soon as it is durable, however little it is, and a round says so once it is. For a disk that fills:
+    /// the next process has nothing to replay then, for which it would want room.
     pub fn lay_all(&mut self, is_wanted: bool) {
         self.lays_all = is_wanted;
     }

@@ -172,6 +172,7 @@ impl Writer {
             By::Worker => Micros(u64::MAX),
         };
         let Some(open) = &mut self.open else { return Ok(Sleep::UntilTold) };
+        open.journal.lay_all(self.shared.lays_all.load(Ordering::Relaxed));
         let (take, sleep) = match open.journal.take_round(now) {
             Take::Write(round) => (Some(round), Sleep::No),
             Take::Wait(until) => (None, Sleep::Through(Duration::from_micros(until.0.saturating_sub(now.0)))),
@@ -320,7 +321,6 @@ impl Writer {
     /// Hands out what is to be laid, a bounded number at a time.
     fn order_lays(&mut self) {
         let Some(open) = &mut self.open else { return };
-        open.journal.lay_all(self.shared.lays_all.load(Ordering::Relaxed));
         let count = self.parts.workers.len();
         let mut orders: Vec<Vec<LayOrder>> = Vec::new();
         while self.ordered.len() < LAYS_MAX

@@ -205,7 +205,8 @@ impl Rig {
 
     /// Somebody does something; now and then the power goes.
     pub fn step(&mut self) -> Result<(), Crash> {
-        match self.random.below(20) {
+        match self.random.below(21) {
+            20 => self.journal.lay_all(self.random.one_in(3)),
             0..8 => self.append(),
             8 => self.cut(),
             9 => self.large()?,

@@ -206,7 +206,6 @@ impl Rig {
     /// Somebody does something; now and then the power goes.
     pub fn step(&mut self) -> Result<(), Crash> {
         match self.random.below(21) {
-            20 => self.journal.lay_all(self.random.one_in(3)),
             0..8 => self.append(),
             8 => self.cut(),
             9 => self.large()?,
@@ -216,12 +215,13 @@ impl Rig {
                     self.lay(lay)?;
                 }
             }
-            _ => {
+            19 => {
                 let index = self.any();
                 if let Some(lay) = self.journal.take_lay(&name(index)) {
                     self.lay(lay)?;
                 }
             }
+            _ => self.journal.lay_all(self.random.one_in(3)),
         }
         self.may_crash(150)
     }

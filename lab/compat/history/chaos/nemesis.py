@@ -1,7 +1,8 @@
 """What goes wrong: one fault after the other, from a bag that holds each kind, in an order that the seed decides.
 
 A fault begins, holds for some seconds and is undone. Then, mostly, everybody has time to get well; at times the next one
-comes before that. Losing a disk is the exception: everything has to be well before it, and after it.
+comes before that. Losing a disk is the exception: everything has to be well before it, and after it, and when it goes the others
+know that its node is down and lead everything.
 """
 
 import random
@@ -121,6 +122,10 @@ class Nemesis:
             raise NotNow
         node = self.any()
         node.kill()
+        # Nobody may have been left in sync with it alone since all was well: then its disk was the only one, and no server can help.
+        if not self.wait_until_done_without(60):
+            node.start()
+            raise NotNow
         node.wipe()
 
         def undo():
@@ -197,6 +202,16 @@ class Nemesis:
                 node.resume()
             if not node.is_alive():
                 node.start()
+
+    def wait_until_done_without(self, seconds):
+        """One node is down, the others know it, and lead every partition."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            found = self.steward.try_ask(op="health")
+            if found and found["brokers"] == len(self.nodes) - 1 and not found["leaderless"]:
+                return True
+            time.sleep(0.3)
+        return False
 
     def wait_until_well(self, seconds):
         """Every node there, every partition led and every ISR whole; a node that ended by itself is started again."""

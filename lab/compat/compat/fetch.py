@@ -5,12 +5,13 @@ manager's own cache. Every part answers either with what is needed to start it o
 says why it is not there; nothing here fails a run. A second run fetches nothing.
 """
 
+import fcntl
+import functools
 import hashlib
 import os
 import re
 import shutil
 import subprocess
-import threading
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent.parent
@@ -58,6 +59,20 @@ def _stamp(directory, *texts):
     return mark.exists() and mark.read_text() == wanted, lambda: mark.write_text(wanted)
 
 
+def alone(make):
+    """What `make` fetches or builds, two runners in one work tree do one after the other: the second finds it."""
+    @functools.wraps(make)
+    def locked(*arguments):
+        LOGS.mkdir(parents=True, exist_ok=True)
+        module, subject = make.__module__.strip("_"), [word for word in arguments[:1] if isinstance(word, str) and "/" not in word]
+        name = "-".join([module, make.__name__, *subject])
+        with open(LOGS / f"{name}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return make(*arguments)
+    return locked
+
+
+@alone
 def _classpath(name, pom, versions):
     """(version, class path) of the first version whose artifacts all resolve."""
     _need("java")
@@ -95,6 +110,7 @@ def kafka_3():
     return _classpath("kafka-3", "kafka-3.xml", (KAFKA_3_VERSION,))
 
 
+@alone
 def _java_program(name, source, versions):
     version, classpath = _classpath(name, "java-client.xml", versions)
     _need("javac")
@@ -117,6 +133,7 @@ def old_java():
     return _java_program("old-java", HERE / "clients/old-java/OldDriver.java", (OLD_JAVA_CLIENT_VERSION,))
 
 
+@alone
 def python():
     """The interpreter of a virtual environment that holds every Python client of today."""
     directory = CACHE / "python"
@@ -143,16 +160,9 @@ def python_client(script, package):
     return get
 
 
-_debian_lock = threading.Lock()
-
-
+@alone
 def debian():
     """Debian 12's packages unpacked beside each other: the clients that its users have."""
-    with _debian_lock:
-        return _debian()
-
-
-def _debian():
     root = CACHE / "debian"
     root.mkdir(parents=True, exist_ok=True)
     fresh, seal = _stamp(root, *DEBIAN_PACKAGES)
@@ -204,6 +214,7 @@ def kcat():
     return found.group(1), command
 
 
+@alone
 def go():
     _need("go")
     source = HERE / "clients/go"
@@ -219,6 +230,7 @@ def go():
     return version, [str(out / "driver")]
 
 
+@alone
 def javascript():
     _need("node")
     _need("npm")

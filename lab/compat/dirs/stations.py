@@ -146,6 +146,7 @@ class Client:
         self.errors.close()
 
 
+@fetch.alone
 def client_classes():
     """(compiled classes, class path) of the Java program."""
     version, classpath = fetch._classpath("java", "java-client.xml", fetch.JAVA_CLIENT_VERSIONS)

@@ -35,6 +35,7 @@ def arguments(words):
     return parser.parse_args(words)
 
 
+@fetch.alone
 def classes(classpath):
     """The client's class path."""
     fetch._need("javac")

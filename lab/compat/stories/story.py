@@ -105,6 +105,7 @@ def java_words(classpath, *more, heap="256m"):
             f"-Dlog4j2.configurationFile={LOGGING}", f"-Dcompat.level={os.environ.get('COMPAT_KAFKA_LEVEL', 'WARN')}", "-cp", classpath, *more]
 
 
+@fetch.alone
 def compiled(name, programs, classpath):
     """The class path with these programs of java/."""
     fetch._need("javac")

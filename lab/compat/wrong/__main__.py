@@ -38,6 +38,7 @@ def arguments(words):
     return parser.parse_args(words)
 
 
+@fetch.alone
 def program():
     """The command that asks, and the version of Apache's classes in it."""
     version, libraries = fetch._classpath("java", "java-client.xml", fetch.JAVA_CLIENT_VERSIONS)

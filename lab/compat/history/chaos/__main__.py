@@ -48,6 +48,7 @@ def need(tool, package):
         raise fetch.Missing(f"{tool} is not installed and cannot be")
 
 
+@fetch.alone
 def faketime():
     """Debian's libfaketime, unpacked: (library, None) or (None, why not)."""
     root = fetch.CACHE / "faketime"

@@ -16,6 +16,7 @@ from compat import fetch  # noqa: E402
 HEAP = ["-Xmx128m", "-Xss512k", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
 
 
+@fetch.alone
 def java():
     version, classpath = fetch._classpath("java", "java-client.xml", fetch.JAVA_CLIENT_VERSIONS)
     fetch._need("javac")
@@ -29,6 +30,7 @@ def java():
     return version, ["java", *HEAP, "-cp", f"{out}:{classpath}"]
 
 
+@fetch.alone
 def go():
     fetch._need("go")
     source, out = HERE / "clients/go", fetch.CACHE / "go-history"

@@ -197,6 +197,14 @@ class Sender:
         return self
 
 
+def stat_of(file):
+    """`None`: it is gone; the journal gives back files that it had beyond its share."""
+    try:
+        return file.stat()
+    except FileNotFoundError:
+        return None
+
+
 def shown_value(number):
     out, block = b"", 0
     while len(out) < RECORD_BYTES:
@@ -403,8 +411,8 @@ class Story:
             time.sleep(0.01)
         time.sleep(1)
         seen["waited"] = not said(b" serves on ")
-        files = self.server.data.glob("barnabas-journal-*")
-        seen["sizes"] = {file.name: (file.stat().st_size, file.stat().st_blocks * 512) for file in files}
+        files = [(file.name, stat_of(file)) for file in self.server.data.glob("barnabas-journal-*")]
+        seen["sizes"] = {name: (stat.st_size, stat.st_blocks * 512) for name, stat in files if stat}
         seen["room"] = time.monotonic()
         self.volume.foreign.unlink()
 

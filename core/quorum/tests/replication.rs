@@ -172,7 +172,8 @@ impl Talk {
         self.heartbeat(said.or("broker", 2) as i32, |request| request.cordoned_log_dirs = Some(dirs))
     }
 
-    /// `hindered broker=2 [full-in=2] [full] [damaged=a-0,a-1] [garbage]`: from now on, until it says something else.
+    /// `hindered broker=2 [full-in=2] [full] [cannot-write] [damaged=a-0,a-1] [garbage]`: from now on, until it says something else.
+    /// `cannot-write`: the directories that it names are so full that followers do not go on either.
     fn hindered(&mut self, said: &Said<'_>) -> String {
         let id = said.or("broker", 2) as i32;
         let mut directories: Vec<_> = said.list("full-in").iter().map(|&dir| directory(dir as u8)).collect();
@@ -184,7 +185,8 @@ impl Talk {
             Some((self.world.image.topics.id_of(topic)?, PartitionIndex(index.parse().unwrap())))
         });
         let partitions = damaged.collect();
-        self.hindered.insert(id, Hindrances { directories, partitions });
+        let full = if said.has("cannot-write") { directories.clone() } else { Vec::new() };
+        self.hindered.insert(id, Hindrances { directories, partitions, full });
         let garbage = said.has("garbage");
         self.heartbeat(id, |request| {
             if garbage {

@@ -142,24 +142,30 @@ class Server:
 
     def start(self):
         """Starts and waits for the first Metadata answer; the seconds from exec to it are `ready_after`."""
+        self.launch()
+        return self.await_ready()
+
+    def launch(self):
         properties = self.write_properties()
         if not (self.data / "meta.properties").exists():
             self.format(properties)
         out = open(self.log, "ab")
-        begun = time.monotonic()
+        self.launched = time.monotonic()
         self.process = subprocess.Popen(self.command(properties), stdout=out, stderr=subprocess.STDOUT,
                                         stdin=subprocess.DEVNULL, cwd=self.directory, start_new_session=True,
                                         preexec_fn=_die_with_the_runner)
         out.close()
         _running.add(self.process)
+
+    def await_ready(self):
         while not metadata_answers(self.port):
             if self.process.poll() is not None:
                 raise RuntimeError(f"{self.label} ended with {self.process.returncode}: {self.last_lines()}")
-            if time.monotonic() - begun > self.ready_within:
+            if time.monotonic() - self.launched > self.ready_within:
                 self.kill()
                 raise RuntimeError(f"{self.label} was not ready within {self.ready_within} s: {self.last_lines()}")
             time.sleep(0.002)
-        self.ready_after = time.monotonic() - begun
+        self.ready_after = time.monotonic() - self.launched
         return self
 
     def last_lines(self, count=5):

@@ -7,7 +7,8 @@
 //! What the file system cannot say shows when a write meets it (a quota, no more inodes, somebody else's files between two
 //! looks): [`Room::hit`] shuts the directory for everybody, and a second later the next writer tries.
 //!
-//! Where producers are refused here, others lead, if there are any ([`Room::hinders`], not_to_lead.rs).
+//! Where producers are refused here, others lead, if there are any; where nothing can be written, they do not wait for this broker either
+//! ([`Room::hinders`], not_to_lead.rs).
 //!
 //! Always true: bytes that were let in count as used until [`Room::settle`], whether they lie in memory, in the journal or
 //! in a write that is under way.
@@ -20,7 +21,7 @@ use barnabas_partition::Origin;
 use barnabas_storage::{Disk, Level, StorageError, Watermarks, Writer};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const MIN_FREE: &str = "log.dir.min.free.bytes";
@@ -36,11 +37,23 @@ const SAY_MS: u64 = 60_000;
 /// figures showed, since nobody sees that end.
 const LEAD_AFTER_MS: u64 = 10_000;
 const LEAD_AFTER_HIT_MS: u64 = 60_000;
+/// So long after a write found no room others do not wait for what lies here: it comes into no ISR.
+const FULL_AFTER_HIT_MS: u64 = 10_000;
 
 /// Between two tries of the start to find room.
 const WAIT: Duration = Duration::from_millis(500);
 /// How long a start waits for room in one directory while others could serve.
 const WAIT_BESIDE_OTHERS: Duration = Duration::from_secs(30);
+
+/// What a directory's want of room keeps this broker from, from nothing to the worst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Hinders {
+    Nothing,
+    /// Others are to lead what lies here.
+    Leading,
+    /// Nor are they to wait for it: nothing can be written.
+    Writing,
+}
 
 /// One log directory's room. Shared by all workers.
 #[derive(Debug)]
@@ -62,8 +75,10 @@ pub struct Room {
     was_said: AtomicU8,
     /// Until when others are to lead what lies here.
     hinders_until_ms: AtomicU64,
-    /// The controller was told that others are to lead.
-    hinders_was_told: AtomicBool,
+    /// Until when others are not to wait for what lies here.
+    full_until_ms: AtomicU64,
+    /// What the controller was told last.
+    hinders_was_told: AtomicU8,
 }
 
 impl Room {
@@ -81,7 +96,8 @@ impl Room {
             say_exhausted_from_ms: AtomicU64::new(0),
             was_said: AtomicU8::new(0),
             hinders_until_ms: AtomicU64::new(0),
-            hinders_was_told: AtomicBool::new(false),
+            full_until_ms: AtomicU64::new(0),
+            hinders_was_told: AtomicU8::new(Hinders::Nothing as u8),
         }
     }
 
@@ -121,6 +137,7 @@ impl Room {
         self.shut_until_ms.store(now.0 + SHUT_MS, Ordering::Relaxed);
         self.next_look_ms.store(now.0 + SHUT_MS, Ordering::Relaxed);
         self.hinders_until_ms.fetch_max(now.0 + LEAD_AFTER_HIT_MS, Ordering::Relaxed);
+        self.full_until_ms.fetch_max(now.0 + FULL_AFTER_HIT_MS, Ordering::Relaxed);
         self.become_level(Level::Full, now, || error.to_string());
     }
 
@@ -155,15 +172,21 @@ impl Room {
         self.level() > Level::Open
     }
 
-    /// Whether others are to lead what lies here: producers are refused, or were a short while ago.
-    pub fn hinders(&self, now: MonotonicMs) -> bool {
-        self.is_short() || now.0 < self.hinders_until_ms.load(Ordering::Relaxed)
+    /// Others are to lead what lies here where producers are refused, or were a short while ago.
+    pub fn hinders(&self, now: MonotonicMs) -> Hinders {
+        if now.0 < self.full_until_ms.load(Ordering::Relaxed) {
+            return Hinders::Writing;
+        }
+        match self.is_short() || now.0 < self.hinders_until_ms.load(Ordering::Relaxed) {
+            true => Hinders::Leading,
+            false => Hinders::Nothing,
+        }
     }
 
     /// The same, if it is something else than the controller was told last. It counts as told from now on.
-    pub fn take_hindrance(&self, now: MonotonicMs) -> Option<bool> {
+    pub fn take_hindrance(&self, now: MonotonicMs) -> Option<Hinders> {
         let hinders = self.hinders(now);
-        (self.hinders_was_told.swap(hinders, Ordering::Relaxed) != hinders).then_some(hinders)
+        (self.hinders_was_told.swap(hinders as u8, Ordering::Relaxed) != hinders as u8).then_some(hinders)
     }
 
     /// Asks the file system, if nobody has for a while.

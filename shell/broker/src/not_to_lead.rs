@@ -1,6 +1,7 @@
 //! What this broker must not lead although it is alive: the controller gives it to other replicas in sync, where there are any.
 //!
-//! Two reasons. A log directory without room refuses producers (full.rs), and another replica may have room. And a copy in which
+//! Two reasons. A log directory without room refuses producers (full.rs), and another replica may have room; where nothing at all can be
+//! written, the others are not to wait for this broker either. And a copy in which
 //! damage was found cannot serve all of its records, which another copy can. Neither is said in the metadata log: each heartbeat says
 //! both, for as long as they last, and a change is said at once.
 //!
@@ -9,6 +10,7 @@
 //! Neighbours: directories/reports.rs, which says it; core/quorum's `controller/hindered.rs`, which acts on it.
 
 use crate::directories::reports;
+use crate::full::{Hinders, Room};
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
 use barnabas_base::DirectoryId;
@@ -83,23 +85,24 @@ impl NotToLead {
 /// What a heartbeat says of this broker now.
 pub fn hindrances(node: &Node) -> Hindrances {
     let now = node.clock.monotonic();
-    let mut directories = Vec::new();
-    let mut any_has_room = false;
-    for directory in node.directories.iter().filter(|directory| directory.is_usable()) {
-        match directory.room.hinders(now) {
-            true if directory.is_known() => directories.push(directory.id),
-            true => {}
-            false => any_has_room = true,
+    let usable = || node.directories.iter().filter(|directory| directory.is_usable());
+    let named = |least: Hinders| {
+        let is_so = |room: &Room| room.hinders(now) >= least;
+        let mut ids: Vec<_> = usable()
+            .filter(|directory| directory.is_known() && is_so(&directory.room))
+            .map(|directory| directory.id)
+            .collect();
+        if !ids.is_empty() && usable().all(|directory| is_so(&directory.room)) {
+            // Wherever the metadata log may think that something lies.
+            ids.push(DirectoryId::DIRECTORY_UNASSIGNED);
         }
-    }
-    if !directories.is_empty() && !any_has_room {
-        // Wherever the metadata log may think that something lies.
-        directories.push(DirectoryId::DIRECTORY_UNASSIGNED);
-    }
+        ids
+    };
     let partitions = node.not_to_lead.partitions();
     Hindrances {
-        directories,
+        directories: named(Hinders::Leading),
         partitions: partitions.into_iter().map(|key| (key.topic, key.partition)).collect(),
+        full: named(Hinders::Writing),
     }
 }
 
@@ -120,10 +123,15 @@ fn note_room(node: &Node, directory: usize) -> bool {
     let path = directory.path.display();
     if node.image.load().cluster.broker_count() > 1 {
         match hinders {
-            true => tracing::info!(
+            Hinders::Writing => tracing::info!(
+                "{path} is full: others lead what lies there, and do not wait for this broker's copies where enough of them are in sync"
+            ),
+            Hinders::Leading => tracing::info!(
                 "{path} has no room for producers: what this broker leads there is given to other replicas in sync, where they have room"
             ),
-            false => tracing::info!("{path} has had room for a while: this broker may lead from there again"),
+            Hinders::Nothing => {
+                tracing::info!("{path} has had room for a while: this broker may lead from there again")
+            }
         }
     }
     true

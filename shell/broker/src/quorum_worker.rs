@@ -151,6 +151,7 @@ pub fn start(
         peer_replies: HashMap::new(),
         next_ticket: 0,
         watching: Watching::default(),
+        left_to_others: false,
     };
     worker.settle()?;
     worker.retake_reserve()?;
@@ -168,6 +169,8 @@ struct QuorumWorker {
     next_ticket: u64,
     watching: Watching,
     voters: KnownVoters,
+    /// It has resigned for want of room, and has had none since.
+    left_to_others: bool,
 }
 
 impl QuorumWorker {
@@ -218,11 +221,35 @@ impl QuorumWorker {
             if self.is_full() && stopping.is_none() {
                 self.retake_reserve()?;
             }
+            if stopping.is_none() {
+                self.leave_to_others()?;
+            }
             if let Some(done) = stopping {
                 self.resign(receiver)?;
                 return Ok(done);
             }
         }
+    }
+
+    /// Where room runs short, lets another lead, who may have some: soon this one can make no topics, and then nothing at all. Once in each
+    /// shortage: where nobody has room, whoever is left with it leads on.
+    fn leave_to_others(&mut self) -> Result<(), MetadataError> {
+        let is_short = self.is_full()
+            || self
+                .node
+                .directories
+                .iter()
+                .any(|directory| self.node.controller.lies_in(directory.id) && directory.room.is_short());
+        if !is_short {
+            self.left_to_others = false;
+        }
+        if !is_short || self.left_to_others || !self.quorum.is_active() || self.quorum.is_alone() {
+            return Ok(());
+        }
+        self.left_to_others = true;
+        tracing::info!("the disk of this controller's metadata log is short of room: another one is to lead");
+        self.quorum.resign(self.now())?;
+        self.settle()
     }
 
     /// Leads no longer, and lets the others know, so that one of them leads at once.

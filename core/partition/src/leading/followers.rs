@@ -39,6 +39,9 @@ pub(crate) struct Follower {
     pub caught_up: Option<MonotonicMs>,
     /// It has caught up, and will be asked for: the high watermark does not run away from it.
     is_joining: bool,
+    /// The controller would not have it (any more), in this second of the clock, counted from 1; 0: it did not say so. Nobody waits for it until it has
+    /// reached the others, and is asked for again.
+    turned_away: u32,
     /// The furthest that it has acknowledged.
     highest: Offset,
     /// It asks from below that.
@@ -47,6 +50,8 @@ pub(crate) struct Follower {
     otherwise: u8,
 }
 
+/// Whoever the controller turned away is asked for again after so long: nothing in the metadata log says that it would be taken now.
+const TURNED_AWAY_S: u32 = 2;
 /// So many fetches in a row are believed.
 const BELIEVED: u8 = 2;
 
@@ -61,6 +66,7 @@ impl Follower {
             leader_end_then: Offset(i64::MAX),
             caught_up: state.in_sync.then_some(now),
             is_joining: false,
+            turned_away: 0,
             highest: Offset::NONE,
             has_lost: false,
             otherwise: 0,
@@ -109,6 +115,11 @@ impl Follower {
     }
 }
 
+/// Never 0.
+fn second(now: MonotonicMs) -> u32 {
+    u32::try_from(now.0 / 1000 + 1).unwrap_or(u32::MAX)
+}
+
 /// A question to the controller that is not settled.
 #[derive(Debug, Clone)]
 struct Pending {
@@ -151,7 +162,17 @@ impl Followers {
         for follower in &mut self.list {
             if let Some(known) = former.of(follower.state.broker) {
                 let caught_up = known.caught_up.max(follower.caught_up);
-                *follower = Follower { state: follower.state, caught_up, is_joining: false, ..*known };
+                let (was, now) = (known.state, follower.state);
+                let turned_away = match (now.in_sync, was.in_sync) {
+                    (true, _) => 0,
+                    // In the same life: the controller has let it go, and says why to nobody.
+                    (false, true) if now.registered.is_some() && now.registered == was.registered => {
+                        second(known.last_fetch)
+                    }
+                    _ => known.turned_away,
+                };
+                *follower =
+                    Follower { state: follower.state, caught_up, is_joining: false, turned_away, ..*known };
             }
         }
         self.asked = former.asked;
@@ -245,7 +266,10 @@ impl Followers {
             return true;
         }
         let may_join = !follower.state.in_sync && !follower.has_lost && follower.is_eligible();
-        follower.is_joining = may_join && follower.has_caught_up(leader_end, fetch.now, lag_max);
+        let turned_away = follower.turned_away;
+        let may_join = may_join && (turned_away == 0 || second(fetch.now) >= turned_away + TURNED_AWAY_S);
+        follower.is_joining =
+            may_join && turned_away == 0 && follower.has_caught_up(leader_end, fetch.now, lag_max);
         let has_reached = follower.end >= high_watermark && follower.end >= epoch_start
             || planted::is(Mistake::ExpandsWhoLags);
         if !(may_join && has_reached && is_free) {
@@ -322,6 +346,7 @@ impl Followers {
                     follower.state.in_sync = in_sync.contains(&follower.state.broker);
                     if follower.state.in_sync && !was {
                         follower.is_joining = false;
+                        follower.turned_away = 0;
                         follower.caught_up = follower.caught_up.max(Some(now));
                     }
                 }
@@ -329,9 +354,12 @@ impl Followers {
             }
             // The controller knows this partition epoch and has changed nothing, nor will any other have (KIP-841).
             IsrAnswer::Refused(ErrorCode::IneligibleReplica | ErrorCode::OperationNotAttempted) => {
-                self.pending = None;
+                let joins = self.pending.take().and_then(|pending| pending.joins);
                 for follower in &mut self.list {
                     follower.is_joining = false;
+                    if joins == Some(follower.state.broker) {
+                        follower.turned_away = second(now);
+                    }
                 }
                 IsrNext::Settled
             }
@@ -356,6 +384,9 @@ impl Followers {
     /// The broker's registration has changed.
     pub fn set_registered(&mut self, broker: BrokerId, registered: Option<BrokerEpoch>) {
         for follower in self.list.iter_mut().filter(|follower| follower.state.broker == broker) {
+            if follower.state.registered != registered {
+                follower.turned_away = 0;
+            }
             follower.state.registered = registered;
             follower.is_joining &= follower.is_eligible();
         }

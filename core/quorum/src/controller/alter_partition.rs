@@ -1,7 +1,7 @@
 //! AlterPartition: the leader of a partition says who is in sync with it.
 //!
 //! Only its own leader's word counts, about the state that is known now; and nobody joins who could not lead: fenced, on its way out,
-//! or in another life than the one in which it fetched.
+//! in another life than the one in which it fetched, or without room to write ([`super::hindered`]).
 //!
 //! Source: KIP-497, KIP-704, KIP-841, KIP-903, KIP-966; Kafka `ReplicationControlManager.alterPartition`,
 //! `validateAlterPartitionData`.
@@ -15,6 +15,7 @@ use barnabas_wire::messages::alter_partition_response::{PartitionData, TopicData
 use barnabas_wire::messages::{AlterPartitionRequest, AlterPartitionResponse};
 
 use super::brokers::check_epoch;
+use super::hindered::Hindrance;
 use super::partition_change::{Changed, PartitionChange};
 use super::{Case, Outcome};
 
@@ -68,7 +69,7 @@ fn alter_one(
     let recovery = LeaderRecoveryState::from_code(asked.leader_recovery_state);
     let recovery = recovery.ok_or(ErrorCode::InvalidRequest)?;
     check_state(leader, partition, asked)?;
-    check_members(case, partition, &isr, recovery)?;
+    check_members(case, (topic, index), partition, &isr, recovery)?;
     let mut change = PartitionChange::new(case.electorate(), topic, index, partition);
     change.target_isr = isr.iter().map(|&(member, _)| member).collect();
     change.recovery = recovery;
@@ -111,6 +112,7 @@ fn check_state(leader: BrokerId, partition: &Partition, asked: &Asked) -> Result
 
 fn check_members(
     case: &Case<'_>,
+    (topic, index): (&Topic, PartitionIndex),
     partition: &Partition,
     isr: &[(BrokerId, BrokerEpoch)],
     recovery: LeaderRecoveryState,
@@ -123,9 +125,14 @@ fn check_members(
     if !is_sound || !has_leader || recovers && (isr.len() > 1 || was_recovered) {
         return Err(ErrorCode::InvalidRequest);
     }
+    let cannot_write = |member: BrokerId| {
+        let directory = partition.directory(member);
+        case.hindered.of(case.image, member, (topic.id, index), directory) == Hindrance::Full
+    };
     let is_eligible = |&(member, epoch): &(BrokerId, BrokerEpoch)| {
         let known = case.image.cluster.broker(member).filter(|broker| broker.is_active());
         known.is_some_and(|broker| epoch == BrokerEpoch::NONE || epoch == broker.epoch)
+            && (partition.isr().contains(&member) || !cannot_write(member))
     };
     if isr.iter().all(is_eligible) { Ok(()) } else { Err(ErrorCode::IneligibleReplica) }
 }

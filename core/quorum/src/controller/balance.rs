@@ -1,5 +1,5 @@
-//! What the controller does for partitions unasked, now and then: leaders that are hindered make place for others, preferred leaders lead
-//! again, and leaderless partitions get a leader where the topic allows one at the price of records.
+//! What the controller does for partitions unasked, now and then: who cannot write leaves the ISR, leaders that are hindered make place
+//! for others, preferred leaders lead again, and leaderless partitions get a leader where the topic allows one at the price of records.
 //!
 //! At most [`CHANGES_MAX`] at a time; where there are more, the rest follows at once.
 //!
@@ -55,6 +55,11 @@ impl Balance {
     pub fn tick(&mut self, electorate: Electorate<'_>, now: MonotonicMs) -> Vec<MetadataRecord> {
         let config = electorate.config;
         if self.hindered_at <= now && !electorate.hindered.is_nobody() {
+            let records = without_the_full(electorate);
+            if !records.is_empty() {
+                // Leaders come next, once that is so.
+                return records;
+            }
             let records = hindered(electorate);
             self.hindered_at = next(now, HINDERED_INTERVAL, records.len());
             if !records.is_empty() {
@@ -104,6 +109,37 @@ fn hindered(electorate: Electorate<'_>) -> Vec<MetadataRecord> {
             && partition.isr().iter().any(|&member| hindrance(topic, index, partition, member) < of_leader)
     };
     elect(electorate, is_concerned, Election::Unhindered)
+}
+
+/// Partitions for which somebody is in sync who cannot write: whoever waits for that one, waits for the operator.
+///
+/// # Source
+/// Ours. Kafka takes the directory offline, and its replicas out of the ISR.
+fn without_the_full(electorate: Electorate<'_>) -> Vec<MetadataRecord> {
+    let mut records = Vec::new();
+    for topic in electorate.image.topics.by_ids() {
+        for (index, partition) in topic.partitions() {
+            let is_full = |member: &BrokerId| {
+                let directory = partition.directory(*member);
+                let (image, key) = (electorate.image, (topic.id, index));
+                electorate.hindered.of(image, *member, key, directory) == Hindrance::Full
+            };
+            if !partition.isr().iter().any(is_full) {
+                continue;
+            }
+            let mut change = PartitionChange::new(electorate, topic, index, partition);
+            change.election = Election::Unhindered;
+            change.target_isr.retain(|member| !is_full(member));
+            if change.target_isr.len() < change.min_isr.max(1) {
+                continue;
+            }
+            records.extend(change.build().map(MetadataRecord::from));
+            if records.len() >= CHANGES_MAX {
+                return records;
+            }
+        }
+    }
+    records
 }
 
 /// Partitions whose preferred replica could lead, and does not.

@@ -104,7 +104,7 @@ fn one(
     }
     let why = match change.preferred_hindrance() {
         Hindrance::Nothing => "no replica that may lead is alive",
-        Hindrance::NoRoom => {
+        Hindrance::NoRoom | Hindrance::Full => {
             "the preferred replica's log directory has no room for producers, and a replica with room leads"
         }
         Hindrance::Damage => "the preferred replica is damaged, and another one leads",

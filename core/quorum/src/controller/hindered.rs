@@ -1,5 +1,5 @@
 //! Brokers that are alive and should not lead all that they could: whose log directory has no room for producers' records, or whose copy
-//! of a partition is damaged.
+//! of a partition is damaged. Where nothing at all can be written, others shall not wait for them either: they are in sync no more.
 //!
 //! A producer of such a partition gets no acknowledgement until somebody makes room, though another replica in sync has some. In Apache
 //! Kafka a full disk takes the log directory offline, and leadership moves; here the directory stays, and only leadership goes. Who is
@@ -10,11 +10,13 @@
 //! 1. a hindered replica leads if there is no better one: nobody loses a leader by this
 //! 2. leadership goes only to a replica that is less hindered, so that it never goes to and fro
 //! 3. what a broker's former life said does not count
+//! 4. nobody leaves the ISR by this where fewer than `min.insync.replicas` would stay: that would let no producer go on
 //!
 //! | where | what follows |
 //! |---|---|
 //! | [`super::partition_change`] | elections of every kind prefer replicas that are not hindered |
-//! | [`super::balance`] | leadership leaves hindered leaders; preferred ones get it back only once they are so no more |
+//! | [`super::balance`] | leadership leaves hindered leaders, and who cannot write leaves the ISR; preferred ones get it back only once they are so no more |
+//! | [`super::alter_partition`] | who cannot write does not come into an ISR |
 //! | [`super::placement`], [`super::topics`] | new partitions are led where there is room |
 
 pub mod said;
@@ -30,6 +32,8 @@ pub(crate) enum Hindrance {
     Nothing,
     /// Producers are refused where it lies.
     NoRoom,
+    /// Nothing can be written there.
+    Full,
     /// Some of its records cannot be read.
     Damage,
 }
@@ -39,6 +43,7 @@ struct Known {
     epoch: BrokerEpoch,
     directories: Set<DirectoryId>,
     partitions: Set<(TopicId, PartitionIndex)>,
+    full: Set<DirectoryId>,
 }
 
 /// Who has said what. Nearly always empty.
@@ -68,6 +73,7 @@ impl Hindered {
             epoch,
             directories: said.directories.into_iter().collect(),
             partitions: said.partitions.into_iter().collect(),
+            full: said.full.into_iter().collect(),
         };
         let is_new = self.by_broker.get(&id) != Some(&known);
         self.by_broker.insert(id, known);
@@ -91,7 +97,11 @@ impl Hindered {
             return Hindrance::Damage;
         }
         let directory = directory.filter(|at| *at != DirectoryId::DIRECTORY_MIGRATING);
-        match known.directories.contains(&directory.unwrap_or(DirectoryId::DIRECTORY_UNASSIGNED)) {
+        let directory = directory.unwrap_or(DirectoryId::DIRECTORY_UNASSIGNED);
+        if known.full.contains(&directory) {
+            return Hindrance::Full;
+        }
+        match known.directories.contains(&directory) {
             true => Hindrance::NoRoom,
             false => Hindrance::Nothing,
         }

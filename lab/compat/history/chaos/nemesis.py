@@ -118,12 +118,13 @@ class Nemesis:
         return lambda: node.move_clock(0)
 
     def replace_disk(self):
-        if not self.wait_until_well(60):
+        # A node that is being started is among the brokers until it is missed.
+        if not self.wait_until_well(60) or not all(other.serves() for other in self.nodes) or not self.wait_until_well(10):
             raise NotNow
         node = self.any()
         node.kill()
         # Nobody may have been left in sync with it alone since all was well: then its disk was the only one, and no server can help.
-        if not self.wait_until_done_without(60):
+        if not self.wait_until_done_without(node, 60):
             node.start()
             raise NotNow
         node.wipe()
@@ -203,12 +204,14 @@ class Nemesis:
             if not node.is_alive():
                 node.start()
 
-    def wait_until_done_without(self, seconds):
-        """One node is down, the others know it, and lead every partition."""
+    def wait_until_done_without(self, node, seconds):
+        """One node is down, and the others serve, know which one it is, lead every partition, and are in sync for all that they have."""
+        others = [other for other in self.nodes if other is not node]
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            found = self.steward.try_ask(op="health")
-            if found and found["brokers"] == len(self.nodes) - 1 and not found["leaderless"]:
+            found = self.steward.try_ask(op="health", without=node.number)
+            whole = found and found["ids"] == sorted(other.number for other in others) and not found["leaderless"] and not found["thin"]
+            if whole and all(other.serves() for other in others):
                 return True
             time.sleep(0.3)
         return False

@@ -50,6 +50,9 @@ class Node:
         self.mount()
         self.write_properties()
 
+    def serves(self):
+        return answers(net.address(self.number))
+
     # Its disk
 
     def mount(self):

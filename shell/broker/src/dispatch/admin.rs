@@ -46,7 +46,7 @@ fn refusal(why: NotTaken) -> Refusal {
         NotTaken::Refused(code) => code.into(),
         NotTaken::DiskFull => Refusal::new(
             ErrorCode::KafkaStorageError,
-            "The disk of the metadata log is full: delete topics or free space there, then try again.",
+            "The disk of the active controller's metadata log is full: delete topics or free space there, then try again.",
         ),
         NotTaken::NoRoom => Refusal::new(
             ErrorCode::KafkaStorageError,

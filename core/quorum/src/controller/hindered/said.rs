@@ -7,9 +7,11 @@
 //! tag 10001 of a BrokerHeartbeat, left out where nothing hinders
 //! ├─ directories  compact array, at most 1,000
 //! │  └─ id        uuid: producers are refused there. DIRECTORY_UNASSIGNED: wherever the replica lies
-//! └─ partitions   compact array, at most 1,000: the copies of these are damaged
-//!    ├─ topic id  uuid
-//!    └─ index     int32, not negative
+//! ├─ partitions   compact array, at most 1,000: the copies of these are damaged
+//! │  ├─ topic id  uuid
+//! │  └─ index     int32, not negative
+//! └─ full         compact array, at most 1,000: those of the directories in which nothing can be written
+//!    └─ id        uuid, as above
 //! ```
 //!
 //! Always true: what is longer, negative or followed by more bytes is refused as a whole.
@@ -24,6 +26,7 @@ pub const NAMED_MAX: usize = 1_000;
 
 const DIRECTORIES: &str = "hindered_directories";
 const PARTITIONS: &str = "hindered_partitions";
+const FULL: &str = "full_directories";
 const UUID_BYTES: usize = 16;
 
 /// See the file's header.
@@ -31,6 +34,8 @@ const UUID_BYTES: usize = 16;
 pub struct Hindrances {
     pub directories: Vec<DirectoryId>,
     pub partitions: Vec<(TopicId, PartitionIndex)>,
+    /// Some of the directories.
+    pub full: Vec<DirectoryId>,
 }
 
 impl Hindrances {
@@ -45,20 +50,21 @@ impl Hindrances {
             return;
         }
         let mut w = Writer::new();
-        let directories = &self.directories[..self.directories.len().min(NAMED_MAX)];
         let partitions = &self.partitions[..self.partitions.len().min(NAMED_MAX)];
+        let id = |w: &mut Writer, id: &DirectoryId| {
+            w.uuid(id);
+            Ok(())
+        };
         let written = w
-            .array(DIRECTORIES, directories, true, |w, id| {
-                w.uuid(id);
-                Ok(())
-            })
+            .array(DIRECTORIES, some(&self.directories), true, id)
             .and_then(|()| {
                 w.array(PARTITIONS, partitions, true, |w, (topic, index)| {
                     w.uuid(topic);
                     w.int32(index.get());
                     Ok(())
                 })
-            });
+            })
+            .and_then(|()| w.array(FULL, some(&self.full), true, id));
         written.expect("invariant: only an array of more than 2^31 elements cannot be written");
         fields.push(TAG, w.finish().into_bytes());
     }
@@ -82,9 +88,15 @@ impl Hindrances {
             }
         })?;
         check_count(&r, PARTITIONS, partitions.len())?;
+        let full = r.array(FULL, true, UUID_BYTES, |r| r.uuid(FULL))?;
+        check_count(&r, FULL, full.len())?;
         r.finish()?;
-        Ok(Self { directories, partitions })
+        Ok(Self { directories, partitions, full })
     }
+}
+
+fn some(ids: &[DirectoryId]) -> &[DirectoryId] {
+    &ids[..ids.len().min(NAMED_MAX)]
 }
 
 fn check_count(r: &Reader, field: &'static str, count: usize) -> Result<(), DecodeError> {
@@ -107,6 +119,7 @@ mod tests {
         Hindrances {
             directories: (0..directories).map(|id| Uuid([id; 16])).collect(),
             partitions: (0..partitions).map(|index| (topic, PartitionIndex(index))).collect(),
+            full: (0..directories / 2).map(|id| Uuid([id; 16])).collect(),
         }
     }
 
@@ -139,9 +152,10 @@ mod tests {
         let said = Hindrances {
             directories: vec![Uuid([1; 16])],
             partitions: vec![(Uuid([2; 16]), PartitionIndex(258))],
+            full: vec![Uuid([3; 16])],
         };
         said.write(&mut fields);
-        let drawn = [&[2][..], &[1; 16], &[2], &[2; 16], &[0, 0, 1, 2]].concat();
+        let drawn = [&[2][..], &[1; 16], &[2], &[2; 16], &[0, 0, 1, 2], &[2], &[3; 16]].concat();
         assert_eq!(fields.as_slice(), [UnknownTaggedField { tag: TAG, data: Bytes::from(drawn) }]);
     }
 
@@ -163,16 +177,17 @@ mod tests {
         // 1,001 of them: a length of 1,002, seven bits at a time.
         let mut many = vec![1, 0xea, 0x07];
         many.extend(vec![0; 20 * 1_001]);
+        many.push(1);
         assert!(Hindrances::read(&fields(many)).is_err());
     }
 
     #[test]
     fn garbage_says_nothing() {
         let ends_early = [&[2][..], &[1; 15]].concat();
-        let trails = [&[1][..], &[1], &[0]].concat();
-        let negative = [&[1][..], &[2], &[2; 16], &[255; 4]].concat();
+        let trails = [&[1][..], &[1], &[1], &[0]].concat();
+        let negative = [&[1][..], &[2], &[2; 16], &[255; 4], &[1]].concat();
         let huge = vec![0xff, 0xff, 0xff, 0xff, 0x0f];
-        let null = vec![0, 0];
+        let null = vec![0, 0, 0];
         for bytes in [vec![], ends_early, trails, negative, huge, null] {
             assert!(Hindrances::read(&fields(bytes.clone())).is_err(), "{bytes:?}");
         }

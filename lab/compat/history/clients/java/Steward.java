@@ -12,6 +12,7 @@ import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -19,6 +20,7 @@ import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
 import org.apache.kafka.clients.admin.*;
+import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.config.ConfigResource;
@@ -50,7 +52,7 @@ public class Steward {
     static Object run(JsonNode c) throws Exception {
         switch (c.get("op").asText()) {
             case "create": create(c); return null;
-            case "health": return health();
+            case "health": return health(c.has("without") ? c.get("without").asInt() : -1);
             case "move": return move(c);
             case "make": return make(c);
             case "listing": listing(); return null;
@@ -81,21 +83,26 @@ public class Steward {
         return admin.describeTopics(names).allTopicNames().get();
     }
 
-    /** Brokers there, partitions without a leader, partitions whose ISR is not whole, moves under way. */
-    static Object health() throws Exception {
-        int brokers = admin.describeCluster().nodes().get().size(), without = 0, thin = 0, all = 0;
+    /** Brokers there, partitions without a leader, partitions whose ISR is not whole, moves under way. `gone`: this one is down, leads nothing, and is in no ISR. */
+    static Object health(int gone) throws Exception {
+        List<Integer> ids = new ArrayList<>();
+        for (Node node : admin.describeCluster().nodes().get()) ids.add(node.id());
+        Collections.sort(ids);
+        int brokers = ids.size(), without = 0, thin = 0, all = 0;
         List<String> named = new ArrayList<>();
         for (TopicDescription topic : topics().values()) {
             for (TopicPartitionInfo p : topic.partitions()) {
                 all++;
-                if (p.leader() == null || p.leader().isEmpty()) without++;
-                if (p.isr().size() < p.replicas().size()) {
+                if (p.leader() == null || p.leader().isEmpty() || p.leader().id() == gone) without++;
+                long wanted = p.replicas().stream().filter(replica -> replica.id() != gone).count();
+                boolean hasGone = p.isr().stream().anyMatch(member -> member.id() == gone);
+                if (p.isr().size() < wanted || hasGone) {
                     thin++;
                     if (named.size() < 4) named.add(topic.name() + "-" + p.partition() + " leader " + (p.leader() == null ? "none" : p.leader().idString()) + " isr " + p.isr().size() + "/" + p.replicas().size());
                 }
             }
         }
-        return Map.of("brokers", brokers, "leaderless", without, "thin", thin, "partitions", all, "moves",
+        return Map.of("brokers", brokers, "ids", ids, "leaderless", without, "thin", thin, "partitions", all, "moves",
             admin.listPartitionReassignments().reassignments().get().size(), "named", named);
     }
 

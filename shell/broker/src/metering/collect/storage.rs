@@ -2,6 +2,7 @@
 
 use super::Snapshot;
 use crate::directories::Directory;
+use crate::full::Hinders;
 use crate::housekeeping::ask_workers;
 use crate::mailbox::Command;
 use crate::metering::text::{Labels, Page, Summary};
@@ -107,7 +108,11 @@ pub fn directories(page: &mut Page, node: &Node, is_fine: bool) {
     });
     let now = node.clock.monotonic();
     each(&mut |labels, each| {
-        page.count("barnabas_log_directory_not_to_lead_from", labels, u64::from(each.room.hinders(now)));
+        page.count(
+            "barnabas_log_directory_not_to_lead_from",
+            labels,
+            u64::from(each.room.hinders(now) > Hinders::Nothing),
+        );
     });
 }
 

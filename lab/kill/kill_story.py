@@ -36,6 +36,7 @@ from compat.server import Apache, Barnabas  # noqa: E402
 CACHE = fetch.REPOSITORY / ".cache" / "kill"
 TOPIC = "log"
 READY_BAR_S = 1.0
+STUCK_S = 20.0
 
 
 def arguments(words):
@@ -297,7 +298,8 @@ def story(options, server, classpath, logs):
     print(f"killed once more; first Metadata {server.ready_after * 1000:.0f} ms after exec")
     for name, command in libraries:
         claims[name] = read_back(server, name, command, options, wanted, logs)
-    # Said, and no failure: on a machine that does other things as well it is not the node's time alone.
+    # More than a second is said, and no failure: on a machine that does other things as well it is not the node's time alone.
+    claims["no start is stuck"] = max(times) <= STUCK_S
     met = "each within" if max(times) <= READY_BAR_S else "not each within"
     print(f"from exec to the first Metadata: {', '.join(f'{t * 1000:.0f}' for t in sorted(times))} ms, {met} {READY_BAR_S:.0f} s")
     return claims

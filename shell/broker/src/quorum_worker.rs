@@ -27,6 +27,8 @@ mod voters;
 pub use files::{MetadataFiles, make_dir, partition, write_file};
 pub use handle::{ControllerHandle, NotTaken, Requests};
 
+use crate::directories::Directory;
+use crate::full::{Hinders, Room};
 use crate::node::Node;
 use crate::publisher;
 use crate::unclean;
@@ -234,13 +236,12 @@ impl QuorumWorker {
     /// Where room runs short, lets another lead, who may have some: soon this one can make no topics, and then nothing at all. Once in each
     /// shortage: where nobody has room, whoever is left with it leads on.
     fn leave_to_others(&mut self) -> Result<(), MetadataError> {
-        let is_short = self.is_full()
-            || self
-                .node
-                .directories
-                .iter()
-                .any(|directory| self.node.controller.lies_in(directory.id) && directory.room.is_short());
-        if !is_short {
+        let now = self.node.clock.monotonic();
+        let here = |directory: &&Directory| self.node.controller.lies_in(directory.id);
+        let room = self.node.directories.iter().find(here).map(|directory| &directory.room);
+        let is_short = self.is_full() || room.is_some_and(Room::is_short);
+        // Figures may show room where writes find none: it counts once that has not been so for a while.
+        if !self.is_full() && room.is_none_or(|room| room.hinders(now) == Hinders::Nothing) {
             self.left_to_others = false;
         }
         if !is_short || self.left_to_others || !self.quorum.is_active() || self.quorum.is_alone() {

@@ -49,6 +49,8 @@ pub struct JournalFile {
     way: JournalWay,
     /// Its length is not durable yet.
     is_new: bool,
+    /// There was nothing of it before it was opened.
+    was_missing: bool,
     failed: bool,
 }
 
@@ -59,12 +61,21 @@ impl JournalFiles {
     /// # Errors
     /// Nothing that was in the files has changed, and a file that found no room keeps none.
     pub fn open(dir: &Path, files: usize, file_bytes: u64) -> Result<Self, DiskError> {
-        let open = |slot| JournalFile::open(&dir.join(slot_file_name(slot)), file_bytes);
-        let files = (0..files).map(open).collect::<Result<Vec<_>, _>>()?;
+        let mut opened: Vec<JournalFile> = Vec::with_capacity(files);
+        for slot in 0..files {
+            match JournalFile::open(&dir.join(slot_file_name(slot)), file_bytes) {
+                Ok(file) => opened.push(file),
+                Err(error) => {
+                    // All of them or none.
+                    opened.iter().filter(|file| file.was_missing).try_for_each(|file| file.give_back(0))?;
+                    return Err(error);
+                }
+            }
+        }
         // Their blocks are set aside now, so that no disk is too full for them later. That this is durable is seen to when each is
         // first written, as the first write of all does not wait for eight syncs.
         LinuxDisk.sync_dir(dir)?;
-        Ok(Self { files })
+        Ok(Self { files: opened })
     }
 
     /// How they are written: the same for all, as they lie in one directory.
@@ -99,8 +110,10 @@ impl JournalFile {
             }
             Err(error) => return Err(failed("open", path)(error)),
         };
-        let mut file = Self { fd, path: path.to_path_buf(), way, is_new: false, failed: false };
+        let mut file =
+            Self { fd, path: path.to_path_buf(), way, is_new: false, was_missing: false, failed: false };
         let len = fs::fstat(&file.fd).map_err(failed("look at", path))?.st_size as u64;
+        file.was_missing = len == 0;
         file.is_new = match file.complete(len, file_bytes) {
             Ok(is_new) => is_new,
             Err(error) => {

@@ -39,8 +39,8 @@ pub(crate) struct Follower {
     pub caught_up: Option<MonotonicMs>,
     /// It has caught up, and will be asked for: the high watermark does not run away from it.
     is_joining: bool,
-    /// The controller would not have it (any more), in this second of the clock, counted from 1; 0: it did not say so. Nobody waits for it until it has
-    /// reached the others, and is asked for again.
+    /// The controller would not have it (any more), in this second of the clock, counted from 1; 0: it did not say so. For a while nobody waits for
+    /// it, and after that only while it gets on.
     turned_away: u32,
     /// The furthest that it has acknowledged.
     highest: Offset,
@@ -93,6 +93,9 @@ impl Follower {
             None
         };
         self.caught_up = self.caught_up.max(caught_up);
+        if self.state.registered != fetch.registered {
+            self.turned_away = 0;
+        }
         self.state.registered = fetch.registered;
         self.end = fetch.offset;
         self.log_start = fetch.log_start;
@@ -164,9 +167,10 @@ impl Followers {
                 let caught_up = known.caught_up.max(follower.caught_up);
                 let (was, now) = (known.state, follower.state);
                 let turned_away = match (now.in_sync, was.in_sync) {
+                    _ if now.registered != was.registered => 0,
                     (true, _) => 0,
-                    // In the same life: the controller has let it go, and says why to nobody.
-                    (false, true) if now.registered.is_some() && now.registered == was.registered => {
+                    // In the same life, and nobody here asked for it: the controller has let it go, and says why to nobody.
+                    (false, true) if now.registered.is_some() && !former.is_letting_go(now.broker) => {
                         second(known.last_fetch)
                     }
                     _ => known.turned_away,
@@ -176,6 +180,12 @@ impl Followers {
             }
         }
         self.asked = former.asked;
+    }
+
+    /// Whether the controller is asked to let it go, or whoever it would join with.
+    fn is_letting_go(&self, broker: BrokerId) -> bool {
+        let keeps = |change: &IsrChange| change.in_sync.iter().any(|(member, _)| *member == broker);
+        self.pending.as_ref().is_some_and(|pending| !keeps(&pending.change))
     }
 
     pub fn partition_epoch(&self) -> PartitionEpoch {
@@ -260,16 +270,20 @@ impl Followers {
         else {
             return false;
         };
+        let before = follower.end;
         follower.fetched(fetch, leader_end, high_watermark);
         if follower.state.in_sync && follower.has_lost && is_free {
             self.ask(None, |follower| follower.state.in_sync && !follower.has_lost);
             return true;
         }
         let may_join = !follower.state.in_sync && !follower.has_lost && follower.is_eligible();
-        let turned_away = follower.turned_away;
-        let may_join = may_join && (turned_away == 0 || second(fetch.now) >= turned_away + TURNED_AWAY_S);
+        let was_turned_away = follower.turned_away > 0;
+        let may_join =
+            may_join && !(was_turned_away && second(fetch.now) < follower.turned_away + TURNED_AWAY_S);
+        // Whoever writes nothing is not waited for; whoever does would never reach a high watermark that does not wait.
+        let may_be_waited_for = !was_turned_away || follower.end > before;
         follower.is_joining =
-            may_join && turned_away == 0 && follower.has_caught_up(leader_end, fetch.now, lag_max);
+            may_join && may_be_waited_for && follower.has_caught_up(leader_end, fetch.now, lag_max);
         let has_reached = follower.end >= high_watermark && follower.end >= epoch_start
             || planted::is(Mistake::ExpandsWhoLags);
         if !(may_join && has_reached && is_free) {

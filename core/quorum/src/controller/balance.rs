@@ -119,18 +119,20 @@ fn without_the_full(electorate: Electorate<'_>) -> Vec<MetadataRecord> {
     let mut records = Vec::new();
     for topic in electorate.image.topics.by_ids() {
         for (index, partition) in topic.partitions() {
-            let is_full = |member: &BrokerId| {
+            let hindrance = |member: &BrokerId| {
                 let directory = partition.directory(*member);
-                let (image, key) = (electorate.image, (topic.id, index));
-                electorate.hindered.of(image, *member, key, directory) == Hindrance::Full
+                electorate.hindered.of(electorate.image, *member, (topic.id, index), directory)
             };
+            let is_full = |member: &BrokerId| hindrance(member) == Hindrance::Full;
             if !partition.isr().iter().any(is_full) {
                 continue;
             }
             let mut change = PartitionChange::new(electorate, topic, index, partition);
             change.election = Election::Unhindered;
             change.target_isr.retain(|member| !is_full(member));
-            if change.target_isr.len() < change.min_isr.max(1) {
+            // A damaged copy is none that others could do with alone.
+            let whole = change.target_isr.iter().filter(|member| hindrance(member) < Hindrance::Full).count();
+            if whole < change.min_isr.max(1) {
                 continue;
             }
             records.extend(change.build().map(MetadataRecord::from));

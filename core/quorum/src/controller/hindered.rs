@@ -10,7 +10,8 @@
 //! 1. a hindered replica leads if there is no better one: nobody loses a leader by this
 //! 2. leadership goes only to a replica that is less hindered, so that it never goes to and fro
 //! 3. what a broker's former life said does not count
-//! 4. nobody leaves the ISR by this where fewer than `min.insync.replicas` would stay: that would let no producer go on
+//! 4. nobody leaves the ISR by this where fewer than `min.insync.replicas` would stay that can write and are whole: that would let no
+//!    producer go on
 //!
 //! | where | what follows |
 //! |---|---|

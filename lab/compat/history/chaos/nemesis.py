@@ -16,7 +16,7 @@ class Nemesis:
     def __init__(self, nodes, steward, say, plan):
         self.nodes, self.steward, self.say, self.plan = nodes, steward, say, plan
         self.chance = random.Random(plan["seed"])
-        self.counts, self.left_out = {}, {}
+        self.counts, self.left_out, self.not_now = {}, {}, {}
         # How often a node ended by itself.
         self.ended = {}
         self.bag = []
@@ -174,6 +174,7 @@ class Nemesis:
                 self.left_out[name] = str(why)
                 continue
             except NotNow:
+                self.not_now[name] = self.not_now.get(name, 0) + 1
                 continue
             self.counts[name] = self.counts.get(name, 0) + 1
             time.sleep(self.chance.uniform(shortest, longest))

@@ -149,6 +149,8 @@ class Run:
         self.note(f"faults: {told}")
         for number, count in sorted(self.nemesis.ended.items()):
             self.note(f"node {number} ended by itself and was started again: {count} times")
+        for name, count in sorted(self.nemesis.not_now.items()):
+            self.note(f"{name}: not all was well for it, {count} times")
         for name, why in sorted(self.nemesis.left_out.items()):
             self.note(f"SKIP fault {name}: {why}")
 

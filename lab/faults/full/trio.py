@@ -193,7 +193,7 @@ def verify(nodes, producers):
     """What was acknowledged is there, and first copies are in each producer's order."""
     count = 0
     words = [nodes[0].binary, "console-consumer", "--bootstrap-server", nodes[0].address, "--topic", "t", "--offset", "earliest", "--timeout-ms", "10000"]
-    readers = [subprocess.Popen([*words, "--partition", str(producer.partition)], stdout=subprocess.PIPE, text=True) for producer in producers]
+    readers = [subprocess.Popen([*words, "--partition", str(producer.partition)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) for producer in producers]
     for producer, reader in zip(producers, readers):
         told, _ = reader.communicate(timeout=120)
         first = list(dict.fromkeys(int(line) for line in told.splitlines()))

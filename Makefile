@@ -7,7 +7,7 @@ help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## build, start one node on loopback with data in ./barnabas-data
-	@exec $(CARGO) run --release --locked -p barnabas -- server
+	@exec $(CARGO) run --profile quick --locked -p barnabas -- server
 
 cluster: ## three nodes on loopback in a temporary directory, and how to watch one be killed
 	@$(CARGO) build --release --locked -p barnabas
@@ -28,6 +28,14 @@ compat-groups: ## KIP-848 groups, transactions, share groups: Java, librdkafka, 
 compat-tools: ## kafka-consumer-groups, -groups, -share-groups, -streams-groups, -transactions: every answer beside Apache Kafka's (5 minutes)
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/compat/tools/run $(ARGS)
+
+compat-apache: ## Apache Kafka's published tests on clusters of ours, beside Apache's own (ARGS="--only JoinGroup*"; all of them: about an hour)
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/compat/apache_tests/run $(ARGS)
+
+attack: ## ten attacks on a node and on Apache Kafka: memory, a good producer's p99, does it live (15 minutes; ARGS="--only vote,describe --ours")
+	@$(CARGO) build --release --locked -p barnabas
+	@lab/attack/run $(ARGS)
 
 kafka-dirs: ## Kafka 3.9 → Barnabas → Kafka 4 → Barnabas on one data directory (about 5 minutes)
 	@$(CARGO) build --release --locked -p barnabas
@@ -110,4 +118,4 @@ density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
 .PHONY: help run cluster test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
-.PHONY: chaos mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-cluster
+.PHONY: attack chaos compat-apache mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-cluster

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use barnabas_base::{ErrorCode, Map, Set};
-use barnabas_metadata::config::{Kind, Resource as Keys, Scope, check};
+use barnabas_metadata::config::{Kind, Resource as Keys, check_dynamic_configs};
 use barnabas_metadata::{Resource, ResourceType};
 use barnabas_wire::Str;
 
@@ -105,8 +105,8 @@ pub(crate) fn check_resource(
 ) -> Result<(), Refusal> {
     let invalid = |message: String| Err(Refusal::new(ErrorCode::InvalidRequest, message));
     let mut seen = Set::default();
-    if let Some(twice) = changes.iter().find(|change| !seen.insert(change.name.as_str())) {
-        return invalid(format!("The config {} is given more than once.", twice.name));
+    if !changes.iter().all(|change| seen.insert(change.name.as_str())) {
+        return invalid("Error due to duplicate config keys".to_owned());
     }
     let null =
         changes.iter().filter(|change| change.operation != Some(Operation::Delete) && change.value.is_none());
@@ -118,10 +118,10 @@ pub(crate) fn check_resource(
         Some(ResourceType::Broker) if on == Listener::Controller => Ok(()),
         Some(ResourceType::Broker) => check_broker(name, changes, replaces_all, ctx),
         Some(ResourceType::Topic | ResourceType::ClientMetrics | ResourceType::Group) => Ok(()),
-        Some(ResourceType::BrokerLogger) => {
-            invalid("Log levels cannot be changed by this request yet.".to_owned())
-        }
-        None => invalid(format!("There is no resource type {kind}.")),
+        Some(ResourceType::BrokerLogger) => invalid(
+            "AlterConfigs is deprecated and does not support the resource type BROKER_LOGGER".to_owned(),
+        ),
+        None => invalid(format!("Unknown resource type {kind}")),
     }
 }
 
@@ -136,16 +136,13 @@ fn check_broker(
         match name.parse::<i32>() {
             Err(_) => return invalid(format!("Node id must be an integer, but it is: {name}")),
             Ok(id) if id != ctx.node.get() => {
-                return invalid(format!(
-                    "Broker {} was asked to change broker {id}: ask that one.",
-                    ctx.node
-                ));
+                return invalid(format!("Unexpected broker id, expected {}, but received {name}", ctx.node));
             }
             Ok(_) => {}
         }
     }
     if changes.iter().any(|change| change.operation.is_none()) {
-        return invalid("There is no such operation on a config.".to_owned());
+        return invalid("Unknown operations type".to_owned());
     }
     let resource = Resource::new(ResourceType::Broker, name);
     let now = ctx.image.configs.of(&resource).filter(|_| !replaces_all);
@@ -155,7 +152,9 @@ fn check_broker(
     for change in changes {
         apply(change, &mut props, ctx)?;
     }
-    check_dynamic(&props, !name.is_empty())
+    let props = props.iter().map(|(name, value)| (&**name, &**value));
+    check_dynamic_configs(props, !name.is_empty())
+        .map_err(|refusal| Refusal::new(ErrorCode::InvalidRequest, refusal.to_string()))
 }
 
 /// Source: Kafka `ConfigAdminManager.prepareIncrementalConfigs`.
@@ -166,14 +165,18 @@ fn apply(
 ) -> Result<(), Refusal> {
     let name = change.name.as_str();
     let value = change.value.map_or("", Str::as_str);
-    let key = Keys::Broker.key(name).or_else(|| Keys::Broker.listener_key(name));
     match change.operation {
         Some(Operation::Delete) => {
             props.remove(name);
         }
         Some(Operation::Append | Operation::Subtract) => {
-            if key.is_none_or(|key| key.kind != Kind::List) {
-                let message = format!("The config {name} is no list: nothing can be appended or subtracted.");
+            // A listener's own settings are not known here, as in Kafka.
+            let Some(key) = Keys::Broker.key(name) else {
+                return Err(Refusal::new(ErrorCode::InvalidConfig, format!("Unknown config name: {name}")));
+            };
+            if key.kind != Kind::List {
+                let what = if change.operation == Some(Operation::Append) { "append" } else { "subtract" };
+                let message = format!("Config value {what} is not allowed for config key: {name}");
                 return Err(Refusal::new(ErrorCode::InvalidConfig, message));
             }
             let current =
@@ -193,28 +196,6 @@ fn apply(
         }
         Some(Operation::Set) | None => {
             props.insert(name.to_owned(), value.to_owned());
-        }
-    }
-    Ok(())
-}
-
-fn check_dynamic(props: &BTreeMap<String, String>, per_broker: bool) -> Result<(), Refusal> {
-    let known = |name: &str| Keys::Broker.key(name).or_else(|| Keys::Broker.listener_key(name));
-    let named = |fits: &dyn Fn(&str) -> bool| {
-        props.keys().map(String::as_str).filter(|name| fits(name)).collect::<Vec<_>>().join(", ")
-    };
-    let invalid = |message: String| Err(Refusal::new(ErrorCode::InvalidRequest, message));
-    let fixed = named(&|name| known(name).is_some_and(|key| key.scope == Scope::ReadOnly));
-    if !fixed.is_empty() {
-        return invalid(format!("These configs cannot be changed while the broker runs: {fixed}"));
-    }
-    let own = named(&|name| known(name).is_some_and(|key| key.scope == Scope::PerBroker));
-    if !per_broker && !own.is_empty() {
-        return invalid(format!("These configs can only be set for one broker, not for all: {own}"));
-    }
-    for (name, value) in props {
-        if let Some(key) = known(name) {
-            check(key, value).map_err(|error| Refusal::new(ErrorCode::InvalidRequest, error.to_string()))?;
         }
     }
     Ok(())

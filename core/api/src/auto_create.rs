@@ -5,7 +5,7 @@
 //! than there are nodes, so that a single node works without `offsets.topic.replication.factor=1`. What was said is asked for as it is: a
 //! controller that knows fewer brokers refuses, and whoever needs the topic asks again (Kafka does so with its defaults, too).
 
-use barnabas_base::name;
+use barnabas_base::{DurationMs, MonotonicMs, Set, is_internal_topic, name};
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_wire::Str;
 use barnabas_wire::messages::create_topics_request::{
@@ -13,6 +13,68 @@ use barnabas_wire::messages::create_topics_request::{
 };
 
 use crate::Context;
+
+/// How many topics Metadata requests may still create: a client may name very many that do not exist, in request after request.
+///
+/// A topic that was asked for in the same second is not asked for again: many clients wait for the same one. Coordinators' topics are not
+/// counted. Holds at most `auto.create.topics.second.max` names.
+#[derive(Debug, Default)]
+pub struct AutoCreation {
+    /// When the second began.
+    since: Option<MonotonicMs>,
+    /// What was asked for in it.
+    asked: Set<Str>,
+}
+
+/// What of a request may be created now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Admitted {
+    /// Topics that are left out, and the key of the limit that they are beyond.
+    pub left_out: usize,
+    pub key: &'static str,
+}
+
+const PER_REQUEST: &str = "auto.create.topics.request.max";
+const PER_SECOND: &str = "auto.create.topics.second.max";
+const SECOND: DurationMs = DurationMs(1000);
+
+impl AutoCreation {
+    /// Leaves in `create` what may be created now.
+    pub fn admit(
+        &mut self,
+        create: &mut CreateTopicsRequest,
+        config: &BrokerConfig,
+        now: MonotonicMs,
+    ) -> Admitted {
+        if self.since.is_none_or(|since| now.since(since) >= SECOND) {
+            self.since = Some(now);
+            self.asked.clear();
+        }
+        let most = |key| usize::try_from(config.int(key)).unwrap_or(0);
+        let (mut of_request, per_second) = (most(PER_REQUEST), most(PER_SECOND));
+        let mut admitted = Admitted::default();
+        create.topics.retain(|topic| {
+            if is_internal_topic(&topic.name) {
+                return true;
+            }
+            if self.asked.contains(&topic.name) {
+                return false;
+            }
+            let beyond = match () {
+                () if of_request == 0 => PER_REQUEST,
+                () if self.asked.len() >= per_second => PER_SECOND,
+                () => {
+                    of_request -= 1;
+                    return self.asked.insert(topic.name.clone());
+                }
+            };
+            admitted.left_out += 1;
+            admitted.key = beyond;
+            false
+        });
+        admitted
+    }
+}
 
 /// "As the broker's default says", for partitions and for replicas.
 const DEFAULT: i32 = -1;
@@ -106,5 +168,70 @@ pub fn internal_topic_configs(topic: &str, config: &BrokerConfig) -> Vec<(&'stat
             ("segment.bytes", number("share.coordinator.state.topic.segment.bytes")),
         ],
         _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use barnabas_metadata::config::{Properties, StaticConfig};
+
+    fn config(request: &str, second: &str) -> BrokerConfig {
+        let properties: Properties = [(PER_REQUEST, request), (PER_SECOND, second)]
+            .map(|(key, value)| (key.into(), value.into()))
+            .into();
+        BrokerConfig::new(StaticConfig::check(properties).unwrap().0)
+    }
+
+    fn asking(names: impl IntoIterator<Item = String>) -> CreateTopicsRequest {
+        let topic = |name: String| CreatableTopic { name: name.into(), ..CreatableTopic::default() };
+        CreateTopicsRequest {
+            topics: names.into_iter().map(topic).collect(),
+            ..CreateTopicsRequest::default()
+        }
+    }
+
+    fn names(range: std::ops::Range<u32>) -> impl Iterator<Item = String> {
+        range.map(|number| format!("t{number}"))
+    }
+
+    #[test]
+    fn topics_beyond_the_requests_limit_are_left_out() {
+        let mut create = asking(names(0..20_000));
+        let admitted = AutoCreation::default().admit(&mut create, &config("100", "1000"), MonotonicMs(5));
+        assert_eq!(admitted, Admitted { left_out: 19_900, key: PER_REQUEST });
+        assert_eq!(create.topics.len(), 100);
+    }
+
+    #[test]
+    fn topics_beyond_the_seconds_limit_wait_for_the_next() {
+        let (mut creation, config) = (AutoCreation::default(), config("100", "150"));
+        let mut ask = |now: u64| {
+            let mut create = asking(names(0..100).map(|name| format!("{name}-{}", now / 2)));
+            let admitted = creation.admit(&mut create, &config, MonotonicMs(now));
+            (create.topics.len(), admitted.left_out)
+        };
+        assert_eq!(ask(0), (100, 0));
+        assert_eq!(ask(10), (50, 50));
+        assert_eq!(ask(999), (0, 100));
+        assert_eq!(ask(1000), (100, 0));
+    }
+
+    #[test]
+    fn topic_of_many_clients_is_asked_for_once_a_second() {
+        let (mut creation, config) = (AutoCreation::default(), config("100", "1"));
+        let mut ask = |now| {
+            let mut create = asking(["t".to_owned()]);
+            let admitted = creation.admit(&mut create, &config, MonotonicMs(now));
+            (create.topics.len(), admitted.left_out)
+        };
+        assert_eq!([ask(0), ask(1), ask(1500)], [(1, 0), (0, 0), (1, 0)]);
+    }
+
+    #[test]
+    fn coordinators_topics_are_not_counted() {
+        let mut create = asking([name::CONSUMER_OFFSETS.to_owned(), "t".to_owned()]);
+        let admitted = AutoCreation::default().admit(&mut create, &config("0", "0"), MonotonicMs(0));
+        assert_eq!((create.topics.len(), admitted.left_out), (1, 1));
     }
 }

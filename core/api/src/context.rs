@@ -7,6 +7,8 @@ use barnabas_metadata::config::BrokerConfig;
 use barnabas_metadata::{Broker, Image, Partition, Topic};
 use barnabas_wire::Str;
 
+use crate::AnswerRoom;
+
 /// Who sent a request, and over which listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {
@@ -29,6 +31,10 @@ pub struct Context<'a> {
     pub node: BrokerId,
     pub client: &'a Client,
     pub now: TimestampMs,
+    /// Levels of this node's loggers. A function, since one request in a million asks for them.
+    pub loggers: fn() -> crate::loggers::Levels,
+    /// What the answer may take.
+    pub room: &'a AnswerRoom,
 }
 
 /// A broker's address on the listener that the client came in by.
@@ -97,6 +103,15 @@ impl Context<'_> {
         let known = self.image.topics.by_name(topic).ok_or(ErrorCode::UnknownTopicOrPartition)?;
         let state = known.partition(partition).ok_or(ErrorCode::UnknownTopicOrPartition)?;
         Ok((Arc::clone(known), state))
+    }
+
+    /// The topic, if this node has a replica of the partition: leader or follower.
+    ///
+    /// # Errors
+    /// UNKNOWN_TOPIC_OR_PARTITION; NOT_LEADER_OR_FOLLOWER where the replicas are elsewhere.
+    pub fn replica_here(&self, topic: &str, partition: PartitionIndex) -> Result<Arc<Topic>, ErrorCode> {
+        let (topic, state) = self.known_partition(topic, partition)?;
+        if state.has_replica(self.node) { Ok(topic) } else { Err(ErrorCode::NotLeaderOrFollower) }
     }
 
     /// The topic, if this node leads the partition.

@@ -195,9 +195,14 @@ pub struct Copied {
 pub type Copies = BTreeMap<Offset, Copied>;
 
 impl Copied {
-    /// `record` is one of `records`, and shares their memory.
+    /// `record` is one of `records`, and shares their memory, unless it is a small part of that: a batch may inflate to far more than
+    /// the one record that is wanted of it.
     pub fn of(record: &RecordRef<'_>, records: &Records) -> Self {
-        let share = |slice| records.share(slice);
+        let is_small = record.body_bytes < records.body().len() / 16;
+        let share = |slice: &[u8]| match is_small {
+            true => Bytes::copy_from_slice(slice),
+            false => records.share(slice),
+        };
         Self {
             key: record.key.map(share),
             value: record.value.map(share),

@@ -4,7 +4,7 @@
 
 use barnabas_metadata::config::{
     BrokerConfig, ConfigKey, ConfigSource, Kind, Level, Resource, Scope, canonical, group_synonym,
-    topic_synonyms,
+    is_broker_rate, topic_synonyms,
 };
 
 /// The type that DescribeConfigs gives a key that nobody knows.
@@ -54,9 +54,25 @@ fn entry(key: &'static ConfigKey, value: Option<&str>, synonyms: Vec<Synonym>) -
     }
 }
 
+/// Levels of a node's loggers.
+pub(crate) fn logger_entries(levels: crate::loggers::Levels) -> Vec<Entry> {
+    let shown = levels.into_iter().map(|(logger, level)| Entry {
+        name: logger.to_owned(),
+        value: Some(level.to_owned()),
+        source: ConfigSource::DynamicBrokerLogger,
+        read_only: false,
+        is_sensitive: false,
+        kind: UNKNOWN_TYPE,
+        doc: "",
+        synonyms: Vec::new(),
+    });
+    shown.collect()
+}
+
 /// A topic's configurations, `own` being those that are its own.
 pub(crate) fn topic_entries<'a>(own: &dyn Fn(&str) -> Option<&'a str>, broker: &BrokerConfig) -> Vec<Entry> {
-    let shown = Resource::Topic.keys().filter(|key| !key.internal);
+    // Internal ones are shown where they are set, as in Kafka.
+    let shown = Resource::Topic.keys().filter(|key| !key.internal || own(key.name).is_some());
     let described = shown.map(|key| {
         let set = own(key.name);
         let levels = topic_synonyms(key.name).first().map(|(name, _)| broker.levels(name));
@@ -85,7 +101,7 @@ fn topic_value(key: &ConfigKey, broker: &BrokerConfig) -> Option<String> {
 
 /// A group's configurations.
 pub(crate) fn group_entries<'a>(own: &dyn Fn(&str) -> Option<&'a str>, broker: &BrokerConfig) -> Vec<Entry> {
-    let shown = Resource::Group.keys().filter(|key| !key.internal);
+    let shown = Resource::Group.keys().filter(|key| !key.internal || own(key.name).is_some());
     let described = shown.map(|key| {
         let set = own(key.name);
         let mut levels = match group_synonym(key.name) {
@@ -127,7 +143,11 @@ pub(crate) fn client_metrics_entries<'a>(own: &dyn Fn(&str) -> Option<&'a str>) 
 
 /// Everything in force on this broker, keys that nobody knows included.
 pub(crate) fn broker_entries(broker: &BrokerConfig) -> Vec<Entry> {
-    let known = Resource::Broker.keys().filter(|key| !key.internal);
+    let (given, dynamic) = (broker.given(), broker.dynamic());
+    let is_set = |name: &str| {
+        given.get(name).is_some() || dynamic.broker.contains_key(name) || dynamic.default.contains_key(name)
+    };
+    let known = Resource::Broker.keys().filter(|key| !key.internal || is_set(key.name));
     let known = known.map(|key| broker_entry(key.name, broker.value(key.name), broker));
     let given =
         broker.given().iter().chain(broker.dynamic().broker.iter().map(|(name, value)| (&**name, &**value)));
@@ -163,7 +183,8 @@ fn broker_entry(name: &str, value: Option<&str>, broker: &BrokerConfig) -> Entry
             _ => value.to_owned(),
         }),
         source: synonyms.first().map_or(ConfigSource::Default, |synonym| synonym.source),
-        read_only: Resource::Broker.key(name).is_none_or(|key| key.scope == Scope::ReadOnly),
+        read_only: !is_broker_rate(name)
+            && Resource::Broker.key(name).is_none_or(|key| key.scope == Scope::ReadOnly),
         is_sensitive,
         kind: key.map_or(UNKNOWN_TYPE, |key| key.kind.wire_id()),
         doc: key.map_or("", |key| key.doc),

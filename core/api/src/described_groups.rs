@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 
 use barnabas_base::{ErrorCode, Map, PartitionIndex};
-use barnabas_wire::Str;
 use barnabas_wire::messages::{
     consumer_group_describe_response, describe_groups_response, share_group_describe_response,
     streams_group_describe_response,
 };
+use barnabas_wire::{Str, Struct};
 
-use crate::authorized_operations;
+use crate::{AnswerRoom, authorized_operations};
 
 /// What a description says first.
 pub(crate) struct Head<'a> {
@@ -21,7 +21,7 @@ pub(crate) struct Head<'a> {
 }
 
 /// The description of a group of one type.
-pub(crate) trait Description: Default {
+pub(crate) trait Description: Default + Struct {
     fn head(&mut self) -> Head<'_>;
 }
 
@@ -80,10 +80,16 @@ impl<Group: Description> Described<Group> {
     }
 
     /// Takes over what one shard says.
-    pub fn add(&mut self, groups: impl IntoIterator<Item = Group>) {
+    pub fn add(&mut self, groups: impl IntoIterator<Item = Group>, version: i16, room: &AnswerRoom) {
         for mut group in groups {
+            let large = room.take_struct(&group, version).err();
             let head = group.head();
             let Some(&place) = self.places.get(&*head.group_id) else { continue };
+            if let Some(large) = large {
+                *self.groups[place].head().error_code =
+                    large.code(ErrorCode::CoordinatorLoadInProgress).code();
+                continue;
+            }
             let shows = self.with_operations && *head.error_code == 0;
             *head.authorized_operations =
                 if shows { authorized_operations::GROUP } else { authorized_operations::NOT_ASKED };

@@ -33,9 +33,10 @@ pub fn shard_of(group: &str, ctx: &Context<'_>) -> Option<Shard> {
 /// The shard if it is here.
 ///
 /// # Errors
-/// COORDINATOR_NOT_AVAILABLE where nobody looks after the group yet, NOT_COORDINATOR where another broker does.
+/// NOT_COORDINATOR where another broker coordinates the group, or none does because `__consumer_offsets` does not exist yet.
+/// Kafka's runtime makes no difference between the two (`CoordinatorRuntime.contextOrThrow`).
 pub fn shard_here(group: &str, ctx: &Context<'_>) -> Result<PartitionIndex, ErrorCode> {
-    let shard = shard_of(group, ctx).ok_or(ErrorCode::CoordinatorNotAvailable)?;
+    let shard = shard_of(group, ctx).ok_or(ErrorCode::NotCoordinator)?;
     if shard.leader.id == ctx.node { Ok(shard.partition) } else { Err(ErrorCode::NotCoordinator) }
 }
 

@@ -39,9 +39,7 @@ use barnabas_wire::messages::produce_request::{ProduceRequest, TopicProduceData}
 use barnabas_wire::messages::produce_response::{
     BatchIndexAndErrorMessage, NodeEndpoint, PartitionProduceResponse, ProduceResponse, TopicProduceResponse,
 };
-use barnabas_wire::records::{
-    BatchOrigin, Codec, Compression, RecordError, RecordValidation, Refusal, Rules, TimestampType,
-};
+use barnabas_wire::records::{BatchOrigin, Codec, Compression, RecordError, Refusal, Rules, TimestampType};
 use bytes::Bytes;
 
 use crate::{Context, Plan, Slot};
@@ -207,11 +205,7 @@ pub fn rules(topic: &TopicConfig, version: i16, now: TimestampMs) -> Rules {
             CompressionType::Zstd => of(Codec::Zstd, Some(topic.zstd_level)),
         },
         is_compacted: topic.cleanup_policy.compact,
-        validation: if topic.validate_records_fully {
-            RecordValidation::Full
-        } else {
-            RecordValidation::Header
-        },
+        validation: topic.record_validation,
     }
 }
 

@@ -45,9 +45,10 @@ use barnabas_wire::messages::fetch_request::{FetchPartition, FetchRequest, Fetch
 use barnabas_wire::messages::fetch_response::{
     AbortedTransaction, EpochEndOffset, FetchResponse, FetchableTopicResponse, NodeEndpoint, PartitionData,
 };
-use barnabas_wire::records::{DownConvertError, down_convert};
+use barnabas_wire::records::{DownConvertError, down_convert_within};
 use bytes::Bytes;
 
+use crate::repeats::last_wins;
 use crate::{Context, Plan, Slot};
 
 /// What `replica.selector.class` may name: the replica in the consumer's rack that has come furthest (KIP-392).
@@ -130,8 +131,8 @@ pub enum Outcome {
 /// Records, and where the partition stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Read {
-    /// Whole batches.
-    pub records: Bytes,
+    /// Whole batches as the log has them, or [`in_words_of`] the version; the error where a client of that version cannot read them.
+    pub records: Result<Bytes, ErrorCode>,
     pub high_watermark: Offset,
     pub last_stable: Offset,
     pub log_start: Offset,
@@ -234,7 +235,20 @@ fn wanted(topics: Vec<FetchTopic>) -> Vec<Wanted> {
         let key = TopicKey { name: topic.topic, id: topic.topic_id };
         topic.partitions.into_iter().map(move |data| Wanted { topic: key.clone(), data })
     };
-    topics.into_iter().flat_map(of_topic).collect()
+    let wanted: Vec<Wanted> = topics.into_iter().flat_map(of_topic).collect();
+    // Kafka reads the request into a map. A partition that is named again would have its aborted transactions listed again.
+    if !has_repeats(&wanted) {
+        return wanted;
+    }
+    last_wins(wanted, |wanted| (wanted.topic.clone(), wanted.data.partition))
+}
+
+/// Whether a partition may be named twice. Most requests name few: comparing costs less than hashing.
+fn has_repeats(wanted: &[Wanted]) -> bool {
+    const FEW: usize = 32;
+    let same = |a: &Wanted, b: &Wanted| a.data.partition == b.data.partition && a.topic == b.topic;
+    wanted.len() > FEW
+        || (1..wanted.len()).any(|at| wanted[..at].iter().any(|before| same(before, &wanted[at])))
 }
 
 fn empty(partition: i32, version: i16) -> PartitionData {
@@ -289,18 +303,17 @@ impl Pending {
     pub fn set(&mut self, slot: Slot, outcome: Outcome, ctx: &Context<'_>) {
         let entry = &mut self.entries[slot.partition()];
         let before = entry.data.records.as_ref().map_or(0, Bytes::len);
-        let from = Offset(entry.wanted.data.fetch_offset);
         let mut data = empty(entry.wanted.data.partition, self.version);
         match outcome {
-            Outcome::Read(read) => put_read(&mut data, read, from, self.version),
+            Outcome::Read(read) => put_read(&mut data, read, self.version),
             Outcome::Diverging { epoch, end, read } => {
-                put_read(&mut data, read, from, self.version);
+                put_read(&mut data, read, self.version);
                 data.diverging_epoch =
                     EpochEndOffset { epoch: epoch.get(), end_offset: end.get(), ..EpochEndOffset::default() };
                 self.must_hurry = true;
             }
             Outcome::Elsewhere { broker, read } => {
-                put_read(&mut data, read, from, self.version);
+                put_read(&mut data, read, self.version);
                 data.preferred_read_replica = broker.get();
                 self.must_hurry = true;
             }
@@ -371,7 +384,7 @@ impl Pending {
     }
 }
 
-fn put_read(data: &mut PartitionData, read: Read, from: Offset, version: i16) {
+fn put_read(data: &mut PartitionData, read: Read, version: i16) {
     data.high_watermark = read.high_watermark.get();
     if version >= 4 {
         data.last_stable_offset = read.last_stable.get();
@@ -387,19 +400,30 @@ fn put_read(data: &mut PartitionData, read: Read, from: Offset, version: i16) {
     if version >= 5 {
         data.log_start_offset = read.log_start.get();
     }
-    match in_words_of(read.records, from, version) {
+    match read.records {
         Ok(records) => data.records = Some(records),
         Err(code) => data.error_code = code.code(),
     }
 }
 
-/// The records as a client of this version can read them.
-fn in_words_of(records: Bytes, from: Offset, version: i16) -> Result<Bytes, ErrorCode> {
-    if records.is_empty() || version >= 4 {
+/// What of a read is inflated for a consumer of an old format; the rest it asks for next.
+const DOWN_CONVERTED_BYTES_MAX: usize = 16 << 20;
+
+/// Whether clients of this version read batches as the log has them; else they are to be made over, which takes time.
+pub fn reads_stored_format(version: i16) -> bool {
+    version >= 4
+}
+
+/// The records as a client of this version can read them. Inflates, and compresses again: not on a thread that others wait for.
+///
+/// # Errors
+/// UNSUPPORTED_COMPRESSION_TYPE for zstd, CORRUPT_MESSAGE for records that cannot be read.
+pub fn in_words_of(records: Bytes, from: Offset, version: i16) -> Result<Bytes, ErrorCode> {
+    if records.is_empty() || reads_stored_format(version) {
         return Ok(records);
     }
     let magic = if version >= 2 { 1 } else { 0 };
-    down_convert(records, magic, from).map_err(|error| match error {
+    down_convert_within(records, magic, from, DOWN_CONVERTED_BYTES_MAX).map_err(|error| match error {
         DownConvertError::Zstd { .. } => ErrorCode::UnsupportedCompressionType,
         _ => ErrorCode::CorruptMessage,
     })

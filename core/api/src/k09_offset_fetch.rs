@@ -32,7 +32,14 @@ use barnabas_wire::messages::offset_fetch_response::{
 };
 
 use crate::groups::shard_here;
-use crate::{Context, Plan, Slot};
+use crate::{AnswerRoom, Context, Plan, Slot};
+
+mod repeated;
+
+use repeated::Repeated;
+
+/// Names and ids of topics are in what a shard says; so wide is no version on the wire.
+const SHARDS_VERSION: i16 = 9;
 
 #[derive(Debug)]
 pub struct Work {
@@ -64,6 +71,8 @@ struct Group {
     /// Topics and partitions asked for, for versions that answer an error partition by partition.
     asked: Vec<(Str, Vec<i32>)>,
     asks_all: bool,
+    /// What the request named where it named partitions more than once; the shard is asked for each of them once.
+    repeated: Option<Repeated>,
 }
 
 /// Splits a request by group.
@@ -80,6 +89,7 @@ pub fn plan(request: OffsetFetchRequest, version: i16, ctx: &Context<'_>) -> Pla
             refused: Vec::new(),
             asked: Vec::new(),
             asks_all: group.topics.is_none(),
+            repeated: None,
         };
         if version < 2 {
             let topics = group.topics.iter().flatten();
@@ -91,7 +101,12 @@ pub fn plan(request: OffsetFetchRequest, version: i16, ctx: &Context<'_>) -> Pla
         match shard {
             Ok(shard) => {
                 answer.fill_in(&mut group, version, ctx);
+                answer.repeated = group.topics.as_mut().and_then(repeated::take_out);
                 parts.push(Part { slot: Slot::new(at, 0), shard, group });
+            }
+            // Consumers older than 3.9 do not know COORDINATOR_NOT_AVAILABLE here; Kafka answers NOT_COORDINATOR.
+            Err(ErrorCode::CoordinatorNotAvailable) => {
+                answer.response.error_code = ErrorCode::NotCoordinator.code();
             }
             Err(code) => answer.response.error_code = code.code(),
         }
@@ -158,9 +173,23 @@ fn unknown_id(topic: &OffsetFetchRequestTopics) -> OffsetFetchResponseTopics {
 }
 
 impl Pending {
-    /// Takes over one group's answer.
-    pub fn set(&mut self, slot: Slot, response: OffsetFetchResponseGroup) {
-        self.groups[slot.topic()].response = response;
+    /// Takes over one group's answer. Returns whether it had room; otherwise the group is refused.
+    pub fn set(&mut self, slot: Slot, mut response: OffsetFetchResponseGroup, room: &AnswerRoom) -> bool {
+        let group = &mut self.groups[slot.topic()];
+        let taken = match group.repeated.take() {
+            Some(repeated) => repeated.put_back(&mut response, room),
+            None => room.take_struct(&response, SHARDS_VERSION),
+        };
+        match taken {
+            Ok(()) => group.response = response,
+            Err(large) => group.response.error_code = large.code(ErrorCode::CoordinatorLoadInProgress).code(),
+        }
+        taken.is_ok()
+    }
+
+    /// Takes over that a group was not asked about, because the answer has no room for it.
+    pub fn refuse(&mut self, slot: Slot) {
+        self.groups[slot.topic()].response.error_code = ErrorCode::InvalidRequest.code();
     }
 
     /// The answer, once every group's is in.

@@ -23,7 +23,7 @@ use barnabas_wire::messages::describe_groups_response::{DescribeGroupsResponse, 
 
 use crate::described_groups::Described;
 use crate::groups::{ToShard, shard_here};
-use crate::{Context, Plan};
+use crate::{AnswerRoom, Context, Plan};
 
 #[derive(Debug)]
 pub struct Work {
@@ -56,12 +56,12 @@ pub fn plan(
 
 impl Pending {
     /// Takes over one shard's answer.
-    pub fn add(&mut self, response: DescribeGroupsResponse) {
+    pub fn add(&mut self, response: DescribeGroupsResponse, room: &AnswerRoom) {
         let mut groups = response.groups;
         if self.version < 6 {
             groups.iter_mut().for_each(|group| group.error_message = None);
         }
-        self.groups.add(groups);
+        self.groups.add(groups, self.version, room);
     }
 
     /// The answer, once every shard's is in.

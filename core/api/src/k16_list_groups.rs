@@ -17,12 +17,13 @@
 //! Source: Kafka 4.4 `KafkaApis.handleListGroupsRequest`, `GroupCoordinatorService.listGroups`.
 
 use barnabas_base::{ErrorCode, PartitionIndex};
-use barnabas_wire::Str;
 use barnabas_wire::messages::list_groups_request::ListGroupsRequest;
 use barnabas_wire::messages::list_groups_response::ListGroupsResponse;
+use barnabas_wire::{Message, Str};
 
 use crate::groups::shards_here;
-use crate::{Context, Plan};
+use crate::repeats::once;
+use crate::{AnswerRoom, Context, Plan};
 
 #[derive(Debug)]
 pub struct Work {
@@ -40,7 +41,14 @@ pub struct Pending {
 }
 
 /// Asks every shard that is here.
-pub fn plan(request: ListGroupsRequest, version: i16, ctx: &Context<'_>) -> Plan<Work, ListGroupsResponse> {
+pub fn plan(
+    mut request: ListGroupsRequest,
+    version: i16,
+    ctx: &Context<'_>,
+) -> Plan<Work, ListGroupsResponse> {
+    // Every shard gets a copy.
+    once(&mut request.states_filter);
+    once(&mut request.types_filter);
     let shards = shards_here(ctx);
     let pending = Pending { version, response: ListGroupsResponse::default() };
     if shards.is_empty() {
@@ -52,7 +60,11 @@ pub fn plan(request: ListGroupsRequest, version: i16, ctx: &Context<'_>) -> Plan
 
 impl Pending {
     /// Takes over one shard's answer. A shard that has gone elsewhere meanwhile has nothing to say.
-    pub fn add(&mut self, response: ListGroupsResponse) {
+    pub fn add(&mut self, response: ListGroupsResponse, room: &AnswerRoom) {
+        if let Err(large) = room.take_struct(&response, ListGroupsResponse::VERSIONS.max) {
+            self.response.error_code = large.code(ErrorCode::CoordinatorLoadInProgress).code();
+            return;
+        }
         match ErrorCode::from_code(response.error_code) {
             ErrorCode::None => self.response.groups.extend(response.groups),
             ErrorCode::NotCoordinator => {}

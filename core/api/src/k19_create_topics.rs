@@ -104,9 +104,8 @@ impl Pending {
         if self.version >= 5 {
             for topic in response.topics.iter_mut().filter(|topic| topic.error_code == 0) {
                 let asked = self.configs.get(&topic.name).map_or(&[][..], Vec::as_slice);
-                if topic.configs.as_ref().is_none_or(Vec::is_empty) {
-                    topic.configs = Some(configs(asked, ctx));
-                }
+                let shown = topic.configs.take().filter(|configs| !configs.is_empty());
+                show_configs(topic, shown.unwrap_or_else(|| configs(asked, ctx)), ctx);
             }
         }
         self.join(response)
@@ -146,6 +145,18 @@ fn trim(topic: &mut CreatableTopicResult, version: i16) {
     }
     if version < 7 {
         topic.topic_id = bare.topic_id;
+    }
+}
+
+/// The topic's configuration, or why it is not there.
+fn show_configs(topic: &mut CreatableTopicResult, shown: Vec<CreatableTopicConfigs>, ctx: &Context<'_>) {
+    let values =
+        shown.iter().map(|each| each.name.len() + each.value.as_ref().map_or(0, |value| value.len()));
+    let bytes = shown.len() * size_of::<CreatableTopicConfigs>() + 2 * values.sum::<usize>();
+    match ctx.room.take(bytes) {
+        Ok(()) => topic.configs = Some(shown),
+        // The protocol has a code for it; the topic is there all the same.
+        Err(large) => topic.topic_config_error_code = large.code(ErrorCode::RequestTimedOut).code(),
     }
 }
 

@@ -11,12 +11,12 @@
 //! | 4 | flexible (KIP-482) |
 //!
 //! ## Left out
-//! - Log levels (broker loggers): refused with INVALID_REQUEST.
+//! - An answer of more than `answer.bytes.max` bytes: the resources that have no place in it are refused with INVALID_REQUEST.
 //! - Documentation is in our own words.
 //!
 //! Source: Kafka 4.4 `ConfigHelper.describeConfigs`.
 
-use barnabas_base::{ErrorCode, check_topic_name};
+use barnabas_base::{ErrorCode, Set, check_topic_name};
 use barnabas_metadata::config::ConfigSource;
 use barnabas_metadata::{Resource, ResourceType};
 use barnabas_wire::Str;
@@ -27,17 +27,17 @@ use barnabas_wire::messages::describe_configs_response::{
 
 use crate::described::{
     Entry, Synonym, broker_default_entries, broker_entries, client_metrics_entries, group_entries,
-    topic_entries,
+    logger_entries, topic_entries,
 };
 use crate::{Context, Refusal};
 
+mod large;
+
+pub use large::{Large, large};
+
 /// The answer.
 pub fn answer(request: &DescribeConfigsRequest, version: i16, ctx: &Context<'_>) -> DescribeConfigsResponse {
-    let shape = Shape {
-        version,
-        synonyms: version >= 1 && request.include_synonyms,
-        documentation: version >= 3 && request.include_documentation,
-    };
+    let shape = Shape::of(request, version);
     let results = request.resources.iter().map(|resource| describe(resource, shape, ctx));
     DescribeConfigsResponse { results: results.collect(), ..DescribeConfigsResponse::default() }
 }
@@ -58,10 +58,9 @@ fn describe(resource: &DescribeConfigsResource, shape: Shape, ctx: &Context<'_>)
     };
     match entries(resource, ctx) {
         Ok(entries) => {
-            let wanted = |entry: &Entry| match &resource.configuration_keys {
-                Some(keys) if !keys.is_empty() => keys.iter().any(|key| *key == *entry.name),
-                _ => true,
-            };
+            let keys = resource.configuration_keys.as_ref().filter(|keys| !keys.is_empty());
+            let keys: Option<Set<&str>> = keys.map(|keys| keys.iter().map(Str::as_str).collect());
+            let wanted = |entry: &Entry| keys.as_ref().is_none_or(|keys| keys.contains(&*entry.name));
             result.configs = entries.into_iter().filter(wanted).map(|entry| shape.show(entry)).collect();
         }
         Err(refusal) => {
@@ -102,12 +101,27 @@ fn entries(resource: &DescribeConfigsResource, ctx: &Context<'_>) -> Result<Vec<
         Some(ResourceType::ClientMetrics) => Ok(client_metrics_entries(&own)),
         Some(ResourceType::Group) if name.is_empty() => invalid("A group has a name that is not empty."),
         Some(ResourceType::Group) => Ok(group_entries(&own, ctx.config)),
-        Some(ResourceType::BrokerLogger) => invalid("Log levels cannot be seen by this request yet."),
+        Some(ResourceType::BrokerLogger) if name.is_empty() => invalid("Broker id must not be empty"),
+        Some(ResourceType::BrokerLogger) => match name.parse::<i32>() {
+            Err(_) => invalid(&format!("Broker id must be an integer, but it is: {name}")),
+            Ok(id) if id != ctx.node.get() => {
+                invalid(&format!("Unexpected broker id, expected {} but received {name}", ctx.node))
+            }
+            Ok(_) => Ok(logger_entries((ctx.loggers)())),
+        },
         None => invalid(&format!("There is no resource type {}.", resource.resource_type)),
     }
 }
 
 impl Shape {
+    fn of(request: &DescribeConfigsRequest, version: i16) -> Self {
+        Self {
+            version,
+            synonyms: version >= 1 && request.include_synonyms,
+            documentation: version >= 3 && request.include_documentation,
+        }
+    }
+
     fn show(self, entry: Entry) -> DescribeConfigsResourceResult {
         let bare = DescribeConfigsResourceResult::default();
         DescribeConfigsResourceResult {

@@ -10,7 +10,6 @@
 //! | 2 | flexible (KIP-482) |
 //!
 //! ## Left out
-//! - Log levels (broker loggers): refused with INVALID_REQUEST.
 //! - Policies of `alter.config.policy.class.name`.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleAlterConfigsRequest`, `ControllerApis.handleLegacyAlterConfigs`, `ConfigAdminManager`.

@@ -8,7 +8,6 @@
 //! | 1 | flexible (KIP-482) |
 //!
 //! ## Left out
-//! - Log levels (broker loggers): refused with INVALID_REQUEST.
 //! - Policies of `alter.config.policy.class.name`.
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleIncrementalAlterConfigsRequest`, `ControllerApis.handleIncrementalAlterConfigs`, `ConfigAdminManager`.

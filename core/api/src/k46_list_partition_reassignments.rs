@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use barnabas_base::{BrokerId, PartitionIndex};
+use barnabas_base::{BrokerId, PartitionIndex, Set};
 use barnabas_metadata::Partition;
 use barnabas_wire::Str;
 use barnabas_wire::messages::list_partition_reassignments_request::ListPartitionReassignmentsRequest;
@@ -41,8 +41,12 @@ pub fn answer(
             }
         }
         Some(wanted) => {
+            let mut seen = Set::default();
             for wanted in wanted {
                 for &index in &wanted.partition_indexes {
+                    if !seen.insert((wanted.name.as_str(), index)) {
+                        continue;
+                    }
                     let index = PartitionIndex(index);
                     if let Some(partition) = ctx.image.topics.partition(&wanted.name, index) {
                         add(&wanted.name, index, partition);

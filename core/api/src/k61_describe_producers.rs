@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use barnabas_base::{
     CoordinatorEpoch, ErrorCode, Offset, PartitionIndex, ProducerEpoch, ProducerId, Sequence, TimestampMs,
-    check_topic_name,
+    TopicId, check_topic_name,
 };
 use barnabas_metadata::Topic;
 use barnabas_wire::Str;
@@ -24,7 +24,11 @@ use barnabas_wire::messages::describe_producers_response::{
     DescribeProducersResponse, PartitionResponse, ProducerState, TopicResponse,
 };
 
-use crate::{Context, Plan, Refusal, Slot};
+use crate::repeats::Places;
+use crate::{AnswerRoom, Context, Plan, Refusal, Slot};
+
+/// A producer in the answer, as a value and as written.
+const PRODUCER_BYTES: usize = size_of::<ProducerState>() + 44;
 
 #[derive(Debug)]
 pub struct Work {
@@ -32,10 +36,9 @@ pub struct Work {
     pub pending: Pending,
 }
 
-/// One partition to look at.
+/// One partition to look at. Its number in [`Work::parts`] is that of its outcome.
 #[derive(Debug, Clone)]
 pub struct Part {
-    pub slot: Slot,
     pub topic: Arc<Topic>,
     pub partition: PartitionIndex,
 }
@@ -58,11 +61,13 @@ pub type Outcome = Result<Vec<Producer>, ErrorCode>;
 #[derive(Debug)]
 pub struct Pending {
     topics: Vec<TopicResponse>,
+    places: Places<(TopicId, PartitionIndex), Slot>,
 }
 
 /// Splits a request by partition, after the checks that need no partition.
 pub fn plan(request: DescribeProducersRequest, ctx: &Context<'_>) -> Plan<Work, DescribeProducersResponse> {
     let mut parts = Vec::new();
+    let mut places = Places::default();
     let mut topics = Vec::with_capacity(request.topics.len());
     for (at, topic) in request.topics.into_iter().enumerate() {
         let mut answers = Vec::with_capacity(topic.partition_indexes.len());
@@ -70,7 +75,11 @@ pub fn plan(request: DescribeProducersRequest, ctx: &Context<'_>) -> Plan<Work, 
             let partition = PartitionIndex(index);
             let mut answer = PartitionResponse { partition_index: index, ..PartitionResponse::default() };
             match check(&topic.name, partition, ctx) {
-                Ok(topic) => parts.push(Part { slot: Slot::new(at, place), topic, partition }),
+                Ok(topic) => {
+                    if places.note((topic.id, partition), Slot::new(at, place)).is_some() {
+                        parts.push(Part { topic, partition });
+                    }
+                }
                 Err(refusal) => {
                     answer.error_code = refusal.code.code();
                     answer.error_message = refusal.text();
@@ -80,23 +89,32 @@ pub fn plan(request: DescribeProducersRequest, ctx: &Context<'_>) -> Plan<Work, 
         }
         topics.push(TopicResponse { name: topic.name, partitions: answers, ..TopicResponse::default() });
     }
-    let pending = Pending { topics };
+    let pending = Pending { topics, places };
     if parts.is_empty() { Plan::Answer(pending.respond()) } else { Plan::Work(Work { parts, pending }) }
 }
 
 fn check(topic: &Str, partition: PartitionIndex, ctx: &Context<'_>) -> Result<Arc<Topic>, Refusal> {
     check_topic_name(topic)
         .map_err(|error| Refusal::new(ErrorCode::InvalidTopicException, error.to_string()))?;
-    Ok(ctx.led_partition(topic, partition)?)
+    ctx.replica_here(topic, partition).map_err(Refusal::from)
 }
 
 impl Pending {
-    /// Takes over one partition's result.
-    pub fn set(&mut self, slot: Slot, outcome: Outcome) {
-        let answer = &mut self.topics[slot.topic()].partitions[slot.partition()];
-        match outcome {
-            Ok(producers) => answer.active_producers = producers.into_iter().map(state).collect(),
-            Err(code) => answer.error_code = code.code(),
+    /// Takes over the result of the part with that number, for each time that the request names its partition.
+    pub fn set(&mut self, number: usize, outcome: &Outcome, room: &AnswerRoom) {
+        for slot in self.places.of(number) {
+            let answer = &mut self.topics[slot.topic()].partitions[slot.partition()];
+            match outcome {
+                Ok(producers) => match room.take(producers.len() * PRODUCER_BYTES) {
+                    Ok(()) => answer.active_producers = producers.iter().map(state).collect(),
+                    Err(large) => {
+                        let refusal = large.refusal(ErrorCode::RequestTimedOut);
+                        answer.error_code = refusal.code.code();
+                        answer.error_message = refusal.text();
+                    }
+                },
+                Err(code) => answer.error_code = code.code(),
+            }
         }
     }
 
@@ -106,7 +124,7 @@ impl Pending {
     }
 }
 
-fn state(producer: Producer) -> ProducerState {
+fn state(producer: &Producer) -> ProducerState {
     ProducerState {
         producer_id: producer.id.get(),
         producer_epoch: i32::from(producer.epoch.get()),

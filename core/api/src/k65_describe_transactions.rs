@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use barnabas_base::{Map, PartitionIndex};
+use barnabas_base::{ErrorCode, Map, PartitionIndex};
 use barnabas_wire::Str;
 use barnabas_wire::messages::describe_transactions_request::DescribeTransactionsRequest;
 use barnabas_wire::messages::describe_transactions_response::{
@@ -22,7 +22,7 @@ use barnabas_wire::messages::describe_transactions_response::{
 
 use crate::groups::ToShard;
 use crate::transactions::shard_here;
-use crate::{Context, Plan};
+use crate::{AnswerRoom, Context, Plan};
 
 #[derive(Debug)]
 pub struct Work {
@@ -69,10 +69,16 @@ pub fn plan(
 
 impl Pending {
     /// Takes over one shard's answer.
-    pub fn add(&mut self, response: DescribeTransactionsResponse) {
+    pub fn add(&mut self, response: DescribeTransactionsResponse, room: &AnswerRoom) {
         for state in response.transaction_states {
             for place in self.places.get(&state.transactional_id).into_iter().flatten() {
-                self.states[*place] = state.clone();
+                match room.take_struct(&state, 0) {
+                    Ok(()) => self.states[*place] = state.clone(),
+                    Err(large) => {
+                        self.states[*place].error_code =
+                            large.code(ErrorCode::CoordinatorLoadInProgress).code();
+                    }
+                }
             }
         }
     }

@@ -14,11 +14,13 @@
 //! Source: Kafka 4.4 `KafkaApis.handleListTransactionsRequest`, `TransactionStateManager.listTransactionStates`.
 
 use barnabas_base::{ErrorCode, PartitionIndex};
+use barnabas_wire::Message;
 use barnabas_wire::messages::list_transactions_request::ListTransactionsRequest;
 use barnabas_wire::messages::list_transactions_response::ListTransactionsResponse;
 
+use crate::repeats::once;
 use crate::transactions::shards_here;
-use crate::{Context, Plan};
+use crate::{AnswerRoom, Context, Plan};
 
 #[derive(Debug)]
 pub struct Work {
@@ -35,7 +37,10 @@ pub struct Pending {
 }
 
 /// Asks every shard that is here.
-pub fn plan(request: ListTransactionsRequest, ctx: &Context<'_>) -> Plan<Work, ListTransactionsResponse> {
+pub fn plan(mut request: ListTransactionsRequest, ctx: &Context<'_>) -> Plan<Work, ListTransactionsResponse> {
+    // Every shard gets a copy.
+    once(&mut request.state_filters);
+    once(&mut request.producer_id_filters);
     let shards = shards_here(ctx);
     let pending = Pending::default();
     if shards.is_empty() {
@@ -48,7 +53,11 @@ pub fn plan(request: ListTransactionsRequest, ctx: &Context<'_>) -> Plan<Work, L
 impl Pending {
     /// Takes over one shard's answer. A shard that has gone elsewhere meanwhile has nothing to say; one that is loading
     /// leaves nothing to say for the others.
-    pub fn add(&mut self, response: ListTransactionsResponse) {
+    pub fn add(&mut self, response: ListTransactionsResponse, room: &AnswerRoom) {
+        if let Err(large) = room.take_struct(&response, ListTransactionsResponse::VERSIONS.max) {
+            self.response.error_code = large.code(ErrorCode::CoordinatorLoadInProgress).code();
+            return;
+        }
         match ErrorCode::from_code(response.error_code) {
             ErrorCode::None => {
                 self.response.unknown_state_filters = response.unknown_state_filters;

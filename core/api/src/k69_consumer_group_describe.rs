@@ -12,15 +12,15 @@
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleConsumerGroupDescribe`, `GroupCoordinatorService.consumerGroupDescribe`.
 
-use barnabas_wire::Str;
 use barnabas_wire::messages::consumer_group_describe_request::ConsumerGroupDescribeRequest;
 use barnabas_wire::messages::consumer_group_describe_response::{
     ConsumerGroupDescribeResponse, DescribedGroup,
 };
+use barnabas_wire::{Message, Str};
 
 use crate::described_groups::Described;
 use crate::groups::{ToShard, shard_of_named_if};
-use crate::{Context, Plan, k68_consumer_group_heartbeat};
+use crate::{AnswerRoom, Context, Plan, k68_consumer_group_heartbeat};
 
 #[derive(Debug)]
 pub struct Work {
@@ -54,8 +54,8 @@ pub fn plan(
 
 impl Pending {
     /// Takes over one shard's answer.
-    pub fn add(&mut self, response: ConsumerGroupDescribeResponse) {
-        self.groups.add(response.groups);
+    pub fn add(&mut self, response: ConsumerGroupDescribeResponse, room: &AnswerRoom) {
+        self.groups.add(response.groups, ConsumerGroupDescribeResponse::VERSIONS.max, room);
     }
 
     /// The answer, once every shard's is in.

@@ -11,13 +11,13 @@
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleShareGroupDescribe`, `GroupCoordinatorService.shareGroupDescribe`.
 
-use barnabas_wire::Str;
 use barnabas_wire::messages::share_group_describe_request::ShareGroupDescribeRequest;
 use barnabas_wire::messages::share_group_describe_response::{DescribedGroup, ShareGroupDescribeResponse};
+use barnabas_wire::{Message, Str};
 
 use crate::described_groups::Described;
 use crate::groups::{ToShard, shard_of_named_if};
-use crate::{Context, Plan, k76_share_group_heartbeat};
+use crate::{AnswerRoom, Context, Plan, k76_share_group_heartbeat};
 
 #[derive(Debug)]
 pub struct Work {
@@ -48,8 +48,8 @@ pub fn plan(request: ShareGroupDescribeRequest, ctx: &Context<'_>) -> Plan<Work,
 
 impl Pending {
     /// Takes over one shard's answer.
-    pub fn add(&mut self, response: ShareGroupDescribeResponse) {
-        self.groups.add(response.groups);
+    pub fn add(&mut self, response: ShareGroupDescribeResponse, room: &AnswerRoom) {
+        self.groups.add(response.groups, ShareGroupDescribeResponse::VERSIONS.max, room);
     }
 
     /// The answer, once every shard's is in.

@@ -11,7 +11,7 @@
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleReadShareGroupStateRequest`, `ShareCoordinatorService.readState`.
 
-use barnabas_base::{LeaderEpoch, PartitionIndex, TopicId};
+use barnabas_base::{LeaderEpoch, PartitionIndex, Set, TopicId};
 use barnabas_wire::messages::read_share_group_state_response::{PartitionResult, ReadStateResult};
 use barnabas_wire::messages::{ReadShareGroupStateRequest, ReadShareGroupStateResponse};
 
@@ -34,8 +34,15 @@ pub type Pending = share_partitions::Pending<PartitionResult>;
 
 /// Splits a request by share-partition.
 pub fn plan(request: ReadShareGroupStateRequest) -> Plan<Work, ReadShareGroupStateResponse> {
-    let asked = request.topics.into_iter().map(|topic| (topic.topic_id, topic.partitions));
-    share_partitions::plan(&request.group_id, asked, |slot, topic, asked| {
+    // Each is answered once, as in Kafka's map of futures: a state may hold many batches.
+    let mut seen = Set::default();
+    let topics = request.topics.into_iter().filter_map(|mut topic| {
+        let is_empty = topic.partitions.is_empty();
+        topic.partitions.retain(|asked| seen.insert((topic.topic_id, asked.partition)));
+        (is_empty || !topic.partitions.is_empty()).then_some((topic.topic_id, topic.partitions))
+    });
+    let topics: Vec<_> = topics.collect();
+    share_partitions::plan(&request.group_id, topics.into_iter(), |slot, topic, asked| {
         let result = PartitionResult { partition: asked.partition, ..Default::default() };
         let part = Part {
             slot,

@@ -64,6 +64,8 @@ fn refused<W>(code: ErrorCode, why: Option<String>) -> Plan<W, StreamsGroupHeart
     Plan::Answer(StreamsGroupHeartbeatResponse {
         error_code: code.code(),
         error_message: why.map(Into::into),
+        // As Kafka's refusals: an empty list, not a null one.
+        status: Some(Vec::new()),
         ..StreamsGroupHeartbeatResponse::default()
     })
 }
@@ -76,13 +78,16 @@ fn bad_topics(topology: &Topology) -> Option<String> {
         let plain = each.source_topics.iter().chain(&each.repartition_sink_topics);
         names.extend(plain.chain(infos.map(|info| &info.name)).map(|name| name.as_str()));
     }
-    let joined = |names: Vec<&str>| names.join(", ");
+    let joined = |names: Vec<&str>| names.join(",");
     let internal: Vec<&str> = names.iter().copied().filter(|name| is_internal_topic(name)).collect();
     if !internal.is_empty() {
-        return Some(format!("A topology must not use Kafka's own topics: {}.", joined(internal)));
+        return Some(format!(
+            "Use of Kafka internal topics {} in a Kafka Streams topology is prohibited.",
+            joined(internal)
+        ));
     }
     let bad: Vec<&str> = names.into_iter().filter(|name| check_topic_name(name).is_err()).collect();
-    (!bad.is_empty()).then(|| format!("These are no names of topics: {}.", joined(bad)))
+    (!bad.is_empty()).then(|| format!("Topic names {} are not valid topic names.", joined(bad)))
 }
 
 /// The request by which a group's internal topics come to be.
@@ -127,7 +132,7 @@ pub fn respond(
         None | Some(0) => String::new(),
         Some(more) => format!(" and {more} more"),
     };
-    status.status_detail = format!("{}; creation failed: {shown}{more}.", status.status_detail).into();
+    status.status_detail = format!("{}; Creation failed: {shown}{more}.", status.status_detail).into();
     response
 }
 

@@ -13,15 +13,15 @@
 //!
 //! Source: Kafka 4.4 `KafkaApis.handleStreamsGroupDescribe`, `GroupCoordinatorService.streamsGroupDescribe`.
 
-use barnabas_wire::Str;
 use barnabas_wire::messages::streams_group_describe_request::StreamsGroupDescribeRequest;
 use barnabas_wire::messages::streams_group_describe_response::{
     DescribedGroup, StreamsGroupDescribeResponse,
 };
+use barnabas_wire::{Message, Str};
 
 use crate::described_groups::Described;
 use crate::groups::{ToShard, shard_of_named_if};
-use crate::{Context, Plan, k88_streams_group_heartbeat};
+use crate::{AnswerRoom, Context, Plan, k88_streams_group_heartbeat};
 
 #[derive(Debug)]
 pub struct Work {
@@ -55,8 +55,8 @@ pub fn plan(
 
 impl Pending {
     /// Takes over one shard's answer.
-    pub fn add(&mut self, response: StreamsGroupDescribeResponse) {
-        self.groups.add(response.groups);
+    pub fn add(&mut self, response: StreamsGroupDescribeResponse, room: &AnswerRoom) {
+        self.groups.add(response.groups, StreamsGroupDescribeResponse::VERSIONS.max, room);
     }
 
     /// The answer, once every shard's is in.

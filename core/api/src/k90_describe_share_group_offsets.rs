@@ -26,6 +26,7 @@ use barnabas_wire::messages::describe_share_group_offsets_response::{
 use barnabas_wire::messages::{DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse};
 
 use crate::groups::shard_here;
+use crate::repeats::once;
 use crate::{Context, Plan, k76_share_group_heartbeat};
 
 pub use crate::k87_read_share_group_state_summary::Summary;
@@ -110,6 +111,8 @@ fn wanted(
     for topic in topics {
         match ctx.image.topics.by_name(&topic.topic_name) {
             Some(known) => {
+                let mut topic = topic;
+                once(&mut topic.partitions);
                 let name = known.name.clone();
                 these.push(Topic { id: known.id, name, partitions: topic.partitions });
             }
@@ -130,6 +133,13 @@ fn wanted(
         }
     }
     Ok((!these.is_empty()).then_some(Wanted::These(these)))
+}
+
+/// What the answer about these topics takes, with what is asked to make it.
+pub fn answer_bytes(topics: &[Topic]) -> usize {
+    const ASKED_BYTES: usize = 256;
+    let partition = size_of::<DescribeShareGroupOffsetsResponsePartition>() + ASKED_BYTES;
+    topics.iter().map(|topic| 2 * topic.name.len() + ASKED_BYTES + topic.partitions.len() * partition).sum()
 }
 
 /// Whether the lag of a share-partition can be told once its log's end is known.

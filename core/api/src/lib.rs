@@ -14,6 +14,7 @@
 //! Produce path 2 of 5, fetch path 2 of 4. Before: shell/broker/src/connection.rs. After: partition_worker.rs.
 
 mod altered;
+mod answer_room;
 mod auto_create;
 mod context;
 mod current_leader;
@@ -92,6 +93,9 @@ pub mod k90_describe_share_group_offsets;
 pub mod k91_alter_share_group_offsets;
 pub mod k92_delete_share_group_offsets;
 pub mod k94_unregister_controller;
+pub mod loggers;
+mod pieces;
+mod repeats;
 pub mod replication;
 pub mod share;
 pub mod share_partitions;
@@ -101,8 +105,10 @@ pub mod transactions;
 #[cfg(test)]
 mod testing;
 
-pub use auto_create::{auto_created_topic, internal_topic_configs};
+pub use answer_room::{AnswerRoom, Lender, TooLarge, Unlimited};
+pub use auto_create::{Admitted, AutoCreation, auto_created_topic, internal_topic_configs};
 pub use context::{Client, Context, Leader, Node};
+pub use pieces::InPieces;
 
 use barnabas_base::ErrorCode;
 use barnabas_wire::Str;

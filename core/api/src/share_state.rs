@@ -50,7 +50,9 @@ pub fn creation(image: &Image, config: &BrokerConfig, node: BrokerId) -> CreateT
     let client =
         Client { listener: text(""), client_id: None, host: text(""), principal: text("User:ANONYMOUS") };
     let now = barnabas_base::TimestampMs(0);
-    let ctx = Context { image, config, cluster_id: "", node, client: &client, now };
+    let room = crate::AnswerRoom::unlimited();
+    let loggers = Vec::new;
+    let ctx = Context { image, config, cluster_id: "", node, client: &client, now, loggers, room: &room };
     auto_create::creation([name::SHARE_GROUP_STATE].into_iter(), &ctx)
 }
 

@@ -12,7 +12,7 @@ use barnabas_wire::messages::register_broker_record::{BrokerEndpoint, RegisterBr
 use barnabas_wire::messages::{ConfigRecord, FeatureLevelRecord, MetadataRecord, TopicRecord};
 use barnabas_wire::{Message, Reader, Writer};
 
-use crate::{Client, Context};
+use crate::{AnswerRoom, Client, Context};
 
 pub(crate) const ORDERS: TopicId = Uuid([0xa; 16]);
 pub(crate) const COMPACTED: TopicId = Uuid([0xb; 16]);
@@ -27,6 +27,7 @@ pub(crate) struct Fixture {
     pub image: Image,
     pub config: BrokerConfig,
     pub client: Client,
+    pub room: Box<AnswerRoom>,
 }
 
 /// As [`Fixture::with_groups`], with `__share_group_state` of two partitions (0 led here, 1 by node 2), and share groups agreed on.
@@ -56,6 +57,7 @@ impl Fixture {
                 host: Text::from("/127.0.0.1"),
                 principal: Text::from("User:ANONYMOUS"),
             },
+            room: Box::new(AnswerRoom::unlimited()),
         };
         fixture.add(&records);
         fixture
@@ -103,6 +105,8 @@ impl Fixture {
             node: BrokerId(1),
             client: &self.client,
             now: TimestampMs(1_000_000),
+            loggers: || vec![("root", "INFO"), ("barnabas", "DEBUG")],
+            room: &self.room,
         }
     }
 }

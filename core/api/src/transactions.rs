@@ -29,11 +29,14 @@ pub fn coordinated_by(transactional_id: &str, ctx: &Context<'_>) -> Result<Shard
 /// The shard if it is here.
 ///
 /// # Errors
-/// INVALID_REQUEST for an id that is none, COORDINATOR_NOT_AVAILABLE where nobody looks after it yet, NOT_COORDINATOR where
-/// another broker does.
+/// INVALID_REQUEST for an id that is none. NOT_COORDINATOR where another broker coordinates the id, or none does because
+/// `__transaction_state` does not exist yet (Kafka `TransactionStateManager.getAndMaybeAddTransactionState`).
 pub fn shard_here(transactional_id: &str, ctx: &Context<'_>) -> Result<PartitionIndex, ErrorCode> {
-    let shard = coordinated_by(transactional_id, ctx)?;
-    if shard.leader.id == ctx.node { Ok(shard.partition) } else { Err(ErrorCode::NotCoordinator) }
+    match coordinated_by(transactional_id, ctx) {
+        Ok(shard) if shard.leader.id == ctx.node => Ok(shard.partition),
+        Ok(_) | Err(ErrorCode::CoordinatorNotAvailable) => Err(ErrorCode::NotCoordinator),
+        Err(code) => Err(code),
+    }
 }
 
 /// Every shard that is here, by number.

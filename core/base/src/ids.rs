@@ -79,15 +79,21 @@ impl Offset {
     /// "No offset", as Kafka's wire and files write it.
     pub const NONE: Self = Self(-1);
 
-    /// The offset `records` further on.
+    /// The offset `records` further on. It ends at the type's bounds: offsets of requests can be any number, and one that wraps
+    /// would name another record.
     #[must_use]
     pub const fn plus(self, records: i64) -> Self {
-        Self(self.0 + records)
+        Self(self.0.saturating_add(records))
     }
 
-    /// How many offsets lie from `earlier` up to this one.
+    /// How many offsets lie from `earlier` up to this one. It ends at the type's bounds, as [`Offset::plus`] does.
     pub const fn since(self, earlier: Self) -> i64 {
-        self.0 - earlier.0
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// How many offsets lie from this one up to `last`, `last` among them.
+    pub const fn count_to(self, last: Self) -> i64 {
+        last.since(self).saturating_add(1)
     }
 }
 
@@ -132,10 +138,10 @@ impl Sequence {
     /// Kafka `DefaultRecordBatch.incrementSequence`.
     #[must_use]
     pub const fn plus(self, records: i32) -> Self {
-        if self.0 > i32::MAX - records {
-            Self(records - (i32::MAX - self.0) - 1)
-        } else {
-            Self(self.0 + records)
+        match self.0.checked_add(records) {
+            Some(sum) => Self(sum),
+            // Past the end by so many, which wraps to a number from 0 on.
+            None => Self(self.0.wrapping_add(records) & i32::MAX),
         }
     }
 }
@@ -149,5 +155,17 @@ mod tests {
         assert_eq!(Sequence(i32::MAX).plus(1), Sequence(0));
         assert_eq!(Sequence(i32::MAX - 1).plus(3), Sequence(1));
         assert_eq!(Sequence(5).plus(3), Sequence(8));
+        assert_eq!(Sequence(i32::MAX).plus(i32::MAX), Sequence(i32::MAX - 1));
+    }
+
+    #[test]
+    fn offsets_of_requests_end_at_the_bounds_of_the_type() {
+        let (least, largest) = (Offset(i64::MIN), Offset(i64::MAX));
+        assert_eq!(largest.plus(1), largest);
+        assert_eq!(least.plus(-1), least);
+        assert_eq!(largest.since(least), i64::MAX);
+        assert_eq!(least.since(largest), i64::MIN);
+        assert_eq!(least.count_to(largest), i64::MAX);
+        assert_eq!(Offset(3).count_to(Offset(5)), 3);
     }
 }

@@ -28,7 +28,8 @@ impl MonotonicMs {
 
     /// How long ago `earlier` was; zero if it lies ahead.
     pub const fn since(self, earlier: Self) -> DurationMs {
-        DurationMs(self.0.saturating_sub(earlier.0) as i64)
+        let elapsed = self.0.saturating_sub(earlier.0);
+        DurationMs(if elapsed > i64::MAX as u64 { i64::MAX } else { elapsed as i64 })
     }
 }
 

@@ -35,6 +35,14 @@ pub struct GroupConfig {
     pub pending_batches_max: usize,
     /// Members of one group that were given an id and have not come back with it yet.
     pub pending_members_max: usize,
+    /// `group.member.metadata.max.bytes`: what one member may say of itself.
+    pub member_bytes_max: usize,
+    /// `group.memory.max.bytes`: what one group may hold, its offsets included.
+    pub group_bytes_max: usize,
+    /// `groups.memory.max.bytes`: what all groups of the node may hold.
+    pub groups_bytes_max: usize,
+    /// `group.settling.heartbeat.interval.ms`: when members are to beat while their group settles; 0: as always.
+    pub settling_heartbeat_interval: DurationMs,
     pub consumer: ConsumerConfig,
     pub streams: StreamsConfig,
     pub share: ShareConfig,
@@ -55,6 +63,10 @@ impl Default for GroupConfig {
             batch_bytes_max: 1_000_000,
             pending_batches_max: 10_000,
             pending_members_max: 10_000,
+            member_bytes_max: 1 << 20,
+            group_bytes_max: 64 << 20,
+            groups_bytes_max: 256 << 20,
+            settling_heartbeat_interval: DurationMs(0),
             consumer: ConsumerConfig::default(),
             streams: StreamsConfig::default(),
             share: ShareConfig::default(),

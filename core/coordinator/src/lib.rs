@@ -27,6 +27,7 @@ mod config;
 mod consumer;
 mod framework;
 mod invariants;
+mod memory;
 mod offsets;
 mod outbox;
 mod pattern;
@@ -36,8 +37,16 @@ mod shard;
 mod share_group;
 mod share_state;
 mod streams;
+mod table_order;
 mod transactions;
 mod unwritten;
+
+/// The epoch of a new consumer, share or streams group and of its target, which is empty and written nowhere. The first target
+/// that is made is of the next epoch; members that come before it are in this one.
+///
+/// # Source
+/// KAFKA-20268; Kafka 4.3 `ModernGroup`, `StreamsGroup`, `TargetAssignmentMetadata.INITIAL`.
+pub(crate) const FIRST_EPOCH: i32 = 1;
 
 pub use config::{
     ConsumerConfig, ConsumerTimes, GroupConfig, MigrationPolicy, ShareConfig, ShareTimes, StreamsConfig,
@@ -48,6 +57,7 @@ pub use framework::{
     BatchId, Caller, Closed, Committed, Effect, EndTransaction, Held, Now, Pending, Producer, Record, Ticket,
     Timers,
 };
+pub use memory::GroupMemory;
 pub use records::LoadError;
 pub use request::{Request, Response, StreamsHeartbeat};
 pub use shard::{CommittedOffset, GroupCounts, GroupKind, GroupLook, GroupShard, GroupStats};

@@ -40,6 +40,23 @@ pub(crate) enum TimerKey {
     Expiry,
 }
 
+impl TimerKey {
+    /// Whose time it is; `None`: all groups'.
+    pub fn group(&self) -> Option<&Text> {
+        match self {
+            Self::Session { group, .. }
+            | Self::Join(group)
+            | Self::Sync(group)
+            | Self::Rebalance { group, .. }
+            | Self::MemberJoin { group, .. }
+            | Self::MemberSync { group, .. }
+            | Self::FirstTarget(group)
+            | Self::Save(group) => Some(group),
+            Self::Expiry => None,
+        }
+    }
+}
+
 /// What is to happen when a batch is decided.
 #[derive(Debug, Default)]
 pub(crate) struct Then {

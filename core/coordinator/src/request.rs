@@ -98,10 +98,16 @@ pub enum Response {
 }
 
 /// The answer to a StreamsGroupHeartbeat, with the internal topics that the broker is to create before it passes it on.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct StreamsHeartbeat {
     pub response: StreamsGroupHeartbeatResponse,
     pub create: Vec<CreatableTopic>,
+}
+
+impl Default for StreamsHeartbeat {
+    fn default() -> Self {
+        Self { response: crate::streams::empty(), create: Vec::new() }
+    }
 }
 
 impl Request {
@@ -151,6 +157,68 @@ impl Request {
         }
     }
 
+    /// The group that is to hold what the request says, and how many bytes that is. `None`: it brings nothing that stays.
+    pub(crate) fn brings(&self) -> Option<(&str, usize)> {
+        let names =
+            |names: &Option<Vec<Str>>| names.iter().flatten().map(|name| name.len() + 2).sum::<usize>();
+        let texts = |texts: &[&Option<Str>]| -> usize {
+            texts.iter().filter_map(|text| Some(text.as_ref()?.len())).sum()
+        };
+        Some(match self {
+            Self::JoinGroup(request) => {
+                let said = request.protocols.iter().map(|each| each.name.len() + each.metadata.len());
+                let who = request.member_id.len() + texts(&[&request.group_instance_id]);
+                (&request.group_id, who + said.sum::<usize>())
+            }
+            Self::SyncGroup(request) if !request.assignments.is_empty() => {
+                (&request.group_id, request.assignments.iter().map(|each| each.assignment.len()).sum())
+            }
+            Self::ConsumerGroupHeartbeat(request) if request.member_epoch >= 0 => {
+                let said = [
+                    &request.instance_id,
+                    &request.rack_id,
+                    &request.subscribed_topic_regex,
+                    &request.server_assignor,
+                ];
+                let who = request.member_id.len() + texts(&said);
+                (&request.group_id, who + names(&request.subscribed_topic_names))
+            }
+            Self::ShareGroupHeartbeat(request) if request.member_epoch >= 0 => {
+                let who = request.member_id.len() + texts(&[&request.rack_id]);
+                (&request.group_id, who + names(&request.subscribed_topic_names))
+            }
+            Self::StreamsGroupHeartbeat(request) if request.member_epoch >= 0 => {
+                (&request.group_id, streams_bytes(request))
+            }
+            Self::OffsetCommit(request) => {
+                let partitions = request.topics.iter().flat_map(|topic| &topic.partitions);
+                let notes = partitions
+                    .map(|each| each.committed_metadata.as_ref().map_or(0, |note| note.len()) + 256);
+                (&request.group_id, notes.sum())
+            }
+            Self::TxnOffsetCommit(request) => {
+                let partitions = request.topics.iter().flat_map(|topic| &topic.partitions);
+                let notes = partitions
+                    .map(|each| each.committed_metadata.as_ref().map_or(0, |note| note.len()) + 256);
+                (&request.group_id, notes.sum())
+            }
+            _ => return None,
+        })
+    }
+
+    /// Groups that may be lighter after the request.
+    pub(crate) fn takes_from(&self) -> Vec<&str> {
+        match self {
+            Self::LeaveGroup(request) => vec![&request.group_id],
+            Self::ConsumerGroupHeartbeat(request) => vec![&request.group_id],
+            Self::ShareGroupHeartbeat(request) => vec![&request.group_id],
+            Self::StreamsGroupHeartbeat(request) => vec![&request.group_id],
+            Self::OffsetDelete(request) => vec![&request.group_id],
+            Self::DeleteGroups(request) => request.groups_names.iter().map(|id| &**id).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Whether it may come to records.
     pub(crate) fn writes(&self) -> bool {
         match self {
@@ -179,6 +247,27 @@ impl Request {
     }
 }
 
+fn streams_bytes(request: &StreamsGroupHeartbeatRequest) -> usize {
+    let texts = [&request.instance_id, &request.rack_id, &request.process_id];
+    let texts = texts.iter().filter_map(|text| Some(text.as_ref()?.len())).sum::<usize>();
+    let tags =
+        request.client_tags.iter().flatten().map(|tag| tag.key.len() + tag.value.len() + 4).sum::<usize>();
+    let endpoint = request.user_endpoint.as_ref().map_or(0, |endpoint| endpoint.host.len() + 2);
+    let offsets = request.task_offsets.iter().chain(&request.task_end_offsets).map(Vec::len).sum::<usize>();
+    let subtopologies = request.topology.iter().flat_map(|topology| &topology.subtopologies);
+    let topology = subtopologies.map(|each| {
+        let sources =
+            each.source_topics.iter().chain(&each.repartition_sink_topics).map(|name| name.len() + 2);
+        let made = each.state_changelog_topics.iter().chain(&each.repartition_source_topics);
+        let made = made.map(|topic| {
+            let configs = topic.topic_configs.iter().map(|config| config.key.len() + config.value.len() + 4);
+            topic.name.len() + 8 + configs.sum::<usize>()
+        });
+        each.subtopology_id.len() + sources.sum::<usize>() + made.sum::<usize>()
+    });
+    request.member_id.len() + texts + tags + endpoint + 64 * offsets + topology.sum::<usize>()
+}
+
 fn streams_fits(request: &StreamsGroupHeartbeatRequest) -> bool {
     let fits = |text: &str| text.len() <= ID_BYTES_MAX;
     let texts = [&request.instance_id, &request.rack_id, &request.process_id];
@@ -197,6 +286,9 @@ impl Response {
         match &mut self {
             Self::AlterShareGroupOffsets(response) => response.error_message = why,
             Self::DeleteShareGroupOffsets(response) => response.error_message = why,
+            Self::ConsumerGroupHeartbeat(response) => response.error_message = why,
+            Self::ShareGroupHeartbeat(response) => response.error_message = why,
+            Self::StreamsGroupHeartbeat(answer) => answer.response.error_message = why,
             _ => {}
         }
         self

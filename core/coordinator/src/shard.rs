@@ -17,17 +17,20 @@ mod consumer;
 mod groups;
 mod load;
 mod look;
+mod memory;
 mod outcome;
 mod share;
 mod streams;
 mod transactional;
 
+use self::memory::NoRoom;
 use barnabas_base::{ErrorCode, Map, MonotonicMs, Text, TopicId};
 use barnabas_metadata::Image;
 
 use crate::classic::{self, ClassicGroup};
 use crate::consumer::{ConsumerGroup, World};
 use crate::framework::{BatchId, Caller, Effect, Now, Record, Refusable, Ticket};
+use crate::memory::Weights;
 use crate::offsets::{self, Heard, Offsets};
 use crate::outbox::{Outbox, TimerKey, append_refusal};
 use crate::share_group::{Awaiting, ShareGroup};
@@ -75,6 +78,9 @@ pub struct GroupShard {
     heard: Heard,
     /// The place of the next record, see [`offsets::OffsetEntry::written`].
     written: i64,
+    weights: Weights,
+    refused_for_room: u64,
+    no_room: String,
 }
 
 impl GroupShard {
@@ -90,6 +96,9 @@ impl GroupShard {
             is_active: false,
             heard: Heard::default(),
             written: 0,
+            weights: Weights::default(),
+            refused_for_room: 0,
+            no_room: String::new(),
         }
     }
 
@@ -103,13 +112,21 @@ impl GroupShard {
         } else if request.writes() && self.out.is_full() {
             self.out.answer(ticket, request.refuse(ErrorCode::CoordinatorNotAvailable));
         } else {
-            self.dispatch(caller, request, ticket);
+            match self.find_room(&request) {
+                Ok(cost) => {
+                    self.dispatch(caller, &request, ticket);
+                    self.weigh_after(&request, cost);
+                }
+                Err(NoRoom { code, why }) => {
+                    self.out.answer(ticket, request.refuse(code).saying(Some(why.as_str().into())));
+                }
+            }
         }
         self.out.take_effects()
     }
 
-    fn dispatch(&mut self, caller: &Caller<'_>, request: Request, ticket: Ticket) {
-        let refusal = match &request {
+    fn dispatch(&mut self, caller: &Caller<'_>, request: &Request, ticket: Ticket) {
+        let refusal = match request {
             Request::JoinGroup(join) => self.join_group(caller, join, ticket),
             Request::SyncGroup(sync) => self.sync_group(caller, sync, ticket),
             Request::Heartbeat(heartbeat) => self.heartbeat(heartbeat, ticket),
@@ -166,7 +183,7 @@ impl GroupShard {
             | Request::SharePartitions(_)
             | Request::AlterShareGroupOffsets(_)
             | Request::DeleteShareGroupOffsets(_) => {
-                self.dispatch_share(&request, ticket);
+                self.dispatch_share(request, ticket);
                 Ok(())
             }
         };
@@ -222,6 +239,10 @@ impl GroupShard {
         }
         while let Some(key) = self.out.timers.take_due(now.mono) {
             self.fire(&key);
+            match key.group() {
+                Some(group) => self.lighter(group),
+                None => self.weigh_all(),
+            }
         }
         self.out.take_effects()
     }

@@ -23,7 +23,7 @@ const TALK: [&str; 11] = [
     "topic name=logs id=2 partitions=2",
     "share-hb member=a names=t,logs rack=r",
     "share-hb member=b names=t",
-    "share-hb member=a epoch=1",
+    "share-hb member=a epoch=2",
     "share-hb member=b epoch=-1",
     "share-hb member=a epoch=-1",
     "share-alter topics=t partition=1 offset=7",

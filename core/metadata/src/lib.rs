@@ -11,6 +11,7 @@ pub mod changes;
 pub mod cluster;
 pub mod config;
 pub mod delta;
+pub mod events;
 pub mod features;
 pub mod image;
 pub mod resource;

@@ -54,6 +54,8 @@ pub struct Partition {
     last_stable: Offset,
     /// None until a producer with an id writes.
     producers: Option<Box<Producers>>,
+    /// Producers that are remembered at most.
+    producers_max: u32,
     /// None while nobody waits.
     waits: Option<Box<Waits>>,
 }
@@ -77,6 +79,7 @@ impl Partition {
             high_watermark: Offset::ZERO,
             last_stable: Offset::ZERO,
             producers: None,
+            producers_max: u32::MAX,
             waits: None,
         }
     }
@@ -220,13 +223,6 @@ impl Partition {
     }
 
     // What it is told while its log is opened.
-
-    /// Takes over producers from a snapshot. Before [`Self::replay`] and [`Self::open`].
-    pub fn restore(&mut self, producers: impl IntoIterator<Item = ProducerState>) {
-        for state in producers {
-            self.producers_mut().restore(state);
-        }
-    }
 
     /// Takes a batch that lies in the log since the snapshot into account: its header, and its marker if it is one. An aborted
     /// transaction comes back, for a transaction index that is made anew.
@@ -452,8 +448,11 @@ impl Partition {
             return None;
         }
         let producer_id = batch.producer_id;
-        let decided = self.producers_mut().note(base, batch);
-        self.producers_mut().assert_invariants(producer_id);
+        let max = self.producers_max as usize;
+        let producers = self.producers_mut();
+        let decided = producers.note(base, batch);
+        producers.keep_within(max, producer_id);
+        producers.assert_invariants(producer_id);
         let decided = decided.filter(|decided| decided.outcome == Outcome::Abort)?;
         Some(AbortedTxn { producer_id, first: decided.first, last: base, last_stable: decided.last_stable })
     }
@@ -584,6 +583,7 @@ impl Partition {
 
 mod follower;
 mod leader;
+mod remembered;
 #[cfg(test)]
 mod tests;
 mod verification;

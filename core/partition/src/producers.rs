@@ -70,6 +70,8 @@ pub(crate) struct Producer {
     /// Where the last marker lies that did not rise above what it ended: late records may have its epoch. [`Offset::NONE`] where
     /// none is known, as none is of the time before the log was opened.
     last_marker: Offset,
+    /// Its newest record, data or marker.
+    last_offset: Offset,
     /// Oldest first; the first `remembered` of them.
     batches: [Remembered; BATCHES_REMEMBERED],
     remembered: u8,
@@ -82,6 +84,7 @@ impl Producer {
         last_timestamp: TimestampMs::NONE,
         txn_first: None,
         last_marker: Offset::NONE,
+        last_offset: Offset::NONE,
         batches: [Remembered::NOTHING; BATCHES_REMEMBERED],
         remembered: 0,
     };
@@ -181,9 +184,10 @@ impl Producers {
     fn note_data(&mut self, base: Offset, batch: &BatchInfo) {
         let producer = self.entries.entry(batch.producer_id).or_insert(Producer::NEW);
         producer.set_epoch(batch.producer_epoch);
+        producer.last_offset = base.plus(i64::from(batch.offsets) - 1);
         producer.remember(Remembered {
             last_sequence: last_sequence(batch),
-            last_offset: base.plus(i64::from(batch.offsets) - 1),
+            last_offset: producer.last_offset,
             offset_delta: batch.offsets - 1,
             timestamp: batch.max_timestamp,
         });
@@ -201,6 +205,7 @@ impl Producers {
             producer.last_marker = offset;
         }
         producer.set_epoch(batch.producer_epoch);
+        producer.last_offset = offset;
         producer.coordinator_epoch = marker.coordinator_epoch;
         producer.last_timestamp = batch.max_timestamp;
         let first = producer.txn_first.take()?;
@@ -245,6 +250,25 @@ impl Producers {
         self.entries.retain(|_, producer| !producer.is_expired(now, expiration));
     }
 
+    /// Forgets producers beyond `max`: those that wrote longest ago, by offset, as clients choose timestamps. Producers with an
+    /// open transaction stay, and so does `newest`. A forgotten producer goes on as an expired one does.
+    ///
+    /// More go than must: the next `max / 10` producers cost no look at all the others.
+    pub fn keep_within(&mut self, max: usize, newest: ProducerId) {
+        let Some(excess) = self.entries.len().checked_sub(max).filter(|excess| *excess > 0) else { return };
+        let idle =
+            self.entries.iter().filter(|(id, producer)| producer.txn_first.is_none() && **id != newest);
+        let mut idle: Vec<(Offset, ProducerId)> =
+            idle.map(|(id, producer)| (producer.last_offset, *id)).collect();
+        let gone = excess.saturating_add(max / 10).min(idle.len());
+        if gone < idle.len() {
+            idle.select_nth_unstable(gone);
+        }
+        for (_, id) in &idle[..gone] {
+            self.entries.remove(id);
+        }
+    }
+
     /// Takes over one entry of a snapshot. A later entry of the same producer and epoch adds its batch to those before it.
     pub fn restore(&mut self, state: ProducerState) {
         let before = self.entries.get(&state.producer_id).filter(|known| {
@@ -259,6 +283,7 @@ impl Producers {
             coordinator_epoch: state.coordinator_epoch,
             last_timestamp: state.last_timestamp,
             txn_first: state.txn_first,
+            last_offset: state.last_batch.map_or(Offset::NONE, |last| last.last_offset),
             ..before.cloned().unwrap_or(Producer::NEW)
         };
         if let Some(last) = state.last_batch {

@@ -33,6 +33,11 @@ pub enum QuorumError {
     LogEndsEarly { log_end: Offset, snapshot: Offset },
     #[error("the metadata log has offset {found} where {expected} should follow")]
     Order { expected: Offset, found: Offset },
+    #[error(
+        "the metadata quorum's epochs are used up: the last one is {epoch}, and there is none for another election. A \
+         request with a false epoch did that under an earlier release. Restore the metadata directory from a copy made before it"
+    )]
+    EpochsUsedUp { epoch: LeaderEpoch },
     #[error("the quorum-state file cannot be read: {what}")]
     State { what: String },
     #[error("the metadata log has epoch {found} at offset {offset}, below the epoch {last} before it")]

@@ -24,6 +24,6 @@ pub mod voters;
 mod sim;
 
 pub use error::QuorumError;
-pub use node::{Effect, Node, Now, Settings, Starting, Stored};
+pub use node::{Effect, Node, Now, Repair, Settings, Starting, Stored};
 pub use snapshot::{SnapshotId, SnapshotTask};
 pub use voters::{Voter, VoterEndpoint, Voters};

@@ -13,7 +13,7 @@
 //! 3. effects are carried out in the order in which they are handed out; after a failed write the node is dropped
 //!
 //! Files: `start` (from files to a member), `active` (what a leader decides), `following` (what is committed, and the
-//! way from one role to the other), `peers` (what members say to each other), `snapshots`.
+//! way from one role to the other), `repair` (epochs out of range at the start), `peers` (what members say to each other), `snapshots`.
 //!
 //! Metadata path 2 of 4. Before: core/api. After: core/metadata. Shell: shell/broker/src/quorum_worker.rs.
 
@@ -22,6 +22,7 @@ mod describe;
 mod difference;
 mod following;
 mod peers;
+mod repair;
 mod snapshots;
 mod start;
 
@@ -44,6 +45,7 @@ use crate::voters::{VoterEndpoint, Voters};
 use active::Active;
 use following::Loading;
 
+pub use repair::Repair;
 pub use start::{LocalBroker, Starting, Stored};
 
 /// Names a request until its answer.

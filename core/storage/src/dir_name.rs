@@ -5,7 +5,21 @@
 use barnabas_base::{PartitionIndex, TopicPartition, Uuid};
 
 /// The longest name that Linux's file systems take.
-const NAME_BYTES_MAX: usize = 255;
+pub const NAME_BYTES_MAX: usize = 255;
+
+/// The name of a file of ours that belongs to a partition: `PREFIX`, the partition, `SUFFIX`. With `spare` bytes more it is still a name that
+/// file systems take: the topic's name is cut short where it must be. `suffix` then tells partitions apart.
+pub fn partition_file_name(
+    prefix: &str,
+    topic_partition: &TopicPartition,
+    suffix: &str,
+    spare: usize,
+) -> String {
+    let rest = format!("-{}{suffix}", topic_partition.partition);
+    let topic = &*topic_partition.topic;
+    let room = NAME_BYTES_MAX.saturating_sub(prefix.len() + rest.len() + spare);
+    format!("{prefix}{}{rest}", &topic[..topic.floor_char_boundary(room)])
+}
 
 /// What a partition directory is there for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -27,6 +27,12 @@ pub enum StorageError {
         file.display()
     )]
     Damaged { file: PathBuf, position: u64, offset: Offset, what: &'static str },
+    /// Nothing is damaged: a producer sent it so, and only `record.validation` refuses that.
+    #[error(
+        "the batch at offset {offset} is as it was produced, and its records cannot be read: consumers cannot read it either; \
+         record.validation=structure refuses such batches"
+    )]
+    Unreadable { offset: Offset },
     /// Neither the log nor the journal has what was acknowledged.
     #[error(
         "{} ends at offset {end}, and records up to offset {acknowledged} were acknowledged: a segment, or a file barnabas-journal-* \

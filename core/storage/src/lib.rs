@@ -51,7 +51,7 @@ mod transaction_index;
 mod walker;
 
 pub use batch::BatchHeader;
-pub use dir_name::{DirKind, PartitionDir};
+pub use dir_name::{DirKind, NAME_BYTES_MAX, PartitionDir, partition_file_name};
 pub use disk::{
     DirEntry, Disk, DiskError, DiskErrorKind, DiskFile, DiskLock, DiskSpace, FileStat, FileSystem, OpenMode,
 };
@@ -60,7 +60,7 @@ pub use file_pool::{FilePool, HeldFile};
 pub use log::{
     AppendBytes, Appended, BatchesRead, CleanBounds, CompactionDebt, DelayedDelete, Dirty, FoundTimestamp,
     Laid, Log, LogPlace, LogPosition, OpenFrom, Opened, Staged, StagedRecords, SyncTicket, TailCut,
-    TailMemory,
+    TailMemory, TimedBatch,
 };
 pub use log_config::{CleanupPolicy, CompactionConfig, LogConfig};
 pub use log_dir::{LogDir, remove_dir};

@@ -70,6 +70,7 @@ use crate::time_index::TimeEntries;
 
 pub use memory::TailMemory;
 pub use replace::{CleanBounds, CompactionDebt};
+pub use time_search::TimedBatch;
 pub use types::{
     AppendBytes, Appended, BatchesRead, DelayedDelete, Dirty, FoundTimestamp, Laid, LogPlace, LogPosition,
     OpenFrom, Opened, Staged, StagedRecords, SyncTicket, TailCut,

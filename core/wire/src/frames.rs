@@ -40,6 +40,26 @@ impl RequestHeader {
     }
 }
 
+/// The memory that decoding a request may take for each byte of its frame, beyond the frame itself. By the
+/// sizes of the structs, a topic's name of ten letters is 12 bytes in Metadata and about 80 decoded.
+pub const REQUEST_MEMORY_PER_BYTE: usize = 16;
+/// What a short request may take whatever its length: names of one letter reach a multiple of 30.
+pub const REQUEST_MEMORY_FREE: usize = 256 * 1024;
+
+/// The memory that decoding a request's frame may take beyond the frame, `memory_max` at most.
+pub fn request_memory_max(frame_bytes: usize, memory_max: usize) -> usize {
+    memory_max.min(REQUEST_MEMORY_FREE + frame_bytes.saturating_mul(REQUEST_MEMORY_PER_BYTE))
+}
+
+/// A request, and what it takes.
+#[derive(Debug)]
+pub struct Decoded {
+    pub header: RequestHeader,
+    pub body: RequestBody,
+    /// Memory of vectors, copied strings and unknown tags, beyond the frame.
+    pub memory_bytes: usize,
+}
+
 impl RequestBody {
     /// A request's frame: header and body. What stands after the body is not looked at, as with Kafka: librdkafka 2.16
     /// sends Metadata for all topics with three bytes too many.
@@ -48,7 +68,17 @@ impl RequestBody {
     /// An unknown key or version is [`DecodeErrorKind::Type`] or [`DecodeErrorKind::Version`]; for ApiVersions the caller
     /// looks for that with [`RequestStart::peek`] before and answers in version 0.
     pub fn decode_frame(frame: Bytes, memory_max: usize) -> Result<(RequestHeader, Self), DecodeError> {
+        let Decoded { header, body, .. } = Self::decode_counted(frame, memory_max)?;
+        Ok((header, body))
+    }
+
+    /// The same, and the memory that it takes: at most [`request_memory_max`], at its peak at most twice that.
+    ///
+    /// # Errors
+    /// As for [`Self::decode_frame`].
+    pub fn decode_counted(frame: Bytes, memory_max: usize) -> Result<Decoded, DecodeError> {
         let start = RequestStart::peek(&frame)?;
+        let memory_max = request_memory_max(frame.len(), memory_max);
         let mut r = Reader::with_memory_max(frame, memory_max);
         let Some(key) = ApiKey::from_number(start.api_key) else {
             let kind = DecodeErrorKind::Type { enumeration: "ApiKey", value: i64::from(start.api_key) };
@@ -60,7 +90,7 @@ impl RequestBody {
         }
         let header = RequestHeader::decode_for(&mut r, key, start.api_version)?;
         let body = Self::decode(&mut r, key, start.api_version)?;
-        Ok((header, body))
+        Ok(Decoded { header, body, memory_bytes: r.memory_taken() })
     }
 }
 

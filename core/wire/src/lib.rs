@@ -23,7 +23,8 @@ mod writer;
 pub(crate) use api_key::Api;
 pub use error::{DecodeError, DecodeErrorKind, EncodeError};
 pub use frames::{
-    RequestStart, decode_response, encode_request, encode_response, frame_request, frame_response,
+    Decoded, REQUEST_MEMORY_FREE, REQUEST_MEMORY_PER_BYTE, RequestStart, decode_response, encode_request,
+    encode_response, frame_request, frame_response, request_memory_max,
 };
 pub use message::{Message, Request, Struct, VersionRange};
 pub use messages::{ApiKey, MetadataRecord, RequestBody, ResponseBody};

@@ -53,6 +53,11 @@ impl Reader {
         self.rest.len()
     }
 
+    /// What has been charged for vectors, copied strings and unknown tags.
+    pub fn memory_taken(&self) -> usize {
+        self.memory_max - self.memory_left
+    }
+
     /// Bytes read so far.
     pub fn position(&self) -> usize {
         self.position
@@ -231,7 +236,12 @@ impl Reader {
             // The copy with replacement characters takes at most three bytes for one.
             self.charge(field, 3 * length)?;
         }
-        Ok(Some(Str::from_utf8_lossy(bytes)))
+        let text = Str::from_utf8_lossy(bytes);
+        // What cannot be written back, in an answer that names it, is not taken: replacement characters are longer than what they replace.
+        if text.len() > STRING_BYTES_MAX {
+            return Err(self.error(field, DecodeErrorKind::Length(text.len() as i64)));
+        }
+        Ok(Some(text))
     }
 
     pub fn string(&mut self, field: &'static str, flexible: bool) -> Result<Str> {

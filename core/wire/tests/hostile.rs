@@ -11,7 +11,10 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use barnabas_wire::{ApiKey, DecodeErrorKind, Message, Reader, RequestBody, for_each_message, messages::*};
+use barnabas_wire::{
+    ApiKey, DecodeErrorKind, Message, REQUEST_MEMORY_PER_BYTE, Reader, RequestBody, for_each_message,
+    messages::*, request_memory_max,
+};
 use bytes::Bytes;
 
 struct Counting;
@@ -121,6 +124,63 @@ fn every_request_stands_a_frame_of_ones_and_of_zeros() {
             }
         }
     }
+}
+
+/// Lengths and counts as each form writes them, of a few thousand.
+const COUNTS: [&[u8]; 3] = [&[0, 0, 0x1f, 0xff], &[0xff, 0x3f], &[0x1f, 0xff]];
+
+/// The densest frames that there are: a message up to any of its fields, then a count, then elements of zeros (empty in the old form),
+/// or of ones (empty in the compact form), or of what followed.
+#[test]
+fn no_message_decodes_into_more_than_the_stated_multiple() {
+    let decoders = decoders();
+    let (mut tried, mut most) = (0, (0.0, String::new()));
+    let mut seen: BTreeMap<(String, i16), u32> = BTreeMap::new();
+    for vectors::Entry { name, version, bytes, .. } in vectors::entries() {
+        let times = seen.entry((name.clone(), version)).or_default();
+        *times += 1;
+        if !name.ends_with("Request") || *times > 2 || bytes.len() > 400 {
+            continue;
+        }
+        for place in 0..bytes.len() {
+            for (at, count) in COUNTS.iter().enumerate() {
+                let mut frame = [&bytes[..place], count].concat();
+                let after = &bytes[(place + count.len()).min(bytes.len())..];
+                match (place + at) % 3 {
+                    0 => frame.resize(8192, 0),
+                    1 => frame.resize(8192, 1),
+                    _ => frame.extend(after.iter().cycle().take(8192 - frame.len())),
+                }
+                let limit = frame.len() * REQUEST_MEMORY_PER_BYTE;
+                let (length, frame) = (frame.len(), Bytes::from(frame));
+                let (_, peak) = peak_bytes(|| drop(decoders[name.as_str()](frame, version, limit)));
+                assert!(peak <= 2 * limit + 4096, "{name} v{version} takes {peak} of {length} bytes");
+                tried += 1;
+                let multiple = peak as f64 / length as f64;
+                if multiple > most.0 {
+                    most = (multiple, format!("{name} v{version}"));
+                }
+            }
+        }
+    }
+    println!("{tried} frames; the largest multiple at its peak is {:.1}: {}", most.0, most.1);
+    assert!(tried > 50_000, "{tried}");
+}
+
+#[test]
+fn request_that_grows_beyond_the_multiple_is_refused() {
+    // Metadata version 1 with 200,000 topics of one letter: 3 bytes each, 80 and more decoded.
+    let count: u32 = 200_000;
+    let mut frame = vec![0, 3, 0, 1, 0, 0, 0, 7, 0xff, 0xff];
+    frame.extend(count.to_be_bytes());
+    (0..count).for_each(|_| frame.extend([0, 1, b'a']));
+    let frame = Bytes::from(frame);
+    let length = frame.len();
+    let (result, peak) = peak_bytes(|| RequestBody::decode_counted(frame, 100 << 20).map(|_| ()));
+    let limit = request_memory_max(length, 100 << 20);
+    assert_eq!(result.unwrap_err().kind, DecodeErrorKind::Memory(limit));
+    assert!(peak <= 2 * limit, "{peak}");
+    assert_eq!(limit, 256 * 1024 + 16 * length);
 }
 
 /// A frame that is as long as it says, made of nothing but the smallest elements there are.

@@ -64,7 +64,7 @@ impl Connection {
         let mut connection = Self {
             address: address.to_owned(),
             stream,
-            reader: FrameReader::new(budget.claim(), ANSWER_BYTES_MAX),
+            reader: FrameReader::new(budget.claim(None), ANSWER_BYTES_MAX),
             writer: FrameWriter::default(),
             client_id: client_id.into(),
             correlation_id: 0,

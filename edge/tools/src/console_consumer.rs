@@ -4,6 +4,7 @@
 //! has printed.
 
 use crate::key_values::KeyValues;
+use crate::waiting::reached;
 use crate::{ToolError, block_on, bootstrap_server, number, pairs, switch, tell, text, value};
 use barnabas_base::{Offset, PartitionIndex};
 use barnabas_client::{
@@ -144,6 +145,7 @@ impl Job {
         printer: &Printer,
         printed: &mut u64,
     ) -> Result<(), ToolError> {
+        reached("console-consumer", cluster.config()).await?;
         let tries = cluster.tries(format!("finding topic {}", self.topic));
         while let Err(error) = cluster.topic(&self.topic, true).await {
             tries.after(error).await?;

@@ -4,6 +4,7 @@
 //! a file goes out in full batches.
 
 use crate::key_values::KeyValues;
+use crate::waiting::reached;
 use crate::{ToolError, block_on, bootstrap_server, number, pairs, switch, text, value};
 use barnabas_client::{Cluster, ClusterConfig, Outgoing, Producer, ProducerConfig};
 use barnabas_wire::records::{Codec, Compression};
@@ -106,6 +107,7 @@ async fn send_lines(
     reader: LineReader,
     is_sync: bool,
 ) -> Result<(), ToolError> {
+    reached("console-producer", cluster.config()).await?;
     let mut producer = Producer::new(&mut cluster, topic, config).await?;
     let mut lines = read_ahead();
     let mut number = 0;

@@ -108,9 +108,20 @@ pub fn find(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name)
 }
 
-/// Runs `tool` with the words behind its name. Errors go to standard error; the exit code is Kafka's (0 or 1).
-pub fn run(tool: &Tool, words: impl IntoIterator<Item = String>) -> ExitCode {
-    let command = Command::new(tool.name).about(tool.about).args((tool.flags)()).arg_required_else_help(true);
+impl Tool {
+    /// The tool's flags as a subcommand. `called` stands in its usage line: `barnabas topics`, `kafka-topics`.
+    fn command(&self, called: &str) -> Command {
+        Command::new(self.name)
+            .bin_name(called.to_owned())
+            .about(self.about)
+            .args((self.flags)())
+            .arg_required_else_help(true)
+    }
+}
+
+/// Runs `tool`, typed as `called`, with the words behind its name. Errors go to standard error; the exit code is Kafka's (0 or 1).
+pub fn run(tool: &Tool, called: &str, words: impl IntoIterator<Item = String>) -> ExitCode {
+    let command = tool.command(called);
     let words = std::iter::once(tool.name.to_owned()).chain(words);
     let matches = match command.try_get_matches_from(words) {
         Ok(matches) => matches,
@@ -130,6 +141,13 @@ pub fn run(tool: &Tool, words: impl IntoIterator<Item = String>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Prints the help of `tool`, typed as `called`.
+pub fn help(tool: &Tool, called: &str) -> ExitCode {
+    // Where standard output is closed, the help has no reader.
+    drop(tool.command(called).print_long_help());
+    ExitCode::SUCCESS
 }
 
 /// A line on standard output.

@@ -186,7 +186,7 @@ async fn remove(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolE
         if answer.error_code != 0 {
             let why = answer.error_message.as_ref().map_or("", |message| message.as_str());
             let code = ErrorCode::from_code(answer.error_code);
-            return Err(ToolError::Usage(format!("the voter was not removed: {code:?} {why}")));
+            return Err(ToolError::Usage(format!("the voter was not removed: {code} {why}")));
         }
     }
     say(&format!("{would}  KRaft controller {id} with directory id {directory}"))

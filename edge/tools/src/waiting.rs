@@ -26,6 +26,45 @@ pub async fn telling<T>(
     watching(&config, PATIENCE, CONTROLLER_PATIENCE, work, |why| tell(&format!("{tool}: {why}"))).await
 }
 
+/// Waits until a broker answers Metadata, and reports at once why the first try fails, and each other reason once.
+///
+/// For tools that work until they are stopped: without it a wrong address looks like a topic without records.
+///
+/// # Errors
+/// The last try's, once the deadline of `config` is over.
+pub async fn reached(tool: &str, config: &ClusterConfig) -> Result<(), ClientError> {
+    reaching(config, PATIENCE, |why| tell(&format!("{tool}: {why}"))).await
+}
+
+async fn reaching(
+    config: &ClusterConfig,
+    patience: Duration,
+    mut say: impl FnMut(&str),
+) -> Result<(), ClientError> {
+    let mut cluster = Cluster::new(config.clone());
+    let tries = cluster.tries(format!("reaching {}", config.bootstrap));
+    let mut said = String::new();
+    loop {
+        let error = {
+            let mut asked = pin!(cluster.refresh(Some(&[]), false));
+            match tokio::time::timeout(patience, &mut asked).await {
+                Ok(answer) => answer.err(),
+                Err(_) => {
+                    say(&format!("{} does not answer; still waiting", config.bootstrap));
+                    asked.await.err()
+                }
+            }
+        };
+        let Some(error) = error else { return Ok(()) };
+        let why = format!("{error}; trying again for {} s at most", config.deadline.as_secs());
+        if error.is_retriable() && why != said {
+            say(&why);
+            said = why;
+        }
+        tries.after(error).await?;
+    }
+}
+
 async fn watching<T>(
     config: &ClusterConfig,
     patience: Duration,

@@ -106,6 +106,31 @@ def kafka():
     return _classpath("kafka", "kafka.xml", KAFKA_VERSIONS)
 
 
+# Its published tests are of one release: a test of 4.4 asks for what 4.3 does not have.
+APACHE_TESTS_VERSION = "4.3.1"
+
+
+@alone
+def apache_tests():
+    """(version, Apache's jars, the directory of the runner, the directory of the cluster that stands in for Apache's test kit)."""
+    version, classpath = _classpath("apache-tests", "apache-tests.xml", (APACHE_TESTS_VERSION,))
+    _need("javac")
+    root = HERE / "apache_tests" / "java"
+    sources = sorted(root.rglob("*.java"))
+    # A directory for each text: a run under way keeps the classes that it began with.
+    texts = [classpath, *(f"{source.relative_to(root)} {source.read_text()}" for source in sources)]
+    out = CACHE / "java" / f"apache-tests-{hashlib.sha256(''.join(texts).encode()).hexdigest()[:12]}"
+    out.mkdir(parents=True, exist_ok=True)
+    fresh, seal = _stamp(out, *texts)
+    if not fresh:
+        for name, chosen in (("runner", [s for s in sources if s.stem == "Run"]), ("cluster", [s for s in sources if s.stem != "Run"])):
+            shutil.rmtree(out / name, ignore_errors=True)
+            _run(f"apache-tests-{name}-javac", ["javac", "-nowarn", "-cp", classpath, "-d", str(out / name), *map(str, chosen)])
+        shutil.copytree(root / "META-INF", out / "cluster" / "META-INF")
+        seal()
+    return version, classpath, str(out / "runner"), str(out / "cluster")
+
+
 def kafka_3():
     return _classpath("kafka-3", "kafka-3.xml", (KAFKA_3_VERSION,))
 

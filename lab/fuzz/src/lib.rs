@@ -1,6 +1,6 @@
 //! What is fed with hostile bytes, and what must hold whatever they are.
 //!
-//! Each target is a function over bytes: no panic, no allocation beyond [`limit`], and what was understood says the same
+//! Each target is a function over bytes: no panic, no more memory than its [`limit::Bound`], and what was understood says the same
 //! after a round trip. `lab/fuzz/runner` lets libFuzzer search for bytes that break this; `replay` runs what it once
 //! found (and a few seeds) in the ordinary tests.
 
@@ -10,30 +10,59 @@ mod messages;
 mod records;
 mod settings;
 
-/// A target's name and its work.
-pub type Target = (&'static str, fn(&[u8]));
+use barnabas_wire::records::compression::inflated_limit;
+use limit::Bound;
+
+/// A target: its name, its work, and what an input may make it hold.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    pub name: &'static str,
+    pub work: fn(&[u8]),
+    pub bound: Bound,
+}
+
+impl Target {
+    const fn new(name: &'static str, work: fn(&[u8]), bound: Bound) -> Self {
+        Self { name, work, bound }
+    }
+
+    /// Feeds it with one input. Returns the bytes that it held at most.
+    pub fn feed(self, data: &[u8]) -> usize {
+        limit::within(self.bound, data.len(), || (self.work)(data))
+    }
+}
+
+/// A message and what is written of it, twice: an element of an array takes up to 200 bytes in memory for one on the wire.
+const MESSAGE: Bound = Bound::new(64 << 10, 700);
+/// What a batch inflates to, in a vector that doubles, and the same again where it is written into a new batch, at both ends of a move.
+const INFLATED: Bound = Bound::new(2 * inflated_limit(0) + (8 << 20), 200);
+const REBUILT: Bound = Bound::new(5 * inflated_limit(0) + (8 << 20), 500);
+/// The input, a copy of it, and what is understood of it.
+const SMALL: Bound = Bound::new(64 << 10, 64);
+/// A log in memory with its files, indexes and pools.
+const LOG: Bound = Bound::new(16 << 20, 64);
 
 /// All targets. The first byte or two often choose a key, a version or a codec.
 pub const TARGETS: &[Target] = &[
-    ("frame", messages::frame),
-    ("request", messages::request),
-    ("response", messages::response),
-    ("metadata_record", messages::metadata_record),
-    ("coordinator_record", messages::coordinator_record),
-    ("embedded_protocol", messages::embedded_protocol),
-    ("batch", records::batch),
-    ("old_message_set", records::old_message_set),
-    ("produce", records::produce),
-    ("gzip", records::gzip),
-    ("snappy", records::snappy),
-    ("lz4", records::lz4),
-    ("zstd", records::zstd),
-    ("config_value", settings::config_value),
-    ("log_file", files::log_file),
-    ("directory_file", files::directory_file),
+    Target::new("frame", messages::frame, MESSAGE),
+    Target::new("request", messages::request, MESSAGE),
+    Target::new("response", messages::response, MESSAGE),
+    Target::new("metadata_record", messages::metadata_record, MESSAGE),
+    Target::new("coordinator_record", messages::coordinator_record, MESSAGE),
+    Target::new("embedded_protocol", messages::embedded_protocol, MESSAGE),
+    Target::new("batch", records::batch, INFLATED),
+    Target::new("old_message_set", records::old_message_set, REBUILT),
+    Target::new("produce", records::produce, REBUILT),
+    Target::new("gzip", records::gzip, INFLATED),
+    Target::new("snappy", records::snappy, INFLATED),
+    Target::new("lz4", records::lz4, INFLATED),
+    Target::new("zstd", records::zstd, INFLATED),
+    Target::new("config_value", settings::config_value, SMALL),
+    Target::new("log_file", files::log_file, LOG),
+    Target::new("directory_file", files::directory_file, LOG),
 ];
 
 /// The target of this name.
 pub fn find(name: &str) -> Option<Target> {
-    TARGETS.iter().copied().find(|target| target.0 == name)
+    TARGETS.iter().copied().find(|target| target.name == name)
 }

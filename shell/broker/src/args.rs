@@ -9,16 +9,18 @@ use clap::{Arg, ArgAction, Command};
 pub fn command() -> Command {
     Command::new("barnabas")
         .about("An event streaming platform that speaks Apache Kafka's protocol and writes its files.")
-        .version(env!("CARGO_PKG_VERSION"))
+        .version(crate::version::VERSION)
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .after_help(format!(
-            "Of Kafka's tools these are commands here, by their names without .sh: {}. Apache Kafka's own tools work too.",
-            barnabas_tools::TOOLS.iter().map(|tool| tool.name).collect::<Vec<_>>().join(", ")
-        ))
+        .after_help(
+            "Commands named as Kafka's tools take the same flags. `barnabas help COMMAND` lists them. Apache Kafka's own tools work too.",
+        )
         .subcommand(server())
         .subcommand(storage())
         .subcommand(config())
+        .subcommand(Command::new("version").about("Prints the version and the commit."))
+        // Listed here for help and for suggestions; `main` runs them with their own flags.
+        .subcommands(barnabas_tools::TOOLS.iter().map(|tool| Command::new(tool.name).about(tool.about)))
 }
 
 fn server() -> Command {
@@ -52,7 +54,10 @@ fn storage() -> Command {
                 .about("Shows what the log directories hold.")
                 .arg(config().required(true).help("The node's server.properties")),
         )
-        .subcommand(Command::new("random-uuid").about("Prints a random cluster id."))
+        .subcommand(
+            Command::new("random-uuid")
+                .about("Prints a random id: a cluster's, or a directory's for --initial-controllers."),
+        )
 }
 
 fn format_command(config: Arg) -> Command {
@@ -96,7 +101,10 @@ fn format_command(config: Arg) -> Command {
                 .long("initial-controllers")
                 .short('I')
                 .value_name("ID@HOST:PORT:DIRECTORY,…")
-                .help("The quorum's first voters, the same on each of them; this node's own directory is given the id named here"),
+                .help(
+                    "The quorum's first voters, the same on each of them; this node's own directory is given the id named here. \
+                     Make each DIRECTORY with: barnabas storage random-uuid",
+                ),
         )
         .arg(
             Arg::new("add-scram")

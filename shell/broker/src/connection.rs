@@ -1,7 +1,8 @@
 //! One client connection: frames in, requests started in the order they arrive, answers out in the same order.
 //!
 //! A request is started as soon as its frame is there, whatever the ones before it wait for: waiting for a sync, for data
-//! or for a group holds up the answer, not the next request. Two halves run in one task: one reads and starts, the other
+//! or for a group holds up the answer, not the next request. Requests that ask how far partitions are wait for the answers before
+//! theirs, as every request does in Kafka: else they would say less than a Fetch that is answered before. Two halves run in one task: one reads and starts, the other
 //! polls what has been started and writes what is ready, several answers in one system call.
 //!
 //! A producer whose batches all belong to other workers is moved to one of them, between two requests: its batches then stay on
@@ -9,16 +10,20 @@
 //!
 //! Always true:
 //! 1. requests start in the order of their frames, and are answered in it
-//! 2. at most [`IN_FLIGHT_MAX`] requests wait for their answers; after that the socket is not read
-//! 3. while the memory budget is spent, a connection that waits for large answers starts nothing more: what it would read could not be
-//!    written before them
-//! 4. nothing that a client sends ends more than its own connection
+//! 2. at most [`IN_FLIGHT_MAX`] requests wait for their answers, at most [`OTHERS_IN_FLIGHT_MAX`] where one is no Produce or Fetch;
+//!    after that the socket is not read
+//! 3. while the socket takes no more of the answers, nothing more is started; nor while answers of [`WRITE_BYTES`] wait to be written
+//! 4. an answer that is not small has a share of the memory budget until it is written; while the budget is spent, a connection that
+//!    waits for such answers starts nothing more
+//! 5. nothing that a client sends ends more than its own connection
 //!
 //! Produce path 1 of 5. Before: shell/net's frame reader. After: core/api/src/k00_produce.rs, through dispatch.rs.
 
+mod answers;
 mod foreign;
 
 use crate::brokers_gone;
+use crate::complaints::Cause;
 use crate::dispatch::{self, Answer, HandingOn, OpenTransactions, Pieces, Started};
 use crate::mailbox::Command;
 use crate::metering::clients::OTHER;
@@ -28,10 +33,9 @@ use barnabas_api::Client;
 use barnabas_api::k01_fetch::FetchSessions;
 use barnabas_api::share::Connection as ShareConnection;
 use barnabas_base::{BrokerEpoch, BrokerId, ConnectionNumber};
-use barnabas_net::{Claim, ConnectionSlot, FrameError, FrameReader, FrameWriter};
-use barnabas_wire::messages::ResponseHeader;
-use barnabas_wire::{ApiKey, Message, RequestBody, RequestStart, Writer};
-use bytes::{BufMut, Bytes, BytesMut};
+use barnabas_net::{Account, Claim, ConnectionSlot, FrameError, FrameReader};
+use barnabas_wire::{ApiKey, Frame, RequestBody, RequestStart};
+use bytes::Bytes;
 use foreign::Foreign;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -41,12 +45,22 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use tokio::net::TcpStream;
-use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::net::tcp::ReadHalf;
 
 /// Kafka's clients keep five requests in flight; librdkafka may keep many more.
 const IN_FLIGHT_MAX: usize = 128;
+/// Kafka works on one at a time.
+const OTHERS_IN_FLIGHT_MAX: usize = 16;
+/// Requests that came together are started for so long, before other connections have their turn.
+const TURN_NS: u64 = 500_000;
 /// Answers that are ready are gathered up to this size before they are written.
 const WRITE_BYTES: usize = 256 * 1024;
+
+/// Requests whose decoded form is not larger go into work without a share of the memory budget for it.
+const DECODED_FREE_BYTES: usize = 64 * 1024;
+/// What is made of a request on the way to its answer: the decoded entries, their owners' parts and outcomes, and the answer's entries,
+/// for each byte of the decoded form. An estimate, not a measurement.
+const WORK_BYTES_PER_DECODED: usize = 4;
 
 /// An accepted socket on its way to the worker that will serve it.
 #[derive(Debug)]
@@ -97,6 +111,14 @@ pub struct Session {
     pub passed: Cell<Passed>,
     /// The newest Fetch was a follower's.
     pub follows: Cell<bool>,
+    /// And the cluster knows it.
+    pub is_follower: Cell<bool>,
+    /// Only brokers or controllers connect to the listener.
+    is_reserved: bool,
+    /// What the address of the peer holds of the memory budget.
+    account: Arc<Account>,
+    /// Bytes of answers that are ready, and not yet on their way to the socket.
+    unsent: Cell<usize>,
     pub open_transactions: RefCell<OpenTransactions>,
     pub handing_on: HandingOn,
     /// The broker whose heartbeats come in by this connection.
@@ -116,6 +138,8 @@ impl Session {
         fetch_sessions: Rc<RefCell<FetchSessions>>,
     ) -> Self {
         let active_ms = Cell::new(node.clock.monotonic().0);
+        let account = node.budget.account(new.peer.ip());
+        let is_reserved = node.listeners[new.listener].0.is_reserved;
         recorder.cells().connected.add(1);
         Self {
             node,
@@ -139,6 +163,10 @@ impl Session {
             share_connection: Cell::new(None),
             passed: Cell::default(),
             follows: Cell::default(),
+            is_follower: Cell::default(),
+            is_reserved,
+            account,
+            unsent: Cell::default(),
             wakers: RefCell::default(),
         }
     }
@@ -188,6 +216,11 @@ impl Session {
         let connections = |worker| self.node.metering.connections(worker);
         let goes = same >= self.patience || connections(owner) <= connections(self.worker) + UNEVEN_MAX;
         goes.then_some(owner)
+    }
+
+    /// An empty share of the memory budget.
+    pub fn claim(&self) -> Claim {
+        self.node.budget.claim(Some(self.account.clone()))
     }
 
     /// Ends the connection at its next turn.
@@ -245,8 +278,12 @@ struct Waiting {
 enum State {
     Running(std::pin::Pin<Box<dyn Future<Output = Answer>>>),
     Done(Answer),
-    /// Its length and header are written; the body follows piece by piece.
-    Pieces(Pieces),
+    /// Ready to be written, with its share of the memory budget.
+    Framed(Frame, Claim),
+    /// Its length and header are to be written.
+    Large(Pieces, Claim),
+    /// They are; the body follows piece by piece.
+    Pieces(Pieces, Claim),
 }
 
 type Queue = RefCell<VecDeque<Waiting>>;
@@ -269,7 +306,7 @@ pub async fn serve(session: Rc<Session>, mut stream: TcpStream, new: Handover) {
             // Every wake-up polls all of them, in this order: what was read is answered at the same turn if it can be.
             biased;
             end = read_half(&session, &mut reader, &mut read, &queue) => end,
-            () = write_half(&session, &write, &queue) => End::Closed,
+            () = answers::write(&session, &write, &queue) => End::Closed,
             () = closed(&session) => End::Closed,
         }
     };
@@ -310,8 +347,8 @@ async fn read_half(
     queue: &Queue,
 ) -> End {
     let node = &session.node;
-    // When the request before was started.
-    let mut started = None;
+    // When the request before was started, and what those of this turn have cost.
+    let (mut started, mut worked) = (None, 0);
     loop {
         if let Some(worker) = session.move_to().filter(|_| reader.is_empty()) {
             answered(session, queue).await;
@@ -323,13 +360,13 @@ async fn read_half(
         let (frame, claim) = match reader.next(stream).await {
             Ok(Some(next)) => next,
             Ok(None) => return End::Closed,
+            Err(FrameError::Io(error)) => {
+                tracing::debug!(peer = %session.peer, %error, "connection lost");
+                return End::Closed;
+            }
             Err(error) => {
-                if let FrameError::Io(error) = &error {
-                    tracing::debug!(peer = %session.peer, %error, "connection lost");
-                } else {
-                    node.meter.bad_frames.one();
-                    tracing::info!(peer = %session.peer, "connection closed: {error}");
-                }
+                node.meter.bad_frames.one();
+                node.complaints.closed(session.peer, Cause::from(&error), error);
                 return End::Closed;
             }
         };
@@ -338,10 +375,28 @@ async fn read_half(
         let bytes = frame.len() as u32 + 4;
         session.recorder.cells().bytes_in.add(bytes.into());
         session.active_ms.set(read.ms());
-        let Some(waiting) = begin(session, frame, claim).await else { return End::Closed };
-        started = Some(session.started(&waiting, bytes, read));
+        if asks_for_offsets(&frame) {
+            answered(session, queue).await;
+        }
+        let Some(mut waiting) = begin(session, frame, claim).await else { return End::Closed };
+        let begun = session.started(&waiting, bytes, read);
+        started = Some(begun);
+        answers::settle(session, &mut waiting);
         queue.borrow_mut().push_back(waiting);
+        reader.follows(session.is_follower.get() || session.is_reserved);
+        worked += begun.since(read);
+        if worked >= TURN_NS {
+            (worked, started) = (0, None);
+            tokio::task::yield_now().await;
+        }
     }
+}
+
+/// Whether the request's answer tells offsets of partitions, which must not be older than those in the answers before it. A consumer
+/// takes a ListOffsets that overtook a waiting Fetch for the end of the log, and reports a lag below zero.
+fn asks_for_offsets(frame: &Bytes) -> bool {
+    let api = RequestStart::peek(frame).ok().and_then(|start| ApiKey::from_number(start.api_key));
+    matches!(api, Some(ApiKey::ListOffsets | ApiKey::OffsetForLeaderEpoch | ApiKey::DescribeProducers))
 }
 
 /// Waits until everything that was started is answered and written.
@@ -360,11 +415,12 @@ async fn answered(session: &Session, queue: &Queue) {
 async fn room(session: &Session, queue: &Queue) -> bool {
     let mut has_waited = false;
     poll_fn(|context| {
-        let waiting = queue.borrow().len();
-        if waiting == 0 && !session.writing.get() {
+        let (queue, writing) = (queue.borrow(), session.writing.get());
+        if queue.is_empty() && !writing {
             session.is_scarce.set(false);
         }
-        if waiting < IN_FLIGHT_MAX && !session.is_scarce.get() {
+        let is_read = !writing && session.unsent.get() < WRITE_BYTES;
+        if is_read && !session.is_scarce.get() && !is_full(&queue) {
             return Poll::Ready(has_waited);
         }
         has_waited = true;
@@ -374,8 +430,14 @@ async fn room(session: &Session, queue: &Queue) -> bool {
     .await
 }
 
+/// Whether as many requests wait for their answers as a connection may have.
+fn is_full(queue: &VecDeque<Waiting>) -> bool {
+    let has_others = || queue.iter().any(|waiting| !matches!(waiting.api, ApiKey::Produce | ApiKey::Fetch));
+    queue.len() >= IN_FLIGHT_MAX || (queue.len() >= OTHERS_IN_FLIGHT_MAX && has_others())
+}
+
 /// Reads a request and starts it. `None`: it cannot be read, and the connection is to be closed.
-async fn begin(session: &Rc<Session>, frame: Bytes, claim: Claim) -> Option<Waiting> {
+async fn begin(session: &Rc<Session>, frame: Bytes, mut claim: Claim) -> Option<Waiting> {
     let start = RequestStart::peek(&frame);
     let known = start.as_ref().ok().and_then(|start| {
         let api = ApiKey::from_number(start.api_key)?;
@@ -386,201 +448,45 @@ async fn begin(session: &Rc<Session>, frame: Bytes, claim: Claim) -> Option<Wait
             Ok(start) => format!("api {} is not served here", start.api_key),
             Err(error) => format!("a request without a header: {error}"),
         };
-        bad_request(session, &what);
+        bad_request(session, Cause::Header, &what);
         return None;
     };
-    let waiting =
-        |version, state| Waiting { correlation_id: start.correlation_id, api, version, state, _claim: claim };
+    let waiting = |version, state, claim| {
+        let correlation_id = start.correlation_id;
+        Waiting { correlation_id, api, version, state, _claim: claim }
+    };
     if !dispatch::versions(api).contains(start.api_version) {
         if api == ApiKey::ApiVersions {
             // KIP-511: answered in version 0, from which the client learns what it may ask.
             let answer = dispatch::unsupported_api_versions();
-            return Some(waiting(0, State::Done(answer)));
+            return Some(waiting(0, State::Done(answer), claim));
         }
-        bad_request(session, &format!("version {} of {api} is not served here", start.api_version));
+        bad_request(
+            session,
+            Cause::Version(api),
+            &format!("version {} of {api} is not served here", start.api_version),
+        );
         return None;
     }
-    let (header, body) = match RequestBody::decode_frame(frame, session.node.decode_bytes_max) {
-        Ok(request) => request,
+    let frame_bytes = frame.len();
+    let decoded = match RequestBody::decode_counted(frame, session.node.decode_bytes_max) {
+        Ok(decoded) => decoded,
         Err(error) => {
-            bad_request(session, &format!("{api} version {}: {error}", start.api_version));
+            bad_request(session, Cause::Body(api), &format!("{api} version {}: {error}", start.api_version));
             return None;
         }
     };
-    let state = match dispatch::start(session.clone(), header, body).await {
+    if decoded.memory_bytes > DECODED_FREE_BYTES {
+        claim.grow_to((frame_bytes + decoded.memory_bytes * WORK_BYTES_PER_DECODED) as u64).await;
+    }
+    let state = match dispatch::start(session.clone(), decoded.header, decoded.body).await {
         Started::Answer(answer) => State::Done(answer),
         Started::Wait(future) => State::Running(future),
     };
-    Some(waiting(start.api_version, state))
+    Some(waiting(start.api_version, state, claim))
 }
 
-fn bad_request(session: &Session, what: &str) {
+fn bad_request(session: &Session, cause: Cause, what: &str) {
     session.node.meter.bad_requests.one();
-    tracing::info!(peer = %session.peer, "connection closed: {what}");
-}
-
-async fn write_half(session: &Session, stream: &WriteHalf<'_>, queue: &Queue) {
-    let mut writer = FrameWriter::default();
-    // Shares of the memory budget that answers on their way to the socket hold.
-    let mut held = Vec::new();
-    loop {
-        if !gather(session, queue, &mut writer, &mut held).await {
-            // What was answered before still goes out.
-            let _ = writer.flush(stream).await;
-            return;
-        }
-        session.writing.set(true);
-        session.wake(Half::Read);
-        match writer.flush(stream).await {
-            Ok(bytes) => session.recorder.cells().bytes_out.add(bytes as u64),
-            Err(error) => {
-                tracing::debug!(peer = %session.peer, %error, "connection lost");
-                return;
-            }
-        }
-        held.clear();
-        let written = session.tracks.borrow_mut().written();
-        session.active_ms.set(written.ms());
-        session.writing.set(false);
-        session.wake(Half::Read);
-    }
-}
-
-/// Waits for the next answers and queues them for writing. `false`: the connection is to be closed.
-async fn gather(session: &Session, queue: &Queue, writer: &mut FrameWriter, held: &mut Vec<Claim>) -> bool {
-    poll_fn(|context| {
-        let mut queue = queue.borrow_mut();
-        let mut now = None;
-        for (place, waiting) in queue.iter_mut().enumerate() {
-            if let State::Running(future) = &mut waiting.state
-                && let Poll::Ready(answer) = future.as_mut().poll(context)
-            {
-                waiting.state = State::Done(answer);
-                let now = *now.get_or_insert_with(Stamp::now);
-                session.tracks.borrow_mut().ready(place, now, session.passed.take());
-            }
-        }
-        let mut progress = false;
-        while writer.queued_bytes() < WRITE_BYTES {
-            match queue_front(session, &mut queue, writer, held, context) {
-                Front::Queued => progress = true,
-                Front::Waits => break,
-                Front::Close => return Poll::Ready(false),
-            }
-        }
-        if progress {
-            return Poll::Ready(true);
-        }
-        Poll::Pending
-    })
-    .await
-}
-
-/// What came of looking at the request whose answer is the next to be written.
-enum Front {
-    Queued,
-    Waits,
-    Close,
-}
-
-/// Queues the next answer, or the next piece of one.
-fn queue_front(
-    session: &Session,
-    queue: &mut VecDeque<Waiting>,
-    writer: &mut FrameWriter,
-    held: &mut Vec<Claim>,
-    context: &mut Context<'_>,
-) -> Front {
-    let Some(front) = queue.front_mut() else { return Front::Waits };
-    match &mut front.state {
-        State::Running(_) => Front::Waits,
-        State::Pieces(pieces) => match pieces.poll_next(context) {
-            Poll::Pending => Front::Waits,
-            Poll::Ready(None) => {
-                queue.pop_front();
-                session.tracks.borrow_mut().leaves();
-                Front::Queued
-            }
-            Poll::Ready(Some(Ok(piece))) => {
-                session.tracks.borrow_mut().wrote(piece.len());
-                writer.queue([piece]);
-                Front::Queued
-            }
-            Poll::Ready(Some(Err(broken))) => {
-                let api = front.api;
-                tracing::error!(peer = %session.peer, %api, "answer ends in the middle, connection closed: {}", broken.0);
-                Front::Close
-            }
-        },
-        State::Done(Answer::Pieces(_)) => {
-            let State::Done(Answer::Pieces(pieces)) =
-                std::mem::replace(&mut front.state, State::Done(Answer::Nothing))
-            else {
-                unreachable!("invariant: just matched")
-            };
-            let Some(start) = large_start(front, pieces.left) else { return Front::Close };
-            writer.queue([start]);
-            front.state = State::Pieces(pieces);
-            Front::Queued
-        }
-        State::Done(_) => {
-            let Some(waiting) = queue.pop_front() else { return Front::Waits };
-            if queue_answer(session, waiting, writer, held) { Front::Queued } else { Front::Close }
-        }
-    }
-}
-
-/// Length and header of an answer whose body has `body_bytes`; `None` if no frame can be so long.
-fn large_start(waiting: &Waiting, body_bytes: usize) -> Option<Bytes> {
-    let header = ResponseHeader { correlation_id: waiting.correlation_id, ..ResponseHeader::default() };
-    let mut w = Writer::with_capacity(16);
-    let encoded = header.encode(&mut w, waiting.api.response_header_version(waiting.version));
-    let header = encoded.ok().map(|()| w.into_bytes())?;
-    let length = i32::try_from(header.len() + body_bytes).ok();
-    let Some(length) = length else {
-        tracing::error!(api = %waiting.api, body_bytes, "answer is longer than a frame can be; connection closed");
-        return None;
-    };
-    let mut start = BytesMut::with_capacity(4 + header.len());
-    start.put_i32(length);
-    start.extend_from_slice(&header);
-    Some(start.freeze())
-}
-
-/// Encodes an answer. `false`: the connection is to be closed instead.
-fn queue_answer(
-    session: &Session,
-    waiting: Waiting,
-    writer: &mut FrameWriter,
-    held: &mut Vec<Claim>,
-) -> bool {
-    let State::Done(answer) = waiting.state else { return true };
-    let body = match answer {
-        Answer::Nothing => {
-            session.tracks.borrow_mut().leaves();
-            return true;
-        }
-        // Pieces are the caller's.
-        Answer::Close | Answer::Pieces(_) => return false,
-        Answer::Reply(body) => body,
-        Answer::Held(body, claim) => {
-            held.push(claim);
-            body
-        }
-    };
-    match barnabas_wire::frame_response(waiting.correlation_id, &body, waiting.version) {
-        Ok(frame) => {
-            let mut tracks = session.tracks.borrow_mut();
-            tracks.wrote(frame.len);
-            tracks.leaves();
-            writer.queue(frame.segments);
-            true
-        }
-        Err(error) => {
-            // A bug of ours, but only this client need suffer from it.
-            let (api, version) = (waiting.api, waiting.version);
-            tracing::error!(peer = %session.peer, %api, version, %error, "answer cannot be written; connection closed");
-            false
-        }
-    }
+    session.node.complaints.closed(session.peer, cause, what);
 }

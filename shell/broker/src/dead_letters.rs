@@ -210,7 +210,15 @@ async fn copy(node: &Node, source: PartitionKey, letters: &[Letter], bytes_max: 
         // Letters that follow in the order of the log are served from the same bytes.
         let ahead = &letters[settled..];
         let rising = ahead.windows(2).take_while(|pair| pair[0].offset < pair[1].offset).count() + 1;
-        let end = take(records, &ahead[..rising], bytes_max.saturating_sub(bytes), &mut copies, &mut bytes);
+        let (wanted, most) = (ahead[..rising].to_vec(), bytes_max.saturating_sub(bytes));
+        let Some((end, taken)) = node.unpacking.run(None, move || take(records, &wanted, most)).await else {
+            settled += rising;
+            continue;
+        };
+        for (offset, copied) in taken {
+            bytes += copied.bytes();
+            copies.insert(offset, copied);
+        }
         let done = ahead[..rising].partition_point(|letter| letter.offset < end);
         settled += done.max(1);
     }
@@ -218,7 +226,8 @@ async fn copy(node: &Node, source: PartitionKey, letters: &[Letter], bytes_max: 
 }
 
 /// Takes over the records that `letters` (rising) are about, until they have `most` bytes. Gives the offset up to which everything is settled.
-fn take(records: Bytes, letters: &[Letter], most: usize, copies: &mut Copies, bytes: &mut usize) -> Offset {
+fn take(records: Bytes, letters: &[Letter], most: usize) -> (Offset, Copies) {
+    let mut copies = Copies::new();
     let mut end = letters[0].offset;
     let mut taken = 0;
     let is_wanted = |offset: Offset| letters.binary_search_by_key(&offset, |letter| letter.offset).is_ok();
@@ -234,17 +243,16 @@ fn take(records: Bytes, letters: &[Letter], most: usize, copies: &mut Copies, by
             };
             for record in records.iter().map_while(Result::ok).filter(|record| is_wanted(record.offset)) {
                 if taken > 0 && taken >= most {
-                    return record.offset;
+                    return (record.offset, copies);
                 }
                 let copied = Copied::of(&record, &records);
                 taken += copied.bytes();
-                *bytes += copied.bytes();
                 copies.insert(record.offset, copied);
             }
         }
         end = last.plus(1);
     }
-    end
+    (end, copies)
 }
 
 /// Whole batches of the source from `from` on; nothing where that cannot be read.
@@ -279,7 +287,9 @@ async fn write_here(node: &Node, place: &Place, records: Bytes) -> Result<(), Er
         let config = topic_settings::topic_config(node, &image, &place.letters.topic);
         k00_produce::rules(&config, ProduceRequest::VERSIONS.max, node.clock.wall())
     };
-    let validated = validate_produce(records, &rules).map_err(|refusal| refusal.code)?;
+    let judge = move || validate_produce(records, &rules);
+    let validated = node.unpacking.run(None, judge).await.ok_or(ErrorCode::UnknownServerError)?;
+    let validated = validated.map_err(|refusal| refusal.code)?;
     // A batch with a letter in it is not empty.
     let Some(validated) = validated else { return Ok(()) };
     let item = AppendItem {

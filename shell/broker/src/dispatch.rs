@@ -7,6 +7,7 @@
 //! Produce path 1½ of 5. Before: connection.rs. After: core/api/src/k00_produce.rs, dispatch/produce.rs.
 
 mod admin;
+mod answer_room;
 mod cluster;
 mod fetch;
 mod groups;
@@ -39,6 +40,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
+pub use answer_room::Room;
 pub use handing_on::HandingOn;
 pub use large::Pieces;
 pub use open_transactions::OpenTransactions;
@@ -86,6 +88,8 @@ pub struct Call {
     pub session: Rc<Session>,
     pub client: Arc<Client>,
     pub version: i16,
+    /// What the answer may take.
+    pub room: Room,
 }
 
 /// The cluster and the configuration at one moment.
@@ -110,6 +114,8 @@ impl Call {
             node: node.broker_id,
             client: &self.client,
             now: node.clock.wall(),
+            loggers: crate::logging::shown,
+            room: self.room.as_dyn(),
         }
     }
 
@@ -141,7 +147,8 @@ pub fn unsupported_api_versions() -> Answer {
 /// Starts a request. What has to happen in the order of the requests has happened when this future is done.
 pub fn start(session: Rc<Session>, header: RequestHeader, body: RequestBody) -> Starting {
     let client = session.client(header.client_id.as_ref().map(|id| id.as_str()));
-    let call = Call { session, client, version: header.request_api_version };
+    let room = Room::of(&session);
+    let call = Call { session, client, version: header.request_api_version, room };
     let (call, body) = match call.listener() {
         Listener::Broker => (call, body),
         Listener::Controller => match quorum::start(call, body) {
@@ -161,7 +168,7 @@ pub fn start(session: Rc<Session>, header: RequestHeader, body: RequestBody) -> 
         RequestBody::ApiVersions(request) => now(cluster::api_versions(&call, &request)),
         RequestBody::Metadata(request) => now(cluster::metadata(call, *request)),
         RequestBody::FindCoordinator(request) => now(cluster::find_coordinator(&call, *request)),
-        RequestBody::DescribeConfigs(request) => now(cluster::describe_configs(&call, &request)),
+        RequestBody::DescribeConfigs(request) => now(cluster::describe_configs(&call, *request)),
         RequestBody::DescribeCluster(request) => now(cluster::describe_cluster(&call, &request)),
         RequestBody::DescribeTopicPartitions(request) => {
             now(cluster::describe_topic_partitions(&call, &request))

@@ -10,8 +10,12 @@
 //! Where producers are refused here, others lead, if there are any; where nothing can be written, they do not wait for this broker either
 //! ([`Room::hinders`], not_to_lead.rs).
 //!
-//! Always true: bytes that were let in count as used until [`Room::settle`], whether they lie in memory, in the journal or
-//! in a write that is under way.
+//! Always true:
+//! 1. bytes that were let in count as used until [`Room::settle`], whether they lie in memory, in the journal or in a write
+//!    that is under way
+//! 2. the file system's figures count in the order in which they were read. A thread that read them while the directory
+//!    was full and was then held up cannot shut a directory that another thread has since opened
+//! 3. a write that failed while the figures were short does not shut the directory once they show room again
 
 use crate::directories::Directories;
 use crate::node::Node;
@@ -20,8 +24,8 @@ use barnabas_metadata::config::BrokerConfig;
 use barnabas_partition::Origin;
 use barnabas_storage::{Disk, Level, StorageError, Watermarks, Writer};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const MIN_FREE: &str = "log.dir.min.free.bytes";
@@ -31,6 +35,8 @@ const LOOK_MS: u64 = 1_000;
 const LOOK_WHILE_SHORT_MS: u64 = 100;
 /// How long a directory is shut after a write found it full.
 const SHUT_MS: u64 = 1_000;
+/// So long after producers are let in again, a write that found no room counts as one that began before: the figures were short then.
+const LATE_MS: u64 = 1_000;
 /// A directory says at most so often that it is short of room.
 const SAY_MS: u64 = 60_000;
 /// So long there must have been room before this broker may lead again from a directory: longer where a write found no room that the
@@ -79,6 +85,12 @@ pub struct Room {
     full_until_ms: AtomicU64,
     /// What the controller was told last.
     hinders_was_told: AtomicU8,
+    /// Held while the figures are read and taken: invariant 2.
+    looking: Mutex<()>,
+    /// Until when a write that found no room counts as late: invariant 3.
+    late_until_ms: AtomicU64,
+    /// The last write that found no room did so although the figures showed some.
+    is_unseen: AtomicBool,
 }
 
 impl Room {
@@ -98,16 +110,19 @@ impl Room {
             hinders_until_ms: AtomicU64::new(0),
             full_until_ms: AtomicU64::new(0),
             hinders_was_told: AtomicU8::new(Hinders::Nothing as u8),
+            looking: Mutex::new(()),
+            late_until_ms: AtomicU64::new(0),
+            is_unseen: AtomicBool::new(false),
         }
     }
 
     /// Whether `writer` may write `bytes` now. They count as used from then on.
     pub fn admit(&self, bytes: usize, writer: Writer, now: MonotonicMs) -> bool {
         let bytes = signed(bytes as u64);
-        let is_due = now.0 >= self.next_look_ms.load(Ordering::Relaxed);
-        if is_due || (self.left.load(Ordering::Relaxed) < bytes && self.level() == Level::Open) {
-            self.look(now, bytes);
-        }
+        self.look_if(now, bytes, || {
+            let lacks = self.left.load(Ordering::Relaxed) < bytes && self.level() == Level::Open;
+            lacks || self.is_due(now)
+        });
         let level = self.level();
         let fits = level > Level::Open || self.left.load(Ordering::Relaxed) >= bytes;
         if !fits || !level.admits(writer) {
@@ -134,11 +149,26 @@ impl Room {
         if let StorageError::Exhausted(_) = error {
             return self.say_exhausted(error, now);
         }
+        let _one = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        let shows_room = self.shows_room();
+        if shows_room && self.level() == Level::Open && now.0 < self.late_until_ms.load(Ordering::Relaxed) {
+            let path = self.path.display();
+            tracing::debug!(%error, "{path}: a write that began before there was room again failed");
+            return;
+        }
+        self.is_unseen.store(shows_room, Ordering::Relaxed);
         self.shut_until_ms.store(now.0 + SHUT_MS, Ordering::Relaxed);
         self.next_look_ms.store(now.0 + SHUT_MS, Ordering::Relaxed);
         self.hinders_until_ms.fetch_max(now.0 + LEAD_AFTER_HIT_MS, Ordering::Relaxed);
         self.full_until_ms.fetch_max(now.0 + FULL_AFTER_HIT_MS, Ordering::Relaxed);
         self.become_level(Level::Full, now, || error.to_string());
+    }
+
+    /// Whether the figures alone would let producers in.
+    fn shows_room(&self) -> bool {
+        let Ok(space) = self.disk.space(&self.path) else { return false };
+        let uncounted = self.uncounted.load(Ordering::Relaxed).max(0) as u64;
+        self.watermarks(space.total).level(space, uncounted, Level::Full) == Level::Open
     }
 
     fn say_exhausted(&self, error: &StorageError, now: MonotonicMs) {
@@ -191,8 +221,21 @@ impl Room {
 
     /// Asks the file system, if nobody has for a while.
     pub fn look_if_due(&self, now: MonotonicMs) {
-        if now.0 >= self.next_look_ms.load(Ordering::Relaxed) {
-            self.look(now, 0);
+        self.look_if(now, 0, || self.is_due(now));
+    }
+
+    fn is_due(&self, now: MonotonicMs) -> bool {
+        now.0 >= self.next_look_ms.load(Ordering::Relaxed)
+    }
+
+    /// Asks the file system where `is_wanted` still holds once no other thread does.
+    fn look_if(&self, now: MonotonicMs, wanted_now: i64, is_wanted: impl Fn() -> bool) {
+        if !is_wanted() {
+            return;
+        }
+        let _one = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_wanted() {
+            self.look(now, wanted_now);
         }
     }
 
@@ -242,6 +285,9 @@ impl Room {
         let before = level_of(self.level.swap(level as u8, Ordering::Relaxed));
         if (before > Level::Open) == (level > Level::Open) {
             return;
+        }
+        if level == Level::Open && !self.is_unseen.swap(false, Ordering::Relaxed) {
+            self.late_until_ms.store(now.0 + LATE_MS, Ordering::Relaxed);
         }
         let path = self.path.display();
         if level > Level::Open {

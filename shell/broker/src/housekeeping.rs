@@ -24,6 +24,8 @@ use tokio::sync::oneshot;
 
 /// How often due deletions are looked at.
 const TICK: Duration = Duration::from_secs(1);
+/// Open partitions are not looked through for expired producers more often than this, whatever the interval is set to.
+const EXPIRATION_INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// Between two checkpoints there are so many times as long as one takes: they cost a hundredth of one core, whatever the number
 /// of partitions. What was synced before the newest checkpoint is never cut at the next start, so they come often.
 const CHECKPOINT_PAUSE_FACTOR: u32 = 100;
@@ -111,7 +113,9 @@ fn run(node: &Node) {
     let mut checkpoint_at = Instant::now() + CHECKPOINT_PAUSE_MIN;
     let mut retain_at = Instant::now() + retention_interval(node);
     let mut retain_short_at = Instant::now();
-    while node.deletions.go_on_after(TICK) {
+    let mut expire_at = Instant::now() + expiration_interval(node);
+    while node.deletions.go_on_after(TICK.min(expiration_interval(node))) {
+        expire_producers(node, &mut expire_at);
         let mut is_short = false;
         for directory in node.directories.iter().filter(|directory| directory.is_online()) {
             directory.room.look_if_due(node.clock.monotonic());
@@ -155,6 +159,21 @@ fn note_journals(node: &Node) {
             tracing::debug!(%error, "the journal of {} is not noted", directory.path.display());
         }
     }
+}
+
+/// Sends workers to look for expired producers, if it is time for it. A changed interval counts from now on.
+fn expire_producers(node: &Node, expire_at: &mut Instant) {
+    let (now, interval) = (Instant::now(), expiration_interval(node));
+    *expire_at = (*expire_at).min(now + interval);
+    if now >= *expire_at {
+        *expire_at = now + interval;
+        node.mailboxes.iter().for_each(|mailbox| mailbox.send_blocking(Command::ExpireProducers));
+    }
+}
+
+fn expiration_interval(node: &Node) -> Duration {
+    let interval_ms = node.config.load().long("producer.id.expiration.check.interval.ms");
+    Duration::from_millis(u64::try_from(interval_ms).unwrap_or(600_000)).max(EXPIRATION_INTERVAL_MIN)
 }
 
 fn retention_interval(node: &Node) -> Duration {

@@ -21,7 +21,7 @@ use barnabas_base::{
 };
 use barnabas_coordinator::{MarkerOutcome, MarkerTicket};
 use barnabas_partition::{Acked, Acks, Bounds, Guard, Isolation, Origin, Refusal};
-use barnabas_storage::{AbortedTransaction, FoundTimestamp, ProducerEntry};
+use barnabas_storage::{AbortedTransaction, FoundTimestamp, ProducerEntry, TimedBatch};
 use barnabas_wire::records::ReadyBatch;
 use bytes::Bytes;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -81,6 +81,8 @@ pub enum Command {
         retain: bool,
         reply: oneshot::Sender<Vec<Checkpointed>>,
     },
+    /// Open partitions forget producers that have been silent for `producer.id.expiration.ms`.
+    ExpireProducers,
     /// Compaction asks.
     Clean(CleanCommand),
     /// Retention of partitions that may not be open.
@@ -266,7 +268,11 @@ pub enum Question {
     List {
         isolation: Isolation,
         search: Search,
+        /// A follower answers too (Kafka's DEBUGGING_REPLICA_ID).
+        from_any: bool,
     },
+    /// The next batch that may hold what is searched.
+    TimedBatch(Search),
     /// Where an epoch ends (KIP-101).
     EpochEnd(LeaderEpoch),
     /// `None`: up to the high watermark.
@@ -290,10 +296,19 @@ pub enum Question {
 #[derive(Debug, Clone, Copy)]
 pub enum Search {
     Nothing,
-    /// The first record at or after this time.
-    ByTime(TimestampMs),
+    /// The first record at or after this time, at or past this offset.
+    ByTime(TimestampMs, Offset),
     /// The record with the largest time.
     MaxTime,
+}
+
+/// What a search of [`Question::List`] came to.
+#[derive(Debug, Clone, Copy)]
+pub enum Searched {
+    Nothing,
+    Found(FoundTimestamp),
+    /// The batches that may hold it take longer to read than a worker may: [`Question::TimedBatch`] gives them, one by one.
+    Later,
 }
 
 #[derive(Debug)]
@@ -306,8 +321,9 @@ pub struct AskOutcome {
 pub enum Said {
     Listed {
         bounds: k02_list_offsets::Bounds,
-        found: Option<FoundTimestamp>,
+        found: Searched,
     },
+    TimedBatch(Option<TimedBatch>),
     EpochEnd {
         leader_epoch: LeaderEpoch,
         end: Offset,

@@ -5,7 +5,9 @@ mod broker_links;
 mod brokers_gone;
 mod cleaner;
 mod clock;
+mod cluster_events;
 mod committer;
+mod complaints;
 mod connection;
 mod coordinator_worker;
 mod dead_letters;
@@ -21,6 +23,8 @@ mod housekeeping;
 mod in_force;
 mod journal_thread;
 mod links;
+mod log_lines;
+mod logging;
 mod lost_touch;
 mod mailbox;
 mod markers;
@@ -48,8 +52,10 @@ mod share_persister;
 mod shutdown;
 mod storage_tool;
 mod tickets;
+mod topic_creation;
 mod topic_settings;
-mod unclean;
+mod unpacking;
+mod version;
 mod worker;
 mod written;
 
@@ -60,20 +66,25 @@ fn main() -> ExitCode {
     let mut words: Vec<String> = std::env::args().collect();
     // Called by a link named as Kafka's tool: `kafka-topics`, `kafka-topics.sh`.
     let called = words.first().and_then(|path| path.rsplit('/').next()).unwrap_or_default().to_owned();
-    let by_link =
-        called.starts_with("kafka-").then(|| called.trim_end_matches(".sh").replacen("kafka-", "", 1));
-    match by_link {
-        Some(tool) if !words.is_empty() => words.splice(..1, [called, tool]).for_each(drop),
-        _ => {}
+    if let Some(tool) = called.starts_with("kafka-").then(|| barnabas_tools::find(&called)).flatten() {
+        return barnabas_tools::run(tool, &called, words.drain(1..));
     }
-    if let Some(tool) = words.get(1).and_then(|word| barnabas_tools::find(word)) {
-        return barnabas_tools::run(tool, words.drain(2..));
+    if called.starts_with("kafka-storage") {
+        words.insert(1, "storage".to_owned());
+    }
+    let word = |at: usize| words.get(at).map(String::as_str).unwrap_or_default();
+    if let Some(tool) = barnabas_tools::find(word(1)) {
+        return barnabas_tools::run(tool, &format!("barnabas {}", tool.name), words.drain(2..));
+    }
+    if let ("help", Some(tool)) = (word(1), barnabas_tools::find(word(2))) {
+        return barnabas_tools::help(tool, &format!("barnabas {}", tool.name));
     }
     let matches = args::command().get_matches_from(words);
     let done = match matches.subcommand() {
         Some(("server", matches)) => server::run(matches),
         Some(("storage", matches)) => storage_tool::run(matches),
         Some(("config", matches)) => explain::run(matches),
+        Some(("version", _)) => version::print(),
         _ => return ExitCode::FAILURE,
     };
     done.unwrap_or_else(|error| {

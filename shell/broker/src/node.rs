@@ -6,6 +6,8 @@
 use crate::broker_links::BrokerLinks;
 use crate::cleaner::Compaction;
 use crate::clock::Clock;
+use crate::cluster_events::ClusterEvents;
+use crate::complaints::Complaints;
 use crate::deleted::DeletedTopics;
 use crate::directories::{Directories, reports};
 use crate::dispatch::strangers::Strangers;
@@ -24,11 +26,13 @@ use crate::quorum_worker::ControllerHandle;
 use crate::replica::Replication;
 use crate::scrub::Damages;
 use crate::shutdown::Shutdown;
-use crate::unclean::UncleanElections;
+use crate::topic_creation::TopicCreation;
+use crate::unpacking::Unpacking;
 use crate::written::WrittenPartitions;
 use arc_swap::ArcSwap;
 use barnabas_api::share::{Connection, ShareSessions};
 use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, MonotonicMs, Text, Uuid};
+use barnabas_coordinator::GroupMemory;
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_net::Budget;
@@ -72,11 +76,16 @@ pub struct Node {
     pub lost_touch: LostTouch,
     pub not_to_lead: NotToLead,
     pub strangers: Strangers,
-    pub unclean_elections: UncleanElections,
+    pub cluster_events: ClusterEvents,
+    pub topic_creation: TopicCreation,
+    pub unpacking: Unpacking,
+    pub complaints: Complaints,
     /// To other brokers, for coordinators.
     pub broker_links: BrokerLinks,
     /// Locked for a moment by each request of a share group's member.
     pub share_sessions: Mutex<ShareSessions>,
+    /// What groups hold, over all shards.
+    pub group_memory: GroupMemory,
     /// Somebody has asked this broker for a group since the start.
     pub groups_are_wanted: AtomicBool,
     connections: AtomicU64,
@@ -93,8 +102,9 @@ pub struct Node {
     pub request_bytes_max: usize,
     /// Memory that one request may take once it is decoded.
     pub decode_bytes_max: usize,
+    /// The largest answer that describes or lists (`answer.bytes.max`).
+    pub answer_bytes_max: usize,
     pub open_files_max: usize,
-    pub producer_expiration: DurationMs,
     broker_epoch: AtomicI64,
     /// When something was last handed on to a partition's next leader, in milliseconds of the process's clock and one more; 0: never.
     handed_on: AtomicU64,
@@ -126,6 +136,7 @@ pub struct NodeParts {
 impl Node {
     pub fn new(parts: NodeParts) -> Self {
         let config = parts.config;
+        let workers = parts.mailboxes.len();
         let pending = Pending::new(parts.directories.len());
         // Kafka sets no limit by default; here requests in flight never take more than a quarter of the machine's memory.
         let budget_bytes =
@@ -138,7 +149,7 @@ impl Node {
             is_broker: parts.is_broker,
             clock: parts.clock,
             links: parts.links,
-            workers: parts.mailboxes.len(),
+            workers,
             metering: Metering::new(parts.mailboxes.len()),
             mailboxes: parts.mailboxes,
             listeners: parts.listeners,
@@ -158,11 +169,15 @@ impl Node {
             producer_ids: ProducerIds::default(),
             replication: Replication::new(&config),
             lost_touch: LostTouch::default(),
+            topic_creation: TopicCreation::default(),
             not_to_lead: NotToLead::default(),
             strangers: Strangers::default(),
-            unclean_elections: UncleanElections::default(),
+            cluster_events: ClusterEvents::default(),
+            unpacking: Unpacking::new(workers),
+            complaints: Complaints::default(),
             broker_links: BrokerLinks::default(),
             share_sessions: Mutex::new(ShareSessions::new(share_sessions_max(&config))),
+            group_memory: GroupMemory::default(),
             groups_are_wanted: AtomicBool::new(false),
             connections: AtomicU64::new(0),
             journal_append_bytes_max: u64::try_from(config.long("log.journal.append.bytes.max")).unwrap_or(0),
@@ -172,8 +187,8 @@ impl Node {
             acks_are_synced: config.value("log.ack.durability") != Some("written"),
             request_bytes_max,
             decode_bytes_max: barnabas_wire::MEMORY_BYTES_MAX,
+            answer_bytes_max: usize::try_from(config.long("answer.bytes.max")).unwrap_or(100 << 20),
             open_files_max: parts.open_files_max,
-            producer_expiration: DurationMs(config.long("producer.id.expiration.ms")),
             broker_epoch: AtomicI64::new(BrokerEpoch::NONE.get()),
             handed_on: AtomicU64::new(0),
             config: ArcSwap::from_pointee(config),

@@ -3,6 +3,7 @@
 //! Limits and intervals are not here: whoever applies them reads them from core/metadata's definitions through
 //! [`crate::broker_values`]. Source: Kafka `KafkaConfig`, `KRaftConfigs`, `QuorumConfig`.
 
+mod follow;
 mod listeners;
 
 pub use listeners::{Listener, Listeners};
@@ -64,9 +65,10 @@ impl NodeConfig {
 
     /// # Errors
     /// The first value that cannot be or contradicts another.
-    pub fn read(settings: Settings) -> Result<Self, ConfigError> {
+    pub fn read(mut settings: Settings) -> Result<Self, ConfigError> {
         let (is_broker, is_controller) = roles(&settings)?;
         let node_id = node_id(&settings)?;
+        follow::follow(&mut settings, node_id, is_controller);
         let listeners = listeners::read(&settings, is_broker, is_controller)?;
         let log_dirs = log_dirs(&settings)?;
         check_cordoned(&settings)?;

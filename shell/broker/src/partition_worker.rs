@@ -192,6 +192,7 @@ impl PartitionWorker {
             }
             Command::Clean(command) => self.clean(command),
             Command::Damaged(key, offset) => self.scrub_met_damage(key, offset),
+            Command::ExpireProducers => self.expire_producers(),
             Command::Retain(keys) => self.retain_unopened(&keys),
             Command::Stray(key) => self.put_stray_aside(key),
             Command::Sizes(reply) => {
@@ -524,7 +525,9 @@ impl PartitionWorker {
             topic_id: key.topic,
             future: None,
         };
-        Opening { key, directory, place, config, from, high_watermark, waiting: None, aside }
+        let producers_max = self.node.config.load().long("producer.ids.per.partition.max");
+        let producers_max = u32::try_from(producers_max).unwrap_or(u32::MAX);
+        Opening { key, directory, place, config, from, high_watermark, producers_max, waiting: None, aside }
     }
 
     /// What was acknowledged lay in the log or in the journal. Where neither has it, one of them was lost or is an old copy.

@@ -52,7 +52,11 @@ async fn allocate(node: &Node) -> Result<(i64, i64), ErrorCode> {
             Err(ErrorCode::CoordinatorLoadInProgress)
         }
         Ok(other) => {
-            tracing::warn!(?other, "the controller gave no producer ids");
+            let code = match other {
+                ResponseBody::AllocateProducerIds(response) => ErrorCode::from_code(response.error_code),
+                _ => ErrorCode::UnknownServerError,
+            };
+            tracing::warn!(%code, "the controller gave no producer ids");
             Err(ErrorCode::CoordinatorLoadInProgress)
         }
         // Kafka answers so while its own request to the controller is under way.

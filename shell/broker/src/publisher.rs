@@ -9,9 +9,10 @@ use crate::directories::reports;
 use crate::full;
 use crate::mailbox::Command;
 use crate::node::Node;
-use crate::unclean::Elected;
-use barnabas_base::{BrokerId, TopicPartition};
+use crate::topic_settings;
+use barnabas_base::Text;
 use barnabas_metadata::config::{DynamicConfigs, Properties};
+use barnabas_metadata::events::{self, Event, PartitionChange};
 use barnabas_metadata::{Changes, Image, Resource, ResourceType};
 use std::sync::Arc;
 
@@ -38,7 +39,7 @@ pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {
     // New partitions have their places before anybody can ask for them.
     let placed = reports::before_publishing(node, &node.image.load_full(), &image, &changes);
     let before = node.image.swap(image.clone());
-    count_leaders_and_isrs(node, &before, &image, &changes);
+    note_events(node, &before, &image, &changes);
     reports::after_publishing(node, &before, &image, &changes, &placed);
     let concerns_workers = changes.everything
         || changes.features
@@ -54,29 +55,26 @@ pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {
     }
 }
 
-/// What became of the in-sync replicas of what this broker leads, and who was made to lead that may lack records.
-fn count_leaders_and_isrs(node: &Node, before: &Image, image: &Image, changes: &Changes) {
-    let (me, meter) = (node.broker_id, &node.meter);
-    for (&id, topic) in changes.topics.iter().filter(|(_, topic)| !topic.created && !topic.deleted) {
-        let (Some(old), Some(new)) = (before.topics.by_id(id), image.topics.by_id(id)) else { continue };
-        let name = &new.name;
-        for &index in &topic.partitions {
-            let (Some(old), Some(new)) = (old.partition(index), new.partition(index)) else { continue };
-            let is_safe = |broker| old.isr().contains(&broker) || old.elr().contains(&broker);
-            if new.leader != BrokerId::NONE && new.leader != old.leader && !is_safe(new.leader) {
-                meter.unclean_elections.one();
-                node.unclean_elections.happened(Elected {
-                    partition: TopicPartition::new(name.clone(), index),
-                    leader: new.leader,
-                    led_last: old.placement.last_known_elr.contains(&new.leader),
-                });
-            }
-            if old.leader == me && new.leader == me {
-                let lacks = |one: &[BrokerId], other: &[BrokerId]| one.iter().any(|id| !other.contains(id));
-                meter.isr_shrinks.add(lacks(old.isr(), new.isr()).into());
-                meter.isr_expands.add(lacks(new.isr(), old.isr()).into());
-            }
+/// Counts and writes what happened to brokers and partitions between two images.
+fn note_events(node: &Node, before: &Image, image: &Image, changes: &Changes) {
+    let min_in_sync = |topic: &Text| topic_settings::min_in_sync(node, image, topic);
+    events::between(before, image, changes, min_in_sync, |event| {
+        if let Event::Partition { change, old_leader, state, .. } = &event {
+            count(node, *change, *old_leader == node.broker_id && state.leader == node.broker_id);
         }
+        if let Some(line) = node.cluster_events.happened(&event, node.broker_id) {
+            line.write();
+        }
+    });
+}
+
+fn count(node: &Node, change: PartitionChange, is_led_here: bool) {
+    let meter = &node.meter;
+    match change {
+        PartitionChange::UncleanElection { .. } => meter.unclean_elections.one(),
+        PartitionChange::IsrShrank { .. } => meter.isr_shrinks.add(is_led_here.into()),
+        PartitionChange::IsrExpanded => meter.isr_expands.add(is_led_here.into()),
+        _ => {}
     }
 }
 

@@ -20,6 +20,7 @@ mod handle;
 mod loading;
 mod peers;
 mod snapshot_check;
+mod stall;
 #[cfg(test)]
 mod tests;
 mod voters;
@@ -27,11 +28,11 @@ mod voters;
 pub use files::{MetadataFiles, make_dir, partition, write_file};
 pub use handle::{ControllerHandle, NotTaken, Requests};
 
+use crate::cluster_events::{self, Line};
 use crate::directories::Directory;
 use crate::full::{Hinders, Room};
 use crate::node::Node;
 use crate::publisher;
-use crate::unclean;
 use barnabas_base::{BrokerEpoch, BrokerId, MonotonicMs, Offset};
 use barnabas_quorum::batches::EncodedBatch;
 use barnabas_quorum::controller::Asked;
@@ -42,6 +43,7 @@ use barnabas_storage::StorageError;
 use barnabas_wire::{RequestBody, ResponseBody};
 use figures::Watching;
 use peers::Peers;
+use stall::Stall;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -154,6 +156,7 @@ pub fn start(
         next_ticket: 0,
         watching: Watching::default(),
         left_to_others: false,
+        stall: Stall::default(),
     };
     worker.settle()?;
     worker.retake_reserve()?;
@@ -173,6 +176,7 @@ struct QuorumWorker {
     voters: KnownVoters,
     /// It has resigned for want of room, and has had none since.
     left_to_others: bool,
+    stall: Stall,
 }
 
 impl QuorumWorker {
@@ -217,9 +221,10 @@ impl QuorumWorker {
                 self.quorum.tick(now)?;
             }
             self.settle()?;
-            if let Some(said) = self.node.unclean_elections.due(Instant::now()) {
-                tracing::info!("{said}");
-            }
+            self.node.cluster_events.due(Instant::now()).iter().for_each(Line::write);
+            let idle_ms =
+                u64::try_from(self.node.config.load().long("metadata.max.idle.interval.ms")).unwrap_or(0);
+            self.stall.look(&self.quorum, idle_ms, self.node.clock.monotonic());
             if self.is_full() && stopping.is_none() {
                 self.retake_reserve()?;
             }
@@ -280,8 +285,11 @@ impl QuorumWorker {
         if self.is_full() {
             sleep = sleep.min(FULL_PAUSE);
         }
-        if self.node.unclean_elections.are_unsaid() {
-            sleep = sleep.min(unclean::APART);
+        if self.node.cluster_events.are_waiting() {
+            sleep = sleep.min(cluster_events::APART);
+        }
+        if !self.quorum.is_alone() {
+            sleep = sleep.min(stall::PATIENCE);
         }
         receiver.recv_timeout(sleep).ok()
     }

@@ -37,7 +37,7 @@ use barnabas_storage::{
     AbortedTransaction, AppendBytes, Appended, Dirty, FilePool, Log, LogConfig, LogPlace, OpenFrom, Opened,
     ProducerEntry, StorageError, TailMemory,
 };
-use barnabas_wire::records::{Batch, BatchHeader, ReadyBatch};
+use barnabas_wire::records::{Batch, BatchHeader, CONTROL_BYTES_MAX, ReadyBatch};
 use bytes::Bytes;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -169,6 +169,8 @@ pub struct Opening {
     /// `None`: nothing is on disk yet.
     pub from: Option<OpenFrom>,
     pub high_watermark: Option<Offset>,
+    /// `producer.ids.per.partition.max`.
+    pub producers_max: u32,
     /// What the journal holds of it, and the log may lack.
     pub waiting: Option<Arc<PartitionReplay>>,
     /// Where more of it may be kept that the log could not take before.
@@ -209,11 +211,11 @@ impl Replica {
         now: TimestampMs,
     ) -> Result<(Self, Opened), ReplayError> {
         let (mut log, opened) = opening.open_log(files, now)?;
-        let Opening { key, directory, high_watermark, waiting, .. } = opening;
+        let Opening { key, directory, high_watermark, waiting, producers_max, .. } = opening;
         let place = log.place();
         let name =
             JournalPartition { topic_id: place.topic_id, topic_partition: place.topic_partition.clone() };
-        let mut partition = Partition::new();
+        let mut partition = Partition::remembering(producers_max);
         let snapshot_at = load(&mut log, &mut partition, files, high_watermark, Indexed::Laid)?;
         let announced_stable = stable(&partition);
         let announced_to = partition.high_watermark();
@@ -394,7 +396,7 @@ impl Replica {
     /// # Errors
     /// The log cannot be read.
     pub fn reload(&mut self, files: &mut FilePool) -> Result<(), StorageError> {
-        let mut partition = Partition::new();
+        let mut partition = Partition::remembering(self.partition.producers_max());
         let high_watermark = Some(self.partition.high_watermark());
         self.snapshot_at = load(&mut self.log, &mut partition, files, high_watermark, Indexed::All)?;
         // Nobody waits on a replica that follows.
@@ -532,7 +534,7 @@ pub fn batch_info(header: &BatchHeader, whole: impl FnOnce() -> Bytes) -> BatchI
 /// i32.
 fn control_kind(bytes: Bytes) -> BatchKind {
     let marker = || {
-        let records = Batch::new(bytes).ok()?.records().ok()?;
+        let records = Batch::new(bytes).ok()?.records_within(CONTROL_BYTES_MAX).ok()?;
         let record = records.iter().next()?.ok()?;
         let outcome = match record.key?.get(2..4)? {
             [0, 0] => Outcome::Abort,

@@ -8,15 +8,18 @@ mod identity;
 mod lifecycle;
 mod listeners;
 mod membership;
+mod memory;
 mod start;
 mod stop;
 mod threads;
 
+use crate::logging;
 use crate::meter::Meter;
 use crate::metering::endpoint;
 use crate::node::Node;
 use crate::node_config::NodeConfig;
 use crate::settings::{ConfigError, Settings};
+use crate::version::VERSION;
 use barnabas_base::{Text, seed_maps};
 use barnabas_metadata::config::{BrokerConfig, Contradiction, Properties, StaticConfig, contradictions};
 use barnabas_net::Acceptor;
@@ -50,7 +53,14 @@ struct Running {
     metrics_listener: Option<TcpListener>,
 }
 
-/// Runs a node until it is told to stop.
+/// The signals that stop a node.
+struct Stops {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Option<Signal>,
+}
+
+/// Runs a node until a signal stops it.
 ///
 /// # Errors
 /// Why the node cannot start; what the operator has to put right.
@@ -62,7 +72,9 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(_) => NodeConfig::read(settings)?,
         None => NodeConfig::without_file(settings)?,
     };
-    log_to_stderr();
+    logging::start(config.settings.get(logging::KEY))?;
+    let source = file.map_or("no file".to_owned(), |path| path.display().to_string());
+    tracing::info!("barnabas {VERSION} starts; configuration={source}");
     seed_maps(u64::from_le_bytes(random_bytes()));
     let broker_config = check_values(&config)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -82,20 +94,6 @@ fn random_bytes() -> [u8; 8] {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).expect("invariant: Linux always has random bytes for a running process");
     bytes
-}
-
-/// Levels are a contract: ERROR wakes someone, WARN is looked at tomorrow, INFO is a change of state.
-fn log_to_stderr() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("BARNABAS_LOG");
-    let filter = filter.unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-        .with_target(false)
-        // Where standard error takes nothing more (its disk is full), lines are lost; the node goes on.
-        .log_internal_errors(false)
-        .init();
 }
 
 /// Checks every value that was set against its key; warns of keys that nobody knows or that have no effect here.
@@ -123,8 +121,11 @@ fn check_values(config: &NodeConfig) -> Result<BrokerConfig, Failure> {
 }
 
 async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut stops = Stops {
+        terminate: signal(SignalKind::terminate())?,
+        interrupt: signal(SignalKind::interrupt())?,
+        hangup: hangup()?,
+    };
     let Running { node, acceptors, accepting: early, lifecycle, threads, metrics_listener } = running;
     // The start goes on past a directory whose journal cannot be read. Was that the metadata log's own, the node is to stop, and
     // nobody is served, not even for a moment.
@@ -139,7 +140,7 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
     }
     tokio::select! {
         () = node.shutdown.wanted() => {}
-        () = signalled(&mut terminate, &mut interrupt) => {
+        () = signalled(&mut stops) => {
             tracing::info!("stopping");
             node.shutdown.ask();
         }
@@ -152,7 +153,7 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
             let is_clean = clean.unwrap_or(false) && !node.shutdown.has_failed();
             Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
-        () = insisted(&mut terminate, &mut interrupt) => {
+        () = insisted(&mut stops) => {
             tracing::warn!("stopped by a second signal before the logs were closed; the next start recovers them");
             std::process::exit(130);
         }
@@ -170,19 +171,33 @@ fn let_in(
     acceptors.into_iter().map(accept).chain(metered).collect()
 }
 
-async fn signalled(terminate: &mut Signal, interrupt: &mut Signal) {
+/// SIGHUP, unless the process was started to outlive its terminal (`nohup`): then the signal stays ignored, as in the JVM.
+fn hangup() -> std::io::Result<Option<Signal>> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    // Signal n is bit n - 1; SIGHUP is 1.
+    if mask & 1 != 0 { Ok(None) } else { signal(SignalKind::hangup()).map(Some) }
+}
+
+/// SIGTERM, SIGINT or SIGHUP: each asks for a clean stop, as in Kafka.
+async fn signalled(stops: &mut Stops) {
     tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+        _ = stops.terminate.recv() => {}
+        _ = stops.interrupt.recv() => {}
+        _ = async { match &mut stops.hangup {
+            Some(signal) => signal.recv().await,
+            None => std::future::pending().await,
+        } } => {}
     }
 }
 
 /// A signal that comes a good while after the first: somebody does not want to wait. One that comes at once is the same wish
 /// told twice, by a terminal to a whole group or by a supervisor that goes on.
-async fn insisted(terminate: &mut Signal, interrupt: &mut Signal) {
+async fn insisted(stops: &mut Stops) {
     let asked = Instant::now();
     loop {
-        signalled(terminate, interrupt).await;
+        signalled(stops).await;
         if asked.elapsed() >= SAME_WISH {
             return;
         }

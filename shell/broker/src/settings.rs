@@ -29,6 +29,9 @@ impl ConfigError {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     values: BTreeMap<String, String>,
+    /// The keys that the command line overrides, and what the file says of them.
+    overridden: BTreeMap<String, Option<String>>,
+    has_file: bool,
 }
 
 impl Settings {
@@ -48,13 +51,59 @@ impl Settings {
             let listed = properties::parse(&text)
                 .map_err(|source| ConfigError::Syntax { path: path.to_owned(), source })?;
             settings.extend(listed);
+            settings.has_file = true;
         }
         for text in overrides {
             let property = properties::parse_override(text)
                 .ok_or_else(|| ConfigError::Override { text: text.to_owned() })?;
-            settings.extend([property]);
+            settings.override_with(property);
         }
         Ok(settings)
+    }
+
+    fn override_with(&mut self, property: Property) {
+        let before = self.values.get(&property.key).cloned();
+        self.overridden.entry(property.key.clone()).or_insert(before);
+        self.extend([property]);
+    }
+
+    /// What the file says of a key that the command line overrides; `None` where it does not.
+    pub fn overridden(&self, key: &str) -> Option<Option<&str>> {
+        self.overridden.get(key).map(Option::as_deref)
+    }
+
+    pub fn is_overridden(&self, key: &str) -> bool {
+        self.overridden.contains_key(key)
+    }
+
+    pub fn has_no_file(&self) -> bool {
+        !self.has_file
+    }
+
+    /// Sets `key` whatever the operator did, to what follows from another key.
+    pub fn replace(&mut self, key: &str, value: String) {
+        self.values.insert(key.to_owned(), value);
+    }
+
+    /// As [`Settings::load`], from pairs.
+    #[cfg(test)]
+    pub fn of(file: &[(&str, &str)], overrides: &[(&str, &str)]) -> Self {
+        let mut settings = Self { has_file: true, ..Self::default() };
+        file.iter().for_each(|(key, value)| settings.set(key, value));
+        settings.with(overrides)
+    }
+
+    #[cfg(test)]
+    pub fn of_overrides(overrides: &[(&str, &str)]) -> Self {
+        Self::default().with(overrides)
+    }
+
+    #[cfg(test)]
+    fn with(mut self, overrides: &[(&str, &str)]) -> Self {
+        for &(key, value) in overrides {
+            self.override_with(Property { key: key.to_owned(), value: value.to_owned(), line: 0 });
+        }
+        self
     }
 
     fn extend(&mut self, properties: impl IntoIterator<Item = Property>) {

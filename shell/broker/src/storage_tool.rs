@@ -50,6 +50,7 @@ fn run_format(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let disk: Arc<dyn Disk> = Arc::new(LinuxDisk);
     let mut log_dirs = Vec::new();
     for directory in config.directories() {
+        make_parents(&*disk, directory)?;
         log_dirs.push(LogDir::open(disk.clone(), directory)?);
     }
     let ignore_formatted = matches.get_flag("ignore-formatted");
@@ -85,6 +86,20 @@ fn run_format(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         format(log_dir, &config, &beginning, now)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Makes the directories above `path` that are missing, as Kafka's `Formatter` does. Only formatting does: at a start a missing
+/// directory above a log directory may be a disk that is not mounted.
+fn make_parents(disk: &dyn Disk, path: &Path) -> Result<(), Failure> {
+    let missing = |dir: &&Path| !dir.as_os_str().is_empty() && matches!(disk.stat(dir), Ok(None));
+    let parents: Vec<&Path> = path.ancestors().skip(1).take_while(missing).collect();
+    for parent in parents.into_iter().rev() {
+        disk.create_dir(parent)?;
+        if let Some(above) = parent.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+            disk.sync_dir(above)?;
+        }
+    }
+    Ok(())
 }
 
 fn beginning(matches: &ArgMatches, config: &NodeConfig) -> Result<Beginning, Failure> {
@@ -206,7 +221,10 @@ fn initial_controllers(text: &str) -> Result<Vec<InitialController>, Failure> {
             })
         });
         let voter = parsed.ok_or_else(|| {
-            format!("--initial-controllers: '{entry}' is no voter: expected ID@HOST:PORT:DIRECTORY")
+            format!(
+                "--initial-controllers: '{entry}' is no voter: expected ID@HOST:PORT:DIRECTORY, where DIRECTORY is a directory id of \
+                 your choice, the same on each node: make one for each voter with barnabas storage random-uuid"
+            )
         })?;
         if voters.iter().any(|known| known.id == voter.id || known.directory == voter.directory) {
             return Err(format!(

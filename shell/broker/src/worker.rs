@@ -26,6 +26,8 @@ const EXPIRE_EVERY: Duration = Duration::from_millis(100);
 /// How long a full disk is left alone.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 const IDLE_CHECK_EVERY: Duration = Duration::from_secs(5);
+/// How late timers may be while commands keep coming. What has arrived is worked on first: a heartbeat in the mailbox counts.
+const TIMERS_LATE_MAX: Duration = Duration::from_millis(200);
 
 /// Runs worker `id` until its mailbox closes or it is told to stop.
 ///
@@ -58,6 +60,12 @@ pub fn run(id: usize, node: Arc<Node>, inbox: Inbox) -> std::io::Result<()> {
         worker.run(inbox).await;
     });
     Ok(())
+}
+
+/// Whether timers that were due at `due` have waited long enough for a mailbox that is never empty. A worker that has more to do than it
+/// can would otherwise not expire a session, end a join phase or answer a waiting fetch for as long as that lasts.
+fn is_late(due: Option<Instant>, now: Instant) -> bool {
+    due.is_some_and(|due| due + TIMERS_LATE_MAX <= now)
 }
 
 struct Worker {
@@ -115,6 +123,10 @@ impl Worker {
             reports.take(&mut reported);
             for report in reported.drain(..) {
                 self.partitions.hear(report);
+            }
+            if is_late(sleeps_until, Instant::now()) {
+                sleeps_until = None;
+                self.tick();
             }
             self.coordinators.work(&mut self.partitions);
             self.partitions.finish_round();
@@ -180,9 +192,10 @@ impl Worker {
             Ok(stream) => {
                 self.sessions.push(Rc::downgrade(&session));
                 let node = &self.node;
-                let reader = new
-                    .reader
-                    .unwrap_or_else(|| FrameReader::new(node.budget.claim(), node.request_bytes_max));
+                let fresh = || {
+                    FrameReader::new(session.claim(), node.request_bytes_max).paced(new.slot.gate().clone())
+                };
+                let reader = new.reader.unwrap_or_else(fresh);
                 tokio::task::spawn_local(serve(session, stream, Handover { slot: new.slot, reader }));
             }
             Err(error) => tracing::warn!(peer = %new.peer, %error, "connection cannot be served"),
@@ -260,5 +273,19 @@ impl Worker {
             session.close();
             false
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timers_wait_for_a_full_mailbox_and_not_for_ever() {
+        let now = Instant::now();
+        assert!(!is_late(None, now), "they have fired in this turn");
+        assert!(!is_late(Some(now), now));
+        assert!(!is_late(Some(now + Duration::from_secs(1)), now));
+        assert!(is_late(Some(now), now + TIMERS_LATE_MAX));
     }
 }

@@ -1,7 +1,8 @@
 //! Accepts connections, within limits: how many in all, how many from one address, how many a second.
 //!
-//! A connection over a limit on numbers is closed at once with a line in the log (Kafka closes it too, or lets another wait
-//! in the backlog); one over the rate waits. Running out of descriptors pauses accepting instead of spinning on the error
+//! A connection over a limit on numbers is closed at once (Kafka closes it too, or lets another wait in the backlog); one over the rate
+//! waits. Where the operator has set no limit for an address, one has at most [`SHARE`] times as many connections as are free: others
+//! find a place whatever it does. Listeners of brokers and controllers have places that clients do not take (as in KIP-402). Running out of descriptors pauses accepting instead of spinning on the error
 //! (Kafka logged it 32,495 times in seconds, PEER-BASELINE e).
 //!
 //! Sources: KIP-308, KIP-402, KIP-612; Kafka `ConnectionQuotas`.
@@ -9,15 +10,23 @@
 use barnabas_base::{ConnectionNumber, Map};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
+
+/// An address has at most so many times the connections that are free: alone, three quarters of all.
+const SHARE: usize = 3;
+/// So many an address has in any case, where there are any.
+const SHARE_MIN: usize = 16;
 
 /// What the operator allows.
 #[derive(Debug, Clone)]
 pub struct ConnectionLimits {
     pub connections_max: usize,
-    pub connections_per_ip_max: usize,
+    /// Beside those, for listeners of brokers and controllers alone.
+    pub reserved_max: usize,
+    /// `None`: an address leaves a quarter free.
+    pub connections_per_ip_max: Option<usize>,
     pub connections_per_ip_overrides: Vec<(IpAddr, usize)>,
     /// New connections a second, over all listeners.
     pub creation_rate_max: u32,
@@ -27,7 +36,8 @@ impl Default for ConnectionLimits {
     fn default() -> Self {
         Self {
             connections_max: usize::MAX,
-            connections_per_ip_max: usize::MAX,
+            reserved_max: 0,
+            connections_per_ip_max: None,
             connections_per_ip_overrides: Vec::new(),
             creation_rate_max: u32::MAX,
         }
@@ -61,13 +71,20 @@ pub enum Refused {
     Total(usize),
     #[error("the limit of connections from one address ({0}) is reached")]
     PerIp(usize),
+    #[error(
+        "this address has {held} connections, and the {free} that are left are for other addresses. To let one address have more, set \
+         max.connections.per.ip"
+    )]
+    Share { held: usize, free: usize },
 }
 
 #[derive(Debug, Default)]
 struct Counts {
     /// All there ever were.
     accepted: u64,
-    total: usize,
+    /// Of clients, and of brokers and controllers.
+    clients: usize,
+    reserved: usize,
     per_ip: Map<IpAddr, usize>,
 }
 
@@ -91,6 +108,7 @@ struct Bucket {
 pub struct ConnectionSlot {
     gate: Gate,
     ip: IpAddr,
+    is_reserved: bool,
     number: ConnectionNumber,
 }
 
@@ -99,6 +117,10 @@ impl ConnectionSlot {
     /// higher one.
     pub fn number(&self) -> ConnectionNumber {
         self.number
+    }
+
+    pub fn gate(&self) -> &Gate {
+        &self.gate
     }
 }
 
@@ -109,29 +131,51 @@ impl Gate {
         Self { limits: Arc::new(limits), counts: Arc::default(), bucket: Arc::new(Mutex::new(bucket)) }
     }
 
-    pub fn connections(&self) -> usize {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner).total
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub fn connections(&self) -> usize {
+        let counts = self.counts();
+        counts.clients + counts.reserved
+    }
+
+    /// Whether more than half of the places are taken.
+    pub fn is_crowded(&self) -> bool {
+        self.counts().clients > self.limits.connections_max / 2
+    }
+
+    /// A connection to a listener; `is_reserved`: of brokers or controllers.
+    ///
     /// # Errors
     /// The limit that is reached.
-    pub fn enter(&self, ip: IpAddr) -> Result<ConnectionSlot, Refused> {
+    pub fn enter(&self, ip: IpAddr, is_reserved: bool) -> Result<ConnectionSlot, Refused> {
         let ip = ip.to_canonical();
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        if counts.total >= self.limits.connections_max {
-            return Err(Refused::Total(self.limits.connections_max));
+        let mut counts = self.counts();
+        let limits = &self.limits;
+        let all = limits.connections_max.saturating_add(limits.reserved_max);
+        let free = (all - counts.clients - counts.reserved).min(if is_reserved {
+            usize::MAX
+        } else {
+            limits.connections_max - counts.clients
+        });
+        if free == 0 {
+            return Err(Refused::Total(if is_reserved { all } else { limits.connections_max }));
         }
-        let overridden = self.limits.connections_per_ip_overrides.iter().find(|(known, _)| *known == ip);
-        let per_ip_max = overridden.map_or(self.limits.connections_per_ip_max, |&(_, max)| max);
+        let overridden = limits.connections_per_ip_overrides.iter().find(|(known, _)| *known == ip);
         let held = counts.per_ip.get(&ip).copied().unwrap_or(0);
-        if held >= per_ip_max {
-            return Err(Refused::PerIp(per_ip_max));
+        match overridden.map(|&(_, max)| max).or(limits.connections_per_ip_max) {
+            Some(max) if held >= max => return Err(Refused::PerIp(max)),
+            None if held >= SHARE_MIN && held >= free.saturating_mul(SHARE) => {
+                return Err(Refused::Share { held, free });
+            }
+            _ => {}
         }
-        counts.total += 1;
+        *(if is_reserved { &mut counts.reserved } else { &mut counts.clients }) += 1;
         counts.accepted += 1;
         counts.per_ip.insert(ip, held + 1);
         let number = ConnectionNumber(counts.accepted);
-        Ok(ConnectionSlot { gate: self.clone(), ip, number })
+        Ok(ConnectionSlot { gate: self.clone(), ip, is_reserved, number })
     }
 
     /// How long the next connection has to wait to keep the rate.
@@ -151,8 +195,8 @@ impl Gate {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut counts = self.gate.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        counts.total -= 1;
+        let mut counts = self.gate.counts();
+        *(if self.is_reserved { &mut counts.reserved } else { &mut counts.clients }) -= 1;
         let held = counts.per_ip.get(&self.ip).copied().unwrap_or(1);
         if held > 1 {
             counts.per_ip.insert(self.ip, held - 1);
@@ -168,6 +212,8 @@ pub struct Acceptor {
     listener: std::net::TcpListener,
     local: SocketAddr,
     gate: Gate,
+    /// Brokers or controllers connect here, and no client.
+    is_reserved: bool,
     options: SocketOptions,
 }
 
@@ -181,7 +227,14 @@ impl Acceptor {
         let address = resolve(host, port)?;
         let listener = bind_to(address, options).map_err(|source| BindError::Bind { address, source })?;
         let local = listener.local_addr().map_err(|source| BindError::Bind { address, source })?;
-        Ok(Self { listener, local, gate, options })
+        Ok(Self { listener, local, gate, is_reserved: false, options })
+    }
+
+    /// For a listener of brokers or controllers.
+    #[must_use]
+    pub fn reserved(mut self, is_reserved: bool) -> Self {
+        self.is_reserved = is_reserved;
+        self
     }
 
     pub fn local_addr(&self) -> SocketAddr {
@@ -193,13 +246,14 @@ impl Acceptor {
         socket2::SockRef::from(&self.listener).listen(self.options.backlog)
     }
 
-    /// Accepts until dropped and hands each connection to `take`.
+    /// Accepts until dropped and hands each connection to `take`, or to `refuse` and closes it.
     ///
     /// # Errors
     /// Only when the listener cannot be registered with the runtime.
     pub async fn run(
         self,
         mut take: impl FnMut(std::net::TcpStream, SocketAddr, ConnectionSlot),
+        mut refuse: impl FnMut(SocketAddr, Refused),
     ) -> io::Result<()> {
         self.open()?;
         let listener = TcpListener::from_std(self.listener)?;
@@ -224,8 +278,8 @@ impl Acceptor {
             if !delay.is_zero() {
                 tokio::time::sleep(delay).await;
             }
-            match self.gate.enter(peer.ip()) {
-                Err(refused) => tracing::info!(%peer, "connection refused: {refused}"),
+            match self.gate.enter(peer.ip(), self.is_reserved) {
+                Err(refused) => refuse(peer, refused),
                 Ok(slot) => match set_up(stream, self.options) {
                     Ok(stream) => take(stream, peer, slot),
                     Err(error) => tracing::debug!(%peer, %error, "connection lost before it was set up"),
@@ -297,25 +351,72 @@ fn is_exhaustion(error: &io::Error) -> bool {
 mod tests {
     use super::*;
 
+    fn ip(last: u8) -> IpAddr {
+        IpAddr::from([10, 0, 0, last])
+    }
+
     #[test]
     fn places_are_counted_and_freed() {
-        let ip = |last| IpAddr::from([10, 0, 0, last]);
         let limits = ConnectionLimits {
             connections_max: 3,
-            connections_per_ip_max: 2,
+            connections_per_ip_max: Some(2),
             connections_per_ip_overrides: vec![(ip(9), 0)],
-            creation_rate_max: u32::MAX,
+            ..Default::default()
         };
         let gate = Gate::new(limits);
-        let one = gate.enter(ip(1)).expect("room");
-        let _two = gate.enter(ip(1)).expect("room");
-        assert_eq!(gate.enter(ip(1)).err(), Some(Refused::PerIp(2)));
-        assert_eq!(gate.enter(ip(9)).err(), Some(Refused::PerIp(0)));
-        let _three = gate.enter(ip(2)).expect("room");
-        assert_eq!(gate.enter(ip(3)).err(), Some(Refused::Total(3)));
+        let one = gate.enter(ip(1), false).expect("room");
+        let _two = gate.enter(ip(1), false).expect("room");
+        assert_eq!(gate.enter(ip(1), false).err(), Some(Refused::PerIp(2)));
+        assert_eq!(gate.enter(ip(9), false).err(), Some(Refused::PerIp(0)));
+        let _three = gate.enter(ip(2), false).expect("room");
+        assert_eq!(gate.enter(ip(3), false).err(), Some(Refused::Total(3)));
         drop(one);
         assert_eq!(gate.connections(), 2);
-        assert!(gate.enter(ip(1)).is_ok());
+        assert!(gate.enter(ip(1), false).is_ok());
+    }
+
+    #[test]
+    fn address_without_a_limit_leaves_a_quarter_to_others() {
+        let gate = Gate::new(ConnectionLimits { connections_max: 1_000, ..Default::default() });
+        let all_of = |last: u8| std::iter::from_fn(|| gate.enter(ip(last), false).ok()).collect::<Vec<_>>();
+        let first = all_of(1);
+        assert_eq!((first.len(), gate.is_crowded()), (750, true));
+        assert_eq!(gate.enter(ip(1), false).err(), Some(Refused::Share { held: 750, free: 250 }));
+        let second = all_of(2);
+        assert_eq!(second.len(), 188);
+        // With 62 left there is room for whoever comes third, and fourth.
+        assert!(all_of(3).len() > 16 && all_of(4).len() > 16);
+        drop(first);
+        assert!(!gate.is_crowded());
+        assert!(gate.enter(ip(1), false).is_ok());
+    }
+
+    #[test]
+    fn few_places_go_to_one_address() {
+        let gate = Gate::new(ConnectionLimits { connections_max: 5, ..Default::default() });
+        let all: Vec<_> =
+            (0..5).map(|_| gate.enter(ip(1), false).expect("max.connections alone counts")).collect();
+        assert_eq!((all.len(), gate.enter(ip(1), false).err()), (5, Some(Refused::Total(5))));
+    }
+
+    #[test]
+    fn brokers_have_places_that_clients_do_not_take() {
+        let limits = ConnectionLimits {
+            connections_max: 4,
+            reserved_max: 2,
+            connections_per_ip_max: Some(100),
+            ..Default::default()
+        };
+        let gate = Gate::new(limits);
+        let mut clients: Vec<_> = (0..4).map(|_| gate.enter(ip(1), false).expect("room")).collect();
+        assert_eq!(gate.enter(ip(1), false).err(), Some(Refused::Total(4)));
+        let brokers: Vec<_> = (0..2).map(|_| gate.enter(ip(2), true).expect("reserved")).collect();
+        assert_eq!(gate.enter(ip(2), true).err(), Some(Refused::Total(6)));
+        clients.pop();
+        let third = gate.enter(ip(2), true).expect("a client's place");
+        assert_eq!(gate.enter(ip(1), false).err(), Some(Refused::Total(4)));
+        drop((third, brokers));
+        assert_eq!(gate.connections(), 3);
     }
 
     #[test]

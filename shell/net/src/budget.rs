@@ -1,38 +1,102 @@
-//! The memory that all requests in flight may take together.
+//! The memory that all requests in flight, and all answers that are not read yet, may take together.
 //!
-//! A connection claims bytes as its frame grows and gives them back when the request is answered. When the budget is
+//! A connection claims bytes as its frame arrives and gives them back when the request is answered. When the budget is
 //! spent, connections stop reading: the sender's own socket fills and it slows down.
 //!
-//! What producers hold may wait for followers (`acks=all`), who acknowledge by asking for more. Did they queue for the same bytes, both
-//! would wait until the producers' time is over. So above the limit there is an eighth more for those who ask for records
-//! ([`Standing`]), which no producer gets.
+//! Two pools. Clients share the first. The second is an eighth on top, which only replication claims, when the first has no room:
+//! producers that wait for followers (`acks=all`) cannot keep the followers' requests out.
+//!
+//! One address never takes all of a pool: its claims are at most [`SHARE`] times what it leaves free. Large frames and answers
+//! leave a quarter of the pool to small ones.
+//!
+//! A claim that waits presses: half-read frames that stall, and answers that are not read, are then given up
+//! after seconds instead of minutes ([`Claim::press_on`]; pace.rs).
 //!
 //! Always true:
-//! 1. claimed ≤ limit + an eighth + one frame: a frame that has begun may exceed the limit only while it holds the single pass, so
-//!    that half-read frames that hold the whole budget cannot wait for each other for ever
-//! 2. what was claimed is given back when the claim is dropped
+//! 1. a pool's claims ≤ its limit (for first bytes a sixteenth more); beside them one frame of each pool that has begun may take what it
+//!    needs while it holds the pool's pass, so that half-read frames that hold the whole budget cannot wait for each other for ever
+//! 2. passes are given in the order in which frames began to wait
+//! 3. what was claimed is given back when the claim is dropped
+//! 4. clients claim nothing of replication's pool
 
+mod account;
+
+pub use account::Account;
+use account::{Accounts, Pressure};
+use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// How far above the limit a claim may go.
+/// An address claims at most so many times what it leaves free: alone, three quarters.
+const SHARE: u64 = 3;
+/// Frames and answers up to this size are small. More than the largest request of Kafka's producers by default.
+pub const SMALL_BYTES_MAX: u64 = 2 << 20;
+/// A denied claim of more does not press: what asks for so much at once gets by with less.
+const PRESSING_BYTES_MAX: u64 = 1 << 20;
+/// How often a claim that waits says so again.
+const PRESS_EVERY: Duration = Duration::from_millis(500);
+
+/// What a claim is for: how much room it is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Standing {
+    /// More than [`SMALL_BYTES_MAX`]: three quarters of the pool.
     #[default]
-    Ordinary,
-    /// The first bytes of a frame: what it asks for is not known. A sixteenth.
+    Large,
+    Small,
+    /// The first bytes of a frame, or a Fetch that is not large: a follower may have sent it. A sixteenth more than there is.
     Unknown,
-    /// Records are asked for, which others may wait for. An eighth.
-    Reader,
+    /// A follower's request, or the answer to it.
+    Replication,
+}
+
+impl Standing {
+    /// The standing of what takes so many bytes.
+    pub fn of(bytes: u64) -> Self {
+        if bytes <= SMALL_BYTES_MAX { Self::Small } else { Self::Large }
+    }
+}
+
+/// Whether claims wait for what another one holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Press {
+    None,
+    /// Claims wait for room.
+    Felt,
+    /// This one exceeds the limits, and the next one that must waits for its end.
+    Pass,
+}
+
+/// Who holds less is left alone while claims wait: it would make no room.
+const PRESSED_BYTES_MIN: u64 = 16 << 10;
+
+const CLIENTS: usize = 0;
+const REPLICATION: usize = 1;
+/// What the holders of the passes claim: it keeps nothing from others.
+const BEYOND: usize = 2;
+
+#[derive(Debug)]
+struct Pool {
+    limit: u64,
+    claimed: AtomicU64,
+    pass: Arc<Semaphore>,
+}
+
+impl Pool {
+    fn new(limit: u64) -> Self {
+        Self { limit, claimed: AtomicU64::new(0), pass: Arc::new(Semaphore::new(1)) }
+    }
 }
 
 #[derive(Debug)]
 struct Shared {
-    limit: u64,
-    claimed: AtomicU64,
+    pools: [Pool; 3],
+    accounts: Accounts,
+    pressure: Pressure,
+    waiting: AtomicUsize,
     freed: Notify,
-    pass: Arc<Semaphore>,
 }
 
 /// A shared budget of bytes. Cheap to clone.
@@ -42,43 +106,50 @@ pub struct Budget {
 }
 
 impl Budget {
+    /// `limit_bytes` for clients, and an eighth more for replication.
     pub fn new(limit_bytes: u64) -> Self {
-        let pass = Arc::new(Semaphore::new(1));
-        let shared = Shared { limit: limit_bytes, claimed: AtomicU64::new(0), freed: Notify::new(), pass };
+        let shared = Shared {
+            pools: [limit_bytes, limit_bytes / 8, u64::MAX].map(Pool::new),
+            accounts: Accounts::default(),
+            pressure: Pressure::default(),
+            waiting: AtomicUsize::new(0),
+            freed: Notify::new(),
+        };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Bytes claimed now. For the meter.
+    /// Bytes claimed now, in all pools. For the meter.
     pub fn claimed_bytes(&self) -> u64 {
-        self.shared.claimed.load(Ordering::Relaxed)
+        self.shared.pools.iter().map(|pool| pool.claimed.load(Ordering::Relaxed)).sum()
     }
 
     pub fn limit_bytes(&self) -> u64 {
-        self.shared.limit
+        self.shared.pools[CLIENTS].limit
     }
 
-    /// An empty claim with the pass: nobody else exceeds the limit with a frame that has begun.
+    /// What the connections of one address hold together.
+    pub fn account(&self, ip: IpAddr) -> Arc<Account> {
+        self.shared.accounts.of(ip.to_canonical())
+    }
+
+    /// An empty claim, to be grown. With an account, it keeps to its address's share.
+    pub fn claim(&self, account: Option<Arc<Account>>) -> Claim {
+        Claim {
+            budget: self.clone(),
+            account,
+            pool: CLIENTS,
+            bytes: 0,
+            pass: None,
+            standing: Standing::default(),
+        }
+    }
+
+    /// An empty claim with the pass: no other frame exceeds the limits.
     #[cfg(test)]
     pub(crate) async fn claim_of_pass(&self) -> Claim {
-        let mut claim = self.claim();
-        claim.pass = self.shared.pass.clone().acquire_owned().await.ok();
+        let mut claim = self.claim(None);
+        claim.take_pass(self.shared.pools[CLIENTS].pass.clone().acquire_owned().await.ok());
         claim
-    }
-
-    /// An empty claim, to be grown.
-    pub fn claim(&self) -> Claim {
-        Claim { budget: self.clone(), bytes: 0, pass: None, standing: Standing::Ordinary }
-    }
-
-    fn try_add(&self, bytes: u64, standing: Standing) -> bool {
-        let limit = self.shared.limit;
-        let limit = match standing {
-            Standing::Ordinary => limit,
-            Standing::Unknown => limit.saturating_add(limit / 16),
-            Standing::Reader => limit.saturating_add(limit / 8),
-        };
-        let room = |claimed: u64| (claimed + bytes <= limit).then_some(claimed + bytes);
-        self.shared.claimed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_ok()
     }
 }
 
@@ -86,6 +157,9 @@ impl Budget {
 #[derive(Debug)]
 pub struct Claim {
     budget: Budget,
+    account: Option<Arc<Account>>,
+    /// Where its bytes are claimed.
+    pool: usize,
     bytes: u64,
     pass: Option<OwnedSemaphorePermit>,
     standing: Standing,
@@ -97,96 +171,203 @@ impl Claim {
         self.standing = standing;
     }
 
+    pub fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn has_pass(&self) -> bool {
+        self.pass.is_some()
+    }
+
+    /// Whether other claims wait for the `bytes` that a peer makes this node hold: those of its address, or all where the pool itself is
+    /// spent.
+    pub fn press_on(&self, bytes: u64) -> Press {
+        if self.has_pass() {
+            return Press::Pass;
+        }
+        let is_felt = bytes >= PRESSED_BYTES_MIN && self.is_pressed();
+        if is_felt { Press::Felt } else { Press::None }
+    }
+
+    fn is_pressed(&self) -> bool {
+        let of_address = self.account.as_ref().is_some_and(|account| account.pressure.is_felt());
+        of_address || self.budget.shared.pressure.is_felt()
+    }
+
     /// Makes the claim at least `bytes` large without waiting. Returns whether there was room.
     pub fn try_grow_to(&mut self, bytes: u64) -> bool {
-        let Some(more) = bytes.checked_sub(self.bytes) else { return true };
-        if more == 0 || self.budget.try_add(more, self.standing) {
-            self.bytes = self.bytes.max(bytes);
+        let is_granted = self.grows_to(bytes);
+        if !is_granted && bytes <= PRESSING_BYTES_MAX {
+            self.press();
+        }
+        is_granted
+    }
+
+    /// Makes the claim at least `bytes` large, waiting for others to give back.
+    pub async fn grow_to(&mut self, bytes: u64) {
+        if self.grows_to(bytes) {
+            return;
+        }
+        let shared = self.budget.shared.clone();
+        let _waits = Waits::new(&shared.waiting);
+        // Kept while it waits: its place in the order.
+        let mut pass = pin!(shared.pools[self.pool].pass.clone().acquire_owned());
+        loop {
+            let mut freed = pin!(shared.freed.notified());
+            freed.as_mut().enable();
+            if self.grows_to(bytes) {
+                return;
+            }
+            self.press();
+            tokio::select! {
+                () = freed => {}
+                // Not for first bytes: what has not begun holds nothing up.
+                pass = pass.as_mut(), if self.may_pass() => self.take_pass(pass.ok()),
+                () = tokio::time::sleep(PRESS_EVERY) => {}
+            }
+        }
+    }
+
+    /// Passes `bytes` of this claim on to a claim of their own (a frame that is complete takes its share along, and the pass).
+    #[must_use]
+    pub fn split(&mut self, bytes: u64) -> Self {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        let part = Self {
+            budget: self.budget.clone(),
+            account: self.account.clone(),
+            pool: self.pool,
+            bytes,
+            pass: self.pass.take(),
+            standing: self.standing,
+        };
+        if self.pool == BEYOND {
+            self.move_to(CLIENTS);
+        }
+        part
+    }
+
+    fn may_pass(&self) -> bool {
+        self.pass.is_none() && (self.bytes > 0 || self.standing != Standing::Unknown)
+    }
+
+    /// Moves what is claimed to the pool of what exceeds the limits.
+    fn take_pass(&mut self, pass: Option<OwnedSemaphorePermit>) {
+        self.pass = pass;
+        self.move_to(BEYOND);
+    }
+
+    fn move_to(&mut self, place: usize) {
+        self.add(place, self.bytes);
+        self.give_back(self.pool, self.bytes);
+        self.pool = place;
+    }
+
+    fn press(&self) {
+        let pool = &self.budget.shared.pools[CLIENTS];
+        match &self.account {
+            // There is room, but not for this address.
+            Some(account) if pool.claimed.load(Ordering::Relaxed) < pool.limit / 8 * 7 => {
+                account.pressure.press();
+            }
+            _ => self.budget.shared.pressure.press(),
+        }
+    }
+
+    fn grows_to(&mut self, bytes: u64) -> bool {
+        let Some(more) = bytes.checked_sub(self.bytes).filter(|&more| more > 0) else { return true };
+        if self.has_pass() {
+            self.add(self.pool, more);
+            self.bytes = bytes;
             return true;
         }
-        if self.pass.is_some() {
-            self.budget.shared.claimed.fetch_add(more, Ordering::Relaxed);
+        if self.try_add(self.pool, more) {
+            self.bytes = bytes;
+            return true;
+        }
+        // What stands for replication has a second pool: all of it goes there, or back.
+        let other = if self.pool == CLIENTS { REPLICATION } else { CLIENTS };
+        if self.standing == Standing::Replication && self.try_add(other, bytes) {
+            self.give_back(self.pool, self.bytes);
+            self.pool = other;
             self.bytes = bytes;
             return true;
         }
         false
     }
 
-    /// Makes the claim at least `bytes` large, waiting for others to give back.
-    pub async fn grow_to(&mut self, bytes: u64) {
-        while !self.try_grow_to(bytes) {
-            let shared = self.budget.shared.clone();
-            let freed = shared.freed.notified();
-            tokio::select! {
-                () = freed => {}
-                pass = shared.pass.clone().acquire_owned() => self.pass = pass.ok(),
-            }
+    /// Claims `more` if the limits allow it.
+    fn try_add(&self, place: usize, more: u64) -> bool {
+        let pool = &self.budget.shared.pools[place];
+        let above = if self.standing == Standing::Unknown { pool.limit / 16 } else { 0 };
+        let limit = match self.standing {
+            Standing::Large if place == CLIENTS => pool.limit - pool.limit / 4,
+            _ => pool.limit,
+        };
+        let held = self.account.as_ref().map(|account| account.held(place));
+        let room = |claimed: u64| {
+            let after = claimed.saturating_add(more);
+            let share = SHARE.saturating_mul(limit.saturating_sub(after)).saturating_add(above);
+            let fits = after <= limit.saturating_add(above);
+            (fits && held.is_none_or(|held| held + more <= share)).then_some(after)
+        };
+        if pool.claimed.fetch_update(Ordering::SeqCst, Ordering::Relaxed, room).is_err() {
+            return false;
+        }
+        if let Some(account) = &self.account {
+            account.add(place, more);
+        }
+        true
+    }
+
+    fn add(&self, place: usize, more: u64) {
+        self.budget.shared.pools[place].claimed.fetch_add(more, Ordering::SeqCst);
+        if let Some(account) = &self.account {
+            account.add(place, more);
         }
     }
 
-    /// Passes `bytes` of this claim on to a claim of their own (a frame that is complete takes its share along).
-    #[must_use]
-    pub fn split(&mut self, bytes: u64) -> Self {
-        let bytes = bytes.min(self.bytes);
-        self.bytes -= bytes;
-        Self { budget: self.budget.clone(), bytes, pass: self.pass.take(), standing: self.standing }
+    fn give_back(&self, place: usize, bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
+        if let Some(account) = &self.account {
+            account.sub(place, bytes);
+        }
+        let shared = &self.budget.shared;
+        shared.pools[place].claimed.fetch_sub(bytes, Ordering::SeqCst);
+        // Nothing waits while there is room, so the common path stays a subtraction and a look.
+        if shared.waiting.load(Ordering::SeqCst) > 0 {
+            shared.freed.notify_waiters();
+        }
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        if self.bytes > 0 {
-            let before = self.budget.shared.claimed.fetch_sub(self.bytes, Ordering::Relaxed);
-            // Nobody waits while there is room, so the common path stays one subtraction.
-            if before + 64 * 1024 >= self.budget.shared.limit {
-                self.budget.shared.freed.notify_waiters();
-            }
-        }
+        self.give_back(self.pool, self.bytes);
+    }
+}
+
+/// Counts a claim that waits.
+struct Waits<'a>(&'a AtomicUsize);
+
+impl<'a> Waits<'a> {
+    fn new(waiting: &'a AtomicUsize) -> Self {
+        waiting.fetch_add(1, Ordering::SeqCst);
+        Self(waiting)
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_dropped_is_given_back() {
-        let budget = Budget::new(100);
-        let mut one = budget.claim();
-        assert!(one.try_grow_to(60));
-        assert!(one.try_grow_to(50));
-        let mut two = budget.claim();
-        assert!(!two.try_grow_to(50));
-        assert_eq!(budget.claimed_bytes(), 60);
-        let part = one.split(20);
-        drop(one);
-        assert!(two.try_grow_to(50));
-        drop(part);
-        drop(two);
-        assert_eq!(budget.claimed_bytes(), 0);
-    }
-
-    #[test]
-    fn who_asks_for_records_has_a_share_that_producers_cannot_take() {
-        let budget = Budget::new(1600);
-        let (mut producer, mut unknown, mut reader) = (budget.claim(), budget.claim(), budget.claim());
-        unknown.stand(Standing::Unknown);
-        reader.stand(Standing::Reader);
-        assert!(producer.try_grow_to(1600) && !producer.try_grow_to(1601));
-        assert!(unknown.try_grow_to(100) && !unknown.try_grow_to(101));
-        assert!(reader.try_grow_to(100) && !reader.try_grow_to(101));
-        drop((producer, unknown, reader));
-        assert_eq!(budget.claimed_bytes(), 0);
-    }
-
-    #[tokio::test]
-    async fn half_read_frames_do_not_wait_for_each_other_for_ever() {
-        let budget = Budget::new(100);
-        let (mut one, mut two) = (budget.claim(), budget.claim());
-        assert!(one.try_grow_to(50) && two.try_grow_to(50));
-        one.grow_to(90).await;
-        assert!(!two.try_grow_to(51));
-        drop(one);
-        two.grow_to(90).await;
-    }
-}
+mod tests;

@@ -5,20 +5,31 @@
 //! own, in which it is never moved: its length is believed as far as the connection has lately sent such frames in full, and reading
 //! stops where it ends. Buffers go round (spare_buffers.rs).
 //!
+//! Of the budget a frame claims what has arrived and what the next read may bring. A frame that a client has begun must go on
+//! (pace.rs), so that what it holds comes back. So must a connection that has sent no request yet, so that its place does.
+//!
 //! Always true:
-//! 1. room is made for at most twice what has arrived + the read size, or for what the connection has lately sent in one frame (at
-//!    most [`EXPECTED_BYTES_MAX`]), whatever a length says, and after the budget has agreed; the buffer is at most twice that
-//! 2. between requests, with nothing half-read, there is no buffer
-//! 3. a length that is negative or above the limit is an error before a byte of its body is kept
+//! 1. room is claimed for at most what has arrived + the read size, or for what the connection has lately sent in one frame (at
+//!    most [`EXPECTED_BYTES_MAX`]), whatever a length says
+//! 2. the buffer is at most four times what is claimed; pages of it that no byte has reached take no memory
+//! 3. between requests, with nothing half-read, there is no buffer
+//! 4. a length that is negative or above the limit is an error before a byte of its body is kept
 
-use crate::{Claim, Standing, spare_buffers};
+mod stranger;
+
+pub use stranger::Stranger;
+
+use crate::pace::Pace;
+use crate::{Claim, Gate, Standing, spare_buffers};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
 use std::task::Poll;
+use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::tcp::ReadHalf;
+use tokio::time::{Instant, timeout};
 
 const READ_BYTES_MIN: usize = 4 * 1024;
 const READ_BYTES_MAX: usize = 256 * 1024;
@@ -29,6 +40,15 @@ const ALONE_BYTES_MIN: usize = 128 * 1024;
 
 /// Fetch: its sender may be a follower, for whom producers wait.
 const FETCH: i16 = 1;
+/// A follower's first Fetch, which names all its partitions. Its next ones name what changed.
+const FETCH_BYTES_MAX: usize = 1 << 20;
+/// How long the first request may take to come; Kafka's clients send one as soon as they are connected.
+const FIRST: Duration = Duration::from_secs(30);
+const FIRST_WHILE_CROWDED: Duration = Duration::from_secs(3);
+/// A first request of which more is here is on its way, at its own pace.
+const FIRST_BYTES_MAX: usize = 1024;
+/// How often a frame that waits for its sender is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Why no further frame can be read. The connection is to be closed.
 #[derive(Debug, thiserror::Error)]
@@ -37,10 +57,25 @@ pub enum FrameError {
     TooLarge { length: i32, max: usize },
     #[error("a frame of negative length {length} was announced; this is not the Kafka protocol")]
     Negative { length: i32 },
+    #[error("{0}")]
+    Stranger(Stranger),
     #[error("the connection ended in the middle of a frame: {got} of {expected} bytes")]
     Truncated { got: usize, expected: usize },
+    #[error("no request came within {seconds} s, only {got} bytes{}", if *.is_crowded { ", and there are hardly connections left for others" } else { "" })]
+    NoRequest { got: usize, seconds: u64, is_crowded: bool },
+    #[error("a frame stalled: {got} of {expected} bytes have arrived, {late} of them in the last {seconds} s{}", if *.is_pressed { ", and others wait for the memory that it holds" } else { "" })]
+    Stalled { got: usize, expected: usize, late: usize, seconds: u64, is_pressed: bool },
     #[error(transparent)]
     Io(#[from] io::Error),
+}
+
+/// What is asked of a client.
+#[derive(Debug)]
+struct ClientPace {
+    gate: Gate,
+    /// Until the first request is here: how long it was waited for.
+    first: Option<Duration>,
+    frame: Pace,
 }
 
 /// The incoming side of one connection.
@@ -54,8 +89,10 @@ pub struct FrameReader {
     read_bytes: usize,
     /// What frames have lately been like, with their lengths.
     expected_bytes: usize,
-    /// The last one asked for records.
-    was_fetch: bool,
+    /// How fast a client goes on; `None`: it is no client, and may take its time.
+    pace: Option<ClientPace>,
+    /// A follower is at the other end.
+    is_follower: bool,
 }
 
 impl FrameReader {
@@ -68,8 +105,21 @@ impl FrameReader {
             frame_bytes_max,
             read_bytes: READ_BYTES_MIN,
             expected_bytes: 0,
-            was_fetch: false,
+            pace: None,
+            is_follower: false,
         }
+    }
+
+    /// For what clients send: the first request must come, and a frame that has begun must go on. Sooner where `gate` is crowded.
+    #[must_use]
+    pub fn paced(mut self, gate: Gate) -> Self {
+        self.pace = Some(ClientPace { gate, first: Some(Duration::ZERO), frame: Pace::reading() });
+        self
+    }
+
+    /// Whether a follower is at the other end: its requests have room that clients cannot take.
+    pub fn follows(&mut self, is_follower: bool) {
+        self.is_follower = is_follower;
     }
 
     /// The next frame without its length, and its share of the budget. `None` when the peer has closed between frames.
@@ -89,7 +139,7 @@ impl FrameReader {
                 // Dropping what was split off gives back what no frame took along.
                 drop(self.claim.split(u64::MAX));
             }
-            stream.readable().await?;
+            self.readable(stream).await?;
             let wanted = self.make_room().await?;
             match read_once(stream, &mut (&mut self.buffer).limit(wanted)).await {
                 // Nothing came, or tokio lets this task read no more in this turn: then the socket is still readable, and going
@@ -97,11 +147,52 @@ impl FrameReader {
                 None => tokio::task::coop::consume_budget().await,
                 Some(Ok(0)) if self.buffer.is_empty() => return Ok(None),
                 Some(Ok(0)) => return Err(self.truncated()),
-                Some(Ok(count)) => self.adapt(count, wanted),
+                Some(Ok(count)) => {
+                    self.adapt(count, wanted);
+                    self.pace.iter_mut().for_each(|pace| pace.frame.went_by(count));
+                }
                 Some(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                 Some(Err(error)) => return Err(error.into()),
             }
         }
+    }
+
+    /// Waits until there is something to read; with a frame half-read, no longer than its pace allows.
+    async fn readable(&mut self, stream: &ReadHalf<'_>) -> Result<(), FrameError> {
+        let waits = |pace: &ClientPace| pace.first.is_some() || !self.buffer.is_empty();
+        if !self.pace.as_ref().is_some_and(waits) {
+            return Ok(stream.readable().await?);
+        }
+        loop {
+            let asked = Instant::now();
+            let readable = timeout(LOOK_EVERY, stream.readable()).await;
+            self.waited(asked.elapsed())?;
+            if let Ok(readable) = readable {
+                return Ok(readable?);
+            }
+        }
+    }
+
+    /// The frame that has begun has waited so long for its sender.
+    fn waited(&mut self, time: Duration) -> Result<(), FrameError> {
+        let Some(pace) = &mut self.pace else { return Ok(()) };
+        let got = self.buffer.len();
+        if let Some(waited) = &mut pace.first {
+            *waited += time;
+            let is_crowded = pace.gate.is_crowded();
+            let patience = if is_crowded { FIRST_WHILE_CROWDED } else { FIRST };
+            if *waited >= patience && got < FIRST_BYTES_MAX {
+                return Err(FrameError::NoRequest { got, seconds: waited.as_secs(), is_crowded });
+            }
+        }
+        if got == 0 {
+            return Ok(());
+        }
+        let claim = &self.claim;
+        let Some(slow) = pace.frame.waited(time, || claim.press_on(claim.bytes())) else { return Ok(()) };
+        let (late, seconds, is_pressed) = (slow.late, slow.seconds, slow.is_pressed);
+        let expected = self.announced()?.unwrap_or(0) + 4;
+        Err(FrameError::Stalled { got, expected, late, seconds, is_pressed })
     }
 
     /// A frame that has already arrived, if there is one.
@@ -110,12 +201,14 @@ impl FrameReader {
         if self.buffer.len() < 4 + length {
             return Ok(None);
         }
-        self.was_fetch = self.key() == Some(FETCH);
         self.buffer.advance(4);
         let frame = self.buffer.split_to(length).freeze();
         let claim = self.claim.split(4 + length as u64);
         // Falls by half with each frame that is smaller.
         self.expected_bytes = (self.expected_bytes / 2).max(4 + length).min(EXPECTED_BYTES_MAX);
+        if let Some(pace) = &mut self.pace {
+            (pace.first, pace.frame) = (None, Pace::reading());
+        }
         Ok(Some((frame, claim)))
     }
 
@@ -134,9 +227,10 @@ impl FrameReader {
         let length = i32::from_be_bytes(*word);
         match usize::try_from(length) {
             Err(_) => Err(FrameError::Negative { length }),
-            Ok(size) if size > self.frame_bytes_max => {
-                Err(FrameError::TooLarge { length, max: self.frame_bytes_max })
-            }
+            Ok(size) if size > self.frame_bytes_max => Err(match Stranger::of(word) {
+                Some(stranger) => FrameError::Stranger(stranger),
+                None => FrameError::TooLarge { length, max: self.frame_bytes_max },
+            }),
             Ok(size) => Ok(Some(size)),
         }
     }
@@ -146,13 +240,13 @@ impl FrameReader {
         self.buffer.get(4..6).map(|bytes| i16::from_be_bytes([bytes[0], bytes[1]]))
     }
 
-    /// What is to be read now, as far as one can tell.
+    /// What the frame that has begun will hold, as far as one can tell.
     fn standing(&self, bytes: usize) -> Standing {
         match self.key() {
-            Some(FETCH) => Standing::Reader,
-            None if self.was_fetch => Standing::Reader,
+            _ if self.is_follower => Standing::Replication,
+            Some(FETCH) if bytes <= FETCH_BYTES_MAX => Standing::Unknown,
             None if bytes <= READ_BYTES_MIN => Standing::Unknown,
-            _ => Standing::Ordinary,
+            _ => Standing::of(bytes as u64),
         }
     }
 
@@ -161,19 +255,19 @@ impl FrameReader {
         let held = self.buffer.len();
         let announced = self.announced()?.map(|length| 4 + length);
         let missing = announced.map_or(0, |bytes| bytes - held);
-        // At least the read size; what is missing of the frame as far as doubling, or what was sent before, reaches.
-        let reach = self.read_bytes.max(held).max(self.expected_bytes.saturating_sub(held));
+        // At least the read size; what is missing of the frame as far as what was sent before reaches.
+        let reach = self.read_bytes.max(self.expected_bytes.saturating_sub(held));
         let wanted = match announced {
             Some(bytes) if bytes >= ALONE_BYTES_MIN => missing.min(reach),
             _ => missing.clamp(self.read_bytes, reach),
         };
-        let is_too_small = self.buffer.capacity() - held < wanted;
-        let bytes = if is_too_small { (held + wanted).max(self.expected_bytes) } else { held + wanted };
-        let standing = self.standing(bytes);
-        self.claim.stand(standing);
+        let bytes = held + wanted;
+        self.claim.stand(self.standing(bytes.max(announced.unwrap_or(0))));
         self.claim.grow_to(bytes as u64).await;
-        if is_too_small {
-            self.replace_buffer(bytes);
+        if self.buffer.capacity() - held < wanted {
+            // Doubled, so that a large frame is copied a few times and not with each read.
+            let doubled = (2 * held).min(announced.unwrap_or(0));
+            self.replace_buffer(bytes.max(doubled).max(self.expected_bytes));
         }
         Ok(wanted)
     }

@@ -5,10 +5,14 @@
 use bytes::{Buf, Bytes};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
+use std::time::Duration;
 use tokio::net::tcp::WriteHalf;
+use tokio::time::{Instant, timeout};
 
 /// How many segments one system call is given. Linux takes up to 1024 (`UIO_MAXIOV`).
 const SEGMENTS_PER_CALL: usize = 64;
+/// How often a peer that does not read is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Bytes on their way out of one connection.
 #[derive(Debug, Default)]
@@ -41,12 +45,32 @@ impl FrameWriter {
     /// # Errors
     /// Whatever the socket says; the connection is lost then.
     pub async fn flush(&mut self, stream: &WriteHalf<'_>) -> io::Result<usize> {
-        let mut written = 0;
+        self.flush_while(stream, |_, _| true).await
+    }
+
+    /// As [`FrameWriter::flush`]. Where the socket takes nothing, `goes_on` is asked before each wait and twice a second during it: with
+    /// the time waited and the bytes written since it was last asked. Where it says no, the error is `TimedOut`.
+    ///
+    /// # Errors
+    /// Whatever the socket says, or `TimedOut`; the connection is lost then.
+    pub async fn flush_while(
+        &mut self,
+        stream: &WriteHalf<'_>,
+        mut goes_on: impl FnMut(Duration, usize) -> bool,
+    ) -> io::Result<usize> {
+        let (mut written, mut told, mut waited) = (0, 0, Duration::ZERO);
         while !self.segments.is_empty() {
             match self.write_some(stream) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => written += count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => stream.writable().await?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if !goes_on(waited, written - std::mem::replace(&mut told, written)) {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
+                    let asked = Instant::now();
+                    timeout(LOOK_EVERY, stream.writable()).await.unwrap_or(Ok(()))?;
+                    waited = asked.elapsed();
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
@@ -91,6 +115,26 @@ mod tests {
     use super::*;
     use tokio::io::AsyncReadExt;
     use tokio::net::TcpStream;
+
+    #[tokio::test]
+    async fn peer_that_does_not_read_is_given_up() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("binds");
+        let mut client = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("connects");
+        let (_server, _) = listener.accept().await.expect("accepts");
+        let mut writer = FrameWriter::default();
+        writer.queue([Bytes::from(vec![0; 64 << 20])]);
+        let (_, half) = client.split();
+        let (mut waits, mut bytes) = (Vec::new(), 0);
+        let flushed = writer.flush_while(&half, |waited, written| {
+            waits.push(waited);
+            bytes += written;
+            waits.iter().sum::<Duration>() < Duration::from_secs(1)
+        });
+        let error = flushed.await.expect_err("nothing is read");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(waits[0], Duration::ZERO);
+        assert_eq!(bytes + writer.queued_bytes(), 64 << 20);
+    }
 
     #[tokio::test]
     async fn many_segments_arrive_in_order() {

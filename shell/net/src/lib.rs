@@ -7,7 +7,8 @@
 //! Always true:
 //! 1. nothing is reserved on the word of a length: a buffer grows as bytes arrive, or to what the connection has sent before
 //! 2. a connection that waits holds no buffer
-//! 3. a limit slows the sender down or closes its connection; it never ends the process
+//! 3. one address leaves a part of what is bounded to others: connections, memory
+//! 4. a limit slows the sender down or closes its connection; it never ends the process
 //!
 //! Produce path 0 of 5. After: shell/broker/src/connection.rs
 
@@ -16,12 +17,14 @@ mod budget;
 mod endpoint;
 mod frame_reader;
 mod frame_writer;
+mod pace;
 mod spare_buffers;
 
 pub use accept::{Acceptor, BindError, ConnectionLimits, ConnectionSlot, Gate, Refused, SocketOptions};
-pub use budget::{Budget, Claim, Standing};
+pub use budget::{Account, Budget, Claim, Press, Standing};
 pub use endpoint::{
     Endpoint, EndpointError, ListenerName, ProtocolMap, SecurityProtocol, parse_endpoints, parse_protocol_map,
 };
-pub use frame_reader::{FrameError, FrameReader};
+pub use frame_reader::{FrameError, FrameReader, Stranger};
 pub use frame_writer::FrameWriter;
+pub use pace::{Pace, TooSlow};

@@ -6,7 +6,7 @@
 mod field;
 mod message;
 mod names;
-mod schema;
+pub mod schema;
 mod tables;
 
 use std::collections::BTreeMap;

@@ -60,7 +60,7 @@ fn work(plan: Plan<Work, FetchResponse>) -> Work {
 
 fn read(records: &Bytes, high_watermark: i64) -> Outcome {
     Outcome::Read(Read {
-        records: records.clone(),
+        records: Ok(records.clone()),
         high_watermark: Offset(high_watermark),
         last_stable: Offset(high_watermark),
         log_start: Offset(3),
@@ -108,7 +108,8 @@ fn said(response: &FetchResponse) -> Vec<(i32, i16)> {
 fn every_version_carries_records() {
     let fixture = Fixture::new();
     for version in versions::<FetchResponse>() {
-        let outcome = read(&batch(Codec::None), 20);
+        let records = in_words_of(batch(Codec::None), Offset(10), version).unwrap();
+        let outcome = read(&records, 20);
         let response = fetch(&fixture, &mut sessions(), request(orders(version, &[0])), version, &outcome);
         let partition = &response.responses[0].partitions[0];
         assert_eq!((partition.error_code, partition.high_watermark), (0, 20), "version {version}");
@@ -220,7 +221,10 @@ fn the_leader_is_named_from_version_16() {
 fn zstd_cannot_be_said_in_the_old_message_formats() {
     let fixture = Fixture::new();
     let code = |version| {
-        let outcome = read(&batch(Codec::Zstd), 20);
+        let mut outcome = read(&batch(Codec::Zstd), 20);
+        if let Outcome::Read(read) = &mut outcome {
+            read.records = in_words_of(batch(Codec::Zstd), Offset(10), version);
+        }
         said(&fetch(&fixture, &mut sessions(), request(orders(version, &[0])), version, &outcome))[0].1
     };
     assert_eq!([code(0), code(3), code(4), code(10)], [76, 76, 0, 0]);

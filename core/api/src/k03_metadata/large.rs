@@ -21,11 +21,10 @@ use super::{
     Wanted, authorized_operations, describe, describe_partition, wanted, without_partitions, without_topics,
 };
 use crate::Context;
+use crate::pieces::{InPieces, PIECE_BYTES, around};
 
 /// Topics and partitions from which on an answer is large: below, it is made in less than a millisecond.
 const LARGE_MIN: usize = 2000;
-/// Bytes of a piece, about.
-const PIECE_BYTES: usize = 256 * 1024;
 /// Topics with more partitions than this are written partition by partition.
 const PARTITIONS_AT_ONCE: usize = 64;
 /// Topics that are looked up at once.
@@ -96,7 +95,7 @@ pub fn large(
     let mut w = Writer::new();
     without_topics(request, version, ctx).write(&mut w, version)?;
     let after = if (8..=10).contains(&version) { 4 } else { 0 } + if version == 13 { 2 } else { 0 };
-    let (head, tail) = around(w.into_bytes(), after, count, version);
+    let (head, tail) = around(&w.into_bytes(), after, count, version >= FLEXIBLE_SINCE);
     let topic_operations = version >= 8 && request.include_topic_authorized_operations;
     Ok(Some(Large { version, topics, head, tail, topic_operations }))
 }
@@ -108,25 +107,29 @@ fn known<'a>(topics: impl Iterator<Item = Option<&'a Arc<Topic>>>) -> Option<Vec
     (topics.len() + partitions >= LARGE_MIN).then_some(topics)
 }
 
-/// Cuts a struct that was written with an empty array, after which `after` bytes and the tagged fields stand, around that
-/// array; what comes before ends in the count that shall stand there.
-fn around(written: Bytes, after: usize, count: usize, version: i16) -> (Bytes, Bytes) {
-    let is_flexible = version >= FLEXIBLE_SINCE;
-    let (empty, tagged): (&[u8], usize) = if is_flexible { (&[1], 1) } else { (&[0; 4], 0) };
-    let tail_at = written.len() - after - tagged;
-    let count_at = tail_at - empty.len();
-    assert_eq!(&written[count_at..tail_at], empty, "an empty array stands where it is expected");
-    let mut w = Writer::with_capacity(tail_at + 8);
-    w.raw_slice(&written[..count_at]);
-    if is_flexible {
-        w.uvarint(count as u32 + 1)
-    } else {
-        w.int32(count as i32)
+/// A large answer while it is written.
+#[derive(Debug)]
+pub struct Writing {
+    large: Arc<Large>,
+    place: Place,
+}
+
+impl InPieces for Writing {
+    fn piece(&mut self, ctx: &Context<'_>) -> Result<Option<Bytes>, EncodeError> {
+        self.large.piece(&mut self.place, ctx)
     }
-    (w.into_bytes(), written.slice(tail_at..))
+
+    fn rewound(&self) -> Box<dyn InPieces> {
+        Box::new(Self { large: Arc::clone(&self.large), place: Place::default() })
+    }
 }
 
 impl Large {
+    /// From the first piece on.
+    pub fn write(self) -> Writing {
+        Writing { large: Arc::new(self), place: Place::default() }
+    }
+
     /// The next piece; `None` after the last. Always with the same image.
     ///
     /// # Errors
@@ -203,7 +206,7 @@ impl Large {
         let mut w = Writer::with_capacity(64 + topic.name.len());
         bare.write(&mut w, self.version)?;
         let after = if self.version >= 8 { 4 } else { 0 };
-        Ok(around(w.into_bytes(), after, topic.partition_count(), self.version))
+        Ok(around(&w.into_bytes(), after, topic.partition_count(), self.version >= FLEXIBLE_SINCE))
     }
 
     fn next_topic(&self, place: &mut Place, ctx: &Context<'_>) -> Option<Arc<Topic>> {

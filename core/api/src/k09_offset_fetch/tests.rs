@@ -63,7 +63,7 @@ fn ask(request: OffsetFetchRequest, version: i16) -> OffsetFetchResponse {
         Plan::Work(mut work) => {
             for part in &work.parts {
                 assert_eq!(part.shard, PartitionIndex(0));
-                work.pending.set(part.slot, fetched(part));
+                assert!(work.pending.set(part.slot, fetched(part), &fixture.room));
             }
             work.pending.respond(&fixture.ctx())
         }

@@ -27,7 +27,10 @@ fn groups_are_answered_in_their_order() {
             error_message: Some("no such group".into()),
             ..DescribedGroup::default()
         };
-        work.pending.add(DescribeGroupsResponse { groups: vec![found, missing], ..Default::default() });
+        work.pending.add(
+            DescribeGroupsResponse { groups: vec![found, missing], ..Default::default() },
+            &fixture.room,
+        );
         let response = carried(work.pending.respond(), version);
         let said: Vec<_> = response.groups.iter().map(|group| (&*group.group_id, group.error_code)).collect();
         assert_eq!(said, [("d", 69), ("a", 16), ("b", 0)]);

@@ -102,3 +102,20 @@ fn without_a_controller_every_topic_is_refused() {
         assert_eq!(response.topics[0].topic_id, TopicId::ZERO);
     }
 }
+
+#[test]
+fn configurations_beyond_the_answers_limit_are_left_out() {
+    let mut fixture = Fixture::new();
+    fixture.room = Box::new(crate::AnswerRoom::new(20_000, crate::Unlimited));
+    let names: Vec<String> = (0..20).map(|number| format!("new-{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let of_controller =
+        CreateTopicsResponse { topics: names.iter().map(|name| made(name)).collect(), ..Default::default() };
+    let response = work(&names, 7).pending.respond(Ok(of_controller), &fixture.ctx());
+    let shown = response.topics.iter().filter(|topic| topic.configs.is_some()).count();
+    assert!((1..10).contains(&shown), "{shown}");
+    let invalid = ErrorCode::InvalidRequest.code();
+    assert!(response.topics.iter().all(|topic| topic.error_code == 0));
+    assert!(response.topics[19].configs.as_ref().is_none_or(Vec::is_empty));
+    assert_eq!(response.topics[19].topic_config_error_code, invalid);
+}

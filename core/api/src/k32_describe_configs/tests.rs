@@ -125,7 +125,9 @@ fn what_cannot_be_shown_is_refused() {
     assert_eq!(code(2, "bad name"), 17);
     assert_eq!(code(4, "2"), 42);
     assert_eq!(code(4, "one"), 42);
-    assert_eq!(code(8, "1"), 42);
+    assert_eq!(code(8, "1"), 0);
+    assert_eq!(code(8, "2"), 42);
+    assert_eq!(code(8, ""), 42);
     assert_eq!(code(16, ""), 42);
     assert_eq!(code(32, ""), 42);
     assert_eq!(code(1, "x"), 42);

@@ -22,7 +22,7 @@ fn shards_are_asked_once_and_answered_in_order() {
         transaction_states: states.collect(),
         ..DescribeTransactionsResponse::default()
     };
-    pending.add(response);
+    pending.add(response, &crate::AnswerRoom::unlimited());
     let said = carried(pending.respond(), 0).transaction_states;
     let said: Vec<(&str, i16, &str)> = said
         .iter()
@@ -40,5 +40,5 @@ fn without_a_coordinator_everything_is_refused() {
         ..DescribeTransactionsRequest::default()
     };
     let Plan::Answer(response) = plan(request, &fixture.ctx()) else { panic!("work") };
-    assert_eq!(response.transaction_states[0].error_code, 15, "COORDINATOR_NOT_AVAILABLE");
+    assert_eq!(response.transaction_states[0].error_code, 16, "as Kafka: NOT_COORDINATOR");
 }

@@ -18,7 +18,10 @@ fn groups_are_answered_in_their_order() {
         assert_eq!(work.parts[0].request.group_ids, ["d", "b"]);
         let found = DescribedGroup { group_id: "b".into(), group_epoch: 3, ..Default::default() };
         let missing = DescribedGroup { group_id: "d".into(), error_code: 69, ..Default::default() };
-        work.pending.add(ShareGroupDescribeResponse { groups: vec![found, missing], ..Default::default() });
+        work.pending.add(
+            ShareGroupDescribeResponse { groups: vec![found, missing], ..Default::default() },
+            &fixture.room,
+        );
         let response = carried(work.pending.respond(), version);
         let said: Vec<_> = response.groups.iter().map(|group| (&*group.group_id, group.error_code)).collect();
         assert_eq!(said, [("d", 69), ("a", 16), ("b", 0)]);

@@ -31,3 +31,9 @@ fn each_share_partition_is_answered_in_its_place() {
         assert_eq!((first.state_epoch, first.start_offset, first.state_batches.len()), (7, 100, 1));
     }
 }
+
+#[test]
+fn share_partition_named_again_is_read_once() {
+    let Plan::Work(work) = plan(request("g", &[3, 1, 3, 3])) else { panic!("no work") };
+    assert_eq!(work.parts.iter().map(|part| part.partition.get()).collect::<Vec<_>>(), [3, 1]);
+}

@@ -61,6 +61,6 @@ fn a_creation_that_failed_is_told() {
     };
     assert_eq!(detail(Ok(vec![result("t", 0), result("u", 36)])), "missing");
     let said = detail(Ok(vec![result("t", 44), result("u", 38)]));
-    assert_eq!(said, "missing; creation failed: t (POLICY_VIOLATION), u (INVALID_REPLICATION_FACTOR).");
-    assert_eq!(detail(Err("busy".to_owned())), "missing; creation failed: busy.");
+    assert_eq!(said, "missing; Creation failed: t (POLICY_VIOLATION), u (INVALID_REPLICATION_FACTOR).");
+    assert_eq!(detail(Err("busy".to_owned())), "missing; Creation failed: busy.");
 }

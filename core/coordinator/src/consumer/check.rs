@@ -44,29 +44,32 @@ pub(crate) fn check(
     let is_blank = |text: &str| text.trim().is_empty();
     let epoch = request.member_epoch;
     if (version >= OWN_ID_SINCE || epoch > 0 || epoch == -1) && is_blank(&request.member_id) {
-        return invalid("The member id must not be empty.");
+        return invalid("MemberId can't be empty.");
     }
     if is_blank(&request.group_id) {
-        return invalid("The group id must not be empty.");
+        return invalid("GroupId can't be empty.");
     }
     if request.instance_id.as_deref().is_some_and(is_blank) {
-        return invalid("The instance id must not be empty.");
+        return invalid("InstanceId can't be empty.");
     }
     if request.rack_id.as_deref().is_some_and(is_blank) {
-        return invalid("The rack must not be empty.");
+        return invalid("RackId can't be empty.");
     }
     match epoch {
         0 => check_join(request)?,
         -2 if request.instance_id.is_none() => {
-            return invalid("Only a member with an instance id can leave for a moment.");
+            return invalid("InstanceId can't be null.");
         }
-        ..-2 => return invalid("There is no such member epoch."),
+        ..-2 => return invalid("MemberEpoch is invalid."),
         _ => {}
     }
     match request.server_assignor.as_deref() {
         Some(assignor) if !config.consumer.assignors.iter().any(|known| known == assignor) => {
             let known: Vec<&str> = config.consumer.assignors.iter().map(|name| name.as_str()).collect();
-            let why = format!("There is no assignor {assignor} here. There are: {}.", known.join(", "));
+            let why = format!(
+                "ServerAssignor {assignor} is not supported. Supported assignors: {}.",
+                known.join(", ")
+            );
             Err(Refused::new(ErrorCode::UnsupportedAssignor, why))
         }
         _ => Ok(()),
@@ -75,13 +78,15 @@ pub(crate) fn check(
 
 fn check_join(request: &ConsumerGroupHeartbeatRequest) -> Result<(), Refused> {
     if request.rebalance_timeout_ms == -1 {
-        return invalid("Who joins must say its rebalance timeout.");
+        return invalid("RebalanceTimeoutMs must be provided in first request.");
     }
     if request.topic_partitions.as_ref().is_none_or(|partitions| !partitions.is_empty()) {
-        return invalid("Who joins must own no partitions, and say so.");
+        return invalid("TopicPartitions must be empty when (re-)joining.");
     }
     if request.subscribed_topic_names.is_none() && request.subscribed_topic_regex.is_none() {
-        return invalid("Who joins must say what it subscribes to.");
+        return invalid(
+            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
+        );
     }
     Ok(())
 }

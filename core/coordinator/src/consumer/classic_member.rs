@@ -191,7 +191,7 @@ fn speaker(
         Some(instance) => group.static_member(instance),
     };
     let member = member.ok_or(ErrorCode::UnknownMemberId)?;
-    check_instance(member, id).map_err(|refused| refused.code)?;
+    check_instance(member, id, instance.unwrap_or_default()).map_err(|refused| refused.code)?;
     let classic = member.classic.as_ref().ok_or(ErrorCode::UnknownMemberId)?;
     if member.epoch != generation {
         return Err(ErrorCode::IllegalGeneration);
@@ -273,7 +273,8 @@ pub(crate) fn leaves(group: &ConsumerGroup, who: &MemberIdentity) -> Result<Text
     };
     let member = member.ok_or(ErrorCode::UnknownMemberId)?;
     if !who.member_id.is_empty() {
-        check_instance(member, &who.member_id).map_err(|refused| refused.code)?;
+        check_instance(member, &who.member_id, who.group_instance_id.as_deref().unwrap_or_default())
+            .map_err(|refused| refused.code)?;
     }
     Ok(member.id.clone())
 }

@@ -3,6 +3,8 @@
 //! # Source
 //! Kafka 4.4 `ConsumerGroup.asDescribedGroup`, `ConsumerGroupMember.asConsumerGroupDescribeMember`.
 
+use std::collections::BTreeMap;
+
 use barnabas_base::{ErrorCode, Text, TopicId};
 use barnabas_metadata::Image;
 use barnabas_wire::Str;
@@ -13,22 +15,30 @@ use barnabas_wire::messages::list_groups_response::ListedGroup;
 
 use super::group::ConsumerGroup;
 use super::member::ConsumerMember;
+use crate::table_order;
 
 pub(crate) fn describe(group: &ConsumerGroup, default_assignor: &str, image: &Image) -> DescribedGroup {
+    let mut members: Vec<&ConsumerMember> = group.members().values().map(|member| &**member).collect();
+    let count = members.len();
+    table_order::arrange(&mut members, count, |member| &member.id);
     DescribedGroup {
         group_id: Str::from(&group.id),
         group_state: group.state_name().into(),
         group_epoch: group.epoch,
         assignment_epoch: group.assignment_epoch,
         assignor_name: group.preferred_assignor().map_or(default_assignor, |name| name.as_str()).into(),
-        members: group.members().values().map(|member| described(group, member, image)).collect(),
+        members: members.into_iter().map(|member| described(group, member, image)).collect(),
         ..Default::default()
     }
 }
 
 fn described(group: &ConsumerGroup, member: &ConsumerMember, image: &Image) -> Member {
     let target = group.targets.get(&member.id).into_iter().flat_map(|target| target.iter());
-    let assigned = member.assigned.iter();
+    // A member is responsible for what it is to give up until it has (Kafka 4.3).
+    let mut has: BTreeMap<TopicId, Vec<i32>> = BTreeMap::new();
+    for (topic, partition) in member.holdings() {
+        has.entry(topic).or_default().push(partition);
+    }
     Member {
         member_id: Str::from(&member.id),
         instance_id: member.instance.as_ref().map(Str::from),
@@ -37,8 +47,8 @@ fn described(group: &ConsumerGroup, member: &ConsumerMember, image: &Image) -> M
         client_id: Str::from(&member.client_id),
         client_host: Str::from(&member.client_host),
         subscribed_topic_names: member.names.iter().map(Str::from).collect(),
-        subscribed_topic_regex: member.regex.as_ref().map(Str::from),
-        assignment: partitions(assigned.map(|(topic, each)| (*topic, each.keys().copied().collect())), image),
+        subscribed_topic_regex: Some(member.regex.as_ref().map(Str::from).unwrap_or_default()),
+        assignment: partitions(has.into_iter(), image),
         target_assignment: partitions(target.map(|(topic, each)| (*topic, each.clone())), image),
         member_type: if member.classic.is_some() { 0 } else { 1 },
         ..Default::default()

@@ -14,10 +14,11 @@ use std::sync::Arc;
 use barnabas_base::{ErrorCode, Map, MonotonicMs, Set, Text, TopicId};
 
 use super::member::{ConsumerMember, MemberState};
-use crate::Response;
 use crate::framework::{BatchId, Ticket};
+use crate::memory;
 use crate::outbox::{GroupThen, Outbox};
 use crate::unwritten::Unwritten;
+use crate::{FIRST_EPOCH, Response};
 
 /// What a member is to have: sorted partitions by topic.
 pub(crate) type Target = BTreeMap<TopicId, Vec<i32>>;
@@ -53,7 +54,7 @@ pub(crate) struct ConsumerGroup {
     /// When the epoch was raised last; not since the group was loaded: `None`.
     pub raised_at: Option<MonotonicMs>,
     pub metadata_hash: i64,
-    /// The group epoch that the target is for. −1 in Kafka where there is none yet; 0 here, as nothing tells the two apart.
+    /// The group epoch that the target is for; [`FIRST_EPOCH`], for an empty target, before the first one is made.
     pub assignment_epoch: i32,
     /// When the target was made, by the wall clock; 0: never.
     pub assignment_timestamp: i64,
@@ -86,10 +87,10 @@ impl ConsumerGroup {
     pub fn new(id: Text) -> Self {
         Self {
             id,
-            epoch: 0,
+            epoch: FIRST_EPOCH,
             raised_at: None,
             metadata_hash: 0,
-            assignment_epoch: 0,
+            assignment_epoch: FIRST_EPOCH,
             assignment_timestamp: 0,
             members: BTreeMap::new(),
             targets: BTreeMap::new(),
@@ -125,6 +126,20 @@ impl ConsumerGroup {
 
     pub fn static_members(&self) -> &Map<Text, Text> {
         &self.static_members
+    }
+
+    /// What members and what they subscribe to take, beside their structures.
+    pub fn bytes(&self) -> usize {
+        let mut lists = Set::default();
+        let members = self.members.values().map(|member| {
+            let is_new = lists.insert(Arc::as_ptr(&member.names));
+            let names = if is_new { memory::texts(member.names.iter()) } else { 0 };
+            let held = member.assigned.values().chain(member.revoking.values()).map(BTreeMap::len).sum();
+            member.own_bytes() + names + memory::partitions(held) * 2
+        });
+        let members: usize = members.sum();
+        let matched = self.resolved.values().map(|resolved| memory::partitions(resolved.topics.len()));
+        members + memory::texts(self.names.keys()) + matched.sum::<usize>()
     }
 
     pub fn is_empty(&self) -> bool {

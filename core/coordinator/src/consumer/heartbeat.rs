@@ -85,6 +85,7 @@ pub(crate) fn heartbeat(
 
 fn standing(group: &ConsumerGroup, member: &ConsumerMember, out: &Outbox) -> Standing {
     Standing {
+        settling_interval: out.config.settling_heartbeat_interval,
         is_settled: member.is_reconciled_to(group.epoch),
         unchanged_for: group.raised_at.map(|raised| out.now.mono.since(raised)),
         members: group.members().len(),
@@ -112,7 +113,7 @@ pub(super) fn check_room(
     let is_inside = instance.is_some_and(|instance| group.static_member(instance).is_some())
         || group.member(id).is_some();
     if group.members().len() >= max && !is_inside {
-        let why = format!("The group has {max} members, which is as many as it may have.");
+        let why = format!("The consumer group has reached its maximum capacity of {max} members.");
         return Err(Refused::new(ErrorCode::GroupMaxSizeReached, why));
     }
     Ok(())
@@ -147,39 +148,43 @@ fn find(group: &ConsumerGroup, id: &str, request: &ConsumerGroupHeartbeatRequest
                 Ok(Found::Known(Arc::clone(member)))
             }
             None if joins => Ok(Found::New),
-            None => Err(unknown(id)),
+            None => Err(unknown(&group.id, id)),
         };
     };
     match group.static_member(instance) {
         None if joins => Ok(Found::New),
-        None => Err(Refused::new(
-            ErrorCode::UnknownMemberId,
-            format!("The group has no member with the instance id {instance}."),
-        )),
+        None => Err(unknown_instance(instance)),
         Some(known) if joins && known.id == id => Ok(Found::Known(Arc::clone(known))),
         // A process of the other protocol may be replaced at once, as nobody can have told it to leave for a moment.
         Some(known) if joins && known.classic.is_none() && known.epoch != -2 => Err(Refused::new(
             ErrorCode::UnreleasedInstanceId,
-            format!("The instance id {instance} is {}'s, which has not left.", known.id),
+            format!(
+                "Static member {id} with instance id {instance} cannot join the group because the instance id is owned by {} member.",
+                known.id
+            ),
         )),
         Some(known) if joins => Ok(Found::Replaces(Arc::clone(known))),
         Some(known) => {
-            check_instance(known, id)?;
+            check_instance(known, id, instance)?;
             check_epoch(known, request.member_epoch, owned)?;
             Ok(Found::Known(Arc::clone(known)))
         }
     }
 }
 
-pub(super) fn unknown(id: &str) -> Refused {
-    Refused::new(ErrorCode::UnknownMemberId, format!("{id} is no member of the group."))
+pub(super) fn unknown(group: &str, id: &str) -> Refused {
+    Refused::new(ErrorCode::UnknownMemberId, format!("Member {id} is not a member of group {group}."))
 }
 
-pub(super) fn check_instance(known: &ConsumerMember, id: &str) -> Result<(), Refused> {
+pub(super) fn unknown_instance(instance: &str) -> Refused {
+    Refused::new(ErrorCode::UnknownMemberId, format!("Instance id {instance} is unknown."))
+}
+
+pub(super) fn check_instance(known: &ConsumerMember, id: &str, instance: &str) -> Result<(), Refused> {
     if known.id == id {
         return Ok(());
     }
-    let why = format!("The instance id of {id} is {}'s now.", known.id);
+    let why = format!("Static member {id} with instance id {instance} was fenced by member {}.", known.id);
     Err(Refused::new(ErrorCode::FencedInstanceId, why))
 }
 
@@ -191,8 +196,10 @@ fn check_epoch(member: &ConsumerMember, epoch: i32, owned: Owned<'_>) -> Result<
     if is_good && !(member.state == MemberState::Unknown && owned.is_none_or(|owned| !owned.is_empty())) {
         return Ok(());
     }
+    let is = if epoch > member.epoch { "greater" } else { "smaller" };
     let why = format!(
-        "The member is in epoch {}, not in {epoch}. It must give up its partitions and join again.",
+        "The consumer group member has a {is} member epoch ({epoch}) than the one known by the group coordinator ({}). The member must \
+         abandon all its partitions and rejoin.",
         member.epoch
     );
     Err(Refused::new(ErrorCode::FencedMemberEpoch, why))
@@ -296,10 +303,8 @@ pub(super) fn settle(
     }
     let regex_changed = regex::changed(group, before, &updated);
     regex::resolve_if_due(group, world, out);
-    let must_raise = group.epoch == 0
-        || names_changed
-        || regex_changed == Change::Resolved
-        || group.preferred_assignor() != assignor.as_ref();
+    let must_raise =
+        names_changed || regex_changed == Change::Resolved || group.preferred_assignor() != assignor.as_ref();
     // What an expression matches is not known: whoever resolves it looks at the topics as well.
     let is_known = group.patterns().keys().all(|pattern| group.resolved.contains_key(pattern));
     if must_raise || (is_known && group.refresh_at <= out.now.mono) {

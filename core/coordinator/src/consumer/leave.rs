@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use barnabas_base::{DurationMs, ErrorCode, Set, Text};
+use barnabas_base::{DurationMs, Set, Text};
 use barnabas_wire::Str;
 use barnabas_wire::messages::{ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse};
 
 use super::check::Refused;
 use super::group::{ConsumerGroup, Entry};
-use super::heartbeat::{check_instance, unknown};
+use super::heartbeat::{check_instance, unknown, unknown_instance};
 use super::member::{ConsumerMember, MemberState};
 use super::regex;
 use super::world::World;
@@ -31,13 +31,10 @@ pub(crate) enum Left {
 pub(crate) fn leave(group: &ConsumerGroup, request: &ConsumerGroupHeartbeatRequest) -> Result<Left, Refused> {
     let id = request.member_id.as_str();
     let Some(instance) = request.instance_id.as_deref() else {
-        return group.member(id).cloned().map(Left::ForGood).ok_or_else(|| unknown(id));
+        return group.member(id).cloned().map(Left::ForGood).ok_or_else(|| unknown(&group.id, id));
     };
-    let member = group.static_member(instance).cloned().ok_or_else(|| {
-        let why = format!("The group has no member with the instance id {instance}.");
-        Refused::new(ErrorCode::UnknownMemberId, why)
-    })?;
-    check_instance(&member, id)?;
+    let member = group.static_member(instance).cloned().ok_or_else(|| unknown_instance(instance))?;
+    check_instance(&member, id, instance)?;
     Ok(if request.member_epoch == -2 { Left::ForAMoment(member) } else { Left::ForGood(member) })
 }
 

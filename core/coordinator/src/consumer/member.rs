@@ -101,6 +101,20 @@ impl ConsumerMember {
         self.regex.as_ref().filter(|regex| !regex.is_empty())
     }
 
+    /// What it said of itself, as a request says it.
+    pub fn said_bytes(&self) -> usize {
+        self.own_bytes() + self.names.iter().map(|name| name.len() + 2).sum::<usize>()
+    }
+
+    /// Likewise, without the names that it subscribes to.
+    pub fn own_bytes(&self) -> usize {
+        let texts = [&self.instance, &self.rack, &self.regex, &self.assignor];
+        let texts = texts.into_iter().flatten().map(|text| text.len()).sum::<usize>();
+        let said = self.classic.iter().flat_map(|side| side.protocols.pairs());
+        let said = said.map(|(name, said)| name.len() + said.len()).sum::<usize>();
+        self.id.len() + self.client_id.len() + self.client_host.len() + texts + said
+    }
+
     pub fn subscribes_by_name(&self, topic: &str) -> bool {
         self.names.binary_search_by(|name| name.as_str().cmp(topic)).is_ok()
     }

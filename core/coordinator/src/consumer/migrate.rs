@@ -27,22 +27,30 @@ pub(crate) use crate::config::MigrationPolicy as Policy;
 /// The newest version of the consumer protocol that is known here; later ones begin as it does.
 const PROTOCOL_VERSION_MAX: i16 = 3;
 
+const CUSTOM_ASSIGNOR: &str = "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default assignor \
+before re-attempting the upgrade.";
+
 /// Whether this classic group, which has members, may become a consumer group.
 ///
 /// # Errors
 /// GROUP_ID_NOT_FOUND, with the reason.
 pub(crate) fn can_upgrade(group: &ClassicGroup, out: &Outbox) -> Result<(), Refused> {
-    let refuse = |why: String| Err(Refused::new(ErrorCode::GroupIdNotFound, why));
+    let refuse = |why: &str| Err(cannot_upgrade(&group.id, why));
     if !matches!(out.config.consumer.migration, Policy::Upgrade | Policy::Bidirectional) {
-        return refuse("It is a classic group, and groups are not upgraded here.".into());
+        return refuse("online upgrade is disabled.");
     }
     if !group.is_consumer() {
-        return refuse("It is a classic group whose members are no consumers.".into());
+        return refuse("the group does not use the consumer embedded protocol.");
     }
     if group.members.len() > out.config.consumer.size_max {
-        return refuse("It is a classic group with more members than a consumer group may have.".into());
+        return refuse("the group size exceeds the consumer group maximum size.");
     }
     Ok(())
+}
+
+fn cannot_upgrade(group: &str, why: &str) -> Refused {
+    let why = format!("Cannot upgrade classic group {group} to consumer group because {why}");
+    Refused::new(ErrorCode::GroupIdNotFound, why)
 }
 
 /// Whether the group may become a classic one as `leaving` go; `replaced`: somebody of the classic protocol comes in their
@@ -61,15 +69,15 @@ pub(crate) fn can_downgrade(group: &ConsumerGroup, leaving: &[Text], replaced: b
 /// The consumer group that a classic one becomes. All members are stable with what they had.
 ///
 /// # Errors
-/// GROUP_ID_NOT_FOUND: what the members say to each other cannot be read.
+/// GROUP_ID_NOT_FOUND: what the members say to each other cannot be read, or an assignor of their own keeps user data in the
+/// assignments, which would be lost.
 pub(crate) fn from_classic(classic: &ClassicGroup, image: &Image) -> Result<ConsumerGroup, Refused> {
     let mut group = ConsumerGroup::new(classic.id.clone());
     let protocol = classic.protocol.clone().unwrap_or_default();
     group.epoch = classic.generation;
     group.assignment_epoch = classic.generation;
     for (id, known) in &classic.members {
-        let unreadable =
-            || Refused::new(ErrorCode::GroupIdNotFound, "The members' subscriptions cannot be read.");
+        let unreadable = || cannot_upgrade(&classic.id, "the embedded consumer protocol is malformed.");
         let said = known
             .protocols
             .metadata(&protocol)
@@ -78,7 +86,11 @@ pub(crate) fn from_classic(classic: &ClassicGroup, image: &Image) -> Result<Cons
             .and_then(|said| read::<ConsumerProtocolSubscription>(said.clone()))
             .ok_or_else(unreadable)?;
         let mut member = ConsumerMember::new(id.clone());
-        let assigned = assigned_from(&known.assignment, classic.generation, image).ok_or_else(unreadable)?;
+        let assignment = assignment_of(&known.assignment).ok_or_else(unreadable)?;
+        if assignment.user_data.as_ref().is_some_and(|data| !data.is_empty()) {
+            return Err(cannot_upgrade(&classic.id, CUSTOM_ASSIGNOR));
+        }
+        let assigned = assigned_from(assignment, classic.generation, image);
         member.instance = known.instance.clone();
         member.rack = subscription.rack_id.as_ref().filter(|rack| !rack.is_empty()).map(Str::text);
         member.client_id = known.client_id.clone();
@@ -166,20 +178,21 @@ fn read<M: Message>(mut bytes: Bytes) -> Option<M> {
     M::decode(&mut Reader::new(bytes), version.min(PROTOCOL_VERSION_MAX)).ok()
 }
 
-/// A member without an assignment has none.
-fn assigned_from(bytes: &Bytes, epoch: i32, image: &Image) -> Option<Assigned> {
+/// A member that has never synced has no bytes, and no partitions.
+fn assignment_of(bytes: &Bytes) -> Option<ConsumerProtocolAssignment> {
+    if bytes.is_empty() { Some(ConsumerProtocolAssignment::default()) } else { read(bytes.clone()) }
+}
+
+fn assigned_from(assignment: ConsumerProtocolAssignment, epoch: i32, image: &Image) -> Assigned {
     let mut assigned = Assigned::new();
-    if bytes.is_empty() {
-        return Some(assigned);
-    }
-    for topic in read::<ConsumerProtocolAssignment>(bytes.clone())?.assigned_partitions {
+    for topic in assignment.assigned_partitions {
         if let Some(id) = image.topics.id_of(&topic.topic) {
             let partitions = assigned.entry(id).or_default();
             partitions.extend(topic.partitions.iter().map(|partition| (*partition, epoch)));
         }
     }
     assigned.retain(|_, partitions| !partitions.is_empty());
-    Some(assigned)
+    assigned
 }
 
 /// Partitions as an assignment of the consumer protocol, in the version that the member's first protocol speaks.

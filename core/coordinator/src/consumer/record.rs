@@ -37,6 +37,7 @@ use bytes::Bytes;
 
 use super::group::{ConsumerGroup, Entry, Resolved, Target};
 use super::member::{Assigned, ClassicSide, ConsumerMember, MemberState};
+use crate::FIRST_EPOCH;
 use crate::classic::Protocols;
 use crate::framework::Record;
 use crate::records;
@@ -155,7 +156,7 @@ impl ConsumerGroup {
                 self.remove(&key.member_id);
             }
             GroupRecordKey::ConsumerGroupTargetAssignmentMetadata(_) => {
-                self.assignment_epoch = 0;
+                self.assignment_epoch = FIRST_EPOCH;
                 self.assignment_timestamp = 0;
             }
             GroupRecordKey::ConsumerGroupTargetAssignmentMember(key) => {

@@ -53,7 +53,9 @@ pub(super) fn check(group: &ConsumerGroup, member: &ConsumerMember) -> Result<()
         }
         Some(wanted) if !group.patterns().contains_key(wanted) => {
             pattern::of_topics(wanted).map(drop).map_err(|why| {
-                Refused::new(ErrorCode::InvalidRegularExpression, format!("{wanted} cannot be used: {why}"))
+                let why =
+                    format!("SubscribedTopicRegex `{wanted}` is not a valid regular expression: {why}.");
+                Refused::new(ErrorCode::InvalidRegularExpression, why)
             })
         }
         _ => Ok(()),

@@ -63,12 +63,6 @@ pub(super) fn assign_if_due(group: &mut ConsumerGroup, world: &World, out: &mut 
         assigned(group, group.epoch, assignment, out);
         return;
     }
-    if group.assignment_epoch == 0 {
-        // A member cannot be in epoch 0, so the first target is one that has nothing for anybody.
-        group.assignment_epoch = group.epoch;
-        group.note(Entry::TargetEpoch);
-        group.raise(group.metadata_hash, out.now.mono);
-    }
     group.assigning = Some(group.epoch);
     let job = Job(Work::Assign(assigning(group, world, out)));
     out.compute(Effect::Compute(Box::new(job)));

@@ -233,6 +233,18 @@ impl Offsets {
         self.producers.contains_key(group)
     }
 
+    /// What open transactions hold for a group takes so many bytes.
+    pub fn bytes_in_transactions(&self, group: &str) -> usize {
+        let producers = self.producers.get(group).into_iter().flatten();
+        let held = producers.filter_map(|producer| self.in_transactions.get(producer)).flatten();
+        held.filter(|(key, _)| key.group == group)
+            .map(|(key, slot)| {
+                let note = slot.latest().and_then(|entry| entry.metadata.as_ref());
+                256 + key.topic.len() + note.map_or(0, |note| note.len())
+            })
+            .sum()
+    }
+
     /// All that open transactions hold for a group.
     pub fn in_transactions_of(&self, group: &str) -> Vec<(OffsetKey, TopicId)> {
         let mut found: Vec<(OffsetKey, TopicId)> = Vec::new();

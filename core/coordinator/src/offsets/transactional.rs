@@ -43,8 +43,8 @@ pub(crate) fn commit_in_transaction(
 ) -> Result<Transactional, ErrorCode> {
     match group {
         Some(Group::Classic(group)) => check(group, request)?,
-        Some(Group::Consumer(group)) => check_consumer(group, request)?,
-        Some(Group::Streams(group)) => check_streams(group, request)?,
+        Some(Group::Consumer(group)) => check_consumer(group, request).map_err(as_generation)?,
+        Some(Group::Streams(group)) => check_streams(group, request).map_err(as_generation)?,
         Some(Group::Share(_)) => {}
         None if request.generation_id_or_member_epoch < 0 => {}
         None => return Err(ErrorCode::IllegalGeneration),
@@ -92,6 +92,14 @@ fn check(group: &ClassicGroup, request: &TxnOffsetCommitRequest) -> Result<(), E
     }
     group.check_member(&request.member_id, instance)?;
     if generation == group.generation { Ok(()) } else { Err(ErrorCode::IllegalGeneration) }
+}
+
+/// Transactional producers know no STALE_MEMBER_EPOCH.
+///
+/// # Source
+/// Kafka 4.3 `OffsetMetadataManager.validateTransactionalOffsetCommit`.
+fn as_generation(error: ErrorCode) -> ErrorCode {
+    if error == ErrorCode::StaleMemberEpoch { ErrorCode::IllegalGeneration } else { error }
 }
 
 /// # Source

@@ -19,6 +19,7 @@ use crate::framework::{Caller, Ticket};
 use crate::offsets;
 use crate::share_group;
 use crate::streams;
+use crate::table_order;
 
 type Refusal = Result<(), ErrorCode>;
 
@@ -34,7 +35,7 @@ impl GroupShard {
         let mut groups: Vec<ListedGroup> = self.groups.iter().map(|(id, group)| listed(id, group)).collect();
         groups.retain(|group| passes(&request.states_filter, &group.group_state));
         groups.retain(|group| passes(&request.types_filter, &group.group_type));
-        groups.sort_by(|a, b| a.group_id.cmp(&b.group_id));
+        table_order::arrange(&mut groups, self.groups.len(), |group| &group.group_id);
         let response = ListGroupsResponse { groups, ..Default::default() };
         self.answer_after_groups(ticket, Response::ListGroups(response));
         Ok(())

@@ -52,7 +52,10 @@ impl GroupShard {
             return Ok(());
         }
         if request.member_epoch != 0 {
-            return Err(not_found(&id));
+            return Err(match self.groups.get(&id) {
+                Some(_) => not_consumer(&id),
+                None => not_found(format!("Consumer group {id} not found.")),
+            });
         }
         let mut group = Box::new(self.new_consumer_group(&id)?);
         let response = consumer::heartbeat(&mut group, caller, request, &mut self.world, &mut self.out)?;
@@ -82,7 +85,7 @@ impl GroupShard {
                 consumer::can_upgrade(old, &self.out)?;
                 consumer::from_classic(old, &self.world.image)
             }
-            Some(Group::Consumer(_) | Group::Streams(_) | Group::Share(_)) => Err(not_found(id)),
+            Some(Group::Consumer(_) | Group::Streams(_) | Group::Share(_)) => Err(not_consumer(id)),
         }
     }
 
@@ -92,7 +95,11 @@ impl GroupShard {
         ticket: Ticket,
     ) -> Result<(), Refused> {
         let id = request.group_id.text();
-        let Some(Group::Consumer(group)) = self.groups.get_mut(&id) else { return Err(not_found(&id)) };
+        let group = match self.groups.get_mut(&id) {
+            Some(Group::Consumer(group)) => group,
+            Some(_) => return Err(not_consumer(&id)),
+            None => return Err(not_found(format!("Group {id} not found."))),
+        };
         match consumer::leave(group, request)? {
             Left::ForAMoment(member) => {
                 let response = consumer::static_leave(group, &member);
@@ -151,17 +158,13 @@ impl GroupShard {
                 Some(Group::Consumer(group)) => consumer::leaves(group, who),
                 _ => Err(ErrorCode::UnknownMemberId),
             };
-            let found = found.and_then(|member| match gone.contains(&member) {
-                true => Err(ErrorCode::UnknownMemberId),
-                false => Ok(member),
-            });
             members.push(MemberResponse {
-                member_id: found.as_ref().map_or_else(|_| who.member_id.clone(), |member| member.into()),
+                member_id: who.member_id.clone(),
                 group_instance_id: who.group_instance_id.clone(),
                 error_code: found.as_ref().err().map_or(0, |error| error.code()),
                 ..Default::default()
             });
-            gone.extend(found);
+            gone.extend(found.ok().filter(|member| !gone.contains(member)));
         }
         let response = if caller.version < SEVERAL_MEMBERS_SINCE {
             let error_code = members.first().map_or(0, |member| member.error_code);
@@ -367,6 +370,10 @@ impl GroupShard {
     }
 }
 
-fn not_found(id: &str) -> Refused {
-    Refused::new(ErrorCode::GroupIdNotFound, format!("There is no consumer group {id}."))
+fn not_found(why: String) -> Refused {
+    Refused::new(ErrorCode::GroupIdNotFound, why)
+}
+
+fn not_consumer(id: &str) -> Refused {
+    not_found(format!("Group {id} is not a consumer group."))
 }

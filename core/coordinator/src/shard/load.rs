@@ -229,6 +229,7 @@ impl GroupShard {
                 None => {}
             }
         }
+        self.weigh_all();
         self.out.set_expiry();
         self.out.take_effects()
     }

@@ -1,6 +1,6 @@
 //! What a batch's fate means: on disk, lost, or not heard of for too long.
 
-use barnabas_base::ErrorCode;
+use barnabas_base::{ErrorCode, Text};
 
 use super::{Group, GroupShard};
 use crate::classic::{self, ClassicGroup};
@@ -14,6 +14,12 @@ impl GroupShard {
                 self.offsets.forget_in_transactions(key);
             }
         }
+        let mut emptied: Vec<&Text> = then.offsets.iter().map(|key| &key.group).collect();
+        emptied.dedup();
+        emptied.into_iter().filter(|group| self.offsets.of_group(group).is_none()).for_each(|group| {
+            let weighed = crate::memory::weigh(group, self.groups.get(group), &self.offsets);
+            self.weights.set(group, weighed);
+        });
         if let Some((producer, keys)) = &then.in_transaction {
             keys.iter().for_each(|key| self.offsets.commit_in_transaction(batch, *producer, key));
         }

@@ -84,7 +84,9 @@ impl GroupShard {
                 Ok(())
             }
             Some(_) => Err(not_share(&id)),
-            None if request.member_epoch != 0 => Err(not_found(&id)),
+            None if request.member_epoch != 0 => {
+                Err((ErrorCode::GroupIdNotFound, format!("Share group {id} not found.")))
+            }
             None => {
                 let mut group = Box::new(ShareGroup::new(id.clone()));
                 let stayed =

@@ -172,7 +172,7 @@ impl GroupShard {
 }
 
 fn not_found(id: &str) -> Refused {
-    Refused::new(ErrorCode::GroupIdNotFound, format!("There is no streams group {id}."))
+    Refused::new(ErrorCode::GroupIdNotFound, format!("Streams group {id} not found."))
 }
 
 fn not_streams(id: &str) -> Refused {

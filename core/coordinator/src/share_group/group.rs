@@ -13,9 +13,10 @@ use barnabas_base::{DurationMs, MonotonicMs, Text};
 
 use super::member::{ShareMember, Target};
 use super::set_up::SetUp;
-use crate::Response;
 use crate::framework::{BatchId, Record, Ticket};
+use crate::memory;
 use crate::outbox::{GroupThen, Outbox, Then, TimerKey};
+use crate::{FIRST_EPOCH, Response};
 
 /// One record of the group, by what it is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,7 +34,7 @@ pub(crate) struct ShareGroup {
     pub id: Text,
     pub epoch: i32,
     pub metadata_hash: i64,
-    /// The group epoch that the target is for.
+    /// The group epoch that the target is for; [`FIRST_EPOCH`], for an empty target, before the first one is made.
     pub assignment_epoch: i32,
     /// When the target was made, by the wall clock; 0: never.
     pub assignment_timestamp: i64,
@@ -64,9 +65,9 @@ impl ShareGroup {
     pub fn new(id: Text) -> Self {
         Self {
             id,
-            epoch: 0,
+            epoch: FIRST_EPOCH,
             metadata_hash: 0,
-            assignment_epoch: 0,
+            assignment_epoch: FIRST_EPOCH,
             assignment_timestamp: 0,
             members: BTreeMap::new(),
             targets: BTreeMap::new(),
@@ -88,6 +89,18 @@ impl ShareGroup {
 
     pub fn member(&self, id: &str) -> Option<&Arc<ShareMember>> {
         self.members.get(id)
+    }
+
+    /// What members and share-partitions take, beside the members' structures.
+    pub fn bytes(&self) -> usize {
+        let members = self.members.values().map(|member| {
+            let has = member.assigned.values().map(Vec::len).sum();
+            member.said_bytes() + memory::texts(member.names.iter()) + memory::partitions(has) * 2
+        });
+        let topics = self.set_up.initialized.values().chain(self.set_up.initializing.values());
+        let set_up =
+            topics.map(|topic| memory::texts([&topic.name]) + memory::partitions(topic.partitions.len()));
+        members.sum::<usize>() + set_up.sum::<usize>()
     }
 
     pub fn is_empty(&self) -> bool {

@@ -43,19 +43,19 @@ pub(crate) fn check(request: &ShareGroupHeartbeatRequest) -> Result<(), Refused>
     let invalid = |why: &str| Err((ErrorCode::InvalidRequest, why.to_owned()));
     let is_blank = |text: &str| text.trim().is_empty();
     if is_blank(&request.member_id) {
-        return invalid("The member id must not be empty.");
+        return invalid("MemberId can't be empty.");
     }
     if is_blank(&request.group_id) {
-        return invalid("The group id must not be empty.");
+        return invalid("GroupId can't be empty.");
     }
     if request.rack_id.as_deref().is_some_and(is_blank) {
-        return invalid("The rack must not be empty.");
+        return invalid("RackId can't be empty.");
     }
     match request.member_epoch {
         0 if request.subscribed_topic_names.as_ref().is_none_or(Vec::is_empty) => {
-            invalid("Who joins must say what it subscribes to.")
+            invalid("SubscribedTopicNames must be set in first request.")
         }
-        ..=-2 => invalid("There is no such member epoch."),
+        ..=-2 => invalid("MemberEpoch is invalid."),
         _ => Ok(()),
     }
 }
@@ -76,7 +76,7 @@ pub(crate) fn stay(
     let known = group.member(&id).cloned();
     check_room(group, known.is_some(), out)?;
     check_size(caller, request, out)?;
-    check_epoch(known.as_deref(), request)?;
+    check_epoch(&group.id, known.as_deref(), request)?;
     let before = known.clone().unwrap_or_else(|| Arc::new(ShareMember::new(id.clone())));
     let mut updated = update(&before, caller, request);
     let names_changed = before.names != updated.names;
@@ -98,7 +98,7 @@ pub(crate) fn stay(
 fn check_room(group: &ShareGroup, is_member: bool, out: &Outbox) -> Result<(), Refused> {
     let max = out.config.share.size_max;
     if group.members().len() >= max && !is_member {
-        let why = format!("The group has {max} members, which is as many as it may have.");
+        let why = format!("The share group has reached its maximum capacity of {max} members.");
         return Err((ErrorCode::GroupMaxSizeReached, why));
     }
     Ok(())
@@ -123,26 +123,39 @@ fn check_size(
 
 /// A member may come with its epoch, with 0 to start again, or with its last epoch, as the answer that told it the new one may
 /// have been lost.
-fn check_epoch(known: Option<&ShareMember>, request: &ShareGroupHeartbeatRequest) -> Result<(), Refused> {
+fn check_epoch(
+    group: &str,
+    known: Option<&ShareMember>,
+    request: &ShareGroupHeartbeatRequest,
+) -> Result<(), Refused> {
     let epoch = request.member_epoch;
     let Some(member) = known else {
         if epoch == 0 {
             return Ok(());
         }
-        return Err(unknown(&request.member_id));
+        return Err(unknown(group, &request.member_id));
     };
     if epoch == 0 || epoch == member.epoch || (epoch < member.epoch && epoch == member.previous_epoch) {
         return Ok(());
     }
-    let why = format!(
-        "The member is in epoch {}, not in {epoch}. It must give up its partitions and join again.",
-        member.epoch
-    );
+    let known = member.epoch;
+    let why = if epoch > known {
+        format!(
+            "The share group member has a greater member epoch ({epoch}) than the one known by the group coordinator ({known}). The \
+             member must abandon all its partitions and rejoin."
+        )
+    } else {
+        format!(
+            "The share group member has a smaller member epoch ({epoch}) than the one known by the group coordinator ({known}), and \
+             it does not match the previous member epoch ({}). The member must abandon all its partitions and rejoin.",
+            member.previous_epoch
+        )
+    };
     Err((ErrorCode::FencedMemberEpoch, why))
 }
 
-fn unknown(id: &str) -> Refused {
-    (ErrorCode::UnknownMemberId, format!("{id} is no member of the group."))
+fn unknown(group: &str, id: &str) -> Refused {
+    (ErrorCode::UnknownMemberId, format!("Member {id} is not a member of group {group}."))
 }
 
 fn update(before: &ShareMember, caller: &Caller<'_>, request: &ShareGroupHeartbeatRequest) -> ShareMember {
@@ -171,11 +184,11 @@ fn update(before: &ShareMember, caller: &Caller<'_>, request: &ShareGroupHeartbe
 
 /// Raises the group's epoch if what members read has changed.
 fn refresh(group: &mut ShareGroup, must_raise: bool, world: &mut World, out: &Outbox) {
-    if !must_raise && group.epoch != 0 && group.refresh_at > out.now.mono {
+    if !must_raise && group.refresh_at > out.now.mono {
         return;
     }
     let hash = world.hash_of(group.names().keys());
-    if must_raise || group.epoch == 0 || hash != group.metadata_hash {
+    if must_raise || hash != group.metadata_hash {
         group.raise(hash, out.now.mono);
     }
     group.refresh_at = out.now.mono.plus(METADATA_REFRESH);
@@ -209,7 +222,7 @@ pub(crate) fn finish(
 ) -> Result<ShareGroupHeartbeatResponse, Refused> {
     if group.member(&heartbeat.member).is_none() {
         // It has left while its topics were set up.
-        return Err(unknown(&heartbeat.member));
+        return Err(unknown(&group.id, &heartbeat.member));
     }
     if group.assignment_epoch >= group.epoch && misses_initialized(group, world) {
         let hash = group.metadata_hash;
@@ -220,6 +233,7 @@ pub(crate) fn finish(
     let member = group.member(&heartbeat.member).expect("invariant: it was there above");
     let shows = heartbeat.shows_all || heartbeat.before.assigned != member.assigned;
     let standing = Standing {
+        settling_interval: out.config.settling_heartbeat_interval,
         is_settled: member.epoch == group.epoch,
         unchanged_for: group.raised_at.map(|raised| out.now.mono.since(raised)),
         members: group.members().len(),
@@ -333,7 +347,7 @@ pub(crate) fn leave(
     out: &mut Outbox,
 ) -> Result<ShareGroupHeartbeatResponse, Refused> {
     if group.member(id).is_none() {
-        return Err(unknown(id));
+        return Err(unknown(&group.id, id));
     }
     fence(group, id, world, out);
     Ok(ShareGroupHeartbeatResponse { member_id: Some(Str::from(id)), member_epoch: -1, ..Default::default() })

@@ -36,6 +36,13 @@ impl ShareMember {
         }
     }
 
+    /// What it said of itself.
+    pub fn said_bytes(&self) -> usize {
+        let names = self.names.iter().map(|name| name.len() + 2).sum::<usize>();
+        let who = self.id.len() + self.client_id.len() + self.client_host.len();
+        who + self.rack.as_ref().map_or(0, |rack| rack.len()) + names
+    }
+
     pub fn subscribes(&self, topic: &str) -> bool {
         self.names.binary_search_by(|name| name.as_str().cmp(topic)).is_ok()
     }

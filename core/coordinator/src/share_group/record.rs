@@ -35,6 +35,7 @@ use bytes::Bytes;
 use super::group::{Entry, ShareGroup};
 use super::member::{ShareMember, Target};
 use super::set_up::{SetUp, Topics};
+use crate::FIRST_EPOCH;
 use crate::framework::Record;
 use crate::records;
 
@@ -162,7 +163,7 @@ impl ShareGroup {
                 self.targets.remove(key.member_id.as_str());
             }
             GroupRecordKey::ShareGroupTargetAssignmentMetadata(_) => {
-                self.assignment_epoch = 0;
+                self.assignment_epoch = FIRST_EPOCH;
                 self.assignment_timestamp = 0;
             }
             GroupRecordKey::ShareGroupStatePartitionMetadata(_) => self.set_up = SetUp::default(),

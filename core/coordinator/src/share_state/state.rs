@@ -140,7 +140,7 @@ fn push(
     end: Offset,
     (delivery_count, delivery_state): Weight,
 ) {
-    let last = Offset(end.0 - 1);
+    let last = end.plus(-1);
     if let Some(before) = combined.last_mut()
         && before.last.plus(1) == first
         && (before.delivery_count, before.delivery_state) == (delivery_count, delivery_state)

@@ -7,17 +7,22 @@
 use std::collections::BTreeSet;
 
 use barnabas_base::ErrorCode;
-use barnabas_wire::messages::streams_group_heartbeat_request::Topology;
+use barnabas_wire::messages::streams_group_heartbeat_request::{TaskIds, Topology};
 use barnabas_wire::messages::{StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse};
 
 use crate::consumer::Refused;
+
+/// An answer that says nothing. As Kafka's, it has an empty list of statuses, not a null one.
+pub(crate) fn empty() -> StreamsGroupHeartbeatResponse {
+    StreamsGroupHeartbeatResponse { status: Some(Vec::new()), ..Default::default() }
+}
 
 /// The refusal in this API's words.
 pub(crate) fn refusal(refused: Refused) -> StreamsGroupHeartbeatResponse {
     StreamsGroupHeartbeatResponse {
         error_code: refused.code.code(),
         error_message: Some(refused.why.into()),
-        ..Default::default()
+        ..empty()
     }
 }
 
@@ -29,48 +34,55 @@ pub(crate) fn check(request: &StreamsGroupHeartbeatRequest) -> Result<(), Refuse
     let is_blank = |text: &str| text.trim().is_empty();
     let topology = request.topology.as_ref();
     if topology.is_some_and(|all| all.subtopologies.iter().any(|each| !each.source_topic_regex.is_empty())) {
-        return invalid("Source topics are named one by one; expressions are not supported.");
+        return invalid("Regular expressions for source topics are not supported yet.");
     }
     if is_blank(&request.member_id) {
-        return invalid("The member id must not be empty.");
+        return invalid("MemberId can't be empty.");
     }
     if is_blank(&request.group_id) {
-        return invalid("The group id must not be empty.");
+        return invalid("GroupId can't be empty.");
     }
     if request.instance_id.as_deref().is_some_and(is_blank) {
-        return invalid("The instance id must not be empty.");
+        return invalid("InstanceId can't be empty.");
     }
     if request.rack_id.as_deref().is_some_and(is_blank) {
-        return invalid("The rack must not be empty.");
+        return invalid("RackId can't be empty.");
     }
     match request.member_epoch {
         0 => check_join(request)?,
         -2 if request.instance_id.is_none() => {
-            return invalid("Only a member with an instance id can leave for a moment.");
+            return invalid("InstanceId can't be null.");
         }
-        ..-2 => return invalid("There is no such member epoch."),
+        epoch @ ..-2 => {
+            return invalid(format!("MemberEpoch is {epoch}, but must be greater than or equal to -2."));
+        }
         _ => {}
     }
     let owned = [&request.active_tasks, &request.standby_tasks, &request.warmup_tasks];
     if owned.iter().any(|tasks| tasks.is_some()) && owned.iter().any(|tasks| tasks.is_none()) {
-        return invalid("Who says what tasks it has says so of all three kinds.");
+        return invalid("If one task-type is non-null, all must be non-null.");
     }
     if request.member_epoch != 0 && topology.is_some() {
-        return invalid("The topology is said by who joins, and by nobody else.");
+        return invalid("Topology can only be provided when (re-)joining.");
     }
     Ok(())
 }
 
 fn check_join(request: &StreamsGroupHeartbeatRequest) -> Result<(), Refused> {
     if request.rebalance_timeout_ms == -1 {
-        return invalid("Who joins must say its rebalance timeout.");
+        return invalid("RebalanceTimeoutMs must be provided in first request.");
     }
-    let owned = [&request.active_tasks, &request.standby_tasks, &request.warmup_tasks];
-    if owned.iter().any(|tasks| tasks.as_ref().is_none_or(|tasks| !tasks.is_empty())) {
-        return invalid("Who joins must have no tasks, and say so.");
+    let owned = [
+        ("ActiveTasks", &request.active_tasks),
+        ("StandbyTasks", &request.standby_tasks),
+        ("WarmupTasks", &request.warmup_tasks),
+    ];
+    let is_said_empty = |tasks: &Option<Vec<TaskIds>>| tasks.as_ref().is_some_and(Vec::is_empty);
+    if let Some((role, _)) = owned.iter().find(|(_, tasks)| !is_said_empty(tasks)) {
+        return invalid(format!("{role} must be empty when (re-)joining."));
     }
     match &request.topology {
-        None => invalid("Who joins must say its topology."),
+        None => invalid("Topology must be non-null when (re-)joining."),
         Some(topology) => check_topology(topology),
     }
 }
@@ -87,7 +99,9 @@ fn check_topology(topology: &Topology) -> Result<(), Refused> {
         }
         if let Some(topic) = each.state_changelog_topics.iter().find(|topic| topic.partitions != 0) {
             let (name, count) = (&topic.name, topic.partitions);
-            return invalid(format!("Changelog {name} must leave its {count} partitions to the broker."));
+            return invalid(format!(
+                "Changelog topic {name} must have an undefined partition count, but it is set to {count}."
+            ));
         }
         if let Some(topic) = each.repartition_source_topics.iter().find(|topic| topic.partitions < 0) {
             return invalid(format!("Repartition topic {} cannot have so few partitions.", topic.name));

@@ -84,10 +84,9 @@ impl Configured {
         Self { obstacle: Some(Obstacle { code, detail }), ..Self::default() }
     }
 
-    /// Whether there is such a task.
-    pub fn has_task(&self, subtopology: &str, partition: i32) -> bool {
-        let tasks = self.subtopologies.as_ref().and_then(|all| all.get(subtopology)).map_or(0, |it| it.tasks);
-        (0..tasks).contains(&partition)
+    /// How many tasks a subtopology has; `None`: there is no such subtopology.
+    pub fn tasks_of(&self, subtopology: &str) -> Option<i32> {
+        self.subtopologies.as_ref().and_then(|all| all.get(subtopology)).map(|it| it.tasks)
     }
 }
 
@@ -192,12 +191,16 @@ impl<'a> Counts<'a> {
                 break;
             }
             if !found {
-                return Err(invalid("Repartition topics depend on each other in a circle."));
+                return Err(invalid(
+                    "Failed to compute number of partitions for all repartition topics. There may be loops in the \
+                     topology that cannot be resolved.",
+                ));
             }
         }
         let unknown = all().find(|topic| !self.decided.contains_key(topic.name.as_str()));
-        let why = |topic: &TopicInfo| invalid(format!("No subtopology writes to {}.", topic.name));
-        unknown.map_or(Ok(()), |topic| Err(why(topic)))
+        let why = "Failed to compute number of partitions for all repartition topics, because a repartition source \
+                   topic is never used as a sink topic.";
+        unknown.map_or(Ok(()), |_| Err(invalid(why)))
     }
 
     /// The widest source of a subtopology, as far as it is known. What a repartition topic is to have counts, not what it has.
@@ -247,7 +250,7 @@ impl<'a> Counts<'a> {
                     must_agree.iter().map(|(topic, count)| format!("{topic}={count}")).collect();
                 let shown = shown.join(", ");
                 return Err(incorrect(format!(
-                    "These topics must have the same number of partitions: {shown}"
+                    "Following topics do not have the same number of partitions: [{{{shown}}}]"
                 )));
             }
             Some((_, first)) => *first,
@@ -256,7 +259,8 @@ impl<'a> Counts<'a> {
         for (topic, has) in known.iter().filter(|(topic, _)| internal.contains(*topic)) {
             if fixed.contains(topic) && *has != count {
                 let why = format!(
-                    "Repartition topic {topic} is to have {has} partitions, its sources have {count}."
+                    "Number of partitions [{has}] of repartition topic [{topic}] doesn't match number of \
+                     partitions [{count}] of the source topic."
                 );
                 return Err(incorrect(why));
             }
@@ -328,7 +332,9 @@ fn missing_topics(
         let has = there.partition_count() as i32;
         if has != topic.partitions {
             let (name, wanted) = (&topic.name, topic.partitions);
-            return Err(incorrect(format!("Topic {name} is to have {wanted} partitions and has {has}.")));
+            return Err(incorrect(format!(
+                "Existing topic {name} has different number of partitions: expected {wanted}, found {has}"
+            )));
         }
     }
     Ok(missing.into_values().collect())

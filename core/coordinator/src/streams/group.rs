@@ -9,7 +9,7 @@
 //! 6. nothing that changed is left unwritten when a call ends
 //!
 //! Not in its records, and so gone with a move of the coordinator: how the topology fits the topics (looked at again with the next
-//! heartbeat), the endpoints' epoch, reported offsets, and a request to shut down.
+//! heartbeat), the endpoints' epoch, reported offsets, members that missed an answer, and a request to shut down.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use super::configure::Configured;
 use super::member::StreamsMember;
 use super::tasks::{Held, Role, Target, each, each_active};
 use super::topology::Topology;
-use crate::Response;
 use crate::framework::{BatchId, Ticket};
 use crate::outbox::{GroupThen, Outbox};
 use crate::unwritten::Unwritten;
+use crate::{FIRST_EPOCH, Response};
 
 /// One record of the group, by what it is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,6 +75,8 @@ pub(crate) struct StreamsGroup {
     standbys: Map<TaskId, BTreeSet<Text>>,
     warmups: Map<TaskId, BTreeSet<Text>>,
     pub task_offsets: BTreeMap<Text, TaskOffsets>,
+    /// Members that may have missed an answer: the last heartbeat named other tasks than they have, or the group was just loaded.
+    pub doubted: BTreeSet<Text>,
     /// When its topics are looked at again though nothing is known to have changed.
     pub refresh_at: MonotonicMs,
     /// The group epoch that a target is being made for, elsewhere.
@@ -87,9 +89,6 @@ pub(crate) struct StreamsGroup {
     /// How often the epoch was raised since that was last counted.
     raises: u64,
 }
-
-/// Epochs that a group begins in; the first target is made in the one after.
-const FIRST_EPOCH: i32 = 1;
 
 impl StreamsGroup {
     pub fn new(id: Text) -> Self {
@@ -112,6 +111,7 @@ impl StreamsGroup {
             standbys: Map::default(),
             warmups: Map::default(),
             task_offsets: BTreeMap::new(),
+            doubted: BTreeSet::new(),
             refresh_at: MonotonicMs(0),
             assigning: None,
             shutdown_by: None,
@@ -218,6 +218,7 @@ impl StreamsGroup {
         self.forget_instance(&old);
         self.disown(&old);
         self.task_offsets.remove(id);
+        self.doubted.remove(id);
         if self.members.is_empty() {
             self.shutdown_by = None;
         }

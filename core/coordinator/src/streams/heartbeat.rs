@@ -26,6 +26,7 @@ use super::endpoints::endpoints;
 use super::group::{Entry, StreamsGroup, TaskOffsets};
 use super::leave::cancel_timers;
 use super::member::{Endpoint, MemberState, StreamsMember};
+use super::missed::has_missed;
 use super::reconcile::reconcile;
 use super::target::{Delay, assign_if_due};
 use super::tasks::{Target, Tasks};
@@ -40,6 +41,9 @@ const METADATA_REFRESH: DurationMs = DurationMs(3_600_000);
 
 /// Tasks of which a member may report offsets.
 const OFFSETS_MAX: usize = 10_000;
+
+/// From this version on, members report how far their tasks have come.
+const OFFSETS_SINCE: i16 = 1;
 
 /// From this version on, a member is told that it lacks client tags.
 const TAGS_REQUIRED_SINCE: i16 = 1;
@@ -102,7 +106,7 @@ fn check_room(group: &StreamsGroup, id: &str, instance: Option<&str>, out: &Outb
     let is_inside = instance.is_some_and(|instance| group.static_member(instance).is_some())
         || group.member(id).is_some();
     if group.members().len() >= max && !is_inside {
-        let why = format!("The group has {max} members, which is as many as it may have.");
+        let why = format!("The streams group has reached its maximum capacity of {max} members.");
         return Err(Refused::new(ErrorCode::GroupMaxSizeReached, why));
     }
     Ok(())
@@ -122,7 +126,7 @@ fn find(
                 Ok(Found::Known(Arc::clone(member)))
             }
             None if joins => Ok(Found::New),
-            None => Err(unknown(id)),
+            None => Err(unknown(group, id)),
         };
     };
     match group.static_member(instance) {
@@ -131,31 +135,35 @@ fn find(
         Some(known) if joins && known.id == id => Ok(Found::Known(Arc::clone(known))),
         Some(known) if joins && known.epoch != -2 => Err(Refused::new(
             ErrorCode::UnreleasedInstanceId,
-            format!("The instance id {instance} is {}'s, which has not left.", known.id),
+            format!(
+                "Static member {id} with instance id {instance} cannot join the group because the instance id is \
+                 owned by {} member.",
+                known.id
+            ),
         )),
         Some(known) if joins => Ok(Found::Replaces(Arc::clone(known))),
         Some(known) => {
-            check_instance(known, id)?;
+            check_instance(known, id, instance)?;
             check_epoch(known, request.member_epoch, owned)?;
             Ok(Found::Known(Arc::clone(known)))
         }
     }
 }
 
-pub(super) fn unknown(id: &str) -> Refused {
-    Refused::new(ErrorCode::UnknownMemberId, format!("{id} is no member of the group."))
-}
-
-pub(super) fn unknown_instance(instance: &str) -> Refused {
-    let why = format!("The group has no member with the instance id {instance}.");
+pub(super) fn unknown(group: &StreamsGroup, id: &str) -> Refused {
+    let why = format!("Member {id} is not a member of group {}.", group.id);
     Refused::new(ErrorCode::UnknownMemberId, why)
 }
 
-pub(super) fn check_instance(known: &StreamsMember, id: &str) -> Result<(), Refused> {
+pub(super) fn unknown_instance(instance: &str) -> Refused {
+    Refused::new(ErrorCode::UnknownMemberId, format!("Instance id {instance} is unknown."))
+}
+
+pub(super) fn check_instance(known: &StreamsMember, id: &str, instance: &str) -> Result<(), Refused> {
     if known.id == id {
         return Ok(());
     }
-    let why = format!("The instance id of {id} is {}'s now.", known.id);
+    let why = format!("Static member {id} with instance id {instance} was fenced by member {}.", known.id);
     Err(Refused::new(ErrorCode::FencedInstanceId, why))
 }
 
@@ -167,14 +175,21 @@ fn check_epoch(member: &StreamsMember, epoch: i32, owned: Option<&Target>) -> Re
         || epoch == member.epoch
         || (epoch < member.epoch && epoch == member.previous_epoch && has_all());
     let is_stranger = member.state == MemberState::Unknown && owned.is_none_or(|owned| !owned.is_empty());
-    if is_good && !is_stranger {
+    if is_good && is_stranger {
+        let why = "The member's tasks are not known to the group coordinator. The member must abandon all its \
+                   partitions and rejoin.";
+        return Err(Refused::new(ErrorCode::FencedMemberEpoch, why));
+    }
+    if is_good {
         return Ok(());
     }
-    Err(fenced(format!("The member is in epoch {}, not in {epoch}.", member.epoch)))
-}
-
-fn fenced(why: String) -> Refused {
-    Refused::new(ErrorCode::FencedMemberEpoch, format!("{why} It must give up its tasks and join again."))
+    let than = if epoch > member.epoch { "greater" } else { "smaller" };
+    let why = format!(
+        "The streams group member has a {than} member epoch ({epoch}) than the one known by the group \
+         coordinator ({}). The member must abandon all its partitions and rejoin.",
+        member.epoch
+    );
+    Err(Refused::new(ErrorCode::FencedMemberEpoch, why))
 }
 
 /// What the member says that it has; `None`: nothing new.
@@ -241,9 +256,12 @@ fn topology_of(
     match (&group.topology, &request.topology) {
         (None, Some(brought)) => Ok(Arc::new(Topology::new(said(brought)))),
         // A log that lacks the batch: the member joins again, and brings it.
-        (None, None) => Err(fenced("The group's topology was lost.".to_owned())),
+        (None, None) => {
+            let why = "The group's topology was lost. The member must abandon all its partitions and rejoin.";
+            Err(Refused::new(ErrorCode::FencedMemberEpoch, why))
+        }
         (Some(known), Some(brought)) if brought.epoch >= known.epoch() && !known.is(&said(brought)) => {
-            Err(Refused::new(ErrorCode::InvalidRequest, "A group's topology cannot be changed yet."))
+            Err(Refused::new(ErrorCode::InvalidRequest, "Topology updates are not supported yet."))
         }
         (Some(known), _) => Ok(Arc::clone(known)),
     }
@@ -279,8 +297,14 @@ fn check_tasks(configured: &Configured, request: &StreamsGroupHeartbeatRequest) 
     let said = [&request.active_tasks, &request.standby_tasks, &request.warmup_tasks];
     for each in said.into_iter().flatten().flatten() {
         let id = each.subtopology_id.as_str();
-        if let Some(partition) = each.partitions.iter().find(|part| !configured.has_task(id, **part)) {
-            let why = format!("There is no task {id}_{partition}.");
+        let Some(tasks) = configured.tasks_of(id) else {
+            let why = format!("Subtopology {id} does not exist in the topology.");
+            return Err(Refused::new(ErrorCode::InvalidRequest, why));
+        };
+        if let Some(partition) = each.partitions.iter().find(|partition| !(0..tasks).contains(*partition)) {
+            let why = format!(
+                "Task {partition} for subtopology {id} is invalid. Number of tasks for this subtopology: {tasks}"
+            );
             return Err(Refused::new(ErrorCode::InvalidRequest, why));
         }
     }
@@ -434,8 +458,7 @@ struct Told<'a> {
     delay: Option<Delay>,
 }
 
-/// A member is told its tasks when it joins, when they are others, and, unlike in Kafka, when it says that it has others: it did not
-/// hear the last answer, and would keep what others wait for until it is fenced.
+/// An answer names tasks when the member joins, when its tasks change, and when it missed the last answer ([`has_missed`]).
 fn answer(
     group: &mut StreamsGroup,
     caller: &Caller<'_>,
@@ -455,13 +478,21 @@ fn answer(
         member_id: Str::from(&now.id),
         member_epoch: now.epoch,
         heartbeat_interval_ms: number(pace(settings.heartbeat_interval, standing(group, &now, out))),
-        task_offset_interval_ms: number(settings.task_offset_interval),
+        // Members of Kafka 4.3 and before report no offsets, and were told of no interval.
+        task_offset_interval_ms: if caller.version >= OFFSETS_SINCE {
+            number(settings.task_offset_interval)
+        } else {
+            0
+        },
         acceptable_recovery_lag: settings.acceptable_recovery_lag,
         status: Some(statuses(group, caller, &now, told.delay, out)),
         ..Default::default()
     };
-    let has_others = told.owned.is_some_and(|owned| !owned.is(&now.assigned));
-    if request.member_epoch == 0 || has_changed || has_others {
+    let is_told = request.member_epoch == 0 || has_changed;
+    if is_told {
+        group.doubted.remove(&now.id);
+    }
+    if is_told || has_missed(group, &now, request.member_epoch < told.before.epoch, told.owned) {
         let active = now.assigned.active.iter().map(|(id, parts)| task_ids(id, parts.keys().copied()));
         response.active_tasks = Some(active.collect());
         response.standby_tasks = Some(all_task_ids(&now.assigned.standby));
@@ -481,6 +512,7 @@ fn answer(
 fn standing(group: &StreamsGroup, member: &StreamsMember, out: &Outbox) -> Standing {
     let is_ready = group.configured.as_ref().is_some_and(|configured| configured.is_ready());
     Standing {
+        settling_interval: out.config.settling_heartbeat_interval,
         is_settled: !is_ready || member.is_reconciled_to(group.epoch),
         unchanged_for: group.raised_at.map(|raised| out.now.mono.since(raised)),
         members: group.members().len(),
@@ -511,18 +543,19 @@ fn statuses(
     };
     let current = group.topology.as_ref().map_or(-1, |topology| topology.epoch());
     if member.topology_epoch < current {
-        let why =
-            format!("The member's topology is of epoch {}, the group's of {current}.", member.topology_epoch);
+        let why = format!(
+            "The member's topology epoch {} is behind the group's topology epoch {current}.",
+            member.topology_epoch
+        );
         say(StatusCode::StaleTopology, why);
     }
     match delay {
         Some(Delay::Initial) => {
-            let why = "More members may come: tasks are assigned when the initial rebalance delay is over.";
+            let why = "Assignment delayed due to the configured initial rebalance delay.";
             say(StatusCode::AssignmentDelayed, why.to_owned());
         }
         Some(Delay::Interval) => {
-            let why =
-                "Tasks were assigned a moment ago: they are again when the assignment interval is over.";
+            let why = "Assignment delayed due to the configured assignment interval.";
             say(StatusCode::AssignmentDelayed, why.to_owned());
         }
         None => {}
@@ -531,16 +564,21 @@ fn statuses(
         say(obstacle.code, obstacle.detail.clone());
     }
     if let Some(who) = &group.shutdown_by {
-        let why =
-            format!("Member {who} has asked for the whole application to shut down, after a fatal error.");
+        let why = format!(
+            "Streams group member {who} encountered a fatal error and requested a shutdown for the entire \
+                 application."
+        );
         say(StatusCode::ShutdownApplication, why);
     }
     let tags = &out.config.streams_of(&group.id).rack_tags;
     let lacking: Vec<&str> =
         tags.iter().filter(|tag| !member.tags.contains_key(*tag)).map(|tag| tag.as_str()).collect();
     if caller.version >= TAGS_REQUIRED_SINCE && !lacking.is_empty() {
-        let why =
-            format!("The member lacks client tags that standby tasks are spread by: {}.", lacking.join(", "));
+        let why = format!(
+            "Missing required client tags for rack-aware standby assignment: {}. Configure them via \
+                 'client.tag.<tagKey>' in your Streams config.",
+            lacking.join(", ")
+        );
         say(StatusCode::MissingClientTags, why);
     }
     statuses

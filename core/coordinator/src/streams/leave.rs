@@ -9,6 +9,7 @@ use barnabas_base::{DurationMs, Text};
 use barnabas_wire::Str;
 use barnabas_wire::messages::{StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse};
 
+use super::check::empty;
 use super::group::{Entry, StreamsGroup};
 use super::heartbeat::{check_instance, unknown, unknown_instance, watch};
 use super::member::{MemberState, StreamsMember};
@@ -29,10 +30,12 @@ pub(crate) fn leave(
         group.shutdown_by.get_or_insert_with(|| request.member_id.text());
     }
     let member = match request.instance_id.as_deref() {
-        None => group.member(&request.member_id).cloned().ok_or_else(|| unknown(&request.member_id))?,
+        None => {
+            group.member(&request.member_id).cloned().ok_or_else(|| unknown(group, &request.member_id))?
+        }
         Some(instance) => {
             let known = group.static_member(instance).cloned().ok_or_else(|| unknown_instance(instance))?;
-            check_instance(&known, &request.member_id)?;
+            check_instance(&known, &request.member_id, instance)?;
             known
         }
     };
@@ -44,7 +47,7 @@ pub(crate) fn leave(
     Ok(StreamsGroupHeartbeatResponse {
         member_id: Str::from(&member.id),
         member_epoch: request.member_epoch,
-        ..Default::default()
+        ..empty()
     })
 }
 
@@ -112,10 +115,12 @@ pub(crate) fn forget_timers(group: &StreamsGroup, out: &mut Outbox) {
     out.timers.cancel(&TimerKey::FirstTarget(group.id.clone()));
 }
 
-/// A group that was read from the log: every member has a whole session to be heard of. Offsets and endpoints are told anew.
+/// A group that was read from the log: every member has a whole session to be heard of. Members report offsets and endpoints again.
+/// The log does not say which member missed an answer, so that every member may have.
 pub(crate) fn loaded(group: &mut StreamsGroup, out: &mut Outbox) {
     group.settle_claims();
     group.drop_strays(out.now.mono);
+    group.doubted = group.members().keys().cloned().collect();
     for (id, member) in group.members() {
         watch(group, id, out);
         if member.state == MemberState::Unrevoked {

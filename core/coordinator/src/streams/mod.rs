@@ -31,13 +31,14 @@ mod group;
 mod heartbeat;
 mod leave;
 mod member;
+mod missed;
 mod reconcile;
 mod record;
 mod target;
 mod tasks;
 mod topology;
 
-pub(crate) use check::{check, refusal};
+pub(crate) use check::{check, empty, refusal};
 pub(crate) use describe::{describe, describe_missing, list, not_streams};
 pub(crate) use group::{Entry, StreamsGroup};
 pub(crate) use heartbeat::heartbeat;

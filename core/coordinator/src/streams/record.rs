@@ -34,12 +34,17 @@ use bytes::Bytes;
 
 use super::group::{Entry, StreamsGroup};
 use super::member::{Endpoint, MemberState, StreamsMember};
-use super::tasks::{ActiveTasks, Held, Target, Tasks};
+use super::tasks::{ActiveTasks, Held, Target, Tasks, each, each_active};
 use super::topology::Topology;
 use crate::framework::Record;
+use crate::memory;
 use crate::records;
 
 const VERSION: i16 = 0;
+
+fn tasks_of(held: &Held) -> usize {
+    each_active(&held.active).count() + each(&held.standby).count() + each(&held.warmup).count()
+}
 
 impl StreamsGroup {
     /// The record of `entry` as things are: a tombstone for what is not there.
@@ -85,6 +90,25 @@ impl StreamsGroup {
     /// What the record of a member would weigh. `None`: there can be no such record.
     pub(super) fn member_bytes(&self, member: &StreamsMember) -> Option<usize> {
         self.bytes(&Entry::Member(member.id.clone()), &said(member))
+    }
+
+    /// What members, tasks and the topology take, beside the members' structures.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let members = self.members().iter().map(|(id, member)| {
+            let said = self.member_bytes(member).unwrap_or_default();
+            let held = tasks_of(&member.assigned) + tasks_of(&member.revoking);
+            let offsets = self.task_offsets.get(id).map_or(0, |known| known.offsets.len() + known.ends.len());
+            said + memory::partitions(2 * held + 2 * offsets)
+        });
+        let topology = self.topology.as_ref().and_then(|topology| self.topology_bytes(topology));
+        members.sum::<usize>() + 4 * topology.unwrap_or_default()
+    }
+
+    /// What a member that is known has said of itself.
+    pub(crate) fn said_bytes(&self, member: &str, instance: Option<&str>) -> usize {
+        let known = instance.and_then(|instance| self.static_member(instance));
+        let known = known.or_else(|| self.member(member));
+        known.and_then(|known| self.member_bytes(known)).unwrap_or_default()
     }
 
     /// What the record of a topology would weigh. `None`: there can be no such record.

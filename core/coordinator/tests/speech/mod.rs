@@ -82,6 +82,9 @@ fn config(words: &Words<'_>) -> GroupConfig {
         ),
         batch_bytes_max: words.number("batch-max", standard.batch_bytes_max),
         pending_batches_max: words.number("pending-max", standard.pending_batches_max),
+        member_bytes_max: words.number("member-bytes", standard.member_bytes_max),
+        group_bytes_max: words.number("group-bytes", standard.group_bytes_max),
+        groups_bytes_max: words.number("groups-bytes", standard.groups_bytes_max),
         pending_members_max: words.number("pending-members-max", standard.pending_members_max),
         consumer: consumer(words),
         streams: streams_config(words),
@@ -200,7 +203,9 @@ pub fn tell(rig: &mut Rig, words: &Words<'_>) -> Vec<String> {
         "restart" => heard(rig.restart()),
         "set" => {
             rig.config = GroupConfig { group_size_max: words.number("max-size", 1), ..rig.config.clone() };
-            rig.config.streams.settings.standby_replicas = words.number("standbys", 0);
+            let streams = &mut rig.config.streams.settings;
+            streams.standby_replicas = words.number("standbys", 0);
+            streams.assignment_interval = DurationMs(words.number("interval", streams.assignment_interval.0));
             rig.shard.set_config(rig.config.clone());
             vec!["ok".to_owned()]
         }

@@ -122,9 +122,13 @@ fn subscription(said: &str) -> Bytes {
     Bytes::from(bytes)
 }
 
-/// An assignment of the consumer protocol: `v3=t.0.1/u.0`.
+/// An assignment of the consumer protocol: `v3=t.0.1/u.0`, with user data `v3=t.0.1/!data`.
 pub fn assignment(said: &str) -> Bytes {
     let Some(said) = said.strip_prefix("v3=") else { return Bytes::copy_from_slice(said.as_bytes()) };
+    let (said, user_data) = match said.split_once('!') {
+        Some((said, data)) => (said, Some(Bytes::copy_from_slice(data.as_bytes()))),
+        None => (said, None),
+    };
     let topics = said.split('/').filter(|each| !each.is_empty()).map(|each| {
         let mut words = each.split('.');
         assignment::TopicPartition {
@@ -134,7 +138,7 @@ pub fn assignment(said: &str) -> Bytes {
         }
     });
     let assignment =
-        ConsumerProtocolAssignment { assigned_partitions: topics.collect(), ..Default::default() };
+        ConsumerProtocolAssignment { assigned_partitions: topics.collect(), user_data, ..Default::default() };
     let mut writer = Writer::new();
     assignment.encode(&mut writer, 3).expect("it can be said");
     let mut bytes = vec![0, 3];

@@ -31,7 +31,8 @@ pub struct Client {
     pub member: String,
     pub epoch: i32,
     pub runs: Runs,
-    /// What it is told to have, and does not run yet or any more before it has spoken.
+    /// The active tasks of the last answer. It runs just these, unless it lies.
+    told: Tasks,
     pub is_alive: bool,
     pub asked: Option<Ticket>,
     pub asked_at: u64,
@@ -49,6 +50,7 @@ impl Client {
             member: String::new(),
             epoch: 0,
             runs: Runs::default(),
+            told: Tasks::new(),
             is_alive: false,
             asked: None,
             asked_at: 0,
@@ -67,6 +69,7 @@ impl Client {
     fn begin_again(&mut self) {
         self.epoch = 0;
         self.runs = Runs::default();
+        self.told.clear();
         self.is_full = true;
     }
 
@@ -79,8 +82,7 @@ impl Client {
     pub fn speak(&mut self, bug: Bug) -> Request {
         let says_tasks = self.epoch == 0 || self.is_full;
         let tasks = |tasks: &Tasks| says_tasks.then(|| task_ids(tasks));
-        let nothing = Tasks::new();
-        let active = if bug == Bug::SaysItIsGone { &nothing } else { &self.runs.active };
+        let active = if bug == Bug::SaysItIsGone { &self.told } else { &self.runs.active };
         let request = StreamsGroupHeartbeatRequest {
             group_id: "g".into(),
             member_id: self.member.as_str().into(),
@@ -114,7 +116,7 @@ impl Client {
         self.is_full = true;
     }
 
-    pub fn hear(&mut self, answer: &StreamsHeartbeat) {
+    pub fn hear(&mut self, answer: &StreamsHeartbeat, bug: Bug) {
         let told = &answer.response;
         match ErrorCode::from_code(told.error_code) {
             ErrorCode::None => {}
@@ -136,7 +138,12 @@ impl Client {
         if let (Some(active), Some(standby), Some(warmup)) =
             (&told.active_tasks, &told.standby_tasks, &told.warmup_tasks)
         {
-            self.runs = Runs { active: tasks(active), standby: tasks(standby), warmup: tasks(warmup) };
+            self.told = tasks(active);
+            let mut active = self.told.clone();
+            if bug == Bug::SaysItIsGone {
+                active.append(&mut self.runs.active);
+            }
+            self.runs = Runs { active, standby: tasks(standby), warmup: tasks(warmup) };
             self.is_full = true;
         }
     }

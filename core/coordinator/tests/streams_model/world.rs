@@ -121,7 +121,7 @@ impl World {
             if is_lost {
                 client.hear_nothing();
             } else {
-                client.hear(&answer);
+                client.hear(&answer, self.bug);
             }
         }
     }

@@ -8,6 +8,8 @@
 
 use std::sync::Arc;
 
+use barnabas_wire::records::RecordValidation;
+
 use super::properties::base_name;
 use super::value::{parse_bool, parse_list, parse_whole};
 use super::{
@@ -103,7 +105,11 @@ impl BrokerConfig {
                 }
             }
         }
-        topics.validate_records_fully = self.value("record.validation") == Some("full");
+        topics.record_validation = match self.value("record.validation") {
+            Some("full") => RecordValidation::Full,
+            Some("structure") => RecordValidation::Structure,
+            _ => RecordValidation::Header,
+        };
         self.topic_defaults = Arc::new(topics);
     }
 
@@ -220,5 +226,6 @@ fn is_dynamic(name: &str, value: &str, for_all: bool) -> bool {
         Scope::PerBroker => !for_all,
         Scope::ClusterWide => true,
     };
-    scope_fits && check(key, value).is_ok()
+    let needs_a_broker = for_all && base_name(name) != name && !super::dynamic::is_limit_of_a_listener(name);
+    scope_fits && !needs_a_broker && check(key, value).is_ok()
 }

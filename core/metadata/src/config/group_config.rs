@@ -13,6 +13,10 @@ pub enum GroupConfigRefusal {
     Unknown { kind: &'static str, name: String, suggestion: String },
     #[error(transparent)]
     Value(#[from] ValueError),
+    #[error("{key} must be greater than or equal to {bound}")]
+    TooSmall { key: &'static str, bound: &'static str },
+    #[error("{key} must be less than or equal to {bound}")]
+    TooLarge { key: &'static str, bound: &'static str },
     #[error("{key} must be in the range {least} to {most} inclusive.")]
     Range { key: &'static str, least: i64, most: i64 },
     #[error("{session} must be greater than {heartbeat}")]
@@ -118,10 +122,11 @@ pub fn validate_group_configs(own: &Properties, broker: &BrokerConfig) -> Result
     let number = |key: &str| own.get(key).and_then(|value| parse_whole(Kind::Long, value));
     for &(key, least, most) in BOUNDS {
         let Some(value) = number(key) else { continue };
-        let least = if least.is_empty() { i64::MIN } else { broker.long(least) };
-        let most = if most.is_empty() { i64::MAX } else { broker.long(most) };
-        if !(least..=most).contains(&value) {
-            return Err(GroupConfigRefusal::Range { key, least, most });
+        if !least.is_empty() && value < broker.long(least) {
+            return Err(GroupConfigRefusal::TooSmall { key, bound: least });
+        }
+        if !most.is_empty() && value > broker.long(most) {
+            return Err(GroupConfigRefusal::TooLarge { key, bound: most });
         }
     }
     for &(session, heartbeat, broker_session, broker_heartbeat) in SESSIONS {

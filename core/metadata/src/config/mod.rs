@@ -21,6 +21,7 @@ mod broker_security;
 mod broker_tiered;
 mod client_metrics_keys;
 mod contradictions;
+mod dynamic;
 mod group_config;
 mod group_keys;
 mod key;
@@ -37,6 +38,7 @@ mod tests;
 
 pub use broker_config::{BrokerConfig, ConfigSource, DynamicConfigs, Level};
 pub use contradictions::{Contradiction, contradictions};
+pub use dynamic::{DynamicRefusal, check_dynamic_configs};
 pub use group_config::{GroupConfigRefusal, validate_client_metrics_configs, validate_group_configs};
 pub use key::{ConfigKey, DefaultValue, Importance, Kind, Scope, Status, Valid};
 pub use properties::{ConfigRefusal, Properties, StaticConfig, Warning};
@@ -74,6 +76,11 @@ const RATES: [ConfigKey; 3] = [
 /// It is no whole number, or less than none.
 pub fn check_broker_rate(name: &str, value: &str) -> Result<(), ValueError> {
     RATES.iter().find(|rate| rate.name == name).map_or(Ok(()), |rate| check(rate, value))
+}
+
+/// Whether it is one of the rates that stand in no file.
+pub fn is_broker_rate(name: &str) -> bool {
+    RATES.iter().any(|rate| rate.name == name)
 }
 
 impl Resource {

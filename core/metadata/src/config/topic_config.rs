@@ -9,6 +9,7 @@
 
 use super::value::{parse_bool, parse_list, parse_whole};
 use super::{Kind, Properties, Resource, ValueError, check};
+use barnabas_wire::records::RecordValidation;
 
 /// What happens to old data. Neither: it is kept for ever, though `retention.bytes` and `.ms` are not looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,8 +71,8 @@ pub struct TopicConfig {
     pub segment_jitter_ms: i64,
     pub segment_ms: i64,
     pub unclean_leader_election_enable: bool,
-    /// The broker's `record.validation=full`: no topic key of Kafka's.
-    pub validate_records_fully: bool,
+    /// The broker's `record.validation`: no topic key of Kafka's.
+    pub record_validation: RecordValidation,
 }
 
 impl Default for TopicConfig {
@@ -137,7 +138,7 @@ impl TopicConfig {
             segment_jitter_ms: 0,
             segment_ms: 0,
             unclean_leader_election_enable: false,
-            validate_records_fully: false,
+            record_validation: RecordValidation::Header,
         }
     }
 

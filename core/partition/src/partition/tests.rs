@@ -120,6 +120,36 @@ fn batches_out_of_order_are_caught() {
 }
 
 #[test]
+fn producers_beyond_the_bound_are_forgotten_oldest_first() {
+    let mut partition = Partition::remembering(20);
+    let mut end = 0;
+    let mut write = |partition: &mut Partition, producer: i64, is_transactional: bool| {
+        partition.note(Offset(end), &batch(producer, 0, is_transactional));
+        end += 2;
+    };
+    write(&mut partition, 0, true);
+    for producer in 1..20 {
+        write(&mut partition, producer, false);
+    }
+    assert_eq!(partition.producer_count(), 20);
+    write(&mut partition, 1, false);
+    write(&mut partition, 20, false);
+    let known: Vec<i64> = partition.producers().iter().map(|state| state.producer_id.get()).collect();
+    // One had to go, and a tenth of the bound beside it. 0 has an open transaction, 1 has written since.
+    assert_eq!(known[..3], [0, 1, 5]);
+    assert_eq!(known.len(), 18);
+    for producer in 100..10_000 {
+        write(&mut partition, producer, false);
+        assert!(partition.producer_count() <= 20);
+    }
+    assert_eq!(partition.producers()[0].producer_id, ProducerId(0));
+    let mut again = Partition::remembering(20);
+    let many = (0..100).map(|id| ProducerState { producer_id: ProducerId(id), ..partition.producers()[1] });
+    again.restore(many);
+    assert!(again.producer_count() <= 20);
+}
+
+#[test]
 #[should_panic = "invariant 2 of producers"]
 fn a_transaction_in_one_place_only_is_caught() {
     let mut partition = leader();

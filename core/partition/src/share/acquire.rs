@@ -100,7 +100,7 @@ impl SharePartition {
         if ask.from > self.end {
             return (last, 0);
         }
-        let behind = self.end.get() - ask.from.get() + 1;
+        let behind = ask.from.count_to(self.end);
         (last.min(self.end), ask.records_max.min(behind))
     }
 
@@ -147,7 +147,7 @@ impl SharePartition {
             return Next::Stop;
         }
         let is_inside = first >= acquiring.first && batch.last <= acquiring.last;
-        let count = batch.last.get() - first.get() + 1;
+        let count = first.count_to(batch.last);
         let is_too_long = acquiring.ask.mode == AcquireMode::RecordLimit && count > acquiring.left;
         if let States::Whole(state) = &mut batch.states {
             if !state.is_free() {
@@ -173,7 +173,7 @@ impl SharePartition {
             return;
         }
         let mut last = to;
-        if acquiring.left < to.get() - from.get() + 1 {
+        if acquiring.left < from.count_to(to) {
             // As far as the batch goes in the log that holds the last one wanted.
             last = end_of_batch(acquiring.fetched, from.plus(acquiring.left - 1));
             if last > to && self.open_gap().is_some() {
@@ -214,12 +214,12 @@ impl SharePartition {
     fn add_in_batches(&mut self, acquiring: &mut Acquiring<'_>, from: Offset, last: Offset) {
         let size = acquiring.ask.batch_size;
         let mut first = from;
-        if last.get() - from.get() + 1 > size {
+        if from.count_to(last) > size {
             for batch in acquiring.fetched {
                 if batch.base > last {
                     break;
                 }
-                if batch.base > first && batch.base.get() - first.get() >= size {
+                if batch.base > first && batch.base.since(first) >= size {
                     self.add_entry(acquiring, first, batch.base.plus(-1));
                     first = batch.base;
                 }
@@ -300,7 +300,7 @@ fn is_failing(batch: &InFlight, first: Offset, acquiring: &Acquiring<'_>, delive
 
 /// The free records of a split batch.
 fn acquire_each(batch: &mut InFlight, first: Offset, acquiring: &mut Acquiring<'_>, deliveries_max: u16) {
-    let size = batch.last.get() - first.get() + 1;
+    let size = first.count_to(batch.last);
     let threshold = throttle_from(deliveries_max);
     let (mut taken, mut few) = (0, None);
     let since = acquiring.acquired.len();

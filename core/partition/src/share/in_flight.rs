@@ -206,18 +206,18 @@ impl Run {
     }
 
     pub fn count(self) -> i64 {
-        self.last.get() - self.first.get() + 1
+        self.first.count_to(self.last)
     }
 }
 
 /// Where `offset` stands in a batch that begins at `first`.
 fn index(first: Offset, offset: Offset) -> usize {
-    usize::try_from(offset.get() - first.get()).unwrap_or(0)
+    usize::try_from(offset.since(first)).unwrap_or(0)
 }
 
 /// How many records from `from` to `to`, of those at or past `first`.
 fn length(first: Offset, from: Offset, to: Offset) -> usize {
-    usize::try_from(to.get() - from.max(first).get() + 1).unwrap_or(0)
+    usize::try_from(from.max(first).count_to(to)).unwrap_or(0)
 }
 
 /// A run of records that changes its state.

@@ -116,7 +116,7 @@ impl SharePartition {
             state => state,
         };
         if state.is_done() {
-            self.delivery_complete += batch.last.get() - batch.first.get() + 1;
+            self.delivery_complete = self.delivery_complete.saturating_add(batch.first.count_to(batch.last));
         }
         if state == RecordState::Archiving {
             effects.push(ShareEffect::DeadLetter {
@@ -159,7 +159,7 @@ impl SharePartition {
 
     /// From the first record that is not done to the last that was ever acquired.
     pub fn in_flight(&self) -> i64 {
-        if self.batches.is_empty() { 0 } else { self.end.get() - self.start.get() + 1 }
+        if self.batches.is_empty() { 0 } else { self.start.count_to(self.end) }
     }
 
     /// Entries in flight: what it costs to look through them.
@@ -278,7 +278,7 @@ impl SharePartition {
             let to = batch.last.min(offset.plus(-1));
             for (run, state) in batch.within(first, first, to) {
                 if state.state.is_done() {
-                    self.delivery_complete -= run.last.min(to).get() - run.first.get() + 1;
+                    self.delivery_complete -= run.first.count_to(run.last.min(to));
                 }
             }
             if batch.last >= offset {

@@ -148,7 +148,7 @@ pub struct Acquired {
 
 impl Acquired {
     pub fn count(&self) -> i64 {
-        self.last.get() - self.first.get() + 1
+        self.first.count_to(self.last)
     }
 }
 
@@ -192,7 +192,7 @@ impl AckBatch {
         if self.types.len() == 1 {
             return self.types.first().copied();
         }
-        usize::try_from(offset.get() - self.first.get()).ok().and_then(|at| self.types.get(at).copied())
+        usize::try_from(offset.since(self.first)).ok().and_then(|at| self.types.get(at).copied())
     }
 }
 

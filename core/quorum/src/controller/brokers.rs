@@ -24,7 +24,7 @@ use barnabas_wire::messages::{
 use std::sync::Arc;
 
 use super::partition_change::{Electorate, PartitionChange};
-use super::{Case, Outcome, Refusal, error_fields};
+use super::{Case, Outcome, Refusal, error_fields, limits};
 use crate::node::LocalBroker;
 
 const FENCE: i8 = 1;
@@ -198,6 +198,14 @@ fn registration(
 }
 
 fn check_registration(case: &Case<'_>, request: &BrokerRegistrationRequest) -> Result<(), Refusal> {
+    let listeners = request.listeners.iter().flat_map(|listener| [&*listener.name, &*listener.host]);
+    let features = request.features.iter().map(|feature| &*feature.name);
+    let texts = listeners.chain(features).chain(request.rack.as_deref());
+    let (log_dirs, features) = (request.log_dirs.len(), request.features.len());
+    limits::check_registration(request.listeners.len(), features, log_dirs, texts)?;
+    if case.image.cluster.broker(BrokerId(request.broker_id)).is_none() {
+        limits::check_new_node(case.config, case.image.cluster.broker_count())?;
+    }
     if request.cluster_id != *case.cluster_id {
         return Err(Refusal::new(
             ErrorCode::InconsistentClusterId,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use barnabas_base::{BrokerId, ErrorCode, Map, Text, check_topic_name};
 use barnabas_metadata::config::{
-    self, BrokerConfig, ConfigKey, ConfigSource, Kind, Properties, Scope, TopicConfig, Unit, topic_synonyms,
+    self, BrokerConfig, ConfigKey, ConfigSource, Kind, Properties, TopicConfig, Unit, topic_synonyms,
 };
 use barnabas_metadata::{Image, Resource, ResourceType};
 use barnabas_wire::messages::alter_configs_request::AlterConfigsResource as ReplacedResource;
@@ -39,9 +39,10 @@ type KeyChanges = BTreeMap<Text, Option<Text>>;
 /// A resource of the request, and why it stays as it is.
 type Decided = (i8, Str, Option<Refusal>);
 
-pub(super) fn alter(case: &Case<'_>, request: &AlterConfigsRequest) -> Outcome {
+pub(super) fn alter(case: &mut Case<'_>, request: &AlterConfigsRequest) -> Outcome {
     let id = |resource: &ReplacedResource| (resource.resource_type, resource.resource_name.clone());
-    let changes = |target: &Resource, resource: &ReplacedResource| all_changes(case.image, target, resource);
+    let image = case.image;
+    let changes = |target: &Resource, resource: &ReplacedResource| all_changes(image, target, resource);
     alter_each(case, &request.resources, request.validate_only, id, changes, |decided| {
         let answer = |(resource_type, resource_name, refusal): &Decided| {
             let (error_code, error_message) = error_fields(refusal.as_ref());
@@ -59,11 +60,11 @@ pub(super) fn alter(case: &Case<'_>, request: &AlterConfigsRequest) -> Outcome {
     })
 }
 
-pub(super) fn incremental_alter(case: &Case<'_>, request: &IncrementalAlterConfigsRequest) -> Outcome {
+pub(super) fn incremental_alter(case: &mut Case<'_>, request: &IncrementalAlterConfigsRequest) -> Outcome {
     let id = |resource: &AlterConfigsResource| (resource.resource_type, resource.resource_name.clone());
-    let changes = |target: &Resource, resource: &AlterConfigsResource| {
-        incremental_changes(case.image, target, resource)
-    };
+    let image = case.image;
+    let changes =
+        |target: &Resource, resource: &AlterConfigsResource| incremental_changes(image, target, resource);
     alter_each(case, &request.resources, request.validate_only, id, changes, |decided| {
         let answer = |(resource_type, resource_name, refusal): &Decided| {
             let (error_code, error_message) = error_fields(refusal.as_ref());
@@ -83,7 +84,7 @@ pub(super) fn incremental_alter(case: &Case<'_>, request: &IncrementalAlterConfi
 
 /// What both requests do: each resource by itself, all of its changes or none.
 fn alter_each<R>(
-    case: &Case<'_>,
+    case: &mut Case<'_>,
     resources: &[R],
     validate_only: bool,
     id: impl Fn(&R) -> (i8, Str),
@@ -221,7 +222,7 @@ fn config_key(kind: ResourceType, key: &str) -> Option<&'static ConfigKey> {
 
 /// Adds the records of one resource's changes, all of them or none.
 fn change(
-    case: &Case<'_>,
+    case: &mut Case<'_>,
     target: &Resource,
     changes: KeyChanges,
     records: &mut Vec<MetadataRecord>,
@@ -238,6 +239,7 @@ fn change(
         };
     }
     check_resource(case, target, &all, &changes)?;
+    case.room.take_configs(case.image, target, &all)?;
     for (key, value) in changes {
         let same = case.image.configs.value(target, &key) == value.as_ref();
         // A broker's own is written even if it is the same: it makes the broker read the file behind it again
@@ -320,31 +322,13 @@ fn check_broker(case: &Case<'_>, broker: &str, changes: &KeyChanges) -> Result<(
             return Err(Refusal::new(ErrorCode::BrokerIdNotRegistered, message));
         }
     }
-    for (key, value) in changes {
-        let Some(value) = value else { continue };
-        if let Err(error) = config::check_broker_rate(key, value) {
-            return invalid(error.to_string());
-        }
-        // `listener.name.<listener>.<key>` sets a key for one listener; what nobody knows is passed through, as in Kafka.
-        let listener = key.strip_prefix("listener.name.").and_then(|rest| rest.split_once('.'));
-        let (base, of_listener) = listener.map_or((&**key, false), |(_, base)| (base, true));
-        let Some(known) = config_key(ResourceType::Broker, base) else { continue };
-        let refused = match known.scope {
-            Scope::ReadOnly => Some("Cannot update these configs dynamically"),
-            Scope::PerBroker if broker.is_empty() && !of_listener => {
-                Some("Cannot update these configs at default cluster level")
-            }
-            Scope::PerBroker | Scope::ClusterWide => None,
-        };
-        if let Some(refused) = refused {
-            return invalid(format!("{refused}: {key}"));
-        }
-        if let Err(error) = config::check(known, value) {
-            return invalid(error.to_string());
-        }
-        if base == "cordoned.log.dirs" {
-            check_cordoned(case.config, value).or_else(invalid)?;
-        }
+    let set = changes.iter().filter_map(|(key, value)| Some((&**key, &**value.as_ref()?)));
+    // Brokers have checked it already; a controller that is asked directly refuses the same (Kafka's takes it, and no broker heeds it).
+    if let Err(refusal) = config::check_dynamic_configs(set, !broker.is_empty()) {
+        return invalid(refusal.to_string());
+    }
+    if let Some(Some(value)) = changes.get("cordoned.log.dirs") {
+        check_cordoned(case.config, value).or_else(invalid)?;
     }
     Ok(())
 }
@@ -441,12 +425,13 @@ pub(super) struct Effective {
     pub source: ConfigSource,
 }
 
-/// Every config of a topic with these of its own, by name, and where each value comes from.
+/// Every config of a topic with these of its own, by name, and where each value comes from. Internal ones are shown where they are set.
 pub(super) fn effective_topic_configs<'a>(
     config: &'a BrokerConfig,
     own: &'a Properties,
 ) -> impl Iterator<Item = Effective> + 'a {
-    config::Resource::Topic.keys().filter(|key| !key.internal).map(move |key| {
+    let is_shown = |key: &&ConfigKey| !key.internal || own.contains_key(key.name);
+    config::Resource::Topic.keys().filter(is_shown).map(move |key| {
         let name = key.name;
         if let Some(value) = own.get(name) {
             return Effective { name, value: Some(value.to_string()), source: ConfigSource::Topic };

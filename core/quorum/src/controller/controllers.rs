@@ -11,7 +11,7 @@ use barnabas_wire::messages::{
     UnregisterControllerRequest, UnregisterControllerResponse,
 };
 
-use super::{Case, Outcome, Refusal, error_fields};
+use super::{Case, Outcome, Refusal, error_fields, limits};
 
 pub(super) fn register(case: &Case<'_>, request: &ControllerRegistrationRequest) -> Outcome {
     let refuse = |code: ErrorCode, message: String| {
@@ -28,6 +28,9 @@ pub(super) fn register(case: &Case<'_>, request: &ControllerRegistrationRequest)
     }
     if request.listeners.is_empty() {
         return refuse(ErrorCode::InvalidRegistration, "no listener is named".to_owned());
+    }
+    if let Err(refusal) = check_size(case, request) {
+        return refuse(refusal.code, refusal.message);
     }
     let controller = Controller {
         id: BrokerId(request.controller_id),
@@ -60,6 +63,17 @@ pub(super) fn register(case: &Case<'_>, request: &ControllerRegistrationRequest)
         vec![controller_record(&controller)]
     };
     Outcome::new(records, ControllerRegistrationResponse::default())
+}
+
+fn check_size(case: &Case<'_>, request: &ControllerRegistrationRequest) -> Result<(), Refusal> {
+    let listeners = request.listeners.iter().flat_map(|listener| [&*listener.name, &*listener.host]);
+    let texts = listeners.chain(request.features.iter().map(|feature| &*feature.name));
+    limits::check_registration(request.listeners.len(), request.features.len(), 0, texts)?;
+    let cluster = &case.image.cluster;
+    if cluster.controller(BrokerId(request.controller_id)).is_none() {
+        limits::check_new_node(case.config, cluster.controllers().count())?;
+    }
+    Ok(())
 }
 
 /// Forgets a controller. One that still runs registers anew; whether it votes is the quorum's matter.

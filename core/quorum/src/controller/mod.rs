@@ -20,6 +20,7 @@ mod directories;
 mod elections;
 mod features;
 pub mod hindered;
+mod limits;
 mod partition_change;
 mod partitions;
 pub mod placement;
@@ -39,6 +40,7 @@ use crate::node::{LocalBroker, Now};
 use balance::Balance;
 use brokers::Sessions;
 use hindered::Hindered;
+use limits::Room;
 use partition_change::Electorate;
 pub use refusal::Refusal;
 
@@ -107,6 +109,7 @@ pub(crate) struct Case<'a> {
     /// This node's configuration with the image's dynamic one on top.
     pub config: &'a BrokerConfig,
     pub hindered: &'a Hindered,
+    pub room: Room,
     /// The level of `kraft.version`, which is not the image's.
     pub kraft_version: i16,
     /// Why the quorum cannot raise it now.
@@ -212,6 +215,7 @@ impl Controller {
             cluster_id: &self.cluster_id,
             config,
             hindered: &self.hindered,
+            room: Room::new(image, config),
             kraft_version: self.kraft_version,
             kraft_kept: self.kraft_kept.as_deref(),
             asked,
@@ -222,8 +226,8 @@ impl Controller {
             RequestBody::CreateTopics(request) => topics::create(&mut case, request),
             RequestBody::DeleteTopics(request) => delete_topics::delete(&case, request),
             RequestBody::CreatePartitions(request) => partitions::create(&mut case, request),
-            RequestBody::AlterConfigs(request) => configs::alter(&case, request),
-            RequestBody::IncrementalAlterConfigs(request) => configs::incremental_alter(&case, request),
+            RequestBody::AlterConfigs(request) => configs::alter(&mut case, request),
+            RequestBody::IncrementalAlterConfigs(request) => configs::incremental_alter(&mut case, request),
             RequestBody::UpdateFeatures(request) => features::update(&case, request),
             RequestBody::ElectLeaders(request) => elections::elect(&case, request),
             RequestBody::AllocateProducerIds(request) => producer_ids::allocate(&case, request),
@@ -267,6 +271,7 @@ impl Controller {
             cluster_id: &self.cluster_id,
             config,
             hindered: &self.hindered,
+            room: Room::new(image, config),
             kraft_version: self.kraft_version,
             kraft_kept: None,
             asked: &asked,

@@ -9,14 +9,15 @@ use barnabas_wire::messages::create_partitions_request::CreatePartitionsTopic;
 use barnabas_wire::messages::create_partitions_response::CreatePartitionsTopicResult;
 use barnabas_wire::messages::{CreatePartitionsRequest, CreatePartitionsResponse};
 
-use super::topics::{PARTITIONS_PER_REQUEST_MAX, Spread, check_assignment, place};
-use super::{Case, Outcome, Refusal, error_fields};
+use super::topics::{Spread, check_assignment, place};
+use super::{Case, Outcome, Refusal, error_fields, limits};
 
 pub(super) fn create(case: &mut Case<'_>, request: &CreatePartitionsRequest) -> Outcome {
     let mut count: Map<&str, u32> = Map::default();
     for topic in &request.topics {
         *count.entry(&*topic.name).or_default() += 1;
     }
+    let within_bounds = check_bounds(case, request);
     let mut told = Set::default();
     let mut records = Vec::new();
     let mut results = Vec::new();
@@ -28,7 +29,7 @@ pub(super) fn create(case: &mut Case<'_>, request: &CreatePartitionsRequest) -> 
         let created = if twice {
             Err(Refusal::new(ErrorCode::InvalidRequest, "Duplicate topic name."))
         } else {
-            create_for(case, topic, request.validate_only, &mut records)
+            within_bounds.clone().and_then(|()| create_for(case, topic, request.validate_only, &mut records))
         };
         results.push(result(topic, created.err().as_ref()));
     }
@@ -39,6 +40,15 @@ pub(super) fn create(case: &mut Case<'_>, request: &CreatePartitionsRequest) -> 
         let results = topics.iter().map(|topic| result(topic, Some(&refusal))).collect();
         CreatePartitionsResponse { results, ..CreatePartitionsResponse::default() }.into()
     })
+}
+
+fn check_bounds(case: &Case<'_>, request: &CreatePartitionsRequest) -> Result<(), Refusal> {
+    let more = |topic: &CreatePartitionsTopic| {
+        let have = case.image.topics.by_name(&topic.name).map_or(0, |topic| topic.partition_count());
+        (i64::from(topic.count) - have as i64).max(0)
+    };
+    let total: i64 = request.topics.iter().map(more).sum();
+    limits::check_request(case.config, limits::PARTITIONS_PER_REQUEST, total, "partitions")
 }
 
 fn result(topic: &CreatePartitionsTopic, refusal: Option<&Refusal>) -> CreatePartitionsTopicResult {
@@ -75,12 +85,6 @@ fn create_for(
         return Err(Refusal::new(ErrorCode::InvalidPartitions, message));
     }
     let more = want - have;
-    if more as i64 > PARTITIONS_PER_REQUEST_MAX {
-        let message = format!(
-            "{more} partitions in one request; at most {PARTITIONS_PER_REQUEST_MAX} are made at once"
-        );
-        return Err(Refusal::new(ErrorCode::PolicyViolation, message));
-    }
     if wanted.count > PARTITIONS_PER_TOPIC_MAX {
         let message = format!("a topic has at most {PARTITIONS_PER_TOPIC_MAX} partitions");
         return Err(Refusal::new(ErrorCode::InvalidPartitions, message));
@@ -107,6 +111,8 @@ fn create_for(
             Spread::Manual(given.iter().enumerate().map(check).collect::<Result<_, _>>()?)
         }
     };
+    limits::check_directory_name(&wanted.name, want)?;
+    case.room.take_partitions(more)?;
     if validate_only {
         return Ok(());
     }

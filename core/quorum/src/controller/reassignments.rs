@@ -19,11 +19,16 @@ use barnabas_wire::messages::{AlterPartitionReassignmentsRequest, AlterPartition
 
 use super::partition_change::{Election, PartitionChange};
 use super::topics::check_assignment;
-use super::{Case, Outcome, Refusal, error_fields};
+use super::{Case, Outcome, Refusal, error_fields, limits};
 
 pub(super) fn alter(case: &Case<'_>, request: &AlterPartitionReassignmentsRequest) -> Outcome {
-    let mut records = Vec::new();
     let may_resize = request.allow_replication_factor_change;
+    let named: usize = request.topics.iter().map(|topic| topic.partitions.len()).sum();
+    let limit = limits::PARTITIONS_PER_REQUEST;
+    if let Err(refusal) = limits::check_request(case.config, limit, named as i64, "partitions") {
+        return Outcome::new(Vec::new(), refused(may_resize, &refusal));
+    }
+    let mut records = Vec::new();
     let topics = request.topics.iter().map(|asked| {
         let partitions = asked.partitions.iter().map(|partition| {
             let altered = alter_one(case, &asked.name, partition, may_resize);
@@ -50,16 +55,18 @@ pub(super) fn alter(case: &Case<'_>, request: &AlterPartitionReassignmentsReques
         ..AlterPartitionReassignmentsResponse::default()
     };
     Outcome::atomic(records, response, move |why| {
-        let refusal = Refusal::new(ErrorCode::PolicyViolation, why);
-        let (error_code, error_message) = error_fields(Some(&refusal));
-        AlterPartitionReassignmentsResponse {
-            error_code,
-            error_message,
-            allow_replication_factor_change: may_resize,
-            ..AlterPartitionReassignmentsResponse::default()
-        }
-        .into()
+        refused(may_resize, &Refusal::new(ErrorCode::PolicyViolation, why)).into()
     })
+}
+
+fn refused(allow_replication_factor_change: bool, refusal: &Refusal) -> AlterPartitionReassignmentsResponse {
+    let (error_code, error_message) = error_fields(Some(refusal));
+    AlterPartitionReassignmentsResponse {
+        error_code,
+        error_message,
+        allow_replication_factor_change,
+        ..AlterPartitionReassignmentsResponse::default()
+    }
 }
 
 fn alter_one(

@@ -2,6 +2,9 @@
 
 use barnabas_base::ErrorCode;
 
+/// A sentence is cut where it would be longer: it may hold a name that a client chose, once for each of many partitions.
+const MESSAGE_BYTES_MAX: usize = 1024;
+
 /// Why a request, or a part of it, is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
@@ -11,6 +14,11 @@ pub struct Refusal {
 
 impl Refusal {
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+        let mut message = message.into();
+        if message.len() > MESSAGE_BYTES_MAX {
+            message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX));
+            message.push('…');
+        }
+        Self { code, message }
     }
 }

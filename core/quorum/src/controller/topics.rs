@@ -1,7 +1,7 @@
 //! CreateTopics: any number of topics and partitions in one request.
 //!
 //! Kafka refuses more than 10,000 partitions at once; here they go into as many batches as it takes, between the two
-//! records of a metadata transaction.
+//! records of a metadata transaction. What one request and the cluster may have: [`super::limits`].
 //!
 //! Order of checks, as in Kafka: names named twice, the name, collision ('.' and '_' are one in metrics' names),
 //! existence, null values among configs, the configs, then assignments or numbers, then placement.
@@ -11,7 +11,7 @@
 use barnabas_base::{BrokerId, ErrorCode, Map, PartitionIndex, Set, TopicId, Uuid, check_topic_name, name};
 use barnabas_metadata::config::Properties;
 use barnabas_metadata::snapshot::partition_record;
-use barnabas_metadata::{Image, LeaderRecoveryState, Partition, Placement, ResourceType};
+use barnabas_metadata::{Image, LeaderRecoveryState, Partition, Placement, Resource, ResourceType};
 use barnabas_wire::messages::create_topics_request::{CreatableReplicaAssignment, CreatableTopic};
 use barnabas_wire::messages::create_topics_response::{CreatableTopicConfigs, CreatableTopicResult};
 use barnabas_wire::messages::{CreateTopicsRequest, CreateTopicsResponse, TopicRecord};
@@ -20,16 +20,10 @@ use std::sync::Arc;
 
 use super::configs::{self, config_record};
 use super::placement::{Placer, candidates, directory_for, takes_replicas};
-use super::{Case, Outcome, Refusal, error_fields};
+use super::{Case, Outcome, Refusal, error_fields, limits};
 
 /// From this version on the answer tells partitions, replicas and configs.
 const CONFIGS_SINCE: i16 = 5;
-
-/// Partitions that one request may create: more would not fit a node, and the records must be held in memory once.
-pub const PARTITIONS_PER_REQUEST_MAX: i64 = 1_000_000;
-
-/// Topics that one request may create: the answer tells some forty configs of each.
-pub const TOPICS_PER_REQUEST_MAX: usize = 20_000;
 
 pub(super) fn create(case: &mut Case<'_>, request: &CreateTopicsRequest) -> Outcome {
     let mut count: Map<&str, u32> = Map::default();
@@ -86,20 +80,9 @@ fn check_bounds(case: &Case<'_>, request: &CreateTopicsRequest) -> Result<(), Re
         let default = i64::from(case.config.int("num.partitions"));
         if topic.num_partitions == -1 { default } else { i64::from(topic.num_partitions.max(0)) }
     };
-    if request.topics.len() > TOPICS_PER_REQUEST_MAX {
-        let asked = request.topics.len();
-        let message =
-            format!("{asked} topics in one request; at most {TOPICS_PER_REQUEST_MAX} are made at once");
-        return Err(Refusal::new(ErrorCode::PolicyViolation, message));
-    }
+    limits::check_request(case.config, limits::TOPICS_PER_REQUEST, request.topics.len() as i64, "topics")?;
     let total: i64 = request.topics.iter().map(partitions).sum();
-    if total > PARTITIONS_PER_REQUEST_MAX {
-        let message = format!(
-            "{total} partitions in one request; at most {PARTITIONS_PER_REQUEST_MAX} are made at once"
-        );
-        return Err(Refusal::new(ErrorCode::PolicyViolation, message));
-    }
-    Ok(())
+    limits::check_request(case.config, limits::PARTITIONS_PER_REQUEST, total, "partitions")
 }
 
 fn refused(name: &Str, refusal: &Refusal) -> CreatableTopicResult {
@@ -117,8 +100,12 @@ fn create_one(
     check_name(case.image, &topic.name)?;
     let values = own_configs(case, topic)?;
     let spread = if topic.assignments.is_empty() { automatic(case, topic)? } else { manual(case, topic)? };
-    let topic_id = Uuid::from_random((case.random)());
     let partitions = spread.count();
+    limits::check_directory_name(&topic.name, partitions)?;
+    // Configs first: what they take is little, where partitions are then refused.
+    case.room.take_configs(case.image, &Resource::topic(topic.name.text()), &values)?;
+    case.room.take_partitions(partitions)?;
+    let topic_id = Uuid::from_random((case.random)());
     let replicas = spread.replication_factor();
     if !validate_only {
         let record = TopicRecord { name: topic.name.clone(), topic_id, ..TopicRecord::default() };

@@ -36,7 +36,7 @@ impl Snapshots {
 
     pub(super) fn appended(&mut self, bytes: usize) {
         if bytes > NO_OP_BATCH_BYTES {
-            self.bytes += bytes as u64;
+            self.bytes = self.bytes.saturating_add(bytes as u64);
         }
     }
 

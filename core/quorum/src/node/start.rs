@@ -24,7 +24,9 @@ use bytes::Bytes;
 
 use super::{Effect, Node, Now, Settings};
 use crate::batches::{Content, Control, EncodedBatch, read_batch};
+use crate::node::repair::{Repair, Repairs};
 use crate::node::snapshots::Snapshots;
+use crate::raft::epochs::is_in_range;
 use crate::raft::history::History;
 use crate::raft::quorum_state::QuorumState;
 use crate::raft::{Config, Past, Raft};
@@ -66,11 +68,14 @@ pub struct Starting {
     record_bytes: u64,
     /// Batches that others may not have, so that they may not be committed.
     held: VecDeque<EncodedBatch>,
+    repairs: Repairs,
 }
 
 impl Starting {
     pub(super) fn new(settings: Settings, stored: Stored) -> Result<Self, QuorumError> {
         let state = stored.quorum_state.as_deref().map(QuorumState::parse).transpose()?;
+        let mut repairs = Repairs::default();
+        let state = repairs.take_state(state);
         let newest = stored.snapshots.iter().map(|&(id, _)| id).max();
         let next = newest.map_or(Offset::ZERO, |id| id.end).max(stored.log_start);
         if stored.log_start > newest.map_or(Offset::ZERO, |id| id.end) {
@@ -90,6 +95,7 @@ impl Starting {
                 .filter(|&(id, _)| Some(id) == newest && id != SnapshotId::BOOTSTRAP)
                 .collect(),
             history: History::new(settings.static_voters.clone()),
+            ..Past::default()
         };
         let mut delta = Delta::new(Image::default());
         delta.mark_everything();
@@ -104,6 +110,7 @@ impl Starting {
             delta,
             next,
             held: VecDeque::new(),
+            repairs,
         })
     }
 
@@ -156,7 +163,7 @@ impl Starting {
             if header.base_offset != self.next {
                 return Err(QuorumError::Order { expected: self.next, found: header.base_offset });
             }
-            self.note_epoch(header.partition_leader_epoch, header.base_offset)?;
+            let epoch = self.note_epoch(header)?;
             let content = read_batch(&batch)?;
             if let Content::Control(controls) = &content {
                 self.controls(controls, header.base_offset);
@@ -165,7 +172,7 @@ impl Starting {
             }
             self.next = header.next_offset();
             if self.is_alone() && self.held.is_empty() {
-                self.replay(&content, header)?;
+                self.replay(&content, header, epoch)?;
                 continue;
             }
             let (base, end) = (header.base_offset, header.next_offset());
@@ -177,13 +184,47 @@ impl Starting {
         Ok(())
     }
 
-    fn note_epoch(&mut self, epoch: LeaderEpoch, at: Offset) -> Result<(), QuorumError> {
-        let last = self.past.epochs.latest().map_or(LeaderEpoch(0), |entry| entry.epoch);
+    /// The epoch that a batch counts as of.
+    fn note_epoch(&mut self, header: &BatchHeader) -> Result<LeaderEpoch, QuorumError> {
+        let (epoch, at) = (header.partition_leader_epoch, header.base_offset);
+        let last = self.last_epoch();
+        if !is_in_range(epoch) && self.is_alone() {
+            self.repairs.note_batch(epoch, last, at, header.next_offset());
+            return Ok(last);
+        }
         if epoch < last {
             return Err(QuorumError::Epoch { offset: at, last, found: epoch });
         }
         self.past.epochs.assign(epoch, at);
-        Ok(())
+        Ok(epoch)
+    }
+
+    fn last_epoch(&self) -> LeaderEpoch {
+        self.past.epochs.latest().map_or(LeaderEpoch(0), |entry| entry.epoch)
+    }
+
+    /// What was out of range, and what it counts as. To be asked once all is read.
+    pub fn repairs(&self) -> Vec<Repair> {
+        self.repairs.list(self.epoch_after_repair())
+    }
+
+    fn epoch_after_repair(&self) -> LeaderEpoch {
+        LeaderEpoch(self.last_epoch().get().saturating_add(1))
+    }
+
+    /// Puts what stands for a quorum-state that was out of range in its place.
+    fn repair(&mut self) {
+        self.past.repaired_until = self.repairs.log_end();
+        if self.repairs.is_state_lost() {
+            let me = &self.settings.raft.me;
+            self.past.state = Some(QuorumState {
+                epoch: self.epoch_after_repair(),
+                leader: None,
+                voted: Some((me.id, me.directory)),
+                voters: self.past.history.voters().ids(),
+            });
+            self.past.is_state_repaired = true;
+        }
     }
 
     fn controls(&mut self, controls: &[Control], base: Offset) {
@@ -197,18 +238,20 @@ impl Starting {
         voters.len() == 1 && voters.includes(me.id, me.directory)
     }
 
-    fn replay(&mut self, content: &Content, header: &BatchHeader) -> Result<(), QuorumError> {
+    fn replay(
+        &mut self,
+        content: &Content,
+        header: &BatchHeader,
+        epoch: LeaderEpoch,
+    ) -> Result<(), QuorumError> {
         if let Content::Records(records) = content {
             for (record, at) in records.iter().zip(header.base_offset.get()..) {
                 let replayed = self.delta.replay(record);
                 replayed.map_err(|source| QuorumError::Replay { offset: Offset(at), source })?;
             }
         }
-        self.provenance = Provenance {
-            end: header.next_offset(),
-            last_epoch: header.partition_leader_epoch,
-            last_timestamp: header.max_timestamp,
-        };
+        self.provenance =
+            Provenance { end: header.next_offset(), last_epoch: epoch, last_timestamp: header.max_timestamp };
         Ok(())
     }
 
@@ -254,10 +297,15 @@ impl Starting {
             for batch in std::mem::take(&mut self.held) {
                 let read = Batch::new(batch.bytes);
                 let read = read.map_err(|source| QuorumError::Batch { offset: batch.base, source })?;
-                self.replay(&read_batch(&read)?, read.header())?;
+                let epoch = self.past.epochs.epoch_at(batch.base);
+                let epoch = epoch.unwrap_or(read.header().partition_leader_epoch);
+                self.replay(&read_batch(&read)?, read.header(), epoch)?;
             }
         }
         self.past.log_end = self.next;
+        self.repair();
+        // Followers cannot take batches that are out of range: a snapshot is due at once.
+        let record_bytes = self.past.repaired_until.map_or(self.record_bytes, |_| u64::MAX);
         self.delta.advance(self.provenance);
         let applied = self.held.front().map_or(self.next, |batch| batch.base);
         let mut effects = Vec::new();
@@ -269,7 +317,7 @@ impl Starting {
         let raft = Raft::new(self.settings.raft.clone(), self.past, now)?;
         let ids = self.stored.snapshots.iter().map(|&(id, _)| id).collect::<BTreeSet<_>>();
         let mut node = Node {
-            snapshots: Snapshots::new(ids, self.record_bytes, now),
+            snapshots: Snapshots::new(ids, record_bytes, now),
             log_start: if is_behind { applied } else { self.stored.log_start },
             settings: self.settings,
             raft,

@@ -46,7 +46,7 @@ impl Raft {
     }
 
     fn on_begin_epoch(&mut self, begin: BeginEpoch, now: Now) -> Response {
-        if let Some(error) = self.refuse_voter_request(begin.leader, begin.epoch) {
+        if let Some(error) = self.refuse_voter_request(begin.leader, begin.epoch, now) {
             return Response::BeginEpoch(self.head(error));
         }
         let endpoints = self.known_endpoints(begin.leader, begin.endpoints);
@@ -57,7 +57,7 @@ impl Raft {
     }
 
     fn on_end_epoch(&mut self, end: EndEpoch, now: Now) -> Response {
-        if let Some(error) = self.refuse_voter_request(end.leader, end.epoch) {
+        if let Some(error) = self.refuse_voter_request(end.leader, end.epoch, now) {
             return Response::EndEpoch(self.head(error));
         }
         let endpoints = self.known_endpoints(end.leader, end.endpoints);
@@ -67,12 +67,13 @@ impl Raft {
     }
 
     /// Checks of requests that go to any voter.
-    fn refuse_voter_request(&self, from: BrokerId, epoch: LeaderEpoch) -> Option<ErrorCode> {
+    fn refuse_voter_request(&mut self, from: BrokerId, epoch: LeaderEpoch, now: Now) -> Option<ErrorCode> {
         if epoch < self.epoch {
             return Some(ErrorCode::FencedLeaderEpoch);
         }
         let contradicts = epoch == self.epoch && self.leader.is_some_and(|known| known != from);
-        (from.get() < 0 || contradicts).then_some(ErrorCode::InvalidRequest)
+        let is_refused = from.get() < 0 || contradicts || !self.admits_epoch(epoch, now);
+        is_refused.then_some(ErrorCode::InvalidRequest)
     }
 
     /// Checks of requests that only the leader answers.
@@ -191,6 +192,10 @@ impl Raft {
         }
         let endpoints = head.leader.map(|leader| self.known_endpoints(leader, head.endpoints.clone()));
         let endpoints = endpoints.unwrap_or_default();
+        if !self.admits_answered_epoch(from, head.epoch, now) {
+            self.peers.pause(from, now.monotonic);
+            return false;
+        }
         if head.epoch > self.epoch {
             self.learn_leader(head.epoch, head.leader, endpoints, now);
             return false;
@@ -220,9 +225,15 @@ impl Raft {
         if !self.peers.is_ready(to, now.monotonic) {
             return false;
         }
-        let number = self.peers.sent(to, now.monotonic);
+        let number = self.peers.sent(to, self.is_on_record(&endpoint), now.monotonic);
         self.effects.push(Effect::Send { to, endpoint, number, request });
         true
+    }
+
+    /// Whether the voters' records or the configuration name an address. Others are known from requests alone.
+    fn is_on_record(&self, endpoint: &VoterEndpoint) -> bool {
+        let of_voters = || self.voters().iter().flat_map(|voter| &voter.endpoints);
+        self.config.bootstrap.iter().chain(of_voters()).any(|known| known == endpoint)
     }
 
     pub(super) fn send_to_voter(&mut self, id: BrokerId, request: Request, now: Now) -> bool {

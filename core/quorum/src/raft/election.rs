@@ -40,6 +40,9 @@ impl Raft {
         if last.epoch.get() > epoch_of_log_max {
             return Err(ErrorCode::InvalidRequest);
         }
+        if !self.admits_epoch(vote.epoch, now) {
+            return Err(ErrorCode::InvalidRequest);
+        }
         if vote.epoch > self.epoch {
             self.unattach(vote.epoch, None, now);
         }
@@ -155,12 +158,12 @@ impl Raft {
         false
     }
 
-    pub(super) fn poll_resigned(&mut self, now: Now) -> bool {
-        let Role::Resigned { unacknowledged, until, .. } = &self.role else { return false };
+    pub(super) fn poll_resigned(&mut self, now: Now) -> Result<bool, QuorumError> {
+        let Role::Resigned { unacknowledged, until, .. } = &self.role else { return Ok(false) };
         if *until <= now.monotonic {
             // Its own epoch has no leader any more, and can have none.
-            self.unattach(LeaderEpoch(self.epoch.get() + 1), None, now);
-            return true;
+            self.unattach(self.next_epoch()?, None, now);
+            return Ok(true);
         }
         let waiting: Vec<BrokerId> = unacknowledged.iter().copied().collect();
         for id in waiting {
@@ -168,7 +171,7 @@ impl Raft {
                 self.send_to_voter(id, request, now);
             }
         }
-        false
+        Ok(false)
     }
 
     pub(super) fn become_prospective(&mut self, now: Now) {
@@ -180,7 +183,7 @@ impl Raft {
 
     pub(super) fn become_candidate(&mut self, now: Now) -> Result<(), QuorumError> {
         if !(planted::is(Mistake::SameEpochAgain) && self.failures > 0) {
-            self.epoch = LeaderEpoch(self.epoch.get() + 1);
+            self.epoch = self.next_epoch()?;
         }
         self.leader = None;
         self.leader_endpoints = Vec::new();

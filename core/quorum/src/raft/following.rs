@@ -257,7 +257,9 @@ impl Raft {
 
     /// Returns whether the snapshot is one to be fetched.
     fn begin_snapshot(&mut self, id: SnapshotId) -> bool {
-        let is_new = !self.log.snapshots.contains_key(&id) && id.end >= self.high_watermark;
+        // An end near the largest offset would leave no room for the log behind it.
+        let has_room = id.end.get() <= i64::MAX / 2;
+        let is_new = has_room && !self.log.snapshots.contains_key(&id) && id.end >= self.high_watermark;
         let Role::Follower(following) = &mut self.role else { return false };
         let is_wanted = is_new && id.epoch <= self.epoch;
         if is_wanted {

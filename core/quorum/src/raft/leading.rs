@@ -206,7 +206,9 @@ impl Raft {
         let refused =
             if is_sound { self.refuse_leader_request(fetch.epoch) } else { Some(ErrorCode::InvalidRequest) };
         if let Some(error) = refused {
-            if error == ErrorCode::UnknownLeaderEpoch && self.leads() && fetch.replica.id.get() >= 0 {
+            let is_ahead =
+                error == ErrorCode::UnknownLeaderEpoch && self.leads() && fetch.replica.id.get() >= 0;
+            if is_ahead && self.admits_epoch(fetch.epoch, now) {
                 // It has seen a newer epoch and can never follow this one again: that ends here, as in Raft. (Kafka's
                 // leader goes on, and the replica waits for the next election.)
                 self.unattach(fetch.epoch, None, now);

@@ -40,6 +40,8 @@ pub(super) struct Log {
     /// Finished snapshots and their sizes in bytes; not the format tool's.
     pub snapshots: BTreeMap<SnapshotId, u64>,
     pub history: History,
+    /// Below this, batches have epochs out of range: no follower can take them.
+    pub repaired_until: Offset,
 }
 
 impl Log {
@@ -77,8 +79,9 @@ impl Log {
         if let Some(newest) = newest {
             let before = from < self.start || (from == self.start && last_epoch != self.start_epoch);
             let before = before || last_epoch < self.start_epoch;
+            let is_unfit = from < self.repaired_until && self.repaired_until <= newest.end;
             // From nothing, a snapshot is the shorter way, even where the log still reaches back to 0.
-            if from == Offset::ZERO || (self.start > Offset::ZERO && before) {
+            if from == Offset::ZERO || is_unfit || (self.start > Offset::ZERO && before) {
                 return Agreement::Snapshot(newest);
             }
         }

@@ -14,7 +14,7 @@
 //! 4. every batch carries the epoch that it was written under
 //! 5. a Fetch asks from the end of what is on this member's disk: it is the acknowledgement of all below
 //!
-//! Files: `election` (votes), `following` (Fetch, as it is sent), `leading` (Fetch, as it is answered), `snapshots`,
+//! Files: `election` (votes), `epochs` (which epochs are taken), `following` (Fetch, as it is sent), `leading` (Fetch, as it is answered), `snapshots`,
 //! `reconfiguration` (voters come and go), `upgrade` (the level from which on they can), `requests` (Kafka's messages).
 //!
 //! Sources: the KIPs; Kafka `KafkaRaftClient`, `QuorumState`, `LeaderState`; the public TLA+ specification of KRaft.
@@ -23,6 +23,7 @@ mod answers;
 pub mod describe;
 mod draw;
 mod election;
+pub(crate) mod epochs;
 mod following;
 pub mod history;
 mod leading;
@@ -50,6 +51,7 @@ use crate::node::Now;
 use crate::snapshot::SnapshotId;
 use crate::voters::{Voter, VoterEndpoint, Voters};
 use draw::Draw;
+use epochs::Budget;
 use history::{History, NO_EPOCH};
 pub use log::Agreement;
 use log::Log;
@@ -127,6 +129,10 @@ pub struct Past {
     /// As the snapshot that the log begins with and the log say; as the newest snapshot says, where that holds more than
     /// the log.
     pub history: History,
+    /// Where batches end whose epochs are out of range ([`crate::node::Repair`]): followers are sent a snapshot in their place.
+    pub repaired_until: Option<Offset>,
+    /// `state` stands for a file that was out of range: the file is to be written again.
+    pub is_state_repaired: bool,
 }
 
 /// What must be done, in this order.
@@ -207,6 +213,8 @@ pub struct Raft {
     /// The leader's word, which may be ahead of what is here.
     told_high_watermark: Offset,
     peers: Peers,
+    /// What requests may still raise the epoch by.
+    epoch_budget: Budget,
     draw: Draw,
     /// Elections in a row that nobody won.
     failures: u32,
@@ -242,21 +250,22 @@ impl Raft {
             high_watermark: log.newest_snapshot().map_or(log.start, |id| id.end).max(log.start),
             told_high_watermark: Offset::ZERO,
             peers: Peers::new(config.request_timeout, config.retry_backoff),
+            epoch_budget: Budget::new(now.monotonic),
             draw: Draw::new(config.seed),
             failures: 0,
             gone: None,
             storing: None,
-            persisted: past.state,
+            persisted: past.state.filter(|_| !past.is_state_repaired),
             announced: LeaderAndEpoch::default(),
             effects: Vec::new(),
             log,
             config,
         };
-        raft.start(now)?;
+        raft.start(past.is_state_repaired, now)?;
         Ok(raft)
     }
 
-    fn start(&mut self, now: Now) -> Result<(), QuorumError> {
+    fn start(&mut self, is_state_repaired: bool, now: Now) -> Result<(), QuorumError> {
         if let Some(newest) = self.log.newest_snapshot().filter(|&id| self.log.is_behind(id)) {
             // The node stopped between a snapshot that it fetched and the log that begins with it.
             self.log.restart_at(newest);
@@ -283,6 +292,9 @@ impl Raft {
             if !endpoints.is_empty() {
                 self.follow(self.epoch, leader, endpoints, now);
             }
+        }
+        if is_state_repaired {
+            self.persist();
         }
         if self.is_alone() {
             self.become_candidate(now)?;
@@ -358,7 +370,7 @@ impl Raft {
             RoleName::Prospective | RoleName::Candidate => self.poll_election(now),
             RoleName::Leader => self.poll_leader(now),
             RoleName::Follower => self.poll_follower(now),
-            RoleName::Resigned => Ok(self.poll_resigned(now)),
+            RoleName::Resigned => self.poll_resigned(now),
         }
     }
 
@@ -402,6 +414,7 @@ fn log_of(past: &Past) -> Log {
         epochs: past.epochs.clone(),
         snapshots: past.snapshots.iter().copied().collect(),
         history: past.history.clone(),
+        repaired_until: past.repaired_until.unwrap_or(Offset::ZERO),
     };
     // The snapshot that the log begins with knows the epoch before it.
     let first = log.snapshots.keys().find(|id| id.end == log.start);

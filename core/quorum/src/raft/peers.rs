@@ -14,6 +14,8 @@ struct Connection {
     /// Number of the request under way, and when it is given up.
     under_way: Option<(u64, MonotonicMs)>,
     ready_at: MonotonicMs,
+    /// Whether the last request went to an address of the quorum's records or of the configuration.
+    is_on_record: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -42,7 +44,7 @@ impl Peers {
     }
 
     /// Gives the number of a request that is sent now.
-    pub fn sent(&mut self, id: BrokerId, now: MonotonicMs) -> u64 {
+    pub fn sent(&mut self, id: BrokerId, is_on_record: bool, now: MonotonicMs) -> u64 {
         let number = self.next_number;
         self.next_number += 1;
         // What is neither waited for nor paused need not be remembered.
@@ -50,6 +52,7 @@ impl Peers {
         self.connections.retain(|_, connection| is_used(connection));
         let connection = self.connections.entry(id).or_default();
         connection.under_way = Some((number, now.plus(self.timeout)));
+        connection.is_on_record = is_on_record;
         number
     }
 
@@ -62,6 +65,11 @@ impl Peers {
         connection.under_way = None;
         connection.ready_at = if ok { now } else { now.plus(self.backoff) };
         true
+    }
+
+    /// Whether what `id` answers now comes from an address of the quorum's records or of the configuration.
+    pub fn is_on_record(&self, id: BrokerId) -> bool {
+        self.connections.get(&id).is_some_and(|connection| connection.is_on_record)
     }
 
     /// What was answered was of no use: a pause before the next request.

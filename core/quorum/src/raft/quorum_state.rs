@@ -24,6 +24,8 @@ pub struct QuorumState {
 }
 
 impl QuorumState {
+    /// An epoch that is no `int32` is read as −1: out of range, as any negative one.
+    ///
     /// # Errors
     /// Anything that is not this file in version 0 or 1.
     pub fn parse(text: &str) -> Result<Self, QuorumError> {
@@ -50,7 +52,7 @@ impl QuorumState {
         let voters = json.get("currentVoters").and_then(Value::as_array).into_iter().flatten();
         let voters = voters.filter_map(|voter| voter.get("voterId").and_then(Value::as_i64));
         Ok(Self {
-            epoch: LeaderEpoch(id("leaderEpoch")?),
+            epoch: i32::try_from(number("leaderEpoch")?).map_or(LeaderEpoch::NONE, LeaderEpoch),
             leader: some(id("leaderId")?),
             voted: some(id("votedId")?).map(|id| (id, directory)),
             voters: voters.filter_map(|id| i32::try_from(id).ok()).map(BrokerId).collect(),

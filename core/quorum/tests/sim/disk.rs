@@ -203,6 +203,7 @@ impl Disk {
             epochs: LeaderEpochs::default(),
             snapshots: self.snapshots.iter().map(|(&id, bytes)| (id, bytes.len() as u64)).collect(),
             history: formatted.clone(),
+            ..Past::default()
         };
         for batch in &log.batches {
             past.epochs.assign(batch.epoch, batch.base);

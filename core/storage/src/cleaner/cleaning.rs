@@ -112,7 +112,7 @@ impl<'a> Cleaning<'a> {
             while let Some(found) = reader.next(pace)? {
                 let (position, size) = (found.position, found.bytes.len());
                 let left = what_is_left(filter, found, old_deletes_stay);
-                let left = left.map_err(|what| reader.damaged(position, what))?;
+                let left = left.map_err(|what| reader.unreadable(position, what))?;
                 filter.stats.bytes_read += size as u64;
                 if let Some((header, bytes)) = left {
                     filter.stats.bytes_written += bytes.len() as u64;
@@ -180,7 +180,7 @@ fn fill(
             let last_offset = found.header.last_offset;
             let position = found.position;
             let filled = fill_from(map, &mut transactions, found, log.first_dirty);
-            match filled.map_err(|error| reader.damaged(position, error))? {
+            match filled.map_err(|error| reader.unreadable(position, error))? {
                 Ok(()) if last_offset >= log.first_dirty => map.complete(last_offset),
                 Ok(()) => {}
                 Err(Full) => return Ok(()),

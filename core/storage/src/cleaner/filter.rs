@@ -4,8 +4,8 @@
 
 use barnabas_base::{Map, Offset, ProducerId, TimestampMs};
 use barnabas_wire::records::{
-    Batch, BatchError, BatchHeader, ControlType, Message, RecordRef, Records, with_messages_left,
-    with_records_left, without_records,
+    Batch, BatchError, BatchHeader, CONTROL_BYTES_MAX, ControlType, Message, RecordRef, Records,
+    with_messages_left, with_records_left, without_records,
 };
 use bytes::Bytes;
 
@@ -192,7 +192,7 @@ pub(super) fn control_type(batch: &Batch) -> Result<Option<ControlType>, BatchEr
     if batch.header().record_count == 0 {
         return Ok(None);
     }
-    let records = batch.records()?;
+    let records = batch.records_within(CONTROL_BYTES_MAX)?;
     let Some(record) = records.iter().next() else { return Ok(None) };
     Ok(ControlType::from_key(record?.key.unwrap_or_default()))
 }

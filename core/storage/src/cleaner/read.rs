@@ -57,7 +57,12 @@ impl SegmentReader {
         Ok(Some(FoundBatch { position, header, bytes }))
     }
 
-    pub fn damaged(&self, position: u64, what: impl ToString) -> CleanError {
+    /// A batch that [`Self::next`] gave, and whose records make no sense.
+    pub fn unreadable(&self, position: u64, what: impl ToString) -> CleanError {
+        CleanError::Unreadable { file: self.path.clone(), position, what: what.to_string() }
+    }
+
+    fn damaged(&self, position: u64, what: impl ToString) -> CleanError {
         CleanError::Damaged { file: self.path.clone(), position, what: what.to_string() }
     }
 }

@@ -128,6 +128,13 @@ pub enum CleanError {
         file.display()
     )]
     Damaged { file: PathBuf, position: u64, what: String },
+    /// Nothing is damaged: its checksum is right.
+    #[error(
+        "{}: the batch at byte {position} is as it was produced, and its records cannot be read: {what}; nothing was dropped, and this \
+         partition is not compacted any more: delete the records up to there",
+        file.display()
+    )]
+    Unreadable { file: PathBuf, position: u64, what: String },
     #[error(
         "the batch at offset {offset} alone has more keys than fit into memory: raise log.cleaner.dedupe.buffer.size, or lower \
          log.cleaner.threads"

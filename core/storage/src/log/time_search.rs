@@ -1,5 +1,7 @@
 //! Finding records by time, for ListOffsets.
 //!
+//! A batch is found by its header, and its checksum is compared. What does not come out of it afterwards is not damage: a client wrote it so.
+//!
 //! Source: Kafka `UnifiedLog.fetchOffsetByTimestamp`, `LogSegment.findOffsetByTimestamp`, KIP-79, KIP-734.
 
 use barnabas_base::{LeaderEpoch, Offset, TimestampMs};
@@ -13,16 +15,119 @@ use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
 use crate::segment::LargestTimestamp;
 
-impl Log {
-    /// The first record at or past `from` whose timestamp is at least `timestamp`.
+/// A batch whose header says that it may hold the record that is looked for. To find that record in it, its records are inflated and
+/// walked ([`TimedBatch::look`]), on whichever thread may take that long.
+#[derive(Debug, Clone)]
+pub struct TimedBatch {
+    header: BatchHeader,
+    bytes: Bytes,
+    timestamp: TimestampMs,
+    from: Offset,
+}
+
+impl TimedBatch {
+    /// Where to go on where the batch does not hold the record: a producer's newest timestamp is believed, and may be wrong.
+    pub fn next(&self) -> (TimestampMs, Offset) {
+        (self.timestamp, self.header.last_offset.plus(1).max(self.from))
+    }
+
+    /// The batch's first offset, or the one that was asked for where that is higher.
+    pub fn first_offset(&self) -> Offset {
+        // Old formats do not name their first offset.
+        let base = if self.header.magic < 2 { Offset::ZERO } else { self.header.base_offset };
+        base.max(self.from)
+    }
+
+    pub fn size_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The first record at or past the offset, with at least the timestamp, that was asked for.
     ///
-    /// Costs the decoding of one batch. Where timestamps do not rise, Kafka's answer: the first in the order of offsets.
+    /// # Errors
+    /// Records that cannot be read: the batch is as it was produced, since its checksum is right. [`BatchError::TooLarge`]: it inflates
+    /// to more than `inflated_max` bytes.
+    pub fn look(&self, inflated_max: usize) -> Result<Option<FoundTimestamp>, BatchError> {
+        let matches = |offset: Offset, time: TimestampMs| offset >= self.from && time >= self.timestamp;
+        let found =
+            |offset, timestamp, leader_epoch| Some(FoundTimestamp { offset, timestamp, leader_epoch });
+        if self.header.magic < 2 {
+            for message in Message::parse(self.bytes.clone())?.open_within(inflated_max)? {
+                let message = message?;
+                if matches(message.offset, message.timestamp) {
+                    return Ok(found(message.offset, message.timestamp, LeaderEpoch::NONE));
+                }
+            }
+            return Ok(None);
+        }
+        for record in &Batch::new(self.bytes.clone())?.records_within(inflated_max)? {
+            let record = record?;
+            if matches(record.offset, record.timestamp) {
+                return Ok(found(record.offset, record.timestamp, self.header.leader_epoch));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Log {
+    /// The first record at or past `from` whose timestamp is at least `timestamp`. Where timestamps do not rise, Kafka's answer: the
+    /// first in the order of offsets.
+    ///
+    /// Costs the decoding of one batch, or more where newest timestamps are wrong. For callers that may take that time; others ask for
+    /// [`Log::batch_for_timestamp`].
+    ///
+    /// # Errors
+    /// [`StorageError::Unreadable`]: a batch that may hold it was produced with contents that cannot be read.
     pub fn offset_for_timestamp(
         &mut self,
         files: &mut FilePool,
         timestamp: TimestampMs,
         from: Offset,
     ) -> Result<Option<FoundTimestamp>, StorageError> {
+        let batch = self.batch_for_timestamp(files, timestamp, from)?;
+        self.look(files, batch)
+    }
+
+    /// The first record that has the largest timestamp of the log.
+    ///
+    /// # Errors
+    /// As [`Log::offset_for_timestamp`].
+    pub fn offset_of_max_timestamp(
+        &mut self,
+        files: &mut FilePool,
+    ) -> Result<Option<FoundTimestamp>, StorageError> {
+        let batch = self.batch_of_max_timestamp(files)?;
+        self.look(files, batch)
+    }
+
+    fn look(
+        &mut self,
+        files: &mut FilePool,
+        mut batch: Option<TimedBatch>,
+    ) -> Result<Option<FoundTimestamp>, StorageError> {
+        while let Some(candidate) = batch {
+            let unreadable = |_| StorageError::Unreadable { offset: candidate.header.base_offset };
+            if let Some(found) = candidate.look(usize::MAX).map_err(unreadable)? {
+                return Ok(Some(found));
+            }
+            let (timestamp, from) = candidate.next();
+            batch = self.batch_for_timestamp(files, timestamp, from)?;
+        }
+        Ok(None)
+    }
+
+    /// The first batch with an offset at or past `from` that says of itself that it holds a record of `timestamp` or later. Its checksum
+    /// is right.
+    ///
+    /// # Errors
+    /// [`StorageError::Damaged`]: its bytes are not what was written.
+    pub fn batch_for_timestamp(
+        &mut self,
+        files: &mut FilePool,
+        timestamp: TimestampMs,
+        from: Offset,
+    ) -> Result<Option<TimedBatch>, StorageError> {
         let from = from.max(self.start);
         let first = self.segment_of(from).unwrap_or(0);
         for at in first..self.segments.len() {
@@ -37,19 +142,21 @@ impl Log {
         Ok(self.search_staged(timestamp, from))
     }
 
-    fn search_staged(&self, timestamp: TimestampMs, from: Offset) -> Option<FoundTimestamp> {
-        let batches = self.staged().flat_map(Tail::staged_batches);
-        let mut wanted =
-            batches.filter(|(header, _)| header.max_timestamp >= timestamp && header.last_offset >= from);
-        // They were validated when they were staged: what cannot be read holds no record to find.
-        wanted.find_map(|(header, bytes)| first_record_since(bytes, &header, timestamp, from).ok().flatten())
+    fn search_staged(&self, timestamp: TimestampMs, from: Offset) -> Option<TimedBatch> {
+        let mut batches = self.staged().flat_map(Tail::staged_batches);
+        let found =
+            batches.find(|(header, _)| header.max_timestamp >= timestamp && header.last_offset >= from);
+        found.map(|(header, bytes)| TimedBatch { header, bytes, timestamp, from })
     }
 
-    /// The first record that has the largest timestamp of the log.
-    pub fn offset_of_max_timestamp(
+    /// The first batch that says of itself that it holds the largest timestamp of the log.
+    ///
+    /// # Errors
+    /// As [`Log::batch_for_timestamp`].
+    pub fn batch_of_max_timestamp(
         &mut self,
         files: &mut FilePool,
-    ) -> Result<Option<FoundTimestamp>, StorageError> {
+    ) -> Result<Option<TimedBatch>, StorageError> {
         let mut best: Option<(usize, LargestTimestamp)> = None;
         for at in 0..self.segments.len() {
             let largest = self.largest_timestamp(files, at)?;
@@ -69,12 +176,12 @@ impl Log {
     }
 
     fn search_segment(
-        &self,
+        &mut self,
         files: &mut FilePool,
         at: usize,
         timestamp: TimestampMs,
         from: Offset,
-    ) -> Result<Option<FoundTimestamp>, StorageError> {
+    ) -> Result<Option<TimedBatch>, StorageError> {
         let base = self.segments[at].base;
         let begin = self.time_indexed_offset(files, at, timestamp)?.max(from);
         let position = self.begin_looking(files, at, begin.max(base))?;
@@ -85,12 +192,8 @@ impl Log {
             }
             let file = self.file(files, base, FileKind::Log)?;
             let bytes = file.read_bytes(position.into(), header.size as usize)?;
-            let found = first_record_since(bytes, &header, timestamp, from).map_err(|_| {
-                self.damaged(at, position.into(), header.base_offset, "its records cannot be read")
-            })?;
-            if found.is_some() {
-                return Ok(found);
-            }
+            self.sound_front(at, position, &bytes, header.last_offset.plus(1))?;
+            return Ok(Some(TimedBatch { header, bytes, timestamp, from }));
         }
         Ok(None)
     }
@@ -122,31 +225,4 @@ impl Log {
         let right = named.is_some_and(|(_, header)| header.max_timestamp == entry.timestamp);
         Ok(if right { entry.offset } else { base })
     }
-}
-
-/// The first record of a batch at or past `from` with at least `timestamp`.
-fn first_record_since(
-    bytes: Bytes,
-    header: &BatchHeader,
-    timestamp: TimestampMs,
-    from: Offset,
-) -> Result<Option<FoundTimestamp>, BatchError> {
-    let matches = |offset: Offset, time: TimestampMs| offset >= from && time >= timestamp;
-    let found = |offset, timestamp, leader_epoch| Some(FoundTimestamp { offset, timestamp, leader_epoch });
-    if header.magic < 2 {
-        for message in Message::parse(bytes)?.open()? {
-            let message = message?;
-            if matches(message.offset, message.timestamp) {
-                return Ok(found(message.offset, message.timestamp, LeaderEpoch::NONE));
-            }
-        }
-        return Ok(None);
-    }
-    for record in &Batch::new(bytes)?.records()? {
-        let record = record?;
-        if matches(record.offset, record.timestamp) {
-            return Ok(found(record.offset, record.timestamp, header.leader_epoch));
-        }
-    }
-    Ok(None)
 }

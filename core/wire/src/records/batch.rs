@@ -63,8 +63,16 @@ impl Batch {
     /// # Errors
     /// An unknown codec, a stream that its codec refuses or that inflates too far.
     pub fn records(&self) -> Result<Records, BatchError> {
+        self.records_within(usize::MAX)
+    }
+
+    /// As [`Self::records`], inflating no more than `inflated_max` bytes: [`BatchError::TooLarge`] beyond.
+    ///
+    /// # Errors
+    /// As [`Self::records`].
+    pub fn records_within(&self, inflated_max: usize) -> Result<Records, BatchError> {
         let codec = self.header.attributes.codec()?;
-        let body = compression::inflate(codec, self.body())?;
+        let body = compression::inflate_within(codec, self.body(), inflated_max)?;
         Ok(Records { header: self.header, body })
     }
 }

@@ -6,14 +6,14 @@
 //!
 //! Source: Kafka `MemoryRecords.buildRetainedRecordsInto`, `DefaultRecordBatch.writeEmptyHeader`; KIP-354, KIP-534.
 
-use barnabas_base::{LeaderEpoch, ProducerEpoch, ProducerId, Sequence, TimestampMs};
+use barnabas_base::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, TimestampMs};
 use bytes::Bytes;
 
 use super::header::{ATTRIBUTES_AT, CRC_AT, LOG_OVERHEAD_BYTES};
 use super::record::write_record;
 use super::{
-    Attributes, BatchError, BatchHeader, Codec, Compression, HEADER_BYTES, HeaderRef, Message, RecordRef,
-    TimestampType, crc,
+    Attributes, Batch, BatchError, BatchHeader, Codec, Compression, HEADER_BYTES, HeaderRef, Message,
+    RecordRef, TimestampType, batches, crc,
 };
 
 /// The batch of `header` with the records `kept` alone, compressed by the codec that it had. With `delete_horizon`, that stands
@@ -135,6 +135,61 @@ pub fn without_records(header: &BatchHeader) -> Bytes {
         ..*header
     };
     seal(left, vec![0; HEADER_BYTES]).expect("a header alone is short enough")
+}
+
+/// The batches of `run` without compression, in pieces of some `piece_bytes`: a batch that inflates to more comes in parts, each with
+/// the header's offsets and a part of its records. For a reader that takes in a log's records bit by bit. Control batches stay as they
+/// are, and what follows the last whole batch is left out.
+///
+/// # Errors
+/// The offset of a batch whose records cannot be read, and why.
+pub fn inflated_run(run: Bytes, piece_bytes: usize) -> Result<Vec<Bytes>, (Offset, BatchError)> {
+    let mut pieces = Vec::new();
+    let mut piece = Vec::new();
+    let mut last = Offset::ZERO;
+    for batch in batches(run) {
+        let batch = batch.map_err(|error| (last, error))?;
+        let header = *batch.header();
+        last = header.base_offset;
+        if header.attributes.is_control() || !header.attributes.is_compressed() {
+            piece.extend_from_slice(batch.bytes());
+        } else {
+            inflate_batch(&batch, piece_bytes, &mut piece, &mut pieces).map_err(|error| (last, error))?;
+        }
+        if piece.len() >= piece_bytes {
+            pieces.push(Bytes::from(std::mem::take(&mut piece)));
+        }
+    }
+    if !piece.is_empty() {
+        pieces.push(Bytes::from(piece));
+    }
+    Ok(pieces)
+}
+
+fn inflate_batch(
+    batch: &Batch,
+    piece_bytes: usize,
+    piece: &mut Vec<u8>,
+    pieces: &mut Vec<Bytes>,
+) -> Result<(), BatchError> {
+    let plain = BatchHeader { attributes: attributes(batch.header(), Codec::None), ..*batch.header() };
+    let records = batch.records()?;
+    let (mut part, mut part_bytes) = (Vec::new(), 0);
+    for record in &records {
+        let record = record?;
+        part_bytes += record.body_bytes;
+        part.push(record);
+        if part_bytes >= piece_bytes {
+            piece.extend_from_slice(&with_records_left(&plain, &part, None)?);
+            pieces.push(Bytes::from(std::mem::take(piece)));
+            part.clear();
+            part_bytes = 0;
+        }
+    }
+    if !part.is_empty() {
+        piece.extend_from_slice(&with_records_left(&plain, &part, None)?);
+    }
+    Ok(())
 }
 
 fn attributes(header: &BatchHeader, codec: Codec) -> Attributes {

@@ -141,6 +141,12 @@ pub fn inflate(codec: Codec, input: Bytes) -> Result<Bytes, BatchError> {
     inflate_for_magic(codec, input, 2, limit)
 }
 
+/// As [`inflate`], with the caller's limit where that is lower.
+pub(super) fn inflate_within(codec: Codec, input: Bytes, limit: usize) -> Result<Bytes, BatchError> {
+    let limit = limit.min(inflated_limit(input.len()));
+    inflate_for_magic(codec, input, 2, limit)
+}
+
 /// As [`inflate`], out of a message of the format `magic` and with the caller's limit.
 pub(super) fn inflate_for_magic(
     codec: Codec,

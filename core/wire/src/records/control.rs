@@ -14,6 +14,9 @@ use bytes::Bytes;
 
 use super::{Batch, BatchBuilder, BatchError, BatchOptions};
 
+/// Control records are a few bytes, and no broker compresses them: more than this is not inflated to see one.
+pub const CONTROL_BYTES_MAX: usize = 64 << 10;
+
 /// What a control record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i16)]
@@ -96,7 +99,7 @@ impl EndTxnMarker {
         if !batch.header().attributes.is_control() || batch.header().record_count == 0 {
             return Ok(None);
         }
-        let records = batch.records()?;
+        let records = batch.records_within(CONTROL_BYTES_MAX)?;
         let Some(record) = records.iter().next() else { return Ok(None) };
         let record = record?;
         Ok(Self::read(record.key.unwrap_or_default(), record.value.unwrap_or_default()))

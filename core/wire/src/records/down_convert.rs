@@ -26,19 +26,43 @@ pub enum DownConvertError {
 /// # Errors
 /// A zstd batch; records that cannot be read.
 pub fn down_convert(batches: Bytes, magic: i8, first: Offset) -> Result<Bytes, DownConvertError> {
+    down_convert_within(batches, magic, first, usize::MAX)
+}
+
+/// As [`down_convert`], of the first batches alone once they have inflated to more than `inflated_max` bytes: the consumer asks for the
+/// others next.
+///
+/// # Errors
+/// As [`down_convert`].
+pub fn down_convert_within(
+    batches: Bytes,
+    magic: i8,
+    first: Offset,
+    inflated_max: usize,
+) -> Result<Bytes, DownConvertError> {
     assert!((0..=1).contains(&magic), "only formats 0 and 1 are older than what is stored");
     let mut out = Vec::with_capacity(batches.len());
+    let mut inflated = 0;
     for entry in entries(batches) {
         match entry? {
-            Entry::Message(bytes) => convert_message(&Message::parse(bytes)?, magic, &mut out)?,
+            Entry::Message(bytes) => inflated += convert_message(&Message::parse(bytes)?, magic, &mut out)?,
             Entry::Batch(batch) if batch.header().attributes.is_control() => {}
-            Entry::Batch(batch) => convert_batch(&batch, magic, first, &mut out)?,
+            Entry::Batch(batch) => inflated += convert_batch(&batch, magic, first, &mut out)?,
+        }
+        if inflated > inflated_max && !out.is_empty() {
+            break;
         }
     }
     Ok(Bytes::from(out))
 }
 
-fn convert_batch(batch: &Batch, magic: i8, first: Offset, out: &mut Vec<u8>) -> Result<(), DownConvertError> {
+/// Returns how many bytes its records are.
+fn convert_batch(
+    batch: &Batch,
+    magic: i8,
+    first: Offset,
+    out: &mut Vec<u8>,
+) -> Result<usize, DownConvertError> {
     let attributes = batch.header().attributes;
     let codec = attributes.codec()?;
     if codec == Codec::Zstd {
@@ -52,21 +76,25 @@ fn convert_batch(batch: &Batch, magic: i8, first: Offset, out: &mut Vec<u8>) -> 
             set.push(record.offset, record.timestamp, record.key, record.value);
         }
     }
-    Ok(set.finish(out)?)
+    set.finish(out)?;
+    Ok(records.body().len())
 }
 
 /// A message that an old broker stored: as it is, unless the consumer is older still.
-fn convert_message(message: &Message, magic: i8, out: &mut Vec<u8>) -> Result<(), DownConvertError> {
+/// Returns how many bytes its messages become.
+fn convert_message(message: &Message, magic: i8, out: &mut Vec<u8>) -> Result<usize, DownConvertError> {
     if message.magic <= magic {
         out.extend_from_slice(message.bytes());
-        return Ok(());
+        return Ok(message.bytes().len());
     }
     let mut set = MessageSet::new(magic, message.codec()?, message.timestamp_type);
     for inner in message.open()? {
         let inner = inner?;
         set.push(inner.offset, inner.timestamp, inner.key.as_deref(), inner.value.as_deref());
     }
-    Ok(set.finish(out)?)
+    let inflated = set.body.len();
+    set.finish(out)?;
+    Ok(inflated)
 }
 
 /// Collects messages and then is a run of them, or one compressed set.

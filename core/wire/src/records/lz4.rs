@@ -55,11 +55,15 @@ pub(super) fn inflate(
     out: &mut Vec<u8>,
 ) -> Result<(), Fault> {
     let descriptor = read_descriptor(&mut input, ignore_checksum)?;
+    // What lies behind it in `out` is room that a block was given and did not need. It is kept for the next block: to fill it with
+    // zeros again for each of many short blocks would cost far more than the blocks.
+    let mut end = out.len();
     loop {
         let size = u32::from_le_bytes(*take::<4>(&mut input)?);
         let stored = size & STORED != 0;
         let size = (size & !STORED) as usize;
         if size == 0 {
+            out.truncate(end);
             return Ok(());
         }
         if size > descriptor.block_bytes_max {
@@ -71,25 +75,37 @@ pub(super) fn inflate(
             return fault("block checksum does not match");
         }
         if stored {
+            out.truncate(end);
             out.extend_from_slice(block);
+            end = out.len();
         } else {
-            inflate_block(block, descriptor.block_bytes_max, out)?;
+            end += inflate_block(block, descriptor.block_bytes_max, limit, out, end)?;
         }
-        if out.len() > limit {
+        if end > limit {
             return Err(Fault::TooLarge);
         }
     }
 }
 
-fn inflate_block(block: &[u8], block_bytes_max: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
+/// Inflates a block to `at` in `out`. Returns how many bytes came out.
+fn inflate_block(
+    block: &[u8],
+    block_bytes_max: usize,
+    limit: usize,
+    out: &mut Vec<u8>,
+    at: usize,
+) -> Result<usize, Fault> {
     // LZ4 makes at most 255 bytes of one, so a short block is not given a whole block's room.
-    let room = block_bytes_max.min(block.len().saturating_mul(255));
-    let at = out.len();
-    out.resize(at + room, 0);
-    let written = lz4_flex::block::decompress_into(block, &mut out[at..])
-        .map_err(|error| Fault::Stream(error.to_string()))?;
-    out.truncate(at + written);
-    Ok(())
+    let wanted = block_bytes_max.min(block.len().saturating_mul(255));
+    let room = wanted.min(limit.saturating_sub(at).saturating_add(1));
+    if out.len() < at + room {
+        out.resize(at + room, 0);
+    }
+    match lz4_flex::block::decompress_into(block, &mut out[at..at + room]) {
+        Ok(written) => Ok(written),
+        Err(lz4_flex::block::DecompressError::OutputTooSmall { .. }) if room < wanted => Err(Fault::TooLarge),
+        Err(error) => fault(&error.to_string()),
+    }
 }
 
 fn read_descriptor(input: &mut &[u8], ignore_checksum: bool) -> Result<Descriptor, Fault> {

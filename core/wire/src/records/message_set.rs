@@ -110,13 +110,21 @@ impl Message {
     /// A wrapper without a value or without a message in it, a stream that its codec refuses or that inflates too far, a
     /// wrapper's offset that lies before its inner ones.
     pub fn open(&self) -> Result<Messages, BatchError> {
+        self.open_within(usize::MAX)
+    }
+
+    /// As [`Self::open`], inflating no more than `inflated_max` bytes: [`BatchError::TooLarge`] beyond.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_within(&self, inflated_max: usize) -> Result<Messages, BatchError> {
         let codec = self.codec()?;
         if codec == Codec::None {
             return Ok(Messages { rest: self.bytes.clone(), base: 0, wrapper: None });
         }
         let refuse = |what| BatchError::Record { index: 0, what };
         let value = self.value.clone().ok_or_else(|| refuse("a compressed set has no value"))?;
-        let limit = inflated_limit(value.len());
+        let limit = inflated_limit(value.len()).min(inflated_max);
         let rest = inflate_for_magic(codec, value, self.magic, limit)?;
         let last = last_offset(&rest)?.ok_or_else(|| refuse("a compressed set has no message in it"))?;
         let base = match (self.magic, self.offset.get()) {

@@ -37,11 +37,11 @@ mod tests;
 
 pub use batch::{Batch, Batches, Entries, Entry, Torn, batches, entries};
 pub use builder::{BatchBuilder, BatchOptions};
-pub use compacted::{with_messages_left, with_records_left, without_records};
+pub use compacted::{inflated_run, with_messages_left, with_records_left, without_records};
 pub use compression::{Codec, Compression};
-pub use control::{ControlType, EndTxnMarker, control_batch};
+pub use control::{CONTROL_BYTES_MAX, ControlType, EndTxnMarker, control_batch};
 pub use crc::{crc32, crc32c};
-pub use down_convert::{DownConvertError, down_convert};
+pub use down_convert::{DownConvertError, down_convert, down_convert_within};
 pub use error::BatchError;
 pub use header::{
     Attributes, BatchHeader, HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC_AT, TimestampType, check_crc,
@@ -50,6 +50,6 @@ pub use header::{
 pub use message_set::{Message, Messages};
 pub use record::{HeaderRef, RecordIter, RecordRef, Records};
 pub use validate::{
-    BatchOrigin, RECORD_BYTES_UNLIMITED, RECORD_ERRORS_MAX, ReadyBatch, RecordError, RecordValidation,
-    Refusal, Rules, Validated, validate_produce,
+    AtOnce, BatchOrigin, RECORD_BYTES_UNLIMITED, RECORD_ERRORS_MAX, ReadyBatch, RecordError,
+    RecordValidation, Refusal, Rules, Validated, Verdict, validate_at_once, validate_produce,
 };

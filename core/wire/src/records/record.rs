@@ -177,6 +177,20 @@ pub(super) fn check_framing(body: &[u8], count: i32) -> Result<(), BatchError> {
     if rest.is_empty() { Ok(()) } else { Err(BatchError::Count { counted, found }) }
 }
 
+/// Whether `body` (inflated) is exactly the records that `header` counts, each of which can be read: every field within its
+/// record, no byte left over. Returns whether their offsets count up from the batch's own, one by one.
+pub(super) fn check_structure(body: &[u8], header: &BatchHeader) -> Result<bool, BatchError> {
+    let mut rest = body;
+    let counted = header.record_count;
+    let mut deltas_count_up = true;
+    for index in 0..usize::try_from(counted).unwrap_or(0) {
+        let record = read_record(&mut rest, header).map_err(|what| BatchError::Record { index, what })?;
+        deltas_count_up &= record.offset_delta as usize == index;
+    }
+    let found = usize::try_from(counted).unwrap_or(0) + 1;
+    if rest.is_empty() { Ok(deltas_count_up) } else { Err(BatchError::Count { counted, found }) }
+}
+
 fn take<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
     let (taken, left) = rest.split_at_checked(length)?;
     *rest = left;

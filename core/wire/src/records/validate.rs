@@ -5,7 +5,8 @@
 //! lengths of the records that lie open in it, so that a reader finds as many as it was promised (2 ns each, measured).
 //! Records are decoded only where a rule must see them: a compacted topic's keys, another codec asked for by the topic, a limit on
 //! old timestamps (the header names only the newest) or on single records in compressed batches, a header that breaks a
-//! timestamp rule (the answer names the records), or `record.validation=full`.
+//! timestamp rule (the answer names the records), or `record.validation`: `structure` sees that each record can be read, `full` all
+//! that Kafka sees. What that takes of a thread is bounded by [`AtOnce`].
 //!
 //! An accepted batch is not copied. The frame is shared by all partitions of the request, so the batch cannot be
 //! numbered where it lies: its 61 header bytes are taken out ([`ReadyBatch`]), the records stay a slice of the frame, and
@@ -47,13 +48,53 @@ pub enum BatchOrigin {
     Coordinator,
 }
 
-/// `record.validation`: how much of a batch is looked at when no rule asks for more. By its header a batch is also held to the
-/// number of records that lie open in it; what is inside a record, or compressed, is seen in full only.
+/// `record.validation`: how much of a batch is looked at when no rule asks for more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RecordValidation {
+    /// The header, and the number of records that lie open. What is inside a record, or compressed, is not looked at.
     #[default]
     Header,
+    /// The batch is inflated, and each record can be read: what is taken can be consumed. Timestamps are believed.
+    Structure,
+    /// All that Kafka looks at.
     Full,
+}
+
+/// How much a thread does at once on which others wait. What takes more is [`Verdict::TooMuch`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AtOnce {
+    /// Bytes of records that are inflated, or walked.
+    pub read_bytes_max: usize,
+    /// Bytes of records that are written into a new batch.
+    pub rebuilt_bytes_max: usize,
+}
+
+impl AtOnce {
+    /// For a thread that nothing waits for: only [`super::compression::inflated_limit`] counts.
+    pub const UNLIMITED: Self = Self { read_bytes_max: usize::MAX, rebuilt_bytes_max: usize::MAX };
+}
+
+/// What [`validate_at_once`] found out.
+#[derive(Debug)]
+pub enum Verdict {
+    /// As [`validate_produce`].
+    Taken(Option<Validated>),
+    Refused(Refusal),
+    /// Not decided, and nothing was done that counts: [`validate_produce`] decides, on another thread.
+    TooMuch,
+}
+
+/// Why no batch comes out.
+#[derive(Debug)]
+enum Stop {
+    Refused(Refusal),
+    TooMuch,
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
 }
 
 /// What the topic and the request demand of a batch.
@@ -192,6 +233,8 @@ pub struct Validated {
     pub batch: ReadyBatch,
     /// Whether records were decoded and made into a new batch (another codec, an older format): for the metrics.
     pub rebuilt: bool,
+    /// Whether records were looked at one by one: what takes time.
+    pub walked: bool,
 }
 
 /// Judges what one partition of a Produce request carries.
@@ -201,16 +244,35 @@ pub struct Validated {
 /// # Errors
 /// [`Refusal`], with Kafka's code. The records are as they were.
 pub fn validate_produce(records: Bytes, rules: &Rules) -> Result<Option<Validated>, Refusal> {
+    match validate_at_once(records, rules, AtOnce::UNLIMITED) {
+        Verdict::Taken(validated) => Ok(validated),
+        Verdict::Refused(refusal) => Err(refusal),
+        Verdict::TooMuch => unreachable!("invariant: nothing is too much without a limit"),
+    }
+}
+
+/// As [`validate_produce`], unless that takes more than `at_once`.
+pub fn validate_at_once(records: Bytes, rules: &Rules, at_once: AtOnce) -> Verdict {
+    match validate(records, rules, at_once) {
+        Ok(validated) => Verdict::Taken(validated),
+        Err(Stop::Refused(refusal)) => Verdict::Refused(refusal),
+        Err(Stop::TooMuch) => Verdict::TooMuch,
+    }
+}
+
+fn validate(records: Bytes, rules: &Rules, at_once: AtOnce) -> Result<Option<Validated>, Stop> {
     let validated = if rules.origin == BatchOrigin::Client && rules.produce_version >= 3 {
         let batch = only_batch(records, rules.produce_version)?;
         check_batch(&batch, rules)?;
-        records::validate_batch(batch, rules)?
+        records::validate_batch(batch, rules, at_once)?
     } else {
         match check_entries(&records, rules)? {
             None => return Ok(None),
-            Some(Entry::Message(_)) => convert::convert(records, rules)?,
-            Some(Entry::Batch(_)) if entries(records.clone()).nth(1).is_some() => return Err(more_than_one()),
-            Some(Entry::Batch(batch)) => records::validate_batch(batch, rules)?,
+            Some(Entry::Message(_)) => convert::convert(records, rules, at_once)?,
+            Some(Entry::Batch(_)) if entries(records.clone()).nth(1).is_some() => {
+                return Err(more_than_one().into());
+            }
+            Some(Entry::Batch(batch)) => records::validate_batch(batch, rules, at_once)?,
         }
     };
     let size = validated.batch.size_bytes();
@@ -219,7 +281,7 @@ pub fn validate_produce(records: Bytes, rules: &Rules) -> Result<Option<Validate
     }
     if size > rules.segment_bytes {
         let message = format!("batch of {size} bytes exceeds segment.bytes {}", rules.segment_bytes);
-        return Err(Refusal::new(ErrorCode::RecordListTooLarge, message));
+        return Err(Refusal::new(ErrorCode::RecordListTooLarge, message).into());
     }
     Ok(Some(validated))
 }

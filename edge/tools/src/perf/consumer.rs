@@ -7,6 +7,7 @@
 
 use super::java::{DateFormat, decimal};
 use super::{cpu_time, metric_lines, read_properties};
+use crate::waiting::reached;
 use crate::{ToolError, block_on, number, pairs, say, switch, tell, text, value};
 use barnabas_base::PartitionIndex;
 use barnabas_client::{
@@ -384,6 +385,7 @@ impl Job {
 
     async fn read(&self, count: &mut Count) -> Result<(), ToolError> {
         let mut cluster = self.cluster();
+        reached("consumer-perf-test", cluster.config()).await?;
         let joining = Instant::now();
         let topics = self.topics(&mut cluster).await?;
         let mut group = self.group.as_ref().map(|id| Group::new(GroupConfig::new(id), &topics[0]));

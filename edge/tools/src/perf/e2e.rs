@@ -7,6 +7,7 @@
 use super::histogram::Latencies;
 use super::java::decimal;
 use super::read_properties;
+use crate::waiting::reached;
 use crate::{ToolError, block_on, number, say, switch, text, value};
 use barnabas_base::PartitionIndex;
 use barnabas_client::{
@@ -169,6 +170,7 @@ impl Job {
 
     async fn measure(&self, latencies: &mut Latencies) -> Result<(), ToolError> {
         let mut cluster = Cluster::new(ClusterConfig::new(&self.bootstrap, "barnabas-e2e-latency"));
+        reached("e2e-latency", cluster.config()).await?;
         self.make_topic(&mut cluster).await?;
         let mut consumer = Consumer::new(&self.topic, ConsumerConfig::default());
         let partitions: Vec<_> =

@@ -7,8 +7,9 @@
 
 use super::load::{self, Count, Job, Payload, lock};
 use super::{cpu_time, metric_lines, producer_metrics, read_properties};
+use crate::waiting::reached;
 use crate::{ToolError, block_on, number, say, switch, tell, text, value};
-use barnabas_client::{Counters, PipelineConfig, Spread};
+use barnabas_client::{ClusterConfig, Counters, PipelineConfig, Spread};
 use clap::{Arg, ArgAction, ArgMatches};
 use std::time::{Duration, Instant};
 
@@ -75,6 +76,9 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
             "Latency counts from when --throughput meant a record to be sent; --closed-loop counts from its sending.",
         );
     }
+    let mut cluster = ClusterConfig::new(&job.config.bootstrap, &job.config.client_id);
+    cluster.deadline = job.config.block_max;
+    block_on(async { Ok(reached("producer-perf-test", &cluster).await?) })?;
     let (cpu, started) = (cpu_time(), Instant::now());
     let count = Count::new(&job, started);
     let ended = send_all(&job, &count, started);

@@ -166,3 +166,30 @@ async fn a_node_that_dies_is_not_asked_for_a_minute() {
     own.set(address.clone()).expect("once");
     create(&address, LONG, LONG, |_| ()).await.expect("another one passes it on");
 }
+
+#[tokio::test]
+async fn dead_address_is_reported_at_the_first_try() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound").to_string();
+    drop(listener);
+    let mut config = ClusterConfig::new(&address, "test");
+    config.deadline = Duration::from_millis(350);
+    let mut said = Vec::new();
+    let ended = reaching(&config, LONG, |why| said.push(why.to_owned())).await;
+    assert!(matches!(ended, Err(ClientError::TimedOut { .. })), "{ended:?}");
+    assert_eq!(said.len(), 1, "the same reason is said once: {said:?}");
+    assert!(said[0].contains(&address) && said[0].contains("refused"), "{said:?}");
+}
+
+#[tokio::test]
+async fn silent_address_is_reported_while_the_first_try_waits() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("bound").to_string();
+    let mut config = ClusterConfig::new(&address, "test");
+    config.request_timeout = Duration::from_millis(200);
+    config.deadline = Duration::from_millis(250);
+    let mut said = Vec::new();
+    let ended = reaching(&config, AT_ONCE, |why| said.push(why.to_owned())).await;
+    assert!(ended.is_err());
+    assert_eq!(said[0], format!("{address} does not answer; still waiting"));
+}

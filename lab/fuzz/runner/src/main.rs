@@ -16,4 +16,6 @@ fn chosen() -> Target {
     barnabas_fuzz::find(&name).unwrap_or_else(|| panic!("FUZZ_TARGET names no target: '{name}'"))
 }
 
-fuzz_target!(|data: &[u8]| (CHOSEN.get_or_init(chosen).1)(data));
+fuzz_target!(|data: &[u8]| {
+    CHOSEN.get_or_init(chosen).feed(data);
+});

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use barnabas_api::k01_fetch::{self, Outcome, Part, Read, Reader, Work};
-use barnabas_api::{Client, Context, Plan};
+use barnabas_api::{AnswerRoom, Client, Context, Plan};
 use barnabas_base::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, Offset, Text, TimestampMs};
 use barnabas_partition::{FollowerFetch, FollowerRead, ReplicaKey};
 use barnabas_wire::messages::{FetchRequest, FetchResponse};
@@ -27,13 +27,16 @@ impl Process {
         };
         let (image, config) = (Arc::clone(&self.image), Arc::clone(&self.config));
         let now = TimestampMs(around.now.0 as i64);
+        let room = AnswerRoom::unlimited();
         let ctx = Context {
+            loggers: Vec::new,
             image: &image,
             config: &config,
             cluster_id: CLUSTER,
             node: self.id,
             client: &client,
             now,
+            room: &room,
         };
         let work = match k01_fetch::plan(request, FETCH, &mut self.sessions, &ctx) {
             Plan::Answer(response) => return response,
@@ -64,7 +67,7 @@ impl Process {
                 let at = replica.log.partition_point(|batch| batch.end() <= part.from);
                 let upto = replica.log.len().min(at + BATCHES_PER_ANSWER);
                 Outcome::Read(Read {
-                    records: Batch::write(&replica.log[at..upto]),
+                    records: Ok(Batch::write(&replica.log[at..upto])),
                     high_watermark: bounds.high_watermark,
                     last_stable: bounds.last_stable,
                     log_start: bounds.log_start,
@@ -100,7 +103,7 @@ impl Process {
 
 fn diverging(epoch: LeaderEpoch, end: Offset) -> Outcome {
     let nothing = Read {
-        records: bytes::Bytes::new(),
+        records: Ok(bytes::Bytes::new()),
         high_watermark: Offset::NONE,
         last_stable: Offset::NONE,
         log_start: Offset::NONE,

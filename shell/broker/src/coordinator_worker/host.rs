@@ -446,7 +446,7 @@ impl<S: Hosted> Host<S> {
         let begun = Instant::now();
         while let Some(key) = self.next_to_load() {
             let Some(Shard::Loading(mut loading)) = self.shards.remove(&key) else { continue };
-            match loading.read_piece(key, partitions) {
+            match loading.read_piece(key, partitions, &self.node) {
                 Ok(Progress::More) => {
                     self.shards.insert(key, Shard::Loading(loading));
                 }

@@ -1,5 +1,5 @@
 //! Beginning a partition anew without its records, on the operator's word: an empty file `barnabas-give-up-TOPIC-PARTITION` in the log
-//! directory.
+//! directory. Where that name would be longer than file systems take, and in any other case too, the topic's id may stand for its name.
 //!
 //! A partition whose files are damaged or gone stays offline, since what was acknowledged lay there. To delete the topic would take
 //! its other partitions with it. So where that file lies, the partition's directory is put aside as a stray, together with what
@@ -12,16 +12,16 @@ use super::{Directory, random_uuid};
 use crate::node::Node;
 use crate::replay::aside;
 use barnabas_base::{TopicId, TopicPartition};
-use barnabas_storage::StorageError;
+use barnabas_storage::{NAME_BYTES_MAX, StorageError, partition_file_name};
 use std::path::PathBuf;
 
 const NAME: &str = "barnabas-give-up-";
 
 /// The log directories in which the operator has asked for it.
-pub fn where_told(node: &Node, name: &TopicPartition) -> Vec<usize> {
+pub fn where_told(node: &Node, name: &TopicPartition, topic: TopicId) -> Vec<usize> {
     let is_told = |directory: &Directory| {
         // One that cannot be asked is found out by whoever needs it.
-        directory.is_usable() && matches!(directory.disk.stat(&path(directory, name)), Ok(Some(_)))
+        directory.is_usable() && told(directory, name, topic).is_some()
     };
     (0..node.directories.len()).filter(|at| is_told(&node.directories[*at])).collect()
 }
@@ -37,13 +37,15 @@ pub fn put_aside(
     topic: TopicId,
 ) -> Result<(), StorageError> {
     let directory = &node.directories[directory];
-    let (disk, told) = (&directory.disk, path(directory, name));
+    let disk = &directory.disk;
     let stray = directory.lock().rename_to_stray(name, random_uuid())?;
     let unreplayed = aside::path(directory, name, topic);
     if disk.stat(&unreplayed)?.is_some() {
         let beside = stray.as_deref().unwrap_or(&directory.path);
-        disk.rename(&unreplayed, &beside.join(format!("given-up-{name}.{topic}")))?;
+        let id = format!(".{topic}");
+        disk.rename(&unreplayed, &beside.join(partition_file_name("given-up-", name, &id, 0)))?;
     }
+    let told = told(directory, name, topic).unwrap_or_else(|| directory.path.join(file_name(name, topic)));
     disk.remove_file(&told)?;
     disk.sync_dir(&directory.path)?;
     let put_aside = stray.map_or("its files were gone".to_owned(), |path| {
@@ -53,6 +55,22 @@ pub fn put_aside(
     Ok(())
 }
 
-fn path(directory: &Directory, name: &TopicPartition) -> PathBuf {
-    directory.path.join(format!("{NAME}{name}"))
+/// The name of the file that an operator is to make.
+pub fn file_name(name: &TopicPartition, topic: TopicId) -> String {
+    by_name(name).unwrap_or_else(|| by_id(name, topic))
+}
+
+fn by_name(name: &TopicPartition) -> Option<String> {
+    Some(format!("{NAME}{name}")).filter(|file| file.len() <= NAME_BYTES_MAX)
+}
+
+fn by_id(name: &TopicPartition, topic: TopicId) -> String {
+    format!("{NAME}{topic}-{}", name.partition)
+}
+
+/// The operator's file, if there is one.
+fn told(directory: &Directory, name: &TopicPartition, topic: TopicId) -> Option<PathBuf> {
+    let mut paths =
+        by_name(name).into_iter().chain([by_id(name, topic)]).map(|file| directory.path.join(file));
+    paths.find(|path| matches!(directory.disk.stat(path), Ok(Some(_))))
 }

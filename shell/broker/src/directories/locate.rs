@@ -93,9 +93,10 @@ pub fn locate(node: &Node, key: PartitionKey, name: &TopicPartition) -> Result<P
         tracing::error!(
             partition = %name,
             "{} is gone, but its directory's checkpoints say that it reached offset {reached}: the partition stays offline. Put \
-             the files back and start again; or, to begin it anew without its records, make an empty file barnabas-give-up-{name} in \
-             {}; or delete the topic",
+             the files back and start again; or, to begin it anew without its records, make an empty file {} in {}; or delete the \
+             topic",
             path.display(),
+            super::give_up::file_name(name, key.topic),
             directories[directory].path.display()
         );
         return Err(Nowhere::Broken);

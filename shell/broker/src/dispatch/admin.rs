@@ -2,12 +2,13 @@
 //! published.
 
 use super::{Answer, Call, Started};
+use crate::logging;
 use crate::quorum_worker::NotTaken;
 use barnabas_api::{
     Plan, Refusal, k19_create_topics, k20_delete_topics, k33_alter_configs, k37_create_partitions,
     k43_elect_leaders, k44_incremental_alter_configs, k45_alter_partition_reassignments, k55_describe_quorum,
     k57_update_features, k64_unregister_broker, k80_add_raft_voter, k81_remove_raft_voter,
-    k94_unregister_controller,
+    k94_unregister_controller, loggers,
 };
 use barnabas_base::ErrorCode;
 use barnabas_quorum::controller::Asked;
@@ -129,13 +130,21 @@ pub fn alter_configs(call: Call, request: AlterConfigsRequest) -> Started {
     }
 }
 
-pub fn incremental_alter_configs(call: Call, request: IncrementalAlterConfigsRequest) -> Started {
+/// Levels of loggers are changed here, at once; everything else is the controller's.
+pub fn incremental_alter_configs(call: Call, mut request: IncrementalAlterConfigsRequest) -> Started {
+    let decided = loggers::decide(&mut request, call.session.node.broker_id, logging::shown);
+    logging::alter(&decided.changes);
     let moment = call.moment();
     match k44_incremental_alter_configs::plan(request, call.listener(), &call.context(&moment)) {
-        Plan::Answer(response) => Started::reply(response),
+        Plan::Answer(mut response) => {
+            response.responses.extend(decided.responses);
+            Started::reply(response)
+        }
         Plan::Work(work) => Started::wait(async move {
             let answer = expect!(ask(&call, work.request).await, IncrementalAlterConfigs);
-            Answer::Reply(work.pending.respond(answer).into())
+            let mut response = work.pending.respond(answer);
+            response.responses.extend(decided.responses);
+            Answer::Reply(response.into())
         }),
     }
 }

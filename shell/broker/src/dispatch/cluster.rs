@@ -50,7 +50,7 @@ fn metadata_now(call: &Call, request: MetadataRequest) -> Started {
     let moment = call.moment();
     match k03_metadata::large(&request, call.version, &call.context(&moment)) {
         Ok(None) => {}
-        Ok(Some(large)) => return super::large::start(call, moment, large),
+        Ok(Some(large)) => return super::large::start(call, moment, Box::new(large.write())),
         Err(error) => {
             tracing::error!(%error, "answer cannot be written; connection closed");
             return Started::Answer(Answer::Close);
@@ -59,7 +59,8 @@ fn metadata_now(call: &Call, request: MetadataRequest) -> Started {
     match k03_metadata::plan(request, call.version, &call.context(&moment)) {
         Plan::Answer(response) => Started::reply(response),
         Plan::Work(work) => {
-            call.session.node.controller.auto_create(work.create);
+            let node = &call.session.node;
+            node.topic_creation.ask(node, work.create);
             Started::reply(work.response)
         }
     }
@@ -77,12 +78,22 @@ pub fn find_coordinator(call: &Call, request: FindCoordinatorRequest) -> Started
     }
 }
 
-pub fn describe_configs(call: &Call, request: &DescribeConfigsRequest) -> Started {
-    if let Some(metrics) = in_band::describe(call, request) {
+pub fn describe_configs(call: &Call, request: DescribeConfigsRequest) -> Started {
+    if let Some(metrics) = in_band::describe(call, &request) {
         return metrics;
     }
     let moment = call.moment();
-    Started::reply(k32_describe_configs::answer(request, call.version, &call.context(&moment)))
+    let node = &call.session.node;
+    match k32_describe_configs::large(request, call.version, node.answer_bytes_max) {
+        Ok(Ok(large)) => super::large::start(call, moment, Box::new(large)),
+        Ok(Err(request)) => {
+            Started::reply(k32_describe_configs::answer(&request, call.version, &call.context(&moment)))
+        }
+        Err(error) => {
+            tracing::error!(%error, "answer cannot be written; connection closed");
+            Started::Answer(Answer::Close)
+        }
+    }
 }
 
 pub fn describe_cluster(call: &Call, request: &DescribeClusterRequest) -> Started {

@@ -9,7 +9,7 @@ use crate::replica::registered;
 use barnabas_api::Plan;
 use barnabas_api::k01_fetch::{self, Budget, Outcome, Part, Pending, Read, Reader, Work};
 use barnabas_base::{ErrorCode, Offset};
-use barnabas_net::Claim;
+use barnabas_net::{Claim, Standing};
 use barnabas_partition::Isolation;
 use barnabas_wire::messages::FetchRequest;
 use bytes::Bytes;
@@ -17,7 +17,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What one answer may hold while the memory budget is spent.
+/// What one answer may hold where the memory budget has no room for what is asked for, and where it has none at all.
+const LESS_BYTES: usize = 1 << 20;
 const SCARCE_BYTES: usize = 64 * 1024;
 
 /// Starts a Fetch request: when this is done, the partitions have been asked once.
@@ -44,15 +45,18 @@ pub async fn fetch(call: Call, request: FetchRequest) -> Started {
     };
     drop(moment);
     call.session.follows.set(follower.is_some());
+    // One that the cluster knows, in its present life: another's word does not give the room that followers have.
+    let is_known = follower.as_ref().is_some_and(|follower| follower.registered == Some(follower.epoch));
+    call.session.is_follower.set(is_known);
     // A follower's worker asks for its own partitions, which one worker owns here too: it is served there.
     let workers = call.session.node.workers;
     call.session.worked_for(parts.iter().map(|part| key_of(part).owner(workers)));
     let deadline = Instant::now() + Duration::from_millis(u64::try_from(wait.0).unwrap_or(0));
     let waiter = (wait.0 > 0 && bytes_min > 0)
         .then(|| Waiter::new(bytes_min as i64, isolation == Isolation::ReadCommitted));
-    let mut claim = call.session.node.budget.claim();
-    if follower.is_some() {
-        claim.stand(barnabas_net::Standing::Reader);
+    let mut claim = call.session.claim();
+    if is_known {
+        claim.stand(Standing::Replication);
     }
     let mut fetching = Fetching {
         call,
@@ -89,6 +93,33 @@ fn draw() -> u32 {
     u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
 
+/// Claims room for an answer, and returns how much it may read. Never waits: clients that do not read their answers would hold all
+/// others up. A connection that gets an answer beyond the budget gets no second one before it has read the first.
+pub(super) fn granted(call: &Call, claim: &mut Claim, wanted: usize) -> usize {
+    for bytes in [wanted, wanted.min(LESS_BYTES)] {
+        if claim.standing() != Standing::Replication {
+            claim.stand(Standing::of(bytes as u64));
+        }
+        if claim.try_grow_to(bytes as u64) {
+            return bytes;
+        }
+    }
+    call.session.is_scarce.set(true);
+    wanted.min(SCARCE_BYTES)
+}
+
+/// The records as the client's version has them: made over for old consumers, on the threads of unpacking.rs.
+async fn in_words_of(call: &Call, records: Bytes, from: Offset) -> Result<Bytes, ErrorCode> {
+    let version = call.version;
+    if records.is_empty() || k01_fetch::reads_stored_format(version) {
+        return Ok(records);
+    }
+    let session = &call.session;
+    let work = move || k01_fetch::in_words_of(records, from, version);
+    let made = session.node.unpacking.run(Some(session.peer.ip().to_canonical()), work).await;
+    made.unwrap_or(Err(ErrorCode::UnknownServerError))
+}
+
 /// An owner has ended: the node is stopping.
 struct Gone;
 
@@ -123,13 +154,7 @@ impl Fetching {
         let whole = self.budget.allow(usize::MAX);
         let wanted: usize = self.parts.iter().map(|part| part.bytes_max).sum();
         let wanted = wanted.min(whole.bytes);
-        // Never waits: clients that do not read their answers would hold everybody else's up. But a connection that gets an answer
-        // beyond the budget gets no second one before it has taken the first.
-        let is_granted = self.claim.try_grow_to(wanted as u64);
-        if !is_granted {
-            self.call.session.is_scarce.set(true);
-        }
-        let max_bytes = if is_granted { wanted } else { wanted.min(SCARCE_BYTES) };
+        let max_bytes = granted(&self.call, &mut self.claim, wanted);
         let waiter = self.waiter.clone().filter(|_| wait);
         let node = &self.call.session.node;
         owners::read(node, items.collect(), self.reader.clone(), max_bytes, whole.at_least_one, waiter).await
@@ -144,7 +169,7 @@ impl Fetching {
                 let taken = outcomes.iter().map(|outcome| outcome.taken).max().unwrap_or_default();
                 self.passed = Passed::Read { taken, read: Stamp::now() };
             }
-            let found = self.take(outcomes)?;
+            let found = self.take(outcomes).await?;
             let Some(waiter) = &self.waiter else { return Ok(()) };
             if self.pending.is_enough(self.bytes_min) || Instant::now() >= self.deadline {
                 return Ok(());
@@ -161,7 +186,7 @@ impl Fetching {
     }
 
     /// Shares out the answer's bytes over what the owners gave. Returns the bytes taken.
-    fn take(&mut self, mut outcomes: Vec<ReadOutcome>) -> Result<usize, Gone> {
+    async fn take(&mut self, mut outcomes: Vec<ReadOutcome>) -> Result<usize, Gone> {
         if outcomes.len() < self.parts.len() {
             return Err(Gone);
         }
@@ -178,6 +203,7 @@ impl Fetching {
                     let records = if fits { read.records } else { Bytes::new() };
                     budget.take(records.len());
                     taken += records.len();
+                    let records = in_words_of(&self.call, records, part.from).await;
                     let aborted = read.aborted.iter().map(|entry| (entry.producer_id, entry.first_offset));
                     let aborted =
                         (self.reader.isolation == Isolation::ReadCommitted).then(|| aborted.collect());

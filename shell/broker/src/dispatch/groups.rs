@@ -4,9 +4,9 @@ use super::{Answer, Call, Started, Starting, now};
 use crate::mailbox::{Command, GroupCommand, PartitionKey, Standing};
 use barnabas_api::groups::ToShard;
 use barnabas_api::{
-    Plan, k08_offset_commit, k09_offset_fetch, k11_join_group, k12_heartbeat, k13_leave_group,
-    k14_sync_group, k15_describe_groups, k16_list_groups, k42_delete_groups, k47_offset_delete,
-    k68_consumer_group_heartbeat, k69_consumer_group_describe,
+    AnswerRoom, Plan, Slot, k08_offset_commit, k09_offset_fetch, k11_join_group, k12_heartbeat,
+    k13_leave_group, k14_sync_group, k15_describe_groups, k16_list_groups, k42_delete_groups,
+    k47_offset_delete, k68_consumer_group_heartbeat, k69_consumer_group_describe,
 };
 use barnabas_base::{ErrorCode, PartitionIndex, Text, name};
 use barnabas_coordinator::{Request, Response};
@@ -115,7 +115,7 @@ pub(super) async fn ask_each<R, P: 'static, A: Into<ResponseBody>>(
     parts: impl Iterator<Item = (PartitionIndex, Request)>,
     of_kind: impl Fn(Response) -> Option<R> + 'static,
     mut pending: P,
-    add: impl Fn(&mut P, R) + 'static,
+    add: impl Fn(&mut P, R, &AnswerRoom) + 'static,
     respond: impl FnOnce(P) -> A + 'static,
 ) -> Started {
     let mut asked = Vec::new();
@@ -125,11 +125,11 @@ pub(super) async fn ask_each<R, P: 'static, A: Into<ResponseBody>>(
     Started::wait(async move {
         for asked in asked {
             match asked.wait().await.ok().and_then(&of_kind) {
-                Some(response) => add(&mut pending, response),
+                Some(response) => add(&mut pending, response, &call.room),
                 None => return Answer::Close,
             }
         }
-        Answer::Reply(respond(pending).into())
+        call.room.reply(respond(pending))
     })
 }
 
@@ -231,19 +231,42 @@ pub async fn offset_fetch(call: Call, request: OffsetFetchRequest) -> Started {
         Plan::Work(work) => work,
     };
     let mut pending = work.pending;
-    let mut asked = Vec::with_capacity(work.parts.len());
-    for part in work.parts {
-        let request = Request::OffsetFetch { group: part.group, require_stable: work.require_stable };
-        asked.push((part.slot, send(&call, part.shard, request).await));
-    }
+    let require_stable = work.require_stable;
+    let mut parts = work.parts.into_iter();
+    let mut asked = ask_offsets(&call, parts.by_ref().take(GROUPS_AT_ONCE), require_stable).await;
     Started::wait(async move {
-        for (slot, asked) in asked {
-            let Ok(Response::OffsetFetch(response)) = asked.wait().await else { return Answer::Close };
-            pending.set(slot, response);
+        let mut has_room = true;
+        while !asked.is_empty() {
+            for (slot, asked) in asked {
+                let Ok(Response::OffsetFetch(response)) = asked.wait().await else { return Answer::Close };
+                has_room &= pending.set(slot, response, &call.room);
+            }
+            // One group named again and again is asked about no longer than the answer has room.
+            if !has_room {
+                parts.by_ref().for_each(|part| pending.refuse(part.slot));
+            }
+            asked = ask_offsets(&call, parts.by_ref().take(GROUPS_AT_ONCE), require_stable).await;
         }
         let moment = call.moment();
-        Answer::Reply(pending.respond(&call.context(&moment)).into())
+        let response = pending.respond(&call.context(&moment));
+        call.room.reply(response)
     })
+}
+
+/// Groups of one OffsetFetch that are asked about at a time.
+const GROUPS_AT_ONCE: usize = 16;
+
+async fn ask_offsets(
+    call: &Call,
+    parts: impl Iterator<Item = k09_offset_fetch::Part>,
+    require_stable: bool,
+) -> Vec<(Slot, Asked)> {
+    let mut asked = Vec::new();
+    for part in parts {
+        let request = Request::OffsetFetch { group: part.group, require_stable };
+        asked.push((part.slot, send(call, part.shard, request).await));
+    }
+    asked
 }
 
 pub async fn describe_groups(call: Call, request: DescribeGroupsRequest) -> Started {
@@ -278,7 +301,7 @@ pub async fn delete_groups(call: Call, request: DeleteGroupsRequest) -> Started 
         parts,
         of_kind,
         work.pending,
-        k42_delete_groups::Pending::add,
+        |pending, response, _| pending.add(response),
         k42_delete_groups::Pending::respond,
     )
     .await

@@ -5,8 +5,7 @@
 //! slowly holds two pieces of memory and no thread. [`AT_ONCE`] bounds what such answers take of the processor.
 
 use super::{Answer, Call, Started};
-use barnabas_api::k03_metadata::{Large, Place};
-use barnabas_api::{Client, Context as Surroundings};
+use barnabas_api::{AnswerRoom, Client, Context as Surroundings, InPieces};
 use barnabas_base::{BrokerId, Text, TimestampMs};
 use barnabas_wire::EncodeError;
 use bytes::Bytes;
@@ -24,9 +23,11 @@ const KEPT_BYTES_MAX: usize = 2 << 20;
 const AT_ONCE: usize = 2;
 static TURNS: Semaphore = Semaphore::const_new(AT_ONCE);
 
-/// A large answer and the one image that it is made of.
+/// The bytes that a count makes before it waits for its turn again: others' answers are made in between.
+const COUNTED_AT_ONCE: usize = 4 << 20;
+
+/// The one moment that a large answer is made of.
 struct Source {
-    large: Large,
     moment: super::Moment,
     client: Arc<Client>,
     cluster_id: Text,
@@ -35,34 +36,69 @@ struct Source {
 }
 
 impl Source {
-    fn piece(&self, place: &mut Place) -> Result<Option<Bytes>, EncodeError> {
+    fn piece(&self, large: &mut dyn InPieces) -> Result<Option<Bytes>, EncodeError> {
+        // An answer in pieces is never in memory as a whole.
+        let room = AnswerRoom::unlimited();
         let surroundings = Surroundings {
+            loggers: crate::logging::shown,
             image: &self.moment.image,
             config: &self.moment.config,
             cluster_id: &self.cluster_id,
             node: self.node,
             client: &self.client,
             now: self.now,
+            room: &room,
         };
-        self.large.piece(place, &surroundings)
-    }
-
-    /// Bytes of all pieces; and the pieces themselves, where they are [`KEPT_BYTES_MAX`] or less.
-    fn count(&self) -> Result<(usize, Option<VecDeque<Bytes>>), EncodeError> {
-        let (mut place, mut length, mut kept) = (Place::default(), 0, VecDeque::new());
-        while let Some(piece) = self.piece(&mut place)? {
-            length += piece.len();
-            if length <= KEPT_BYTES_MAX {
-                kept.push_back(piece);
-            } else {
-                kept.clear();
-            }
-        }
-        Ok((length, (length <= KEPT_BYTES_MAX).then_some(kept)))
+        large.piece(&surroundings)
     }
 }
 
-type Made = (Place, Result<Option<Bytes>, EncodeError>);
+/// A count of all pieces; and the pieces themselves, where they are [`KEPT_BYTES_MAX`] or less.
+struct Count {
+    large: Box<dyn InPieces>,
+    length: usize,
+    kept: VecDeque<Bytes>,
+    has_ended: bool,
+}
+
+impl Count {
+    /// Goes on for [`COUNTED_AT_ONCE`] bytes.
+    fn go_on(mut self, source: &Source) -> Result<Self, EncodeError> {
+        let end = self.length + COUNTED_AT_ONCE;
+        while self.length < end {
+            let Some(piece) = source.piece(&mut *self.large)? else {
+                self.has_ended = true;
+                break;
+            };
+            self.length += piece.len();
+            if self.length <= KEPT_BYTES_MAX {
+                self.kept.push_back(piece);
+            } else {
+                self.kept = VecDeque::new();
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// Counts in turns. `None`: the node is stopping.
+async fn count(source: &Arc<Source>, large: Box<dyn InPieces>) -> Option<Result<Count, EncodeError>> {
+    let mut count = Count { large, length: 0, kept: VecDeque::new(), has_ended: false };
+    while !count.has_ended {
+        let turn = TURNS.acquire().await;
+        let source = source.clone();
+        let counted = tokio::task::spawn_blocking(move || count.go_on(&source)).await;
+        drop(turn);
+        count = match counted {
+            Ok(Ok(count)) => count,
+            Ok(Err(error)) => return Some(Err(error)),
+            Err(_) => return None,
+        };
+    }
+    Some(Ok(count))
+}
+
+type Made = (Option<Box<dyn InPieces>>, Result<Option<Bytes>, EncodeError>);
 
 /// An answer on its way.
 pub struct Pieces {
@@ -104,10 +140,10 @@ impl Pieces {
             Poll::Ready(made) => made,
         };
         let piece = match made {
-            Ok((place, Ok(Some(piece)))) if piece.len() <= self.left => {
+            Ok((Some(large), Ok(Some(piece)))) if piece.len() <= self.left => {
                 self.left -= piece.len();
                 if self.left > 0 {
-                    self.next = Next::Making(make(self.source.clone(), place));
+                    self.next = Next::Making(make(self.source.clone(), large));
                 }
                 Ok(piece)
             }
@@ -124,25 +160,24 @@ impl Pieces {
 pub struct Broken(pub String);
 
 /// Makes a piece when it is its turn.
-fn make(source: Arc<Source>, mut place: Place) -> JoinHandle<Made> {
+fn make(source: Arc<Source>, mut large: Box<dyn InPieces>) -> JoinHandle<Made> {
     tokio::spawn(async move {
         let turn = TURNS.acquire().await;
         let made = tokio::task::spawn_blocking(move || {
-            let made = source.piece(&mut place);
-            (place, made)
+            let made = source.piece(&mut *large);
+            (Some(large), made)
         });
         let made = made.await;
         drop(turn);
         // Cancelled: the node is stopping, and nobody waits for the answer.
-        made.unwrap_or_else(|_| (Place::default(), Ok(None)))
+        made.unwrap_or_else(|_| (None, Ok(None)))
     })
 }
 
 /// Begins a large answer.
-pub fn start(call: &Call, moment: super::Moment, large: Large) -> Started {
+pub fn start(call: &Call, moment: super::Moment, large: Box<dyn InPieces>) -> Started {
     let node = &call.session.node;
     let source = Arc::new(Source {
-        large,
         moment,
         client: call.client.clone(),
         cluster_id: node.cluster_id.clone(),
@@ -150,23 +185,20 @@ pub fn start(call: &Call, moment: super::Moment, large: Large) -> Started {
         now: node.clock.wall(),
     });
     Started::wait(async move {
-        let turn = TURNS.acquire().await;
-        let counted = source.clone();
-        let length = tokio::task::spawn_blocking(move || counted.count()).await;
-        drop(turn);
-        match length {
-            Ok(Ok((left, kept))) => {
-                let next = match kept {
-                    Some(kept) => Next::Kept(kept),
-                    None => Next::Making(make(source.clone(), Place::default())),
+        match count(&source, large).await {
+            Some(Ok(Count { large, length, kept, .. })) => {
+                let next = if length <= KEPT_BYTES_MAX {
+                    Next::Kept(kept)
+                } else {
+                    Next::Making(make(source.clone(), large.rewound()))
                 };
-                Answer::Pieces(Pieces { source, left, next })
+                Answer::Pieces(Pieces { source, left: length, next })
             }
-            Ok(Err(error)) => {
+            Some(Err(error)) => {
                 tracing::error!(%error, "answer cannot be written; connection closed");
                 Answer::Close
             }
-            Err(_) => Answer::Close,
+            None => Answer::Close,
         }
     })
 }

@@ -2,13 +2,14 @@
 //! DeleteRecords, DescribeProducers.
 
 use super::{Answer, Call, Started};
-use crate::mailbox::{AskItem, AskOutcome, Declined, PartitionKey, Question, Said, Search};
+use crate::mailbox::{AskItem, AskOutcome, Declined, PartitionKey, Question, Said, Search, Searched};
 use crate::owners;
 use barnabas_api::k02_list_offsets::{self, Asker, Bounds, Found, Target};
 use barnabas_api::k61_describe_producers::{self, Producer};
 use barnabas_api::{Plan, k21_delete_records, k23_offset_for_leader_epoch};
-use barnabas_base::{ErrorCode, LeaderEpoch, Offset, PartitionIndex, TopicId};
+use barnabas_base::{ErrorCode, LeaderEpoch, Map, Offset, PartitionIndex, TopicId};
 use barnabas_partition::Isolation;
+use barnabas_storage::FoundTimestamp;
 use barnabas_wire::messages::{
     DeleteRecordsRequest, DescribeProducersRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest,
 };
@@ -64,40 +65,90 @@ pub async fn list_offsets(call: Call, request: ListOffsetsRequest) -> Started {
         Asker::Debugger | Asker::Follower(_) => Isolation::LogEnd,
     };
     let items = work.parts.iter().enumerate().map(|(slot, part)| {
-        let search = match part.target {
-            Target::At(time) => Search::ByTime(time),
-            Target::MaxTimestamp => Search::MaxTime,
-            _ => Search::Nothing,
-        };
-        let question = Question::List { isolation, search };
+        let question =
+            Question::List { isolation, search: search_of(part), from_any: asker == Asker::Debugger };
         item(slot, part.topic.id, part.partition, part.leader_epoch, question)
     });
-    let items = items.collect();
-    let parts = work.parts;
-    let each = move |pending: &mut k02_list_offsets::Pending, outcome: AskOutcome| {
-        let part = &parts[outcome.slot as usize];
-        let outcome = match outcome.result {
-            Ok(Said::Listed { bounds, found }) => listed(part, asker, &bounds, found),
-            Ok(_) => k02_list_offsets::Outcome::Refused(ErrorCode::UnknownServerError),
-            Err(declined) => k02_list_offsets::Outcome::Refused(declined.code()),
-        };
-        pending.set(part.slot, outcome);
-    };
-    ask(&call, items, work.pending, each, |pending| Answer::Reply(pending.respond().into())).await
+    let items: Vec<AskItem> = items.collect();
+    let asked = items.len();
+    let (parts, mut pending) = (work.parts, work.pending);
+    let gathering = owners::ask(&call.session.node, items).await;
+    Started::wait(async move {
+        let outcomes = gathering.all().await;
+        // An owner that says nothing is gone: the node is stopping.
+        if outcomes.len() < asked {
+            return Answer::Close;
+        }
+        for AskOutcome { slot, result } in outcomes {
+            let part = &parts[slot as usize];
+            let outcome = match result {
+                Ok(Said::Listed { bounds, found }) => listed(&call, part, asker, &bounds, found).await,
+                Ok(_) => Err(ErrorCode::UnknownServerError),
+                Err(declined) => Err(declined.code()),
+            };
+            pending.set(part.slot, outcome.unwrap_or_else(k02_list_offsets::Outcome::Refused));
+        }
+        Answer::Reply(pending.respond().into())
+    })
 }
 
-fn listed(
+fn search_of(part: &k02_list_offsets::Part) -> Search {
+    match part.target {
+        Target::At(time) => Search::ByTime(time, Offset::ZERO),
+        Target::MaxTimestamp => Search::MaxTime,
+        _ => Search::Nothing,
+    }
+}
+
+async fn listed(
+    call: &Call,
     part: &k02_list_offsets::Part,
     asker: Asker,
     bounds: &Bounds,
-    found: Option<barnabas_storage::FoundTimestamp>,
-) -> k02_list_offsets::Outcome {
+    searched: Searched,
+) -> Result<k02_list_offsets::Outcome, ErrorCode> {
+    if let Some(outcome) = part.answer(asker, bounds) {
+        return Ok(outcome);
+    }
+    let found = match searched {
+        Searched::Nothing => None,
+        Searched::Found(found) => Some(found),
+        Searched::Later => search(call, part).await?,
+    };
     let found = found.map(|found| Found {
         timestamp: found.timestamp,
         offset: found.offset,
         epoch: (found.leader_epoch != LeaderEpoch::NONE).then_some(found.leader_epoch),
     });
-    part.answer(asker, bounds).unwrap_or_else(|| part.answer_found(asker, found, bounds))
+    Ok(part.answer_found(asker, found, bounds))
+}
+
+/// Searches batches that a worker may not read: one at a time, on the threads of unpacking.rs.
+async fn search(call: &Call, part: &k02_list_offsets::Part) -> Result<Option<FoundTimestamp>, ErrorCode> {
+    let node = &call.session.node;
+    let address = call.session.peer.ip().to_canonical();
+    let mut search = search_of(part);
+    loop {
+        let question = Question::TimedBatch(search);
+        let items = vec![item(0, part.topic.id, part.partition, part.leader_epoch, question)];
+        let outcome = owners::ask(node, items).await.all().await.pop();
+        let batch = match outcome.ok_or(ErrorCode::UnknownServerError)?.result {
+            Ok(Said::TimedBatch(Some(batch))) => batch,
+            Ok(Said::TimedBatch(None)) => return Ok(None),
+            Ok(_) => return Err(ErrorCode::UnknownServerError),
+            Err(declined) => return Err(declined.code()),
+        };
+        let mut claim = call.session.claim();
+        claim.grow_to(batch.size_bytes() as u64).await;
+        let (time, from) = batch.next();
+        let looked = node.unpacking.run(Some(address), move || batch.look(usize::MAX)).await;
+        match looked.ok_or(ErrorCode::UnknownServerError)? {
+            Ok(Some(found)) => return Ok(Some(found)),
+            Ok(None) => search = Search::ByTime(time, from),
+            // As it was produced: nothing is damaged.
+            Err(_) => return Err(ErrorCode::CorruptMessage),
+        }
+    }
 }
 
 pub async fn offset_for_leader_epoch(call: Call, request: OffsetForLeaderEpochRequest) -> Started {
@@ -175,19 +226,18 @@ async fn await_followers(
             item(slot, parts[slot].topic.id, parts[slot].partition, None, Question::LowWatermark)
         });
         let outcomes = owners::ask(&call.session.node, items.collect()).await.all().await;
+        let mut reached: Map<usize, Offset> = Map::default();
         for outcome in outcomes {
             let slot = outcome.slot as usize;
             match outcome.result {
-                Ok(Said::LowWatermark(low)) => {
-                    waiting.retain(|&(waits, start)| waits != slot || low < start);
-                }
+                Ok(Said::LowWatermark(low)) => drop(reached.insert(slot, low)),
                 Ok(_) => {}
-                Err(declined) => {
-                    starts[slot] = Err(declined.code());
-                    waiting.retain(|&(waits, _)| waits != slot);
-                }
+                Err(declined) => starts[slot] = Err(declined.code()),
             }
         }
+        // One pass: a request may name a hundred thousand partitions.
+        waiting
+            .retain(|(slot, start)| starts[*slot].is_ok() && reached.get(slot).is_none_or(|low| low < start));
         if Instant::now() >= deadline {
             waiting.drain(..).for_each(|(slot, _)| starts[slot] = Err(ErrorCode::RequestTimedOut));
         } else if !waiting.is_empty() {
@@ -209,11 +259,11 @@ pub async fn describe_producers(call: Call, request: DescribeProducersRequest) -
         .enumerate()
         .map(|(slot, part)| item(slot, part.topic.id, part.partition, None, Question::Producers));
     let items = items.collect();
-    let parts = work.parts;
+    let (room, answered) = (call.room.clone(), call.room.clone());
     let each = move |pending: &mut k61_describe_producers::Pending, outcome: AskOutcome| {
-        pending.set(parts[outcome.slot as usize].slot, producers(outcome.result));
+        pending.set(outcome.slot as usize, &producers(outcome.result), &room);
     };
-    ask(&call, items, work.pending, each, |pending| Answer::Reply(pending.respond().into())).await
+    ask(&call, items, work.pending, each, move |pending| answered.reply(pending.respond())).await
 }
 
 fn producers(said: Result<Said, Declined>) -> k61_describe_producers::Outcome {

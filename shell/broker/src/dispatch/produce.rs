@@ -1,5 +1,11 @@
-//! Produce: judge each partition's records here, on the connection's worker, then send them to their owners; or, for a moment, to
-//! whoever has just become their leader (handing_on.rs).
+//! Produce: judge each partition's records, then send them to their owners; or, for a moment, to the broker that has just become
+//! their leader (handing_on.rs).
+//!
+//! Headers and small batches are judged here, on the connection's worker. What would hold the worker up (batches that inflate far, or
+//! are written again) goes to the threads of unpacking.rs, one batch at a time, while the connection's next request waits.
+//!
+//! Batches that are written again may be larger than they came. They are claimed from the memory budget before they go on, and
+//! together they are no more than `socket.request.max.bytes`.
 
 use super::handing_on::{self, Kept, Turn};
 use super::verification::{self, Wish};
@@ -8,12 +14,18 @@ use crate::mailbox::{AppendItem, AppendOutcome, Declined, PartitionKey, Standing
 use crate::metering::Passed;
 use crate::owners;
 use crate::topic_settings;
+use crate::unpacking::{Spare, TURN};
 use barnabas_api::k00_produce::{self, Acks as Wanted, Outcome, Part, Pending, Reply, Work};
 use barnabas_api::{Plan, Slot};
 use barnabas_base::{ErrorCode, Map, Offset, TimestampMs, TopicPartition};
+use barnabas_net::Claim;
 use barnabas_partition::{Acks, Origin, Refusal as Refused};
 use barnabas_wire::messages::ProduceRequest;
-use barnabas_wire::records::{Refusal, TimestampType, validate_produce};
+use barnabas_wire::records::{
+    AtOnce, Refusal, Rules, TimestampType, Validated, Verdict, validate_at_once, validate_produce,
+};
+use bytes::Bytes;
+use std::time::Instant;
 
 /// Starts a Produce request: when this is done, its batches are on their way to their owners.
 pub async fn produce(call: Call, request: ProduceRequest) -> Started {
@@ -25,7 +37,10 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
     };
     let node = call.session.node.clone();
     let now = node.clock.wall();
-    let mut judge = Judge { call: &call, moment: &moment, now, last: None };
+    let rebuilt = call.session.claim();
+    let turn_began = Instant::now();
+    let mut judge =
+        Judge { call: &call, moment: &moment, now, last: None, rebuilt, rebuilt_bytes: 0, turn_began };
     let mut slots = Vec::with_capacity(parts.len());
     let mut items = Vec::with_capacity(parts.len());
     let mut in_transaction = Vec::new();
@@ -39,12 +54,13 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
         let name =
             part.is_transactional.then(|| TopicPartition::new(part.topic.name.clone(), part.partition));
         let number = slots.len() as u32;
-        if let Some((item, append_time)) = judge.judge(part, number, &mut pending) {
+        if let Some((item, append_time)) = judge.judge(part, number, &mut pending).await {
             items.push(item);
             slots.push((slot, append_time));
             in_transaction.extend(name.map(|name| (number, name)));
         }
     }
+    let rebuilt = judge.rebuilt;
     drop(moment);
     if let Some(transaction) = transaction {
         verify(&call, transaction, in_transaction, &mut items, &slots, &mut pending).await;
@@ -78,6 +94,7 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
             handing_on::hand_on(&call, &turn, (acks, deadline), kept, &mut pending).await;
         }
         call.session.passed.set(slowest.map_or(Passed::Untold, Passed::Appended));
+        drop(rebuilt);
         answer(pending.respond())
     })
 }
@@ -134,18 +151,24 @@ struct Judge<'a> {
     call: &'a Call,
     moment: &'a super::Moment,
     now: TimestampMs,
-    last: Option<(barnabas_base::TopicId, barnabas_wire::records::Rules)>,
+    last: Option<(barnabas_base::TopicId, Rules)>,
+    /// The share of the memory budget that rebuilt batches take.
+    rebuilt: Claim,
+    rebuilt_bytes: u64,
+    /// Since when this request keeps the worker.
+    turn_began: Instant,
 }
 
 impl Judge<'_> {
     /// A batch that may be appended, and the time it gets under LogAppendTime; refusals go into `pending`.
-    fn judge(
+    async fn judge(
         &mut self,
         part: Part,
         number: u32,
         pending: &mut Pending,
     ) -> Option<(AppendItem, Option<TimestampMs>)> {
-        let node = &self.call.session.node;
+        let call = self.call;
+        let node = &call.session.node;
         let rules = match &self.last {
             Some((topic, rules)) if *topic == part.topic.id => *rules,
             _ => {
@@ -155,8 +178,9 @@ impl Judge<'_> {
                 rules
             }
         };
-        let context = self.call.context(self.moment);
-        match validate_produce(part.records, &rules) {
+        let verdict = self.verdict(part.records, rules).await;
+        let context = call.context(self.moment);
+        match verdict {
             Ok(Some(validated)) => {
                 let is_append_time = rules.timestamp_type == TimestampType::LogAppendTime;
                 let append_time = is_append_time.then_some(self.now);
@@ -185,11 +209,75 @@ impl Judge<'_> {
     }
 }
 
+impl Judge<'_> {
+    async fn verdict(&mut self, records: Bytes, rules: Rules) -> Result<Option<Validated>, Refusal> {
+        let began = Instant::now();
+        if began.saturating_duration_since(self.turn_began) > TURN {
+            tokio::task::yield_now().await;
+            self.turn_began = Instant::now();
+        }
+        let validated = match here(&records, &rules) {
+            Some(verdict) => verdict?,
+            None => {
+                let validated = self.elsewhere(records, rules).await?;
+                self.turn_began = Instant::now();
+                validated
+            }
+        };
+        if let Some(validated) = validated.as_ref().filter(|validated| validated.rebuilt) {
+            self.claim(validated.batch.size_bytes() as u64).await?;
+        }
+        Ok(validated)
+    }
+
+    /// On a thread that nothing waits for.
+    async fn elsewhere(&self, records: Bytes, rules: Rules) -> Result<Option<Validated>, Refusal> {
+        let session = &self.call.session;
+        let address = session.peer.ip().to_canonical();
+        let work = move || validate_produce(records, &rules);
+        let verdict = session.node.unpacking.run(Some(address), work).await;
+        verdict.unwrap_or_else(|| {
+            Err(refusal(ErrorCode::UnknownServerError, "no thread to read the records with"))
+        })
+    }
+
+    /// Takes the bytes of a rebuilt batch from the budget.
+    async fn claim(&mut self, bytes: u64) -> Result<(), Refusal> {
+        self.rebuilt_bytes += bytes;
+        if self.rebuilt_bytes > self.call.session.node.request_bytes_max as u64 {
+            let what = "the request's batches, as they are stored, exceed socket.request.max.bytes";
+            return Err(refusal(ErrorCode::MessageTooLarge, what));
+        }
+        self.rebuilt.grow_to(self.rebuilt_bytes).await;
+        Ok(())
+    }
+}
+
+/// The verdict, if it takes the worker no longer than it may.
+fn here(records: &Bytes, rules: &Rules) -> Option<Result<Option<Validated>, Refusal>> {
+    let began = Instant::now();
+    let at_once: AtOnce = Spare::at_once(began);
+    let verdict = validate_at_once(records.clone(), rules, at_once);
+    // What a header decides takes next to nothing, and is decided in any case.
+    let counts = !matches!(&verdict, Verdict::Taken(Some(validated)) if !validated.walked);
+    if counts {
+        Spare::spent(began.elapsed());
+    }
+    match verdict {
+        Verdict::Taken(validated) => Some(Ok(validated)),
+        Verdict::Refused(refusal) => Some(Err(refusal)),
+        Verdict::TooMuch => None,
+    }
+}
+
+fn refusal(code: ErrorCode, message: &str) -> Refusal {
+    Refusal { code, message: message.to_owned(), record_errors: Vec::new() }
+}
+
 /// What clients that show messages (Produce from version 8 on) print while they retry.
 fn no_room() -> Outcome {
-    let message = "the log directory is short of room; it is taken again when there is more".to_owned();
-    let refusal = Refusal { code: Declined::Full.code(), message, record_errors: Vec::new() };
-    Outcome::Refused { refusal, log_start: Offset::NONE }
+    let message = "the log directory is short of room; it is taken again when there is more";
+    Outcome::Refused { refusal: refusal(Declined::Full.code(), message), log_start: Offset::NONE }
 }
 
 /// Returns those that another broker leads by now.

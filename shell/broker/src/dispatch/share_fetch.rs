@@ -7,6 +7,7 @@
 //!
 //! Share path 2½ of 5. Before: connection.rs. After: core/api/src/k78_share_fetch.rs, partition_worker/share.rs.
 
+use super::fetch::granted;
 use super::{Answer, Call, Started};
 use crate::fetch_wait::Waiter;
 use crate::mailbox::{Command, PartitionKey};
@@ -29,8 +30,6 @@ use tokio::time::Instant;
 
 /// What one answer holds at most; the first batch may be larger.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
-/// The same while the memory budget is spent.
-const SCARCE_BYTES: usize = 64 * 1024;
 
 /// An owner has ended: the node is stopping.
 struct Gone;
@@ -222,7 +221,7 @@ impl Fetching {
         let waits = work.wait.0 > 0 && !owners.is_empty();
         let deadline = Instant::now() + Duration::from_millis(u64::try_from(work.wait.0).unwrap_or(0));
         let isolation = if is_committed { Isolation::ReadCommitted } else { Isolation::ReadUncommitted };
-        let claim = node.budget.claim();
+        let claim = call.session.claim();
         let waiter = waits.then(|| Waiter::new(1, is_committed));
         Self { call, work, isolation, owners, waiter, deadline, claim }
     }
@@ -248,12 +247,7 @@ impl Fetching {
     /// Asks the owners in turn for what is still wanted.
     async fn ask(&mut self, is_last_look: bool) -> Result<(), Gone> {
         let bytes_max = self.work.bytes_max.min(ANSWER_BYTES_MAX);
-        // Never waits, as in fetch.rs.
-        let is_granted = self.claim.try_grow_to(bytes_max as u64);
-        if !is_granted {
-            self.call.session.is_scarce.set(true);
-        }
-        let bytes_max = if is_granted { bytes_max } else { bytes_max.min(SCARCE_BYTES) };
+        let bytes_max = granted(&self.call, &mut self.claim, bytes_max);
         let mut records_left = self.work.records_max;
         for at in 0..self.owners.len() {
             let bytes_left = bytes_max.saturating_sub(self.work.pending.bytes());

@@ -3,7 +3,7 @@
 //!
 //! ShareFetch and ShareAcknowledge are not here: dispatch/share_fetch.rs.
 
-use super::groups::{self, ask, ask_each, response_of, send};
+use super::groups::{ask, ask_each, response_of, send};
 use super::{Answer, Call, Started, Starting};
 use crate::node::Node;
 use crate::share_persister;
@@ -61,12 +61,6 @@ pub fn delete_offsets(call: Call, request: DeleteShareGroupOffsetsRequest) -> St
     ask(&call, plan, Request::DeleteShareGroupOffsets, respond)
 }
 
-/// A group's topics, on their way or there.
-enum Topics {
-    Asked(groups::Asked),
-    Named(Vec<Topic>),
-}
-
 pub async fn describe_offsets(call: Call, request: DescribeShareGroupOffsetsRequest) -> Started {
     let moment = call.moment();
     let work = match describe_offsets::plan(request, call.version, &call.context(&moment)) {
@@ -74,33 +68,30 @@ pub async fn describe_offsets(call: Call, request: DescribeShareGroupOffsetsRequ
         Plan::Work(work) => work,
     };
     let mut pending = work.pending;
-    let mut asked = Vec::with_capacity(work.parts.len());
-    for part in work.parts {
-        let topics = match part.wanted {
-            Wanted::All(shard) => {
-                Topics::Asked(send(&call, shard, Request::SharePartitions((&part.group).into())).await)
-            }
-            Wanted::These(topics) => Topics::Named(topics),
-        };
-        asked.push((part.place, part.group, topics));
-    }
     Started::wait(async move {
         let node = &call.session.node;
-        for (place, group, topics) in asked {
-            let topics = match topics {
-                Topics::Named(topics) => topics,
-                Topics::Asked(asked) => match asked.wait().await {
-                    Ok(Response::SharePartitions(Ok(topics))) => named(node, topics),
-                    Ok(Response::SharePartitions(Err(code))) => {
-                        pending.refuse(place, code);
-                        continue;
+        // One group after the other: what has no room in the answer is not asked for.
+        for describe_offsets::Part { place, group, wanted } in work.parts {
+            let topics = match wanted {
+                Wanted::These(topics) => topics,
+                Wanted::All(shard) => {
+                    let asked = send(&call, shard, Request::SharePartitions((&group).into())).await;
+                    match asked.wait().await {
+                        Ok(Response::SharePartitions(Ok(topics))) => named(node, topics),
+                        Ok(Response::SharePartitions(Err(code))) => {
+                            pending.refuse(place, code);
+                            continue;
+                        }
+                        _ => return Answer::Close,
                     }
-                    _ => return Answer::Close,
-                },
+                }
             };
-            pending.add(place, offsets_of(node, &group, topics).await);
+            match call.room.take(describe_offsets::answer_bytes(&topics)) {
+                Ok(()) => pending.add(place, offsets_of(node, &group, topics).await),
+                Err(large) => pending.refuse(place, large.code(ErrorCode::CoordinatorLoadInProgress)),
+            }
         }
-        Answer::Reply(pending.respond(call.version).into())
+        call.room.reply(pending.respond(call.version))
     })
 }
 

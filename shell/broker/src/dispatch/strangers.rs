@@ -67,7 +67,7 @@ pub fn note_foreign(call: &Call, api: ApiKey, asked: Option<&Str>) {
     match asked.filter(|asked| asked.as_str() != &*node.cluster_id) {
         Some(theirs) => tracing::warn!(
             %peer,
-            "a request of the quorum ({api:?}) is not for this one: it is meant for cluster {}, and this node is of cluster {}. Check \
+            "a request of the quorum ({api}) is not for this one: it is meant for cluster {}, and this node is of cluster {}. Check \
              controller.quorum.voters and controller.quorum.bootstrap.servers of the node that sent it, and the cluster.id in \
              meta.properties of both{unsaid}",
             shown(theirs),
@@ -75,7 +75,7 @@ pub fn note_foreign(call: &Call, api: ApiKey, asked: Option<&Str>) {
         ),
         None => tracing::warn!(
             %peer,
-            "a request of the quorum ({api:?}) is not for this one: it is not about the metadata log of cluster {}{unsaid}",
+            "a request of the quorum ({api}) is not for this one: it is not about the metadata log of cluster {}{unsaid}",
             node.cluster_id
         ),
     }

@@ -183,9 +183,9 @@ pub async fn describe(call: Call, request: DescribeTransactionsRequest) -> Start
     Started::wait(async move {
         for asked in asked {
             let Ok(TransactionResponse::Describe(response)) = asked.await else { return Answer::Close };
-            pending.add(response);
+            pending.add(response, &call.room);
         }
-        Answer::Reply(pending.respond().into())
+        call.room.reply(pending.respond())
     })
 }
 
@@ -203,9 +203,9 @@ pub async fn list(call: Call, request: ListTransactionsRequest) -> Started {
     Started::wait(async move {
         for asked in asked {
             let Ok(TransactionResponse::List(response)) = asked.await else { return Answer::Close };
-            pending.add(response);
+            pending.add(response, &call.room);
         }
-        Answer::Reply(pending.respond().into())
+        call.room.reply(pending.respond())
     })
 }
 

@@ -1,13 +1,19 @@
 //! Room on a disk whose size changes under it.
 
 use super::{
-    FULL_AFTER_HIT_MS, Hinders, LEAD_AFTER_HIT_MS, LEAD_AFTER_MS, LOOK_MS, LOOK_WHILE_SHORT_MS, Room, SHUT_MS,
+    FULL_AFTER_HIT_MS, Hinders, LATE_MS, LEAD_AFTER_HIT_MS, LEAD_AFTER_MS, LOOK_MS, LOOK_WHILE_SHORT_MS,
+    Room, SHUT_MS,
 };
 use barnabas_base::MonotonicMs;
-use barnabas_storage::{MemoryDisk, StorageError, Writer};
+use barnabas_storage::{
+    DirEntry, Disk, DiskError, DiskFile, DiskLock, DiskSpace, FileStat, MemoryDisk, OpenMode, StorageError,
+    Writer,
+};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
 
 const MIB: usize = 1 << 20;
 
@@ -98,4 +104,98 @@ fn others_lead_until_there_has_been_room_for_a_while() {
     assert_eq!(told(20_000 + FULL_AFTER_HIT_MS), Some(Hinders::Leading));
     assert_eq!(told(20_000 + LEAD_AFTER_HIT_MS - 1), None);
     assert_eq!(told(20_000 + LEAD_AFTER_HIT_MS), Some(Hinders::Nothing));
+}
+
+type Held = (mpsc::SyncSender<()>, mpsc::Receiver<()>);
+
+/// A disk whose first question is answered with old figures, late: the thread that asks is held up meanwhile.
+#[derive(Debug)]
+struct HeldUp {
+    disk: MemoryDisk,
+    asked: Mutex<Option<Held>>,
+}
+
+impl Disk for HeldUp {
+    fn space(&self, dir: &Path) -> Result<DiskSpace, DiskError> {
+        let space = self.disk.space(dir);
+        let held = self.asked.lock().unwrap().take();
+        if let Some((has_asked, goes_on)) = held {
+            has_asked.send(()).unwrap();
+            let _ = goes_on.recv_timeout(Duration::from_secs(60));
+        }
+        space
+    }
+
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn DiskFile>, DiskError> {
+        self.disk.open(path, mode)
+    }
+    fn list(&self, dir: &Path) -> Result<Vec<DirEntry>, DiskError> {
+        self.disk.list(dir)
+    }
+    fn stat(&self, path: &Path) -> Result<Option<FileStat>, DiskError> {
+        self.disk.stat(path)
+    }
+    fn create_dir(&self, dir: &Path) -> Result<(), DiskError> {
+        self.disk.create_dir(dir)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
+        self.disk.rename(from, to)
+    }
+    fn remove_file(&self, path: &Path) -> Result<(), DiskError> {
+        self.disk.remove_file(path)
+    }
+    fn remove_dir(&self, dir: &Path) -> Result<(), DiskError> {
+        self.disk.remove_dir(dir)
+    }
+    fn sync_dir(&self, dir: &Path) -> Result<(), DiskError> {
+        self.disk.sync_dir(dir)
+    }
+    fn lock(&self, path: &Path) -> Result<Box<dyn DiskLock>, DiskError> {
+        self.disk.lock(path)
+    }
+}
+
+#[test]
+fn old_figures_of_a_held_up_thread_refuse_no_one() {
+    let disk = MemoryDisk::new();
+    let short = room(&disk, 50, 100);
+    let (has_asked, asked) = mpsc::sync_channel(1);
+    let (go_on, goes_on) = mpsc::sync_channel(1);
+    let held_up = HeldUp { disk: disk.clone(), asked: Mutex::new(Some((has_asked, goes_on))) };
+    let room = Room { disk: Arc::new(held_up), ..short };
+    thread::scope(|scope| {
+        let first = scope.spawn(|| producer(&room, 1, 0));
+        asked.recv().unwrap();
+        disk.set_capacity(1000 << 20);
+        // Refused, or taken; but where it is taken, the directory stays open.
+        let second = scope.spawn(|| producer(&room, 1, LOOK_WHILE_SHORT_MS));
+        thread::sleep(Duration::from_millis(50));
+        go_on.send(()).unwrap();
+        first.join().unwrap();
+        assert!(second.join().unwrap());
+        assert!(!room.is_short(), "the figures that came last count");
+        assert!(producer(&room, 1, LOOK_WHILE_SHORT_MS + 30));
+    });
+}
+
+#[test]
+fn late_failure_of_a_write_does_not_shut_what_has_room_again() {
+    let disk = MemoryDisk::new();
+    let room = room(&disk, 1000, 100);
+    let full = StorageError::Full(PathBuf::from("/data/t-0"));
+    assert!(producer(&room, 1, 0));
+    disk.set_capacity(50 << 20);
+    assert!(!producer(&room, 1, LOOK_MS));
+    disk.set_capacity(1000 << 20);
+    let at = LOOK_MS + LOOK_WHILE_SHORT_MS;
+    assert!(producer(&room, 1, at));
+    room.hit(&full, MonotonicMs(at + 10));
+    assert!(producer(&room, 1, at + 30), "that write began before");
+    room.hit(&full, MonotonicMs(at + LATE_MS));
+    assert!(!producer(&room, 1, at + LATE_MS + 1), "this one did not");
+    // The figures show room and no write finds any, as with a quota: the next failure counts.
+    let at = at + LATE_MS + SHUT_MS;
+    assert!(producer(&room, 1, at));
+    room.hit(&full, MonotonicMs(at + 10));
+    assert!(!producer(&room, 1, at + 30));
 }

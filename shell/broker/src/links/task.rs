@@ -185,7 +185,7 @@ impl Task {
         let budget = Budget::new(2 * self.settings.answer_bytes_max as u64);
         let mut connected = Connected {
             stream,
-            reader: FrameReader::new(budget.claim(), self.settings.answer_bytes_max),
+            reader: FrameReader::new(budget.claim(None), self.settings.answer_bytes_max),
             versions: Map::default(),
         };
         let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
@@ -343,7 +343,8 @@ fn answered(
         }
         Some(next) => {
             let why: Arc<str> =
-                format!("answer {correlation_id:?} to question {}", next.correlation_id).into();
+                format!("answer {} to question {}", correlation_id.unwrap_or_default(), next.correlation_id)
+                    .into();
             waiting.push_front(next);
             Err(why)
         }

@@ -34,7 +34,7 @@ pub fn describe(call: &Call, request: &DescribeConfigsRequest) -> Option<Started
         let mut result =
             DescribeConfigsResult { resource_type: RESOURCE, resource_name, ..Default::default() };
         // Its share of the memory budget, as a Fetch's answer has one: who does not take it gets no second one.
-        let mut claim = call.session.node.budget.claim();
+        let mut claim = call.session.claim();
         match call.session.node.metering.reader.ask(detail).await {
             Some(page) => {
                 if !claim.try_grow_to(page.len() as u64) {

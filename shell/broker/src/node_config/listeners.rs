@@ -24,6 +24,8 @@ pub struct Listener {
     pub protocol: SecurityProtocol,
     /// Serves the controller's requests, and no client's.
     pub is_controller: bool,
+    /// Only brokers or controllers connect there: a controllers' listener, and the brokers' own where clients have another one.
+    pub is_reserved: bool,
 }
 
 /// All sockets of the node, and the names others know them by.
@@ -55,12 +57,16 @@ pub fn read(settings: &Settings, is_broker: bool, is_controller: bool) -> Result
     for endpoint in listed {
         let protocol = protocol_of(&protocols, &endpoint.listener)?;
         let is_controller = controller_names.contains(&endpoint.listener);
-        all.push(Listener { endpoint, protocol, is_controller });
+        all.push(Listener { endpoint, protocol, is_controller, is_reserved: is_controller });
     }
     check_ports(&all)?;
     check_roles(&all, &controller_names, is_broker, is_controller)?;
     let advertised = advertised(settings, &all, &protocols, &controller_names)?;
     let inter_broker = inter_broker(settings, &advertised, &controller_names, is_broker)?;
+    let is_own = |listener: &Listener| listener.endpoint.listener == inter_broker;
+    if all.iter().any(|listener| !listener.is_controller && !is_own(listener)) {
+        all.iter_mut().filter(|listener| is_own(listener)).for_each(|listener| listener.is_reserved = true);
+    }
     Ok(Listeners { all, advertised, inter_broker, controller_names })
 }
 

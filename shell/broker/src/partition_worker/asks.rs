@@ -1,15 +1,17 @@
 //! Small questions: offsets by time, ends of epochs, deletion of records, producers, sizes.
 
 use super::PartitionWorker;
-use crate::mailbox::{AskCommand, AskItem, AskOutcome, Declined, Question, Said, Search, Verified};
+use crate::mailbox::{AskCommand, AskItem, AskOutcome, Declined, Question, Said, Search, Searched, Verified};
 use crate::node::Node;
 use crate::replica::{Replica, entry_of};
 use crate::scrub::name_damage;
+use crate::unpacking::Spare;
 use barnabas_api::k02_list_offsets::Bounds;
 use barnabas_base::{LeaderEpoch, Offset, TimestampMs};
 use barnabas_partition::{Isolation, Refusal};
-use barnabas_storage::{FilePool, FoundTimestamp, StorageError};
-use barnabas_wire::records::{BatchHeader, TimestampType};
+use barnabas_storage::{FilePool, StorageError, TimedBatch};
+use barnabas_wire::records::{BatchError, BatchHeader, TimestampType};
+use std::time::Instant;
 
 impl PartitionWorker {
     pub(super) fn ask(&mut self, command: AskCommand) {
@@ -63,9 +65,12 @@ impl PartitionWorker {
         let replica = replicas.get_mut(&item.partition).ok_or(Declined::Unknown)?;
         let files = &mut files[replica.directory];
         let said = match item.question {
-            Question::List { isolation, search } => {
-                let bounds = list_bounds(replica, isolation, item.leader_epoch)?;
+            Question::List { isolation, search, from_any } => {
+                let bounds = list_bounds(replica, isolation, item.leader_epoch, from_any)?;
                 Said::Listed { bounds, found: find(node, replica, files, search)? }
+            }
+            Question::TimedBatch(search) => {
+                Said::TimedBatch(timed_batch(replica, files, search).map_err(|error| failed(node, &error))?)
             }
             Question::EpochEnd(epoch) => {
                 replica.partition.check_leader(item.leader_epoch)?;
@@ -103,8 +108,12 @@ fn list_bounds(
     replica: &Replica,
     isolation: Isolation,
     leader_epoch: Option<LeaderEpoch>,
+    from_any: bool,
 ) -> Result<Bounds, Declined> {
-    let bounds = replica.partition.bounds(isolation, leader_epoch)?;
+    let bounds = match from_any {
+        true => replica.partition.replica_bounds(isolation, leader_epoch)?,
+        false => replica.partition.bounds(isolation, leader_epoch)?,
+    };
     let lags = replica.partition.list_bounds(isolation, leader_epoch) == Err(Refusal::OffsetNotAvailable);
     let epochs = replica.log.epochs();
     Ok(Bounds {
@@ -116,19 +125,47 @@ fn list_bounds(
     })
 }
 
+/// Looks into the batches that may hold it, as long as that takes the worker no longer than it may.
 fn find(
     node: &Node,
     replica: &mut Replica,
     files: &mut FilePool,
+    mut search: Search,
+) -> Result<Searched, Declined> {
+    loop {
+        let batch = timed_batch(replica, files, search).map_err(|error| failed(node, &error))?;
+        let Some(batch) = batch else { return Ok(Searched::Nothing) };
+        let began = Instant::now();
+        let bytes_max = Spare::at_once(began).read_bytes_max;
+        if batch.size_bytes() > bytes_max {
+            return Ok(Searched::Later);
+        }
+        let looked = batch.look(bytes_max);
+        Spare::spent(began.elapsed());
+        match looked {
+            Ok(Some(found)) => return Ok(Searched::Found(found)),
+            Ok(None) => {}
+            Err(BatchError::TooLarge { .. }) => return Ok(Searched::Later),
+            // As it was produced: nothing is damaged.
+            Err(_) => return Err(Declined::Damaged),
+        }
+        let (time, from) = batch.next();
+        search = Search::ByTime(time, from);
+    }
+}
+
+fn timed_batch(
+    replica: &mut Replica,
+    files: &mut FilePool,
     search: Search,
-) -> Result<Option<FoundTimestamp>, Declined> {
-    let start = replica.log.start();
-    let found = match search {
-        Search::Nothing => return Ok(None),
-        Search::ByTime(time) => replica.log.offset_for_timestamp(files, time, start),
-        Search::MaxTime => replica.log.offset_of_max_timestamp(files),
-    };
-    found.map_err(|error| failed(node, &error))
+) -> Result<Option<TimedBatch>, StorageError> {
+    match search {
+        Search::Nothing => Ok(None),
+        Search::ByTime(time, from) => {
+            replica.log.batch_for_timestamp(files, time, from.max(replica.log.start()))
+        }
+        Search::MaxTime => replica.log.batch_of_max_timestamp(files),
+    }
 }
 
 /// The time of the batch that holds `at`, or of the next one where compaction has taken that out: its header is all that is looked at, but for

@@ -155,14 +155,15 @@ fn lower_checkpoints(
 
 fn say(replica: &Replica, cut: Cut) {
     let (start, end) = (replica.partition.log_start(), replica.partition.log_end());
-    let (partition, leader) = (&replica.name.topic_partition, replica.following.map(|(leader, _)| leader));
+    let partition = &replica.name.topic_partition;
+    let leader = replica.following.map_or_else(|| "none".to_owned(), |(leader, _)| leader.to_string());
     match cut {
         Cut::Nothing => {}
         Cut::To(to) => {
-            tracing::info!(%partition, ?leader, "the log is cut from offset {end} to {to}: the leader has something else there, or nothing");
+            tracing::info!(%partition, %leader, "the log is cut from offset {end} to {to}: the leader has something else there, or nothing");
         }
         Cut::StartAt(at) => {
-            tracing::info!(%partition, ?leader, "the log (offsets {start} up to {end}) begins anew at {at}, where the leader's begins");
+            tracing::info!(%partition, %leader, "the log (offsets {start} up to {end}) begins anew at {at}, where the leader's begins");
         }
     }
 }

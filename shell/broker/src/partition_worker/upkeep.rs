@@ -4,7 +4,7 @@ use super::PartitionWorker;
 use crate::committer::WHOLE_FROM;
 use crate::mailbox::{Checkpointed, LogSize, PartitionKey};
 use crate::replica::Replica;
-use barnabas_base::Offset;
+use barnabas_base::{DurationMs, Offset};
 use barnabas_storage::{FilePool, StorageError};
 
 /// Leader epochs that are written down in one turn: a file each. After an election or a move thousands have new ones.
@@ -13,7 +13,15 @@ const EPOCHS_AT_ONCE: usize = 256;
 const CLOSE_AT_ONCE: usize = 64;
 
 impl PartitionWorker {
-    /// Retention and expiry; returns how far the partitions that have changed may be called safe.
+    pub(super) fn expire_producers(&mut self) {
+        let now = self.node.clock.wall();
+        let expiration = DurationMs(self.node.config.load().long("producer.id.expiration.ms"));
+        for replica in self.replicas.values_mut().filter(|replica| replica.partition.producer_count() > 0) {
+            replica.partition.expire_producers(now, expiration);
+        }
+    }
+
+    /// Retention; returns how far the partitions that have changed may be called safe.
     pub(super) fn housekeep(&mut self, retain: bool) -> Vec<Checkpointed> {
         let keys: Vec<PartitionKey> = self.replicas.keys().copied().collect();
         let mut checkpoints = Vec::new();
@@ -70,7 +78,6 @@ impl PartitionWorker {
             replica.log.give_room_back(files)?;
         }
         let now = node.clock.wall();
-        replica.partition.expire_producers(now, node.producer_expiration);
         let limit = replica.may_go_below(files, now, is_short)?;
         if let Some(delete) = replica.log.delete_old_segments(files, now, limit)? {
             replica.partition.advance_log_start(replica.log.start(), effects);

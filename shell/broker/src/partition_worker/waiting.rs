@@ -58,7 +58,7 @@ impl PartitionWorker {
         key: PartitionKey,
         name: &TopicPartition,
     ) -> Result<(), Declined> {
-        let told = give_up::where_told(&self.node, name);
+        let told = give_up::where_told(&self.node, name, key.topic);
         if told.is_empty() {
             return Ok(());
         }

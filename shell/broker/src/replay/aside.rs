@@ -1,6 +1,6 @@
 //! What the journal held of a partition whose log could not take it: kept in a file, and taken in once the log can.
 //!
-//! `barnabas-unreplayed-TOPIC-PARTITION.ID` in the log directory: whole record batches as they would stand in the segment, or, where
+//! `barnabas-unreplayed-TOPIC-PARTITION.ID` in the log directory (a long topic's name is cut short there, and the id tells which it is): whole record batches as they would stand in the segment, or, where
 //! the journal only said how far the segments reach, the line `log end OFFSET`. While it is there the partition has no new
 //! records, so what a later start finds in the journal is in it as well.
 //!
@@ -13,7 +13,7 @@ use super::ReplayError;
 use crate::directories::Directory;
 use barnabas_base::{Offset, TimestampMs, TopicId, TopicPartition};
 use barnabas_storage::journal::PartitionReplay;
-use barnabas_storage::{Disk, FilePool, Log, OpenMode, StorageError};
+use barnabas_storage::{Disk, FilePool, Log, OpenMode, StorageError, partition_file_name};
 use barnabas_wire::records::BatchHeader;
 use bytes::Bytes;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,8 @@ const REMEDY: &str = "put the partition's files back and start again; or, to ser
 
 /// Where it is kept. A topic that is made anew under the same name has nothing to do with it.
 pub fn path(directory: &Directory, name: &TopicPartition, topic: TopicId) -> PathBuf {
-    directory.path.join(format!("barnabas-unreplayed-{name}.{topic}"))
+    let id = format!(".{topic}");
+    directory.path.join(partition_file_name("barnabas-unreplayed-", name, &id, UNFINISHED.len()))
 }
 
 /// The partition's log cannot take what the journal holds. It is kept, as the journal goes on.

@@ -173,6 +173,11 @@ fn not_formatted(config: &NodeConfig, log_dir: &LogDir, known: Option<&Text>) ->
              barnabas storage format -g -t {cluster} -c FILE.properties{}",
             if is_dynamic { " --no-initial-controllers" } else { "" }
         ),
+        // A cluster's id is made once, with its first controllers.
+        None if !config.is_controller => "it is not formatted. A broker is formatted with the id of the cluster that it joins: barnabas \
+             storage format -t CLUSTER-ID -c FILE.properties. The id is cluster.id in a controller's meta.properties, and a running \
+             cluster shows it: kafka-cluster cluster-id --bootstrap-server HOST:PORT"
+            .to_owned(),
         None => format!(
             "it is not formatted. Format it first: barnabas storage format -t $(barnabas storage random-uuid) -c FILE.properties{}. \
              A node that joins a cluster is formatted with that cluster's id{}",

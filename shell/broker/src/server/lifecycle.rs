@@ -238,7 +238,11 @@ pub fn register_controller(node: &Arc<Node>, registration: ControllerRegistratio
                     }
                     continue;
                 }
-                Ok(answer) => tracing::warn!(?answer, "the active controller does not register this one"),
+                Ok(ResponseBody::ControllerRegistration(response)) => {
+                    let code = ErrorCode::from_code(response.error_code);
+                    tracing::warn!(%code, "the active controller does not register this one, which tries again");
+                }
+                Ok(_) => tracing::warn!("the active controller answers this one's registration with another response"),
                 Err(why) => tracing::debug!(?why, "this controller is not registered yet"),
             }
             tokio::time::sleep(RETRY * 10).await;
@@ -279,7 +283,7 @@ async fn register(node: &Node, registration: &BrokerRegistrationRequest, shared:
         }
         if asked.elapsed() >= Duration::from_millis(timeout_ms) {
             tracing::error!(
-                ?code,
+                %code,
                 "broker {} was not registered by the active controller (node {leader}) within {timeout_ms} ms",
                 node.broker_id
             );

@@ -12,13 +12,21 @@ use barnabas_net::{Acceptor, ConnectionLimits, Gate, SocketOptions};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+const PER_IP: &str = "max.connections.per.ip";
+/// Connections for brokers and controllers alone: a part of all, and no more than a large cluster needs.
+const RESERVED_SHARE: usize = 8;
+const RESERVED_MAX: usize = 128;
+
 type Bound = (Vec<Acceptor>, Vec<(Listener, SocketAddr)>);
 
 pub fn bind(config: &NodeConfig, broker_config: &BrokerConfig, descriptors: usize) -> Result<Bound, Failure> {
     let count = |key| usize::try_from(broker_config.long(key)).unwrap_or(usize::MAX);
+    let has_reserved = config.listeners.all.iter().any(|listener| listener.is_reserved);
+    let reserved_max = if has_reserved { (descriptors / RESERVED_SHARE).min(RESERVED_MAX) } else { 0 };
     let gate = Gate::new(ConnectionLimits {
-        connections_max: count("max.connections").min(descriptors),
-        connections_per_ip_max: count("max.connections.per.ip"),
+        connections_max: count("max.connections").min(descriptors - reserved_max),
+        reserved_max,
+        connections_per_ip_max: is_given(broker_config, PER_IP).then(|| count(PER_IP)),
         connections_per_ip_overrides: per_ip_overrides(broker_config)?,
         creation_rate_max: u32::try_from(broker_config.long("max.connection.creation.rate"))
             .ok()
@@ -37,7 +45,8 @@ pub fn bind(config: &NodeConfig, broker_config: &BrokerConfig, descriptors: usiz
     let mut listeners = Vec::new();
     for listener in &config.listeners.all {
         let acceptor =
-            Acceptor::bind(&listener.endpoint.host, listener.endpoint.port, gate.clone(), options)?;
+            Acceptor::bind(&listener.endpoint.host, listener.endpoint.port, gate.clone(), options)?
+                .reserved(listener.is_reserved);
         listeners.push((listener.clone(), acceptor.local_addr()));
         acceptors.push(acceptor);
     }
@@ -85,18 +94,22 @@ pub fn accept_controllers(node: &Arc<Node>, acceptors: Vec<Acceptor>) -> Accepti
 /// Accepts connections and deals them out to the workers in turn.
 pub async fn accept(node: Arc<Node>, listener: usize, acceptor: Acceptor) {
     let mut next = listener;
-    let taken = acceptor.run(|stream, peer, slot| {
+    let take = |stream, peer, slot| {
         next = (next + 1) % node.workers;
         node.meter.connections_accepted.one();
         let new = NewConnection { stream, peer, listener, slot, reader: None, patience: MOVE_PATIENCE };
         if !node.mailboxes[next].try_send(Command::Connection(new)) {
             node.meter.connections_refused.one();
             if !node.shutdown.is_wanted() {
-                tracing::info!(%peer, "connection refused: the worker has too much to do");
+                node.complaints.refused(peer, "the worker has too much to do");
             }
         }
-    });
-    if let Err(error) = taken.await {
+    };
+    let refuse = |peer, refused| {
+        node.meter.connections_refused.one();
+        node.complaints.refused(peer, refused);
+    };
+    if let Err(error) = acceptor.run(take, refuse).await {
         let at = node.listeners.get(listener).map(|(_, address)| address.to_string()).unwrap_or_default();
         tracing::error!(%error, "the listener on {at} has stopped: nobody can connect there, and the node stops");
         node.shutdown.failed("a listener has stopped");

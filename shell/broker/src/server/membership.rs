@@ -124,6 +124,9 @@ impl Joining<'_> {
         let at = |error: QuorumError, files: &MetadataFiles| format!("{}: {error}", files.dir().display());
         let mut starting = Quorum::start(settings, files.stored()?).map_err(|error| at(error, &files))?;
         files.feed(&mut starting)?;
+        for repair in starting.repairs() {
+            tracing::warn!("{}: {repair}", files.dir().display());
+        }
         let now = Now { wall: clock.wall(), monotonic: clock.monotonic() };
         let quorum = starting.finish(now, &mut || random_uuid().0).map_err(|error| at(error, &files))?;
         Ok((quorum, files))

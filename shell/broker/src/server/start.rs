@@ -6,6 +6,7 @@ use super::identity::{begin, check_any_left, identify, open_directories};
 use super::lifecycle::{self, Lifecycle};
 use super::listeners::{accept_controllers, bind};
 use super::membership::{Joining, Member, wait_for_image};
+use super::memory;
 use super::threads::{Threads, start_committers, start_journals, start_settling, start_workers};
 use super::{Failure, Running};
 use crate::clock::Clock;
@@ -46,7 +47,7 @@ pub fn start(
     let mut log_dirs = open_directories(config, &disk)?;
     let cluster_id = identify(config, &mut log_dirs, clock)?;
     check_any_left(&log_dirs)?;
-    let memory_bytes = memory_bytes();
+    let memory_bytes = memory::allowed_bytes();
     in_force::check(&broker_config, &log_dirs, memory_bytes)?;
     let (acceptors, listeners) = bind(config, &broker_config, descriptors.connections)?;
     let metrics_listener = metering::endpoint::bind(broker_config.value(metering::endpoint::KEY))?;
@@ -123,9 +124,4 @@ fn run(
         lifecycle.start(node.clone(), registration);
     }
     Ok(Running { node, acceptors, accepting, lifecycle, threads, metrics_listener })
-}
-
-fn memory_bytes() -> u64 {
-    let info = rustix::system::sysinfo();
-    info.totalram.saturating_mul(u64::from(info.mem_unit))
 }

@@ -52,7 +52,11 @@ async fn ask_here(node: &Node, keys: Vec<PartitionKey>) -> Ends {
         slot: slot as u32,
         partition,
         leader_epoch: None,
-        question: Question::List { isolation: Isolation::ReadUncommitted, search: Search::Nothing },
+        question: Question::List {
+            isolation: Isolation::ReadUncommitted,
+            search: Search::Nothing,
+            from_any: false,
+        },
     });
     let outcomes = owners::ask(node, items.collect()).await.all().await;
     let said = outcomes.into_iter().filter_map(|outcome| {

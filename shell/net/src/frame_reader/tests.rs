@@ -1,5 +1,5 @@
 use super::*;
-use crate::Budget;
+use crate::{Budget, ConnectionLimits};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
@@ -19,7 +19,7 @@ fn frame(body: &[u8]) -> Vec<u8> {
 async fn frames_come_out_as_they_went_in() {
     let (mut client, mut server) = pair().await;
     let budget = Budget::new(u64::MAX);
-    let mut reader = FrameReader::new(budget.claim(), 10_000_000);
+    let mut reader = FrameReader::new(budget.claim(None), 10_000_000);
     let bodies: Vec<Vec<u8>> =
         [0usize, 1, 3, 4096, 5_000_000, 17, 100_000].iter().map(|&size| vec![size as u8; size]).collect();
     let sent: Vec<u8> = bodies.iter().flat_map(|body| frame(body)).collect();
@@ -44,7 +44,7 @@ async fn frames_come_out_as_they_went_in() {
 #[tokio::test]
 async fn a_length_is_not_believed() {
     let (mut client, mut server) = pair().await;
-    let mut reader = FrameReader::new(Budget::new(u64::MAX).claim(), 100 << 20);
+    let mut reader = FrameReader::new(Budget::new(u64::MAX).claim(None), 100 << 20);
     client.write_all(&(99i32 << 20).to_be_bytes()).await.expect("writes");
     client.write_all(&[7; 100]).await.expect("writes");
     let read =
@@ -59,7 +59,7 @@ async fn a_length_is_not_believed() {
 async fn lengths_that_cannot_be_end_the_connection() {
     for (word, negative) in [(-1i32, true), (i32::MIN, true), (101, false), (i32::MAX, false)] {
         let (mut client, mut server) = pair().await;
-        let mut reader = FrameReader::new(Budget::new(u64::MAX).claim(), 100);
+        let mut reader = FrameReader::new(Budget::new(u64::MAX).claim(None), 100);
         client.write_all(&word.to_be_bytes()).await.expect("writes");
         match reader.next(&mut server.split().0).await {
             Err(FrameError::Negative { length }) => assert!(negative && length == word),
@@ -73,7 +73,7 @@ async fn lengths_that_cannot_be_end_the_connection() {
 async fn a_connection_that_waits_holds_nothing() {
     let (mut client, mut server) = pair().await;
     let budget = Budget::new(u64::MAX);
-    let mut reader = FrameReader::new(budget.claim(), 1000);
+    let mut reader = FrameReader::new(budget.claim(None), 1000);
     client.write_all(&frame(b"hello")).await.expect("writes");
     let first = reader.next(&mut server.split().0).await.expect("a frame").expect("not closed");
     assert_eq!(&first.0[..], b"hello");
@@ -90,7 +90,7 @@ async fn a_connection_that_waits_holds_nothing() {
 async fn a_turn_that_is_used_up_is_given_away() {
     let (mut client, mut server) = pair().await;
     let budget = Budget::new(u64::MAX);
-    let mut reader = FrameReader::new(budget.claim(), 1000);
+    let mut reader = FrameReader::new(budget.claim(None), 1000);
     client.write_all(&frame(b"hello")).await.expect("writes");
     server.readable().await.expect("readable");
     poll_fn(|context| {
@@ -103,14 +103,15 @@ async fn a_turn_that_is_used_up_is_given_away() {
 }
 
 #[tokio::test]
-async fn who_asks_for_records_is_read_while_producers_hold_the_budget() {
+async fn fetch_is_read_while_producers_hold_the_budget() {
     let budget = Budget::new(1 << 20);
-    let mut producers = budget.claim();
+    let mut producers = budget.claim(None);
+    producers.stand(Standing::Small);
     assert!(producers.try_grow_to(1 << 20));
     let body = |key: i16| [&key.to_be_bytes()[..], &[0; 10_000]].concat();
     for (key, is_read) in [(1, true), (0, false), (1, true)] {
         let (mut client, mut server) = pair().await;
-        let mut reader = FrameReader::new(budget.claim(), 100 << 20);
+        let mut reader = FrameReader::new(budget.claim(None), 100 << 20);
         client.write_all(&frame(&body(key))).await.expect("writes");
         // A second one would hold the only pass.
         let mut halves = server.split();
@@ -120,4 +121,72 @@ async fn who_asks_for_records_is_read_while_producers_hold_the_budget() {
         assert_eq!(read.is_ok(), is_read, "API key {key}");
         drop(pass);
     }
+}
+
+/// A node with little memory: half-read frames hold all of it, and a good producer of another connection is served.
+#[tokio::test]
+async fn half_sent_frames_make_room_for_others() {
+    let budget = Budget::new(16 << 20);
+    let account = budget.account([127, 0, 0, 1].into());
+    let reader = || {
+        FrameReader::new(budget.claim(Some(account.clone())), 100 << 20)
+            .paced(Gate::new(ConnectionLimits::default()))
+    };
+    let attack = async {
+        let attacks = (0..2).map(|_| async {
+            let (mut client, mut server) = pair().await;
+            let mut reader = reader();
+            let mut halves = server.split();
+            let send = async {
+                client.write_all(&(99i32 << 20).to_be_bytes()).await.expect("writes");
+                // Its connection is closed while it writes.
+                let _ = client.write_all(&vec![0; 12 << 20]).await;
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                () = send => unreachable!(),
+                read = reader.next(&mut halves.0) => read.map(drop),
+            }
+        });
+        let [one, two] = attacks.collect::<Vec<_>>().try_into().ok().expect("two");
+        tokio::join!(one, two)
+    };
+    let good = async {
+        let (mut client, mut server) = pair().await;
+        let mut reader = reader();
+        let mut halves = server.split();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let begun = std::time::Instant::now();
+        for _ in 0..50 {
+            client.write_all(&frame(&[0; 100_000])).await.expect("writes");
+            let read = reader.next(&mut halves.0).await.expect("a frame").expect("open");
+            assert_eq!(read.0.len(), 100_000);
+        }
+        begun.elapsed()
+    };
+    let (results, took) = tokio::join!(attack, good);
+    eprintln!("a good producer's 50 frames took {took:?}");
+    let results = [results.0, results.1];
+    let stalled =
+        |result: &Result<(), FrameError>| matches!(result, Err(FrameError::Stalled { is_pressed: true, .. }));
+    assert!(results.iter().all(stalled), "{results:?}");
+    assert!(budget.claimed_bytes() == 0, "{}", budget.claimed_bytes());
+}
+
+#[tokio::test]
+async fn follower_is_read_while_clients_hold_the_budget() {
+    let budget = Budget::new(1 << 20);
+    let mut clients = budget.claim(None);
+    clients.stand(Standing::Small);
+    assert!(clients.try_grow_to(1 << 20));
+    let (mut client, mut server) = pair().await;
+    let mut reader =
+        FrameReader::new(budget.claim(None), 100 << 20).paced(Gate::new(ConnectionLimits::default()));
+    reader.follows(true);
+    let mut halves = server.split();
+    let _pass = budget.claim_of_pass().await;
+    // A Fetch that names many partitions.
+    client.write_all(&frame(&[&FETCH.to_be_bytes()[..], &[0; 100_000]].concat())).await.expect("writes");
+    let wait = Duration::from_secs(5);
+    assert!(tokio::time::timeout(wait, reader.next(&mut halves.0)).await.is_ok());
 }

@@ -96,9 +96,15 @@ fn a_circle_has_no_width_and_neither_has_what_nobody_writes() {
         ..reads(id, &[])
     };
     let said = shown(vec![circle("0", "r", "s"), circle("1", "s", "r")], &[]);
-    assert_eq!(said, "STREAMS_INVALID_TOPOLOGY: Repartition topics depend on each other in a circle.");
+    assert_eq!(
+        said,
+        "STREAMS_INVALID_TOPOLOGY: Failed to compute number of partitions for all repartition topics. There may be loops in the topology that cannot be resolved."
+    );
     let lonely = Subtopology { repartition_source_topics: vec![info("r", 0)], ..reads("0", &[]) };
-    assert_eq!(shown(vec![lonely], &[]), "STREAMS_INVALID_TOPOLOGY: No subtopology writes to r.");
+    assert_eq!(
+        shown(vec![lonely], &[]),
+        "STREAMS_INVALID_TOPOLOGY: Failed to compute number of partitions for all repartition topics, because a repartition source topic is never used as a sink topic."
+    );
     assert_eq!(shown(vec![reads("0", &[])], &[]), "STREAMS_INVALID_TOPOLOGY: Subtopology 0 reads no topic.");
 }
 

@@ -22,7 +22,12 @@ use crate::raft::describe::{Described, ReplicaView};
 use crate::voters::Voter;
 
 /// Only the leader knows: others refuse.
+///
+/// Kafka takes a request for the metadata partition and nothing else (`RequestUtil.hasValidTopicPartition`): named again and again, it
+/// would list all voters each time.
 pub fn respond(request: &DescribeQuorumRequest, raft: &Raft, now: Now) -> DescribeQuorumResponse {
+    let partitions: usize = request.topics.iter().map(|topic| topic.partitions.len()).sum();
+    let is_alone = request.topics.len() == 1 && partitions == 1;
     let topics = request.topics.iter().map(|topic| TopicData {
         topic_name: topic.topic_name.clone(),
         partitions: topic
@@ -30,7 +35,7 @@ pub fn respond(request: &DescribeQuorumRequest, raft: &Raft, now: Now) -> Descri
             .iter()
             .map(|partition| {
                 let index = partition.partition_index;
-                if topic.topic_name != *TOPIC || index != 0 {
+                if !is_alone || topic.topic_name != *TOPIC || index != 0 {
                     return refuse(index, ErrorCode::UnknownTopicOrPartition);
                 }
                 raft.describe(now)

@@ -1,7 +1,8 @@
 //! What the files of `records` promise, tried from outside: against Apache Kafka's own bytes (`golden`), round and round
 //! (`round_trip`), with what nobody should send (`hostile`) or only old
-//! clients did (`old_formats`), rule by rule (`rules`), and against Apache Kafka's own verdicts (`verdicts`).
+//! clients did (`old_formats`), what is left to another thread (`at_once`), rule by rule (`rules`), and against Apache Kafka's own verdicts (`verdicts`).
 
+mod at_once;
 mod golden;
 mod hostile;
 mod old_formats;

@@ -341,3 +341,47 @@ fn compressed_bytes_do_not_hold_more_records_than_could_come_out() {
         assert_eq!(code(&lying(codec, i32::MAX, &[7; 50]), &rules()), ErrorCode::InvalidRecord);
     }
 }
+
+#[test]
+fn structure_refuses_what_no_consumer_could_read() {
+    let structure = Rules { validation: RecordValidation::Structure, ..rules() };
+    let one = batch_of(Codec::None, &[b"one"]).slice(61..).to_vec();
+    for codec in CODECS {
+        let values: [&[u8]; 3] = [b"one", b"two", b"three"];
+        let validated = taken(&batch_of(codec, &values), &structure);
+        assert!(!validated.rebuilt, "{codec}: a batch in order stays as it came");
+        // Rubbish as records, under a right checksum: as compressed bytes, and inside of a stream that is whole.
+        let rubbish = lying(codec, 1, &[0xa5; 40]);
+        assert_eq!(code(&rubbish, &structure), ErrorCode::InvalidRecord, "{codec}");
+        let deflated = |body: &[u8]| {
+            let mut out = Vec::new();
+            Compression::of(codec).deflate(body, &mut out).unwrap();
+            out
+        };
+        // The length is right, and what is inside is not: the header count is missing, or a key is longer than its record.
+        for body in [&[12, 0, 0, 0, 1, 1, 2], &[12, 0, 0, 0, 40, 1, 0]] {
+            let batch = lying(codec, 1, &deflated(body));
+            taken(&batch, &rules());
+            assert_eq!(code(&batch, &structure), ErrorCode::InvalidRecord, "{codec} {body:?}");
+        }
+        let two = lying(codec, 2, &deflated(&one));
+        assert_eq!(code(&two, &structure), ErrorCode::InvalidRecord, "{codec}");
+    }
+}
+
+#[test]
+fn structure_mends_offsets_and_believes_timestamps() {
+    let structure = Rules { validation: RecordValidation::Structure, ..rules() };
+    let mut builder = BatchBuilder::new(BatchOptions {
+        compression: Compression::of(Codec::Zstd),
+        ..BatchOptions::default()
+    });
+    builder.push_at(3, TimestampMs(NOW), None, Some(b"a"), &[]);
+    builder.push_at(9, TimestampMs(NOW), None, Some(b"b"), &[]);
+    let gaps = patched(&builder.build().unwrap(), LAST_OFFSET_DELTA, &1i32.to_be_bytes());
+    assert!(taken(&gaps, &structure).rebuilt);
+    let dated = patched(&batch_of(Codec::Lz4, &[b"one"]), MAX_TIMESTAMP, &(NOW + 5).to_be_bytes());
+    assert_eq!(taken(&dated, &structure).batch.header().max_timestamp, TimestampMs(NOW + 5));
+    let full = Rules { validation: RecordValidation::Full, ..rules() };
+    assert_eq!(taken(&dated, &full).batch.header().max_timestamp, TimestampMs(NOW));
+}

@@ -3,18 +3,18 @@
 use barnabas_base::{DurationMs, ErrorCode, TimestampMs};
 
 use super::{
-    BatchOrigin, RECORD_BYTES_UNLIMITED, ReadyBatch, RecordFaults, RecordValidation, Refusal, Rules,
-    Validated, check_record, check_size,
+    AtOnce, BatchOrigin, RECORD_BYTES_UNLIMITED, ReadyBatch, RecordFaults, RecordValidation, Refusal, Rules,
+    Stop, Validated, check_record, check_size,
 };
 use crate::records::compression::inflated_limit;
-use crate::records::record::{RECORD_BYTES_MIN, check_framing};
+use crate::records::record::{RECORD_BYTES_MIN, check_framing, check_structure};
 use crate::records::{
-    Attributes, Batch, BatchBuilder, BatchHeader, BatchOptions, Codec, Compression, HeaderRef, Records,
-    TimestampType,
+    Attributes, Batch, BatchBuilder, BatchError, BatchHeader, BatchOptions, Codec, Compression, HeaderRef,
+    Records, TimestampType,
 };
 
 /// Judges one v2 batch whose CRC and size are right.
-pub(super) fn validate_batch(batch: Batch, rules: &Rules) -> Result<Validated, Refusal> {
+pub(super) fn validate_batch(batch: Batch, rules: &Rules, at_once: AtOnce) -> Result<Validated, Stop> {
     let header = *batch.header();
     if rules.origin == BatchOrigin::Client {
         check_header(&header)?;
@@ -22,17 +22,62 @@ pub(super) fn validate_batch(batch: Batch, rules: &Rules) -> Result<Validated, R
     let source = header.attributes.codec().map_err(|error| Refusal::invalid(error.to_string()))?;
     let target = target_compression(source, header.attributes, rules);
     if target.codec == source && !must_see_records(&header, rules) {
+        if rules.validation == RecordValidation::Structure && rules.origin == BatchOrigin::Client {
+            let records = open(&batch, at_once, usize::MAX)?;
+            if !check_structure(records.body(), &header)
+                .map_err(|error| Refusal::invalid(error.to_string()))?
+            {
+                return validate_records(&batch, source, target, rules, at_once);
+            }
+        }
         let (header, body) = batch.into_parts();
-        if rules.origin == BatchOrigin::Client {
+        let walked = rules.validation != RecordValidation::Header;
+        if rules.origin == BatchOrigin::Client && rules.validation == RecordValidation::Header {
             check_count(&header, source, &body)?;
         }
         let mut ready = ReadyBatch { header, body };
         if rules.timestamp_type == TimestampType::LogAppendTime {
             ready.header.set_max_timestamp(TimestampType::LogAppendTime, rules.now, ready.body.len());
         }
-        return Ok(Validated { batch: ready, rebuilt: false });
+        return Ok(Validated { batch: ready, rebuilt: false, walked });
     }
-    validate_records(&batch, source, target, rules)
+    validate_records(&batch, source, target, rules, at_once)
+}
+
+/// The batch's records, unless to read them is too much at once.
+fn open(batch: &Batch, at_once: AtOnce, plain_max: usize) -> Result<Records, Stop> {
+    let body_bytes = batch.body().len();
+    if body_bytes > at_once.read_bytes_max {
+        return Err(Stop::TooMuch);
+    }
+    let records = batch.records_within(at_once.read_bytes_max.min(plain_max));
+    records.map_err(|error| match error {
+        BatchError::TooLarge { limit } => beyond(limit, at_once.read_bytes_max, plain_max, error),
+        error => Stop::Refused(Refusal::invalid(error.to_string())),
+    })
+}
+
+/// What it means that a batch inflates beyond `limit`.
+pub(super) fn beyond(limit: usize, at_once_max: usize, plain_max: usize, error: BatchError) -> Stop {
+    if limit == at_once_max {
+        return Stop::TooMuch;
+    }
+    let code = if limit == plain_max { ErrorCode::MessageTooLarge } else { ErrorCode::InvalidRecord };
+    Stop::Refused(Refusal::new(code, error.to_string()))
+}
+
+/// The most that is inflated of a batch which is to be stored uncompressed: no records of so many bytes make a batch that
+/// `max.message.bytes` allows, as the smallest message of an old format is four times the smallest record.
+pub(super) fn plain_max(is_inflated: bool, rules: &Rules) -> usize {
+    if is_inflated { rules.message_bytes_max.saturating_mul(8).saturating_add(1024) } else { usize::MAX }
+}
+
+/// Whether to compress this way takes longer than [`AtOnce`] foresees: zstd's higher levels write two megabytes a second.
+pub(super) fn is_slow(compression: Compression, at_once: AtOnce) -> bool {
+    const ZSTD_LEVEL_MAX: i32 = 6;
+    at_once != AtOnce::UNLIMITED
+        && compression.codec == Codec::Zstd
+        && compression.level.is_some_and(|level| level > ZSTD_LEVEL_MAX)
 }
 
 /// What a client's header may not say.
@@ -109,10 +154,15 @@ fn validate_records(
     source: Codec,
     target: Compression,
     rules: &Rules,
-) -> Result<Validated, Refusal> {
+    at_once: AtOnce,
+) -> Result<Validated, Stop> {
     let header = *batch.header();
     let batch_type = header.attributes.timestamp_type();
-    let records = batch.records().map_err(|error| Refusal::invalid(error.to_string()))?;
+    if target.codec != source && is_slow(target, at_once) {
+        return Err(Stop::TooMuch);
+    }
+    let is_inflated = source != Codec::None && target.codec == Codec::None;
+    let records = open(batch, at_once, plain_max(is_inflated, rules))?;
     let mut faults = RecordFaults::default();
     let mut newest = TimestampMs::NONE;
     let mut deltas_count_up = true;
@@ -120,9 +170,8 @@ fn validate_records(
         let record = record.map_err(|error| Refusal::invalid(error.to_string()))?;
         if source != Codec::None && record.body_bytes > rules.record_bytes_max {
             let size = record.body_bytes;
-            return Err(Refusal::invalid(format!(
-                "record {index} of {size} bytes exceeds max.decompressed.message.bytes"
-            )));
+            let text = format!("record {index} of {size} bytes exceeds max.decompressed.message.bytes");
+            return Err(Refusal::invalid(text).into());
         }
         check_record(&mut faults, index, record.key.is_some(), record.timestamp, batch_type, rules);
         newest = newest.max(record.timestamp);
@@ -131,12 +180,15 @@ fn validate_records(
     faults.finish()?;
     // Some clients number compressed records wrongly; Kafka repairs that by writing the batch anew, and so do we.
     if target.codec != source || !deltas_count_up {
-        return rebuild(&header, &records, target, rules);
+        if records.body().len() > at_once.rebuilt_bytes_max || is_slow(target, at_once) {
+            return Err(Stop::TooMuch);
+        }
+        return Ok(rebuild(&header, &records, target, rules)?);
     }
     let mut ready = ReadyBatch { header, body: batch.body() };
     let newest = if rules.timestamp_type == TimestampType::LogAppendTime { rules.now } else { newest };
     ready.header.set_max_timestamp(rules.timestamp_type, newest, ready.body.len());
-    Ok(Validated { batch: ready, rebuilt: false })
+    Ok(Validated { batch: ready, rebuilt: false, walked: true })
 }
 
 /// The same records in a new batch, numbered from 0.
@@ -183,5 +235,5 @@ pub(super) fn finish(builder: BatchBuilder) -> Result<Validated, Refusal> {
     };
     let bytes = builder.build().map_err(too_large)?;
     let batch = ReadyBatch::from_bytes(bytes).map_err(too_large)?;
-    Ok(Validated { batch, rebuilt: true })
+    Ok(Validated { batch, rebuilt: true, walked: true })
 }

@@ -4,11 +4,14 @@ use super::{
     Active, Letters, PartitionWorker, Share, ShareCommand, ShareDeclined, ShareKey, Stage, settings,
 };
 use crate::mailbox::{Command, Declined};
+use crate::replica::Replica;
 use crate::share_persister;
+use crate::unpacking::AT_ONCE;
 use barnabas_api::share::{ShareGroupSettings, ShareReset};
 use barnabas_base::{ErrorCode, LeaderEpoch, Offset, TimestampMs};
 use barnabas_coordinator::ShareState;
 use barnabas_partition::{Isolation, RecordState, SharePartition, StateBatch, StateEpoch, WrittenState};
+use barnabas_storage::FilePool;
 use std::sync::Arc;
 
 /// What a record takes, until it is known better.
@@ -115,11 +118,25 @@ impl PartitionWorker {
             ShareReset::ByDuration(duration) => {
                 let since = TimestampMs(now.0.saturating_sub(duration.0));
                 let files = &mut files[replica.directory];
-                let found = replica.log.offset_for_timestamp(files, since, bounds.log_start);
-                let found = found.map_err(|_| Declined::Storage)?;
-                let at = found.map(|found| found.offset).filter(|at| *at < bounds.high_watermark);
+                let at = first_since(replica, files, since, bounds.log_start)?;
+                let at = at.filter(|at| *at < bounds.high_watermark);
                 Ok(at.unwrap_or(bounds.high_watermark))
             }
         }
     }
+}
+
+/// The first record of `since` or later. Where the batch that may hold it takes too long to read, or cannot be read, the batch's own
+/// first offset: the group gets some records that are older than it asked for, and misses none.
+fn first_since(
+    replica: &mut Replica,
+    files: &mut FilePool,
+    since: TimestampMs,
+    from: Offset,
+) -> Result<Option<Offset>, ShareDeclined> {
+    let batch = replica.log.batch_for_timestamp(files, since, from).map_err(|_| Declined::Storage)?;
+    Ok(batch.map(|batch| match batch.look(AT_ONCE.read_bytes_max) {
+        Ok(Some(found)) => found.offset,
+        Ok(None) | Err(_) => batch.first_offset(),
+    }))
 }

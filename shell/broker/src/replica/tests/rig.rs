@@ -508,7 +508,12 @@ impl Broker {
             host: "127.0.0.1".to_owned(),
             port: address.port(),
         };
-        let listener = Listener { endpoint, protocol: SecurityProtocol::Plaintext, is_controller: false };
+        let listener = Listener {
+            endpoint,
+            protocol: SecurityProtocol::Plaintext,
+            is_controller: false,
+            is_reserved: false,
+        };
         let (mailboxes, inboxes): (Vec<_>, Vec<_>) = (0..WORKERS).map(|_| Mailbox::new()).unzip();
         // Nobody hears what is asked of it.
         let (links, links_thread) = LinkThread::start().expect("a thread");
@@ -571,12 +576,12 @@ impl Broker {
 
 async fn accept(node: Arc<Node>, acceptor: Acceptor) {
     let mut next = 0;
-    let run = acceptor.run(|stream, peer, slot| {
+    let take = |stream, peer, slot| {
         next = (next + 1) % node.workers;
         let new = NewConnection { stream, peer, listener: 0, slot, reader: None, patience: MOVE_PATIENCE };
         assert!(node.mailboxes[next].try_send(Command::Connection(new)));
-    });
-    run.await.expect("accepts");
+    };
+    acceptor.run(take, |_, refused| panic!("{refused}")).await.expect("accepts");
 }
 
 fn start_storage(node: &Arc<Node>) {

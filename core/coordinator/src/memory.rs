@@ -1,0 +1,219 @@
+//! What groups make a node hold in memory: by member, by group, and over all shards of the node.
+//!
+//! A group's weight is an estimate of the bytes behind its members, their subscriptions and assignments, and its offsets. What a request
+//! brings is added as it is taken; the group is weighed again once a quarter has been added or enough members have gone, and before
+//! anything is refused. So a weight is at most a quarter too high and costs what a look at a quarter of the group costs.
+//!
+//! Nothing is refused that does not make a group heavier: members go on with what they said before, and offsets are overwritten.
+//! Groups that are loaded from the log are taken as they are.
+//!
+//! Always true: what [`GroupMemory`] says is the sum of all shards' groups; a shard that goes gives back its own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use barnabas_base::{Map, Text};
+
+use crate::classic::ClassicGroup;
+use crate::offsets::Offsets;
+use crate::shard::Group;
+
+/// Bytes that the groups of a node hold. Its shards share one.
+#[derive(Debug, Clone, Default)]
+pub struct GroupMemory(Arc<AtomicUsize>);
+
+impl GroupMemory {
+    pub fn bytes(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What a group takes beside its members and offsets, what a member takes beside what it said, and so on: structures, keys in maps.
+const GROUP: usize = 512;
+const MEMBER: usize = 512;
+const TEXT: usize = 48;
+const PARTITION: usize = 48;
+const OFFSET: usize = 192;
+
+/// What may be added to a group, however light it is, before it is weighed again; and how many members may go.
+const ADDED_MIN: usize = 256;
+const GONE_MIN: usize = 16;
+
+#[derive(Debug, Default)]
+struct Weight {
+    /// When it was weighed.
+    exact: usize,
+    members: usize,
+    /// Since then.
+    added: usize,
+    gone: usize,
+}
+
+impl Weight {
+    fn bytes(&self) -> usize {
+        self.exact + self.added
+    }
+
+    fn is_stale(&self) -> bool {
+        self.added > ADDED_MIN + self.exact / 4 || self.gone > GONE_MIN + self.members / 4
+    }
+}
+
+/// The weights of one shard's groups.
+#[derive(Debug, Default)]
+pub(crate) struct Weights {
+    by_group: Map<Text, Weight>,
+    total: usize,
+    node: GroupMemory,
+}
+
+impl Weights {
+    /// The node's count, from now on.
+    pub fn share(&mut self, node: GroupMemory) {
+        self.node.0.fetch_sub(self.total, Ordering::Relaxed);
+        node.0.fetch_add(self.total, Ordering::Relaxed);
+        self.node = node;
+    }
+
+    pub fn node_bytes(&self) -> usize {
+        self.node.bytes()
+    }
+
+    pub fn of(&self, group: &str) -> usize {
+        self.by_group.get(group).map_or(0, Weight::bytes)
+    }
+
+    /// Whether it was weighed after the last that was added or went.
+    pub fn is_exact(&self, group: &str) -> bool {
+        self.by_group.get(group).is_none_or(|weight| weight.added == 0 && weight.gone == 0)
+    }
+
+    /// A request brought so many bytes, or one came that takes members away. Gives whether the group is to be weighed again.
+    pub fn note(&mut self, group: &str, bytes: usize) -> bool {
+        if !self.by_group.contains_key(group) {
+            self.by_group.insert(Text::from(group), Weight::default());
+        }
+        let Some(weight) = self.by_group.get_mut(group) else { return false };
+        weight.added += bytes;
+        weight.gone += usize::from(bytes == 0);
+        let is_stale = weight.is_stale();
+        self.add(bytes);
+        is_stale
+    }
+
+    /// What a group weighs, and how many members it has; `None`: it is gone.
+    pub fn set(&mut self, group: &str, weighed: Option<(usize, usize)>) {
+        let before = self.of(group);
+        match weighed {
+            None => {
+                self.by_group.remove(group);
+            }
+            Some((exact, members)) => {
+                let weight = Weight { exact, members, ..Weight::default() };
+                self.by_group.insert(Text::from(group), weight);
+            }
+        }
+        let now = self.of(group);
+        self.add(now);
+        self.total -= before;
+        self.node.0.fetch_sub(before, Ordering::Relaxed);
+    }
+
+    fn add(&mut self, bytes: usize) {
+        self.total += bytes;
+        self.node.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Groups of which something is known.
+    pub fn groups(&self) -> Vec<Text> {
+        self.by_group.keys().cloned().collect()
+    }
+}
+
+impl Drop for Weights {
+    fn drop(&mut self) {
+        self.node.0.fetch_sub(self.total, Ordering::Relaxed);
+    }
+}
+
+/// What a group weighs with its offsets, and how many members it has. `None`: there is nothing of it.
+pub(crate) fn weigh(id: &str, group: Option<&Group>, offsets: &Offsets) -> Option<(usize, usize)> {
+    let offsets = offsets_of(id, offsets);
+    let (members, count) = match group {
+        None if offsets == 0 => return None,
+        None => (0, 0),
+        Some(Group::Classic(group)) => (classic(group), group.members.len() + group.pending_members.len()),
+        Some(Group::Consumer(group)) => (group.bytes(), group.members().len()),
+        Some(Group::Streams(group)) => (group.memory_bytes(), group.members().len()),
+        Some(Group::Share(group)) => (group.bytes(), group.members().len()),
+    };
+    Some((GROUP + id.len() + members + offsets + MEMBER * count, count))
+}
+
+fn offsets_of(id: &str, offsets: &Offsets) -> usize {
+    let topics = offsets.of_group(id).into_iter().flatten();
+    let committed: usize = topics
+        .map(|(name, partitions)| {
+            let notes = partitions
+                .values()
+                .filter_map(|slot| slot.latest()?.metadata.as_ref())
+                .map(|note| note.len());
+            TEXT + name.len() + OFFSET * partitions.len() + notes.sum::<usize>()
+        })
+        .sum();
+    committed + offsets.bytes_in_transactions(id)
+}
+
+fn classic(group: &ClassicGroup) -> usize {
+    let members = group.members.iter().map(|(id, member)| {
+        let said = member.protocols.pairs().map(|(name, said)| TEXT + name.len() + said.len());
+        let who = id.len() + member.client_id.len() + member.client_host.len();
+        let instance = member.instance.as_ref().map_or(0, |instance| 2 * (TEXT + instance.len()));
+        who + instance + member.assignment.len() + said.sum::<usize>()
+    });
+    let pending = group.pending_members.iter().map(|id| TEXT + id.len());
+    let topics = group.subscribed.iter().flatten().map(|topic| TEXT + topic.len());
+    members.chain(pending).chain(topics).sum()
+}
+
+/// What texts take.
+pub(crate) fn texts<'a>(texts: impl IntoIterator<Item = &'a Text>) -> usize {
+    texts.into_iter().map(|text| TEXT + text.len()).sum()
+}
+
+/// What partitions that a member has, or is to have, take.
+pub(crate) fn partitions(count: usize) -> usize {
+    PARTITION * count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shard_that_goes_gives_back_its_bytes() {
+        let node = GroupMemory::default();
+        let (mut one, mut other) = (Weights::default(), Weights::default());
+        one.share(node.clone());
+        other.share(node.clone());
+        one.set("g", Some((1_000, 1)));
+        other.set("h", Some((500, 1)));
+        assert!(!one.note("g", 100));
+        assert!(one.note("g", 1_000), "more than a quarter came");
+        assert_eq!((one.of("g"), node.bytes()), (2_100, 2_600));
+        one.set("g", Some((1_400, 1)));
+        assert_eq!(node.bytes(), 1_900);
+        other.set("h", None);
+        assert_eq!(node.bytes(), 1_400);
+        drop(one);
+        assert_eq!(node.bytes(), 0);
+    }
+
+    #[test]
+    fn group_is_weighed_again_when_members_have_gone() {
+        let mut weights = Weights::default();
+        weights.set("g", Some((1_000, 100)));
+        let looks = (0..100).filter(|_| weights.note("g", 0)).count();
+        assert_eq!(looks, 100 - (GONE_MIN + 25));
+    }
+}

@@ -1,0 +1,246 @@
+//! What an operator has to know of the step from one image to the next: brokers that come and go, partitions that lose replicas or leaders.
+//!
+//! Pure: two images and the list of changes between them. It does not decide how loud an event is, how often it is written or who writes it:
+//! shell/broker/src/cluster_events.rs does.
+//!
+//! Nothing is found in a step that says only "everything may have changed" (a start, a snapshot): there is no state before it to compare with.
+//!
+//! Source: KIP-704 (leader recovery), KIP-966 (ELR), Kafka `PartitionRegistration`.
+
+use crate::{Changes, Image, LeaderRecoveryState, MetadataVersion, Partition};
+use barnabas_base::{BrokerId, Text, TopicPartition};
+use std::sync::Arc;
+
+/// One event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    Registered(BrokerId),
+    Unregistered(BrokerId),
+    /// `is_planned`: it asked for it, as a part of a controlled shutdown.
+    Fenced {
+        broker: BrokerId,
+        is_planned: bool,
+    },
+    Unfenced(BrokerId),
+    MetadataVersion {
+        from: MetadataVersion,
+        to: MetadataVersion,
+    },
+    Partition {
+        partition: TopicPartition,
+        change: PartitionChange,
+        old_leader: BrokerId,
+        state: Partition,
+    },
+}
+
+/// What happened to one partition. `is_planned`: every replica that it lost is in controlled shutdown, or is not assigned any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PartitionChange {
+    IsrShrank {
+        is_planned: bool,
+    },
+    IsrExpanded,
+    BelowMinIsr {
+        is_planned: bool,
+        needed: u16,
+    },
+    MinIsrReached,
+    LostLeader {
+        is_planned: bool,
+    },
+    LeaderFound,
+    /// The new leader was neither in sync nor eligible. `led_last`: it was the last to lead (KIP-966).
+    UncleanElection {
+        led_last: bool,
+    },
+}
+
+/// Hands each event between two images to `take`. `min_in_sync`: how many in-sync replicas a topic needs for `acks=all`.
+pub fn between(
+    before: &Image,
+    image: &Image,
+    changes: &Changes,
+    min_in_sync: impl Fn(&Text) -> u16,
+    mut take: impl FnMut(Event),
+) {
+    let (from, to) = (before.metadata_version(), image.metadata_version());
+    if changes.features && !changes.everything && from != to {
+        take(Event::MetadataVersion { from, to });
+    }
+    changes.brokers.iter().filter_map(|&id| of_broker(id, before, image)).for_each(&mut take);
+    for (&id, topic) in changes.topics.iter().filter(|(_, topic)| !topic.created && !topic.deleted) {
+        let (Some(old), Some(new)) = (before.topics.by_id(id), image.topics.by_id(id)) else { continue };
+        let needed = min_in_sync(&new.name);
+        for &index in &topic.partitions {
+            let (Some(old), Some(new_state)) = (old.partition(index), new.partition(index)) else { continue };
+            of_partition(old, new_state, needed, image, |change| {
+                let partition = TopicPartition::new(new.name.clone(), index);
+                take(Event::Partition {
+                    partition,
+                    change,
+                    old_leader: old.leader,
+                    state: new_state.clone(),
+                });
+            });
+        }
+    }
+}
+
+fn of_broker(id: BrokerId, before: &Image, image: &Image) -> Option<Event> {
+    match (before.cluster.broker(id), image.cluster.broker(id)) {
+        (None, None) => None,
+        (None, Some(_)) => Some(Event::Registered(id)),
+        (Some(_), None) => Some(Event::Unregistered(id)),
+        (Some(old), Some(new)) if Arc::ptr_eq(old, new) => None,
+        (Some(old), Some(new)) if old.epoch != new.epoch => Some(Event::Registered(id)),
+        (Some(old), Some(new)) => match (old.fenced, new.fenced) {
+            (false, true) => Some(Event::Fenced {
+                broker: id,
+                is_planned: old.in_controlled_shutdown || new.in_controlled_shutdown,
+            }),
+            (true, false) => Some(Event::Unfenced(id)),
+            _ => None,
+        },
+    }
+}
+
+fn of_partition(
+    old: &Partition,
+    new: &Partition,
+    min_in_sync: u16,
+    image: &Image,
+    mut take: impl FnMut(PartitionChange),
+) {
+    let mut lost = old.isr().iter().filter(|replica| !new.isr().contains(replica)).peekable();
+    let has_lost = lost.peek().is_some();
+    let leaves = |replica: &BrokerId| {
+        let stops = image.cluster.broker(*replica).is_none_or(|broker| broker.in_controlled_shutdown);
+        stops || !new.has_replica(*replica)
+    };
+    let is_planned = lost.all(leaves);
+    if has_lost {
+        take(PartitionChange::IsrShrank { is_planned });
+    }
+    if new.isr().iter().any(|replica| !old.isr().contains(replica)) {
+        take(PartitionChange::IsrExpanded);
+    }
+    let needed = |partition: &Partition| usize::from(min_in_sync).min(partition.replicas().len());
+    let is_below = |partition: &Partition| partition.isr().len() < needed(partition);
+    match (is_below(old), is_below(new)) {
+        (false, true) => take(PartitionChange::BelowMinIsr { is_planned, needed: min_in_sync }),
+        (true, false) => take(PartitionChange::MinIsrReached),
+        _ => {}
+    }
+    match (old.leader == BrokerId::NONE, new.leader == BrokerId::NONE) {
+        (false, true) => take(PartitionChange::LostLeader { is_planned: leaves(&old.leader) }),
+        (true, false) => take(PartitionChange::LeaderFound),
+        _ => {}
+    }
+    if is_unclean(old, new) {
+        take(PartitionChange::UncleanElection {
+            led_last: old.placement.last_known_elr.contains(&new.leader),
+        });
+    }
+}
+
+/// Whether a partition's leader was elected at the price of records.
+///
+/// The controller marks the leader of such an election as recovering (KIP-704). A replica outside of the last known ISR may also lead without
+/// any loss: the AlterPartition that brings it into the ISR can end a reassignment, and then it leads in the same change.
+fn is_unclean(old: &Partition, new: &Partition) -> bool {
+    let is_elected = new.leader != BrokerId::NONE && new.leader != old.leader;
+    let is_safe = old.isr().contains(&new.leader) || old.elr().contains(&new.leader);
+    is_elected && !is_safe && new.placement.recovery == LeaderRecoveryState::Recovering
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Broker, Placement};
+    use barnabas_base::{BrokerEpoch, LeaderEpoch, PartitionEpoch, Uuid};
+
+    fn state(
+        leader: i32,
+        replicas: &[i32],
+        isr: &[i32],
+        elr: &[i32],
+        recovery: LeaderRecoveryState,
+    ) -> Partition {
+        let ids = |ids: &[i32]| ids.iter().copied().map(BrokerId).collect();
+        let (replicas, isr, elr) = (ids(replicas), ids(isr), ids(elr));
+        let placement = Placement { replicas, isr, elr, recovery, ..Placement::default() };
+        Partition {
+            leader: BrokerId(leader),
+            leader_epoch: LeaderEpoch(1),
+            partition_epoch: PartitionEpoch(1),
+            placement: Arc::new(placement),
+        }
+    }
+
+    fn broker(id: i32) -> Broker {
+        Broker {
+            id: BrokerId(id),
+            epoch: BrokerEpoch(1),
+            incarnation: Uuid([1; 16]),
+            endpoints: Vec::new(),
+            features: Vec::new(),
+            rack: None,
+            fenced: false,
+            in_controlled_shutdown: false,
+            is_migrating_zk: false,
+            log_dirs: Vec::new(),
+            cordoned_log_dirs: None,
+        }
+    }
+
+    /// Broker ids without a registration count as gone for good: `image` holds 1 to 3.
+    fn events(old: &Partition, new: &Partition) -> Vec<PartitionChange> {
+        let mut image = Image::default();
+        for id in 1..=3 {
+            image.cluster.brokers.insert(BrokerId(id), Arc::new(broker(id)));
+        }
+        let mut found = Vec::new();
+        of_partition(old, new, 2, &image, |change| found.push(change));
+        found
+    }
+
+    #[test]
+    fn isr_below_its_minimum_is_found_once() {
+        use LeaderRecoveryState::Recovered;
+        use PartitionChange::*;
+        let of = |leader, isr: &[i32]| state(leader, &[1, 2, 3], isr, &[], Recovered);
+        let shrank = IsrShrank { is_planned: false };
+        let below = BelowMinIsr { is_planned: false, needed: 2 };
+        assert_eq!(events(&of(1, &[1, 2, 3]), &of(1, &[1, 2])), [shrank]);
+        assert_eq!(events(&of(1, &[1, 2]), &of(1, &[1])), [shrank, below]);
+        assert_eq!(events(&of(1, &[1]), &of(1, &[1])), []);
+        assert_eq!(events(&of(1, &[1]), &of(1, &[1, 3])), [IsrExpanded, MinIsrReached]);
+        assert_eq!(events(&of(1, &[1]), &of(-1, &[1])), [LostLeader { is_planned: false }]);
+        assert_eq!(events(&of(-1, &[1]), &of(1, &[1])), [LeaderFound]);
+    }
+
+    #[test]
+    fn replica_that_is_not_assigned_any_more_leaves_as_planned() {
+        use LeaderRecoveryState::Recovered;
+        let old = state(1, &[1, 2], &[1, 2], &[], Recovered);
+        let new = state(2, &[2], &[2], &[], Recovered);
+        assert_eq!(events(&old, &new), [PartitionChange::IsrShrank { is_planned: true }]);
+    }
+
+    #[test]
+    fn unclean_is_what_the_controller_marks_as_recovering() {
+        use LeaderRecoveryState::{Recovered, Recovering};
+        let of = |leader, isr: &[i32], elr: &[i32], recovery| state(leader, &[1, 2, 3], isr, elr, recovery);
+        let one = of(1, &[1], &[], Recovered);
+        let none = of(-1, &[], &[1], Recovered);
+        assert!(is_unclean(&one, &of(2, &[2], &[], Recovering)));
+        assert!(is_unclean(&none, &of(2, &[2], &[], Recovering)));
+        assert!(!is_unclean(&none, &of(1, &[1], &[], Recovered)), "an eligible leader");
+        assert!(!is_unclean(&one, &of(2, &[2], &[], Recovered)), "the end of a reassignment [1] to [2]");
+        assert!(!is_unclean(&one, &of(-1, &[], &[1], Recovered)), "no leader");
+        let recovering = of(1, &[1], &[], Recovering);
+        assert!(!is_unclean(&recovering, &of(1, &[1], &[], Recovering)), "the same leader");
+        assert!(is_unclean(&recovering, &of(3, &[3], &[], Recovering)), "once more");
+    }
+}

@@ -1,0 +1,271 @@
+//! What the log says of the cluster: brokers fenced, ISRs that shrank, partitions below their minimum or without a leader, unclean elections.
+//!
+//! Brokers and metadata.version are one line each, on every node, at once. Partitions are gathered: the first of a kind is written at once, what
+//! follows within a second waits and becomes one line with its number. ISRs are written by the partition's leader; lost leaders and unclean
+//! elections by every node, since no leader may be left to do it.
+//!
+//! Levels: ERROR where producers, consumers or records suffer; WARN where a fault has cost a copy; INFO for what was planned or is over.
+//!
+//! Bounded: [`NAMED_MAX`] partitions of each kind are named, the rest is counted. Without a clock of its own.
+//!
+//! Before: publisher.rs, for each step from image to image, and core/metadata/src/events.rs, which finds the events. Asked for by
+//! quorum_worker.rs, at each of its turns.
+
+use barnabas_base::{BrokerId, TopicPartition};
+use barnabas_metadata::Partition;
+use barnabas_metadata::events::{Event, PartitionChange};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tracing::Level;
+
+/// Lines of one kind are so far apart.
+pub const APART: Duration = Duration::from_secs(1);
+/// Partitions that a line names.
+const NAMED_MAX: usize = 10;
+
+/// A line to be written.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Line {
+    pub level: Level,
+    pub text: String,
+}
+
+impl Line {
+    pub fn write(&self) {
+        match self.level {
+            Level::ERROR => tracing::error!("{}", self.text),
+            Level::WARN => tracing::warn!("{}", self.text),
+            _ => tracing::info!("{}", self.text),
+        }
+    }
+}
+
+/// Kinds of changes that share a line, in the order in which they are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    UncleanElection,
+    LostLeader,
+    BelowMinIsr,
+    IsrShrank,
+    IsrExpanded,
+    MinIsrReached,
+    LeaderFound,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    count: u64,
+    named: Vec<String>,
+    /// The most severe of those that wait.
+    level: Option<Level>,
+    written: Option<Instant>,
+}
+
+/// Partition changes that were not written yet. One lock, held for a few names.
+#[derive(Debug, Default)]
+pub struct ClusterEvents(Mutex<BTreeMap<Kind, Waiting>>);
+
+impl ClusterEvents {
+    /// Takes an event; hands back the line that is to be written at once, if it is no partition's.
+    pub fn happened(&self, event: &Event, me: BrokerId) -> Option<Line> {
+        let line = |level, text| Some(Line { level, text });
+        match event {
+            Event::Registered(id) => line(Level::INFO, format!("broker {id} registered")),
+            Event::Unregistered(id) => line(Level::INFO, format!("broker {id} unregistered")),
+            Event::Unfenced(id) => line(Level::INFO, format!("broker {id} unfenced: it serves clients")),
+            Event::Fenced { broker, is_planned: true } => {
+                line(Level::INFO, format!("broker {broker} fenced after its controlled shutdown"))
+            }
+            Event::Fenced { broker, is_planned: false } => line(
+                Level::WARN,
+                format!(
+                    "broker {broker} fenced: the controller lost contact with it. Replicas in sync lead what it led. Check the process and the \
+                     host of broker {broker}"
+                ),
+            ),
+            Event::MetadataVersion { from, to } => {
+                line(Level::INFO, format!("metadata.version raised from {from} to {to}"))
+            }
+            Event::Partition { partition, change, state, .. } => {
+                self.gather(partition, *change, state, me);
+                None
+            }
+        }
+    }
+
+    fn gather(&self, partition: &TopicPartition, change: PartitionChange, state: &Partition, me: BrokerId) {
+        let (kind, level, name) = shown(partition, change, state);
+        let is_leaders =
+            matches!(kind, Kind::BelowMinIsr | Kind::IsrShrank | Kind::IsrExpanded | Kind::MinIsrReached);
+        if is_leaders && state.leader != me {
+            return;
+        }
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = all.entry(kind).or_default();
+        waiting.count += 1;
+        // The more severe level is the lesser one.
+        waiting.level = Some(waiting.level.map_or(level, |other| other.min(level)));
+        if waiting.named.len() < NAMED_MAX {
+            waiting.named.push(name);
+        }
+    }
+
+    /// Whether there is something to write, now or later.
+    pub fn are_waiting(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().any(|waiting| waiting.count > 0)
+    }
+
+    /// The lines that are due.
+    pub fn due(&self, now: Instant) -> Vec<Line> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = Vec::new();
+        for (kind, waiting) in all.iter_mut() {
+            let is_early =
+                waiting.written.is_some_and(|written| now.saturating_duration_since(written) < APART);
+            if waiting.count == 0 || is_early {
+                continue;
+            }
+            let Waiting { count, named, level, .. } = std::mem::take(waiting);
+            waiting.written = Some(now);
+            lines.push(Line { level: level.unwrap_or(Level::INFO), text: text(*kind, count, &named) });
+        }
+        lines
+    }
+}
+
+fn ids(ids: &[BrokerId]) -> String {
+    format!("[{}]", ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+}
+
+/// The line that a change belongs to, how loud it is, and how it names the partition.
+fn shown(partition: &TopicPartition, change: PartitionChange, state: &Partition) -> (Kind, Level, String) {
+    let unless_planned = |is_planned, level: Level, planned| if is_planned { planned } else { level };
+    let (isr, replicas) = (ids(state.isr()), ids(state.replicas()));
+    match change {
+        PartitionChange::IsrShrank { is_planned } => (
+            Kind::IsrShrank,
+            unless_planned(is_planned, Level::WARN, Level::INFO),
+            format!("{partition} to {isr} of {replicas}"),
+        ),
+        PartitionChange::IsrExpanded => {
+            (Kind::IsrExpanded, Level::INFO, format!("{partition} to {isr} of {replicas}"))
+        }
+        PartitionChange::BelowMinIsr { is_planned, needed } => (
+            Kind::BelowMinIsr,
+            unless_planned(is_planned, Level::ERROR, Level::WARN),
+            format!("{partition} (in sync {isr}, needed {needed})"),
+        ),
+        PartitionChange::MinIsrReached => {
+            (Kind::MinIsrReached, Level::INFO, format!("{partition} (in sync {isr})"))
+        }
+        PartitionChange::LostLeader { is_planned } => (
+            Kind::LostLeader,
+            unless_planned(is_planned, Level::ERROR, Level::WARN),
+            format!("{partition} (replicas {replicas}, last in sync {isr})"),
+        ),
+        PartitionChange::LeaderFound => {
+            (Kind::LeaderFound, Level::INFO, format!("{partition} (led by {})", state.leader))
+        }
+        PartitionChange::UncleanElection { led_last } => {
+            // The last to lead it has all records, unless its disk was replaced (KIP-966).
+            let (level, last) =
+                if led_last { (Level::WARN, ", the last to lead it") } else { (Level::ERROR, "") };
+            (Kind::UncleanElection, level, format!("{partition} (now led by {}{last})", state.leader))
+        }
+    }
+}
+
+fn text(kind: Kind, count: u64, named: &[String]) -> String {
+    let more = count - named.len() as u64;
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let names = format!("{}{more}", named.join(", "));
+    match kind {
+        Kind::UncleanElection => format!(
+            "unclean election of {names}: the leader was neither in sync nor eligible; acknowledged records that it does not have are lost"
+        ),
+        Kind::LostLeader => format!(
+            "partitions without a leader: {names}: they are not served until one of their replicas in sync runs again"
+        ),
+        Kind::BelowMinIsr => format!(
+            "partitions below min.insync.replicas: {names}: producers with acks=all are refused until more replicas are in sync"
+        ),
+        Kind::IsrShrank => format!("in-sync replicas shrank: {names}"),
+        Kind::IsrExpanded => format!("in-sync replicas expanded: {names}"),
+        Kind::MinIsrReached => format!("partitions back at min.insync.replicas: {names}"),
+        Kind::LeaderFound => format!("partitions have a leader again: {names}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use barnabas_base::{LeaderEpoch, PartitionEpoch, PartitionIndex, Text};
+    use barnabas_metadata::Placement;
+    use std::sync::Arc;
+
+    const ME: BrokerId = BrokerId(1);
+
+    fn event(partition: i32, leader: i32, change: PartitionChange) -> Event {
+        let ids = |ids: &[i32]| ids.iter().copied().map(BrokerId).collect();
+        let placement = Placement { replicas: ids(&[1, 2, 3]), isr: ids(&[1]), ..Placement::default() };
+        let state = Partition {
+            leader: BrokerId(leader),
+            leader_epoch: LeaderEpoch(1),
+            partition_epoch: PartitionEpoch(1),
+            placement: Arc::new(placement),
+        };
+        let partition = TopicPartition::new(Text::from("t"), PartitionIndex(partition));
+        Event::Partition { partition, change, old_leader: BrokerId(1), state }
+    }
+
+    #[test]
+    fn first_change_is_written_at_once_and_the_rest_in_one_line() {
+        let (events, start) = (ClusterEvents::default(), Instant::now());
+        let due = |at_ms: u64| events.due(start + Duration::from_millis(at_ms));
+        let shrank = PartitionChange::IsrShrank { is_planned: false };
+        assert_eq!(due(0), []);
+        assert_eq!(events.happened(&event(0, 1, shrank), ME), None);
+        assert!(events.are_waiting());
+        let text = "in-sync replicas shrank: t-0 to [1] of [1, 2, 3]".to_owned();
+        assert_eq!(due(10), [Line { level: Level::WARN, text }]);
+        assert!(!events.are_waiting());
+        (1..=1_000).for_each(|partition| drop(events.happened(&event(partition, 1, shrank), ME)));
+        assert_eq!(due(1_009), [], "not yet");
+        let line = &due(1_010)[0].text;
+        assert!(line.starts_with("in-sync replicas shrank: t-1 to [1] of [1, 2, 3], t-2 to"), "{line}");
+        assert!(line.ends_with("t-10 to [1] of [1, 2, 3] and 990 more"), "{line}");
+    }
+
+    #[test]
+    fn isr_is_written_by_its_leader_alone_and_a_lost_leader_by_all() {
+        let (events, now) = (ClusterEvents::default(), Instant::now());
+        events.happened(&event(0, 2, PartitionChange::IsrShrank { is_planned: false }), ME);
+        assert_eq!(events.due(now), []);
+        events.happened(&event(0, -1, PartitionChange::LostLeader { is_planned: false }), ME);
+        assert_eq!(events.due(now)[0].level, Level::ERROR);
+    }
+
+    #[test]
+    fn planned_changes_are_quieter_and_the_loudest_decides_a_line() {
+        let (events, now) = (ClusterEvents::default(), Instant::now());
+        let below = |is_planned| PartitionChange::BelowMinIsr { is_planned, needed: 2 };
+        events.happened(&event(0, 1, below(true)), ME);
+        assert_eq!(events.due(now)[0].level, Level::WARN);
+        events.happened(&event(1, 1, below(true)), ME);
+        events.happened(&event(2, 1, below(false)), ME);
+        assert_eq!(events.due(now + APART)[0].level, Level::ERROR);
+    }
+
+    #[test]
+    fn fenced_broker_is_a_warning_unless_it_asked_for_it() {
+        let events = ClusterEvents::default();
+        let line = |is_planned| {
+            let event = Event::Fenced { broker: BrokerId(2), is_planned };
+            events.happened(&event, ME).expect("written at once")
+        };
+        assert_eq!(line(false).level, Level::WARN);
+        assert!(line(false).text.starts_with("broker 2 fenced:"), "{:?}", line(false));
+        assert_eq!(line(true).level, Level::INFO);
+    }
+}

@@ -1,0 +1,49 @@
+//! What peers do wrong, said once a minute for each address and kind, with a count of the rest: their number is theirs to choose.
+//!
+//! Used by connection.rs and server/listeners.rs, for each connection that is refused, or closed since its peer does not keep to the
+//! protocol.
+
+use crate::seldom::Seldom;
+use barnabas_net::FrameError;
+use barnabas_wire::ApiKey;
+use std::fmt;
+use std::mem::{Discriminant, discriminant};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Instant;
+
+/// What a peer did.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// Asked for a connection that it does not get.
+    Refused,
+    Frame(Discriminant<FrameError>),
+    /// Sent a request without a readable header, or for an API that is not served.
+    Header,
+    Version(ApiKey),
+    Body(ApiKey),
+    Unread,
+}
+
+impl From<&FrameError> for Cause {
+    fn from(error: &FrameError) -> Self {
+        Self::Frame(discriminant(error))
+    }
+}
+
+/// What was said. See the file's header.
+#[derive(Debug, Default)]
+pub struct Complaints(Seldom<(IpAddr, Cause)>);
+
+impl Complaints {
+    pub fn refused(&self, peer: SocketAddr, what: impl fmt::Display) {
+        if let Some(unsaid) = self.0.happened(&(peer.ip().to_canonical(), Cause::Refused), Instant::now()) {
+            tracing::info!(%peer, "connection refused: {what}{unsaid}");
+        }
+    }
+
+    pub fn closed(&self, peer: SocketAddr, cause: Cause, what: impl fmt::Display) {
+        if let Some(unsaid) = self.0.happened(&(peer.ip().to_canonical(), cause), Instant::now()) {
+            tracing::info!(%peer, "connection closed: {what}{unsaid}");
+        }
+    }
+}

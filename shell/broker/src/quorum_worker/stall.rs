@@ -1,0 +1,100 @@
+//! Notices a metadata quorum that makes no progress: no leader is elected, or the leader has lost its majority.
+//!
+//! The active controller appends a no-op record each `metadata.max.idle.interval.ms`, so the high watermark moves on every node while the
+//! quorum is sound. An election takes milliseconds to a second. A stall that lasts is an ERROR, again each minute, and a line when it is over.
+//! Silent until the high watermark has moved once: before that, membership.rs says what the start waits for. Silent where idle records are
+//! off, and for an only voter, whose disk has its own lines. Without a clock of its own.
+
+use barnabas_base::{MonotonicMs, Offset};
+use barnabas_quorum::Node as Quorum;
+use std::time::Duration;
+
+/// How long the quorum may stand still, at the least.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+/// How many idle records may fail to appear.
+const IDLE_RECORDS: u64 = 10;
+const AGAIN_MS: u64 = 60_000;
+
+/// Where the high watermark was seen to move last.
+#[derive(Debug, Default)]
+pub(super) struct Stall {
+    moved: Option<(Offset, MonotonicMs)>,
+    has_moved: bool,
+    written: Option<MonotonicMs>,
+}
+
+/// What is to be written.
+#[derive(Debug, PartialEq, Eq)]
+enum Turn {
+    Nothing,
+    Stalls { for_ms: u64 },
+    Over { after_ms: u64 },
+}
+
+impl Stall {
+    /// `idle_ms`: `metadata.max.idle.interval.ms`, 0 where no idle records are written.
+    pub fn look(&mut self, quorum: &Quorum, idle_ms: u64, now: MonotonicMs) {
+        if idle_ms == 0 || quorum.is_alone() {
+            *self = Self::default();
+            return;
+        }
+        let patience_ms = (PATIENCE.as_millis() as u64).max(IDLE_RECORDS * idle_ms);
+        match self.turn(quorum.high_watermark(), patience_ms, now) {
+            Turn::Nothing => {}
+            Turn::Stalls { for_ms } => {
+                let voters: Vec<String> = quorum.voters().iter().map(|voter| voter.id.to_string()).collect();
+                tracing::error!(
+                    "the metadata quorum has had no leader with a majority for {} s: more than half of its voters ({}) must run and reach each \
+                     other. Until then no topic changes and no partition gets another leader",
+                    for_ms / 1000,
+                    voters.join(", ")
+                );
+            }
+            Turn::Over { after_ms } => {
+                tracing::info!("the metadata quorum makes progress again, after {} s", after_ms / 1000);
+            }
+        }
+    }
+
+    fn turn(&mut self, high_watermark: Offset, patience_ms: u64, now: MonotonicMs) -> Turn {
+        let (last, at) = *self.moved.get_or_insert((high_watermark, now));
+        let for_ms = now.0.saturating_sub(at.0);
+        if high_watermark != last {
+            (self.moved, self.has_moved) = (Some((high_watermark, now)), true);
+            return match self.written.take() {
+                Some(_) => Turn::Over { after_ms: for_ms },
+                None => Turn::Nothing,
+            };
+        }
+        let is_due = match self.written {
+            None => for_ms >= patience_ms,
+            Some(written) => now.0.saturating_sub(written.0) >= AGAIN_MS,
+        };
+        if !is_due || !self.has_moved {
+            return Turn::Nothing;
+        }
+        self.written = Some(now);
+        Turn::Stalls { for_ms }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stalled_quorum_is_an_error_once_it_lasts_and_then_once_a_minute() {
+        let mut stall = Stall::default();
+        let mut at = |end, ms| stall.turn(Offset(end), 5_000, MonotonicMs(ms));
+        assert_eq!(at(0, 1_000), Turn::Nothing);
+        assert_eq!(at(0, 9_000), Turn::Nothing, "a start");
+        assert_eq!(at(7, 10_000), Turn::Nothing);
+        assert_eq!(at(7, 14_999), Turn::Nothing, "an election");
+        assert_eq!(at(7, 15_000), Turn::Stalls { for_ms: 5_000 });
+        assert_eq!(at(7, 70_000), Turn::Nothing);
+        assert_eq!(at(7, 75_000), Turn::Stalls { for_ms: 65_000 });
+        assert_eq!(at(8, 80_000), Turn::Over { after_ms: 70_000 });
+        assert_eq!(at(8, 81_000), Turn::Nothing);
+        assert_eq!(at(9, 82_000), Turn::Nothing);
+    }
+}

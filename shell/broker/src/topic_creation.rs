@@ -1,0 +1,42 @@
+//! Topics that Metadata requests create: how many of them this broker asks the controller for.
+//!
+//! Decided by `barnabas_api::AutoCreation`; here are its lock and its log line. A Metadata answer has no place for a reason.
+
+use crate::node::Node;
+use crate::seldom::Seldom;
+use barnabas_api::AutoCreation;
+use barnabas_wire::messages::create_topics_request::CreateTopicsRequest;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// One lock, held for a look at each name of a request that names topics which do not exist.
+#[derive(Debug, Default)]
+pub struct TopicCreation {
+    admission: Mutex<AutoCreation>,
+    limited: Seldom<&'static str>,
+}
+
+impl TopicCreation {
+    /// Asks the controller for as many of the topics as may be created now.
+    pub fn ask(&self, node: &Node, mut create: CreateTopicsRequest) {
+        let config = node.config.load();
+        let admitted = {
+            let mut admission = self.admission.lock().unwrap_or_else(PoisonError::into_inner);
+            admission.admit(&mut create, &config, node.clock.monotonic())
+        };
+        if admitted.left_out > 0
+            && let Some(unsaid) = self.limited.happened(&admitted.key, Instant::now())
+        {
+            let (left_out, key) = (admitted.left_out, admitted.key);
+            tracing::info!(
+                left_out,
+                key,
+                "Metadata requests name more topics that do not exist than may be created at once{unsaid}: the others are created when \
+                 clients ask again; raise the key to create more, or set auto.create.topics.enable=false"
+            );
+        }
+        if !create.topics.is_empty() {
+            node.controller.auto_create(create);
+        }
+    }
+}

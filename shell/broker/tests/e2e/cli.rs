@@ -1,0 +1,129 @@
+//! The command line: version, help, suggestions, tools on a dead address; and the signals and lines of a node.
+
+use crate::harness::{TestNode, binary, free_port};
+use std::process::{Output, Stdio};
+
+fn run(arguments: &[&str]) -> Output {
+    binary().args(arguments).stdin(Stdio::null()).output().expect("runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn version_names_the_release_and_the_commit() {
+    for arguments in [["version"], ["--version"]] {
+        let shown = text(&run(&arguments).stdout);
+        assert!(shown.starts_with("barnabas 0.1.0 (commit "), "{shown}");
+    }
+}
+
+#[test]
+fn help_lists_tools_as_commands() {
+    let help = text(&run(&["--help"]).stdout);
+    for line in ["  topics ", "  console-producer ", "  server ", "  version "] {
+        assert!(help.lines().any(|shown| shown.starts_with(line)), "{line}: {help}");
+    }
+}
+
+#[test]
+fn help_of_a_tool_shows_its_flags_and_name_as_typed() {
+    for arguments in [&["help", "topics"][..], &["topics", "--help"]] {
+        let help = text(&run(arguments).stdout);
+        assert!(help.contains("--bootstrap-server") && help.contains("Usage: barnabas topics"), "{help}");
+    }
+    let wrong = text(&run(&["topics", "--bootstrap-sever", "x"]).stderr);
+    assert!(wrong.contains("Usage: barnabas topics") && wrong.contains("--bootstrap-server"), "{wrong}");
+}
+
+#[test]
+fn unknown_command_is_refused_with_the_nearest() {
+    for (typed, nearest) in
+        [("topcis", "topics"), ("sever", "server"), ("console-prodcuer", "console-producer")]
+    {
+        let output = run(&[typed]);
+        let said = text(&output.stderr);
+        assert!(!output.status.success() && said.contains(nearest), "{typed}: {said}");
+    }
+}
+
+#[test]
+fn tools_report_a_dead_address_at_once() {
+    let address = format!("127.0.0.1:{}", free_port());
+    let topic = ["--topic", "t"];
+    let producer_perf = ["--num-records", "1", "--record-size", "10", "--throughput", "-1"];
+    let tools: [(&str, &[&str]); 4] = [
+        ("console-producer", &["--command-property", "delivery.timeout.ms=300"]),
+        ("console-consumer", &[]),
+        ("consumer-perf-test", &["--messages", "1"]),
+        ("producer-perf-test", &producer_perf),
+    ];
+    for (tool, more) in tools {
+        let mut command = binary();
+        command.args([tool, "--bootstrap-server", &address]).args(topic).args(more);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("starts");
+        let mut said = String::new();
+        let stderr = child.stderr.as_mut().expect("piped");
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(stderr), &mut said).expect("reads");
+        let _ = child.kill();
+        child.wait().expect("reaped");
+        assert!(said.contains(tool) && said.contains(&address) && said.contains("refused"), "{tool}: {said}");
+    }
+}
+
+#[test]
+fn hangup_stops_a_node_cleanly() {
+    let mut node = TestNode::start();
+    assert!(node.stop_by("-HUP").success(), "{}", node.log());
+    assert!(node.log().contains("stopped"), "{}", node.log());
+}
+
+#[test]
+fn hangup_is_ignored_by_a_node_under_nohup() {
+    let mut node = TestNode::start_limited(Some("trap '' HUP"), &[]);
+    let sent = std::process::Command::new("kill").args(["-HUP", &node.pid().to_string()]).status();
+    assert!(sent.expect("kill").success());
+    node.client();
+    assert!(node.stop().success());
+    assert_eq!(node.log().matches("stopping").count(), 1, "{}", node.log());
+}
+
+#[test]
+fn first_line_names_version_and_configuration() {
+    let mut node = TestNode::start();
+    assert!(node.stop().success());
+    let log = node.log();
+    let first = log.lines().next().unwrap_or_default();
+    assert!(first.contains("barnabas 0.1.0 (commit ") && first.contains("configuration=no file"), "{first}");
+}
+
+#[test]
+fn log_level_decides_which_lines_are_written() {
+    let mut node = TestNode::start_with(&["log.level=error"]);
+    assert!(node.stop().success());
+    assert_eq!(node.log(), "");
+    let refused = run(&["server", "--override", "log.level=loud"]);
+    let said = text(&refused.stderr);
+    assert!(!refused.status.success() && said.contains("log.level"), "{said}");
+}
+
+/// BROKER_LOGGER.
+const LOGGER: i8 = 8;
+
+#[test]
+fn logger_levels_are_shown_and_altered_while_running() {
+    let mut node = TestNode::start();
+    let mut client = node.client();
+    let shown = client.configs(LOGGER, "1");
+    assert_eq!(shown.get("root").map(String::as_str), Some("INFO"), "{shown:?}");
+    assert_eq!(client.alter_config(0, (LOGGER, "1"), "barnabas::connection", Some("DEBUG")), 0);
+    assert_eq!(client.configs(LOGGER, "1")["barnabas::connection"], "DEBUG");
+    assert_eq!(client.alter_config(1, (LOGGER, "1"), "barnabas::connection", None), 0);
+    assert_eq!(client.configs(LOGGER, "1")["barnabas::connection"], "INFO");
+    let invalid_config = 40;
+    assert_eq!(client.alter_config(0, (LOGGER, "1"), "kafka.Kafka", Some("DEBUG")), invalid_config);
+    assert!(node.stop().success());
+    assert!(node.log().contains("log levels changed: barnabas::connection=DEBUG"), "{}", node.log());
+}

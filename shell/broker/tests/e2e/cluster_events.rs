@@ -1,0 +1,52 @@
+//! What the survivors write when nodes of a cluster end: who is fenced, what lost replicas, which level it has.
+
+use crate::harness::cluster::{Cluster, until};
+
+fn written(cluster: &Cluster, node: i32, level: &str, words: &[&str]) -> Option<String> {
+    let log = cluster.nodes[&node].log();
+    let is_it = |line: &&str| line.contains(level) && words.iter().all(|word| line.contains(word));
+    log.lines().find(is_it).map(str::to_owned)
+}
+
+#[test]
+fn killed_broker_is_named_by_the_survivors_at_warn() {
+    let mut cluster = Cluster::start("");
+    cluster.create("orders", 3);
+    cluster.kill(3);
+    for survivor in [1, 2] {
+        until("the broker is named", || written(&cluster, survivor, " WARN ", &["broker 3 fenced:"]));
+    }
+    // Each survivor leads at least one of three partitions, or one of them leads all.
+    until("the ISR is named", || {
+        [1, 2]
+            .iter()
+            .find_map(|&node| written(&cluster, node, " WARN ", &["in-sync replicas shrank: ", "orders-"]))
+    });
+    cluster.launch(3);
+    for survivor in [1, 2] {
+        until("the broker is back", || written(&cluster, survivor, " INFO ", &["broker 3 unfenced"]));
+    }
+    cluster.stop();
+}
+
+#[test]
+fn partition_below_its_minimum_and_a_lost_quorum_are_errors() {
+    let mut cluster = Cluster::start("");
+    cluster.create("orders", 3);
+    cluster.kill(2);
+    until("broker 2 is named", || written(&cluster, 1, " WARN ", &["broker 2 fenced:"]));
+    cluster.kill(3);
+    until("the quorum is lost", || {
+        written(&cluster, 1, " ERROR ", &["the metadata quorum has had no leader"])
+    });
+    cluster.launch(3);
+    until("it is over", || written(&cluster, 1, " INFO ", &["the metadata quorum makes progress again"]));
+    let below = ["partitions below min.insync.replicas: ", "orders-"];
+    cluster.kill(3);
+    cluster.launch(3);
+    cluster.launch(2);
+    until("a minimum was missed", || {
+        [1, 2, 3].iter().find_map(|&node| written(&cluster, node, " ERROR ", &below))
+    });
+    cluster.stop();
+}

@@ -1,0 +1,108 @@
+//! What the node holds in memory stays below what its settings say, under producers that send as fast as they can, readers that
+//! want everything, and readers that never read their answers. docs/NON-OBVIOUS.md has the table that the bound is made of.
+
+use crate::harness::{Client, TestNode, batch};
+use barnabas_wire::ApiKey;
+use barnabas_wire::messages::ProduceRequest;
+use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
+use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use barnabas_wire::messages::{FetchRequest, ResponseBody};
+use bytes::Bytes;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+const MIB: u64 = 1 << 20;
+const PRODUCERS: i32 = 6;
+const LAZY: usize = 32;
+/// Requests that each reader who reads nothing sends: as many as a connection may have in flight.
+const LAZY_REQUESTS: usize = 128;
+const BATCH_BYTES: usize = 200_000;
+/// Each producer's.
+const BATCHES: usize = 120;
+
+fn produce(index: i32, records: &Bytes) -> ProduceRequest {
+    let data = PartitionProduceData { index, records: Some(records.clone()), ..Default::default() };
+    let topic = TopicProduceData { name: "t".into(), partition_data: vec![data], ..Default::default() };
+    ProduceRequest { acks: -1, timeout_ms: 30_000, topic_data: vec![topic], ..Default::default() }
+}
+
+fn fetch(partition: i32, fetch_offset: i64) -> FetchRequest {
+    let wanted =
+        FetchPartition { partition, fetch_offset, partition_max_bytes: 1 << 20, ..Default::default() };
+    let topic = FetchTopic { topic: "t".into(), partitions: vec![wanted], ..Default::default() };
+    FetchRequest { max_wait_ms: 10, max_bytes: 50 << 20, topics: vec![topic], ..Default::default() }
+}
+
+/// Five requests in flight; all are taken.
+fn producer(node: &TestNode, partition: i32) {
+    let value = "v".repeat(1_000);
+    let records = batch(&vec![&*value; BATCH_BYTES / 1_000]);
+    let mut client = node.client();
+    let (mut sent, mut answered) = (0, 0);
+    while answered < BATCHES {
+        while sent < BATCHES && sent - answered < 5 {
+            client.send(produce(partition, &records), 9);
+            sent += 1;
+        }
+        let (_, ResponseBody::Produce(response)) = client.receive(ApiKey::Produce, 9) else {
+            panic!("another response")
+        };
+        assert_eq!(response.responses[0].partition_responses[0].error_code, 0, "{response:?}");
+        answered += 1;
+    }
+}
+
+fn reader(node: &TestNode, partition: i32, stop: &AtomicBool) {
+    let mut client = node.client();
+    while !stop.load(Ordering::Relaxed) {
+        let _ = client.call(fetch(partition, 0), 11);
+    }
+}
+
+#[test]
+fn memory_stays_below_what_the_settings_say() {
+    // The table in docs/NON-OBVIOUS.md, row for row.
+    let (budget, cache, unlaid) = (16 * MIB, 16 * MIB, 9 * MIB);
+    let journal = 8 * MIB + 2 * 4 * MIB;
+    let connections = (LAZY as u64 + PRODUCERS as u64 + 2) * MIB / 2;
+    let bound = budget + cache + unlaid + journal + connections;
+    let mut node = TestNode::start_with(&[
+        "queued.max.request.bytes=16777216",
+        "log.cache.bytes=16777216",
+        "log.journal.bytes=12582912",
+    ]);
+    node.client().create_topic("t", PRODUCERS, &[]);
+    producer(&node, 0);
+    let base = node.rss_bytes();
+    let (stop, highest) = (AtomicBool::new(false), AtomicU64::new(0));
+    let mut lazy: Vec<Client> = Vec::new();
+    std::thread::scope(|scope| {
+        let (node, stop, highest) = (&node, &stop, &highest);
+        scope.spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                highest.fetch_max(node.rss_bytes(), Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        let producers: Vec<_> =
+            (0..PRODUCERS).map(|partition| scope.spawn(move || producer(node, partition))).collect();
+        (0..2).for_each(|partition| drop(scope.spawn(move || reader(node, partition, stop))));
+        for at in 0..LAZY {
+            let mut client = node.client();
+            for _ in 0..LAZY_REQUESTS {
+                client.send(fetch(at as i32 % 2, 0), 11);
+            }
+            lazy.push(client);
+        }
+        producers.into_iter().for_each(|producer| producer.join().expect("everything is taken"));
+        std::thread::sleep(Duration::from_millis(500));
+        stop.store(true, Ordering::Relaxed);
+    });
+    let highest = highest.load(Ordering::Relaxed);
+    let grown = highest.saturating_sub(base);
+    eprintln!("before: {} MiB, highest: {} MiB, bound: {} MiB more", base / MIB, highest / MIB, bound / MIB);
+    // A quarter for what the allocator does not give back.
+    assert!(grown <= bound + bound / 4, "{} MiB more, {} are allowed", grown / MIB, bound / MIB);
+    drop(lazy);
+    assert!(node.stop_expecting_trouble().success());
+}

@@ -1,0 +1,79 @@
+//! What a producer sends again is known, though its records were deleted and the node was killed since.
+
+use crate::harness::three_dirs::eventually;
+use crate::harness::{Client, TestNode, now_ms};
+use barnabas_base::{ProducerEpoch, ProducerId, Sequence, TimestampMs};
+use barnabas_wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsTopic};
+use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use barnabas_wire::messages::{DeleteRecordsRequest, ProduceRequest, ResponseBody};
+use barnabas_wire::records::{BatchBuilder, BatchOptions};
+
+/// One batch of one record; error code and base offset.
+fn produce(client: &mut Client, id: ProducerId, number: i32) -> (i16, i64) {
+    let options = BatchOptions {
+        producer_id: id,
+        producer_epoch: ProducerEpoch(0),
+        base_sequence: Sequence(number),
+        ..BatchOptions::default()
+    };
+    let mut builder = BatchBuilder::new(options);
+    builder.push(TimestampMs(now_ms()), None, Some(b"once"), &[]);
+    let records = Some(builder.build().expect("a batch"));
+    let data = PartitionProduceData { index: 0, records, ..Default::default() };
+    let topic = TopicProduceData { name: "paid".into(), partition_data: vec![data], ..Default::default() };
+    let request =
+        ProduceRequest { acks: -1, timeout_ms: 5_000, topic_data: vec![topic], ..Default::default() };
+    let ResponseBody::Produce(response) = client.call(request, 9) else { panic!("another response") };
+    let answer = &response.responses[0].partition_responses[0];
+    (answer.error_code, answer.base_offset)
+}
+
+fn delete_all(client: &mut Client) {
+    let partition = DeleteRecordsPartition { partition_index: 0, offset: -1, ..Default::default() };
+    let topic = DeleteRecordsTopic { name: "paid".into(), partitions: vec![partition], ..Default::default() };
+    let request = DeleteRecordsRequest { topics: vec![topic], timeout_ms: 10_000, ..Default::default() };
+    let ResponseBody::DeleteRecords(response) = client.call(request, 2) else { panic!("another response") };
+    assert_eq!(response.topics[0].partitions[0].error_code, 0);
+}
+
+/// The last two of three batches come again, as after answers that a kill has swallowed.
+fn are_known_again(node: &mut TestNode, id: ProducerId) {
+    node.kill();
+    node.launch();
+    let mut client = node.client();
+    assert_eq!(produce(&mut client, id, 1), (0, 1), "the batch is where it was");
+    assert_eq!(produce(&mut client, id, 2), (0, 2), "the batch is where it was");
+}
+
+fn with_three_batches(overrides: &[&str], configs: &[(&str, &str)]) -> (TestNode, ProducerId) {
+    let node = TestNode::start_with(overrides);
+    let mut client = node.client();
+    client.create_topic("paid", 1, configs);
+    let id = client.producer_id();
+    for number in 0..3 {
+        assert_eq!(produce(&mut client, id, number), (0, i64::from(number)));
+    }
+    (node, id)
+}
+
+/// Retention takes what the producer wrote before the directory's checkpoint has passed the segments that stay.
+#[test]
+fn though_its_segments_are_gone() {
+    let configs = [("internal.segment.bytes", "400"), ("retention.bytes", "400")];
+    let (mut node, id) = with_three_batches(&["log.retention.check.interval.ms=20"], &configs);
+    let first = node.data().join("paid-0/00000000000000000000.log");
+    let mut client = node.client();
+    let another = client.producer_id();
+    for number in 0..60 {
+        assert_eq!(produce(&mut client, another, number).0, 0);
+    }
+    eventually("the segments are deleted", || !first.exists());
+    are_known_again(&mut node, id);
+}
+
+#[test]
+fn though_only_the_journal_has_it() {
+    let (mut node, id) = with_three_batches(&[], &[]);
+    delete_all(&mut node.client());
+    are_known_again(&mut node, id);
+}

@@ -1,0 +1,106 @@
+//! A streams group (KIP-1071) over the wire: its internal topics are made by the broker, its tasks are assigned, and it is there after
+//! a restart.
+
+use crate::harness::{Client, TestNode};
+use barnabas_wire::messages::streams_group_heartbeat_request::{Subtopology, TopicInfo, Topology};
+use barnabas_wire::messages::{
+    FindCoordinatorRequest, ResponseBody, StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+};
+use std::time::{Duration, Instant};
+
+/// Heartbeats until `done`, with a coordinator that may have to be found or loaded first.
+fn beat(
+    client: &mut Client,
+    request: &StreamsGroupHeartbeatRequest,
+    done: impl Fn(&StreamsGroupHeartbeatResponse) -> bool,
+) -> Box<StreamsGroupHeartbeatResponse> {
+    let asked = Instant::now();
+    let mut request = request.clone();
+    loop {
+        assert!(asked.elapsed() < Duration::from_secs(30), "too long");
+        let find = FindCoordinatorRequest { key: request.group_id.clone(), ..Default::default() };
+        let ResponseBody::FindCoordinator(found) = client.call(find, 2) else { panic!("another response") };
+        if found.error_code == 0 {
+            let ResponseBody::StreamsGroupHeartbeat(response) = client.call(request.clone(), 1) else {
+                panic!("another response")
+            };
+            if done(&response) {
+                return response;
+            }
+            assert!(matches!(response.error_code, 0 | 14 | 15 | 16), "{response:?}");
+            if response.error_code == 0 {
+                request = stays(response.member_epoch);
+            }
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Reads `lines`, counts by another key, keeps the counts.
+fn joins() -> StreamsGroupHeartbeatRequest {
+    let info = |name: &str| TopicInfo { name: name.into(), ..Default::default() };
+    let first = Subtopology {
+        subtopology_id: "0".into(),
+        source_topics: vec!["lines".into()],
+        repartition_sink_topics: vec!["app-words-repartition".into()],
+        ..Default::default()
+    };
+    let second = Subtopology {
+        subtopology_id: "1".into(),
+        repartition_source_topics: vec![info("app-words-repartition")],
+        state_changelog_topics: vec![info("app-counts-changelog")],
+        ..Default::default()
+    };
+    StreamsGroupHeartbeatRequest {
+        rebalance_timeout_ms: 10_000,
+        topology: Some(Topology { subtopologies: vec![first, second], ..Default::default() }),
+        active_tasks: Some(Vec::new()),
+        standby_tasks: Some(Vec::new()),
+        warmup_tasks: Some(Vec::new()),
+        process_id: Some("p".into()),
+        ..stays(0)
+    }
+}
+
+fn stays(member_epoch: i32) -> StreamsGroupHeartbeatRequest {
+    StreamsGroupHeartbeatRequest {
+        group_id: "app".into(),
+        member_id: "m".into(),
+        member_epoch,
+        ..Default::default()
+    }
+}
+
+#[test]
+fn the_broker_makes_a_groups_topics_and_assigns_its_tasks() {
+    let mut node = TestNode::start_with(&["group.streams.initial.rebalance.delay.ms=0"]);
+    let mut client = node.client();
+    client.create_topic("lines", 3, &[]);
+    let told = beat(&mut client, &joins(), |told| told.error_code == 0 && told.member_epoch > 0);
+    let status: Vec<i8> = told.status.iter().flatten().map(|status| status.status_code).collect();
+    assert!(status.contains(&3), "MISSING_INTERNAL_TOPICS: {told:?}");
+    let has_tasks = |told: &StreamsGroupHeartbeatResponse| {
+        told.active_tasks.as_ref().is_some_and(|tasks| !tasks.is_empty())
+    };
+    let told = beat(&mut client, &stays(told.member_epoch), has_tasks);
+    let tasks: usize = told.active_tasks.iter().flatten().map(|each| each.partitions.len()).sum();
+    assert_eq!(tasks, 6);
+    let epoch = told.member_epoch;
+
+    node.kill();
+    node.launch();
+    let mut client = node.client();
+    // A member may have missed the last answer before the kill: a loaded group repeats its tasks once.
+    let told = beat(&mut client, &stays(epoch), |told| told.error_code == 0);
+    let repeated: usize = told.active_tasks.iter().flatten().map(|each| each.partitions.len()).sum();
+    assert_eq!((told.member_epoch, repeated), (epoch, 6), "the same tasks");
+    let told = beat(&mut client, &stays(epoch), |told| told.error_code == 0);
+    assert_eq!((told.member_epoch, &told.active_tasks), (epoch, &None), "nothing has changed");
+    let describe = StreamsGroupDescribeRequest { group_ids: vec!["app".into()], ..Default::default() };
+    let ResponseBody::StreamsGroupDescribe(described) = client.call(describe, 1) else { panic!("another") };
+    assert_eq!(described.groups[0].group_state, "Stable");
+    let topology = described.groups[0].topology.as_ref().expect("a topology");
+    let widths = topology.subtopologies.iter().flatten().flat_map(|each| &each.state_changelog_topics);
+    assert_eq!(widths.map(|topic| topic.partitions).collect::<Vec<_>>(), [3]);
+}

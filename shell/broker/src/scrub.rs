@@ -195,10 +195,11 @@ impl<'a> Round<'a> {
                     Scrubbed::Sound(read) => (read, false),
                     Scrubbed::End(read) => (read, true),
                     Scrubbed::Damage(read, error) => {
-                        name_damage(self.node, &error);
+                        // First, so that what is named is served no more.
                         if let StorageError::Damaged { offset, .. } = error {
                             self.tell_owner(partition, offset);
                         }
+                        name_damage(self.node, &error);
                         (read, false)
                     }
                 };

@@ -15,21 +15,44 @@ use barnabas_wire::messages::{
     DeleteShareGroupStateRequest, InitializeShareGroupStateRequest, ReadShareGroupStateRequest,
     ReadShareGroupStateSummaryRequest, WriteShareGroupStateRequest,
 };
+use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 
-/// Questions that are under way, each with its place in the answer.
-struct Asked<P>(Vec<(P, JoinHandle<ShareStateResponse>)>);
+/// Share-partitions of one request that are worked on at a time. A request names up to some millions, and a task takes a kilobyte.
+const AT_ONCE: usize = 64;
+
+/// What one request asks, each with its place in the answer.
+struct Asked<P> {
+    node: Arc<Node>,
+    /// In the order of the request, at most [`AT_ONCE`].
+    begun: VecDeque<(P, JoinHandle<ShareStateResponse>)>,
+    left: VecDeque<(P, ShareStateRequest)>,
+}
 
 impl<P> Asked<P> {
-    fn new() -> Self {
-        Self(Vec::new())
+    fn of(call: &Call) -> Self {
+        Self { node: call.session.node.clone(), begun: VecDeque::new(), left: VecDeque::new() }
     }
 
-    /// Begins to ask. Tasks of one thread begin in the order in which they are made.
-    fn ask(&mut self, node: &Arc<Node>, place: P, request: ShareStateRequest) {
-        let node = node.clone();
-        self.0.push((place, tokio::task::spawn_local(async move { ask_here(&node, request).await })));
+    /// Begins to ask, or waits until there is room. Tasks of one thread begin in the order in which they are made.
+    fn ask(&mut self, place: P, request: ShareStateRequest) {
+        if self.begun.len() >= AT_ONCE {
+            return self.left.push_back((place, request));
+        }
+        let node = self.node.clone();
+        let task = tokio::task::spawn_local(async move { ask_here(&node, request).await });
+        self.begun.push_back((place, task));
+    }
+
+    /// The next answer, in the order of the request; `Err`: the node is stopping.
+    async fn next(&mut self) -> Option<Result<(P, ShareStateResponse), ()>> {
+        let (place, task) = self.begun.pop_front()?;
+        let response = task.await;
+        if let Some((place, request)) = self.left.pop_front() {
+            self.ask(place, request);
+        }
+        Some(response.map(|response| (place, response)).map_err(|_| ()))
     }
 }
 
@@ -39,10 +62,10 @@ fn key(group: &Text, topic: TopicId, partition: PartitionIndex) -> SharePartitio
 
 /// Waits for every question and hands each answer over; closes the connection if the node is stopping.
 macro_rules! gather {
-    ($asked:expr, $pending:ident, |$slot:ident, $response:ident| $take:expr) => {
+    ($asked:ident, $pending:ident, |$slot:ident, $response:ident| $take:expr) => {
         Started::wait(async move {
-            for ($slot, asked) in $asked.0 {
-                let Ok($response) = asked.await else { return Answer::Close };
+            while let Some(answer) = $asked.next().await {
+                let Ok(($slot, $response)) = answer else { return Answer::Close };
                 $take
             }
             Answer::Reply($pending.respond().into())
@@ -55,12 +78,12 @@ pub fn initialize(call: Call, request: InitializeShareGroupStateRequest) -> Star
         Plan::Answer(response) => return Started::reply(response),
         Plan::Work(work) => work,
     };
-    let (mut asked, mut pending) = (Asked::new(), work.pending);
+    let (mut asked, mut pending) = (Asked::of(&call), work.pending);
     for part in work.parts {
         let key = key(&work.group, part.topic, part.partition);
         let (state_epoch, start_offset) = (part.state_epoch, part.start_offset);
         let request = ShareStateRequest::Initialize { key, state_epoch, start_offset };
-        asked.ask(&call.session.node, part.slot, request);
+        asked.ask(part.slot, request);
     }
     gather!(asked, pending, |slot, response| if let ShareStateResponse::Done(Err(refusal)) = response {
         pending.refuse(slot, refusal.code, refusal.why);
@@ -72,11 +95,11 @@ pub fn read(call: Call, request: ReadShareGroupStateRequest) -> Started {
         Plan::Answer(response) => return Started::reply(response),
         Plan::Work(work) => work,
     };
-    let (mut asked, mut pending) = (Asked::new(), work.pending);
+    let (mut asked, mut pending) = (Asked::of(&call), work.pending);
     for part in work.parts {
         let key = key(&work.group, part.topic, part.partition);
         let request = ShareStateRequest::Read { key, leader_epoch: part.leader_epoch };
-        asked.ask(&call.session.node, part.slot, request);
+        asked.ask(part.slot, request);
     }
     gather!(asked, pending, |slot, response| match response {
         ShareStateResponse::Read(Ok(state)) => {
@@ -99,7 +122,7 @@ pub fn write(call: Call, request: WriteShareGroupStateRequest) -> Started {
         Plan::Answer(response) => return Started::reply(response),
         Plan::Work(work) => work,
     };
-    let (mut asked, mut pending) = (Asked::new(), work.pending);
+    let (mut asked, mut pending) = (Asked::of(&call), work.pending);
     for part in work.parts {
         let batches = part.batches.iter().map(|batch| StateBatch {
             first: Offset(batch.first_offset),
@@ -115,7 +138,7 @@ pub fn write(call: Call, request: WriteShareGroupStateRequest) -> Started {
             delivery_complete_count: part.delivery_complete_count,
             batches: batches.collect(),
         };
-        asked.ask(&call.session.node, part.slot, request);
+        asked.ask(part.slot, request);
     }
     gather!(asked, pending, |slot, response| if let ShareStateResponse::Done(Err(refusal)) = response {
         pending.refuse(slot, refusal.code, refusal.why);
@@ -127,10 +150,10 @@ pub fn delete(call: Call, request: DeleteShareGroupStateRequest) -> Started {
         Plan::Answer(response) => return Started::reply(response),
         Plan::Work(work) => work,
     };
-    let (mut asked, mut pending) = (Asked::new(), work.pending);
+    let (mut asked, mut pending) = (Asked::of(&call), work.pending);
     for part in work.parts {
         let key = key(&work.group, part.topic, part.partition);
-        asked.ask(&call.session.node, part.slot, ShareStateRequest::Delete { key });
+        asked.ask(part.slot, ShareStateRequest::Delete { key });
     }
     gather!(asked, pending, |slot, response| if let ShareStateResponse::Done(Err(refusal)) = response {
         pending.refuse(slot, refusal.code, refusal.why);
@@ -142,10 +165,10 @@ pub fn read_summary(call: Call, request: ReadShareGroupStateSummaryRequest) -> S
         Plan::Answer(response) => return Started::reply(response),
         Plan::Work(work) => work,
     };
-    let (mut asked, mut pending) = (Asked::new(), work.pending);
+    let (mut asked, mut pending) = (Asked::of(&call), work.pending);
     for part in work.parts {
         let key = key(&work.group, part.topic, part.partition);
-        asked.ask(&call.session.node, part.slot, ShareStateRequest::ReadSummary { key });
+        asked.ask(part.slot, ShareStateRequest::ReadSummary { key });
     }
     gather!(asked, pending, |slot, response| match response {
         ShareStateResponse::Summary(Ok(summary)) => pending.set_summary(

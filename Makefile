@@ -16,6 +16,9 @@ cluster: ## three nodes on loopback in a temporary directory, and how to watch o
 test: ## everything that CI runs
 	@lab/test
 
+nightly: ## the rigs in their long forms, one after the other (hours; ONLY="chaos|simulation" runs some)
+	@lab/nightly
+
 compat: ## client × scenario, beside Apache Kafka
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/compat/run --full
@@ -118,4 +121,4 @@ density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
 .PHONY: help run cluster test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
-.PHONY: attack chaos compat-apache mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-cluster
+.PHONY: attack nightly chaos compat-apache mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-cluster

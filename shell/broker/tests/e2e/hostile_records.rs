@@ -4,7 +4,6 @@
 use crate::groups::find_coordinator;
 use crate::harness::{TestNode, batch, now_ms};
 use barnabas_base::{Offset, TimestampMs};
-use barnabas_wire::{ApiKey, RequestBody};
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
 use barnabas_wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use barnabas_wire::messages::offset_commit_request::{
@@ -16,6 +15,7 @@ use barnabas_wire::messages::{
     FetchRequest, ListOffsetsRequest, OffsetCommitRequest, OffsetFetchRequest, ProduceRequest, ResponseBody,
 };
 use barnabas_wire::records::{BatchBuilder, BatchOptions, Codec, Compression, crc32c, down_convert};
+use barnabas_wire::{ApiKey, RequestBody};
 use bytes::Bytes;
 
 /// A node with one worker, so that what holds up one client holds up all.
@@ -192,7 +192,8 @@ fn looking_for_a_time_in_bombs_does_not_hold_up_others() {
     client.create_topic("good", 1, &[]);
     client.create_topic("t", 8, &[]);
     assert!(outcomes(&client.call(request("t", &vec![bomb(); 8]), 9)).iter().all(|outcome| outcome.0 == 0));
-    let partition = |partition_index| ListOffsetsPartition { partition_index, timestamp: 0, ..Default::default() };
+    let partition =
+        |partition_index| ListOffsetsPartition { partition_index, timestamp: 0, ..Default::default() };
     let partitions = (0..8).map(partition).collect();
     let topic = ListOffsetsTopic { name: "t".into(), partitions, ..Default::default() };
     let attack = ListOffsetsRequest { replica_id: -1, topics: vec![topic], ..Default::default() };

@@ -33,6 +33,7 @@ mod outbox;
 mod pattern;
 mod records;
 mod request;
+mod room;
 mod shard;
 mod share_group;
 mod share_state;
@@ -57,9 +58,9 @@ pub use framework::{
     BatchId, Caller, Closed, Committed, Effect, EndTransaction, Held, Now, Pending, Producer, Record, Ticket,
     Timers,
 };
-pub use memory::GroupMemory;
 pub use records::LoadError;
 pub use request::{Request, Response, StreamsHeartbeat};
+pub use room::Room;
 pub use shard::{CommittedOffset, GroupCounts, GroupKind, GroupLook, GroupShard, GroupStats};
 pub use share_group::{ShareStateDone, ShareStateOrder, ShareStateWork};
 pub use share_state::{

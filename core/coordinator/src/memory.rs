@@ -7,26 +7,14 @@
 //! Nothing is refused that does not make a group heavier: members go on with what they said before, and offsets are overwritten.
 //! Groups that are loaded from the log are taken as they are.
 //!
-//! Always true: what [`GroupMemory`] says is the sum of all shards' groups; a shard that goes gives back its own.
-
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+//! Always true: [`Room::held`] is the sum of the weights.
 
 use barnabas_base::{Map, Text};
 
 use crate::classic::ClassicGroup;
 use crate::offsets::Offsets;
+use crate::room::Room;
 use crate::shard::Group;
-
-/// Bytes that the groups of a node hold. Its shards share one.
-#[derive(Debug, Clone, Default)]
-pub struct GroupMemory(Arc<AtomicUsize>);
-
-impl GroupMemory {
-    pub fn bytes(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 /// What a group takes beside its members and offsets, what a member takes beside what it said, and so on: structures, keys in maps.
 const GROUP: usize = 512;
@@ -63,22 +51,10 @@ impl Weight {
 #[derive(Debug, Default)]
 pub(crate) struct Weights {
     by_group: Map<Text, Weight>,
-    total: usize,
-    node: GroupMemory,
+    pub room: Room,
 }
 
 impl Weights {
-    /// The node's count, from now on.
-    pub fn share(&mut self, node: GroupMemory) {
-        self.node.0.fetch_sub(self.total, Ordering::Relaxed);
-        node.0.fetch_add(self.total, Ordering::Relaxed);
-        self.node = node;
-    }
-
-    pub fn node_bytes(&self) -> usize {
-        self.node.bytes()
-    }
-
     pub fn of(&self, group: &str) -> usize {
         self.by_group.get(group).map_or(0, Weight::bytes)
     }
@@ -88,51 +64,37 @@ impl Weights {
         self.by_group.get(group).is_none_or(|weight| weight.added == 0 && weight.gone == 0)
     }
 
-    /// A request brought so many bytes, or one came that takes members away. Gives whether the group is to be weighed again.
+    /// A request brought so many bytes, or one came that takes members away. Gives whether the group is to be weighed again; one that has
+    /// no weight always is, as the request may have been refused and left nothing.
     pub fn note(&mut self, group: &str, bytes: usize) -> bool {
-        if !self.by_group.contains_key(group) {
-            self.by_group.insert(Text::from(group), Weight::default());
-        }
-        let Some(weight) = self.by_group.get_mut(group) else { return false };
+        let Some(weight) = self.by_group.get_mut(group) else { return true };
         weight.added += bytes;
         weight.gone += usize::from(bytes == 0);
-        let is_stale = weight.is_stale();
-        self.add(bytes);
-        is_stale
+        self.room.add(bytes);
+        weight.is_stale()
     }
 
     /// What a group weighs, and how many members it has; `None`: it is gone.
     pub fn set(&mut self, group: &str, weighed: Option<(usize, usize)>) {
         let before = self.of(group);
-        match weighed {
-            None => {
+        match (weighed, self.by_group.get_mut(group)) {
+            (None, _) => {
                 self.by_group.remove(group);
             }
-            Some((exact, members)) => {
+            (Some((exact, members)), Some(weight)) => {
+                *weight = Weight { exact, members, ..Weight::default() }
+            }
+            (Some((exact, members)), None) => {
                 let weight = Weight { exact, members, ..Weight::default() };
                 self.by_group.insert(Text::from(group), weight);
             }
         }
-        let now = self.of(group);
-        self.add(now);
-        self.total -= before;
-        self.node.0.fetch_sub(before, Ordering::Relaxed);
-    }
-
-    fn add(&mut self, bytes: usize) {
-        self.total += bytes;
-        self.node.0.fetch_add(bytes, Ordering::Relaxed);
+        self.room.change(before, self.of(group));
     }
 
     /// Groups of which something is known.
     pub fn groups(&self) -> Vec<Text> {
         self.by_group.keys().cloned().collect()
-    }
-}
-
-impl Drop for Weights {
-    fn drop(&mut self) {
-        self.node.0.fetch_sub(self.total, Ordering::Relaxed);
     }
 }
 
@@ -147,7 +109,8 @@ pub(crate) fn weigh(id: &str, group: Option<&Group>, offsets: &Offsets) -> Optio
         Some(Group::Streams(group)) => (group.memory_bytes(), group.members().len()),
         Some(Group::Share(group)) => (group.bytes(), group.members().len()),
     };
-    Some((GROUP + id.len() + members + offsets + MEMBER * count, count))
+    // The id is held with the group and with its weight.
+    Some((GROUP + 2 * id.len() + members + offsets + MEMBER * count, count))
 }
 
 fn offsets_of(id: &str, offsets: &Offsets) -> usize {
@@ -191,22 +154,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shard_that_goes_gives_back_its_bytes() {
-        let node = GroupMemory::default();
-        let (mut one, mut other) = (Weights::default(), Weights::default());
-        one.share(node.clone());
-        other.share(node.clone());
-        one.set("g", Some((1_000, 1)));
-        other.set("h", Some((500, 1)));
-        assert!(!one.note("g", 100));
-        assert!(one.note("g", 1_000), "more than a quarter came");
-        assert_eq!((one.of("g"), node.bytes()), (2_100, 2_600));
-        one.set("g", Some((1_400, 1)));
-        assert_eq!(node.bytes(), 1_900);
-        other.set("h", None);
-        assert_eq!(node.bytes(), 1_400);
-        drop(one);
-        assert_eq!(node.bytes(), 0);
+    fn held_bytes_are_the_sum_of_the_weights() {
+        let mut weights = Weights::default();
+        weights.set("g", Some((1_000, 1)));
+        weights.set("h", Some((500, 1)));
+        assert!(!weights.note("g", 100));
+        assert!(weights.note("g", 1_000), "more than a quarter came");
+        assert_eq!((weights.of("g"), weights.room.held()), (2_100, 2_600));
+        weights.set("g", Some((1_400, 1)));
+        assert_eq!(weights.room.held(), 1_900);
+        weights.set("h", None);
+        assert_eq!(weights.room.held(), 1_400);
+    }
+
+    #[test]
+    fn group_that_is_not_there_takes_nothing() {
+        let mut weights = Weights::default();
+        for number in 0..100 {
+            let group = number.to_string();
+            assert!(weights.note(&group, 1), "it may be there only now");
+            weights.set(&group, None);
+        }
+        assert_eq!((weights.groups(), weights.room.held()), (Vec::new(), 0));
     }
 
     #[test]

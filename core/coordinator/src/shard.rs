@@ -79,8 +79,6 @@ pub struct GroupShard {
     /// The place of the next record, see [`offsets::OffsetEntry::written`].
     written: i64,
     weights: Weights,
-    refused_for_room: u64,
-    no_room: String,
 }
 
 impl GroupShard {
@@ -97,8 +95,6 @@ impl GroupShard {
             heard: Heard::default(),
             written: 0,
             weights: Weights::default(),
-            refused_for_room: 0,
-            no_room: String::new(),
         }
     }
 
@@ -112,7 +108,7 @@ impl GroupShard {
         } else if request.writes() && self.out.is_full() {
             self.out.answer(ticket, request.refuse(ErrorCode::CoordinatorNotAvailable));
         } else {
-            match self.find_room(&request) {
+            match self.find_room(caller, &request) {
                 Ok(cost) => {
                     self.dispatch(caller, &request, ticket);
                     self.weigh_after(&request, cost);

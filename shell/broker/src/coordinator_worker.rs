@@ -22,6 +22,7 @@ mod host;
 mod jobs;
 mod load;
 mod look;
+mod memory;
 mod random;
 mod settings;
 mod share_state;

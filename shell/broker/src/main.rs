@@ -9,6 +9,7 @@ mod cluster_events;
 mod committer;
 mod complaints;
 mod connection;
+mod coordinator_memory;
 mod coordinator_worker;
 mod dead_letters;
 mod deleted;

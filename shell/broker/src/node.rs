@@ -8,6 +8,7 @@ use crate::cleaner::Compaction;
 use crate::clock::Clock;
 use crate::cluster_events::ClusterEvents;
 use crate::complaints::Complaints;
+use crate::coordinator_memory::CoordinatorMemory;
 use crate::deleted::DeletedTopics;
 use crate::directories::{Directories, reports};
 use crate::dispatch::strangers::Strangers;
@@ -32,7 +33,6 @@ use crate::written::WrittenPartitions;
 use arc_swap::ArcSwap;
 use barnabas_api::share::{Connection, ShareSessions};
 use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, MonotonicMs, Text, Uuid};
-use barnabas_coordinator::GroupMemory;
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_net::Budget;
@@ -84,8 +84,7 @@ pub struct Node {
     pub broker_links: BrokerLinks,
     /// Locked for a moment by each request of a share group's member.
     pub share_sessions: Mutex<ShareSessions>,
-    /// What groups hold, over all shards.
-    pub group_memory: GroupMemory,
+    pub coordinator_memory: CoordinatorMemory,
     /// Somebody has asked this broker for a group since the start.
     pub groups_are_wanted: AtomicBool,
     connections: AtomicU64,
@@ -177,7 +176,7 @@ impl Node {
             complaints: Complaints::default(),
             broker_links: BrokerLinks::default(),
             share_sessions: Mutex::new(ShareSessions::new(share_sessions_max(&config))),
-            group_memory: GroupMemory::default(),
+            coordinator_memory: CoordinatorMemory::default(),
             groups_are_wanted: AtomicBool::new(false),
             connections: AtomicU64::new(0),
             journal_append_bytes_max: u64::try_from(config.long("log.journal.append.bytes.max")).unwrap_or(0),

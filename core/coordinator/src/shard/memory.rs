@@ -5,8 +5,9 @@ use barnabas_wire::Str;
 use barnabas_wire::messages::{OffsetCommitRequest, TxnOffsetCommitRequest};
 
 use super::{Group, GroupShard};
-use crate::Request;
-use crate::memory::{self, GroupMemory};
+use crate::framework::Caller;
+use crate::room::Room;
+use crate::{Request, memory};
 
 /// Bytes that a new member and a new offset take, besides their texts. The first member brings its group along.
 const MEMBER_BYTES: usize = 1_024;
@@ -20,29 +21,24 @@ pub(super) struct NoRoom {
 }
 
 impl GroupShard {
-    /// Counts what the groups hold together with what those of the node's other shards hold.
-    #[must_use]
-    pub fn sharing(mut self, node: GroupMemory) -> Self {
-        self.weights.share(node);
-        self
+    /// What the groups hold, and refusals for want of room.
+    pub fn room(&self) -> &Room {
+        &self.weights.room
     }
 
-    /// Requests that were refused for want of room, since the shard was made.
-    pub fn refused_for_room(&self) -> u64 {
-        self.refused_for_room
-    }
-
-    /// Why the last of them was.
-    pub fn why_no_room(&self) -> &str {
-        &self.no_room
+    /// Bytes that the node's other shards hold now.
+    pub fn others_hold(&mut self, bytes: usize) {
+        self.weights.room.others_hold(bytes);
     }
 
     /// Whether what the request says may be held, and how many bytes that may be.
     ///
     /// # Errors
     /// GROUP_MAX_SIZE_REACHED, which members of every protocol take for final; INVALID_COMMIT_OFFSET_SIZE for offsets.
-    pub(super) fn find_room(&mut self, request: &Request) -> Result<usize, NoRoom> {
+    pub(super) fn find_room(&mut self, caller: &Caller<'_>, request: &Request) -> Result<usize, NoRoom> {
         let Some((group, bytes)) = request.brings() else { return Ok(0) };
+        // A member is kept with its client's id, which may be a part of its own.
+        let member = MEMBER_BYTES + 2 * caller.client_id.len() + caller.client_host.len();
         let config = &self.out.config;
         let is_commit = matches!(request, Request::OffsetCommit(_) | Request::TxnOffsetCommit(_));
         // What members of the other protocols say is bounded by what a record can hold.
@@ -55,13 +51,13 @@ impl GroupShard {
         }
         let (group_max, node_max) = (config.group_bytes_max, config.groups_bytes_max);
         let is_over = |shard: &Self, bytes: usize| {
-            shard.weights.of(group) + bytes > group_max || shard.weights.node_bytes() + bytes > node_max
+            shard.weights.of(group) + bytes > group_max || shard.weights.room.node() + bytes > node_max
         };
-        let most = if is_commit { bytes } else { bytes + MEMBER_BYTES };
+        let most = if is_commit { bytes } else { bytes + member };
         if !is_over(self, most) {
-            return Ok(if is_commit || self.growth(request, bytes) > bytes { most } else { bytes });
+            return Ok(if is_commit || self.growth(request, bytes, member) > bytes { most } else { bytes });
         }
-        let more = self.growth(request, bytes);
+        let more = self.growth(request, bytes, member);
         if more == 0 {
             return Ok(bytes);
         }
@@ -72,27 +68,22 @@ impl GroupShard {
             return Ok(more);
         }
         let has = self.weights.of(group);
-        let why = if has + more > group_max {
-            format!("Group {group} holds {has} bytes, and group.memory.max.bytes allows {group_max}.")
-        } else {
-            let all = self.weights.node_bytes();
-            format!(
-                "The groups of this broker hold {all} bytes, and groups.memory.max.bytes allows {node_max}."
-            )
-        };
-        Err(self.no_room(is_commit, why))
+        if has + more > group_max {
+            let why =
+                format!("Group {group} holds {has} bytes, and group.memory.max.bytes allows {group_max}.");
+            return Err(self.no_room(is_commit, why));
+        }
+        self.weights.room.refuse_for_node(node_max);
+        Err(refused(is_commit, self.weights.room.why().to_owned()))
     }
 
     fn no_room(&mut self, is_commit: bool, why: String) -> NoRoom {
-        self.refused_for_room += 1;
-        self.no_room.clone_from(&why);
-        let code =
-            if is_commit { ErrorCode::InvalidCommitOffsetSize } else { ErrorCode::GroupMaxSizeReached };
-        NoRoom { code, why }
+        self.weights.room.refuse(why.clone());
+        refused(is_commit, why)
     }
 
-    /// By how much the request makes its group heavier, of at most `bytes`.
-    fn growth(&self, request: &Request, bytes: usize) -> usize {
+    /// By how much the request makes its group heavier, of at most `bytes`, and of `member` for a new one.
+    fn growth(&self, request: &Request, bytes: usize, member: usize) -> usize {
         match request {
             Request::OffsetCommit(commit) => self.growth_by_commit(commit),
             Request::TxnOffsetCommit(commit) => self.growth_in_transaction(commit),
@@ -100,18 +91,18 @@ impl GroupShard {
             Request::SyncGroup(_) => 0,
             Request::JoinGroup(join) => {
                 let instance = join.group_instance_id.as_deref();
-                more_than(bytes, self.member_bytes(&join.group_id, &join.member_id, instance))
+                more_than(bytes, member, self.member_bytes(&join.group_id, &join.member_id, instance))
             }
             Request::ConsumerGroupHeartbeat(beat) => {
                 let instance = beat.instance_id.as_deref();
-                more_than(bytes, self.member_bytes(&beat.group_id, &beat.member_id, instance))
+                more_than(bytes, member, self.member_bytes(&beat.group_id, &beat.member_id, instance))
             }
             Request::StreamsGroupHeartbeat(beat) => {
                 let instance = beat.instance_id.as_deref();
-                more_than(bytes, self.member_bytes(&beat.group_id, &beat.member_id, instance))
+                more_than(bytes, member, self.member_bytes(&beat.group_id, &beat.member_id, instance))
             }
             Request::ShareGroupHeartbeat(beat) => {
-                more_than(bytes, self.member_bytes(&beat.group_id, &beat.member_id, None))
+                more_than(bytes, member, self.member_bytes(&beat.group_id, &beat.member_id, None))
             }
             _ => bytes,
         }
@@ -208,7 +199,12 @@ impl GroupShard {
     }
 }
 
+fn refused(is_commit: bool, why: String) -> NoRoom {
+    let code = if is_commit { ErrorCode::InvalidCommitOffsetSize } else { ErrorCode::GroupMaxSizeReached };
+    NoRoom { code, why }
+}
+
 /// By how much a member grows that said `known` bytes; a new one, which has said nothing, also takes a place.
-fn more_than(bytes: usize, known: usize) -> usize {
-    if known == 0 { bytes + MEMBER_BYTES } else { bytes.saturating_sub(known) }
+fn more_than(bytes: usize, member: usize, known: usize) -> usize {
+    if known == 0 { bytes + member } else { bytes.saturating_sub(known) }
 }

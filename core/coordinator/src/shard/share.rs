@@ -104,6 +104,7 @@ impl GroupShard {
         let Stayed { heartbeat, lacks } = stayed;
         let Some(Group::Share(group)) = self.groups.get_mut(id) else { return };
         let under_way = group.order.and_then(|number| self.share_orders.get_mut(&number));
+        let lacks = lacks && group.set_up_again_at <= self.out.now.mono;
         match under_way {
             None if lacks => {
                 let names: Vec<Text> = group.names().keys().cloned().collect();
@@ -383,18 +384,22 @@ impl GroupShard {
         outcomes: &[(SharePartitionKey, ErrorCode)],
         lost: Option<ErrorCode>,
     ) {
-        if let Some(Group::Share(group)) = self.groups.get_mut(id) {
-            group.order = None;
-            group.set_up.end(outcomes);
-            group.note(Entry::SetUp);
-            group.flush(&mut self.out);
-        }
         // A topic that has gone meanwhile is nothing that a member need hear of.
         let errors = outcomes.iter().map(|(_, error)| *error);
         let mut failed =
             errors.filter(|error| !matches!(error, ErrorCode::None | ErrorCode::UnknownTopicOrPartition));
         let failed = lost.or(failed.next_back());
+        let is_full = failed == Some(ErrorCode::GroupMaxSizeReached);
+        if let Some(Group::Share(group)) = self.groups.get_mut(id) {
+            group.order = None;
+            group.set_up.end(outcomes);
+            group.wait_for_room(is_full, self.out.now.mono);
+            group.note(Entry::SetUp);
+            group.flush(&mut self.out);
+        }
         for heartbeat in heartbeats {
+            // Members that are known go on with what is set up.
+            let failed = failed.filter(|_| !is_full || heartbeat.before.epoch == 0);
             match failed {
                 Some(error) => {
                     let why = "The state of the group's topics could not be set up.".to_owned();

@@ -49,6 +49,8 @@ pub(crate) struct ShareGroup {
     pub raised_at: Option<MonotonicMs>,
     /// The order that is under way for it.
     pub order: Option<u64>,
+    /// The share coordinator had no room for its share-partitions: it is not asked before.
+    pub set_up_again_at: MonotonicMs,
     dirty: Vec<Entry>,
     /// Entries of batches that were lost.
     unsaved: Vec<Entry>,
@@ -60,6 +62,9 @@ pub(crate) struct ShareGroup {
 
 /// How long after a loss entries are written again, if no request has done so.
 const SAVE_AGAIN: DurationMs = DurationMs(1_000);
+
+/// How long the share coordinator is not asked again that had no room for a group's share-partitions.
+const SET_UP_AGAIN: DurationMs = DurationMs(5_000);
 
 impl ShareGroup {
     pub fn new(id: Text) -> Self {
@@ -76,6 +81,7 @@ impl ShareGroup {
             refresh_at: MonotonicMs(0),
             raised_at: None,
             order: None,
+            set_up_again_at: MonotonicMs(0),
             dirty: Vec::new(),
             unsaved: Vec::new(),
             last_batch: BatchId(0),
@@ -101,6 +107,11 @@ impl ShareGroup {
         let set_up =
             topics.map(|topic| memory::texts([&topic.name]) + memory::partitions(topic.partitions.len()));
         members.sum::<usize>() + set_up.sum::<usize>()
+    }
+
+    /// The share coordinator was asked, and had no room if it `is_full`.
+    pub fn wait_for_room(&mut self, is_full: bool, now: MonotonicMs) {
+        self.set_up_again_at = if is_full { now.plus(SET_UP_AGAIN) } else { now };
     }
 
     pub fn is_empty(&self) -> bool {

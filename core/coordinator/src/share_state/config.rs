@@ -17,6 +17,8 @@ pub struct ShareStateConfig {
     pub batch_bytes_max: usize,
     /// Batches that may wait for the disk at the same time in one shard.
     pub pending_batches_max: usize,
+    /// `groups.memory.max.bytes`: what all coordinators of the node may hold.
+    pub memory_bytes_max: usize,
 }
 
 impl Default for ShareStateConfig {
@@ -28,6 +30,7 @@ impl Default for ShareStateConfig {
             cold_snapshot_interval: DurationMs(300_000),
             batch_bytes_max: 1_000_000,
             pending_batches_max: 10_000,
+            memory_bytes_max: 256 << 20,
         }
     }
 }

@@ -6,14 +6,21 @@
 //! Always true:
 //! 1. `committed` is what the records on disk say
 //! 2. the changes under way are in the order of their batches, and each one's result rests on those before it
+//! 3. `held` is what all of these states take
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use barnabas_base::Offset;
 
-use super::state::{ShareState, Update};
+use super::state::{ShareState, StateBatch, Update};
 use crate::framework::BatchId;
+
+/// A share-partition is charged with so many bytes from the start: what a reader of a moment's dozen batches needs is there even when
+/// the node holds all that it may.
+const ENTRY: usize = 2_048;
+const STATE: usize = 128;
+const BATCH: usize = size_of::<StateBatch>();
 
 #[derive(Debug, Clone)]
 pub(super) enum Change {
@@ -35,6 +42,8 @@ struct Pending {
 pub(super) struct Entry {
     committed: Option<Arc<ShareState>>,
     pending: VecDeque<Pending>,
+    /// Bytes of the states and of the changes under way.
+    held: usize,
     /// Updates since the last snapshot, those under way among them.
     pub updates: u32,
     /// Where the last snapshot on disk is: what lies before is redundant for this share-partition.
@@ -67,10 +76,23 @@ impl Entry {
         self.pending.back().map(|pending| pending.batch)
     }
 
+    /// What it takes of the node's memory, beside its key.
+    pub fn bytes(&self) -> usize {
+        self.held.max(ENTRY)
+    }
+
+    /// What it takes at most once an update of so many batches is on its way, too.
+    pub fn bytes_with(&self, batches: usize) -> usize {
+        let known = self.latest().map_or(0, |known| known.batches.len());
+        (self.held + 2 * STATE + BATCH * (known + 3 * batches)).max(ENTRY)
+    }
+
     pub fn change(&mut self, batch: BatchId, place: i64, change: Change) {
         let result = apply(self.latest(), &change);
         self.count(&change);
-        self.pending.push_back(Pending { batch, place, change, result });
+        let pending = Pending { batch, place, change, result };
+        self.held += pending.bytes();
+        self.pending.push_back(pending);
     }
 
     /// `batch` is on disk, its first record at `base`.
@@ -78,10 +100,18 @@ impl Entry {
         while let Some(at) = self.pending.iter().position(|pending| pending.batch == batch) {
             // Batches are decided in order but for those that fail, which are taken out.
             debug_assert_eq!(at, 0, "a change is on disk before an earlier one is decided");
-            let Some(Pending { place, change, result, .. }) = self.pending.remove(at) else { return };
-            self.committed = result;
+            let Some(pending) = self.pending.remove(at) else { return };
+            self.held -= pending.bytes();
+            let Pending { place, change, result, .. } = pending;
+            self.set_committed(result);
             self.settle(&change, base.plus(place));
         }
+    }
+
+    fn set_committed(&mut self, state: Option<Arc<ShareState>>) {
+        self.held -= state_bytes(self.committed.as_ref());
+        self.held += state_bytes(state.as_ref());
+        self.committed = state;
     }
 
     /// `batch` never got to disk.
@@ -92,11 +122,13 @@ impl Entry {
             pending.result = apply(before.as_ref(), &pending.change);
             before.clone_from(&pending.result);
         }
+        let pending = self.pending.iter().map(Pending::bytes).sum::<usize>();
+        self.held = state_bytes(self.committed.as_ref()) + pending;
     }
 
     /// A record read from the log.
     pub fn load(&mut self, offset: Offset, change: &Change) {
-        self.committed = apply(self.committed.as_ref(), change);
+        self.set_committed(apply(self.committed.as_ref(), change));
         self.count(change);
         self.settle(change, offset);
     }
@@ -116,6 +148,21 @@ impl Entry {
             Change::End => self.snapshot_at = None,
         }
     }
+}
+
+impl Pending {
+    fn bytes(&self) -> usize {
+        let change = match &self.change {
+            Change::Update(update) => STATE + BATCH * update.batches.len(),
+            // A snapshot is the result.
+            Change::Snapshot(_) | Change::End => STATE,
+        };
+        change + state_bytes(self.result.as_ref())
+    }
+}
+
+fn state_bytes(state: Option<&Arc<ShareState>>) -> usize {
+    state.map_or(0, |state| STATE + BATCH * state.batches.len())
 }
 
 fn apply(before: Option<&Arc<ShareState>>, change: &Change) -> Option<Arc<ShareState>> {

@@ -5,6 +5,7 @@
 //! 2. what is answered rests on records that are on disk
 //! 3. memory is what a replay of the log gives, and what is under way on top
 //! 4. nothing is pruned that a replay needs
+//! 5. what the room says is held is what the share-partitions take; a state that fits into no snapshot is not written
 //!
 //! Before: shell/broker/src/share_persister.rs, coordinator_worker.rs. After: the partition, by way of
 //! [`ShareStateEffect::Append`].
@@ -29,11 +30,17 @@ use super::request::{
 use super::state::{ShareState, StateBatch, Update};
 use crate::framework::{BatchId, Held, Now, Pending, Record, Refusable, Ticket, Timers};
 use crate::outbox::append_refusal;
+use crate::room::Room;
 
 const NEGATIVE_PARTITION: &str = "A partition has no negative number.";
 const NEGATIVE_LEADER_EPOCH: &str = "The leader epoch must not be negative.";
 const NEGATIVE_STATE_EPOCH: &str = "The state epoch must not be negative.";
+const NO_ROOM: &str = "The coordinators of this broker hold as much as groups.memory.max.bytes allows.";
 const NOT_INITIALIZED: &str = "Nobody has set up the state of this share-partition.";
+
+/// What one batch of a state takes in a snapshot's record, and what the rest of the record takes at most, beside the group's id.
+const BATCH_RECORD_BYTES: usize = 20;
+const SNAPSHOT_BYTES: usize = 256;
 
 /// How much a shard holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -68,6 +75,7 @@ pub struct ShareStateShard {
     end: Offset,
     /// What was last asked to be pruned.
     pruned: Offset,
+    room: Room,
     now: Now,
     is_active: bool,
     effects: Vec<ShareStateEffect>,
@@ -85,6 +93,7 @@ impl ShareStateShard {
             pending: Pending::default(),
             end: Offset::ZERO,
             pruned: Offset::ZERO,
+            room: Room::default(),
             now: Now { wall: barnabas_base::TimestampMs(0), mono: MonotonicMs(0) },
             is_active: false,
             effects: Vec::new(),
@@ -144,12 +153,13 @@ impl ShareStateShard {
         if state_epoch < 0 {
             return Err(invalid(NEGATIVE_STATE_EPOCH));
         }
-        let known = self.latest(key);
-        if known.is_some_and(|known| known.state_epoch > state_epoch) {
+        let known = self.latest(key).cloned();
+        if known.as_ref().is_some_and(|known| known.state_epoch > state_epoch) {
             return Err(ErrorCode::FencedStateEpoch.into());
         }
         self.check_exists(key)?;
-        let state = ShareState::begin(known.map(|known| &**known), state_epoch, start, self.now.wall);
+        self.find_room(key, 0, ErrorCode::GroupMaxSizeReached)?;
+        let state = ShareState::begin(known.as_deref(), state_epoch, start, self.now.wall);
         let record = record::snapshot(key, &state);
         let batch = self.append(vec![record], vec![(key.clone(), Change::Snapshot(Arc::new(state)))]);
         self.answer_after(batch, ticket, ShareStateResponse::Done(Ok(())));
@@ -220,6 +230,9 @@ impl ShareStateShard {
         ticket: Ticket,
     ) -> Result<(), No> {
         let Some(known) = self.latest(key).cloned() else { return Err(invalid(NOT_INITIALIZED)) };
+        if batches.len() > self.batches_max(key) {
+            return Err(append_refusal(ErrorCode::RecordListTooLarge).into());
+        }
         let start_offset = start.max(known.start_offset);
         let update = Update {
             snapshot_epoch: known.snapshot_epoch,
@@ -244,6 +257,12 @@ impl ShareStateShard {
         known: &Arc<ShareState>,
         update: Update,
     ) -> Result<BatchId, No> {
+        let (most, has) = (self.batches_max(key), known.batches.len());
+        // Each new batch cuts off at most two.
+        if has + 2 * update.batches.len() > most && known.merged(&update).batches.len() > most {
+            return Err(append_refusal(ErrorCode::RecordListTooLarge).into());
+        }
+        self.find_room(key, update.batches.len(), ErrorCode::CoordinatorNotAvailable)?;
         let updates = self.entries.get(key).map_or(0, |entry| entry.updates);
         let (record, change) = if updates >= self.config.updates_per_snapshot {
             let state = known.merged(&update).as_snapshot(self.now.wall, self.now.wall);
@@ -255,6 +274,34 @@ impl ShareStateShard {
             return Err(append_refusal(ErrorCode::RecordListTooLarge).into());
         }
         Ok(self.append(vec![record], vec![(key.clone(), change)]))
+    }
+
+    /// Batches of a state whose snapshot can be written.
+    fn batches_max(&self, key: &SharePartitionKey) -> usize {
+        let rest = SNAPSHOT_BYTES + key.group.len();
+        self.config.batch_bytes_max.saturating_sub(rest) / BATCH_RECORD_BYTES
+    }
+
+    /// Whether the node may hold what a change of so many batches makes of the share-partition.
+    fn find_room(&mut self, key: &SharePartitionKey, batches: usize, refusal: ErrorCode) -> Result<(), No> {
+        let entry = self.entries.get(key);
+        let before = entry.map_or(0, |entry| bytes(key, entry));
+        let now = key_bytes(key) + entry.unwrap_or(&Entry::default()).bytes_with(batches);
+        if self.room.has(before, now, self.config.memory_bytes_max) {
+            return Ok(());
+        }
+        self.room.refuse_for_node(self.config.memory_bytes_max);
+        Err(ShareStateRefusal { code: refusal, why: Some(NO_ROOM) })
+    }
+
+    /// What the share-partitions hold, and refusals for want of room.
+    pub fn room(&self) -> &Room {
+        &self.room
+    }
+
+    /// Bytes that the node's other shards hold now.
+    pub fn others_hold(&mut self, bytes: usize) {
+        self.room.others_hold(bytes);
     }
 
     fn delete(&mut self, key: &SharePartitionKey, ticket: Ticket) -> Result<(), No> {
@@ -301,10 +348,7 @@ impl ShareStateShard {
             let keys = closed.then.unwrap_or_default();
             self.end = self.end.max(base.plus(keys.len() as i64));
             for key in keys {
-                if let Some(entry) = self.entries.get_mut(&key) {
-                    entry.commit(closed.id, base);
-                    self.forget_if_gone(&key);
-                }
+                self.entry_changes(&key, |entry| entry.commit(closed.id, base));
             }
             for (ticket, response) in closed.answers {
                 self.answer(ticket, response);
@@ -318,10 +362,7 @@ impl ShareStateShard {
         self.now = now;
         if let Some(closed) = self.pending.take_failed(batch) {
             for key in closed.then.into_iter().flatten() {
-                if let Some(entry) = self.entries.get_mut(&key) {
-                    entry.revert(batch);
-                    self.forget_if_gone(&key);
-                }
+                self.entry_changes(&key, |entry| entry.revert(batch));
             }
             self.refuse_all(closed.answers, append_refusal(error));
         }
@@ -387,9 +428,24 @@ impl ShareStateShard {
         }
     }
 
-    fn forget_if_gone(&mut self, key: &SharePartitionKey) {
-        if self.entries.get(key).is_some_and(Entry::is_gone) {
+    /// Nothing happens to a share-partition that is not there. One of which nothing is left goes.
+    fn entry_changes(&mut self, key: &SharePartitionKey, change: impl FnOnce(&mut Entry)) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let before = bytes(key, entry);
+        change(entry);
+        let is_gone = entry.is_gone();
+        self.room.change(before, if is_gone { 0 } else { bytes(key, entry) });
+        if is_gone {
             self.entries.remove(key);
+        }
+    }
+
+    /// The share-partition of that key, which begins now if there is none.
+    fn begin_entry(&mut self, key: &SharePartitionKey) {
+        if !self.entries.contains_key(key) {
+            let entry = Entry::default();
+            self.room.add(bytes(key, &entry));
+            self.entries.insert(key.clone(), entry);
         }
     }
 
@@ -398,7 +454,8 @@ impl ShareStateShard {
         let keys = changes.iter().map(|(key, _)| key.clone()).collect();
         let batch = self.pending.open(deadline, keys);
         for (place, (key, change)) in changes.into_iter().enumerate() {
-            self.entries.entry(key).or_default().change(batch, place as i64, change);
+            self.begin_entry(&key);
+            self.entry_changes(&key, |entry| entry.change(batch, place as i64, change));
         }
         self.effects.push(ShareStateEffect::Append { batch, records });
         batch
@@ -431,6 +488,15 @@ impl ShareStateShard {
     fn take_effects(&mut self) -> Vec<ShareStateEffect> {
         std::mem::take(&mut self.effects)
     }
+}
+
+/// What a share-partition takes of the node's memory: its key and its states.
+fn bytes(key: &SharePartitionKey, entry: &Entry) -> usize {
+    key_bytes(key) + entry.bytes()
+}
+
+fn key_bytes(key: &SharePartitionKey) -> usize {
+    size_of::<SharePartitionKey>() + key.group.len()
 }
 
 fn check_partition(key: &SharePartitionKey) -> Result<(), No> {

@@ -3,6 +3,8 @@
 //! Always true: batches are in the order of their offsets, do not overlap, none of them ends before the start offset, and two
 //! that say the same do not touch.
 
+use std::collections::BTreeMap;
+
 use barnabas_base::{LeaderEpoch, Offset, TimestampMs};
 
 /// Records of which something is known. Those in no batch, from the start offset on, have not been delivered.
@@ -107,25 +109,24 @@ pub(crate) fn combine(old: &[StateBatch], new: &[StateBatch], start: Offset) -> 
         edges.push((batch.last.plus(1), false, weight));
     }
     edges.sort_unstable();
-    let mut open: Vec<(Weight, usize)> = Vec::new();
+    // By weight, as a client may say any number of different ones.
+    let mut open: BTreeMap<Weight, usize> = BTreeMap::new();
     let mut combined: Vec<StateBatch> = Vec::with_capacity(old.len() + new.len());
     let mut since = start;
     for (at, begins, weight) in edges {
-        if let Some(&(heaviest, _)) = open.iter().max_by_key(|(weight, _)| *weight)
+        if let Some((&heaviest, _)) = open.last_key_value()
             && at > since
         {
             push(&mut combined, since, at, heaviest);
         }
         since = at;
-        let place = open.iter().position(|(known, _)| *known == weight);
-        match (place, begins) {
-            (Some(place), true) => open[place].1 += 1,
-            (None, true) => open.push((weight, 1)),
-            (Some(place), false) if open[place].1 == 1 => {
-                open.swap_remove(place);
+        if begins {
+            *open.entry(weight).or_default() += 1;
+        } else if let Some(count) = open.get_mut(&weight) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&weight);
             }
-            (Some(place), false) => open[place].1 -= 1,
-            (None, false) => {}
         }
     }
     combined

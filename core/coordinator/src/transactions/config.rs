@@ -67,6 +67,8 @@ pub struct TransactionConfig {
     pub waiting_for_ids_max: usize,
     /// Transactional ids of one shard; who brings another one is told to come back. Kafka has no such bound.
     pub ids_max: usize,
+    /// `groups.memory.max.bytes`: what all coordinators of the node may hold.
+    pub memory_bytes_max: usize,
 }
 
 impl Default for TransactionConfig {
@@ -84,6 +86,7 @@ impl Default for TransactionConfig {
             pending_batches_max: 10_000,
             waiting_for_ids_max: 10_000,
             ids_max: 1_000_000,
+            memory_bytes_max: 256 << 20,
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use barnabas_base::{ProducerId, Set, Text};
 
-use super::shard::{Entry, TimerKey, TransactionShard};
+use super::shard::{self, Entry, TimerKey, TransactionShard};
 use super::{TransactionState, transaction::Transaction};
 use crate::framework::Ticket;
 
@@ -25,6 +25,7 @@ pub(crate) fn violations(shard: &TransactionShard) -> Vec<String> {
         ];
         found.extend(checks.into_iter().flatten().map(|what| format!("transactional id {id}: {what}")));
     }
+    found.extend(held_is_the_sum(shard));
     found.extend(timers_have_an_object(shard));
     found.extend(tickets_wait_once(shard));
     found.extend(parked_are_watched(shard));
@@ -117,6 +118,13 @@ fn decision_goes_on(shard: &TransactionShard, id: &Text, entry: &Entry) -> Optio
     }
     let is_stuck = markers.awaited.is_empty() && !entry.transaction.is_changing() && !retries;
     is_stuck.then(|| "has all its markers and does not end".to_owned())
+}
+
+fn held_is_the_sum(shard: &TransactionShard) -> Option<String> {
+    let entries = shard.entries.iter();
+    let weights = entries.map(|(id, entry)| shard::weigh(id, entry.transaction.steps().flatten()));
+    let (sum, held) = (weights.sum::<usize>(), shard.room().held());
+    (sum != held).then(|| format!("transactional ids take {sum} bytes, and {held} are counted"))
 }
 
 fn timers_have_an_object(shard: &TransactionShard) -> Option<String> {

@@ -7,6 +7,7 @@
 //!    a transaction's end, behind which the next transaction may begin ([`TransactionShard::is_ending`])
 //! 4. a decision that is on disk is never turned back, and its markers are ordered until each partition has one
 //! 5. a transaction that is open has a timer, and so has everything that waits to be tried again
+//! 6. what the room says is held is what the transactional ids weigh
 //!
 //! Before: shell/broker/src/coordinator_worker.rs. After: the partition, by way of [`TransactionEffect::Append`]; the
 //! transactions' partitions, by way of [`TransactionEffect::WriteMarkers`].
@@ -20,10 +21,12 @@ mod load;
 mod markers;
 mod outcome;
 mod parked;
+mod weight;
 
 use std::collections::{BTreeSet, VecDeque};
 
 use parked::Parked;
+pub(crate) use weight::weigh;
 
 use barnabas_base::{
     ConnectionNumber, CoordinatorEpoch, DurationMs, ErrorCode, Map, MonotonicMs, ProducerId, Text,
@@ -37,6 +40,7 @@ use super::{
 };
 use crate::framework::{BatchId, Committed, Held, Now, Pending, Record, Refusable, Ticket, Timers};
 use crate::outbox::append_refusal;
+use crate::room::Room;
 
 /// How much a shard holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -74,6 +78,8 @@ pub(crate) struct Entry {
     pub markers: Option<Markers>,
     /// The newest connection over which its producer was heard. Not in the log.
     pub heard: Option<ConnectionNumber>,
+    /// What it takes of the node's memory.
+    pub weight: usize,
 }
 
 /// Markers of a decision that are not known to be written.
@@ -131,6 +137,7 @@ pub struct TransactionShard {
     ids_asked: bool,
     waiting: VecDeque<Waiting>,
     parked: Parked,
+    room: Room,
     now: Now,
     is_active: bool,
     effects: Vec<TransactionEffect>,
@@ -150,6 +157,7 @@ impl TransactionShard {
             ids_asked: false,
             waiting: VecDeque::new(),
             parked: Parked::default(),
+            room: Room::default(),
             now: Now { wall: barnabas_base::TimestampMs(0), mono: MonotonicMs(0) },
             is_active: false,
             effects: Vec::new(),
@@ -365,7 +373,8 @@ impl TransactionShard {
     fn change(&mut self, id: &Text, next: Transaction, answer: Option<(Ticket, TransactionResponse)>) {
         let record = super::record::record(id, &next, self.config.version);
         let batch = self.append(vec![record], vec![id.clone()]);
-        self.entries.entry(id.clone()).or_default().transaction.change(batch, Some(next));
+        self.entries.entry(id.clone()).or_default();
+        self.transaction_changes(id, |transaction| transaction.change(batch, Some(next)));
         if let Some((ticket, response)) = answer {
             self.answer_after(batch, ticket, response);
         }
@@ -382,6 +391,7 @@ impl TransactionShard {
         if super::record::record(id, &next, self.config.version).bytes() > self.config.batch_bytes_max {
             return Err(append_refusal(ErrorCode::RecordListTooLarge).into());
         }
+        self.find_room(id, Some(&next))?;
         self.change(id, next, Some((ticket, response)));
         Ok(())
     }

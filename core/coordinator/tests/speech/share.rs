@@ -175,6 +175,7 @@ pub fn named_error(words: &Words<'_>) -> ErrorCode {
         "unavailable" => ErrorCode::CoordinatorNotAvailable,
         "unknown-topic" => ErrorCode::UnknownTopicOrPartition,
         "fenced" => ErrorCode::FencedStateEpoch,
+        "full" => ErrorCode::GroupMaxSizeReached,
         other => panic!("no such error: {other}"),
     }
 }

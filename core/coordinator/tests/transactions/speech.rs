@@ -103,6 +103,7 @@ fn config(words: &Words<'_>) -> TransactionConfig {
         pending_batches_max: words.number("pending-max", standard.pending_batches_max),
         waiting_for_ids_max: words.number("waiting-max", standard.waiting_for_ids_max),
         ids_max: words.number("ids-max", standard.ids_max),
+        memory_bytes_max: words.number("memory-max", standard.memory_bytes_max),
         busy_patience: DurationMs(words.number("patience", standard.busy_patience.0)),
         parked_max: words.number("parked-max", standard.parked_max),
         ..standard
@@ -150,6 +151,11 @@ pub fn tell(rig: &mut Rig, words: &Words<'_>) -> Vec<String> {
             vec!["ok".to_owned()]
         }
         "bump" => bump(rig, words),
+        "others-hold" => {
+            rig.shard.others_hold(words.number("bytes", 0));
+            vec!["ok".to_owned()]
+        }
+        "held" => vec![format!("{} bytes", rig.shard.room().held())],
         "stats" => vec![format!("{:?}", rig.shard.stats())],
         "markers" => markers(rig, words),
         _ => {

@@ -9,33 +9,14 @@ use crate::node::Node;
 use crate::share_persister;
 use barnabas_base::{ErrorCode, LeaderEpoch, MonotonicMs, Offset};
 use barnabas_coordinator::{
-    BatchId, Caller, Effect, GroupShard, Job, LoadError, Now, Response, ShareStateOrder, Ticket,
+    BatchId, Caller, Effect, GroupShard, Job, LoadError, Now, Response, Room, ShareStateOrder, Ticket,
 };
 use bytes::Bytes;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::sync::Arc;
 
 thread_local! {
     static RANDOMS: RefCell<Randoms> = RefCell::default();
-    static WARNED_AT: Cell<Option<MonotonicMs>> = const { Cell::new(None) };
-}
-
-/// Says that a request was refused because groups hold all the memory that they may; once a minute for each worker.
-fn warn_of_room(why: &str, now: Now) {
-    const EVERY_MS: u64 = 60_000;
-    let is_due = WARNED_AT.with(|at| {
-        let is_due = at.get().is_none_or(|at: MonotonicMs| now.mono.0 >= at.0 + EVERY_MS);
-        if is_due {
-            at.set(Some(now.mono));
-        }
-        is_due
-    });
-    if is_due {
-        tracing::warn!(
-            why,
-            "a request of a group's member was refused for want of room; raise the bound if the group is sound"
-        );
-    }
 }
 
 /// What a shard asks of others.
@@ -64,7 +45,7 @@ impl Hosted for GroupShard {
     type Order = GroupOrder;
 
     fn create(node: &Node, _led_under: LeaderEpoch) -> Self {
-        let mut shard = Self::new(group_config(node)).sharing(node.group_memory.clone());
+        let mut shard = Self::new(group_config(node));
         shard.image_changed(&node.image.load(), None, true);
         shard
     }
@@ -89,12 +70,16 @@ impl Hosted for GroupShard {
             connection: command.connection,
             random: RANDOMS.with_borrow_mut(Randoms::next),
         };
-        let refused = self.refused_for_room();
         let effects = self.handle(&caller, command.request, ticket, now);
-        if self.refused_for_room() > refused {
-            warn_of_room(self.why_no_room(), now);
-        }
         Handled { effects, reply: command.reply, standing: command.standing }
+    }
+
+    fn room(&self) -> &Room {
+        self.room()
+    }
+
+    fn others_hold(&mut self, bytes: usize) {
+        self.others_hold(bytes);
     }
 
     fn durable(&mut self, through: BatchId, _base: Offset, now: Now) -> Vec<Effect> {

@@ -7,13 +7,14 @@
 //! cost as many batches as they have shards.
 
 use super::load::{LOAD_TURN, Loading, NotLoaded, Progress};
+use super::memory::{Counted, warn_of_refusal};
 use super::together::{Gathered, Together};
 use super::{append, now};
 use crate::mailbox::{AppendOutcome, PartitionKey, Standing};
 use crate::node::Node;
 use crate::partition_worker::PartitionWorker;
 use barnabas_base::{DurationMs, ErrorCode, LeaderEpoch, Map, MonotonicMs, Offset};
-use barnabas_coordinator::{BatchId, LoadError, Now, Ticket};
+use barnabas_coordinator::{BatchId, LoadError, Now, Room, Ticket};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -52,6 +53,10 @@ pub(super) trait Hosted: Debug + Sized {
     fn activate(&mut self, now: Now) -> Vec<Self::Effect>;
     /// Works on a request. Also gives what the records of this one stand on.
     fn handle(&mut self, command: Self::Command, ticket: Ticket, now: Now) -> Handled<Self>;
+    /// What it holds of the node's memory.
+    fn room(&self) -> &Room;
+    /// What the node's other shards hold.
+    fn others_hold(&mut self, bytes: usize);
     /// Every batch up to this one is on disk, this one's first record at `base`.
     fn durable(&mut self, through: BatchId, base: Offset, now: Now) -> Vec<Self::Effect>;
     fn failed(&mut self, batch: BatchId, error: ErrorCode, now: Now) -> Vec<Self::Effect>;
@@ -86,6 +91,7 @@ enum Shard<S: Hosted> {
 #[derive(Debug)]
 struct Active<S> {
     shard: S,
+    counted: Counted,
     /// Under which the partition was led when the shard was loaded.
     leader_epoch: LeaderEpoch,
     /// What goes into the log at the end of the turn.
@@ -176,8 +182,13 @@ impl<S: Hosted> Host<S> {
             Some(Shard::Active(active)) => {
                 self.tickets += 1;
                 let ticket = Ticket(self.tickets);
-                let Handled { effects, reply, standing } =
-                    active.shard.handle(command, ticket, now(&self.node));
+                let now = now(&self.node);
+                let refused = active.shard.room().refused();
+                active.shard.others_hold(active.counted.others());
+                let Handled { effects, reply, standing } = active.shard.handle(command, ticket, now);
+                if active.shard.room().refused() > refused {
+                    warn_of_refusal(active.shard.room(), now);
+                }
                 self.replies.insert(ticket, reply);
                 self.carry_out(key, effects, standing, partitions);
             }
@@ -318,6 +329,9 @@ impl<S: Hosted> Host<S> {
         partitions: &mut PartitionWorker,
     ) {
         self.deadline = None;
+        if let Some(Shard::Active(active)) = self.shards.get_mut(&key) {
+            active.counted.set(active.shard.room().held());
+        }
         let mut effects = VecDeque::from(effects);
         while let Some(effect) = effects.pop_front() {
             match S::step(effect) {
@@ -495,7 +509,8 @@ impl<S: Hosted> Host<S> {
         let Loading { mut shard, waiting, leader_epoch, .. } = loading;
         let effects = shard.activate(now(&self.node));
         let (gathered, pending) = (Gathered::default(), VecDeque::new());
-        let active = Active { shard, leader_epoch, gathered, pending };
+        let counted = Counted::new(&self.node);
+        let active = Active { shard, counted, leader_epoch, gathered, pending };
         self.shards.insert(key, Shard::Active(active));
         self.carry_out(key, effects, Standing::Waived, partitions);
         for command in waiting {

@@ -51,7 +51,7 @@ pub(super) fn group_config(node: &Node) -> GroupConfig {
         batch_bytes_max: count("message.max.bytes").saturating_sub(4096).max(4096),
         member_bytes_max: count("group.member.metadata.max.bytes"),
         group_bytes_max: count("group.memory.max.bytes"),
-        groups_bytes_max: count("groups.memory.max.bytes"),
+        groups_bytes_max: super::memory::bytes_max(&config, node.memory_bytes),
         settling_heartbeat_interval: millis("group.settling.heartbeat.interval.ms"),
         consumer: consumer_config(&config, &node.image.load()),
         streams: streams_config(&config, &node.image.load()),

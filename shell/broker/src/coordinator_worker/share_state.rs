@@ -2,12 +2,14 @@
 
 use super::append::Contents;
 use super::host::{Handled, Hosted, Step};
+use super::memory;
 use crate::mailbox::{AskItem, PartitionKey, Question, ShareStateAsk, Standing};
 use crate::node::Node;
 use crate::owners;
 use barnabas_base::{DurationMs, ErrorCode, LeaderEpoch, MonotonicMs, Offset};
 use barnabas_coordinator::{
-    BatchId, LoadError, Now, ShareStateConfig, ShareStateEffect, ShareStateResponse, ShareStateShard, Ticket,
+    BatchId, LoadError, Now, Room, ShareStateConfig, ShareStateEffect, ShareStateResponse, ShareStateShard,
+    Ticket,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -64,6 +66,14 @@ impl Hosted for ShareStateShard {
         Handled { effects, reply: command.reply, standing: Standing::Waived }
     }
 
+    fn room(&self) -> &Room {
+        self.room()
+    }
+
+    fn others_hold(&mut self, bytes: usize) {
+        self.others_hold(bytes);
+    }
+
     fn durable(&mut self, through: BatchId, base: Offset, now: Now) -> Vec<ShareStateEffect> {
         self.durable(through, base, now)
     }
@@ -114,6 +124,7 @@ fn config(node: &Node) -> ShareStateConfig {
         prune_interval: millis("share.coordinator.state.topic.prune.interval.ms"),
         cold_snapshot_interval: millis("share.coordinator.cold.partition.snapshot.interval.ms"),
         batch_bytes_max: batch_bytes.saturating_sub(4096).max(4096),
+        memory_bytes_max: memory::bytes_max(&config, node.memory_bytes),
         ..ShareStateConfig::default()
     }
 }

@@ -3,6 +3,7 @@
 
 use super::append::Contents;
 use super::host::{Handled, Hosted, Step};
+use super::memory;
 use crate::mailbox::{
     Command, PartitionKey, Standing, ToTransactionShard, TransactionAsk, TransactionCommand,
 };
@@ -10,8 +11,8 @@ use crate::markers;
 use crate::node::Node;
 use barnabas_base::{CoordinatorEpoch, DurationMs, ErrorCode, LeaderEpoch, MonotonicMs, Offset};
 use barnabas_coordinator::{
-    BatchId, LoadError, MarkerOrder, Now, Ticket, TransactionConfig, TransactionEffect, TransactionResponse,
-    TransactionShard, TransactionVersion,
+    BatchId, LoadError, MarkerOrder, Now, Room, Ticket, TransactionConfig, TransactionEffect,
+    TransactionResponse, TransactionShard, TransactionVersion,
 };
 use barnabas_metadata::features;
 use bytes::Bytes;
@@ -83,6 +84,14 @@ impl Hosted for TransactionShard {
         Handled { effects, reply: command.reply, standing: Standing::Waived }
     }
 
+    fn room(&self) -> &Room {
+        self.room()
+    }
+
+    fn others_hold(&mut self, bytes: usize) {
+        self.others_hold(bytes);
+    }
+
     fn durable(&mut self, through: BatchId, _base: Offset, now: Now) -> Vec<TransactionEffect> {
         self.durable(through, now)
     }
@@ -135,6 +144,7 @@ fn config(node: &Node) -> TransactionConfig {
         append_timeout: millis("request.timeout.ms"),
         busy_patience: millis("add.partitions.to.txn.retry.backoff.max.ms"),
         batch_bytes_max: batch_bytes.saturating_sub(4096).max(4096),
+        memory_bytes_max: memory::bytes_max(&config, node.memory_bytes),
         ..TransactionConfig::default()
     }
 }

@@ -60,11 +60,10 @@ impl ShareStateShard {
             Read::Snapshot(None) => Change::End,
             Read::Update(update) => Change::Update(update),
         };
-        if matches!(change, Change::End) {
-            self.entries.remove(&key);
-        } else {
-            self.entries.entry(key).or_default().load(offset, &change);
+        if !matches!(change, Change::End) {
+            self.begin_entry(&key);
         }
+        self.entry_changes(&key, |entry| entry.load(offset, &change));
         Ok(())
     }
 

@@ -177,6 +177,11 @@ fn key(partition: i32) -> SharePartitionKey {
     SharePartitionKey { group: "g".into(), topic: TOPIC, partition: PartitionIndex(partition) }
 }
 
+fn initialize_of(group: &str, partition: i32) -> ShareStateRequest {
+    let key = SharePartitionKey { group: group.into(), ..key(partition) };
+    ShareStateRequest::Initialize { key, state_epoch: 1, start_offset: Offset(0) }
+}
+
 fn initialize(partition: i32, state_epoch: i32, start: i64) -> ShareStateRequest {
     ShareStateRequest::Initialize { key: key(partition), state_epoch, start_offset: Offset(start) }
 }
@@ -348,6 +353,59 @@ fn nobody_waits_for_a_log_that_does_not_move() {
     assert_eq!(unloaded.unload(), []);
 }
 
+#[test]
+fn full_node_refuses_new_share_partitions_only() {
+    let memory_bytes_max = 20_000;
+    let mut rig = Rig::new(ShareStateConfig { memory_bytes_max, ..ShareStateConfig::default() });
+    assert_eq!(rig.code(initialize(0, 1, 0)), ErrorCode::None);
+    let made = (0..1_000).filter(|number| {
+        let code = rig.code(initialize_of(&format!("group-{number}"), number % 4));
+        assert!(matches!(code, ErrorCode::None | ErrorCode::GroupMaxSizeReached), "{code:?}");
+        code == ErrorCode::None
+    });
+    assert_eq!(made.count(), 8);
+    assert!(rig.shard.room().held() <= memory_bytes_max);
+    assert_eq!((rig.shard.room().refused(), rig.log.len()), (992, 9), "a refusal leaves no record");
+    assert!(rig.shard.room().why().contains("groups.memory.max.bytes allows 20000"));
+    // What is known goes on: another leader, records delivered and done with, and the share-partition set up again.
+    assert_eq!(rig.code(read(0, 2)), ErrorCode::None);
+    assert_eq!(rig.code(write(0, 1, 2, 0, &[(0, 9, 2, 1), (10, 19, 0, 1), (20, 29, 2, 3)])), ErrorCode::None);
+    assert_eq!(rig.code(initialize(0, 2, 50)), ErrorCode::None);
+    // A state that takes far more than others waits for room.
+    let many: Vec<(i64, i64, i8, i16)> = (0..500).map(|at| (50 + 2 * at, 50 + 2 * at, 2, 1)).collect();
+    assert_eq!(rig.code(write(0, 2, 2, 50, &many)), ErrorCode::CoordinatorNotAvailable);
+    // Room that others give back, or a share-partition that ends, is there for the next.
+    assert_eq!(rig.code(ShareStateRequest::Delete { key: key(0) }), ErrorCode::None);
+    assert_eq!(rig.code(initialize(1, 1, 0)), ErrorCode::None);
+    rig.shard.others_hold(100_000);
+    assert_eq!(rig.code(initialize(2, 1, 0)), ErrorCode::GroupMaxSizeReached);
+    rig.check_replay();
+    assert_eq!(rig.reloaded().room().held(), rig.shard.room().held(), "a load counts the same");
+}
+
+#[test]
+fn state_that_fits_no_snapshot_is_refused() {
+    let config =
+        ShareStateConfig { batch_bytes_max: 4_096, updates_per_snapshot: 3, ..ShareStateConfig::default() };
+    let mut rig = Rig::new(config);
+    assert_eq!(rig.code(initialize(0, 1, 0)), ErrorCode::None);
+    let codes = (0..50).map(|step| {
+        let batches: Vec<_> = (0..10).map(|at| (20 * step + 2 * at, 20 * step + 2 * at, 2, 1)).collect();
+        rig.code(write(0, 1, 0, 0, &batches))
+    });
+    let codes: Vec<ErrorCode> = codes.collect();
+    let taken = codes.iter().take_while(|code| **code == ErrorCode::None).count();
+    assert_eq!(taken, 19);
+    assert!(codes[taken..].iter().all(|code| *code == ErrorCode::UnknownServerError), "{codes:?}");
+    let largest = rig.log.iter().map(Record::bytes).max();
+    assert!(largest.is_some_and(|bytes| bytes <= 4_096), "{largest:?}");
+    // The reader that is done with what it has goes on.
+    assert_eq!(rig.code(write(0, 1, 0, 2_000, &[(2_000, 2_009, 2, 1)])), ErrorCode::None);
+    let many: Vec<_> = (0..1_000).map(|_| (2_000, 2_009, 2, 1)).collect();
+    assert_eq!(rig.code(write(0, 1, 0, 2_000, &many)), ErrorCode::UnknownServerError);
+    rig.check_replay();
+}
+
 /// Requests, lost batches, time, and restarts in any order: memory is what a replay of the log gives, and no answered write is
 /// ever forgotten.
 #[test]
@@ -360,7 +418,11 @@ fn histories_at_random_are_those_of_their_logs() {
             random ^= random << 17;
             random % bound
         };
-        let mut rig = Rig::new(ShareStateConfig { updates_per_snapshot: 4, ..ShareStateConfig::default() });
+        // Half of them on a node that is full with two share-partitions.
+        let memory_bytes_max = if seed % 2 == 0 { usize::MAX } else { 6_000 };
+        let config =
+            ShareStateConfig { updates_per_snapshot: 4, memory_bytes_max, ..ShareStateConfig::default() };
+        let mut rig = Rig::new(config);
         for _ in 0..400 {
             let partition = next(4) as i32;
             match next(20) {

@@ -136,6 +136,10 @@ impl ShareStateShard {
                 }
             }
         }
+        let held = self.entries.iter().map(|(key, entry)| super::bytes(key, entry)).sum::<usize>();
+        if held != self.room.held() {
+            found.push(format!("share-partitions take {held} bytes, and {} are counted", self.room.held()));
+        }
         if self.is_active && self.timers.len() != 2 {
             found.push("no timer for pruning, or none for cold share-partitions".to_owned());
         }

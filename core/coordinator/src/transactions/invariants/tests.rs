@@ -163,6 +163,13 @@ fn a_decision_goes_on() {
 }
 
 #[test]
+fn what_is_held_is_counted() {
+    check("bytes, and 3075 are counted", |shard| {
+        rewrite(shard, "a", |value| value.partitions.extend((0..100).map(partition)));
+    });
+}
+
+#[test]
 fn timers_have_an_object() {
     check("timers where at most", |shard| {
         for number in 0..10 {

@@ -115,9 +115,7 @@ impl TransactionShard {
         }
         let batch = self.append(records, ids.clone());
         for id in ids {
-            if let Some(entry) = self.entries.get_mut(&id) {
-                entry.transaction.change(batch, None);
-            }
+            self.transaction_changes(&id, |transaction| transaction.change(batch, None));
         }
     }
 }

@@ -41,6 +41,7 @@ impl TransactionShard {
             if self.entries.len() >= self.config.ids_max {
                 return Err(ErrorCode::CoordinatorNotAvailable.into());
             }
+            self.find_room(&id, None)?;
             let producer_id = self.next_id()?;
             let next = Transaction::new(producer_id, request.transaction_timeout_ms, self.now.wall);
             let answer = given(&next);

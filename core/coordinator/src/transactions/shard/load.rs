@@ -53,11 +53,10 @@ impl TransactionShard {
     pub fn replay(&mut self, offset: Offset, key: &Bytes, value: Option<&Bytes>) -> Result<(), LoadError> {
         match crate::transactions::record::read(offset.0, key, value)? {
             None => {}
-            Some((id, None)) => {
-                self.entries.remove(&id);
-            }
+            Some((id, None)) => self.transaction_changes(&id, |known| *known = Committed::default()),
             Some((id, Some(transaction))) => {
-                self.entries.entry(id).or_default().transaction = Committed::loaded(transaction);
+                self.entries.entry(id.clone()).or_default();
+                self.transaction_changes(&id, |known| *known = Committed::loaded(transaction));
             }
         }
         Ok(())

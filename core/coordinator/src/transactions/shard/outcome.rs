@@ -41,12 +41,8 @@ impl TransactionShard {
     }
 
     fn settled(&mut self, batch: BatchId, id: &Text) {
+        self.transaction_changes(id, |transaction| transaction.commit(batch));
         let Some(entry) = self.entries.get_mut(id) else { return };
-        entry.transaction.commit(batch);
-        if entry.transaction.is_gone() {
-            self.entries.remove(id);
-            return;
-        }
         let Some(known) = entry.transaction.committed() else { return };
         let state = known.state;
         match state {
@@ -68,12 +64,8 @@ impl TransactionShard {
 
     fn lost(&mut self, batch: BatchId, id: &Text) {
         let backoff = self.config.retry_backoff;
-        let Some(entry) = self.entries.get_mut(id) else { return };
-        entry.transaction.revert(batch);
-        if entry.transaction.is_gone() {
-            self.entries.remove(id);
-            return;
-        }
+        self.transaction_changes(id, |transaction| transaction.revert(batch));
+        let Some(entry) = self.entries.get(id) else { return };
         match entry.transaction.committed().map(|known| known.state) {
             // It was to be decided; who asked for that asks again, or the timeout does.
             Some(TransactionState::Ongoing) => self.watch(id, backoff),

@@ -6,6 +6,7 @@
 //! ([`Waiters::arrived`]). Whoever reads what is committed waits for the last stable offset: an open transaction's records count for
 //! nothing, and its end wakes, whatever the marker weighs. A fetch that is over leaves its entries behind; they are swept when a partition's list doubles.
 
+use barnabas_replica::Committed;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use tokio::sync::Notify;
@@ -80,16 +81,6 @@ impl Waiter {
     pub fn finish(&self) {
         self.over.store(true, Ordering::Release);
     }
-}
-
-/// What has become readable to whoever reads what is committed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Committed {
-    /// The last stable offset stands still.
-    Nothing,
-    Bytes(i64),
-    /// A transaction was decided that held it up. Who knows how much lay behind it.
-    Unknown,
 }
 
 /// The fetches that wait for one partition.

@@ -20,7 +20,8 @@ use barnabas_base::{
     ProducerEpoch, ProducerId, Text, TimestampMs, TopicId, TopicPartition,
 };
 use barnabas_coordinator::{MarkerOutcome, MarkerTicket};
-use barnabas_partition::{Acked, Acks, Bounds, Guard, Isolation, Origin, Refusal};
+use barnabas_partition::{Acked, Acks, Bounds, Guard, Isolation, Origin};
+pub use barnabas_replica::RequestError as Declined;
 use barnabas_storage::{AbortedTransaction, FoundTimestamp, ProducerEntry, TimedBatch};
 use barnabas_wire::records::ReadyBatch;
 use bytes::Bytes;
@@ -147,39 +148,6 @@ pub struct AppendOutcome {
     pub slot: u32,
     pub result: Result<Acked, Declined>,
     pub times: AppendTimes,
-}
-
-/// Why a partition did not do what it was asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Declined {
-    /// The partition's own refusal.
-    Refused(Refusal),
-    /// The topic is not known (any more).
-    Unknown,
-    /// Storage failed.
-    Storage,
-    /// The log directory has no room: it may have some soon.
-    Full,
-    /// What was asked for is damaged. Other offsets can be read.
-    Damaged,
-}
-
-impl Declined {
-    pub fn code(self) -> ErrorCode {
-        match self {
-            Self::Refused(refusal) => refusal.code(),
-            Self::Unknown => ErrorCode::UnknownTopicOrPartition,
-            Self::Storage | Self::Full => ErrorCode::KafkaStorageError,
-            // Clients retry KAFKA_STORAGE_ERROR in silence for ever; this one their application sees, and may seek past.
-            Self::Damaged => ErrorCode::CorruptMessage,
-        }
-    }
-}
-
-impl From<Refusal> for Declined {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
 }
 
 /// Records wanted from partitions of one worker, by one request.

@@ -47,19 +47,19 @@ use crate::not_to_lead;
 use crate::planted::{self, Mistake};
 use crate::replay::{ReplayError, aside};
 use crate::replica::throttles::Throttled;
-use crate::replica::{Effects, Opening, Replica, batch_info};
+use crate::replica::{Hosted, Opening, batch_info};
 use crate::scrub;
 use crate::tickets::{NOBODY, Opened, Tickets};
 use crate::topic_settings;
 use barnabas_base::{DurationMs, LeaderEpoch, Map, MonotonicMs, Offset, Set, TimestampMs, TopicPartition};
 use barnabas_partition::{Acks, Append, Placed, Refusal, Ticket};
+use barnabas_replica::Outbox;
 use barnabas_storage::{AppendBytes, FilePool, Log, LogPlace, StorageError, TailMemory};
 use bytes::Bytes;
 use deleting::Deleting;
 use early::Early;
 use followers::Leading;
 use following::Following;
-pub use journaled::Direct;
 use journaled::Journaled;
 use patience::Patient;
 use rounds::carry_out;
@@ -96,14 +96,14 @@ pub struct PartitionWorker {
     pub(crate) id: usize,
     pub(crate) node: Arc<Node>,
     pub(crate) recorder: Rc<Recorder>,
-    replicas: Map<PartitionKey, Replica>,
+    replicas: Map<PartitionKey, Hosted>,
     failed: Set<PartitionKey>,
     /// The node is stopping: every log is closed, and none is opened any more.
     closed: bool,
     /// One pool of open files for each log directory.
     files: Vec<FilePool>,
     tickets: Tickets,
-    effects: Effects,
+    effects: Outbox,
     /// Partitions with batches in this round.
     touched: Vec<PartitionKey>,
     /// When the first of them came.
@@ -156,7 +156,7 @@ impl PartitionWorker {
             closed: false,
             files,
             tickets: Tickets::default(),
-            effects: Vec::new(),
+            effects: Outbox::default(),
             touched: Vec::new(),
             moment: None,
             lists: Vec::new(),
@@ -342,7 +342,7 @@ impl PartitionWorker {
         let mut batch = item.batch;
         let mut info = batch_info(batch.header(), || batch.to_bytes());
         let append = Append { verified: replica.stands(&mut info, item.standing)?, ..append };
-        let placed = replica.partition.append(&info, &append, effects)?;
+        let placed = replica.partition.append(&info, &append, &mut effects.decisions)?;
         let is_new = matches!(placed, Placed::Write { .. });
         if let Placed::Write { base, leader_epoch } = placed {
             batch.number(base, leader_epoch);
@@ -350,13 +350,16 @@ impl PartitionWorker {
             self.recorder.batch(records, batch.size_bytes());
             if replica.round.is_empty() {
                 self.touched.push(item.partition);
-                replica.round = lists.pop().unwrap_or_default();
+                replica.round.batches = lists.pop().unwrap_or_default();
             }
-            replica.round_bytes += batch.size_bytes();
-            replica.round.push(AppendBytes::Split { header: batch.raw_header(), body: batch.body().clone() });
-            replica.round_tickets.push(append.ticket);
+            replica.round.bytes += batch.size_bytes();
+            replica
+                .round
+                .batches
+                .push(AppendBytes::Split { header: batch.raw_header(), body: batch.body().clone() });
+            replica.round.tickets.push(append.ticket);
             if append.acks != Acks::All {
-                replica.promised_end = replica.partition.log_end();
+                replica.readers.promised_end = replica.partition.log_end();
             }
             if !replica.follower_waiters.is_empty() {
                 leading.to_wake.push(item.partition);
@@ -421,7 +424,7 @@ impl PartitionWorker {
         }
         let directory = opening.directory;
         let now = self.node.clock.wall();
-        let opened = Replica::open(opening, &mut self.files[directory], now).and_then(|done| {
+        let opened = Hosted::open(opening, &mut self.files[directory], now).and_then(|done| {
             self.reaches_far_enough(directory, &name, &done.0.log)?;
             Ok(done)
         });
@@ -441,7 +444,7 @@ impl PartitionWorker {
         if hint != Some(assigned) && self.node.directories.are_several() {
             reports::assign(&self.node, &[(key, directory)]);
         }
-        (replica.flush_messages, replica.flush_after) =
+        (replica.flush.messages_max, replica.flush.after) =
             topic_settings::flush(&self.node, &image, &name.topic);
         replica.throttled = Throttled::of(&self.node, &image, &name.topic, name.partition);
         self.node.not_to_lead.healed(key);
@@ -567,7 +570,7 @@ impl PartitionWorker {
         let partition = &replica.partition;
         let end = partition.log_end();
         // What the round holds is not in the log yet.
-        let is_ready = replica.cutting.is_none() && replica.log.end() == end;
+        let is_ready = replica.truncation.is_none() && replica.log.end() == end;
         let leads = partition.is_leader() && partition.leader_epoch() == epoch;
         let range = LedRange { start: replica.log.start(), end, committed: partition.high_watermark() };
         Ok((leads && is_ready).then_some(range))
@@ -582,8 +585,8 @@ impl PartitionWorker {
     ) -> Result<Bytes, Declined> {
         let Self { replicas, files, .. } = self;
         let replica = replicas.get_mut(&key).ok_or(Declined::Unknown)?;
-        let end = replica.log.end();
-        let read = replica.log.read(&mut files[replica.directory], from, max_bytes, end, true);
+        let (end, files) = (replica.log.end(), &mut files[replica.directory]);
+        let read = replica.log.read(files, from, max_bytes, end, true);
         read.map(|read| read.records).map_err(|error| {
             scrub::name_damage(&self.node, &error);
             if let StorageError::Damaged { offset, .. } = error {

@@ -3,12 +3,13 @@
 use super::PartitionWorker;
 use crate::mailbox::{AskCommand, AskItem, AskOutcome, Declined, Question, Said, Search, Searched, Verified};
 use crate::node::Node;
-use crate::replica::{Replica, entry_of};
+use crate::replica::Replica;
 use crate::scrub::name_damage;
 use crate::unpacking::Spare;
 use barnabas_api::k02_list_offsets::Bounds;
 use barnabas_base::{LeaderEpoch, Offset, TimestampMs};
 use barnabas_partition::{Isolation, Refusal};
+use barnabas_replica::producer_entry;
 use barnabas_storage::{FilePool, StorageError, TimedBatch};
 use barnabas_wire::records::{BatchError, BatchHeader, TimestampType};
 use std::time::Instant;
@@ -78,8 +79,8 @@ impl PartitionWorker {
                 Said::EpochEnd { leader_epoch, end }
             }
             Question::DeleteRecords(up_to) => {
-                let start = replica.partition.delete_records(up_to, effects)?;
-                replica.changed = true;
+                let start = replica.partition.delete_records(up_to, &mut effects.decisions)?;
+                replica.upkeep.is_changed = true;
                 // Followers hear of it with the next answer.
                 replica.follower_waiters.wake_all();
                 Said::LogStart(start)
@@ -96,7 +97,7 @@ impl PartitionWorker {
                 Said::Guard(guard.map(|guard| Verified { replica: replica.number, guard }))
             }
             Question::Producers => {
-                Said::Producers(replica.partition.producers().into_iter().map(entry_of).collect())
+                Said::Producers(replica.partition.producers().into_iter().map(producer_entry).collect())
             }
         };
         self.apply_effects(item.partition);

@@ -5,21 +5,23 @@ use crate::mailbox::{Declined, PartitionKey};
 use crate::node::Node;
 use crate::publisher::ImageChange;
 use crate::replica::throttles::Throttled;
-use crate::replica::{Effects, Replica, registered};
+use crate::replica::{Hosted, registered};
 use crate::topic_settings;
 use barnabas_base::{DurationMs, Text, TopicPartition};
 use barnabas_metadata::{Image, Partition as Row, ResourceType};
 use barnabas_partition::{FollowerState, Leadership};
+use barnabas_replica::Outbox;
 
 /// Gives a replica the role that the image says, where it has another one.
-pub(super) fn take_role(replica: &mut Replica, row: &Row, node: &Node, image: &Image, effects: &mut Effects) {
+pub(super) fn take_role(hosted: &mut Hosted, row: &Row, node: &Node, image: &Image, effects: &mut Outbox) {
+    let replica = &mut hosted.replica;
     let (me, epoch) = (node.broker_id, row.leader_epoch);
     if row.leader != me {
         if replica.partition.is_leader() {
-            replica.ceased_to_lead = Some(node.clock.monotonic());
+            replica.history.ceased_at = Some(node.clock.monotonic());
         }
-        if replica.partition.become_follower(epoch, effects) {
-            replica.wake_all();
+        if replica.partition.become_follower(epoch, &mut effects.decisions) {
+            hosted.wake_all();
         }
         return;
     }
@@ -42,10 +44,10 @@ pub(super) fn take_role(replica: &mut Replica, row: &Row, node: &Node, image: &I
     let is_new = replica.partition.leader_epoch() != epoch;
     // What the round holds already bears the epoch before.
     let end = replica.partition.log_end();
-    if replica.partition.become_leader(&leadership, effects) && is_new {
+    if replica.partition.become_leader(&leadership, &mut effects.decisions) && is_new {
         replica.log.assign_epoch(epoch, end);
-        replica.has_led = true;
-        replica.follower_waiters.wake_all();
+        replica.history.has_led = true;
+        hosted.follower_waiters.wake_all();
     }
 }
 
@@ -106,7 +108,7 @@ impl PartitionWorker {
         let Some(row) = row else { return };
         let Self { replicas, effects, node, following, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return self.open_if_it_follows(key, row) };
-        if replica.cutting.is_some() {
+        if replica.truncation.is_some() {
             // What the journal notes and what the log holds must agree before anybody writes.
             following.roles_wait(key);
             return;
@@ -119,24 +121,26 @@ impl PartitionWorker {
     /// New settings for the open partitions of one topic, or of all.
     fn settings_changed(&mut self, image: &Image, topic: Option<&Text>) {
         let concerned =
-            |replica: &Replica| topic.is_none_or(|name| *name == replica.log.place().topic_partition.topic);
-        let keys: Vec<PartitionKey> =
-            self.replicas.values().filter(|replica| concerned(replica)).map(|replica| replica.key).collect();
+            |replica: &Hosted| topic.is_none_or(|name| *name == replica.log.place().topic_partition.topic);
+        let keys: Vec<PartitionKey> = self
+            .replicas
+            .values()
+            .filter(|replica| concerned(replica))
+            .map(|replica| replica.partition_key())
+            .collect();
         for key in keys {
             if let Some(replica) = self.replicas.get_mut(&key) {
-                let place = replica.log.place();
-                let name = &place.topic_partition.topic;
-                let partition = place.topic_partition.partition;
-                replica.throttled = Throttled::of(&self.node, image, name, partition);
+                let TopicPartition { topic: name, partition } = &replica.name.topic_partition.clone();
+                replica.throttled = Throttled::of(&self.node, image, name, *partition);
                 if let Some(fetcher) = self.following.fetcher_of(key) {
                     fetcher.set_throttled(key.into(), replica.throttled.as_follower);
                 }
                 let config = topic_settings::log_config(&self.node, image, name);
-                (replica.flush_messages, replica.flush_after) =
+                (replica.flush.messages_max, replica.flush.after) =
                     topic_settings::flush(&self.node, image, name);
                 replica.log.set_config(config);
                 // So that housekeeping looks whether it is compacted now.
-                replica.changed = true;
+                replica.upkeep.is_changed = true;
             }
             self.partition_changed(image, key);
         }
@@ -148,18 +152,18 @@ impl PartitionWorker {
             .replicas
             .values()
             .filter(|replica| replica.directory == directory)
-            .map(|replica| replica.key)
+            .map(|replica| replica.partition_key())
             .collect();
         for key in keys {
             let Self { replicas, effects, tickets, node, following, .. } = self;
             let Some(replica) = replicas.get_mut(&key) else { continue };
             replica.log.fail();
-            replica.round.clear();
-            node.directories[directory].room.settle(std::mem::take(&mut replica.round_bytes) as u64);
-            for ticket in replica.round_tickets.drain(..) {
+            replica.round.batches.clear();
+            node.directories[directory].room.settle(std::mem::take(&mut replica.round.bytes) as u64);
+            for ticket in replica.round.tickets.drain(..) {
                 tickets.answer(ticket, Err(Declined::Storage));
             }
-            replica.partition.fail(effects);
+            replica.partition.fail(&mut effects.decisions);
             replica.wake_all();
             following.fail(replica, key);
             self.apply_effects(key);

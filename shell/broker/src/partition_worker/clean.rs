@@ -63,7 +63,8 @@ impl PartitionWorker {
                 clean_to.unwrap_or(Offset::ZERO)
             );
         }
-        let begun = replica.log.log_to_clean(&mut files[replica.directory], &debt);
+        let directory = replica.directory;
+        let begun = replica.log.log_to_clean(&mut files[directory], &debt);
         let last_records = last_records(&replica.partition);
         match begun.and_then(|log| Ok((log, checkpoint(replica, files)?))) {
             Ok((log, checkpoint)) => Some(Begun { log: log?, debt, last_records, checkpoint }),

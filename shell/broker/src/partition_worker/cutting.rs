@@ -11,9 +11,10 @@
 
 use super::PartitionWorker;
 use crate::mailbox::PartitionKey;
-use crate::replica::{Cutting, Replica};
+use crate::replica::Hosted;
 use barnabas_base::Offset;
 use barnabas_partition::Cut;
+use barnabas_replica::Truncation;
 use barnabas_storage::StorageError;
 use barnabas_storage::journal::EntryKind;
 
@@ -40,8 +41,8 @@ impl PartitionWorker {
     pub(super) fn note_cut(&mut self, key: PartitionKey, cut: Cut, heals: bool) {
         let Self { replicas, node, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
-        replica.cutting = Some(Cutting { cut, is_noted: !node.acks_are_synced, heals });
-        replica.was_cut = true;
+        replica.truncation = Some(Truncation { cut, is_noted: !node.acks_are_synced, is_repair: heals });
+        replica.was_truncated = true;
         if node.acks_are_synced {
             let kind = match cut {
                 Cut::To(end) => EntryKind::Truncate { end },
@@ -57,7 +58,7 @@ impl PartitionWorker {
     /// The cut is noted: no crash brings back what goes now.
     pub(super) fn cut_now(&mut self, key: PartitionKey) {
         let Some(replica) = self.replicas.get_mut(&key) else { return };
-        let Some(Cutting { cut, heals, .. }) = replica.cutting.take() else { return };
+        let Some(Truncation { cut, is_repair: heals, .. }) = replica.truncation.take() else { return };
         if let Err(error) = self.carry_out_cut(key, cut, heals) {
             return self.cut_failed(key, &error);
         }
@@ -67,7 +68,7 @@ impl PartitionWorker {
         // What was laid and synced below the cut is as it was: an order to lay ends there.
         let end = self.replicas.get(&key).map_or(Offset::ZERO, |replica| replica.log.end());
         if let Some(replica) = self.replicas.get_mut(&key)
-            && let Some((_, ordered)) = &mut replica.laying
+            && let Some((_, ordered)) = &mut replica.journal.write_back
         {
             *ordered = (*ordered).min(end);
         }
@@ -81,7 +82,7 @@ impl PartitionWorker {
 
     fn carry_out_cut(&mut self, key: PartitionKey, cut: Cut, heals: bool) -> Result<(), StorageError> {
         let now = self.node.clock.wall();
-        let Self { replicas, files, node, .. } = self;
+        let Self { replicas, files, node, effects, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return Ok(()) };
         let directory = replica.directory;
         lower_checkpoints(replica, &node.directories[directory], cut)?;
@@ -98,10 +99,12 @@ impl PartitionWorker {
         if let Some(delete) = delete {
             node.deletions.later(directory, delete);
         }
-        replica.covers = None;
-        replica.changed = true;
-        replica.direct = None;
-        replica.reload(files)
+        replica.sync.forget_covered(&mut effects.effects);
+        replica.upkeep.is_changed = true;
+        replica.journal.direct_from = None;
+        let read = replica.reload(files);
+        self.apply_effects(key);
+        read
     }
 
     /// The log could not be cut: the replica is of no use. Nobody is told anything that is not so: it led nothing.
@@ -113,7 +116,7 @@ impl PartitionWorker {
         if let StorageError::Damaged { .. } | StorageError::BadFile { .. } = error {
             tracing::error!(partition = %name, %error, "what the leader does not have cannot be cut off: the replica stays offline until the next start");
             replica.log.fail();
-            replica.partition.fail(effects);
+            replica.partition.fail(&mut effects.decisions);
             replica.wake_all();
             following.fail(replica, key);
             self.failed.insert(key);
@@ -127,7 +130,7 @@ impl PartitionWorker {
 
 /// A checkpoint that names more than the log holds reads as lost data.
 fn lower_checkpoints(
-    replica: &Replica,
+    replica: &Hosted,
     directory: &crate::directories::Directory,
     cut: Cut,
 ) -> Result<(), StorageError> {
@@ -153,7 +156,7 @@ fn lower_checkpoints(
     log_dir.write_checkpoints()
 }
 
-fn say(replica: &Replica, cut: Cut) {
+fn say(replica: &Hosted, cut: Cut) {
     let (start, end) = (replica.partition.log_start(), replica.partition.log_end());
     let partition = &replica.name.topic_partition;
     let leader = replica.following.map_or_else(|| "none".to_owned(), |(leader, _)| leader.to_string());

@@ -130,20 +130,20 @@ impl PartitionWorker {
             self.forget_waiting(key).map(|(directory, replay)| (directory, replay.partition.clone()));
         let Self { replicas, effects, tickets, files, node, .. } = self;
         if let Some(mut replica) = replicas.remove(&key) {
-            replica.partition.fail(effects);
-            for ticket in replica.round_tickets.drain(..) {
+            replica.partition.fail(&mut effects.decisions);
+            for ticket in replica.round.tickets.drain(..) {
                 tickets.answer(ticket, Err(Declined::Unknown));
             }
             replica.wake_all();
             let directory = replica.directory;
-            let unwritten = replica.round_bytes as u64 + replica.log.unlaid_bytes();
+            let unwritten = replica.round.bytes as u64 + replica.log.unlaid_bytes();
             node.directories[directory].room.settle(unwritten);
             replica.log.abandon(&mut files[directory]);
-            if let Some((partition, _)) = replica.laying.take() {
+            if let Some((partition, _)) = replica.journal.write_back.take() {
                 self.laid_otherwise(directory, partition);
             }
             if self.node.acks_are_synced {
-                removed = Some((directory, replica.name));
+                removed = Some((directory, replica.replica.name));
             }
             self.apply_effects(key);
         }

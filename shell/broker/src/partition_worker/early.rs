@@ -85,9 +85,9 @@ impl PartitionWorker {
         let follows = !replica.partition.is_leader() && !replica.partition.is_failed();
         let now = self.node.clock.monotonic();
         // What the metadata log has more is of other partitions, then.
-        let has_ceased = replica.ceased_to_lead.is_some_and(|at| now.since(at) < handing_on::FOR);
+        let has_ceased = replica.history.ceased_at.is_some_and(|at| now.since(at) < handing_on::FOR);
         let hears_more = || self.node.controller.knows_more(&self.node.image.load());
-        if !follows || has_ceased || replica.has_led && !hears_more() {
+        if !follows || has_ceased || replica.history.has_led && !hears_more() {
             return Some(item);
         }
         let epoch = replica.partition.leader_epoch();

@@ -11,14 +11,14 @@
 use super::PartitionWorker;
 use super::in_sync::InSync;
 use super::rounds::carry_out;
-use crate::fetch_wait::Committed;
 use crate::mailbox::{Declined, FollowerLife, PartitionKey, Read, ReadItem, ReadOutcome};
 use crate::node::Node;
-use crate::replica::registered;
+use crate::replica::{Replica, registered};
 use barnabas_api::replication::alter_partition::Altered;
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs};
 use barnabas_metadata::Image;
 use barnabas_partition::{Bounds, Effect, FollowerFetch, FollowerRead, IsrAnswer, IsrNext};
+use barnabas_replica::Committed;
 use std::collections::BTreeSet;
 
 /// What a worker knows of the partitions that it leads and others follow.
@@ -107,8 +107,9 @@ impl PartitionWorker {
             log_start: item.log_start,
             now,
         };
-        let read = replica.partition.follower_fetch(&fetch, replica.log.epochs(), effects);
-        let asks = effects.contains(&Effect::AlterIsr);
+        let Replica { partition, log, .. } = &mut replica.replica;
+        let read = partition.follower_fetch(&fetch, log.epochs(), &mut effects.decisions);
+        let asks = effects.decisions.contains(&Effect::AlterIsr);
         carry_out(effects, tickets, Some(replica));
         *bounds = match &read {
             Ok(FollowerRead::Records(within)) => Some(*within),
@@ -149,8 +150,8 @@ impl PartitionWorker {
         for key in keys {
             let Self { replicas, effects, tickets, .. } = self;
             let Some(replica) = replicas.get_mut(&key) else { continue };
-            replica.partition.check_lag(now, effects);
-            let asks = effects.contains(&Effect::AlterIsr);
+            replica.partition.check_lag(now, &mut effects.decisions);
+            let asks = effects.decisions.contains(&Effect::AlterIsr);
             carry_out(effects, tickets, Some(replica));
             if asks {
                 self.ask_who_is_in_sync(key);
@@ -185,7 +186,7 @@ impl PartitionWorker {
                 IsrAnswer::Refused(*code)
             }
         };
-        let next = replica.partition.isr_answered(number, &word, now, effects);
+        let next = replica.partition.isr_answered(number, &word, now, &mut effects.decisions);
         carry_out(effects, tickets, Some(replica));
         if next == IsrNext::Ask
             && let Some(change) = replica.partition.isr_change()
@@ -204,7 +205,7 @@ impl PartitionWorker {
             let Self { replicas, effects, tickets, .. } = self;
             let Some(replica) = replicas.get_mut(&key) else { continue };
             for &broker in brokers {
-                replica.partition.set_registered(broker, registered(image, broker), effects);
+                replica.partition.set_registered(broker, registered(image, broker), &mut effects.decisions);
             }
             carry_out(effects, tickets, Some(replica));
         }

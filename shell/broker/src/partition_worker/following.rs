@@ -27,7 +27,7 @@ use crate::replica::behind::Behind;
 use crate::replica::bulk::Bulk;
 use crate::replica::line::{Line, address_of};
 use crate::replica::manner::Manner;
-use crate::replica::{Replica, Word};
+use crate::replica::{Hosted, Word};
 use crate::seldom::Seldom;
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset};
 use barnabas_metadata::config::BrokerConfig;
@@ -121,16 +121,16 @@ impl Following {
     }
 
     /// More of a replica that follows is durable, or its cut is noted.
-    pub fn durable(&mut self, replica: &mut Replica) {
-        if let Some(cutting) = &mut replica.cutting {
+    pub fn durable(&mut self, replica: &mut Hosted) {
+        if let Some(cutting) = &mut replica.truncation {
             cutting.is_noted = true;
         }
-        self.to_settle.push(replica.key);
+        self.to_settle.push(replica.partition_key());
     }
 
     /// A replica can do nothing more: its directory has failed.
-    pub fn fail(&mut self, replica: &mut Replica, key: PartitionKey) {
-        replica.cutting = None;
+    pub fn fail(&mut self, replica: &mut Hosted, key: PartitionKey) {
+        replica.truncation = None;
         if replica.following.take().is_some() {
             self.behind.forget(key);
             self.fetchers.unfollow(key.into());
@@ -309,7 +309,8 @@ impl PartitionWorker {
         match whom {
             Some((leader, epoch)) if was == whom => {
                 // It has caught up, or has fallen behind.
-                let turns = following.fetchers.is_in_bulk(key.into()) == in_sync && replica.cutting.is_none();
+                let turns =
+                    following.fetchers.is_in_bulk(key.into()) == in_sync && replica.truncation.is_none();
                 if turns {
                     let position = replica.partition.fetch_position(replica.log.epochs());
                     following.fetchers.follow(key.into(), leader, epoch, in_sync, position);
@@ -322,7 +323,7 @@ impl PartitionWorker {
                     let high_watermark = replica.partition.high_watermark();
                     must_cut = replica.partition.out_of_range(Offset::ZERO, high_watermark);
                 }
-                replica.leaders_start = Offset::ZERO;
+                replica.leader_start = Offset::ZERO;
                 let position = replica.partition.fetch_position(replica.log.epochs());
                 following.fetchers.follow(key.into(), leader, epoch, in_sync, position);
                 following.set_throttled(key, replica.throttled.as_follower);
@@ -416,7 +417,7 @@ impl PartitionWorker {
     }
 
     pub(super) fn settle(&mut self, key: PartitionKey) {
-        let is_noted = |replica: &Replica| replica.cutting.is_some_and(|cutting| cutting.is_noted);
+        let is_noted = |replica: &Hosted| replica.truncation.is_some_and(|cutting| cutting.is_noted);
         if self.replicas.get(&key).is_some_and(is_noted) {
             self.cut_now(key);
         }
@@ -430,7 +431,7 @@ impl PartitionWorker {
             following.open_again_at.get_or_insert(Instant::now() + OPEN_AGAIN);
             return;
         };
-        if replica.cutting.is_none()
+        if replica.truncation.is_none()
             && let Some(position) = replica.partition.fetch_position(replica.log.epochs())
             && let Some(fetcher) = following.fetchers.of(key.into())
         {
@@ -473,7 +474,7 @@ impl PartitionWorker {
         asked: &FetchPosition,
         ends: Result<(Offset, Offset), ErrorCode>,
     ) {
-        let Some(replica) = self.replicas.get_mut(&key).filter(|replica| replica.cutting.is_none()) else {
+        let Some(replica) = self.replicas.get_mut(&key).filter(|replica| replica.truncation.is_none()) else {
             return;
         };
         if let Ok((start, end)) = ends
@@ -481,8 +482,9 @@ impl PartitionWorker {
         {
             let cut = replica.partition.out_of_range(start, end);
             // What its leader has deleted need not be healed.
-            let known = replica.damaged_from;
-            replica.damaged_from = known.map(|from| replica.partition.asks_again_from().unwrap_or(from));
+            let known = replica.repair.damaged_from;
+            replica.repair.damaged_from =
+                known.map(|from| replica.partition.asks_again_from().unwrap_or(from));
             self.cut(key, cut);
         }
     }

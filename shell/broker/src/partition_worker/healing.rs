@@ -46,7 +46,7 @@ impl PartitionWorker {
             return;
         };
         let from = offset.max(replica.partition.log_start());
-        if replica.damaged_from.is_some_and(|known| known <= from) {
+        if replica.repair.damaged_from.is_some_and(|known| known <= from) {
             return;
         }
         let image = node.image.load();
@@ -54,7 +54,7 @@ impl PartitionWorker {
         if row.is_none_or(|row| row.replicas().len() < 2) {
             return;
         }
-        replica.damaged_from = Some(from);
+        replica.repair.damaged_from = Some(from);
         if node.not_to_lead.damaged(key) {
             let role = if replica.partition.is_leader() { "leads" } else { "follows" };
             tracing::warn!(
@@ -71,7 +71,7 @@ impl PartitionWorker {
     pub(super) fn heal(&mut self, key: PartitionKey) {
         let Self { replicas, node, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
-        let Some(from) = replica.damaged_from.filter(|_| replica.cutting.is_none()) else { return };
+        let Some(from) = replica.repair.damaged_from.filter(|_| replica.truncation.is_none()) else { return };
         if from < replica.partition.log_start() || from >= replica.partition.log_end() {
             // It was deleted, or cut off.
             return self.is_whole(key);
@@ -96,7 +96,7 @@ impl PartitionWorker {
                 // This leader has not answered it yet.
                 return;
             }
-            replica.asks_again_since = Some((now, is_in_sync));
+            replica.repair.refetches_since = Some((now, is_in_sync));
             tracing::warn!(
                 partition = %replica.name.topic_partition, broker = %me, %leader,
                 "this copy is damaged from offset {from} on, which is asked for again; what is here is kept until nobody counts on it"
@@ -107,7 +107,7 @@ impl PartitionWorker {
         let patience = DurationMs(node.config.load().long("replica.lag.time.max.ms"));
         let is_let_go = |(since, was_in_sync)| was_in_sync || now.since(since) >= patience;
         let counts =
-            is_in_sync || row.elr().contains(&me) || !replica.asks_again_since.is_some_and(is_let_go);
+            is_in_sync || row.elr().contains(&me) || !replica.repair.refetches_since.is_some_and(is_let_go);
         let cut = replica.partition.heal(counts);
         let is_settled = replica.partition.fetch_position(replica.log.epochs()).is_some();
         if let (Cut::To(_) | Cut::StartAt(_), true) = (cut, is_settled) {
@@ -132,7 +132,7 @@ impl PartitionWorker {
     /// Nothing is known to be damaged in it any more.
     pub(super) fn is_whole(&mut self, key: PartitionKey) {
         if let Some(replica) = self.replicas.get_mut(&key) {
-            (replica.damaged_from, replica.asks_again_since) = (None, None);
+            (replica.repair.damaged_from, replica.repair.refetches_since) = (None, None);
         }
         self.node.not_to_lead.healed(key);
     }

@@ -18,7 +18,7 @@ use super::rounds::{carry_out, keep_list};
 use crate::journal_thread::LayOrder;
 use crate::mailbox::{Command, PartitionKey};
 use crate::node::Node;
-use crate::replica::Replica;
+use crate::replica::Hosted;
 use barnabas_base::Offset;
 use barnabas_storage::journal::{Entry, EntryKind, JournalPartition};
 use barnabas_storage::{AppendBytes, StorageError, TailMemory};
@@ -56,20 +56,6 @@ pub(super) struct Journaled {
     cached_bytes: u64,
 }
 
-/// A large append, or several, on the way into the segment.
-#[derive(Debug, Clone, Copy)]
-pub struct Direct {
-    /// Up to here ranges were handed in.
-    ranged: Offset,
-}
-
-impl Direct {
-    /// Everything from `from` on is to be covered by ranges.
-    pub(super) fn new(from: Offset) -> Self {
-        Self { ranged: from }
-    }
-}
-
 impl Journaled {
     pub(super) fn new(directories: usize, memory: TailMemory) -> Self {
         Self {
@@ -83,18 +69,18 @@ impl Journaled {
     /// Keeps a partition's round in memory, for the journal to write. The round's list goes back to `lists`.
     pub(super) fn stage(
         &mut self,
-        replica: &mut Replica,
+        replica: &mut Hosted,
         node: &Node,
         lists: &mut Vec<Vec<AppendBytes>>,
     ) -> Result<(), StorageError> {
-        let batches = std::mem::take(&mut replica.round);
+        let batches = std::mem::take(&mut replica.round.batches);
         let staged = replica.log.stage(&mut self.memory, &batches)?;
         node.meter.batches_appended.add(batches.len() as u64);
         keep_list(lists, batches);
-        replica.round_bytes = 0;
-        replica.round_tickets.clear();
-        replica.unannounced_bytes += staged.bytes as i64;
-        replica.changed = true;
+        replica.round.bytes = 0;
+        replica.round.tickets.clear();
+        replica.readers.unannounced_bytes += staged.bytes as i64;
+        replica.upkeep.is_changed = true;
         let leader_epoch = replica.partition.leader_epoch();
         let entries = &mut self.entries[replica.directory];
         for piece in staged.records {
@@ -163,7 +149,7 @@ impl PartitionWorker {
         }
         self.node.meter.direct_appends.one();
         if let Some(replica) = self.replicas.get_mut(&key) {
-            replica.direct.get_or_insert(Direct::new(from));
+            replica.journal.direct_from.get_or_insert(from);
         }
         self.sync_now(key);
     }
@@ -171,7 +157,8 @@ impl PartitionWorker {
     /// Whether each of the round's batches fits into a round of the journal, and no large append is under way.
     fn fits_journal(&self, key: PartitionKey) -> bool {
         let Some(replica) = self.replicas.get(&key) else { return false };
-        replica.direct.is_none() && replica.round.iter().all(|batch| batch.len() <= ENTRY_BYTES_MAX)
+        replica.journal.direct_from.is_none()
+            && replica.round.batches.iter().all(|batch| batch.len() <= ENTRY_BYTES_MAX)
     }
 
     /// A round of a journal is durable.
@@ -184,9 +171,9 @@ impl PartitionWorker {
                 continue;
             }
             let end = end.min(replica.partition.log_end());
-            replica.partition.synced(end, effects);
-            if replica.direct.is_some() && end == replica.partition.log_end() {
-                replica.direct = None;
+            replica.partition.synced(end, &mut effects.decisions);
+            if replica.journal.direct_from.is_some() && end == replica.partition.log_end() {
+                replica.journal.direct_from = None;
             }
             if replica.following.is_some() {
                 following.durable(replica);
@@ -252,7 +239,7 @@ impl PartitionWorker {
         match self.lay_up_to(key, end) {
             Ok(bytes) => {
                 if let Some(replica) = self.replicas.get_mut(&key) {
-                    replica.laying = Some((order.partition, end));
+                    replica.journal.write_back = Some((order.partition, end));
                 }
                 self.snapshot_if_due(key);
                 self.settle_laid(key);
@@ -278,7 +265,7 @@ impl PartitionWorker {
 
     fn lay_up_to(&mut self, key: PartitionKey, end: Offset) -> Result<u64, StorageError> {
         let now = self.node.clock.wall();
-        let Self { replicas, files, node, .. } = self;
+        let Self { replicas, files, node, effects, .. } = self;
         let Some(replica) = replicas.get_mut(&key).filter(|replica| replica.log.laid_end() < end) else {
             return Ok(0);
         };
@@ -288,7 +275,8 @@ impl PartitionWorker {
                 node.meter.lays.one();
                 node.meter.laid_bytes.add(laid.bytes);
                 node.directories[directory].room.settle(laid.bytes);
-                replica.note_in_files(laid.end, laid.rolled);
+                replica.note_in_files(laid.end, laid.rolled, &mut effects.effects);
+                self.apply_effects(key);
                 self.cache(key, laid.end, laid.bytes);
                 Ok(laid.bytes)
             }
@@ -323,7 +311,7 @@ impl PartitionWorker {
     pub(super) fn settle_laid(&mut self, key: PartitionKey) {
         let Some(replica) = self.replicas.get_mut(&key) else { return };
         let synced = replica.log.recovery_point();
-        if let Some((partition, _)) = replica.laying.take_if(|(_, end)| *end <= synced) {
+        if let Some((partition, _)) = replica.journal.write_back.take_if(|(_, end)| *end <= synced) {
             self.journaled.laid[replica.directory].push(partition);
         }
         self.sync_now(key);
@@ -334,9 +322,9 @@ impl PartitionWorker {
         let Self { replicas, journaled, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
         let synced = replica.log.recovery_point();
-        let Some(direct) = replica.direct.as_mut().filter(|direct| direct.ranged < synced) else { return };
-        let kind = EntryKind::Range { from: direct.ranged, end: synced };
-        direct.ranged = synced;
+        let Some(from) = replica.journal.direct_from.as_mut().filter(|from| **from < synced) else { return };
+        let kind = EntryKind::Range { from: *from, end: synced };
+        *from = synced;
         let leader_epoch = replica.partition.leader_epoch();
         let entry = Entry { partition: Arc::clone(&replica.name), leader_epoch, kind };
         journaled.entries[replica.directory].push(entry);

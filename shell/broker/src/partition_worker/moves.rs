@@ -3,13 +3,13 @@
 //! The last step is done in one go, between two rounds, so that no append has to wait in a queue of its own: what is left to copy is
 //! little, and the rest is one sync of the new files and two renames. Its order is what a crash in the middle rests on (moves.rs).
 
-use super::{Direct, PartitionWorker};
+use super::PartitionWorker;
 use crate::directories::{random_uuid, reports};
 use crate::mailbox::{Declined, PartitionKey};
 use crate::moves::{Begun, Copying, Fits, MoveCommand, MoveRead, SwapFailure};
-use crate::replica::{Replica, entry_of};
+use crate::replica::Replica;
 use barnabas_base::Offset;
-use barnabas_storage::{FilePool, ProducerEntry, StorageError};
+use barnabas_storage::{FilePool, StorageError};
 use bytes::Bytes;
 
 /// More than so much is not copied in the last step.
@@ -36,12 +36,12 @@ impl PartitionWorker {
         if replica.directory == to {
             return Ok(Begun::There);
         }
-        replica.was_cut = false;
+        replica.was_truncated = false;
         if replica.log.is_on_disk() || replica.log.end() > Offset::ZERO {
             return Ok(Begun::ToCopy { bytes: replica.log.size_bytes() });
         }
         // Nothing was ever written: it begins there, once the metadata log says so.
-        replica.partition.fail(effects);
+        replica.partition.fail(&mut effects.decisions);
         replica.waiters.wake_all();
         self.apply_effects(key);
         self.replicas.remove(&key);
@@ -63,7 +63,8 @@ impl PartitionWorker {
         let durable_end =
             if node.acks_are_synced { synced.max(replica.partition.durable_end()) } else { synced };
         let durable_end = durable_end.min(replica.log.end());
-        let read = read_piece(replica, &mut files[replica.directory], from, max_bytes, durable_end);
+        let files = &mut files[replica.directory];
+        let read = read_piece(replica, files, from, max_bytes, durable_end);
         read.map_err(|error| {
             tracing::error!(partition = %replica.log.place().topic_partition, %error, "a partition on its way to another directory cannot be read there");
             Declined::Storage
@@ -77,7 +78,7 @@ impl PartitionWorker {
         let is_ready = self.open(key).is_ok()
             && self.node.directories[copying.to].is_usable()
             && self.replicas.get(&key).is_some_and(|replica| {
-                replica.directory != copying.to && !replica.was_cut && replica.cutting.is_none()
+                replica.directory != copying.to && !replica.was_truncated && replica.truncation.is_none()
             });
         if !is_ready {
             return Err(SwapFailure::Over(copying));
@@ -135,9 +136,7 @@ impl PartitionWorker {
         }
         log.adopt_epochs(replica.log.epochs().clone());
         // With all of a producer's batches that may be sent again, as in `Replica::snapshot_producers`.
-        let entries: Vec<ProducerEntry> =
-            replica.partition.producer_snapshot().into_iter().map(entry_of).collect();
-        log.write_producer_snapshot(&mut copying.files, end, &entries)?;
+        log.write_producer_snapshot(&mut copying.files, end, &replica.producer_entries())?;
         log.checkpoint(&mut copying.files)?;
         copying.sync()?;
         Ok(true)
@@ -173,21 +172,19 @@ impl PartitionWorker {
         let Self { replicas, files, effects, node, .. } = self;
         let (Some(replica), Some(log)) = (replicas.get_mut(&key), log) else { return };
         let from = std::mem::replace(&mut replica.directory, to);
-        let mut old = std::mem::replace(&mut replica.log, log);
+        let mut old = std::mem::replace(&mut replica.replica.log, log);
         // What the old journal still holds of it is in the new segments: at a crash it is not replayed, as the partition's folder
         // lies elsewhere (replay.rs).
         node.directories[from].room.settle(old.unlaid_bytes());
         old.abandon(&mut files[from]);
-        let ordered = replica.laying.take();
+        let ordered = replica.journal.write_back.take();
         // The new journal may know the partition from an earlier stay. A `Range` ends that, and until it is durable the partition's
         // appends go straight into the segment.
-        replica.direct = Some(Direct::new(replica.log.start()));
+        replica.journal.direct_from = Some(replica.log.start());
         let end = replica.log.end();
-        replica.sync_in_flight = false;
-        replica.covers = None;
-        replica.unsynced_batches = 0;
-        replica.snapshot_at = end;
-        replica.changed = true;
+        replica.sync.restart(&mut effects.effects);
+        replica.upkeep.snapshot_at = end;
+        replica.upkeep.is_changed = true;
         let renamed = node.directories[from].lock().rename_moved(&place.topic_partition, random_uuid());
         match renamed {
             Ok(aside) => {
@@ -197,8 +194,8 @@ impl PartitionWorker {
                     node.deletions.directory_later(from, aside, due);
                 }
                 // All of it is synced in the new place.
-                replica.partition.written(end, effects);
-                replica.partition.durable(end, effects);
+                replica.partition.written(end, &mut effects.decisions);
+                replica.partition.durable(end, &mut effects.decisions);
                 self.apply_effects(key);
                 if let Some((partition, _)) = ordered {
                     self.laid_otherwise(from, partition);
@@ -211,7 +208,7 @@ impl PartitionWorker {
             Err(error) => {
                 // The old name may come back with its directory, and the metadata log names it: nothing is acknowledged in the
                 // new place before the metadata log names that (directories/locate.rs).
-                replica.partition.fail(effects);
+                replica.partition.fail(&mut effects.decisions);
                 replica.waiters.wake_all();
                 self.apply_effects(key);
                 self.replicas.remove(&key);

@@ -49,9 +49,7 @@ impl PartitionWorker {
     fn promises(&self, keys: impl Iterator<Item = PartitionKey>) -> Vec<(PartitionKey, Offset)> {
         let owing = keys.filter_map(|key| {
             let replica = self.replicas.get(&key)?;
-            let owes =
-                replica.promised_end > replica.partition.durable_end() && !replica.partition.is_failed();
-            owes.then_some((key, replica.promised_end))
+            replica.owed_to_readers().map(|end| (key, end))
         });
         owing.collect()
     }
@@ -59,7 +57,7 @@ impl PartitionWorker {
     fn postpone(&mut self, until: Vec<(PartitionKey, Offset)>, command: Postponed) {
         for &(key, end) in &until {
             if let Some(replica) = self.replicas.get_mut(&key) {
-                replica.reader_waits_for = replica.reader_waits_for.max(end);
+                replica.readers.awaited_end = replica.readers.awaited_end.max(end);
             }
         }
         self.patient.push(Patient { until, command });
@@ -72,9 +70,7 @@ impl PartitionWorker {
         }
         let replicas = &self.replicas;
         let is_kept = |&(key, end): &(PartitionKey, Offset)| {
-            replicas
-                .get(&key)
-                .is_none_or(|replica| replica.partition.durable_end() >= end || replica.partition.is_failed())
+            replicas.get(&key).is_none_or(|replica| replica.has_kept(end))
         };
         let ready: Vec<Patient> =
             self.patient.extract_if(.., |patient| patient.until.iter().all(is_kept)).collect();

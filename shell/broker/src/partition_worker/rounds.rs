@@ -4,10 +4,11 @@
 use super::{FLUSH_PAUSE, PartitionWorker};
 use crate::committer::Synced;
 use crate::mailbox::{Declined, PartitionKey};
-use crate::replica::{Effects, Replica, entry_of_aborted};
+use crate::replica::Hosted;
 use crate::tickets::Tickets;
 use barnabas_base::Offset;
-use barnabas_partition::Effect;
+use barnabas_partition::Effect as Decision;
+use barnabas_replica::{Effect, Outbox};
 use barnabas_storage::{AppendBytes, Dirty, StorageError};
 
 /// Lists of batches that are kept for the next round, and how many batches each may have room for: together a few MiB.
@@ -36,14 +37,14 @@ impl PartitionWorker {
         let Some(replica) = replicas.get_mut(&key).filter(|replica| !replica.round.is_empty()) else {
             return;
         };
-        let is_large = || replica.round_bytes as u64 > node.journal_append_bytes_max;
+        let is_large = || replica.round.bytes as u64 > node.journal_append_bytes_max;
         if !node.acks_are_synced {
             self.write_and_answer(key);
-        } else if replica.direct.is_some() || is_large() {
+        } else if replica.journal.direct_from.is_some() || is_large() {
             self.write_direct(key);
         } else {
             match journaled.stage(replica, node, lists) {
-                Ok(()) if replica.aborted.is_empty() => {}
+                Ok(()) if replica.round.aborted.is_empty() => {}
                 Ok(()) => self.note_aborted(key),
                 Err(error) => self.write_failed(key, &error),
             }
@@ -61,14 +62,14 @@ impl PartitionWorker {
         let Self { replicas, effects, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
         let end = replica.log.end();
-        replica.unflushed += end.get() - before.get();
-        replica.unflushed_since.get_or_insert(now);
-        replica.must_flush |= replica.unflushed >= replica.flush_messages;
-        if replica.must_flush {
+        replica.flush.unflushed += end.get() - before.get();
+        replica.flush.unflushed_since.get_or_insert(now);
+        replica.flush.is_awaited |= replica.flush.unflushed >= replica.flush.messages_max;
+        if replica.flush.is_awaited {
             self.sync_now(key);
             return;
         }
-        replica.partition.synced(end, effects);
+        replica.partition.synced(end, &mut effects.decisions);
         self.apply_effects(key);
         self.flush_later(key);
     }
@@ -85,8 +86,9 @@ impl PartitionWorker {
     pub(super) fn note_aborted(&mut self, key: PartitionKey) {
         let Self { replicas, files, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
-        for entry in std::mem::take(&mut replica.aborted) {
-            if let Err(error) = replica.log.append_aborted(&mut files[replica.directory], entry) {
+        let files = &mut files[replica.directory];
+        for entry in std::mem::take(&mut replica.round.aborted) {
+            if let Err(error) = replica.log.append_aborted(files, entry) {
                 let name = &replica.name.topic_partition;
                 tracing::error!(partition = %name, %error, "aborted transaction was not noted; its records may be read");
             }
@@ -96,11 +98,11 @@ impl PartitionWorker {
     /// Writes the round's batches into the segment. `false`: they are not there, and their producers know it.
     pub(super) fn append_round(&mut self, key: PartitionKey) -> bool {
         let now = self.node.clock.wall();
-        let Self { replicas, files, node, journaled, lists, .. } = self;
+        let Self { replicas, files, node, journaled, lists, effects, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return false };
-        let batches = std::mem::take(&mut replica.round);
+        let batches = std::mem::take(&mut replica.round.batches);
         let directory = replica.directory;
-        let bytes = std::mem::take(&mut replica.round_bytes) as u64;
+        let bytes = std::mem::take(&mut replica.round.bytes) as u64;
         let files = &mut files[directory];
         // Kept for readers near the end, as what goes through the journal is.
         let written = replica.log.append_kept(files, &mut journaled.memory, &batches, now);
@@ -109,9 +111,10 @@ impl PartitionWorker {
             Ok(appended) => {
                 node.meter.batches_appended.add(batches.len() as u64);
                 node.directories[replica.directory].wrote(appended.bytes);
-                replica.note_written(&appended, batches.len());
-                replica.round_tickets.clear();
+                replica.note_written(&appended, batches.len(), &mut effects.effects);
+                replica.round.tickets.clear();
                 keep_list(lists, batches);
+                self.apply_effects(key);
                 self.note_aborted(key);
                 self.cache(key, appended.end, appended.bytes);
                 self.snapshot_if_due(key);
@@ -130,18 +133,20 @@ impl PartitionWorker {
         self.write_round(key);
         // So that the segment is as full as it will be, and the next batch begins the next one.
         let _ = self.lay_all(key);
-        let Self { replicas, files, .. } = self;
+        let Self { replicas, files, effects, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
-        if let Err(error) = replica.snapshot_producers(&mut files[replica.directory]) {
+        let directory = replica.directory;
+        if let Err(error) = replica.snapshot_producers(&mut files[directory], &mut effects.effects) {
             // Only the next start pays for it: it reads further back.
             let name = &replica.name.topic_partition;
             tracing::warn!(partition = %name, %error, "producer snapshot was not written; the next start reads more of the log");
         }
+        self.apply_effects(key);
     }
 
     /// Writes down what is known of producers where a start would have to read much for it.
     pub(super) fn snapshot_if_due(&mut self, key: PartitionKey) {
-        let is_due = |replica: &&Replica| {
+        let is_due = |replica: &&Hosted| {
             replica.round.is_empty() && replica.log.snapshot_is_due(replica.partition.producer_count())
         };
         if self.replicas.get(&key).filter(is_due).is_some() {
@@ -153,7 +158,7 @@ impl PartitionWorker {
     pub(super) fn sync_now(&mut self, key: PartitionKey) {
         let Some(replica) = self.replicas.get_mut(&key) else { return };
         let directory = replica.directory;
-        if let Some(request) = replica.take_sync(self.id) {
+        if let Some(request) = replica.take_request(self.id) {
             self.submissions[directory].push(request);
         }
     }
@@ -162,12 +167,12 @@ impl PartitionWorker {
     pub(super) fn write_failed(&mut self, key: PartitionKey, error: &StorageError) {
         let Self { replicas, tickets, effects, node, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
-        for ticket in replica.round_tickets.drain(..) {
+        for ticket in replica.round.tickets.drain(..) {
             tickets.answer(ticket, Err(Declined::Storage));
         }
-        replica.round.clear();
-        replica.aborted.clear();
-        let unwritten = std::mem::take(&mut replica.round_bytes) as u64;
+        replica.round.batches.clear();
+        replica.round.aborted.clear();
+        let unwritten = std::mem::take(&mut replica.round.bytes) as u64;
         node.directories[replica.directory].room.settle(unwritten);
         let as_it_was = matches!(
             error,
@@ -185,7 +190,7 @@ impl PartitionWorker {
             }
             // The state machine has given out offsets that are not in the log. It is dropped with everybody who waits in
             // it (their retries find what was written), and made anew from the log when it is next asked for.
-            replica.partition.fail(effects);
+            replica.partition.fail(&mut effects.decisions);
             replica.waiters.wake_all();
             self.apply_effects(key);
             self.let_go(key);
@@ -207,7 +212,7 @@ impl PartitionWorker {
         let of = &self.node.directories[directory];
         let sync = |dirty: Dirty| dirty.sync(&*of.disk, of.file_system.as_ref()).map_err(StorageError::from);
         // A ticket that is out may not be synced yet, and nobody would wait for it.
-        let noted = match replica.sync_in_flight {
+        let noted = match replica.sync.is_in_flight {
             true => replica.log.note_unsynced_again(&mut self.files[directory]),
             false => Ok(()),
         };
@@ -215,7 +220,7 @@ impl PartitionWorker {
         if let Err(error) = synced {
             self.node.directory_failed(directory, &error);
             self.directory_failed(directory);
-        } else if let Some((partition, _)) = replica.laying.take() {
+        } else if let Some((partition, _)) = replica.journal.write_back.take() {
             self.laid_otherwise(directory, partition);
         }
     }
@@ -226,8 +231,8 @@ impl PartitionWorker {
         for key in std::mem::take(&mut self.lazy) {
             let Some(replica) = self.replicas.get_mut(&key) else { continue };
             replica.is_lazy = false;
-            let Some(since) = replica.unflushed_since else { continue };
-            if now >= since.plus(replica.flush_after.min(FLUSH_PAUSE)) {
+            let Some(since) = replica.flush.unflushed_since else { continue };
+            if now >= since.plus(replica.flush.after.min(FLUSH_PAUSE)) {
                 self.sync_now(key);
             } else {
                 self.flush_later(key);
@@ -249,10 +254,10 @@ impl PartitionWorker {
     pub(super) fn synced(&mut self, synced: Synced) {
         for (key, ticket, end) in synced.tickets {
             let Some(replica) = self.replicas.get_mut(&key) else { continue };
-            replica.sync_in_flight = false;
-            replica.covers = None;
+            replica.end_sync();
+            replica.end_request();
             let before = replica.log.recovery_point();
-            replica.changed |= replica.log.mark_synced_to(ticket, end) > before;
+            replica.upkeep.is_changed |= replica.log.mark_synced_to(ticket, end) > before;
             if self.node.acks_are_synced {
                 self.note_ranges(key);
                 self.settle_laid(key);
@@ -270,13 +275,13 @@ impl PartitionWorker {
         let Some(replica) = replicas.get_mut(&key) else { return };
         let synced = replica.log.recovery_point();
         let left = replica.log.end().get() - synced.get();
-        replica.unflushed = left;
-        replica.unflushed_since = (left > 0).then_some(now);
-        if !replica.must_flush {
+        replica.flush.unflushed = left;
+        replica.flush.unflushed_since = (left > 0).then_some(now);
+        if !replica.flush.is_awaited {
             return;
         }
-        replica.must_flush = left > 0;
-        replica.partition.synced(synced, effects);
+        replica.flush.is_awaited = left > 0;
+        replica.partition.synced(synced, &mut effects.decisions);
         if replica.following.is_some() {
             following.durable(replica);
         }
@@ -298,7 +303,7 @@ impl PartitionWorker {
         for key in std::mem::take(&mut self.awaited) {
             let Self { replicas, effects, .. } = self;
             let Some(replica) = replicas.get_mut(&key) else { continue };
-            replica.partition.expire(now, effects);
+            replica.partition.expire(now, &mut effects.decisions);
             replica.is_awaited = replica.partition.waiting() > 0;
             if replica.is_awaited {
                 self.awaited.push(key);
@@ -316,29 +321,26 @@ pub(super) fn keep_list(lists: &mut Vec<Vec<AppendBytes>>, mut list: Vec<AppendB
     }
 }
 
-/// Carries out what a partition decided.
-pub(super) fn carry_out(effects: &mut Effects, tickets: &mut Tickets, mut replica: Option<&mut Replica>) {
-    for effect in effects.drain(..) {
-        match effect {
-            Effect::Answer { ticket, answer } => tickets.answer(ticket, answer.map_err(Declined::Refused)),
-            Effect::HighWatermark(_) | Effect::LastStable(_) => {
-                if let Some(replica) = &mut replica {
-                    replica.announce();
-                }
+/// Carries out what a replica asks for. Where it is gone, its producers are answered still.
+pub(super) fn carry_out(outbox: &mut Outbox, tickets: &mut Tickets, hosted: Option<&mut Hosted>) {
+    let Some(hosted) = hosted else {
+        outbox.effects.clear();
+        for decision in outbox.decisions.drain(..) {
+            if let Decision::Answer { ticket, answer } = decision {
+                tickets.answer(ticket, answer.map_err(Declined::Refused));
             }
+        }
+        return;
+    };
+    hosted.replica.absorb(outbox);
+    for effect in outbox.effects.drain(..) {
+        match effect {
+            Effect::Answer { ticket, answer } => tickets.answer(ticket, answer),
+            Effect::Readable { bytes, committed } => hosted.arrived(bytes, committed),
             // Seen by whoever caused it (followers.rs).
             Effect::AlterIsr => {}
-            Effect::LogStart(start) => {
-                if let Some(replica) = &mut replica {
-                    replica.log.advance_start(start);
-                    replica.changed = true;
-                }
-            }
-            Effect::Aborted(aborted) => {
-                if let Some(replica) = &mut replica {
-                    replica.aborted.push(entry_of_aborted(aborted));
-                }
-            }
+            Effect::SyncCovers(end) => hosted.extend_request(end),
+            Effect::SyncEnds => hosted.end_request(),
         }
     }
 }

@@ -13,7 +13,7 @@ use super::PartitionWorker;
 use crate::full;
 use crate::links::LinkError;
 use crate::mailbox::PartitionKey;
-use crate::replica::{Replica, batch_info};
+use crate::replica::{Hosted, batch_info};
 use barnabas_api::replication::fetch;
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset};
 use barnabas_partition::{FetchPosition, FetcherId, Follow, Origin, PartitionAnswer, ReplicaKey, Todo};
@@ -76,7 +76,7 @@ impl PartitionWorker {
     ) {
         let key = PartitionKey::from(key_of(&answer));
         let Some(replica) = self.replicas.get(&key) else { return self.following.forget(key) };
-        if replica.cutting.is_some() {
+        if replica.truncation.is_some() {
             return;
         }
         if !replica.partition.may_take(asked, replica.log.epochs()) {
@@ -128,8 +128,8 @@ impl PartitionWorker {
         let end = replica.partition.log_end();
         following.took(key, end.get() - before.get(), high_watermark.get() - end.get());
         following.count(recorder.cells());
-        replica.leaders_start = log_start;
-        replica.partition.follow_high_watermark(high_watermark, effects);
+        replica.leader_start = log_start;
+        replica.partition.follow_high_watermark(high_watermark, &mut effects.decisions);
         self.apply_effects(key);
         self.follow_start(key);
         match taken {
@@ -153,7 +153,7 @@ impl PartitionWorker {
     /// never lies in what is in memory alone.
     pub(super) fn follow_start(&mut self, key: PartitionKey) {
         let Some(replica) = self.replicas.get(&key) else { return };
-        let to = replica.leaders_start.min(replica.partition.high_watermark());
+        let to = replica.leader_start.min(replica.partition.high_watermark());
         if to <= replica.partition.log_start() {
             return;
         }
@@ -162,7 +162,7 @@ impl PartitionWorker {
         }
         let Self { replicas, effects, .. } = self;
         if let Some(replica) = replicas.get_mut(&key) {
-            replica.partition.advance_log_start(to, effects);
+            replica.partition.advance_log_start(to, &mut effects.decisions);
         }
         self.apply_effects(key);
     }
@@ -217,19 +217,19 @@ impl PartitionWorker {
             return Err(NotTaken::Later);
         };
         let info = batch_info(&header, || batch.bytes().clone());
-        replica.partition.follow(header.base_offset, &info, effects);
+        replica.partition.follow(header.base_offset, &info, &mut effects.decisions);
         if replica.round.is_empty() {
             touched.push(key);
-            replica.round = lists.pop().unwrap_or_default();
+            replica.round.batches = lists.pop().unwrap_or_default();
         }
-        replica.round_bytes += bytes;
-        replica.round.push(AppendBytes::Whole(batch.bytes().clone()));
+        replica.round.bytes += bytes;
+        replica.round.batches.push(AppendBytes::Whole(batch.bytes().clone()));
         self.apply_effects(key);
         Ok(true)
     }
 }
 
-fn never(replica: &Replica, why: &str) -> NotTaken {
+fn never(replica: &Hosted, why: &str) -> NotTaken {
     let (start, end) = (replica.partition.log_start(), replica.partition.log_end());
     tracing::error!(
         partition = %replica.name.topic_partition,

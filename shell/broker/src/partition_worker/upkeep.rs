@@ -3,7 +3,7 @@
 use super::PartitionWorker;
 use crate::committer::WHOLE_FROM;
 use crate::mailbox::{Checkpointed, LogSize, PartitionKey};
-use crate::replica::Replica;
+use crate::replica::{Hosted, Replica};
 use barnabas_base::{DurationMs, Offset};
 use barnabas_storage::{FilePool, StorageError};
 
@@ -27,19 +27,19 @@ impl PartitionWorker {
         let mut checkpoints = Vec::new();
         let mut epochs_left = EPOCHS_AT_ONCE;
         for key in keys {
-            if retain || self.replicas.get(&key).is_some_and(|replica| replica.retention_waits) {
+            if retain || self.replicas.get(&key).is_some_and(|replica| replica.upkeep.retention_waits) {
                 self.retain(key);
             }
             let Self { replicas, files, node, .. } = self;
             let Some(replica) = replicas.get_mut(&key) else { continue };
-            if !std::mem::take(&mut replica.changed) {
+            if !std::mem::take(&mut replica.upkeep.is_changed) {
                 continue;
             }
             node.compaction.candidates.note(replica);
             match checkpoint_ahead(replica, files, &mut epochs_left) {
                 Ok(Some(checkpointed)) => checkpoints.push(checkpointed),
                 Ok(None) => {
-                    replica.changed = true;
+                    replica.upkeep.is_changed = true;
                     // Those for whom this turn has no room are noted in the next one.
                     if !replica.log.has_new_epochs() {
                         self.sync_now(key);
@@ -78,14 +78,15 @@ impl PartitionWorker {
             replica.log.give_room_back(files)?;
         }
         let now = node.clock.wall();
-        let limit = replica.may_go_below(files, now, is_short)?;
+        let limit = replica.retention_limit(files, now, is_short, &mut effects.effects)?;
         if let Some(delete) = replica.log.delete_old_segments(files, now, limit)? {
-            replica.partition.advance_log_start(replica.log.start(), effects);
-            replica.changed = true;
+            let start = replica.log.start();
+            replica.partition.advance_log_start(start, &mut effects.decisions);
+            replica.upkeep.is_changed = true;
             recorder.retained(&delete.files);
             node.deletions.later(replica.directory, delete);
         }
-        let waits = replica.retention_waits;
+        let waits = replica.upkeep.retention_waits;
         self.apply_effects(key);
         if waits {
             self.sync_now(key);
@@ -118,13 +119,13 @@ impl PartitionWorker {
         self.open_all_waiting();
         self.closed = true;
         let mut checkpoints = Vec::new();
-        let replicas: Vec<Replica> = std::mem::take(&mut self.replicas).into_values().collect();
+        let replicas: Vec<Hosted> = std::mem::take(&mut self.replicas).into_values().collect();
         let as_a_whole = replicas.len() >= WHOLE_FROM;
         let at_once = if as_a_whole { usize::MAX } else { CLOSE_AT_ONCE };
         let mut replicas = replicas.into_iter();
         loop {
             // A bounded number at a time, as their files are open until they are synced.
-            let mut some: Vec<Replica> = replicas.by_ref().take(at_once).collect();
+            let mut some: Vec<Hosted> = replicas.by_ref().take(at_once).collect();
             if some.is_empty() {
                 break;
             }
@@ -147,7 +148,7 @@ impl PartitionWorker {
     }
 
     pub(super) fn sizes(&self) -> Vec<LogSize> {
-        let size = |replica: &Replica| LogSize {
+        let size = |replica: &Hosted| LogSize {
             directory: replica.directory,
             partition: replica.log.place().topic_partition.clone(),
             bytes: replica.log.size_bytes(),
@@ -155,39 +156,40 @@ impl PartitionWorker {
         self.replicas.values().map(size).chain(self.sizes_of_waiting()).collect()
     }
 
-    fn close_files(&mut self, replica: &mut Replica) -> Result<(), StorageError> {
+    fn close_files(&mut self, replica: &mut Hosted) -> Result<(), StorageError> {
         // Said when it failed.
         if !self.node.directories[replica.directory].is_online() {
             return Err(StorageError::Failed(replica.log.place().dir()));
         }
         let files = &mut self.files[replica.directory];
         if replica.log.unlaid_bytes() > 0 {
-            let laid = replica.log.lay(files, replica.log.end(), self.node.clock.wall())?;
+            let laid = replica.log.lay_all(files, self.node.clock.wall())?;
             self.node.directories[replica.directory].room.settle(laid.bytes);
         }
         if replica.log.is_on_disk() {
-            replica.snapshot_producers(files)?;
-            replica.closing = replica.log.close(files)?;
+            replica.snapshot_producers(files, &mut self.effects.effects)?;
+            replica.sync.closing = replica.log.close(files)?;
         }
         Ok(())
     }
 
     /// Where many logs are closed, their files are not kept open for a sync each: the file systems are synced, once.
-    fn leave_to_file_system(&self, replica: &mut Replica, as_a_whole: bool) {
+    fn leave_to_file_system(&self, replica: &mut Hosted, as_a_whole: bool) {
         let is_possible = self.node.directories[replica.directory].file_system.is_some();
-        if let Some(dirty) = replica.closing.as_mut().filter(|_| as_a_whole && is_possible) {
+        if let Some(dirty) = replica.sync.closing.as_mut().filter(|_| as_a_whole && is_possible) {
             dirty.files.clear();
             dirty.dirs.clear();
             dirty.is_whole = false;
-            replica.closed_unsynced = true;
+            replica.sync.closes_with_file_system = true;
         }
     }
 
     /// Syncs what closing wrote.
-    fn sync_closed(&mut self, replicas: &mut Vec<Replica>) {
+    fn sync_closed(&mut self, replicas: &mut Vec<Hosted>) {
         for (at, directory) in self.node.directories.iter().enumerate() {
-            let concerned =
-                replicas.iter().find(|replica| replica.closed_unsynced && replica.directory == at);
+            let concerned = replicas
+                .iter()
+                .find(|replica| replica.sync.closes_with_file_system && replica.directory == at);
             let Some((file_system, replica)) = directory.file_system.as_ref().zip(concerned) else {
                 continue;
             };
@@ -197,7 +199,7 @@ impl PartitionWorker {
         }
         replicas.retain(|replica| self.node.directories[replica.directory].is_online());
         replicas.retain_mut(|replica| {
-            let Some(dirty) = replica.closing.take() else { return true };
+            let Some(dirty) = replica.sync.closing.take() else { return true };
             let directory = &self.node.directories[replica.directory];
             match dirty.sync(&*directory.disk, directory.file_system.as_ref()) {
                 Ok(()) => {
@@ -210,7 +212,7 @@ impl PartitionWorker {
     }
 
     /// Always `false`: the log is not vouched for.
-    fn not_closed(&self, replica: &Replica, error: &StorageError) -> bool {
+    fn not_closed(&self, replica: &Hosted, error: &StorageError) -> bool {
         let name = &replica.log.place().topic_partition;
         let directory = replica.directory;
         if !self.node.directories[directory].is_online() {

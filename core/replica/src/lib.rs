@@ -1,0 +1,41 @@
+//! One replica of one partition on one broker: its state machine and its log, without I/O of its own.
+//!
+//! core/partition decides offsets, acknowledgements and the ISR; core/storage writes Kafka's files over a `Disk`. Neither knows the
+//! other. A [`Replica`] owns one of each and decides what concerns both: which way an append takes to disk, what is written back from
+//! the journal and when, how a log is truncated so that no crash undoes it, when a damaged log may give up data.
+//!
+//! | file | answers |
+//! |---|---|
+//! | `replica` | the struct, its parts, and what becomes of the partition's decisions |
+//! | `opening` | what a log says to the state machine when it is opened, or was truncated |
+//! | `round` | the batches that have offsets and are not written yet |
+//! | `sync` | what is unsynced, and what a finished sync makes durable |
+//! | `readers` | what readers may see by now, and what they were promised |
+//! | `producer_snapshot` | when and where producers' state is written down |
+//! | `batch_info` | a batch's header in the words of core/partition |
+//! | `effects` | what the caller has to carry out |
+//!
+//! How to drive it: the caller keeps one `Replica` for each open partition, hands it one step at a time and carries out the [`Effect`]s
+//! before the next step of that replica.
+//!
+//! It does not know: other partitions, connections, threads, the controller. shell/broker's `partition_worker` does.
+
+mod batch_info;
+mod effects;
+mod opening;
+mod producer_snapshot;
+mod readers;
+mod replica;
+mod round;
+mod sync;
+#[cfg(test)]
+mod tests;
+
+pub use batch_info::batch_info;
+pub use effects::{Committed, Effect, Outbox, RequestError};
+pub use opening::{OpenError, Opening};
+pub use producer_snapshot::{aborted_entry, producer_entry};
+pub use readers::Readers;
+pub use replica::{JournalState, LeaderHistory, Repair, Replica, Truncation, Upkeep};
+pub use round::Round;
+pub use sync::{Flush, SyncState};

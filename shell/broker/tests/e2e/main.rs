@@ -5,6 +5,7 @@
 
 mod harness;
 
+mod all_restarted;
 mod any_node;
 mod any_replica;
 mod bad_input;

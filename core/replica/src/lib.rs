@@ -13,6 +13,9 @@
 //! | `readers` | what readers may see by now, and what they were promised |
 //! | `producer_snapshot` | when and where producers' state is written down |
 //! | `batch_info` | a batch's header in the words of core/partition |
+//! | `truncation` | in which order a log is truncated |
+//! | `repair` | when a damaged log may give up data |
+//! | `await_metadata` | which requests are ahead of the metadata |
 //! | `effects` | what the caller has to carry out |
 //!
 //! How to drive it: the caller keeps one `Replica` for each open partition, hands it one step at a time and carries out the [`Effect`]s
@@ -20,22 +23,28 @@
 //!
 //! It does not know: other partitions, connections, threads, the controller. shell/broker's `partition_worker` does.
 
+mod await_metadata;
 mod batch_info;
 mod effects;
 mod opening;
 mod producer_snapshot;
 mod readers;
+mod repair;
 mod replica;
 mod round;
 mod sync;
 #[cfg(test)]
 mod tests;
+mod truncation;
 
+pub use await_metadata::{APPEND_TIMEOUT, AwaitMetadata, READ_TIMEOUT};
 pub use batch_info::batch_info;
 pub use effects::{Committed, Effect, Outbox, RequestError};
 pub use opening::{OpenError, Opening};
 pub use producer_snapshot::{aborted_entry, producer_entry};
 pub use readers::Readers;
-pub use replica::{JournalState, LeaderHistory, Repair, Replica, Truncation, Upkeep};
+pub use repair::{Repair, RepairStep, RepairView};
+pub use replica::{JournalState, LeaderHistory, Replica, Upkeep};
 pub use round::Round;
 pub use sync::{Flush, SyncState};
+pub use truncation::{Truncated, Truncation, is_of_the_log_alone};

@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use barnabas_base::{BrokerId, LeaderEpoch, MonotonicMs, Offset, TimestampMs};
-use barnabas_partition::{Cut, Effect as Decision, Partition, ReplicaKey};
+use barnabas_partition::{Effect as Decision, Partition, ReplicaKey};
 use barnabas_storage::Log;
 use barnabas_storage::journal::JournalPartition;
 use barnabas_wire::records::ReadyBatch;
 
-use crate::{Effect, Flush, Outbox, Readers, Round, SyncState, aborted_entry};
+use crate::{Effect, Flush, Outbox, Readers, Repair, Round, SyncState, Truncation, aborted_entry};
 
 /// An open partition. See the crate's header.
 #[derive(Debug)]
@@ -48,25 +48,6 @@ pub struct LeaderHistory {
     pub has_led: bool,
     /// When another broker was elected in this one's place.
     pub ceased_at: Option<MonotonicMs>,
-}
-
-/// Part of a log that its leader does not have, or that is damaged.
-#[derive(Debug, Clone, Copy)]
-pub struct Truncation {
-    pub cut: Cut,
-    /// The journal has durably noted it, so that no start brings back what is truncated.
-    pub is_noted: bool,
-    /// What goes is damaged: whole segments are given up, unread.
-    pub is_repair: bool,
-}
-
-/// Damage in the log, where other brokers have replicas of the partition.
-#[derive(Debug, Default)]
-pub struct Repair {
-    /// The first offset that is damaged.
-    pub damaged_from: Option<Offset>,
-    /// Since when that is fetched again, and whether the replica was in sync then.
-    pub refetches_since: Option<(MonotonicMs, bool)>,
 }
 
 /// What the replica owes its directory's journal, and the journal the replica.

@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod await_metadata;
 mod bench;
 mod opening;
 mod readers;
+mod repair;
 mod sync;
+mod truncation;
 
 pub(crate) use bench::Bench;

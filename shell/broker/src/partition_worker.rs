@@ -16,22 +16,22 @@
 //! core/storage/src/log.rs, journal_thread.rs.
 
 mod asks;
+mod await_metadata;
 mod changes;
 mod clean;
-mod cutting;
 mod deleting;
-mod early;
 mod followers;
 mod following;
-mod healing;
 mod in_sync;
 mod journaled;
 mod moves;
 mod patience;
 mod reads;
+mod repair;
 mod rounds;
 mod share;
 mod taking;
+mod truncation;
 mod upkeep;
 mod waiting;
 
@@ -51,13 +51,13 @@ use crate::replica::{Hosted, Opening, batch_info};
 use crate::scrub;
 use crate::tickets::{NOBODY, Opened, Tickets};
 use crate::topic_settings;
+use await_metadata::Early;
 use barnabas_base::{DurationMs, LeaderEpoch, Map, MonotonicMs, Offset, Set, TimestampMs, TopicPartition};
 use barnabas_partition::{Acks, Append, Placed, Refusal, Ticket};
 use barnabas_replica::Outbox;
 use barnabas_storage::{AppendBytes, FilePool, Log, LogPlace, StorageError, TailMemory};
 use bytes::Bytes;
 use deleting::Deleting;
-use early::Early;
 use followers::Leading;
 use following::Following;
 use journaled::Journaled;

@@ -5,7 +5,7 @@
 //! have been silent for [`AGAIN`]. All others share one, so that of any number no more is said than one line more.
 //!
 //! Used by quorum_worker/peers.rs, dispatch/strangers.rs and server/lifecycle.rs, of nodes that are not of this cluster or not who they
-//! say; by partition_worker/healing.rs, of leaders whose records are damaged.
+//! say; by partition_worker/repair.rs, of leaders whose records are damaged.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -16,7 +16,7 @@ use bytes::Bytes;
 
 use crate::{Effect, Opening, Outbox, Replica, batch_info};
 
-const ROOT: &str = "/data";
+pub const ROOT: &str = "/data";
 pub const NOW: TimestampMs = TimestampMs(1_000_000);
 
 pub struct Bench {

@@ -11,7 +11,7 @@
 //! 3. while a journal has too much to write, nobody is asked; while what room it has is for producers, nobody is asked for what is not
 //!    in sync
 //!
-//! Neighbours: replica/line.rs, which asks; taking.rs, which takes what is answered; cutting.rs, which cuts what the leader does not have; changes.rs, which says whom to follow.
+//! Neighbours: replica/line.rs, which asks; taking.rs, which takes what is answered; truncation.rs, which cuts what the leader does not have; changes.rs, which says whom to follow.
 //!
 //! Source: Kafka `ReplicaFetcherThread`, `AbstractFetcherThread`.
 
@@ -122,9 +122,7 @@ impl Following {
 
     /// More of a replica that follows is durable, or its cut is noted.
     pub fn durable(&mut self, replica: &mut Hosted) {
-        if let Some(cutting) = &mut replica.truncation {
-            cutting.is_noted = true;
-        }
+        replica.truncation_noted();
         self.to_settle.push(replica.partition_key());
     }
 
@@ -329,13 +327,13 @@ impl PartitionWorker {
                 following.set_throttled(key, replica.throttled.as_follower);
                 if must_cut != Cut::Nothing {
                     following.fetchers.follow(key.into(), leader, epoch, in_sync, None);
-                    self.cut(key, must_cut);
+                    self.truncate(key, must_cut);
                 }
             }
             None if was.is_some() => following.fetchers.unfollow(key.into()),
             _ => {}
         }
-        self.heal(key);
+        self.repair(key);
     }
 
     // What is asked.
@@ -417,12 +415,11 @@ impl PartitionWorker {
     }
 
     pub(super) fn settle(&mut self, key: PartitionKey) {
-        let is_noted = |replica: &Hosted| replica.truncation.is_some_and(|cutting| cutting.is_noted);
-        if self.replicas.get(&key).is_some_and(is_noted) {
-            self.cut_now(key);
+        if self.replicas.get(&key).is_some_and(|replica| replica.may_truncate()) {
+            self.truncate_now(key);
         }
         self.follow_start(key);
-        self.heal(key);
+        self.repair(key);
         let Self { replicas, following, .. } = self;
         let Some(replica) = replicas.get(&key).filter(|replica| !replica.partition.is_failed()) else {
             // It met a full disk, and is made anew from its log.
@@ -481,11 +478,8 @@ impl PartitionWorker {
             && replica.partition.may_take(asked, replica.log.epochs())
         {
             let cut = replica.partition.out_of_range(start, end);
-            // What its leader has deleted need not be healed.
-            let known = replica.repair.damaged_from;
-            replica.repair.damaged_from =
-                known.map(|from| replica.partition.asks_again_from().unwrap_or(from));
-            self.cut(key, cut);
+            replica.follow_damage();
+            self.truncate(key, cut);
         }
     }
 }

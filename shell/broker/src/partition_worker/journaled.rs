@@ -337,11 +337,9 @@ impl PartitionWorker {
         self.journaled.entries[directory].push(entry);
     }
 
-    /// The log is about to be cut, or to begin anew.
-    pub(super) fn journal_cut(&mut self, key: PartitionKey, kind: EntryKind) {
-        let Some(replica) = self.replicas.get(&key) else { return };
-        let (partition, leader_epoch) = (Arc::clone(&replica.name), replica.partition.leader_epoch());
-        self.journaled.entries[replica.directory].push(Entry { partition, leader_epoch, kind });
+    /// What this round has for the journal beside its records.
+    pub(super) fn journal_entry(&mut self, directory: usize, entry: Entry) {
+        self.journaled.entries[directory].push(entry);
     }
 
     /// An order that is answered otherwise than by a sync: the partition is gone, or was synced by somebody else.

@@ -5,7 +5,7 @@
 //!
 //! Always true: nothing is appended that was asked for from another place than where the log ends, or in another epoch.
 //!
-//! Neighbours: following.rs, which asks; cutting.rs, which cuts what the leader does not have; rounds.rs, which writes.
+//! Neighbours: following.rs, which asks; truncation.rs, which cuts what the leader does not have; rounds.rs, which writes.
 //!
 //! Source: Kafka `AbstractFetcherThread.processFetchRequest`, `ReplicaFetcherThread.processPartitionData`.
 
@@ -92,12 +92,12 @@ impl PartitionWorker {
                 if let Some(fetcher) = self.following.fetcher_of(key) {
                     fetcher.delayed(key.into(), now);
                 }
-                self.heal(key);
+                self.repair(key);
             }
             Todo::Append | Todo::Marks => self.take_answer(key, answer, now),
             Todo::Cut { epoch, end } => {
                 let cut = replica.partition.diverged(epoch, end, replica.log.epochs());
-                self.cut(key, cut);
+                self.truncate(key, cut);
             }
             Todo::FindEnds { .. } => self.find_ends(leader, key, asked, now),
             Todo::Later => {

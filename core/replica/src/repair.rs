@@ -1,0 +1,155 @@
+//! When a damaged replica may give up data and copy it again from the leader.
+//!
+//! Damage is found by the scrub or by a read. The replica then goes through three steps:
+//! 1. The broker asks the controller not to let it lead the partition ([`Replica::note_damage`]). Where another replica is in sync, a leader
+//!    becomes a follower.
+//! 2. The follower fetches again from the damaged offset and drops what comes. So the leader sees it behind and removes it from the ISR.
+//!    Local data stays.
+//! 3. Once the replica is neither in the ISR nor in the ELR, the damaged segment and all that follow are given up, and fetched as by
+//!    any replica that was away.
+//!
+//! A replica in the ELR is promised to hold all that was acknowledged (KIP-966), and may be elected. So where removing it would leave
+//! fewer than `min.insync.replicas`, and the cluster has the ELR, it stays in the ISR until another replica is back: everything but the
+//! damaged part is served meanwhile. Without the ELR it leaves the ISR even so, and producers with `acks=all` wait.
+//!
+//! Always true:
+//! 1. the only replica in sync gives up nothing
+//! 2. a replica in the ISR or the ELR gives up nothing
+//! 3. nothing is given up before the leader has sent records from the damaged offset, which shows that it sees the replica behind
+//!
+//! Neighbours: shell/broker/src/partition_worker/repair.rs, which carries it out; `truncation`; core/partition's `partition/follower`.
+
+use barnabas_base::{BrokerId, DurationMs, MonotonicMs, Offset};
+use barnabas_metadata::Partition as Registration;
+use barnabas_partition::Cut;
+
+use crate::Replica;
+
+/// Damage in the log, where other brokers have replicas of the partition.
+#[derive(Debug, Default)]
+pub struct Repair {
+    /// The first offset that is damaged.
+    damaged_from: Option<Offset>,
+    /// Since when it is fetched again, and whether the replica was in sync then.
+    refetches_since: Option<(MonotonicMs, bool)>,
+}
+
+impl Repair {
+    pub fn damaged_from(&self) -> Option<Offset> {
+        self.damaged_from
+    }
+}
+
+/// What a repair depends on beside the replica.
+#[derive(Debug, Clone, Copy)]
+pub struct RepairView<'a> {
+    pub me: BrokerId,
+    /// The partition, by the newest image.
+    pub row: &'a Registration,
+    /// `min.insync.replicas` of its topic.
+    pub min_in_sync: u16,
+    /// Whether the cluster has eligible leader replicas (KIP-966).
+    pub elr_enabled: bool,
+    /// `replica.lag.time.max.ms`.
+    pub lag_max: DurationMs,
+    pub now: MonotonicMs,
+}
+
+/// What a damaged replica does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RepairStep {
+    /// Nothing yet.
+    Wait,
+    /// The damage is gone: it was deleted, or truncated.
+    Repaired,
+    /// It begins to fetch again from here.
+    Refetch { from: Offset },
+    /// It gives up what lies from `to` on: whole segments.
+    GiveUp { from: Offset, to: Offset, cut: Cut },
+}
+
+impl Replica {
+    /// Damage was found at `offset`. Returns where it begins now, if that is news.
+    pub fn note_damage(&mut self, offset: Offset, has_other_replicas: bool) -> Option<Offset> {
+        let from = offset.max(self.partition.log_start());
+        let is_known = self.repair.damaged_from.is_some_and(|known| known <= from);
+        if self.partition.is_failed() || is_known || !has_other_replicas {
+            return None;
+        }
+        self.repair.damaged_from = Some(from);
+        Some(from)
+    }
+
+    /// Goes on with the repair, if there is one. To be called whenever the image, the leader or the replica has something new.
+    pub fn repair_step(&mut self, view: &RepairView<'_>) -> RepairStep {
+        let Some(from) = self.repair.damaged_from.filter(|_| self.truncation.is_none()) else {
+            return RepairStep::Wait;
+        };
+        if from < self.partition.log_start() || from >= self.partition.log_end() {
+            return RepairStep::Repaired;
+        }
+        let Some((_, epoch)) = self.following else { return RepairStep::Wait };
+        let is_current = view.row.leader_epoch == epoch && self.partition.leader_epoch() == epoch;
+        if !is_current || view.must_stay_in_sync() {
+            return RepairStep::Wait;
+        }
+        if self.partition.asks_again_from().is_none() {
+            self.partition.ask_again(from);
+            if self.partition.asks_again_from().is_none() {
+                // This leader has not answered it yet.
+                return RepairStep::Wait;
+            }
+            self.repair.refetches_since = Some((view.now, view.is_in_sync()));
+            return RepairStep::Refetch { from };
+        }
+        let cut = self.partition.heal(self.is_counted_on(view));
+        let is_settled = self.partition.fetch_position(self.log.epochs()).is_some();
+        match cut {
+            Cut::To(_) | Cut::StartAt(_) if is_settled => self.give_up(from),
+            _ => RepairStep::Wait,
+        }
+    }
+
+    /// Whether the cluster may rely on this replica's data.
+    ///
+    /// A replica that was not in sync may be about to join: Apache's leader sends records at once, and may have asked the controller
+    /// already. It does not any more after `replica.lag.time.max.ms`, or once the replica has left the ISR.
+    fn is_counted_on(&self, view: &RepairView<'_>) -> bool {
+        let has_left = |(since, was_in_sync)| was_in_sync || view.now.since(since) >= view.lag_max;
+        view.is_in_sync()
+            || view.row.elr().contains(&view.me)
+            || !self.repair.refetches_since.is_some_and(has_left)
+    }
+
+    fn give_up(&self, from: Offset) -> RepairStep {
+        let start = self.partition.log_start();
+        let base = self.log.segment_base_of(from);
+        let (to, cut) = if base > start { (base, Cut::To(base)) } else { (start, Cut::StartAt(start)) };
+        RepairStep::GiveUp { from, to, cut }
+    }
+
+    /// No damage is known any more.
+    pub fn forget_damage(&mut self) {
+        self.repair = Repair::default();
+    }
+
+    /// The leader starts behind the place that was fetched: what it has deleted need not be repaired.
+    pub fn follow_damage(&mut self) {
+        let known = self.repair.damaged_from;
+        self.repair.damaged_from = known.map(|from| self.partition.asks_again_from().unwrap_or(from));
+    }
+}
+
+impl RepairView<'_> {
+    fn is_in_sync(&self) -> bool {
+        self.row.isr().contains(&self.me)
+    }
+
+    /// Whether leaving the ISR would cost more than the damage does.
+    fn must_stay_in_sync(&self) -> bool {
+        let is_in_sync = self.is_in_sync();
+        let others = self.row.isr().len() - usize::from(is_in_sync);
+        let needed = usize::from(self.min_in_sync).min(self.row.replicas().len());
+        is_in_sync && (others == 0 || self.elr_enabled && others < needed)
+    }
+}

@@ -1,0 +1,149 @@
+//! A damaged replica gives data up only when the cluster does not count on it.
+
+use std::sync::Arc;
+
+use barnabas_base::{BrokerId, DurationMs, LeaderEpoch, MonotonicMs, Offset, PartitionEpoch};
+use barnabas_metadata::{Partition as Registration, Placement};
+use barnabas_partition::{Acks, Cut};
+
+use super::Bench;
+use crate::{RepairStep, RepairView};
+
+const ME: BrokerId = BrokerId(1);
+const LEADER: BrokerId = BrokerId(2);
+const EPOCH: LeaderEpoch = LeaderEpoch(2);
+const LAG_MAX: DurationMs = DurationMs(30_000);
+
+fn brokers(numbers: &[i32]) -> Vec<BrokerId> {
+    numbers.iter().map(|&number| BrokerId(number)).collect()
+}
+
+fn row(isr: &[i32], elr: &[i32]) -> Registration {
+    let placement = Placement {
+        replicas: brokers(&[1, 2, 3]),
+        isr: brokers(isr),
+        elr: brokers(elr),
+        ..Placement::default()
+    };
+    Registration {
+        leader: LEADER,
+        leader_epoch: EPOCH,
+        partition_epoch: PartitionEpoch(0),
+        placement: Arc::new(placement),
+    }
+}
+
+fn view(row: &Registration) -> RepairView<'_> {
+    RepairView { me: ME, row, min_in_sync: 2, elr_enabled: true, lag_max: LAG_MAX, now: MonotonicMs(100) }
+}
+
+/// A follower with three segments, damaged in the second at offset 13, whose leader has answered it.
+fn damaged() -> Bench {
+    let mut bench = Bench::leader();
+    for _ in 0..3 {
+        bench.append(10, None, Acks::Leader, 1);
+        bench.write_back().unwrap();
+    }
+    bench.durable();
+    bench.effects();
+    let Bench { replica, outbox, .. } = &mut bench;
+    assert_eq!(replica.log.segment_count(), 3);
+    replica.partition.become_follower(EPOCH, &mut outbox.decisions);
+    replica.following = Some((LEADER, EPOCH));
+    replica.partition.follow_high_watermark(Offset(30), &mut outbox.decisions);
+    assert_eq!(replica.note_damage(Offset(13), true), Some(Offset(13)));
+    bench.effects();
+    bench
+}
+
+#[test]
+fn damage_is_news_once_and_only_beside_other_replicas() {
+    let mut bench = Bench::leader();
+    bench.append(10, None, Acks::Leader, 1);
+    let replica = &mut bench.replica;
+    assert_eq!(replica.note_damage(Offset(5), false), None, "there is nobody to fetch from");
+    assert_eq!(replica.note_damage(Offset(5), true), Some(Offset(5)));
+    assert_eq!(replica.note_damage(Offset(7), true), None);
+    assert_eq!(replica.note_damage(Offset(-3), true), Some(Offset(0)), "not before the log starts");
+}
+
+#[test]
+fn replica_stays_in_sync_where_leaving_costs_more() {
+    // ISR, whether the cluster has the ELR, min.insync.replicas, whether it begins to fetch again.
+    let table: [(&[i32], bool, u16, bool); 7] = [
+        (&[1], true, 1, false),
+        (&[1], false, 1, false),
+        (&[1, 2], true, 2, false),
+        (&[1, 2], false, 2, true),
+        (&[1, 2], true, 1, true),
+        (&[1, 2, 3], true, 2, true),
+        // No more replicas than there are can be asked for.
+        (&[1, 2, 3], true, 9, false),
+    ];
+    for (isr, elr_enabled, min_in_sync, refetches) in table {
+        let (mut bench, row) = (damaged(), row(isr, &[]));
+        let step = bench.replica.repair_step(&RepairView { elr_enabled, min_in_sync, ..view(&row) });
+        let expected = if refetches { RepairStep::Refetch { from: Offset(13) } } else { RepairStep::Wait };
+        assert_eq!(step, expected, "isr={isr:?} elr={elr_enabled} min={min_in_sync}");
+    }
+}
+
+#[test]
+fn data_is_given_up_only_out_of_isr_and_elr() {
+    let table: [(&[i32], &[i32], bool); 3] =
+        [(&[1, 2, 3], &[], false), (&[2, 3], &[1], false), (&[2, 3], &[], true)];
+    for (isr, elr, gives_up) in table {
+        let mut bench = damaged();
+        let replica = &mut bench.replica;
+        let all = row(&[1, 2, 3], &[]);
+        assert_eq!(replica.repair_step(&view(&all)), RepairStep::Refetch { from: Offset(13) });
+        replica.partition.seen_behind();
+        let now = row(isr, elr);
+        let step = replica.repair_step(&view(&now));
+        let base = replica.log.segment_base_of(Offset(13));
+        let expected = RepairStep::GiveUp { from: Offset(13), to: base, cut: Cut::To(base) };
+        assert_eq!(step, if gives_up { expected } else { RepairStep::Wait }, "isr={isr:?} elr={elr:?}");
+        assert_eq!(base, Offset(10), "whole segments go");
+    }
+}
+
+#[test]
+fn data_is_kept_until_the_leader_sees_the_replica_behind() {
+    let (mut bench, out) = (damaged(), row(&[2, 3], &[]));
+    let late = RepairView { now: MonotonicMs(100_000), ..view(&out) };
+    assert_eq!(bench.replica.repair_step(&view(&out)), RepairStep::Refetch { from: Offset(13) });
+    assert_eq!(bench.replica.repair_step(&late), RepairStep::Wait);
+    bench.replica.partition.seen_behind();
+    assert!(matches!(bench.replica.repair_step(&late), RepairStep::GiveUp { .. }));
+}
+
+#[test]
+fn replica_that_was_not_in_sync_waits_for_the_lag_time() {
+    let (mut bench, out) = (damaged(), row(&[2, 3], &[]));
+    bench.replica.repair_step(&view(&out));
+    bench.replica.partition.seen_behind();
+    let early = RepairView { now: MonotonicMs(30_099), ..view(&out) };
+    assert_eq!(bench.replica.repair_step(&early), RepairStep::Wait);
+    let late = RepairView { now: MonotonicMs(30_100), ..view(&out) };
+    assert!(matches!(bench.replica.repair_step(&late), RepairStep::GiveUp { .. }));
+}
+
+#[test]
+fn old_image_or_a_leader_without_an_answer_changes_nothing() {
+    let (mut bench, row) = (damaged(), row(&[2, 3], &[]));
+    let newer = Registration { leader_epoch: LeaderEpoch(3), ..row.clone() };
+    assert_eq!(bench.replica.repair_step(&view(&newer)), RepairStep::Wait);
+    bench.replica.following = None;
+    assert_eq!(bench.replica.repair_step(&view(&row)), RepairStep::Wait);
+    assert_eq!(bench.replica.partition.asks_again_from(), None);
+}
+
+#[test]
+fn damage_that_was_deleted_is_repaired() {
+    let (mut bench, row) = (damaged(), row(&[2, 3], &[]));
+    let Bench { replica, outbox, .. } = &mut bench;
+    replica.partition.advance_log_start(Offset(20), &mut outbox.decisions);
+    assert_eq!(replica.repair_step(&view(&row)), RepairStep::Repaired);
+    replica.forget_damage();
+    assert_eq!(replica.repair_step(&view(&row)), RepairStep::Wait);
+}

@@ -1,0 +1,106 @@
+//! Batches and fetches that arrive before the metadata that they rest on: held here until core/replica's `await_metadata` says so.
+//!
+//! Neighbours: changes.rs, which gives roles; followers.rs and reads.rs, whose refusals are kept back here;
+//! core/replica/src/await_metadata.rs.
+
+use super::PartitionWorker;
+use crate::dispatch::handing_on;
+use crate::mailbox::{AppendItem, Declined, ReadCommand, ReadOutcome};
+use barnabas_base::MonotonicMs;
+use barnabas_partition::{Acks, Refusal, Ticket};
+use barnabas_replica::{APPEND_TIMEOUT, AwaitMetadata, READ_TIMEOUT};
+
+/// What waits for the image.
+#[derive(Debug)]
+pub(super) struct Early {
+    appends: AwaitMetadata<EarlyAppend>,
+    reads: AwaitMetadata<ReadCommand>,
+}
+
+#[derive(Debug)]
+struct EarlyAppend {
+    item: AppendItem,
+    ticket: Ticket,
+    acks: Acks,
+    deadline: MonotonicMs,
+}
+
+impl Default for Early {
+    fn default() -> Self {
+        Self { appends: AwaitMetadata::new(APPEND_TIMEOUT), reads: AwaitMetadata::new(READ_TIMEOUT) }
+    }
+}
+
+impl Early {
+    fn is_empty(&self) -> bool {
+        self.appends.is_empty() && self.reads.is_empty()
+    }
+
+    /// When the first of them has waited long enough.
+    pub fn due(&self) -> Option<MonotonicMs> {
+        self.appends.due().into_iter().chain(self.reads.due()).min()
+    }
+}
+
+impl PartitionWorker {
+    /// Holds a batch that comes before its partition's election does. Returns it if it does not.
+    pub(super) fn hold_early(
+        &mut self,
+        item: AppendItem,
+        ticket: Ticket,
+        acks: Acks,
+        deadline: MonotonicMs,
+    ) -> Option<AppendItem> {
+        // Costs nothing on a node alone: no other broker leads anything.
+        if self.following.is_idle() || acks == Acks::None || self.closed {
+            return Some(item);
+        }
+        let Some(replica) = self.replicas.get(&item.partition) else { return Some(item) };
+        let now = self.node.clock.monotonic();
+        let knows_more = || self.node.controller.knows_more(&self.node.image.load());
+        if !replica.append_awaits_metadata(now, handing_on::FOR, knows_more) {
+            return Some(item);
+        }
+        self.early.appends.hold(replica, now, EarlyAppend { item, ticket, acks, deadline });
+        None
+    }
+
+    /// Holds a fetch that names an epoch which is not known here yet. Returns it if it does not.
+    pub(super) fn hold_early_read(
+        &mut self,
+        command: ReadCommand,
+        outcomes: &[ReadOutcome],
+    ) -> Option<ReadCommand> {
+        let is_early = |outcome: &ReadOutcome| {
+            matches!(outcome.result, Err(Declined::Refused(Refusal::UnknownEpoch { .. })))
+        };
+        if command.was_early || self.closed {
+            return Some(command);
+        }
+        let Some(at) = outcomes.iter().position(is_early) else { return Some(command) };
+        let Some(replica) = self.replicas.get(&command.items[at].partition) else { return Some(command) };
+        let now = self.node.clock.monotonic();
+        self.early.reads.hold(replica, now, ReadCommand { was_early: true, ..command });
+        None
+    }
+
+    /// Goes on with what has waited long enough, or for whose partition the image has something new.
+    pub(super) fn take_early(&mut self) {
+        if self.early.is_empty() {
+            return;
+        }
+        let now = self.node.clock.monotonic();
+        let Self { early, replicas, closed, .. } = self;
+        let epoch_of = |key: barnabas_partition::ReplicaKey| {
+            replicas.get(&key.into()).filter(|_| !*closed).and_then(|replica| replica.serving_epoch())
+        };
+        let appends = early.appends.take_due(now, epoch_of);
+        let reads = early.reads.take_due(now, epoch_of);
+        for EarlyAppend { item, ticket, acks, deadline } in appends {
+            self.append_item(item, ticket, acks, deadline);
+        }
+        for command in reads {
+            self.read(command);
+        }
+    }
+}

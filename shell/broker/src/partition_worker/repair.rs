@@ -1,0 +1,110 @@
+//! Repair of damaged replicas, carried out: damage is noted, the controller asked, the log truncated. core/replica's `repair` decides.
+//!
+//! Neighbours: scrub.rs and reads.rs, which find damage; truncation.rs, which truncates; not_to_lead.rs, which asks the controller;
+//! core/replica/src/repair.rs.
+
+use super::PartitionWorker;
+use crate::mailbox::PartitionKey;
+use crate::topic_settings;
+use barnabas_base::{BrokerId, DurationMs, Offset};
+use barnabas_replica::{RepairStep, RepairView};
+use std::time::Instant;
+
+impl PartitionWorker {
+    /// The scrub found damage, maybe where no reader has met it yet.
+    pub(super) fn scrub_met_damage(&mut self, key: PartitionKey, offset: Offset) {
+        if self.has_other_replicas(key) {
+            // A partition that cannot be opened has a line in the log already.
+            let _ = self.open(key);
+        }
+        if let Some(replica) = self.replicas.get_mut(&key) {
+            // What readers found sound before may be what has changed.
+            replica.log.forget_sound();
+        }
+        self.met_damage(key, offset);
+    }
+
+    /// Damage was found in this partition's log, at `offset`.
+    pub(super) fn met_damage(&mut self, key: PartitionKey, offset: Offset) {
+        let has_others = self.has_other_replicas(key);
+        let Self { replicas, node, following, .. } = self;
+        let Some(replica) = replicas.get_mut(&key) else { return };
+        let Some(from) = replica.note_damage(offset, has_others) else { return };
+        if node.not_to_lead.damaged(key) {
+            let role = if replica.partition.is_leader() { "leads" } else { "follows" };
+            tracing::warn!(
+                partition = %replica.name.topic_partition, broker = %node.broker_id,
+                "this broker {role} with a copy that is damaged from offset {from} on: others shall lead"
+            );
+        }
+        if replica.following.is_some() {
+            following.settle_soon(key);
+        }
+    }
+
+    fn has_other_replicas(&self, key: PartitionKey) -> bool {
+        let image = self.node.image.load();
+        let row = image.topics.by_id(key.topic).and_then(|topic| topic.partition(key.partition));
+        row.is_some_and(|row| row.replicas().len() > 1)
+    }
+
+    /// Goes on with a replica that is damaged and follows. Costs nothing where none is.
+    pub(super) fn repair(&mut self, key: PartitionKey) {
+        let Self { replicas, node, .. } = self;
+        let Some(replica) = replicas.get_mut(&key) else { return };
+        let Some(leader) = replica.repair.damaged_from().map(|_| replica.following) else { return };
+        let image = node.image.load();
+        let row = image.topics.by_id(key.topic).and_then(|topic| topic.partition(key.partition));
+        let Some(row) = row else { return };
+        let view = RepairView {
+            me: node.broker_id,
+            row,
+            min_in_sync: topic_settings::min_in_sync(node, &image, &replica.name.topic_partition.topic),
+            elr_enabled: image.features.elr_enabled(),
+            lag_max: DurationMs(node.config.load().long("replica.lag.time.max.ms")),
+            now: node.clock.monotonic(),
+        };
+        let step = replica.repair_step(&view);
+        let (partition, broker) = (&replica.name.topic_partition, node.broker_id);
+        let leader = leader.map_or(BrokerId::NONE, |(leader, _)| leader);
+        match step {
+            RepairStep::Wait => {}
+            RepairStep::Repaired => self.repaired(key),
+            RepairStep::Refetch { from } => tracing::warn!(
+                %partition, %broker, %leader,
+                "this copy is damaged from offset {from} on, which is asked for again; what is here is kept until nobody counts on it"
+            ),
+            RepairStep::GiveUp { from, to, cut } => {
+                let end = replica.partition.log_end();
+                tracing::warn!(
+                    %partition, %broker, %leader,
+                    "damaged from offset {from} on: offsets {to} up to {end} in {} are given up (whole segments, *.deleted for \
+                     file.delete.delay.ms) and copied again from the leader",
+                    replica.log.place().dir().display()
+                );
+                self.note_truncation(key, cut, true);
+            }
+        }
+    }
+
+    /// No damage is known in it any more.
+    pub(super) fn repaired(&mut self, key: PartitionKey) {
+        if let Some(replica) = self.replicas.get_mut(&key) {
+            replica.forget_damage();
+        }
+        self.node.not_to_lead.healed(key);
+    }
+
+    /// What its leader has from `offset` on is damaged, as it says or as it looks here. It is asked for again, with a pause.
+    pub(super) fn warn_of_leader(&self, key: PartitionKey, offset: Offset, what: &str) {
+        let me = self.node.broker_id;
+        let Some(replica) = self.replicas.get(&key) else { return };
+        self.node.meter.fetches_damaged.one();
+        let Some(unsaid) = self.following.damaged_leaders.happened(&key, Instant::now()) else { return };
+        let leader = replica.following.map_or(BrokerId::NONE, |(leader, _)| leader);
+        tracing::warn!(
+            partition = %replica.name.topic_partition, broker = %me, %leader,
+            "what the leader has from offset {offset} on is damaged ({what}): this replica cannot go on, and asks again{unsaid}"
+        );
+    }
+}

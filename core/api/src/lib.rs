@@ -111,7 +111,7 @@ pub use context::{Client, Context, Leader, Node};
 pub use pieces::InPieces;
 
 use barnabas_base::ErrorCode;
-use barnabas_wire::Str;
+use barnabas_wire::{Str, sentence};
 
 /// What becomes of a request.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,8 +130,9 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// A long message is cut: it may hold a name that a client chose, once for each of many entries.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: Some(message.into()) }
+        Self { code, message: Some(sentence(message.into()).into_owned()) }
     }
 
     fn text(&self) -> Option<Str> {

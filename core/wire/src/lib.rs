@@ -16,6 +16,7 @@ pub mod messages;
 mod reader;
 pub mod records;
 mod runtime;
+mod sentence;
 mod str;
 mod tagged;
 mod writer;
@@ -29,6 +30,7 @@ pub use frames::{
 pub use message::{Message, Request, Struct, VersionRange};
 pub use messages::{ApiKey, MetadataRecord, RequestBody, ResponseBody};
 pub use reader::{MEMORY_BYTES_MAX, RESERVE_BYTES, Reader};
+pub use sentence::{SENTENCE_BYTES_MAX, sentence};
 pub use str::Str;
 pub use tagged::{TaggedFields, UnknownTaggedField};
 pub use writer::{Frame, REFERENCE_BYTES_MIN, TaggedWriter, Writer};

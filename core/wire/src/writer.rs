@@ -10,6 +10,7 @@ use barnabas_base::Uuid;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::reader::STRING_BYTES_MAX;
+use crate::sentence::{SENTENCE_BYTES_MAX, sentence};
 use crate::{EncodeError, Str, Struct, TaggedFields};
 
 /// From this length on, a reference is cheaper than a copy (one more segment in a vectored write).
@@ -230,6 +231,27 @@ impl Writer {
             None => self.int16(-1),
         }
         Ok(())
+    }
+
+    /// A string that says something to a reader and may be cut: see [`crate::sentence`].
+    pub fn sentence(&mut self, field: &'static str, value: &Str, flexible: bool) -> Result<()> {
+        if value.len() <= SENTENCE_BYTES_MAX {
+            return self.string(field, value, flexible);
+        }
+        self.string(field, &Str::from(&*sentence(value.as_str())), flexible)
+    }
+
+    pub fn nullable_sentence(
+        &mut self,
+        field: &'static str,
+        value: &Option<Str>,
+        flexible: bool,
+        null_ok: bool,
+    ) -> Result<()> {
+        match value {
+            Some(value) => self.sentence(field, value, flexible),
+            None => self.nullable_string(field, value, flexible, null_ok),
+        }
     }
 
     pub fn bytes(&mut self, field: &'static str, value: &Bytes, flexible: bool) -> Result<()> {

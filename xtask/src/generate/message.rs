@@ -13,6 +13,11 @@ use super::field::{
 use super::names;
 use super::schema::{Api, Field, Kind, MessageDef, Range, Type};
 
+/// Whether a text is for a reader, who can do with the beginning of a long one: `core/wire/src/sentence.rs`.
+fn is_sentence(field: &Field) -> bool {
+    field.name.ends_with("ErrorMessage") || field.name == "StatusDetail"
+}
+
 /// A struct of the message with the versions in which it can occur.
 struct Part<'a> {
     name: String,
@@ -383,9 +388,10 @@ impl<'a> Generator<'a> {
         let value = format!("self.{}", names::field(&field.name));
         let flex = self.flex(field, versions, tagged);
         let null = null_condition(field, versions);
+        let string = if is_sentence(field) { "sentence" } else { "string" };
         match (&field.ty, field.nullable.is_some()) {
-            (Type::String, false) => format!("w.string({name}, &{value}, {flex})?;\n"),
-            (Type::String, true) => format!("w.nullable_string({name}, &{value}, {flex}, {null})?;\n"),
+            (Type::String, false) => format!("w.{string}({name}, &{value}, {flex})?;\n"),
+            (Type::String, true) => format!("w.nullable_{string}({name}, &{value}, {flex}, {null})?;\n"),
             (Type::Bytes, false) => format!("w.bytes({name}, &{value}, {flex})?;\n"),
             (Type::Bytes, true) | (Type::Records, _) => {
                 format!("w.nullable_bytes({name}, &{value}, {flex}, {null})?;\n")

@@ -1,9 +1,7 @@
 //! A "no" for a client: Kafka's code, and a sentence of ours.
 
 use barnabas_base::ErrorCode;
-
-/// A sentence is cut where it would be longer: it may hold a name that a client chose, once for each of many partitions.
-const MESSAGE_BYTES_MAX: usize = 1024;
+use barnabas_wire::sentence;
 
 /// Why a request, or a part of it, is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,12 +11,8 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// A long message is cut: it may hold a name that a client chose, once for each of many partitions.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        let mut message = message.into();
-        if message.len() > MESSAGE_BYTES_MAX {
-            message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX));
-            message.push('…');
-        }
-        Self { code, message }
+        Self { code, message: sentence(message.into()).into_owned() }
     }
 }

@@ -79,7 +79,7 @@ impl Struct for EntryData {
     fn write(&self, w: &mut Writer, v: i16) -> Result<(), EncodeError> {
         let flex = v == 1;
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, flex, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, flex, true)?;
         w.structs("Entity", &self.entity, flex, v)?;
         if flex {
             w.unknown_tagged_fields(&self.unknown_tagged_fields)?;

@@ -61,7 +61,7 @@ impl Struct for AlterPartitionReassignmentsResponse {
             w.bool(self.allow_replication_factor_change);
         }
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         w.structs("Responses", &self.responses, true, v)?;
         w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
         Ok(())
@@ -137,7 +137,7 @@ impl Struct for ReassignablePartitionResponse {
     fn write(&self, w: &mut Writer, _v: i16) -> Result<(), EncodeError> {
         w.int32(self.partition_index);
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
         Ok(())
     }

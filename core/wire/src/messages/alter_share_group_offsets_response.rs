@@ -36,7 +36,7 @@ impl Struct for AlterShareGroupOffsetsResponse {
     fn write(&self, w: &mut Writer, v: i16) -> Result<(), EncodeError> {
         w.int32(self.throttle_time_ms);
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         w.structs("Responses", &self.responses, true, v)?;
         w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
         Ok(())
@@ -105,7 +105,7 @@ impl Struct for AlterShareGroupOffsetsResponsePartition {
     fn write(&self, w: &mut Writer, _v: i16) -> Result<(), EncodeError> {
         w.int32(self.partition_index);
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
         Ok(())
     }

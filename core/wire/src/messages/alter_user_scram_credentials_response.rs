@@ -72,7 +72,7 @@ impl Struct for AlterUserScramCredentialsResult {
     fn write(&self, w: &mut Writer, _v: i16) -> Result<(), EncodeError> {
         w.string("User", &self.user, true)?;
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
         Ok(())
     }

@@ -128,7 +128,7 @@ impl Struct for CreatableTopicResult {
         }
         w.int16(self.error_code);
         if v >= 1 {
-            w.nullable_string("ErrorMessage", &self.error_message, flex, true)?;
+            w.nullable_sentence("ErrorMessage", &self.error_message, flex, true)?;
         }
         if v >= 5 {
             w.int32(self.num_partitions);

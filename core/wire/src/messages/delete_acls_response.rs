@@ -79,7 +79,7 @@ impl Struct for DeleteAclsFilterResult {
     fn write(&self, w: &mut Writer, v: i16) -> Result<(), EncodeError> {
         let flex = v >= 2;
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, flex, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, flex, true)?;
         w.structs("MatchingAcls", &self.matching_acls, flex, v)?;
         if flex {
             w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
@@ -165,7 +165,7 @@ impl Struct for DeleteAclsMatchingAcl {
     fn write(&self, w: &mut Writer, v: i16) -> Result<(), EncodeError> {
         let flex = v >= 2;
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, flex, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, flex, true)?;
         w.int8(self.resource_type);
         w.string("ResourceName", &self.resource_name, flex)?;
         if v >= 1 {

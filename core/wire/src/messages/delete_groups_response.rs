@@ -70,7 +70,7 @@ impl Struct for DeletableGroupResult {
         w.string("GroupId", &self.group_id, flex)?;
         w.int16(self.error_code);
         if v == 3 {
-            w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+            w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         }
         if flex {
             w.unknown_tagged_fields(&self.unknown_tagged_fields)?;

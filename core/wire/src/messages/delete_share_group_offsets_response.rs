@@ -36,7 +36,7 @@ impl Struct for DeleteShareGroupOffsetsResponse {
     fn write(&self, w: &mut Writer, v: i16) -> Result<(), EncodeError> {
         w.int32(self.throttle_time_ms);
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         w.structs("Responses", &self.responses, true, v)?;
         w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
         Ok(())
@@ -75,7 +75,7 @@ impl Struct for DeleteShareGroupOffsetsResponseTopic {
         w.string("TopicName", &self.topic_name, true)?;
         w.uuid(&self.topic_id);
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
         Ok(())
     }

@@ -92,7 +92,7 @@ impl Struct for DeletableTopicResult {
         }
         w.int16(self.error_code);
         if v >= 5 {
-            w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+            w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         }
         if flex {
             w.unknown_tagged_fields(&self.unknown_tagged_fields)?;

@@ -48,7 +48,7 @@ impl Struct for DescribeAclsResponse {
         let flex = v >= 2;
         w.int32(self.throttle_time_ms);
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, flex, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, flex, true)?;
         w.structs("Resources", &self.resources, flex, v)?;
         if flex {
             w.unknown_tagged_fields(&self.unknown_tagged_fields)?;

@@ -72,7 +72,7 @@ impl Struct for DescribeClusterResponse {
     fn write(&self, w: &mut Writer, v: i16) -> Result<(), EncodeError> {
         w.int32(self.throttle_time_ms);
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         if v >= 1 {
             w.int8(self.endpoint_type);
         } else if self.endpoint_type != 1 {

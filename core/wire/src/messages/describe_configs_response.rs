@@ -87,7 +87,7 @@ impl Struct for DescribeConfigsResult {
     fn write(&self, w: &mut Writer, v: i16) -> Result<(), EncodeError> {
         let flex = v == 4;
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, flex, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, flex, true)?;
         w.int8(self.resource_type);
         w.string("ResourceName", &self.resource_name, flex)?;
         w.structs("Configs", &self.configs, flex, v)?;

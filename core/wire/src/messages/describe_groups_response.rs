@@ -114,7 +114,7 @@ impl Struct for DescribedGroup {
         let flex = v >= 5;
         w.int16(self.error_code);
         if v == 6 {
-            w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+            w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         } else if self.error_message.is_some() {
             return Err(cannot_carry("ErrorMessage", v));
         }

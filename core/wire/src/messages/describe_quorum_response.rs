@@ -49,7 +49,7 @@ impl Struct for DescribeQuorumResponse {
     fn write(&self, w: &mut Writer, v: i16) -> Result<(), EncodeError> {
         w.int16(self.error_code);
         if v == 2 {
-            w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+            w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         }
         w.structs("Topics", &self.topics, true, v)?;
         if v == 2 {
@@ -163,7 +163,7 @@ impl Struct for PartitionData {
         w.int32(self.partition_index);
         w.int16(self.error_code);
         if v == 2 {
-            w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+            w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         }
         w.int32(self.leader_id);
         w.int32(self.leader_epoch);

@@ -67,7 +67,7 @@ impl Struct for DescribeShareGroupOffsetsResponseGroup {
         w.string("GroupId", &self.group_id, true)?;
         w.structs("Topics", &self.topics, true, v)?;
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
         Ok(())
     }
@@ -171,7 +171,7 @@ impl Struct for DescribeShareGroupOffsetsResponsePartition {
             w.int64(self.lag);
         }
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
         Ok(())
     }

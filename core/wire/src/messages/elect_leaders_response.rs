@@ -124,7 +124,7 @@ impl Struct for PartitionResult {
         let flex = v == 2;
         w.int32(self.partition_id);
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, flex, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, flex, true)?;
         if flex {
             w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
         } else {

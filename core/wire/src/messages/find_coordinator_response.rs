@@ -80,7 +80,7 @@ impl Struct for FindCoordinatorResponse {
             return Err(cannot_carry("ErrorCode", v));
         }
         if (1..=3).contains(&v) {
-            w.nullable_string("ErrorMessage", &self.error_message, flex, true)?;
+            w.nullable_sentence("ErrorMessage", &self.error_message, flex, true)?;
         }
         if v <= 3 {
             w.int32(self.node_id);
@@ -165,7 +165,7 @@ impl Struct for Coordinator {
         w.string("Host", &self.host, true)?;
         w.int32(self.port);
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
         Ok(())
     }

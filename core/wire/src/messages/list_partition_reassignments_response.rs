@@ -46,7 +46,7 @@ impl Struct for ListPartitionReassignmentsResponse {
     fn write(&self, w: &mut Writer, v: i16) -> Result<(), EncodeError> {
         w.int32(self.throttle_time_ms);
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         w.structs("Topics", &self.topics, true, v)?;
         w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
         Ok(())

@@ -202,7 +202,7 @@ impl Struct for PartitionProduceResponse {
             w.structs("RecordErrors", &self.record_errors, flex, v)?;
         }
         if v >= 8 {
-            w.nullable_string("ErrorMessage", &self.error_message, flex, true)?;
+            w.nullable_sentence("ErrorMessage", &self.error_message, flex, true)?;
         }
         if v < 10 && self.current_leader != LeaderIdAndEpoch::default() {
             return Err(cannot_carry("CurrentLeader", v));
@@ -251,7 +251,7 @@ impl Struct for BatchIndexAndErrorMessage {
     fn write(&self, w: &mut Writer, v: i16) -> Result<(), EncodeError> {
         let flex = v >= 9;
         w.int32(self.batch_index);
-        w.nullable_string("BatchIndexErrorMessage", &self.batch_index_error_message, flex, true)?;
+        w.nullable_sentence("BatchIndexErrorMessage", &self.batch_index_error_message, flex, true)?;
         if flex {
             w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
         } else {

@@ -125,7 +125,7 @@ impl Struct for PartitionResult {
     fn write(&self, w: &mut Writer, v: i16) -> Result<(), EncodeError> {
         w.int32(self.partition);
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         w.int32(self.state_epoch);
         w.int32(self.leader_epoch);
         w.int64(self.start_offset);

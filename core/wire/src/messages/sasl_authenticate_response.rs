@@ -49,7 +49,7 @@ impl Struct for SaslAuthenticateResponse {
     fn write(&self, w: &mut Writer, v: i16) -> Result<(), EncodeError> {
         let flex = v == 2;
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, flex, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, flex, true)?;
         w.bytes("AuthBytes", &self.auth_bytes, flex)?;
         if v >= 1 {
             w.int64(self.session_lifetime_ms);

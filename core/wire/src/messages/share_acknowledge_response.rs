@@ -50,7 +50,7 @@ impl Struct for ShareAcknowledgeResponse {
     fn write(&self, w: &mut Writer, v: i16) -> Result<(), EncodeError> {
         w.int32(self.throttle_time_ms);
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         if v == 2 {
             w.int32(self.acquisition_lock_timeout_ms);
         }
@@ -122,7 +122,7 @@ impl Struct for PartitionData {
     fn write(&self, w: &mut Writer, v: i16) -> Result<(), EncodeError> {
         w.int32(self.partition_index);
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         self.current_leader.write(w, v)?;
         w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
         Ok(())

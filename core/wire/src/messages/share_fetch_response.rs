@@ -51,7 +51,7 @@ impl Struct for ShareFetchResponse {
     fn write(&self, w: &mut Writer, v: i16) -> Result<(), EncodeError> {
         w.int32(self.throttle_time_ms);
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         w.int32(self.acquisition_lock_timeout_ms);
         w.structs("Responses", &self.responses, true, v)?;
         w.structs("NodeEndpoints", &self.node_endpoints, true, v)?;
@@ -143,9 +143,9 @@ impl Struct for PartitionData {
     fn write(&self, w: &mut Writer, v: i16) -> Result<(), EncodeError> {
         w.int32(self.partition_index);
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         w.int16(self.acknowledge_error_code);
-        w.nullable_string("AcknowledgeErrorMessage", &self.acknowledge_error_message, true, true)?;
+        w.nullable_sentence("AcknowledgeErrorMessage", &self.acknowledge_error_message, true, true)?;
         self.current_leader.write(w, v)?;
         w.nullable_bytes("Records", &self.records, true, false)?;
         w.structs("AcquiredRecords", &self.acquired_records, true, v)?;

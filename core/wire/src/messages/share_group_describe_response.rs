@@ -108,7 +108,7 @@ impl Struct for DescribedGroup {
 
     fn write(&self, w: &mut Writer, v: i16) -> Result<(), EncodeError> {
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         w.string("GroupId", &self.group_id, true)?;
         w.string("GroupState", &self.group_state, true)?;
         w.int32(self.group_epoch);

@@ -54,7 +54,7 @@ impl Struct for ShareGroupHeartbeatResponse {
     fn write(&self, w: &mut Writer, v: i16) -> Result<(), EncodeError> {
         w.int32(self.throttle_time_ms);
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         w.nullable_string("MemberId", &self.member_id, true, true)?;
         w.int32(self.member_epoch);
         w.int32(self.heartbeat_interval_ms);

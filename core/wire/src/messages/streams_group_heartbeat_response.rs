@@ -113,7 +113,7 @@ impl Struct for StreamsGroupHeartbeatResponse {
     fn write(&self, w: &mut Writer, v: i16) -> Result<(), EncodeError> {
         w.int32(self.throttle_time_ms);
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         w.string("MemberId", &self.member_id, true)?;
         w.int32(self.member_epoch);
         w.int32(self.heartbeat_interval_ms);
@@ -166,7 +166,7 @@ impl Struct for Status {
 
     fn write(&self, w: &mut Writer, _v: i16) -> Result<(), EncodeError> {
         w.int8(self.status_code);
-        w.string("StatusDetail", &self.status_detail, true)?;
+        w.sentence("StatusDetail", &self.status_detail, true)?;
         w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
         Ok(())
     }

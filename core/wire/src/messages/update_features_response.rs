@@ -46,7 +46,7 @@ impl Struct for UpdateFeaturesResponse {
     fn write(&self, w: &mut Writer, v: i16) -> Result<(), EncodeError> {
         w.int32(self.throttle_time_ms);
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         if v <= 1 {
             w.structs("Results", &self.results, true, v)?;
         }
@@ -94,7 +94,7 @@ impl Struct for UpdatableFeatureResult {
     fn write(&self, w: &mut Writer, _v: i16) -> Result<(), EncodeError> {
         w.string("Feature", &self.feature, true)?;
         w.int16(self.error_code);
-        w.nullable_string("ErrorMessage", &self.error_message, true, true)?;
+        w.nullable_sentence("ErrorMessage", &self.error_message, true, true)?;
         w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
         Ok(())
     }

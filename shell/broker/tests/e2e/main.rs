@@ -39,6 +39,7 @@ mod life;
 mod limits;
 mod log_dirs;
 mod long_names;
+mod long_texts;
 mod lost_segments;
 mod memory;
 mod metrics;

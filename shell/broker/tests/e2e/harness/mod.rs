@@ -2,6 +2,7 @@
 //!
 //! What a test did not expect fails it: a line of level WARN or ERROR in the node's log ([`TestNode::stop`]).
 
+pub mod bodies;
 pub mod cluster;
 pub mod dump;
 pub mod patience;

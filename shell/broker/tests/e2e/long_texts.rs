@@ -1,0 +1,119 @@
+//! Texts of 32,767 bytes, the longest that the protocol has, in every field of every request in every version: none leads to an answer that
+//! cannot be written.
+
+use crate::harness::bodies::{Shape, shapes};
+use crate::harness::{Client, TestNode};
+use barnabas_wire::messages::{ApiVersionsRequest, ResponseBody};
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+const LONGEST: usize = i16::MAX as usize;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Numbers that decide which way a request takes, and their values.
+const WAYS: &[(&str, &[i64])] = &[
+    ("ResourceType", &[2, 4, 8, 16, 32, 77]),
+    ("ResourceTypes", &[2, 4, 8, 16, 32]),
+    ("KeyType", &[0, 1, 2, 9]),
+    ("ConfigOperation", &[0, 1, 2, 3]),
+    ("MemberEpoch", &[-2, -1, 0, 1]),
+];
+
+struct Attack {
+    port: u16,
+    topic_id: [u8; 16],
+    sent: usize,
+    /// APIs and versions.
+    unanswered: BTreeSet<(i16, i16)>,
+}
+
+impl Attack {
+    fn send(&mut self, key: i16, version: i16, frame: &[u8]) {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("connects");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        stream.write_all(frame).expect("sends");
+        self.sent += 1;
+        if stream.read(&mut [0; 4]).unwrap_or(0) == 0 {
+            self.unanswered.insert((key, version));
+        }
+    }
+
+    /// A request with each of its texts in turn made as long as can be, and with all of them, by each way that it can take.
+    fn send_all(&mut self, shape: &Shape, version: i16) {
+        let (topic_id, mut texts, mut numbers) = (self.topic_id, 0, Vec::new());
+        let noted = std::cell::RefCell::new(&mut numbers);
+        let note = |path: &str| {
+            noted.borrow_mut().push(path.to_owned());
+            None
+        };
+        shape.frame(version, "c", topic_id, &note, &mut |_, ordinary| {
+            texts += 1;
+            ordinary.into()
+        });
+        let way = |(name, values): &(&str, &'static [i64])| {
+            let path = numbers.iter().find(|path| path.rsplit('/').next() == Some(name))?;
+            Some((path.clone(), *values))
+        };
+        let (path, values) = WAYS.iter().find_map(way).unwrap_or((String::new(), &[0]));
+        for &value in values {
+            let number = |at: &str| (at == path).then_some(value);
+            for long in (0..texts).map(Some).chain([None]) {
+                let mut at = 0;
+                let frame = shape.frame(version, "c", topic_id, &number, &mut |_, ordinary| {
+                    at += 1;
+                    if long.is_none_or(|long| long + 1 == at) { vec![b'n'; LONGEST] } else { ordinary.into() }
+                });
+                self.send(shape.key, version, &frame);
+            }
+            // Two bytes a character, and one that is cut by any even bound; and a client with such a name.
+            let odd = format!("n{}", "é".repeat(LONGEST / 2));
+            let frame = shape.frame(version, "c", topic_id, &number, &mut |_, _| odd.clone().into());
+            self.send(shape.key, version, &frame);
+            let frame = shape.frame(version, &odd, topic_id, &number, &mut |_, ordinary| ordinary.into());
+            self.send(shape.key, version, &frame);
+        }
+    }
+}
+
+fn attack(node: &TestNode, port: u16, topic_id: [u8; 16]) {
+    let mut client = Client::try_connect(port).expect("connects");
+    let ResponseBody::ApiVersions(served) = client.call(ApiVersionsRequest::default(), 0) else {
+        panic!("another response")
+    };
+    let shapes = shapes();
+    let mut attack = Attack { port, topic_id, sent: 0, unanswered: BTreeSet::new() };
+    for row in &served.api_keys {
+        let shape = shapes.iter().find(|shape| shape.key == row.api_key).expect("in the schema");
+        for version in row.min_version..=row.max_version {
+            attack.send_all(shape, version);
+        }
+    }
+    println!("{} frames of {} APIs", attack.sent, served.api_keys.len());
+    let log = node.log();
+    let is_error = |line: &&str| line.contains(" ERROR ") || line.contains("panicked");
+    let errors: Vec<&str> = log.lines().filter(is_error).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    assert!(attack.unanswered.is_empty(), "{:?}", attack.unanswered);
+}
+
+#[test]
+fn longest_texts_are_answered_by_every_api() {
+    let mut node = TestNode::start_with(&["group.initial.rebalance.delay.ms=0"]);
+    let mut client = node.client();
+    client.create_topic("t", 1, &[]);
+    let topic_id = client.topic_id("t").0;
+    attack(&node, node.port, topic_id);
+    // What the first round has left (members, groups, transactions) is described in the second.
+    attack(&node, node.port, topic_id);
+    assert!(node.stop().success());
+}
+
+#[test]
+fn longest_texts_are_answered_by_the_controller() {
+    let mut node = TestNode::start();
+    attack(&node, node.controller_port, [7; 16]);
+    // Requests of another quorum are a WARN.
+    assert!(node.stop_expecting_trouble().success());
+}

@@ -183,13 +183,13 @@ fn apply(
                 props.get(name).map(String::as_str).or_else(|| ctx.config.value(name)).unwrap_or("");
             let mut entries: Vec<&str> =
                 current.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect();
-            for entry in value.split(',').map(str::trim) {
-                let known = entries.contains(&entry);
-                if change.operation == Some(Operation::Append) && !known {
-                    entries.push(entry);
-                } else if change.operation == Some(Operation::Subtract) {
-                    entries.retain(|other| *other != entry);
-                }
+            let named = value.split(',').map(str::trim);
+            if change.operation == Some(Operation::Append) {
+                let mut known: Set<&str> = entries.iter().copied().collect();
+                entries.extend(named.filter(|entry| known.insert(entry)));
+            } else {
+                let gone: Set<&str> = named.collect();
+                entries.retain(|entry| !gone.contains(entry));
             }
             let joined = entries.join(",");
             props.insert(name.to_owned(), joined);

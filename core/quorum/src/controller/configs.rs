@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use barnabas_base::{BrokerId, ErrorCode, Map, Text, check_topic_name};
+use barnabas_base::{BrokerId, ErrorCode, Map, Set, Text, check_topic_name};
 use barnabas_metadata::config::{
     self, BrokerConfig, ConfigKey, ConfigSource, Kind, Properties, TopicConfig, Unit, topic_synonyms,
 };
@@ -197,14 +197,20 @@ fn edit_list(image: &Image, target: &Resource, key: &Text, edit: &str, add: bool
     let current = image.configs.value(target, key).map(|value| &**value);
     let current = current.or_else(|| known.and_then(ConfigKey::default_value)).unwrap_or_default();
     let mut entries: Vec<&str> = current.split(',').filter(|entry| !entry.is_empty()).collect();
-    for entry in edit.split(',') {
-        match entries.iter().position(|&known| known == entry) {
-            None if add => entries.push(entry),
-            Some(at) if !add => {
-                entries.remove(at);
+    if add {
+        let mut known: Set<&str> = entries.iter().copied().collect();
+        entries.extend(edit.split(',').filter(|entry| known.insert(entry)));
+    } else {
+        // Each takes one away.
+        let mut gone: Map<&str, usize> = Map::default();
+        edit.split(',').for_each(|entry| *gone.entry(entry).or_default() += 1);
+        entries.retain(|entry| match gone.get_mut(entry) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                false
             }
-            _ => {}
-        }
+            _ => true,
+        });
     }
     Ok(Text::from(entries.join(",")))
 }

@@ -54,9 +54,6 @@ pub struct Work {
 /// Makes the answer, and names the topics that are to be created.
 pub fn plan(request: MetadataRequest, version: i16, ctx: &Context<'_>) -> Plan<Work, MetadataResponse> {
     let Some(wanted) = wanted(&request, version) else { return Plan::Answer(invalid(request)) };
-    let may_create = ctx.config.auto_create_topics
-        && (version < 4 || request.allow_auto_topic_creation)
-        && !wanted.is_all();
     let mut response = without_topics(&request, version, ctx);
     let missing = add_topics(&mut response, &wanted, version, ctx);
     if version >= 8 && request.include_topic_authorized_operations {
@@ -64,13 +61,25 @@ pub fn plan(request: MetadataRequest, version: i16, ctx: &Context<'_>) -> Plan<W
             topic.topic_authorized_operations = authorized_operations::TOPIC;
         }
     }
-    let valid = missing.iter().filter(|name| check_topic_name(name).is_ok());
-    let to_create: BTreeSet<&str> = valid.map(|name| &**name).collect();
-    if may_create && !to_create.is_empty() {
-        let create = creation(to_create.into_iter(), ctx);
-        return Plan::Work(Work { create, response });
+    match to_create(&request, version, missing.iter(), ctx) {
+        Some(create) => Plan::Work(Work { create, response }),
+        None => Plan::Answer(response),
     }
-    Plan::Answer(response)
+}
+
+/// What the controller is to be asked for of the topics that are missing, if the request and this broker allow it.
+fn to_create<'a>(
+    request: &MetadataRequest,
+    version: i16,
+    missing: impl Iterator<Item = &'a Str>,
+    ctx: &Context<'_>,
+) -> Option<CreateTopicsRequest> {
+    if !ctx.config.auto_create_topics || (version >= 4 && !request.allow_auto_topic_creation) {
+        return None;
+    }
+    let valid = missing.map(Str::as_str).filter(|name| check_topic_name(name).is_ok());
+    let names: BTreeSet<&str> = valid.collect();
+    (!names.is_empty()).then(|| creation(names.into_iter(), ctx))
 }
 
 /// The answer as far as it does not depend on topics.
@@ -94,12 +103,6 @@ enum Wanted<'a> {
     All,
     Names(Vec<&'a Str>),
     Ids(Vec<TopicId>),
-}
-
-impl Wanted<'_> {
-    fn is_all(&self) -> bool {
-        matches!(self, Self::All)
-    }
 }
 
 /// `None` for a request that its version does not allow.
@@ -163,12 +166,7 @@ fn add_topics(
         Wanted::Ids(ids) => {
             for id in ids {
                 let known = topics.by_id(*id).map(|topic| describe(topic, version, ctx));
-                response.topics.push(known.unwrap_or_else(|| MetadataResponseTopic {
-                    error_code: ErrorCode::UnknownTopicId.code(),
-                    name: None,
-                    topic_id: *id,
-                    ..MetadataResponseTopic::default()
-                }));
+                response.topics.push(known.unwrap_or_else(|| unknown_id(*id)));
             }
         }
         Wanted::Names(names) => {
@@ -194,6 +192,15 @@ fn unknown(name: &Str, version: i16) -> MetadataResponseTopic {
         error_code: code.code(),
         name: Some(name.clone()),
         is_internal: version >= 1 && is_internal_topic(name),
+        ..MetadataResponseTopic::default()
+    }
+}
+
+fn unknown_id(topic_id: TopicId) -> MetadataResponseTopic {
+    MetadataResponseTopic {
+        error_code: ErrorCode::UnknownTopicId.code(),
+        name: None,
+        topic_id,
         ..MetadataResponseTopic::default()
     }
 }

@@ -3,12 +3,16 @@
 //! The pieces are made of the same image in the same way each time. A first pass counts their bytes, because the length of the frame
 //! stands before the first piece.
 //!
-//! Made by [`crate::k03_metadata`] and [`crate::k32_describe_configs`]; shell/broker/src/dispatch/large.rs writes them, beside the workers.
+//! Made by [`crate::k03_metadata`], [`crate::k32_describe_configs`], [`crate::k46_list_partition_reassignments`] and
+//! [`crate::k74_list_config_resources`]; shell/broker/src/dispatch/large.rs writes them, beside the workers.
 
 use barnabas_wire::{EncodeError, Writer};
 use bytes::Bytes;
 
 use crate::Context;
+
+/// Topics, partitions and other entries from which on an answer is large: below, it is made in less than a millisecond.
+pub(crate) const LARGE_MIN: usize = 2000;
 
 /// Bytes of a piece, about.
 pub const PIECE_BYTES: usize = 256 * 1024;

@@ -117,8 +117,17 @@ impl Configs {
 
     /// The resources of one kind that have a configuration.
     pub fn of_kind(&self, kind: ResourceType) -> impl Iterator<Item = (&Resource, &Arc<Values>)> {
+        self.of_kind_from(kind, Text::default())
+    }
+
+    /// In the order of their names, from `name` on (itself included).
+    pub fn of_kind_from(
+        &self,
+        kind: ResourceType,
+        name: Text,
+    ) -> impl Iterator<Item = (&Resource, &Arc<Values>)> {
         self.by_resource
-            .range(Resource::new(kind, "")..)
+            .range(Resource::new(kind, name)..)
             .take_while(move |(resource, _)| resource.kind == kind)
     }
 

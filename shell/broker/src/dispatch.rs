@@ -187,7 +187,7 @@ pub fn start(session: Rc<Session>, header: RequestHeader, body: RequestBody) -> 
             now(admin::alter_partition_reassignments(call, *request))
         }
         RequestBody::ListPartitionReassignments(request) => {
-            now(cluster::list_partition_reassignments(&call, *request))
+            now(cluster::list_partition_reassignments(&call, &request))
         }
         RequestBody::DescribeQuorum(request) => now(admin::describe_quorum(call, *request)),
         RequestBody::UnregisterBroker(request) => now(admin::unregister_broker(call, *request)),

@@ -12,19 +12,19 @@ use std::sync::Arc;
 
 use barnabas_base::{PartitionIndex, TopicId};
 use barnabas_metadata::Topic;
+use barnabas_wire::messages::create_topics_request::CreateTopicsRequest;
 use barnabas_wire::messages::metadata_request::MetadataRequest;
 use barnabas_wire::messages::metadata_response::MetadataResponseTopic;
-use barnabas_wire::{EncodeError, Struct, Writer};
+use barnabas_wire::{EncodeError, Str, Struct, Writer};
 use bytes::Bytes;
 
 use super::{
-    Wanted, authorized_operations, describe, describe_partition, wanted, without_partitions, without_topics,
+    Wanted, authorized_operations, describe, describe_partition, to_create, unknown, unknown_id, wanted,
+    without_partitions, without_topics,
 };
 use crate::Context;
-use crate::pieces::{InPieces, PIECE_BYTES, around};
+use crate::pieces::{InPieces, LARGE_MIN, PIECE_BYTES, around};
 
-/// Topics and partitions from which on an answer is large: below, it is made in less than a millisecond.
-const LARGE_MIN: usize = 2000;
 /// Topics with more partitions than this are written partition by partition.
 const PARTITIONS_AT_ONCE: usize = 64;
 /// Topics that are looked up at once.
@@ -41,20 +41,38 @@ pub struct Large {
     head: Bytes,
     tail: Bytes,
     topic_operations: bool,
+    create: Option<CreateTopicsRequest>,
 }
 
 /// All by id, or those that were asked for in their order.
 #[derive(Debug)]
 enum Topics {
     All,
-    These(Vec<Arc<Topic>>),
+    These(Vec<Asked>),
+}
+
+/// A topic that was asked for.
+#[derive(Debug, Clone)]
+enum Asked {
+    Known(Arc<Topic>),
+    UnknownName(Str),
+    UnknownId(TopicId),
+}
+
+impl Asked {
+    fn size(&self) -> usize {
+        match self {
+            Self::Known(topic) => 1 + topic.partition_count(),
+            Self::UnknownName(_) | Self::UnknownId(_) => 1,
+        }
+    }
 }
 
 /// How far the writing has come.
 #[derive(Debug, Default)]
 pub struct Place {
     begun: bool,
-    ahead: VecDeque<Arc<Topic>>,
+    ahead: VecDeque<Asked>,
     /// The last that was looked up; or how many of those that were asked for were taken.
     last: TopicId,
     taken: usize,
@@ -63,10 +81,10 @@ pub struct Place {
     ended: bool,
 }
 
-/// The request as a large answer; `None` where the usual way is right: it is small, or something in it is missing.
+/// The request as a large answer; `None` where the usual way is right because it is small.
 ///
 /// # Errors
-/// Nothing that is known of: names come out of records.
+/// Nothing that is known of: names come out of records and requests.
 pub fn large(
     request: &MetadataRequest,
     version: i16,
@@ -77,34 +95,53 @@ pub fn large(
         None => return Ok(None),
         Some(Wanted::All) if image.len() + image.partition_count() < LARGE_MIN => return Ok(None),
         Some(Wanted::All) => (Topics::All, image.len()),
-        Some(Wanted::Ids(ids)) => match known(ids.iter().map(|&id| image.by_id(id))) {
-            Some(these) => {
-                let count = these.len();
-                (Topics::These(these), count)
+        Some(wanted) => {
+            let these = asked(&wanted, ctx);
+            if these.iter().map(Asked::size).sum::<usize>() < LARGE_MIN {
+                return Ok(None);
             }
-            None => return Ok(None),
-        },
-        Some(Wanted::Names(names)) => match known(names.iter().map(|name| image.by_name(name))) {
-            Some(these) => {
-                let count = these.len();
-                (Topics::These(these), count)
-            }
-            None => return Ok(None),
-        },
+            let count = these.len();
+            (Topics::These(these), count)
+        }
+    };
+    let missing = match &topics {
+        Topics::All => None,
+        Topics::These(these) => to_create(
+            request,
+            version,
+            these.iter().filter_map(|asked| match asked {
+                Asked::UnknownName(name) => Some(name),
+                Asked::Known(_) | Asked::UnknownId(_) => None,
+            }),
+            ctx,
+        ),
     };
     let mut w = Writer::new();
     without_topics(request, version, ctx).write(&mut w, version)?;
     let after = if (8..=10).contains(&version) { 4 } else { 0 } + if version == 13 { 2 } else { 0 };
     let (head, tail) = around(&w.into_bytes(), after, count, version >= FLEXIBLE_SINCE);
     let topic_operations = version >= 8 && request.include_topic_authorized_operations;
-    Ok(Some(Large { version, topics, head, tail, topic_operations }))
+    Ok(Some(Large { version, topics, head, tail, topic_operations, create: missing }))
 }
 
-/// The topics, if all are known and their partitions are many.
-fn known<'a>(topics: impl Iterator<Item = Option<&'a Arc<Topic>>>) -> Option<Vec<Arc<Topic>>> {
-    let topics = topics.map(|topic| topic.cloned()).collect::<Option<Vec<_>>>()?;
-    let partitions: usize = topics.iter().map(|topic| topic.partition_count()).sum();
-    (topics.len() + partitions >= LARGE_MIN).then_some(topics)
+fn asked(wanted: &Wanted<'_>, ctx: &Context<'_>) -> Vec<Asked> {
+    let image = &ctx.image.topics;
+    match wanted {
+        Wanted::All => Vec::new(),
+        Wanted::Ids(ids) => {
+            let of = |&id: &TopicId| {
+                image.by_id(id).map_or(Asked::UnknownId(id), |topic| Asked::Known(Arc::clone(topic)))
+            };
+            ids.iter().map(of).collect()
+        }
+        Wanted::Names(names) => {
+            let of = |&name: &&Str| {
+                let unknown = || Asked::UnknownName(name.clone());
+                image.by_name(name).map_or_else(unknown, |topic| Asked::Known(Arc::clone(topic)))
+            };
+            names.iter().map(of).collect()
+        }
+    }
 }
 
 /// A large answer while it is written.
@@ -125,6 +162,11 @@ impl InPieces for Writing {
 }
 
 impl Large {
+    /// For the controller, as in [`super::Work`]; once.
+    pub fn take_creation(&mut self) -> Option<CreateTopicsRequest> {
+        self.create.take()
+    }
+
     /// From the first piece on.
     pub fn write(self) -> Writing {
         Writing { large: Arc::new(self), place: Place::default() }
@@ -151,13 +193,13 @@ impl Large {
                         place.ended = true;
                         break;
                     }
-                    Some(topic) if topic.partition_count() <= PARTITIONS_AT_ONCE => {
-                        self.whole(&topic, ctx).write(&mut w, self.version)?;
-                        continue;
-                    }
-                    Some(topic) => {
+                    Some(Asked::Known(topic)) if topic.partition_count() > PARTITIONS_AT_ONCE => {
                         w.raw_slice(&self.around_partitions(&topic)?.0);
                         (topic, PartitionIndex(0))
+                    }
+                    Some(asked) => {
+                        self.whole(&asked, ctx).write(&mut w, self.version)?;
+                        continue;
                     }
                 },
             };
@@ -166,9 +208,13 @@ impl Large {
         Ok(Some(w.into_bytes()))
     }
 
-    fn whole(&self, topic: &Arc<Topic>, ctx: &Context<'_>) -> MetadataResponseTopic {
-        let mut whole = describe(topic, self.version, ctx);
-        if self.topic_operations {
+    fn whole(&self, asked: &Asked, ctx: &Context<'_>) -> MetadataResponseTopic {
+        let mut whole = match asked {
+            Asked::Known(topic) => describe(topic, self.version, ctx),
+            Asked::UnknownName(name) => unknown(name, self.version),
+            Asked::UnknownId(id) => unknown_id(*id),
+        };
+        if self.topic_operations && whole.name.is_some() {
             whole.topic_authorized_operations = authorized_operations::TOPIC;
         }
         whole
@@ -209,13 +255,15 @@ impl Large {
         Ok(around(&w.into_bytes(), after, topic.partition_count(), self.version >= FLEXIBLE_SINCE))
     }
 
-    fn next_topic(&self, place: &mut Place, ctx: &Context<'_>) -> Option<Arc<Topic>> {
+    fn next_topic(&self, place: &mut Place, ctx: &Context<'_>) -> Option<Asked> {
         let topics = &ctx.image.topics;
         if place.ahead.is_empty() {
             match &self.topics {
                 Topics::All => {
-                    place.ahead.extend(topics.by_ids_after(place.last).take(TOPICS_AHEAD).cloned());
-                    place.last = place.ahead.back().map_or(place.last, |topic| topic.id);
+                    for topic in topics.by_ids_after(place.last).take(TOPICS_AHEAD) {
+                        place.last = topic.id;
+                        place.ahead.push_back(Asked::Known(Arc::clone(topic)));
+                    }
                 }
                 Topics::These(these) => {
                     place.ahead.extend(these.iter().skip(place.taken).take(TOPICS_AHEAD).cloned());
@@ -254,7 +302,14 @@ mod tests {
     }
 
     fn usual(request: &MetadataRequest, version: i16, ctx: &Context<'_>) -> Bytes {
-        let Plan::Answer(response) = plan(request.clone(), version, ctx) else { panic!("work") };
+        let response = match plan(request.clone(), version, ctx) {
+            Plan::Answer(response) => response,
+            Plan::Work(work) => {
+                let large = large(request, version, ctx).unwrap().expect("large enough").take_creation();
+                assert_eq!(large.as_ref(), Some(&work.create));
+                work.response
+            }
+        };
         let mut w = Writer::new();
         response.encode(&mut w, version).unwrap();
         w.into_bytes()
@@ -287,7 +342,9 @@ mod tests {
             };
             let all = if version == 0 { Some(Vec::new()) } else { None };
             let some = vec![named("many-17"), named("large"), named("many-3"), named("large")];
-            for topics in [all, Some(some)] {
+            let mut with_unknown = some.clone();
+            with_unknown.splice(1..1, [named("nobody"), named("not/a name")]);
+            for topics in [all, Some(some), Some(with_unknown)] {
                 let request = MetadataRequest { topics, ..base.clone() };
                 let (bytes, pieces) = in_pieces(&request, version, &ctx);
                 assert_eq!(bytes, usual(&request, version, &ctx), "version {version}");
@@ -297,13 +354,33 @@ mod tests {
         let by_id = MetadataRequestTopic { name: None, topic_id: Uuid([2; 16]), ..Default::default() };
         let request = MetadataRequest { topics: Some(vec![by_id]), ..Default::default() };
         assert_eq!(in_pieces(&request, 13, &ctx).0, usual(&request, 13, &ctx));
+        let unknown = MetadataRequestTopic { name: None, topic_id: Uuid([3; 16]), ..Default::default() };
+        let topics = request.topics.into_iter().flatten().chain([unknown]).collect();
+        let request = MetadataRequest {
+            topics: Some(topics),
+            include_topic_authorized_operations: true,
+            ..Default::default()
+        };
+        assert_eq!(in_pieces(&request, 13, &ctx).0, usual(&request, 13, &ctx));
+    }
+
+    /// One unknown name among many sent the whole answer through memory once.
+    #[test]
+    fn one_unknown_topic_leaves_the_answer_in_pieces() {
+        let fixture = crowd();
+        let named = |name: &str| MetadataRequestTopic { name: Some(name.into()), ..Default::default() };
+        let request =
+            MetadataRequest { topics: Some(vec![named("nobody"), named("large")]), ..Default::default() };
+        let (bytes, pieces) = in_pieces(&request, 12, &fixture.ctx());
+        assert!(pieces >= 3, "{pieces} pieces");
+        assert_eq!(bytes, usual(&request, 12, &fixture.ctx()));
     }
 
     #[test]
-    fn what_is_small_or_missing_goes_the_usual_way() {
+    fn what_is_small_goes_the_usual_way() {
         let fixture = crowd();
         let named = |name: &str| MetadataRequestTopic { name: Some(name.into()), ..Default::default() };
-        for topics in [vec![], vec![named("many-1")], vec![named("large"), named("nobody")]] {
+        for topics in [vec![], vec![named("many-1")], vec![named("many-1"), named("nobody")]] {
             let request = MetadataRequest { topics: Some(topics), ..Default::default() };
             assert!(large(&request, 12, &fixture.ctx()).unwrap().is_none());
         }

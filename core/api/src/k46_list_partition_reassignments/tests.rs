@@ -12,7 +12,7 @@ fn where_nothing_is_reassigned_nothing_is_listed() {
     };
     for topics in [None, Some(vec![named])] {
         let request = ListPartitionReassignmentsRequest { topics, ..Default::default() };
-        let response = carried(answer(request, &fixture.ctx()), 0);
+        let response = carried(answer(&request, &fixture.ctx()), 0);
         assert_eq!((response.error_code, response.topics.len()), (0, 0));
     }
 }

@@ -93,7 +93,7 @@ pub fn create_topics(call: Call, request: CreateTopicsRequest) -> Started {
             let answer = expect!(ask_in(work.version, &call, work.request).await, CreateTopics);
             // The moment after the creation: the answer shows the topics as they are configured now.
             let moment = call.moment();
-            Answer::Reply(work.pending.respond(answer, &call.context(&moment)).into())
+            call.room.reply(work.pending.respond(answer, &call.context(&moment)))
         }),
     }
 }

@@ -61,7 +61,13 @@ fn metadata_now(call: &Call, request: MetadataRequest) -> Started {
     let moment = call.moment();
     match k03_metadata::large(&request, call.version, &call.context(&moment)) {
         Ok(None) => {}
-        Ok(Some(large)) => return super::large::start(call, moment, Box::new(large.write())),
+        Ok(Some(mut large)) => {
+            if let Some(create) = large.take_creation() {
+                let node = &call.session.node;
+                node.topic_creation.ask(node, create);
+            }
+            return super::large::start(call, moment, Box::new(large.write()));
+        }
         Err(error) => {
             tracing::error!(%error, "answer cannot be written; connection closed");
             return Started::Answer(Answer::Close);
@@ -121,10 +127,23 @@ pub fn describe_topic_partitions(call: &Call, request: &DescribeTopicPartitionsR
 
 pub fn list_config_resources(call: &Call, request: &ListConfigResourcesRequest) -> Started {
     let moment = call.moment();
-    Started::reply(k74_list_config_resources::answer(request, call.version, &call.context(&moment)))
+    match k74_list_config_resources::large(request, call.version, &call.context(&moment)) {
+        Ok(Some(large)) => super::large::start(call, moment, Box::new(large)),
+        Ok(None) => {
+            Started::reply(k74_list_config_resources::answer(request, call.version, &call.context(&moment)))
+        }
+        Err(error) => {
+            tracing::error!(%error, "answer cannot be written; connection closed");
+            Started::Answer(Answer::Close)
+        }
+    }
 }
 
-pub fn list_partition_reassignments(call: &Call, request: ListPartitionReassignmentsRequest) -> Started {
+pub fn list_partition_reassignments(call: &Call, request: &ListPartitionReassignmentsRequest) -> Started {
     let moment = call.moment();
-    Started::reply(k46_list_partition_reassignments::answer(request, &call.context(&moment)))
+    if let Some(large) = k46_list_partition_reassignments::large(request, &call.context(&moment)) {
+        return super::large::start(call, moment, Box::new(large));
+    }
+    let response = k46_list_partition_reassignments::answer(request, &call.context(&moment));
+    Started::Answer(call.room.reply(response))
 }

@@ -544,3 +544,48 @@ fn node_outlives_a_resource_described_80_000_times() {
     assert!(held < 64 * MIB, "{held}");
     assert!(node.stop().success());
 }
+
+/// Answers of which the node makes pieces when the cluster is large: what they say, and that an unknown topic is still created.
+#[test]
+fn lists_of_a_large_cluster_are_whole() {
+    const TOPICS: usize = 2500;
+    let mut node = TestNode::start();
+    let mut client = node.client();
+    let names: Vec<String> = (0..TOPICS).map(|number| format!("t-{number}")).collect();
+    let topic = |name: &String| create_topics_request::CreatableTopic {
+        name: name.as_str().into(),
+        num_partitions: 1,
+        replication_factor: 1,
+        ..Default::default()
+    };
+    let create = CreateTopicsRequest {
+        topics: names.iter().map(topic).collect(),
+        timeout_ms: 60_000,
+        ..Default::default()
+    };
+    client.call(create, 7);
+    let request = ListConfigResourcesRequest { resource_types: vec![2], ..Default::default() };
+    let ResponseBody::ListConfigResources(listed) = client.call(request, 1) else { panic!("another") };
+    let mut listed: Vec<&str> = listed.config_resources.iter().map(|each| &*each.resource_name).collect();
+    let mut expected: Vec<&str> = names.iter().map(String::as_str).collect();
+    (listed.sort_unstable(), expected.sort_unstable());
+    assert_eq!(listed, expected);
+    let request = ListPartitionReassignmentsRequest { topics: None, ..Default::default() };
+    let ResponseBody::ListPartitionReassignments(moves) = client.call(request, 0) else { panic!("another") };
+    assert_eq!((moves.error_code, moves.topics.len()), (0, 0));
+    let named =
+        |name: &str| metadata_request::MetadataRequestTopic { name: Some(name.into()), ..Default::default() };
+    let topics = names.iter().map(String::as_str).chain(["new"]).map(named).collect();
+    let request =
+        MetadataRequest { topics: Some(topics), allow_auto_topic_creation: true, ..Default::default() };
+    let ResponseBody::Metadata(metadata) = client.call(request, 12) else { panic!("another") };
+    let unknown: Vec<_> = metadata.topics.iter().filter(|topic| topic.error_code != 0).collect();
+    assert_eq!((metadata.topics.len(), unknown.len()), (TOPICS + 1, 1));
+    assert_eq!((unknown[0].name.as_deref(), unknown[0].error_code), (Some("new"), 3));
+    crate::harness::patience::until("the topic", || {
+        let request = MetadataRequest { topics: Some(vec![named("new")]), ..Default::default() };
+        let ResponseBody::Metadata(metadata) = client.call(request, 12) else { panic!("another") };
+        (metadata.topics[0].error_code == 0).then_some(())
+    });
+    assert!(node.stop().success());
+}

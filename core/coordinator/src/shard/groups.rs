@@ -9,11 +9,11 @@ use barnabas_wire::messages::{
 };
 
 use super::{Group, GroupShard};
-use crate::Response;
 use crate::classic::{self, ClassicGroup};
 use crate::consumer;
 use crate::framework::{Caller, Ticket};
 use crate::outbox::{GroupThen, Then};
+use crate::{Request, Response};
 
 /// From this version on, a member must say which protocol it believes to speak (KIP-559).
 const PROTOCOL_SAID_SINCE: i16 = 5;
@@ -36,11 +36,22 @@ impl GroupShard {
             return Err(ErrorCode::InvalidSessionTimeout);
         }
         match self.groups.get_mut(request.group_id.as_str()) {
-            Some(Group::Share(_)) => Err(ErrorCode::InconsistentGroupProtocol),
-            Some(Group::Consumer(group)) if !group.is_empty() => self.join_consumer(caller, request, ticket),
+            Some(Group::Share(_)) => {
+                self.refuse_join(ErrorCode::InconsistentGroupProtocol, ticket);
+                Ok(())
+            }
+            Some(Group::Consumer(group)) if !group.is_empty() => {
+                if let Err(error) = self.join_consumer(caller, request, ticket) {
+                    self.refuse_join(error, ticket);
+                }
+                Ok(())
+            }
             Some(Group::Consumer(_)) => self.refound_group(caller, request, ticket),
             Some(Group::Streams(group)) if group.is_empty() => self.refound_group(caller, request, ticket),
-            Some(Group::Streams(_)) => Err(ErrorCode::InconsistentGroupProtocol),
+            Some(Group::Streams(_)) => {
+                self.refuse_join(ErrorCode::InconsistentGroupProtocol, ticket);
+                Ok(())
+            }
             Some(Group::Classic(group)) => {
                 if let Some(answer) = classic::join(group, caller, request, ticket, &mut self.out) {
                     self.out.answer(ticket, Response::JoinGroup(answer));
@@ -50,6 +61,14 @@ impl GroupShard {
             None if !request.member_id.is_empty() => Err(ErrorCode::UnknownMemberId),
             None => self.found_group(caller, request, ticket),
         }
+    }
+
+    /// A group that is no classic one names no member in a refusal.
+    ///
+    /// # Source
+    /// Kafka 4.3 `GroupCoordinatorService.joinGroup`, `GroupMetadataManager.classicGroupJoin`.
+    fn refuse_join(&mut self, error: ErrorCode, ticket: Ticket) {
+        self.out.answer(ticket, Request::JoinGroup(JoinGroupRequest::default()).refuse(error));
     }
 
     /// The first member of a group that nobody knows. It is told its id once the group is on disk.

@@ -85,9 +85,8 @@ pub(crate) fn stay(
         group.put(updated);
         group.note(Entry::Member(id.clone()));
     }
-    refresh(group, names_changed, world, out);
-    if names_changed {
-        drop_unsubscribed(group, &id, world);
+    if refresh(group, names_changed, world, out) {
+        drop_unread(group, &id, world);
     }
     watch(group, &id, out);
     let lacks = group.set_up.lacks(group.names().keys(), &world.image);
@@ -182,22 +181,29 @@ fn update(before: &ShareMember, caller: &Caller<'_>, request: &ShareGroupHeartbe
     member
 }
 
-/// Raises the group's epoch if what members read has changed.
-fn refresh(group: &mut ShareGroup, must_raise: bool, world: &mut World, out: &Outbox) {
+/// Raises the group's epoch if what members read has changed. Gives whether it has.
+fn refresh(group: &mut ShareGroup, must_raise: bool, world: &mut World, out: &Outbox) -> bool {
     if !must_raise && group.refresh_at > out.now.mono {
-        return;
+        return false;
     }
     let hash = world.hash_of(group.names().keys());
-    if must_raise || hash != group.metadata_hash {
+    let raises = must_raise || hash != group.metadata_hash;
+    if raises {
         group.raise(hash, out.now.mono);
     }
     group.refresh_at = out.now.mono.plus(METADATA_REFRESH);
+    raises
 }
 
-/// A member reads at once no more what it no longer subscribes to, whenever the next target is made.
-fn drop_unsubscribed(group: &mut ShareGroup, id: &Text, world: &World) {
+/// A member reads at once no more what it no longer subscribes to, or what is gone, whenever the next target is made.
+///
+/// # Source
+/// Kafka 4.3 `GroupMetadataManager.shareGroupHeartbeat`: every raise of the epoch has the member's assignment follow its subscription.
+fn drop_unread(group: &mut ShareGroup, id: &Text, world: &World) {
     let Some(member) = group.member(id) else { return };
-    let kept = filtered(&member.assigned, member, world);
+    let is_at_target = member.epoch == group.assignment_epoch;
+    let target = group.targets.get(id).filter(|_| is_at_target);
+    let kept = filtered(target.unwrap_or(&member.assigned), member, world);
     if kept == *member.assigned {
         return;
     }

@@ -9,23 +9,20 @@
 //!                           (the target's epoch)
 //! ```
 //!
-//! An active task is given to a member only while nobody has it. A process never runs the same task twice, in whatever roles: a
-//! task is given to a thread only once no other thread of its process has it. What only changes its role on the same thread
-//! keeps its state there: it is not closed and opened again.
+//! An active task is given to a member only while nobody has it. A process never runs the same task twice, in whatever roles: a task is
+//! given to a member only once nobody of its process has it, the member itself included. So a task that changes its role on a member is
+//! given up first: the answer takes it away, the next heartbeat says that it is gone, and the one after that gets it in its new role.
 //!
 //! # Source
-//! KIP-1071; Kafka 4.4 `CurrentAssignmentBuilder`.
+//! KIP-1071; Kafka 4.3 `CurrentAssignmentBuilder`. Who has what is what the group knows before the step, as there.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use barnabas_base::Text;
 
 use super::group::StreamsGroup;
 use super::member::{MemberState, StreamsMember};
-use super::tasks::{
-    ActiveTasks, Held, Role, Target, Tasks, contains, each, each_active, insert, insert_active, take,
-};
+use super::tasks::{ActiveTasks, Held, Role, Target, Tasks, contains, each, insert, insert_active};
 
 /// The member's next step towards `target` of `epoch`. `None`: it stays as it is. `owned`: what it says that it has.
 pub(crate) fn reconcile(
@@ -75,39 +72,15 @@ impl Step<'_> {
     fn next(&self, epoch: i32) -> StreamsMember {
         let has = &self.member.assigned;
         let (active, mut kept_active, revoked_active) = self.active();
-        let mut standby = self.sort(&has.standby, &self.target.standby, Role::Standby);
-        let mut warmup = self.sort(&has.warmup, &self.target.warmup, Role::Warmup);
-        // An active task that becomes a standby: the standby is there at once, the active task is still to be given up.
-        for (id, partition) in each_active(&has.active) {
-            if take(&mut standby.new, id, partition) {
-                insert(&mut standby.kept, id, partition);
-            }
-        }
-        convert(&has.standby, &mut standby.revoked, &mut warmup);
-        convert(&has.warmup, &mut warmup.revoked, &mut standby);
-        // A copy that becomes active is not given up: it stays one until the active task can be had.
-        for (copies, sorted) in [(&has.standby, &mut standby), (&has.warmup, &mut warmup)] {
-            for (id, partition) in each(copies).filter(|(id, part)| contains(&self.target.active, id, *part))
-            {
-                take(&mut sorted.revoked, id, partition);
-            }
-        }
+        let mut standby = self.sort(&has.standby, &self.target.standby);
+        let mut warmup = self.sort(&has.warmup, &self.target.warmup);
         let revoking = Held {
             active: revoked_active,
             standby: std::mem::take(&mut standby.revoked),
             warmup: std::mem::take(&mut warmup.revoked),
         };
-        let must_revoke = !revoking.is_empty() && self.still_has(&revoking);
-        for (copies, kept) in [(&has.standby, &mut standby.kept), (&has.warmup, &mut warmup.kept)] {
-            for (id, partition) in each(copies).filter(|(id, part)| contains(&self.target.active, id, *part))
-            {
-                if must_revoke || !contains(&active.new, id, partition) {
-                    insert(kept, id, partition);
-                }
-            }
-        }
         let mut next = self.member.clone();
-        if must_revoke {
+        if !revoking.is_empty() && self.still_has(&revoking) {
             next.state = MemberState::Unrevoked;
             next.advance(epoch);
             next.assigned =
@@ -146,11 +119,7 @@ impl Step<'_> {
             if kept.get(id).is_some_and(|kept| kept.contains_key(&partition)) {
                 continue;
             }
-            let owner = self.group.owner(id, partition);
-            if owner.is_some_and(|owner| *owner != self.member.id)
-                || self.is_on_process(self.group.holders(Role::Standby, id, partition))
-                || self.is_on_process(self.group.holders(Role::Warmup, id, partition))
-            {
+            if self.group.owner(id, partition).is_some() || self.has_copy(id, partition) {
                 sorted.is_waiting = true;
             } else {
                 insert(&mut sorted.new, id, partition);
@@ -159,19 +128,15 @@ impl Step<'_> {
         (sorted, kept, revoked)
     }
 
-    fn sort(&self, has: &Tasks, target: &Tasks, role: Role) -> Sorted {
+    fn sort(&self, has: &Tasks, target: &Tasks) -> Sorted {
         let mut sorted = Sorted::default();
         for (id, partition) in each(has) {
             let stays = contains(target, id, partition);
             insert(if stays { &mut sorted.kept } else { &mut sorted.revoked }, id, partition);
         }
-        let other = if role == Role::Standby { Role::Warmup } else { Role::Standby };
         for (id, partition) in each(target).filter(|(id, partition)| !contains(has, id, *partition)) {
-            let runs = self.group.owner(id, partition).is_some_and(|owner| self.is_sibling(owner));
-            if runs
-                || self.is_on_process(self.group.holders(role, id, partition))
-                || self.is_on_process(self.group.holders(other, id, partition))
-            {
+            let runs = self.group.owner(id, partition).is_some_and(|owner| self.is_of_process(owner));
+            if runs || self.has_copy(id, partition) {
                 sorted.is_waiting = true;
             } else {
                 insert(&mut sorted.new, id, partition);
@@ -180,23 +145,16 @@ impl Step<'_> {
         sorted
     }
 
-    /// Whether another thread of the member's process is among these.
-    fn is_on_process(&self, holders: Option<&BTreeSet<Text>>) -> bool {
-        holders.is_some_and(|holders| holders.iter().any(|holder| self.is_sibling(holder)))
+    /// Whether the member's process has the task as a standby or a warm-up.
+    fn has_copy(&self, subtopology: &Text, partition: i32) -> bool {
+        [Role::Standby, Role::Warmup].into_iter().any(|role| {
+            let holders = self.group.holders(role, subtopology, partition);
+            holders.is_some_and(|holders| holders.iter().any(|holder| self.is_of_process(holder)))
+        })
     }
 
-    fn is_sibling(&self, id: &Text) -> bool {
-        *id != self.member.id
-            && self.group.member(id).is_some_and(|other| other.process == self.member.process)
-    }
-}
-
-/// Copies that go over to the other role: nothing happens to them on the member, so nothing is waited for.
-fn convert(from: &Tasks, revoked: &mut Tasks, to: &mut Sorted) {
-    for (id, partition) in each(from) {
-        if take(&mut to.new, id, partition) {
-            insert(&mut to.kept, id, partition);
-            take(revoked, id, partition);
-        }
+    fn is_of_process(&self, id: &Text) -> bool {
+        *id == self.member.id
+            || self.group.member(id).is_some_and(|other| other.process == self.member.process)
     }
 }

@@ -101,16 +101,6 @@ pub(crate) fn insert(tasks: &mut Tasks, subtopology: &Text, partition: i32) {
     }
 }
 
-/// Takes one task out; nothing empty is left behind. Gives whether it was there.
-pub(crate) fn take(tasks: &mut Tasks, subtopology: &Text, partition: i32) -> bool {
-    let Some(partitions) = tasks.get_mut(subtopology) else { return false };
-    let was_there = partitions.remove(&partition);
-    if partitions.is_empty() {
-        tasks.remove(subtopology);
-    }
-    was_there
-}
-
 pub(crate) fn insert_active(tasks: &mut ActiveTasks, subtopology: &Text, partition: i32, epoch: i32) {
     match tasks.get_mut(subtopology) {
         Some(partitions) => {

@@ -127,6 +127,7 @@ pub struct PartitionWorker {
     following: Following,
     leading: Leading,
     early: Early,
+    asks: asks::Asks,
 }
 
 /// Both clocks, read once a round.
@@ -171,6 +172,7 @@ impl PartitionWorker {
             following,
             leading: Leading::default(),
             early: Early::default(),
+            asks: asks::Asks::default(),
         }
     }
 

@@ -136,6 +136,7 @@ impl Worker {
             let has_yielded = std::mem::take(&mut has_more);
             has_more |= must_replicate;
             has_more |= self.partitions.close_some_deleted();
+            has_more |= self.partitions.answer_some();
             has_more |= if has_yielded { self.partitions.lay_some() } else { self.partitions.has_orders() };
             self.coordinators.work(&mut self.partitions);
             has_more |= self.coordinators.is_loading() || self.partitions.has_round();

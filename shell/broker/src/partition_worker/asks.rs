@@ -1,4 +1,8 @@
 //! Small questions: offsets by time, ends of epochs, deletion of records, producers, sizes.
+//!
+//! A request may ask about any number of partitions, and each of them may have to be opened and read from disk. A turn of the worker
+//! spends [`ASK_TURN`] on questions; what is left of a command waits for the next turn, behind the other commands that wait. A command
+//! gets one answer in the turn in which it arrives in any case, which is all of it for most.
 
 use super::PartitionWorker;
 use crate::mailbox::{AskCommand, AskItem, AskOutcome, Declined, Question, Said, Search, Searched, Verified};
@@ -12,15 +16,81 @@ use barnabas_partition::{Isolation, Refusal};
 use barnabas_replica::producer_entry;
 use barnabas_storage::{FilePool, StorageError, TimedBatch};
 use barnabas_wire::records::{BatchError, BatchHeader, TimestampType};
-use std::time::Instant;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// How long one turn of the worker answers questions.
+const ASK_TURN: Duration = Duration::from_millis(2);
+
+/// A command whose questions are not all answered.
+#[derive(Debug)]
+struct Asking {
+    command: AskCommand,
+    outcomes: Vec<AskOutcome>,
+}
+
+/// Commands that go on in the next turn.
+///
+/// Bounded by the requests that connections may have open: each waits for one command of each worker at a time.
+#[derive(Debug, Default)]
+pub(super) struct Asks {
+    waiting: VecDeque<Asking>,
+    /// Spent in this turn.
+    spent: Duration,
+}
+
+/// Answers `items` from where `outcomes` ends, at least one, as long as `has_time`. Returns whether that was the last.
+fn go_on<I, O>(
+    items: &[I],
+    outcomes: &mut Vec<O>,
+    mut answer: impl FnMut(&I) -> O,
+    mut has_time: impl FnMut() -> bool,
+) -> bool {
+    while let Some(item) = items.get(outcomes.len()) {
+        outcomes.push(answer(item));
+        if !has_time() {
+            break;
+        }
+    }
+    outcomes.len() >= items.len()
+}
 
 impl PartitionWorker {
     pub(super) fn ask(&mut self, command: AskCommand) {
-        let said =
-            command.items.iter().map(|item| AskOutcome { slot: item.slot, result: self.ask_one(item) });
-        let mut outcomes: Vec<AskOutcome> = said.collect();
-        self.keep_log_starts(&command.items, &mut outcomes);
+        let outcomes = Vec::with_capacity(command.items.len());
+        self.answer_in_turn(Asking { command, outcomes });
+    }
+
+    /// Goes on with commands that did not end in an earlier turn. Returns whether there is more.
+    pub fn answer_some(&mut self) -> bool {
+        self.asks.spent = Duration::ZERO;
+        for _ in 0..self.asks.waiting.len() {
+            let Some(asking) = self.asks.waiting.pop_front() else { break };
+            self.answer_in_turn(asking);
+            if self.asks.spent >= ASK_TURN {
+                break;
+            }
+        }
+        !self.asks.waiting.is_empty()
+    }
+
+    fn answer_in_turn(&mut self, mut asking: Asking) {
+        let Asking { command, outcomes } = &mut asking;
         // A connection that is gone does not hear its answer.
+        if command.reply.is_closed() {
+            return;
+        }
+        let (begun, spent) = (Instant::now(), self.asks.spent);
+        let has_time = || spent + begun.elapsed() < ASK_TURN;
+        let answer = |item: &AskItem| AskOutcome { slot: item.slot, result: self.ask_one(item) };
+        let is_done = go_on(&command.items, outcomes, answer, has_time);
+        self.asks.spent = spent + begun.elapsed();
+        if !is_done {
+            self.asks.waiting.push_back(asking);
+            return;
+        }
+        self.keep_log_starts(&command.items, outcomes);
+        let Asking { command, outcomes } = asking;
         let _ = command.reply.send(outcomes);
     }
 
@@ -28,9 +98,14 @@ impl PartitionWorker {
     /// writes them once a minute, and a crash in between brings the records back.)
     fn keep_log_starts(&self, items: &[AskItem], outcomes: &mut [AskOutcome]) {
         let mut touched: Vec<(usize, usize)> = Vec::new();
-        for (place, (item, outcome)) in items.iter().zip(outcomes.iter()).enumerate() {
+        for (place, (item, outcome)) in items.iter().zip(outcomes.iter_mut()).enumerate() {
             let Ok(Said::LogStart(start)) = outcome.result else { continue };
-            let Some(replica) = self.replicas.get(&item.partition) else { continue };
+            let replica = self.replicas.get(&item.partition);
+            // Closed since, or opened anew from what is on disk.
+            let Some(replica) = replica.filter(|replica| replica.partition.log_start() >= start) else {
+                outcome.result = Err(Refusal::NotLeader.into());
+                continue;
+            };
             let mut log_dir = self.node.directories[replica.directory].lock();
             // Under the lock, as a deletion of the topic forgets its entries under it too.
             if self.node.image.load().topics.by_id(item.partition.topic).is_some() {
@@ -208,4 +283,32 @@ fn time_of(batch: &[u8]) -> Option<TimestampMs> {
 fn failed(node: &Node, error: &StorageError) -> Declined {
     name_damage(node, error);
     Declined::Storage
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_beyond_the_turn_wait_for_the_next() {
+        let items: Vec<u32> = (0..10).collect();
+        let mut outcomes = Vec::new();
+        let mut turn = |answers: usize| {
+            let mut left = answers;
+            let has_time = || {
+                left -= 1;
+                left > 0
+            };
+            let is_done = go_on(&items, &mut outcomes, |item| item * 2, has_time);
+            (outcomes.len(), is_done)
+        };
+        assert_eq!([turn(4), turn(1), turn(4), turn(4)], [(4, false), (5, false), (9, false), (10, true)]);
+        assert_eq!(outcomes, [0, 2, 4, 6, 8, 10, 12, 14, 16, 18]);
+    }
+
+    #[test]
+    fn command_without_questions_is_answered_at_once() {
+        let mut outcomes: Vec<u32> = Vec::new();
+        assert!(go_on(&[], &mut outcomes, |item: &u32| *item, || false));
+    }
 }

@@ -589,3 +589,45 @@ fn lists_of_a_large_cluster_are_whole() {
     });
     assert!(node.stop().success());
 }
+
+/// One worker, a question about each of 4000 partitions that it has not opened yet, and another client of the same worker.
+#[test]
+fn many_questions_leave_other_clients_their_turn() {
+    const PARTITIONS: usize = 4000;
+    let list = |partitions: &[i32]| {
+        let of = |&partition_index: &i32| list_offsets_request::ListOffsetsPartition {
+            partition_index,
+            timestamp: -1,
+            current_leader_epoch: -1,
+            ..Default::default()
+        };
+        let topic = list_offsets_request::ListOffsetsTopic {
+            name: "t".into(),
+            partitions: partitions.iter().map(of).collect(),
+            ..Default::default()
+        };
+        ListOffsetsRequest { replica_id: -1, topics: vec![topic], ..Default::default() }
+    };
+    let mut node = TestNode::start_limited(Some("taskset -pc 0 $$ >/dev/null"), &[]);
+    node.client().create_topic("t", PARTITIONS as i32, &[]);
+    let mut client = node.client();
+    let mut other = node.client();
+    let all: Vec<i32> = (0..PARTITIONS as i32).collect();
+    client.send(list(&all), 7);
+    let (mut answers, mut longest, begun) = (0, Duration::ZERO, Instant::now());
+    while !client.has_answer() {
+        let asked = Instant::now();
+        other.call(list(&[answers % PARTITIONS as i32]), 7);
+        longest = longest.max(asked.elapsed());
+        answers += 1;
+    }
+    let (_, ResponseBody::ListOffsets(listed)) = client.receive(barnabas_wire::ApiKey::ListOffsets, 7) else {
+        panic!("another response")
+    };
+    println!("{answers} others answered in {} ms, the longest in {longest:?}", begun.elapsed().as_millis());
+    let partitions = &listed.topics[0].partitions;
+    assert!(partitions.iter().map(|row| row.partition_index).eq(all), "in the request's order");
+    assert!(partitions.iter().all(|row| (row.error_code, row.offset) == (0, 0)));
+    assert!(answers >= 5, "{answers}");
+    assert!(node.stop().success());
+}

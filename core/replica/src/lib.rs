@@ -8,6 +8,8 @@
 //! |---|---|
 //! | `replica` | the struct, its parts, and what becomes of the partition's decisions |
 //! | `opening` | what a log says to the state machine when it is opened, or was truncated |
+//! | `append` | which way a batch takes to disk, and what a failed write means |
+//! | `write_back` | what is written back from the journal, and when the journal is answered |
 //! | `round` | the batches that have offsets and are not written yet |
 //! | `sync` | what is unsynced, and what a finished sync makes durable |
 //! | `readers` | what readers may see by now, and what they were promised |
@@ -23,6 +25,7 @@
 //!
 //! It does not know: other partitions, connections, threads, the controller. shell/broker's `partition_worker` does.
 
+mod append;
 mod await_metadata;
 mod batch_info;
 mod effects;
@@ -36,15 +39,18 @@ mod sync;
 #[cfg(test)]
 mod tests;
 mod truncation;
+mod write_back;
 
+pub use append::{Appended, TxnVerification, Verified};
 pub use await_metadata::{APPEND_TIMEOUT, AwaitMetadata, READ_TIMEOUT};
 pub use batch_info::batch_info;
-pub use effects::{Committed, Effect, Outbox, RequestError};
+pub use effects::{Committed, Durability, Effect, LogEvent, Moment, Outbox, RequestError, Surroundings};
 pub use opening::{OpenError, Opening};
 pub use producer_snapshot::{aborted_entry, producer_entry};
 pub use readers::Readers;
 pub use repair::{Repair, RepairStep, RepairView};
 pub use replica::{JournalState, LeaderHistory, Replica, Upkeep};
-pub use round::Round;
+pub use round::{BatchLists, Round};
 pub use sync::{Flush, SyncState};
 pub use truncation::{Truncated, Truncation, is_of_the_log_alone};
+pub use write_back::FlushStep;

@@ -6,6 +6,10 @@
 use barnabas_partition::Ticket;
 use barnabas_storage::{AbortedTransaction, AppendBytes};
 
+/// Lists of batches that are kept for the next round, and how many batches each may have room for: together a few MiB.
+const LISTS_MAX: usize = 1024;
+const LIST_BATCHES_MAX: usize = 16;
+
 /// See the file's header.
 #[derive(Debug, Default)]
 pub struct Round {
@@ -20,5 +24,31 @@ pub struct Round {
 impl Round {
     pub fn is_empty(&self) -> bool {
         self.batches.is_empty()
+    }
+
+    /// Adds one batch, numbered.
+    pub fn push(&mut self, batch: AppendBytes, lists: &mut BatchLists) {
+        if self.batches.is_empty() {
+            self.batches = lists.take();
+        }
+        self.bytes += batch.len();
+        self.batches.push(batch);
+    }
+}
+
+/// Lists of batches, empty, for the next rounds: thousands of partitions need one for a moment each.
+#[derive(Debug, Default)]
+pub struct BatchLists(Vec<Vec<AppendBytes>>);
+
+impl BatchLists {
+    fn take(&mut self) -> Vec<AppendBytes> {
+        self.0.pop().unwrap_or_default()
+    }
+
+    pub fn keep(&mut self, mut list: Vec<AppendBytes>) {
+        list.clear();
+        if self.0.len() < LISTS_MAX && list.capacity() <= LIST_BATCHES_MAX {
+            self.0.push(list);
+        }
     }
 }

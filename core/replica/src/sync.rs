@@ -81,12 +81,6 @@ impl Replica {
         Some((dirty, std::mem::take(&mut self.sync.batches)))
     }
 
-    /// The request came back: it covers nothing more.
-    pub fn end_sync(&mut self) {
-        self.sync.is_in_flight = false;
-        self.sync.covers_writes = false;
-    }
-
     /// Batches were written into the segment.
     pub fn note_written(&mut self, appended: &Appended, batches: usize, effects: &mut Vec<Effect>) {
         self.sync.batches = self.sync.batches.saturating_add(batches as u32);

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod append;
 mod await_metadata;
 mod bench;
 mod opening;
@@ -9,5 +10,6 @@ mod readers;
 mod repair;
 mod sync;
 mod truncation;
+mod write_back;
 
 pub(crate) use bench::Bench;

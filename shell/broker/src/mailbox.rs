@@ -20,8 +20,8 @@ use barnabas_base::{
     ProducerEpoch, ProducerId, Text, TimestampMs, TopicId, TopicPartition,
 };
 use barnabas_coordinator::{MarkerOutcome, MarkerTicket};
-use barnabas_partition::{Acked, Acks, Bounds, Guard, Isolation, Origin};
-pub use barnabas_replica::RequestError as Declined;
+use barnabas_partition::{Acked, Acks, Bounds, Isolation, Origin};
+pub use barnabas_replica::{RequestError as Declined, TxnVerification as Standing, Verified};
 use barnabas_storage::{AbortedTransaction, FoundTimestamp, ProducerEntry, TimedBatch};
 use barnabas_wire::records::ReadyBatch;
 use bytes::Bytes;
@@ -119,28 +119,6 @@ pub struct AppendItem {
     pub origin: Origin,
     pub standing: Standing,
     pub batch: ReadyBatch,
-}
-
-/// What is known of a batch's transaction beside its bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Standing {
-    /// Nothing: it may go on with a transaction that is open, or is part of none.
-    #[default]
-    Open,
-    /// The transaction coordinator was asked, and agreed: it may begin one.
-    Verified(Verified),
-    /// Nobody is asked (`transaction.partition.verification.enable=false`, and the broker's own records).
-    Waived,
-    /// It is a marker of this transaction version, which its bytes do not say.
-    Marker(i16),
-}
-
-/// What the coordinator's word rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verified {
-    /// The replica that gave out the guard: one made anew knows it no more.
-    pub replica: u64,
-    pub guard: Guard,
 }
 
 #[derive(Debug)]

@@ -10,10 +10,10 @@
 //! Always true:
 //! 1. only this worker touches its partitions; it waits for nobody
 //! 2. a partition that failed stays failed until the process ends, and costs one line in the log
-//! 3. with `written`, unsynced bytes that nobody asked to flush are handed to the committer within [`FLUSH_PAUSE`]
+//! 3. with `written`, unsynced bytes that no producer waits for are handed to the committer within ten seconds
 //!
-//! Produce path 3 of 5. Before: core/api/src/k00_produce.rs, through connection.rs. After: core/partition/src/partition.rs,
-//! core/storage/src/log.rs, journal_thread.rs.
+//! Produce path 3 of 5. Before: core/api/src/k00_produce.rs, through connection.rs. After: core/replica/src/append.rs,
+//! journal_thread.rs.
 
 mod asks;
 mod await_metadata;
@@ -47,22 +47,22 @@ use crate::not_to_lead;
 use crate::planted::{self, Mistake};
 use crate::replay::{ReplayError, aside};
 use crate::replica::throttles::Throttled;
-use crate::replica::{Hosted, Opening, batch_info};
+use crate::replica::{Hosted, Opening};
 use crate::scrub;
 use crate::tickets::{NOBODY, Opened, Tickets};
 use crate::topic_settings;
 use await_metadata::Early;
-use barnabas_base::{DurationMs, LeaderEpoch, Map, MonotonicMs, Offset, Set, TimestampMs, TopicPartition};
-use barnabas_partition::{Acks, Append, Placed, Refusal, Ticket};
-use barnabas_replica::Outbox;
-use barnabas_storage::{AppendBytes, FilePool, Log, LogPlace, StorageError, TailMemory};
+use barnabas_base::{LeaderEpoch, Map, MonotonicMs, Offset, Set, TopicPartition};
+use barnabas_partition::{Acks, Append, Refusal, Ticket};
+use barnabas_replica::{Appended, BatchLists, Moment, Outbox};
+use barnabas_storage::{FilePool, Log, LogPlace, StorageError, TailMemory};
 use bytes::Bytes;
 use deleting::Deleting;
 use followers::Leading;
 use following::Following;
 use journaled::Journaled;
 use patience::Patient;
-use rounds::carry_out;
+use rounds::{carry_out, surroundings};
 pub use share::{
     ShareAckCommand, ShareAckItem, ShareAckOutcome, ShareCommand, ShareFetchCommand, ShareItem, ShareOutcome,
     ShareWaiters,
@@ -75,8 +75,6 @@ use tokio::sync::oneshot;
 
 /// How often the partitions are looked at that were written with `log.ack.durability=written` and not flushed.
 pub const FLUSH_LOOK: Duration = Duration::from_millis(100);
-/// How long what nobody asked to flush stays unsynced there.
-const FLUSH_PAUSE: DurationMs = DurationMs(10_000);
 /// Memory of batches that a worker keeps to be used again, at least; else half as much again as its share of `log.cache.bytes`, as what
 /// waits to be laid lies in it too.
 const MEMORY_KEPT_MIN: u64 = 16 << 20;
@@ -108,8 +106,7 @@ pub struct PartitionWorker {
     touched: Vec<PartitionKey>,
     /// When the first of them came.
     moment: Option<Moment>,
-    /// Lists of a round's batches, empty, for the next round: thousands of partitions need one for a moment each.
-    lists: Vec<Vec<AppendBytes>>,
+    lists: BatchLists,
     /// Partitions whose unsynced bytes nobody waits for.
     lazy: Vec<PartitionKey>,
     /// Partitions in which producers wait for `acks=all`.
@@ -128,13 +125,6 @@ pub struct PartitionWorker {
     leading: Leading,
     early: Early,
     asks: asks::Asks,
-}
-
-/// Both clocks, read once a round.
-#[derive(Debug, Clone, Copy)]
-struct Moment {
-    wall: TimestampMs,
-    monotonic: MonotonicMs,
 }
 
 impl PartitionWorker {
@@ -160,7 +150,7 @@ impl PartitionWorker {
             effects: Outbox::default(),
             touched: Vec::new(),
             moment: None,
-            lists: Vec::new(),
+            lists: BatchLists::default(),
             lazy: Vec::new(),
             awaited: Vec::new(),
             patient: Vec::new(),
@@ -268,24 +258,14 @@ impl PartitionWorker {
     }
 
     fn append_item(&mut self, item: AppendItem, ticket: Ticket, acks: Acks, deadline: MonotonicMs) {
-        if let Err(declined) = self.append_one(item, ticket, acks, deadline) {
-            self.node.meter.batches_refused.one();
-            self.tickets.answer(ticket, Err(declined));
-        }
-    }
-
-    fn append_one(
-        &mut self,
-        item: AppendItem,
-        ticket: Ticket,
-        acks: Acks,
-        deadline: MonotonicMs,
-    ) -> Result<(), Declined> {
         let is_early = acks == Acks::All && planted::is(&self.node, Mistake::AcksBeforeTheIsr);
         let acks = if is_early { Acks::Leader } else { acks };
         let append =
             Append { origin: item.origin, acks, ticket, deadline, leader_epoch: None, verified: false };
-        self.place_in_round(item, append)
+        if let Err(declined) = self.place_in_round(item, append) {
+            self.node.meter.batches_refused.one();
+            self.tickets.answer(ticket, Err(declined));
+        }
     }
 
     /// As [`PartitionWorker::place_in_round`], between rounds.
@@ -322,58 +302,37 @@ impl PartitionWorker {
 
     /// Now, or when the round's first batch came, which is as good.
     fn moment(&mut self) -> Moment {
-        let clock = self.node.clock;
-        *self.moment.get_or_insert_with(|| Moment { wall: clock.wall(), monotonic: clock.monotonic() })
+        let moment = self.moment.unwrap_or_else(|| self.now());
+        *self.moment.insert(moment)
     }
 
     /// Returns whether there is something to write: a retry of what is there already is none.
     fn place_admitted(&mut self, item: AppendItem, append: Append) -> Result<bool, Declined> {
-        let now = self.moment().wall;
-        let replica = self.replicas.get(&item.partition).ok_or(Declined::Unknown)?;
-        if replica.rolls_with(&item.batch, now) {
-            self.close_segment(item.partition);
-        }
-        let Self { replicas, effects, lists, leading, .. } = self;
-        let replica = replicas.get_mut(&item.partition).ok_or(Declined::Storage)?;
-        let segment_bytes = replica.log.config().segment_bytes;
-        if item.batch.size_bytes() > segment_bytes as usize {
-            let bytes = item.batch.size_bytes();
-            tracing::debug!(partition = %replica.name.topic_partition, bytes, segment_bytes, "batch larger than a segment");
-            return Err(Declined::Storage);
-        }
-        let mut batch = item.batch;
-        let mut info = batch_info(batch.header(), || batch.to_bytes());
-        let append = Append { verified: replica.stands(&mut info, item.standing)?, ..append };
-        let placed = replica.partition.append(&info, &append, &mut effects.decisions)?;
-        let is_new = matches!(placed, Placed::Write { .. });
-        if let Placed::Write { base, leader_epoch } = placed {
-            batch.number(base, leader_epoch);
-            let records = u64::try_from(batch.header().record_count).unwrap_or(0);
-            self.recorder.batch(records, batch.size_bytes());
-            if replica.round.is_empty() {
-                self.touched.push(item.partition);
-                replica.round.batches = lists.pop().unwrap_or_default();
+        let (key, now) = (item.partition, self.moment());
+        let Self { replicas, files, node, journaled, lists, effects, tickets, following, .. } = self;
+        let hosted = replicas.get_mut(&key).ok_or(Declined::Unknown)?;
+        let directory = hosted.directory;
+        let files = &mut files[directory];
+        let mut around = surroundings(now, (directory, files), journaled, lists, node, effects);
+        let placed = hosted.replica.append(item.batch, item.standing, append, &mut around);
+        if let Ok(placed) = placed {
+            if let Appended::InRound { records, bytes, opens_round } = placed {
+                self.recorder.batch(records, bytes);
+                if opens_round {
+                    self.touched.push(key);
+                }
+                if !hosted.follower_waiters.is_empty() {
+                    self.leading.to_wake.push(key);
+                }
             }
-            replica.round.bytes += batch.size_bytes();
-            replica
-                .round
-                .batches
-                .push(AppendBytes::Split { header: batch.raw_header(), body: batch.body().clone() });
-            replica.round.tickets.push(append.ticket);
-            if append.acks != Acks::All {
-                replica.readers.promised_end = replica.partition.log_end();
-            }
-            if !replica.follower_waiters.is_empty() {
-                leading.to_wake.push(item.partition);
+            if append.acks == Acks::All && !hosted.is_awaited {
+                hosted.is_awaited = true;
+                self.awaited.push(key);
             }
         }
-        if append.acks == Acks::All && !replica.is_awaited {
-            replica.is_awaited = true;
-            self.awaited.push(item.partition);
-        }
-        let Self { effects, tickets, .. } = self;
-        carry_out(effects, tickets, Some(replica));
-        Ok(is_new)
+        carry_out(effects, tickets, node, following, Some(hosted));
+        self.carry_out_rest(key);
+        Ok(matches!(placed?, Appended::InRound { .. }))
     }
 
     /// Opens a partition that this broker leads, unless it is open already.

@@ -20,13 +20,12 @@ pub use words::{Word, registered};
 
 use crate::committer::{Covers, SyncRequest};
 use crate::fetch_wait::Waiters;
-use crate::mailbox::{PartitionKey, Standing};
+use crate::mailbox::PartitionKey;
 use crate::partition_worker::ShareWaiters;
 use crate::planted::Planted;
 use crate::replay::{ReplayError, aside};
 use barnabas_base::{Offset, TimestampMs};
 use barnabas_metadata::config::BrokerConfig;
-use barnabas_partition::{BatchInfo, BatchKind, Refusal};
 use barnabas_replica::{Committed, OpenError};
 use barnabas_storage::journal::PartitionReplay;
 use barnabas_storage::{FilePool, Log, LogConfig, LogPlace, OpenFrom, Opened, StorageError};
@@ -99,26 +98,6 @@ impl Hosted {
             is_lazy: false,
         };
         Ok((hosted, opened))
-    }
-
-    /// Whether the coordinator's word counts for this batch ([`barnabas_partition::Append::verified`]); a marker's version is noted.
-    ///
-    /// # Errors
-    /// As [`Partition::is_verified`](barnabas_partition::Partition::is_verified).
-    pub fn stands(&self, batch: &mut BatchInfo, standing: Standing) -> Result<bool, Refusal> {
-        match standing {
-            Standing::Open => Ok(false),
-            Standing::Waived => Ok(true),
-            // It was made anew from its log: as if another broker led it now.
-            Standing::Verified(word) if word.replica != self.number => Err(Refusal::NotLeader),
-            Standing::Verified(word) => self.partition.is_verified(batch, &word.guard),
-            Standing::Marker(version) => {
-                if let BatchKind::Marker(marker) = &mut batch.kind {
-                    marker.transaction_version = version;
-                }
-                Ok(true)
-            }
-        }
     }
 
     pub fn partition_key(&self) -> PartitionKey {

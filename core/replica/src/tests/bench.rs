@@ -8,20 +8,29 @@ use barnabas_base::{
     TopicId, TopicPartition,
 };
 use barnabas_partition::{Acks, Append, Leadership, Origin, ReplicaKey, Ticket};
+use barnabas_storage::journal::{Entry, EntryKind};
 use barnabas_storage::{
     AppendBytes, FilePool, Log, LogConfig, LogPlace, MemoryDisk, OpenFrom, StorageError, TailMemory,
 };
-use barnabas_wire::records::{BatchBuilder, BatchHeader, BatchOptions};
+use barnabas_wire::records::{BatchBuilder, BatchHeader, BatchOptions, ReadyBatch};
 use bytes::Bytes;
 
-use crate::{Effect, Opening, Outbox, Replica, batch_info};
+use crate::{
+    Appended, BatchLists, Durability, Effect, Moment, Opening, Outbox, Replica, RequestError, Surroundings,
+    TxnVerification, batch_info,
+};
 
 pub const ROOT: &str = "/data";
 pub const NOW: TimestampMs = TimestampMs(1_000_000);
 
 pub struct Bench {
+    pub disk: MemoryDisk,
     pub files: FilePool,
     pub memory: TailMemory,
+    pub entries: Vec<Entry>,
+    pub lists: BatchLists,
+    pub durability: Durability,
+    pub now: Moment,
     pub replica: Replica,
     pub outbox: Outbox,
 }
@@ -62,14 +71,36 @@ pub fn batch(base: i64, records: i32, sequence: Option<i32>) -> Bytes {
     builder.build().unwrap()
 }
 
+pub fn append_of(acks: Acks, ticket: u64) -> Append {
+    Append {
+        origin: Origin::Client,
+        acks,
+        ticket: Ticket(ticket),
+        deadline: MonotonicMs(1_000),
+        leader_epoch: None,
+        verified: false,
+    }
+}
+
 impl Bench {
     /// An empty replica that neither leads nor follows.
     pub fn new() -> Self {
-        let mut files = FilePool::new(Arc::new(MemoryDisk::new()), 16);
+        let disk = MemoryDisk::new();
+        let mut files = FilePool::new(Arc::new(disk.clone()), 16);
         files.disk().create_dir(Path::new(ROOT)).unwrap();
         let replica =
             Replica::open(opening(Log::create(place(), config(), Offset::ZERO)), &mut files).unwrap();
-        Self { files, memory: TailMemory::default(), replica, outbox: Outbox::default() }
+        Self {
+            disk,
+            files,
+            memory: TailMemory::default(),
+            entries: Vec::new(),
+            lists: BatchLists::default(),
+            durability: Durability { acks_are_synced: true, journal_append_bytes_max: 500 },
+            now: Moment { wall: NOW, monotonic: MonotonicMs(1) },
+            replica,
+            outbox: Outbox::default(),
+        }
     }
 
     /// A replica that leads alone.
@@ -99,15 +130,7 @@ impl Bench {
         let base = self.replica.partition.log_end();
         let bytes = batch(base.get(), records, sequence);
         let info = batch_info(&BatchHeader::parse(&bytes).unwrap(), || bytes.clone());
-        let append = Append {
-            origin: Origin::Client,
-            acks,
-            ticket: Ticket(ticket),
-            deadline: MonotonicMs(1_000),
-            leader_epoch: None,
-            verified: false,
-        };
-        self.replica.partition.append(&info, &append, &mut self.outbox.decisions).unwrap();
+        self.replica.partition.append(&info, &append_of(acks, ticket), &mut self.outbox.decisions).unwrap();
         let staged = self.replica.log.stage(&mut self.memory, &[AppendBytes::Whole(bytes)]).unwrap();
         self.replica.readers.unannounced_bytes += staged.bytes as i64;
         if acks != Acks::All {
@@ -132,5 +155,45 @@ impl Bench {
     pub fn effects(&mut self) -> Vec<Effect> {
         self.replica.absorb(&mut self.outbox);
         std::mem::take(&mut self.outbox.effects)
+    }
+
+    /// One step, with all that it may need.
+    pub fn step<R>(&mut self, work: impl FnOnce(&mut Replica, &mut Surroundings<'_>) -> R) -> R {
+        let Self { files, memory, entries, lists, durability, now, replica, outbox, .. } = self;
+        let (now, durability) = (*now, *durability);
+        work(replica, &mut Surroundings { now, durability, files, memory, entries, lists, outbox })
+    }
+
+    /// Hands in a batch of so many records, which joins the round.
+    pub fn place(&mut self, records: i32, acks: Acks, ticket: u64) -> Result<Appended, RequestError> {
+        self.place_of(batch(0, records, None), acks, ticket)
+    }
+
+    pub fn place_of(&mut self, bytes: Bytes, acks: Acks, ticket: u64) -> Result<Appended, RequestError> {
+        let ready = ReadyBatch::from_bytes(bytes).unwrap();
+        self.step(|replica, around| {
+            replica.append(ready, TxnVerification::Open, append_of(acks, ticket), around)
+        })
+    }
+
+    pub fn finish_round(&mut self) {
+        self.step(|replica, around| replica.finish_round(around));
+    }
+
+    /// The committer syncs what is handed in.
+    pub fn sync(&mut self) {
+        let (dirty, _) = self.replica.take_sync().unwrap();
+        dirty.sync(&**self.files.disk(), None).unwrap();
+        self.step(|replica, around| replica.synced(dirty.ticket, dirty.ticket.end(), around));
+    }
+
+    /// What the journal was handed since it was asked last, in short.
+    pub fn journal(&mut self) -> Vec<String> {
+        let word = |entry: Entry| match entry.kind {
+            EntryKind::Records { from, end, .. } => format!("records {from}..{end}"),
+            EntryKind::Range { from, end } => format!("range {from}..{end}"),
+            other => format!("{other:?}"),
+        };
+        self.entries.drain(..).map(word).collect()
     }
 }

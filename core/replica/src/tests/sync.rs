@@ -17,7 +17,7 @@ fn write_into_the_same_segment_extends_the_request() {
     bench.write_back().unwrap();
     assert_eq!(bench.effects(), [Effect::SyncCovers(Offset(2))]);
     assert!(bench.replica.take_sync().is_none(), "one request at a time");
-    bench.replica.end_sync();
+    bench.replica.sync.is_in_flight = false;
     assert!(bench.replica.take_sync().is_some());
 }
 

@@ -95,7 +95,7 @@ impl PartitionWorker {
     ) -> Result<FollowerRead, Declined> {
         let key = item.partition;
         self.open(key)?;
-        let Self { replicas, effects, tickets, .. } = self;
+        let Self { replicas, effects, tickets, node, following, .. } = self;
         let replica = replicas.get_mut(&key).ok_or(Declined::Unknown)?;
         let fetch = FollowerFetch {
             broker: follower.broker,
@@ -110,7 +110,7 @@ impl PartitionWorker {
         let Replica { partition, log, .. } = &mut replica.replica;
         let read = partition.follower_fetch(&fetch, log.epochs(), &mut effects.decisions);
         let asks = effects.decisions.contains(&Effect::AlterIsr);
-        carry_out(effects, tickets, Some(replica));
+        carry_out(effects, tickets, node, following, Some(replica));
         *bounds = match &read {
             Ok(FollowerRead::Records(within)) => Some(*within),
             // It may be led no more.
@@ -148,11 +148,11 @@ impl PartitionWorker {
         self.leading.check_at = Some(now.plus(check_interval(&self.node)));
         let keys: Vec<PartitionKey> = self.replicas.keys().copied().collect();
         for key in keys {
-            let Self { replicas, effects, tickets, .. } = self;
+            let Self { replicas, effects, tickets, node, following, .. } = self;
             let Some(replica) = replicas.get_mut(&key) else { continue };
             replica.partition.check_lag(now, &mut effects.decisions);
             let asks = effects.decisions.contains(&Effect::AlterIsr);
-            carry_out(effects, tickets, Some(replica));
+            carry_out(effects, tickets, node, following, Some(replica));
             if asks {
                 self.ask_who_is_in_sync(key);
             }
@@ -170,7 +170,7 @@ impl PartitionWorker {
     /// What the controller said to a question.
     pub(super) fn altered(&mut self, key: PartitionKey, number: u32, answer: Result<Altered, ErrorCode>) {
         let now = self.node.clock.monotonic();
-        let Self { replicas, effects, tickets, node, leading, .. } = self;
+        let Self { replicas, effects, tickets, node, leading, following, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
         let word = match &answer {
             Ok(altered) => {
@@ -187,7 +187,7 @@ impl PartitionWorker {
             }
         };
         let next = replica.partition.isr_answered(number, &word, now, &mut effects.decisions);
-        carry_out(effects, tickets, Some(replica));
+        carry_out(effects, tickets, node, following, Some(replica));
         if next == IsrNext::Ask
             && let Some(change) = replica.partition.isr_change()
         {
@@ -202,12 +202,12 @@ impl PartitionWorker {
         }
         let keys: Vec<PartitionKey> = self.replicas.keys().copied().collect();
         for key in keys {
-            let Self { replicas, effects, tickets, .. } = self;
+            let Self { replicas, effects, tickets, node, following, .. } = self;
             let Some(replica) = replicas.get_mut(&key) else { continue };
             for &broker in brokers {
                 replica.partition.set_registered(broker, registered(image, broker), &mut effects.decisions);
             }
-            carry_out(effects, tickets, Some(replica));
+            carry_out(effects, tickets, node, following, Some(replica));
         }
     }
 }

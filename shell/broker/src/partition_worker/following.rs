@@ -120,12 +120,6 @@ impl Following {
             && self.to_open_again.is_empty()
     }
 
-    /// More of a replica that follows is durable, or its cut is noted.
-    pub fn durable(&mut self, replica: &mut Hosted) {
-        replica.truncation_noted();
-        self.to_settle.push(replica.partition_key());
-    }
-
     /// A replica can do nothing more: its directory has failed.
     pub fn fail(&mut self, replica: &mut Hosted, key: PartitionKey) {
         replica.truncation = None;

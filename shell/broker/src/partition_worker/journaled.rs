@@ -1,27 +1,15 @@
-//! Appends by way of the journal: kept in the log's tail in memory, made durable by the directory's journal thread, and brought
-//! into segments later, when that thread says so.
+//! The journals' side of a worker: what waits for room in one, orders to write back, the cache of recent batches, and what each round hands
+//! in. What a replica does about it is decided by core/replica's `append` and `write_back`.
 //!
-//! What one partition appends at once and is large goes another way: all that is staged is laid, the append goes straight into the
-//! segment, and once that is synced a `Range` in the journal says so; its producers are answered when that is durable. Until
-//! everything of the partition is, its other appends go the same way, so that nothing overtakes.
-//!
-//! Always true:
-//! 1. entries of a partition reach the journal in the order of its log
-//! 2. a `Range` is handed in only when the log is synced up to its end
-//! 3. an order to lay is answered once, when the segments are synced up to its end, or when the partition is gone
-//! 4. what the cache forgets is laid
-//!
-//! Neighbours: rounds.rs, which decides the way; journal_thread.rs; core/storage's `Log::stage` and `Log::lay`.
+//! Neighbours: rounds.rs, which carries out effects; journal_thread.rs; core/replica/src/write_back.rs.
 
 use super::PartitionWorker;
-use super::rounds::{carry_out, keep_list};
+use super::rounds::carry_out;
 use crate::journal_thread::LayOrder;
 use crate::mailbox::{Command, PartitionKey};
-use crate::node::Node;
-use crate::replica::Hosted;
 use barnabas_base::Offset;
 use barnabas_storage::journal::{Entry, EntryKind, JournalPartition};
-use barnabas_storage::{AppendBytes, StorageError, TailMemory};
+use barnabas_storage::{StorageError, TailMemory};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -34,14 +22,11 @@ const LAY_TURN: Duration = Duration::from_millis(2);
 /// node's memory budget meanwhile; this bound is for those that are not (`acks=0`).
 const HELD_BYTES_MAX: usize = 32 << 20;
 
-/// A batch that is larger never goes through the journal: half of its largest round.
-const ENTRY_BYTES_MAX: usize = 2 << 20;
-
 /// What a worker owes the journals and what they owe it.
 #[derive(Debug, Default)]
 pub(super) struct Journaled {
     /// For each directory: entries of this round.
-    entries: Vec<Vec<Entry>>,
+    pub(super) entries: Vec<Vec<Entry>>,
     /// For each directory: partitions that are laid and synced as ordered.
     laid: Vec<Vec<Arc<JournalPartition>>>,
     orders: VecDeque<LayOrder>,
@@ -64,31 +49,6 @@ impl Journaled {
             laid: (0..directories).map(|_| Vec::new()).collect(),
             ..Self::default()
         }
-    }
-
-    /// Keeps a partition's round in memory, for the journal to write. The round's list goes back to `lists`.
-    pub(super) fn stage(
-        &mut self,
-        replica: &mut Hosted,
-        node: &Node,
-        lists: &mut Vec<Vec<AppendBytes>>,
-    ) -> Result<(), StorageError> {
-        let batches = std::mem::take(&mut replica.round.batches);
-        let staged = replica.log.stage(&mut self.memory, &batches)?;
-        node.meter.batches_appended.add(batches.len() as u64);
-        keep_list(lists, batches);
-        replica.round.bytes = 0;
-        replica.round.tickets.clear();
-        replica.readers.unannounced_bytes += staged.bytes as i64;
-        replica.upkeep.is_changed = true;
-        let leader_epoch = replica.partition.leader_epoch();
-        let entries = &mut self.entries[replica.directory];
-        for piece in staged.records {
-            let records = AppendBytes::Whole(piece.bytes);
-            let kind = EntryKind::Records { from: piece.from, end: piece.end, records };
-            entries.push(Entry { partition: Arc::clone(&replica.name), leader_epoch, kind });
-        }
-        Ok(())
     }
 }
 
@@ -125,60 +85,15 @@ impl PartitionWorker {
         }
     }
 
-    /// Keeps the round's batches in memory and hands them to the journal.
-    fn stage_round(&mut self, key: PartitionKey) {
-        let Self { replicas, node, journaled, lists, .. } = self;
-        let Some(replica) = replicas.get_mut(&key) else { return };
-        match journaled.stage(replica, node, lists) {
-            Ok(()) => self.note_aborted(key),
-            Err(error) => self.write_failed(key, &error),
-        }
-    }
-
-    /// Writes the round's batches into the segment, behind all that is staged.
-    pub(super) fn write_direct(&mut self, key: PartitionKey) {
-        match self.lay_all(key) {
-            Ok(()) => {}
-            // The journal has its room already, whatever the segments lack.
-            Err(error) if error.is_passing() && self.fits_journal(key) => return self.stage_round(key),
-            Err(error) => return self.write_failed(key, &error),
-        }
-        let from = self.replicas.get(&key).map_or(Offset::ZERO, |replica| replica.log.end());
-        if !self.append_round(key) {
-            return;
-        }
-        self.node.meter.direct_appends.one();
-        if let Some(replica) = self.replicas.get_mut(&key) {
-            replica.journal.direct_from.get_or_insert(from);
-        }
-        self.sync_now(key);
-    }
-
-    /// Whether each of the round's batches fits into a round of the journal, and no large append is under way.
-    fn fits_journal(&self, key: PartitionKey) -> bool {
-        let Some(replica) = self.replicas.get(&key) else { return false };
-        replica.journal.direct_from.is_none()
-            && replica.round.batches.iter().all(|batch| batch.len() <= ENTRY_BYTES_MAX)
-    }
-
     /// A round of a journal is durable.
     pub(super) fn durable(&mut self, ends: Vec<(PartitionKey, Offset)>) {
         for (key, end) in ends {
-            let Self { replicas, effects, tickets, following, .. } = self;
-            // A partition that was deleted meanwhile has told its producers.
-            let Some(replica) = replicas.get_mut(&key) else { continue };
-            if replica.partition.is_failed() {
-                continue;
-            }
-            let end = end.min(replica.partition.log_end());
-            replica.partition.synced(end, &mut effects.decisions);
-            if replica.journal.direct_from.is_some() && end == replica.partition.log_end() {
-                replica.journal.direct_from = None;
-            }
-            if replica.following.is_some() {
-                following.durable(replica);
-            }
-            carry_out(effects, tickets, Some(replica));
+            let Self { replicas, effects, tickets, node, following, .. } = self;
+            // A partition that was deleted meanwhile has answered its producers.
+            let Some(hosted) = replicas.get_mut(&key) else { continue };
+            hosted.replica.journal_durable(end, effects);
+            carry_out(effects, tickets, node, following, Some(hosted));
+            self.carry_out_rest(key);
         }
         self.resume_readers();
     }
@@ -226,30 +141,26 @@ impl PartitionWorker {
             self.journaled.postponed.push(order);
             return 0;
         }
-        let end = match self.replicas.get(&key) {
-            // Nothing of the directory is laid any more.
+        match self.replicas.get(&key) {
+            // Nothing of the directory is written back any more.
             _ if !is_online => return 0,
-            Some(replica) if replica.directory == order.directory => order.end.min(replica.log.end()),
-            // Deleted, or moved to another directory: there is nothing to lay.
+            Some(replica) if replica.directory == order.directory => {}
+            // Deleted, or moved to another directory: there is nothing to write back.
             _ => {
                 self.journaled.laid[order.directory].push(order.partition);
                 return 0;
             }
-        };
-        match self.lay_up_to(key, end) {
-            Ok(bytes) => {
-                if let Some(replica) = self.replicas.get_mut(&key) {
-                    replica.journal.write_back = Some((order.partition, end));
-                }
-                self.snapshot_if_due(key);
-                self.settle_laid(key);
-                bytes
-            }
-            Err(error) if error.is_passing() => {
+        }
+        let (now, name) = (self.now(), Arc::clone(&order.partition));
+        let done =
+            self.step(key, now, |replica, around| replica.write_back_as_ordered(name, order.end, around));
+        match done {
+            Some(Ok(bytes)) => bytes,
+            Some(Err(error)) if error.is_passing() => {
                 self.journaled.postponed.push(order);
                 0
             }
-            Err(_) => 0,
+            Some(Err(_)) | None => 0,
         }
     }
 
@@ -258,38 +169,8 @@ impl PartitionWorker {
     /// # Errors
     /// A full disk, with the log as it was; or the directory has failed, which is dealt with already.
     pub(super) fn lay_all(&mut self, key: PartitionKey) -> Result<(), StorageError> {
-        let Some(replica) = self.replicas.get(&key) else { return Ok(()) };
-        let end = replica.log.end();
-        self.lay_up_to(key, end).map(|_| ())
-    }
-
-    fn lay_up_to(&mut self, key: PartitionKey, end: Offset) -> Result<u64, StorageError> {
-        let now = self.node.clock.wall();
-        let Self { replicas, files, node, effects, .. } = self;
-        let Some(replica) = replicas.get_mut(&key).filter(|replica| replica.log.laid_end() < end) else {
-            return Ok(0);
-        };
-        let directory = replica.directory;
-        match replica.log.lay(&mut files[directory], end, now) {
-            Ok(laid) => {
-                node.meter.lays.one();
-                node.meter.laid_bytes.add(laid.bytes);
-                node.directories[directory].room.settle(laid.bytes);
-                replica.note_in_files(laid.end, laid.rolled, &mut effects.effects);
-                self.apply_effects(key);
-                self.cache(key, laid.end, laid.bytes);
-                Ok(laid.bytes)
-            }
-            Err(error) if error.is_passing() => {
-                node.directories[directory].room.hit(&error, node.clock.monotonic());
-                Err(error)
-            }
-            Err(error) => {
-                node.directory_failed(directory, &error);
-                self.directory_failed(directory);
-                Err(error)
-            }
-        }
+        let now = self.now();
+        self.step(key, now, |replica, around| replica.write_back_all(around)).unwrap_or(Ok(()))
     }
 
     /// So many bytes below `end` are in memory and in the segments: keeps the cache of recent batches within its bound.
@@ -307,27 +188,21 @@ impl PartitionWorker {
         }
     }
 
-    /// Answers the order to lay once the segments are synced that far; asks for the sync before.
-    pub(super) fn settle_laid(&mut self, key: PartitionKey) {
-        let Some(replica) = self.replicas.get_mut(&key) else { return };
-        let synced = replica.log.recovery_point();
-        if let Some((partition, _)) = replica.journal.write_back.take_if(|(_, end)| *end <= synced) {
-            self.journaled.laid[replica.directory].push(partition);
+    /// Answers the order to write back once the segments are synced that far; asks for the sync before.
+    pub(super) fn settle_write_back(&mut self, key: PartitionKey) {
+        if let Some(replica) = self.replicas.get_mut(&key) {
+            replica.settle_write_back(&mut self.effects);
+            self.apply_effects(key);
         }
-        self.sync_now(key);
     }
 
-    /// The committer has synced what this partition handed in: says so of large appends.
+    /// Says of large appends to the journal that they are synced.
     pub(super) fn note_ranges(&mut self, key: PartitionKey) {
         let Self { replicas, journaled, .. } = self;
-        let Some(replica) = replicas.get_mut(&key) else { return };
-        let synced = replica.log.recovery_point();
-        let Some(from) = replica.journal.direct_from.as_mut().filter(|from| **from < synced) else { return };
-        let kind = EntryKind::Range { from: *from, end: synced };
-        *from = synced;
-        let leader_epoch = replica.partition.leader_epoch();
-        let entry = Entry { partition: Arc::clone(&replica.name), leader_epoch, kind };
-        journaled.entries[replica.directory].push(entry);
+        if let Some(replica) = replicas.get_mut(&key) {
+            let directory = replica.directory;
+            replica.note_ranges(&mut journaled.entries[directory]);
+        }
     }
 
     /// The partition has left the directory, durably: nothing of it is to be replayed there.

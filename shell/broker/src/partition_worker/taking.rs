@@ -209,7 +209,7 @@ impl PartitionWorker {
             return Err(NotTaken::Later);
         }
         if replica.rolls_at(bytes, header.last_offset(), header.max_timestamp, moment.wall) {
-            self.close_segment(key);
+            self.close_segment(key, moment);
         }
         let Self { replicas, effects, touched, lists, node, .. } = self;
         let Some(replica) = replicas.get_mut(&key).filter(|replica| !replica.partition.is_failed()) else {
@@ -220,10 +220,8 @@ impl PartitionWorker {
         replica.partition.follow(header.base_offset, &info, &mut effects.decisions);
         if replica.round.is_empty() {
             touched.push(key);
-            replica.round.batches = lists.pop().unwrap_or_default();
         }
-        replica.round.bytes += bytes;
-        replica.round.batches.push(AppendBytes::Whole(batch.bytes().clone()));
+        replica.round.push(AppendBytes::Whole(batch.bytes().clone()), lists);
         self.apply_effects(key);
         Ok(true)
     }

@@ -48,7 +48,7 @@ impl PartitionWorker {
             Err(error) => return self.truncation_failed(key, &error),
         }
         if self.node.acks_are_synced {
-            self.settle_laid(key);
+            self.settle_write_back(key);
         } else {
             self.sync_now(key);
         }

@@ -1,0 +1,189 @@
+//! Which way a round takes to disk, and what a write that failed means for its producers.
+
+use barnabas_base::Offset;
+use barnabas_partition::{Acks, Refusal, Ticket};
+use barnabas_storage::{Faults, StorageError};
+
+use super::Bench;
+use super::bench::{append_of, batch};
+use crate::{Appended, Durability, Effect, LogEvent, RequestError, TxnVerification, Verified};
+
+/// Who is answered: the ticket, and the offset or the error.
+fn answers(effects: &[Effect]) -> Vec<(u64, Result<i64, RequestError>)> {
+    let answers = effects.iter().filter_map(|effect| match effect {
+        Effect::Answer { ticket: Ticket(ticket), answer } => {
+            Some((*ticket, answer.map(|acked| acked.base.get())))
+        }
+        _ => None,
+    });
+    answers.collect()
+}
+
+fn written() -> Durability {
+    Durability { acks_are_synced: false, journal_append_bytes_max: 500 }
+}
+
+#[test]
+fn small_round_goes_to_the_journal_and_is_answered_when_durable() {
+    let mut bench = Bench::leader();
+    assert!(matches!(
+        bench.place(1, Acks::All, 1),
+        Ok(Appended::InRound { opens_round: true, records: 1, .. })
+    ));
+    assert!(matches!(
+        bench.place(2, Acks::All, 2),
+        Ok(Appended::InRound { opens_round: false, records: 2, .. })
+    ));
+    bench.finish_round();
+    assert_eq!(bench.journal(), ["records 0..3"], "one entry for the round");
+    assert_eq!(bench.effects(), [Effect::Appended { batches: 2 }]);
+    assert_eq!((bench.replica.log.end(), bench.replica.log.laid_end()), (Offset(3), Offset(0)));
+    let Bench { replica, outbox, .. } = &mut bench;
+    replica.journal_durable(Offset(3), outbox);
+    assert_eq!(answers(&bench.effects()), [(1, Ok(0)), (2, Ok(1))]);
+}
+
+#[test]
+fn large_round_goes_direct_and_nothing_overtakes_it() {
+    let mut bench = Bench::leader();
+    bench.place(1, Acks::All, 1).unwrap();
+    bench.finish_round();
+    assert_eq!(bench.journal(), ["records 0..1"]);
+    // More than 500 bytes are too large for the journal here, and fit into a segment of 1000.
+    bench.place(12, Acks::All, 2).unwrap();
+    bench.finish_round();
+    bench.place(1, Acks::All, 3).unwrap();
+    bench.finish_round();
+    let effects = bench.effects();
+    assert_eq!(effects.iter().filter(|effect| **effect == Effect::AppendedDirectly).count(), 2);
+    assert!(effects.contains(&Effect::Sync));
+    assert_eq!(bench.journal(), [] as [&str; 0], "not before it is synced");
+    assert_eq!(bench.replica.log.laid_end(), Offset(14));
+    bench.sync();
+    assert_eq!(bench.journal(), ["range 1..14"]);
+    assert_eq!(answers(&bench.effects()), [], "the journal's note comes first");
+    let Bench { replica, outbox, .. } = &mut bench;
+    replica.journal_durable(Offset(14), outbox);
+    assert_eq!(answers(&bench.effects()), [(1, Ok(0)), (2, Ok(1)), (3, Ok(13))]);
+    bench.place(1, Acks::All, 4).unwrap();
+    bench.finish_round();
+    assert_eq!(bench.journal(), ["records 14..15"], "the journal is used again");
+}
+
+#[test]
+fn written_acks_are_answered_after_the_write_or_its_flush() {
+    for (messages_max, answered) in [(i64::MAX, true), (2, false)] {
+        let mut bench = Bench::leader();
+        bench.durability = written();
+        bench.replica.flush.messages_max = messages_max;
+        bench.place(2, Acks::All, 1).unwrap();
+        bench.finish_round();
+        let effects = bench.effects();
+        assert_eq!(answers(&effects).len(), usize::from(answered), "flush.messages={messages_max}");
+        assert_eq!(effects.contains(&Effect::FlushLater), answered);
+        assert_eq!(effects.contains(&Effect::Sync), !answered);
+        assert_eq!(bench.journal(), [] as [&str; 0]);
+        bench.sync();
+        assert_eq!(answers(&bench.effects()).len(), usize::from(!answered));
+    }
+}
+
+#[test]
+fn batch_larger_than_a_segment_is_refused() {
+    let mut bench = Bench::leader();
+    assert_eq!(bench.place(40, Acks::All, 1), Err(RequestError::Storage));
+    let [Effect::Log(event)] = &bench.effects()[..] else { panic!("one log event") };
+    assert!(matches!(**event, LogEvent::BatchTooLarge { segment_bytes: 1000, .. }));
+    assert!(bench.replica.round.is_empty());
+    assert_eq!(bench.replica.partition.log_end(), Offset(0));
+}
+
+#[test]
+fn retry_is_not_written_again() {
+    let mut bench = Bench::leader();
+    bench.place_of(batch(0, 2, Some(0)), Acks::All, 1).unwrap();
+    assert_eq!(bench.place_of(batch(0, 2, Some(0)), Acks::All, 2), Ok(Appended::Duplicate));
+    bench.finish_round();
+    assert_eq!(bench.journal(), ["records 0..2"]);
+}
+
+#[test]
+fn verification_by_a_replica_that_was_opened_again_does_not_count() {
+    let mut bench = Bench::leader();
+    bench.replica.number = 2;
+    let Ok(Some(guard)) =
+        bench.replica.partition.guard(barnabas_base::ProducerId(7), barnabas_base::ProducerEpoch(0), false)
+    else {
+        panic!("no transaction is open")
+    };
+    let ready = || barnabas_wire::records::ReadyBatch::from_bytes(batch(0, 1, Some(0))).unwrap();
+    let old = TxnVerification::Verified(Verified { replica: 1, guard });
+    let append = append_of(Acks::All, 1);
+    let refused = bench.step(|replica, around| replica.append(ready(), old, append, around));
+    assert_eq!(refused, Err(RequestError::Refused(Refusal::NotLeader)));
+    let new = TxnVerification::Verified(Verified { replica: 2, guard });
+    assert!(bench.step(|replica, around| replica.append(ready(), new, append, around)).is_ok());
+}
+
+#[test]
+fn every_segment_begins_with_a_producer_snapshot() {
+    let mut bench = Bench::leader();
+    for sequence in 0..3 {
+        bench.place_of(batch(0, 8, Some(sequence * 8)), Acks::All, 1).unwrap();
+        bench.finish_round();
+        // Where nothing is on disk yet, no segment ends.
+        bench.step(|replica, around| replica.write_back_all(around)).unwrap();
+    }
+    assert_eq!(bench.replica.log.segment_count(), 2, "two batches of 470 bytes fit into one");
+    assert!(bench.replica.log.has_snapshot_from(Offset(16)));
+}
+
+#[test]
+fn full_disk_refuses_the_round_and_makes_the_replica_anew() {
+    let mut bench = Bench::leader();
+    bench.durability = written();
+    bench.disk.set_capacity(0);
+    bench.place(2, Acks::All, 1).unwrap();
+    let held = bench.replica.round.bytes as u64;
+    bench.finish_round();
+    let effects = bench.effects();
+    assert_eq!(answers(&effects)[0], (1, Err(RequestError::Storage)));
+    let released: u64 =
+        effects.iter().map(|effect| if let Effect::Released(bytes) = effect { *bytes } else { 0 }).sum();
+    assert_eq!(released, held, "its room is given back once");
+    let no_room = |effect: &Effect| matches!(effect, Effect::NoRoom(error) if error.is_passing());
+    assert!(effects.iter().any(no_room));
+    assert_eq!(effects.last(), Some(&Effect::Reopen));
+    assert!(bench.replica.partition.is_failed());
+    assert_eq!(bench.place(1, Acks::All, 2).map_err(RequestError::code), Err(RequestError::Storage.code()));
+}
+
+#[test]
+fn large_round_on_a_full_disk_waits_in_the_journal() {
+    let mut bench = Bench::leader();
+    bench.place(1, Acks::All, 1).unwrap();
+    bench.finish_round();
+    bench.disk.set_capacity(0);
+    bench.place(12, Acks::All, 2).unwrap();
+    bench.finish_round();
+    assert_eq!(bench.journal(), ["records 0..1", "records 1..13"]);
+    assert!(!bench.replica.partition.is_failed());
+}
+
+#[test]
+fn failed_write_takes_the_directory_offline() {
+    let mut bench = Bench::leader();
+    bench.durability = written();
+    bench.place(1, Acks::All, 1).unwrap();
+    bench.finish_round();
+    bench.effects();
+    bench.disk.set_faults(Faults { writes_until_error: Some(0), ..Faults::default() });
+    bench.place(2, Acks::All, 2).unwrap();
+    bench.finish_round();
+    let effects = bench.effects();
+    assert_eq!(answers(&effects)[0], (2, Err(RequestError::Storage)));
+    let failed = |effect: &Effect| matches!(effect, Effect::DirectoryFailed(error) if matches!(**error, StorageError::Disk(_)));
+    assert!(effects.iter().any(failed));
+    assert!(!effects.contains(&Effect::Reopen), "there is nothing to open it from");
+    assert!(bench.replica.partition.is_failed());
+}

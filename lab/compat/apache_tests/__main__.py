@@ -109,6 +109,7 @@ def judge(ours, apache):
             skipped += 1
         elif theirs is not None and theirs.status != PASSED:
             skipped += 1
+            lines.append(f"fails on Apache Kafka, too: {case}")
         elif reason := known(case):
             skipped += 1
             lines.append(f"known: {case}: {reason}")

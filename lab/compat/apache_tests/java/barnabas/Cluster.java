@@ -79,23 +79,17 @@ public final class Cluster implements ClusterInstance {
         try {
             launch();
             waitForReadyBrokers();
-            lookForSettingsWithoutEffect();
+            checkOffered();
         } catch (IOException | InterruptedException error) {
             throw new IllegalStateException("the cluster does not start", error);
         }
     }
 
-    /** Settings of the test that the first broker's log calls without effect. */
-    public void lookForSettingsWithoutEffect() {
+    /** Ends the test as skipped if it needs a part that is refused nowhere else. */
+    public void checkOffered() {
         if (layout.properties().getOrDefault("remote.log.storage.system.enable", "false").equals("true")) {
             throw new TestAbortedException("not offered yet: tiered storage");
         }
-        nodes.values().forEach(node -> node.settingsWithoutEffect().stream().filter(line -> isAskedFor(node, line.split(" ")[0]))
-            .forEach(Unanswerable::withoutEffect));
-    }
-
-    private boolean isAskedFor(Node node, String key) {
-        return layout.properties().containsKey(key) || !layout.brokers().contains(node.id) && !key.startsWith("unstable.") && node.properties.containsKey(key);
     }
 
     @Override
@@ -165,7 +159,7 @@ public final class Cluster implements ClusterInstance {
         broker(id).start();
         try {
             until(() -> seenByAll(answer -> answer.brokersById().containsKey(id)), "broker " + id + " is back");
-            lookForSettingsWithoutEffect();
+            checkOffered();
         } catch (InterruptedException error) {
             Thread.currentThread().interrupt();
         }

@@ -11,7 +11,6 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import org.apache.kafka.common.network.ListenerName;
 import org.opentest4j.TestAbortedException;
 
@@ -120,15 +119,6 @@ public final class Node {
             throw refusal;
         }
         return refusal.getMessage();
-    }
-
-    /** "key has no effect: why", as the node says at its start. */
-    List<String> settingsWithoutEffect() {
-        try (Stream<String> lines = Files.lines(log())) {
-            return lines.filter(line -> line.contains(" has no effect: ")).map(line -> line.substring(line.indexOf("WARN ") + 5)).toList();
-        } catch (IOException error) {
-            throw new UncheckedIOException(error);
-        }
     }
 
     String lastLines() {

@@ -7,6 +7,7 @@ import java.util.Optional;
 import java.util.Properties;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import kafka.cluster.Partition;
 import kafka.network.SocketServer;
 import kafka.raft.KafkaRaftManager;
@@ -18,7 +19,9 @@ import kafka.server.KafkaConfig;
 import kafka.server.ReplicaManager;
 import kafka.server.SharedServer;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.DescribeMetadataQuorumOptions;
 import org.apache.kafka.clients.admin.DescribeTopicsResult;
+import org.apache.kafka.clients.admin.QuorumInfo;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.TopicPartitionInfo;
@@ -50,6 +53,9 @@ import scala.Option;
  * A question that neither can answer ends the test as skipped (`Unanswerable`).
  */
 final class StandIns implements AutoCloseable {
+    private static final int APPLIED_AFTER_MS = 100;
+    private static final int QUORUM_TIMEOUT_MS = 10_000;
+
     private final Cluster cluster;
     private final Map<Integer, KafkaBroker> brokers = new HashMap<>();
     private final Map<Integer, ControllerServer> controllers = new HashMap<>();
@@ -112,7 +118,7 @@ final class StandIns implements AutoCloseable {
             case "boundPort" -> node.port((ListenerName) words[0]);
             case "socketServer" -> socketServer(node);
             case "metadataCache" -> cache;
-            case "sharedServer" -> sharedServer();
+            case "sharedServer" -> sharedServer(node);
             case "groupCoordinator" -> groupCoordinator(node);
             case "replicaManager" -> replicaManager(node);
             case "lifecycleManager" -> lifecycleManager();
@@ -140,10 +146,31 @@ final class StandIns implements AutoCloseable {
         });
     }
 
-    /** Its metadata counts as applied: what waits for offsets of the metadata log waits for topics too. */
-    private static SharedServer sharedServer() {
-        MetadataLoader loader = standIn(MetadataLoader.class, (method, words) -> method.equals("lastAppliedOffset") ? (Object) Long.MAX_VALUE : NONE);
+    /** How far a broker has applied the metadata log: as far as it has fetched it, a moment later. */
+    private SharedServer sharedServer(barnabas.Node node) {
+        MetadataLoader loader = standIn(MetadataLoader.class, (method, words) -> method.equals("lastAppliedOffset") ? (Object) applied(node.id) : NONE);
         return standIn(SharedServer.class, (method, words) -> method.equals("loader") ? loader : NONE);
+    }
+
+    /** The last offset that this node has applied; of a node that the quorum does not name, any. */
+    private long applied(int id) throws Exception {
+        QuorumInfo quorum = quorum();
+        long end = quorum == null ? Long.MAX_VALUE : Stream.concat(quorum.voters().stream(), quorum.observers().stream())
+            .filter(replica -> replica.replicaId() == id).mapToLong(QuorumInfo.ReplicaState::logEndOffset).max().orElse(Long.MAX_VALUE);
+        Thread.sleep(APPLIED_AFTER_MS);
+        return end - 1;
+    }
+
+    /** Null: no broker tells, as none is alive or the quorum has no leader. */
+    private synchronized QuorumInfo quorum() {
+        try {
+            if (admin == null) {
+                admin = cluster.admin();
+            }
+            return admin.describeMetadataQuorum(new DescribeMetadataQuorumOptions().timeoutMs(QUORUM_TIMEOUT_MS)).quorumInfo().get();
+        } catch (Exception error) {
+            return null;
+        }
     }
 
     /** A broker's stand-in is given out once the broker is registered and not fenced. */
@@ -233,8 +260,14 @@ final class StandIns implements AutoCloseable {
         }));
     }
 
-    private static KafkaRaftManager<?> raftManager() {
-        RaftLog log = standIn(RaftLog.class, (method, words) -> method.equals("endOffset") ? new LogOffsetMetadata(0) : NONE);
+    private KafkaRaftManager<?> raftManager() {
+        RaftLog log = standIn(RaftLog.class, (method, words) -> {
+            if (!method.equals("endOffset")) {
+                return NONE;
+            }
+            QuorumInfo quorum = quorum();
+            return new LogOffsetMetadata(quorum == null ? 0 : quorum.highWatermark());
+        });
         return standIn(KafkaRaftManager.class, (method, words) -> method.equals("raftLog") ? log : NONE);
     }
 

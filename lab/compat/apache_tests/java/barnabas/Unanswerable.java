@@ -5,10 +5,13 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.opentest4j.TestAbortedException;
 
-/** What a test asked of a broker's objects that a process of its own cannot answer: the test is skipped with this reason. */
+/**
+ * What a test asked of a broker's objects that a process of its own cannot answer: the test is skipped with this reason.
+ *
+ * Nothing else turns a failure into a skip, whatever the node's log says. A failure that has a reason stands in known.toml.
+ */
 public final class Unanswerable {
     private static final AtomicReference<String> FIRST = new AtomicReference<>();
-    private static final AtomicReference<String> WITHOUT_EFFECT = new AtomicReference<>();
     private static final Pattern METER = Pattern.compile("Unable to find metric|^metric not found");
     private static final Pattern NOT_THERE = Pattern.compile("barnabas: [^|]*(is not there yet|does not speak yet|not available yet)[^|]*");
 
@@ -17,12 +20,6 @@ public final class Unanswerable {
 
     static void forget() {
         FIRST.set(null);
-        WITHOUT_EFFECT.set(null);
-    }
-
-    /** What the node's log says of a setting that the test made: a test that fails with it is skipped. */
-    static void withoutEffect(String what) {
-        WITHOUT_EFFECT.compareAndSet(null, what);
     }
 
     /** Ends the test as skipped, also where a loop around this call swallows the exception. */
@@ -43,12 +40,11 @@ public final class Unanswerable {
             return failure;
         }
         if (FIRST.get() != null) {
-            return reached(FIRST.get());
+            return new TestAbortedException("reaches into the broker's objects: " + FIRST.get() + "  [then " + failure + "]");
         }
         if (METER.matcher(String.valueOf(failure.getMessage())).find()) {
             return new TestAbortedException("reads Apache's metrics inside its own process");
         }
-        String setting = WITHOUT_EFFECT.get();
-        return setting == null ? failure : new TestAbortedException("not offered yet: " + setting);
+        return failure;
     }
 }

@@ -73,7 +73,7 @@ public class KafkaClusterTestKit implements AutoCloseable {
         try {
             cluster.launch();
             cluster.waitForReadyBrokers();
-            cluster.lookForSettingsWithoutEffect();
+            cluster.checkOffered();
         } catch (java.io.IOException | InterruptedException error) {
             throw new IllegalStateException("the cluster does not start", error);
         }

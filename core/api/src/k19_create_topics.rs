@@ -102,7 +102,10 @@ impl Pending {
             ..CreateTopicsResponse::default()
         });
         if self.version >= 5 {
-            for topic in response.topics.iter_mut().filter(|topic| topic.error_code == 0) {
+            let is_shown = |topic: &&mut CreatableTopicResult| {
+                topic.error_code == 0 && topic.topic_config_error_code == 0
+            };
+            for topic in response.topics.iter_mut().filter(is_shown) {
                 let asked = self.configs.get(&topic.name).map_or(&[][..], Vec::as_slice);
                 let shown = topic.configs.take().filter(|configs| !configs.is_empty());
                 show_configs(topic, shown.unwrap_or_else(|| configs(asked, ctx)), ctx);

@@ -17,7 +17,7 @@
 //!
 //! Source: Kafka 4.4 `ControllerApis.deleteTopics`.
 
-use barnabas_base::{ErrorCode, Map, TopicId};
+use barnabas_base::{ErrorCode, Map, Set, TopicId};
 use barnabas_wire::Str;
 use barnabas_wire::messages::delete_topics_request::{DeleteTopicState, DeleteTopicsRequest};
 use barnabas_wire::messages::delete_topics_response::{DeletableTopicResult, DeleteTopicsResponse};
@@ -102,13 +102,13 @@ impl Pending {
             once
         });
         // A topic that is named by id and by name is deleted in neither way.
-        let ids: Vec<TopicId> =
+        let ids: Set<TopicId> =
             topics.iter().filter(|topic| topic.name.is_none()).map(|topic| topic.topic_id).collect();
         let named_twice = |topic: &DeleteTopicState| {
             let id = topic.name.as_deref().and_then(|name| ctx.image.topics.id_of(name));
             id.filter(|id| ids.contains(id))
         };
-        let twice: Vec<TopicId> = topics.iter().filter_map(named_twice).collect();
+        let twice: Set<TopicId> = topics.iter().filter_map(named_twice).collect();
         topics.retain(|topic| {
             if topic.name.is_none() {
                 return !twice.contains(&topic.topic_id);

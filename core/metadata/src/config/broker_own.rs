@@ -94,9 +94,10 @@ pub(super) const KEYS: &[ConfigKey] = &[
         .doc("Most partitions of all topics of the cluster. What would add more is refused with POLICY_VIOLATION. Each takes 24 \
               bytes of memory of every node and about 80 more of those that hold it; a topic takes about 500."),
     long("metadata.partitions.request.max", "250000").between(1, 10_000_000).unit("partitions").cluster_wide()
-        .doc("Most partitions that one CreateTopics or CreatePartitions request creates, or one AlterPartitionReassignments \
-              request names. More is refused with POLICY_VIOLATION. The controller holds the records of one request in \
-              memory, about 400 bytes for each partition."),
+        .doc("Most partitions that one CreateTopics or CreatePartitions request creates, one AlterPartitionReassignments or \
+              ElectLeaders request names, or one ElectLeaders for all partitions elects; most topics that one DeleteTopics or \
+              CreatePartitions request names, and most resources that one request alters. More is refused with \
+              POLICY_VIOLATION. The controller holds the records of one request in memory, about 400 bytes for each partition."),
     long("metadata.topics.request.max", "10000").between(1, 1_000_000).unit("topics").cluster_wide()
         .doc("Most topics that one CreateTopics request creates. More is refused with POLICY_VIOLATION. The answer names some forty \
               configurations of each, about 5 KiB."),

@@ -22,7 +22,7 @@ use barnabas_wire::messages::{
 };
 use barnabas_wire::{MetadataRecord, Str};
 
-use super::{Case, Outcome, Refusal, error_fields};
+use super::{Case, Outcome, Refusal, Sentences, limits};
 
 const SET: i8 = 0;
 const DELETE: i8 = 1;
@@ -44,8 +44,9 @@ pub(super) fn alter(case: &mut Case<'_>, request: &AlterConfigsRequest) -> Outco
     let image = case.image;
     let changes = |target: &Resource, resource: &ReplacedResource| all_changes(image, target, resource);
     alter_each(case, &request.resources, request.validate_only, id, changes, |decided| {
+        let mut sentences = Sentences::default();
         let answer = |(resource_type, resource_name, refusal): &Decided| {
-            let (error_code, error_message) = error_fields(refusal.as_ref());
+            let (error_code, error_message) = sentences.fields(refusal.as_ref());
             let resource_name = resource_name.clone();
             Altered {
                 error_code,
@@ -66,8 +67,9 @@ pub(super) fn incremental_alter(case: &mut Case<'_>, request: &IncrementalAlterC
     let changes =
         |target: &Resource, resource: &AlterConfigsResource| incremental_changes(image, target, resource);
     alter_each(case, &request.resources, request.validate_only, id, changes, |decided| {
+        let mut sentences = Sentences::default();
         let answer = |(resource_type, resource_name, refusal): &Decided| {
-            let (error_code, error_message) = error_fields(refusal.as_ref());
+            let (error_code, error_message) = sentences.fields(refusal.as_ref());
             let resource_name = resource_name.clone();
             IncrementallyAltered {
                 error_code,
@@ -92,11 +94,16 @@ fn alter_each<R>(
     respond: fn(&[Decided]) -> ResponseBody,
 ) -> Outcome {
     let twice = named_twice(resources.iter().map(&id));
+    let within_bounds = limits::check_named(case.config, resources.len(), "resources");
     let mut records = Vec::new();
     let mut decided: Vec<Decided> = Vec::new();
     for resource in resources {
         let key = id(resource);
-        let done = if twice.contains_key(&key) { Err(appear_once()) } else { resource_of(key.0, &key.1) };
+        let done = match &within_bounds {
+            Err(refusal) => Err(refusal.clone()),
+            Ok(()) if twice.contains_key(&key) => Err(appear_once()),
+            Ok(()) => resource_of(key.0, &key.1),
+        };
         let done = done.and_then(|target| {
             let changes = changes(&target, resource)?;
             change(case, &target, changes, &mut records)
@@ -117,6 +124,7 @@ fn alter_each<R>(
 
 /// What each key will be: what is not named goes back to its default.
 fn all_changes(image: &Image, target: &Resource, resource: &ReplacedResource) -> Result<KeyChanges, Refusal> {
+    limits::check_configs_named(resource.configs.len())?;
     let mut changes = KeyChanges::new();
     for config in &resource.configs {
         let Some(value) = &config.value else {
@@ -166,6 +174,7 @@ fn incremental_changes(
     resource: &AlterConfigsResource,
 ) -> Result<KeyChanges, Refusal> {
     let invalid = |message: String| Err(Refusal::new(ErrorCode::InvalidRequest, message));
+    limits::check_configs_named(resource.configs.len())?;
     let mut changes = KeyChanges::new();
     for config in &resource.configs {
         let key = config.name.text();

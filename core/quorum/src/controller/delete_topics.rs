@@ -7,7 +7,7 @@ use barnabas_wire::messages::delete_topics_response::DeletableTopicResult;
 use barnabas_wire::messages::{DeleteTopicsRequest, DeleteTopicsResponse, RemoveTopicRecord};
 use barnabas_wire::{MetadataRecord, Str};
 
-use super::{Case, Outcome, Refusal, error_fields};
+use super::{Case, Outcome, Refusal, Sentences, limits};
 
 /// From this version on, a switched-off deletion has an error code of its own.
 const DELETION_DISABLED_SINCE: i16 = 3;
@@ -30,7 +30,22 @@ impl Named {
 
 pub(super) fn delete(case: &Case<'_>, request: &DeleteTopicsRequest) -> Outcome {
     let mut responses = Vec::new();
-    let named = names(request, &mut responses);
+    let mut sentences = Sentences::default();
+    let mut results = Results { responses: &mut responses, sentences: &mut sentences };
+    let count = request.topics.len() + request.topic_names.len();
+    if let Err(refusal) = limits::check_named(case.config, count, "topics") {
+        for name in &request.topic_names {
+            results.push(Some(name.clone()), Uuid::ZERO, Some(&refusal));
+        }
+        for topic in &request.topics {
+            results.push(topic.name.clone(), topic.topic_id, Some(&refusal));
+        }
+        return Outcome::new(
+            Vec::new(),
+            DeleteTopicsResponse { responses, ..DeleteTopicsResponse::default() },
+        );
+    }
+    let named = names(request, &mut results);
     let enabled = case.config.boolean("delete.topic.enable");
     let mut records: Vec<MetadataRecord> = Vec::new();
     let by_id: Set<TopicId> = named.iter().filter_map(Named::id).collect();
@@ -50,14 +65,14 @@ pub(super) fn delete(case: &Case<'_>, request: &DeleteTopicsRequest) -> Outcome 
         match decided {
             Ok((name, topic_id)) => {
                 records.push(RemoveTopicRecord { topic_id, ..RemoveTopicRecord::default() }.into());
-                responses.push(result(Some(name), topic_id, None));
+                results.push(Some(name), topic_id, None);
             }
             Err(refusal) => {
                 let (name, id) = match topic {
                     Named::Name(name) => (Some(name), Uuid::ZERO),
                     Named::Id(id) => (None, id),
                 };
-                responses.push(result(name, id, Some(&refusal)));
+                results.push(name, id, Some(&refusal));
             }
         }
     }
@@ -67,8 +82,9 @@ pub(super) fn delete(case: &Case<'_>, request: &DeleteTopicsRequest) -> Outcome 
         DeleteTopicsResponse { responses, ..DeleteTopicsResponse::default() },
         move |why| {
             let refusal = Refusal::new(ErrorCode::PolicyViolation, why);
+            let mut sentences = Sentences::default();
             let refused = |mut response: DeletableTopicResult| {
-                (response.error_code, response.error_message) = error_fields(Some(&refusal));
+                (response.error_code, response.error_message) = sentences.fields(Some(&refusal));
                 response
             };
             let responses = all.into_iter().map(refused).collect();
@@ -77,19 +93,38 @@ pub(super) fn delete(case: &Case<'_>, request: &DeleteTopicsRequest) -> Outcome 
     )
 }
 
-/// The topics that are named properly, once each; answers for the others go to `responses`.
-fn names(request: &DeleteTopicsRequest, responses: &mut Vec<DeletableTopicResult>) -> Vec<Named> {
+/// An answer while it fills.
+struct Results<'a> {
+    responses: &'a mut Vec<DeletableTopicResult>,
+    sentences: &'a mut Sentences,
+}
+
+impl Results<'_> {
+    fn push(&mut self, name: Option<Str>, topic_id: TopicId, refusal: Option<&Refusal>) {
+        let (error_code, error_message) = self.sentences.fields(refusal);
+        self.responses.push(DeletableTopicResult {
+            name,
+            topic_id,
+            error_code,
+            error_message,
+            ..DeletableTopicResult::default()
+        });
+    }
+}
+
+/// The topics that are named properly, once each; answers for the others go to `results`.
+fn names(request: &DeleteTopicsRequest, results: &mut Results<'_>) -> Vec<Named> {
     let invalid = |message: &str| Refusal::new(ErrorCode::InvalidRequest, message);
     let mut all: Vec<Named> = request.topic_names.iter().cloned().map(Named::Name).collect();
     for topic in &request.topics {
         match (&topic.name, topic.topic_id.is_zero()) {
             (None, true) => {
                 let refusal = invalid("Neither topic name nor id were specified.");
-                responses.push(result(None, Uuid::ZERO, Some(&refusal)));
+                results.push(None, Uuid::ZERO, Some(&refusal));
             }
             (Some(name), false) => {
                 let refusal = invalid("You may not specify both topic name and topic id.");
-                responses.push(result(Some(name.clone()), topic.topic_id, Some(&refusal)));
+                results.push(Some(name.clone()), topic.topic_id, Some(&refusal));
             }
             (Some(name), true) => all.push(Named::Name(name.clone())),
             (None, false) => all.push(Named::Id(topic.topic_id)),
@@ -103,12 +138,12 @@ fn names(request: &DeleteTopicsRequest, responses: &mut Vec<DeletableTopicResult
         }
     }
     for topic in &twice {
-        responses.push(match topic {
+        match topic {
             Named::Name(name) => {
-                result(Some(name.clone()), Uuid::ZERO, Some(&invalid("Duplicate topic name.")))
+                results.push(Some(name.clone()), Uuid::ZERO, Some(&invalid("Duplicate topic name.")));
             }
-            Named::Id(id) => result(None, *id, Some(&invalid("Duplicate topic id."))),
-        });
+            Named::Id(id) => results.push(None, *id, Some(&invalid("Duplicate topic id."))),
+        }
     }
     all.retain(|topic| !twice.contains(topic));
     all
@@ -138,9 +173,4 @@ fn disabled(version: i16) -> Refusal {
         return Refusal::new(ErrorCode::InvalidRequest, "This version does not support topic deletion.");
     }
     Refusal::new(ErrorCode::TopicDeletionDisabled, "delete.topic.enable is false")
-}
-
-fn result(name: Option<Str>, topic_id: TopicId, refusal: Option<&Refusal>) -> DeletableTopicResult {
-    let (error_code, error_message) = error_fields(refusal);
-    DeletableTopicResult { name, topic_id, error_code, error_message, ..DeletableTopicResult::default() }
 }

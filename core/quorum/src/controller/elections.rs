@@ -9,7 +9,7 @@ use barnabas_wire::{MetadataRecord, Str};
 
 use super::hindered::Hindrance;
 use super::partition_change::{Election, PartitionChange};
-use super::{Case, Outcome, Refusal, error_fields};
+use super::{Case, Outcome, Refusal, Sentences, error_fields, limits};
 
 const PREFERRED: i8 = 0;
 const UNCLEAN: i8 = 1;
@@ -26,20 +26,25 @@ pub(super) fn elect(case: &Case<'_>, request: &ElectLeadersRequest) -> Outcome {
             );
         }
     };
+    let named = request.topic_partitions.iter().flatten().map(|topic| topic.partitions.len().max(1)).sum();
+    if let Err(refusal) = limits::check_named(case.config, named, "partitions") {
+        return Outcome::new(Vec::new(), refuse_all(request, &refusal));
+    }
     let mut records = Vec::new();
+    let mut sentences = Sentences::default();
     let replica_election_results = match &request.topic_partitions {
-        None => everywhere(case, election, &mut records),
+        None => everywhere(case, election, &mut records, &mut sentences),
         Some(topics) => topics
             .iter()
             .map(|topic| {
-                let result = |&index: &i32| {
+                let mut result = |&index: &i32| {
                     let refusal =
                         one(case, &topic.topic, PartitionIndex(index), election, &mut records).err();
-                    partition_result(index, refusal.as_ref())
+                    partition_result(index, refusal.as_ref(), &mut sentences)
                 };
                 ReplicaElectionResult {
                     topic: topic.topic.clone(),
-                    partition_result: topic.partitions.iter().map(result).collect(),
+                    partition_result: topic.partitions.iter().map(&mut result).collect(),
                     ..ReplicaElectionResult::default()
                 }
             })
@@ -51,18 +56,44 @@ pub(super) fn elect(case: &Case<'_>, request: &ElectLeadersRequest) -> Outcome {
     )
 }
 
+/// Kafka has a result for each partition, and a code for the whole from version 1 on. The sentence stands once.
+fn refuse_all(request: &ElectLeadersRequest, refusal: &Refusal) -> ElectLeadersResponse {
+    let (error_code, error_message) = error_fields(Some(refusal));
+    let first = request.topic_partitions.iter().flatten().take(1).map(|topic| ReplicaElectionResult {
+        topic: topic.topic.clone(),
+        partition_result: topic
+            .partitions
+            .iter()
+            .take(1)
+            .map(|&partition_id| PartitionResult {
+                partition_id,
+                error_code,
+                error_message: error_message.clone(),
+                ..PartitionResult::default()
+            })
+            .collect(),
+        ..ReplicaElectionResult::default()
+    });
+    ElectLeadersResponse {
+        error_code,
+        replica_election_results: first.collect(),
+        ..ElectLeadersResponse::default()
+    }
+}
+
 /// All partitions; those that have the leader they should have are left out of the answer.
 fn everywhere(
     case: &Case<'_>,
     election: Election,
     records: &mut Vec<MetadataRecord>,
+    sentences: &mut Sentences,
 ) -> Vec<ReplicaElectionResult> {
     let of_topic = |topic: &std::sync::Arc<barnabas_metadata::Topic>| {
         let mut partition_results = Vec::new();
         for (index, _) in topic.partitions() {
             let refusal = one(case, &topic.name, index, election, records).err();
             if refusal.as_ref().is_none_or(|refusal| refusal.code != ErrorCode::ElectionNotNeeded) {
-                partition_results.push(partition_result(index.get(), refusal.as_ref()));
+                partition_results.push(partition_result(index.get(), refusal.as_ref(), sentences));
             }
         }
         ReplicaElectionResult {
@@ -97,6 +128,8 @@ fn one(
             "the partition has the leader it should have",
         ));
     }
+    // Of all partitions of the cluster very many may need one: the others at the next request.
+    limits::check_named(case.config, records.len() + 1, "elections")?;
     let mut change = PartitionChange::new(case.electorate(), topic, index, partition);
     change.election = election;
     if election == Election::Unclean {
@@ -119,7 +152,11 @@ fn one(
     Ok(())
 }
 
-fn partition_result(partition_id: i32, refusal: Option<&Refusal>) -> PartitionResult {
-    let (error_code, error_message) = error_fields(refusal);
+fn partition_result(
+    partition_id: i32,
+    refusal: Option<&Refusal>,
+    sentences: &mut Sentences,
+) -> PartitionResult {
+    let (error_code, error_message) = sentences.fields(refusal);
     PartitionResult { partition_id, error_code, error_message, ..PartitionResult::default() }
 }

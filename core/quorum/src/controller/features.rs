@@ -12,7 +12,7 @@ use barnabas_wire::messages::update_features_request::FeatureUpdateKey;
 use barnabas_wire::messages::update_features_response::UpdatableFeatureResult;
 use barnabas_wire::messages::{UpdateFeaturesRequest, UpdateFeaturesResponse};
 
-use super::{Case, Outcome, Refusal, configs, error_fields};
+use super::{Case, Outcome, Refusal, configs, error_fields, limits};
 
 /// From this version on a request fails or succeeds as a whole, and names no feature in its answer.
 const ONE_RESULT_SINCE: i16 = 2;
@@ -29,6 +29,12 @@ enum Direction {
 }
 
 pub(super) fn update(case: &Case<'_>, request: &UpdateFeaturesRequest) -> Outcome {
+    let named = request.feature_updates.len();
+    if named > limits::FEATURES_NAMED_MAX {
+        let message = format!("{named} features are named; at most {} are taken", limits::FEATURES_NAMED_MAX);
+        let refusal = Refusal::new(ErrorCode::InvalidRequest, message);
+        return Outcome::new(Vec::new(), response(case, request, Some(&refusal)));
+    }
     let mut proposed: Map<&str, i16> = case.image.features.all().collect();
     for update in &request.feature_updates {
         proposed.insert(&update.feature, update.max_version_level);

@@ -25,6 +25,11 @@ const FEATURES_MAX: usize = 1000;
 const LOG_DIRS_MAX: usize = 10_000;
 const REGISTRATION_TEXT_BYTES_MAX: usize = 65_536;
 
+/// Configurations that one request names for one resource: far more than any has.
+const CONFIGS_NAMED_MAX: usize = 10_000;
+/// Features that one request updates.
+pub(super) const FEATURES_NAMED_MAX: usize = FEATURES_MAX;
+
 /// The longest name of a directory that Linux's file systems take: a partition's is `topic-partition`.
 const DIRECTORY_NAME_BYTES_MAX: usize = 255;
 
@@ -44,6 +49,21 @@ pub(super) fn check_request(
         return Err(refuse(format!("{asked} {of} in one request; at most {max} are taken at once ({key})")));
     }
     Ok(())
+}
+
+/// Whether one request may name so many, which are there or not.
+pub(super) fn check_named(config: &BrokerConfig, named: usize, of: &str) -> Result<(), Refusal> {
+    check_request(config, PARTITIONS_PER_REQUEST, named as i64, of)
+}
+
+/// Whether one request may name so many configurations of one resource.
+pub(super) fn check_configs_named(named: usize) -> Result<(), Refusal> {
+    if named <= CONFIGS_NAMED_MAX {
+        return Ok(());
+    }
+    let message =
+        format!("{named} configurations of one resource are named; at most {CONFIGS_NAMED_MAX} are taken");
+    Err(refuse(message))
 }
 
 /// A topic's last partition needs a directory that the file system takes.

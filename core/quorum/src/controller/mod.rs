@@ -31,7 +31,7 @@ mod topics;
 
 use std::sync::Arc;
 
-use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset, Text};
+use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, MonotonicMs, Offset, Text};
 use barnabas_metadata::config::{BrokerConfig, DynamicConfigs, Properties};
 use barnabas_metadata::{Image, Resource, ResourceType, Values};
 use barnabas_wire::{MetadataRecord, RequestBody, ResponseBody};
@@ -43,6 +43,7 @@ use hindered::Hindered;
 use limits::Room;
 use partition_change::Electorate;
 pub use refusal::Refusal;
+use refusal::Sentences;
 
 /// What the controller is configured with.
 #[derive(Debug, Clone)]
@@ -311,10 +312,7 @@ impl Controller {
     }
 }
 
-/// The code and message of a refusal, or of success, as results carry them.
+/// The code and message of a refusal, or of success, where an answer has one. Answers with many: [`Sentences`].
 pub(crate) fn error_fields(refusal: Option<&Refusal>) -> (i16, Option<barnabas_wire::Str>) {
-    match refusal {
-        None => (ErrorCode::None.code(), None),
-        Some(refusal) => (refusal.code.code(), Some(barnabas_wire::Str::from(&refusal.message))),
-    }
+    Sentences::default().fields(refusal)
 }

@@ -10,7 +10,7 @@ use barnabas_wire::messages::create_partitions_response::CreatePartitionsTopicRe
 use barnabas_wire::messages::{CreatePartitionsRequest, CreatePartitionsResponse};
 
 use super::topics::{Spread, check_assignment, place};
-use super::{Case, Outcome, Refusal, error_fields, limits};
+use super::{Case, Outcome, Refusal, Sentences, limits};
 
 pub(super) fn create(case: &mut Case<'_>, request: &CreatePartitionsRequest) -> Outcome {
     let mut count: Map<&str, u32> = Map::default();
@@ -19,6 +19,7 @@ pub(super) fn create(case: &mut Case<'_>, request: &CreatePartitionsRequest) -> 
     }
     let within_bounds = check_bounds(case, request);
     let mut told = Set::default();
+    let mut sentences = Sentences::default();
     let mut records = Vec::new();
     let mut results = Vec::new();
     for topic in &request.topics {
@@ -31,13 +32,14 @@ pub(super) fn create(case: &mut Case<'_>, request: &CreatePartitionsRequest) -> 
         } else {
             within_bounds.clone().and_then(|()| create_for(case, topic, request.validate_only, &mut records))
         };
-        results.push(result(topic, created.err().as_ref()));
+        results.push(result(topic, created.err().as_ref(), &mut sentences));
     }
     let topics = request.topics.clone();
     let response = CreatePartitionsResponse { results, ..CreatePartitionsResponse::default() };
     Outcome::atomic(records, response, move |why| {
         let refusal = Refusal::new(ErrorCode::PolicyViolation, why);
-        let results = topics.iter().map(|topic| result(topic, Some(&refusal))).collect();
+        let mut sentences = Sentences::default();
+        let results = topics.iter().map(|topic| result(topic, Some(&refusal), &mut sentences)).collect();
         CreatePartitionsResponse { results, ..CreatePartitionsResponse::default() }.into()
     })
 }
@@ -47,12 +49,17 @@ fn check_bounds(case: &Case<'_>, request: &CreatePartitionsRequest) -> Result<()
         let have = case.image.topics.by_name(&topic.name).map_or(0, |topic| topic.partition_count());
         (i64::from(topic.count) - have as i64).max(0)
     };
+    limits::check_named(case.config, request.topics.len(), "topics")?;
     let total: i64 = request.topics.iter().map(more).sum();
     limits::check_request(case.config, limits::PARTITIONS_PER_REQUEST, total, "partitions")
 }
 
-fn result(topic: &CreatePartitionsTopic, refusal: Option<&Refusal>) -> CreatePartitionsTopicResult {
-    let (error_code, error_message) = error_fields(refusal);
+fn result(
+    topic: &CreatePartitionsTopic,
+    refusal: Option<&Refusal>,
+    sentences: &mut Sentences,
+) -> CreatePartitionsTopicResult {
+    let (error_code, error_message) = sentences.fields(refusal);
     CreatePartitionsTopicResult {
         name: topic.name.clone(),
         error_code,

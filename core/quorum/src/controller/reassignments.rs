@@ -19,20 +19,20 @@ use barnabas_wire::messages::{AlterPartitionReassignmentsRequest, AlterPartition
 
 use super::partition_change::{Election, PartitionChange};
 use super::topics::check_assignment;
-use super::{Case, Outcome, Refusal, error_fields, limits};
+use super::{Case, Outcome, Refusal, Sentences, error_fields, limits};
 
 pub(super) fn alter(case: &Case<'_>, request: &AlterPartitionReassignmentsRequest) -> Outcome {
     let may_resize = request.allow_replication_factor_change;
     let named: usize = request.topics.iter().map(|topic| topic.partitions.len()).sum();
-    let limit = limits::PARTITIONS_PER_REQUEST;
-    if let Err(refusal) = limits::check_request(case.config, limit, named as i64, "partitions") {
+    if let Err(refusal) = limits::check_named(case.config, named, "partitions") {
         return Outcome::new(Vec::new(), refused(may_resize, &refusal));
     }
     let mut records = Vec::new();
+    let mut sentences = Sentences::default();
     let topics = request.topics.iter().map(|asked| {
         let partitions = asked.partitions.iter().map(|partition| {
             let altered = alter_one(case, &asked.name, partition, may_resize);
-            let (error_code, error_message) = error_fields(altered.as_ref().err());
+            let (error_code, error_message) = sentences.fields(altered.as_ref().err());
             records.extend(altered.ok().flatten());
             ReassignablePartitionResponse {
                 partition_index: partition.partition_index,

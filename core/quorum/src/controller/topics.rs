@@ -9,7 +9,7 @@
 //! Sources: KIP-4, KIP-464, KIP-525; Kafka `ControllerApis.createTopics`, `ReplicationControlManager.createTopics`.
 
 use barnabas_base::{BrokerId, ErrorCode, Map, PartitionIndex, Set, TopicId, Uuid, check_topic_name, name};
-use barnabas_metadata::config::Properties;
+use barnabas_metadata::config::{BrokerConfig, Properties};
 use barnabas_metadata::snapshot::partition_record;
 use barnabas_metadata::{Image, LeaderRecoveryState, Partition, Placement, Resource, ResourceType};
 use barnabas_wire::messages::create_topics_request::{CreatableReplicaAssignment, CreatableTopic};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use super::configs::{self, config_record};
 use super::placement::{Placer, candidates, directory_for, takes_replicas};
-use super::{Case, Outcome, Refusal, error_fields, limits};
+use super::{Case, Outcome, Refusal, Sentences, limits};
 
 /// From this version on the answer tells partitions, replicas and configs.
 const CONFIGS_SINCE: i16 = 5;
@@ -34,14 +34,19 @@ pub(super) fn create(case: &mut Case<'_>, request: &CreateTopicsRequest) -> Outc
     let mut results = Vec::new();
     let mut last = Vec::new();
     let within_bounds = check_bounds(case, request);
-    let mut shown = ShownConfigs::default();
+    let mut shown = ShownConfigs::new(case.config);
+    let mut sentences = Sentences::default();
     for topic in &request.topics {
         if count.get(&*topic.name).is_some_and(|&count| count > 1) {
             continue;
         }
         if topic.name == *name::CLUSTER_METADATA {
             let message = format!("Creation of internal topic {} is prohibited.", name::CLUSTER_METADATA);
-            last.push(refused(&topic.name, &Refusal::new(ErrorCode::InvalidRequest, message)));
+            last.push(refused(
+                &topic.name,
+                &Refusal::new(ErrorCode::InvalidRequest, message),
+                &mut sentences,
+            ));
             continue;
         }
         let created =
@@ -51,7 +56,7 @@ pub(super) fn create(case: &mut Case<'_>, request: &CreateTopicsRequest) -> Outc
                 shown.show(case, topic, &own, &mut result);
                 result
             }
-            Err(refusal) => refused(&topic.name, &refusal),
+            Err(refusal) => refused(&topic.name, &refusal, &mut sentences),
         });
     }
     let mut told = Set::default();
@@ -59,7 +64,7 @@ pub(super) fn create(case: &mut Case<'_>, request: &CreateTopicsRequest) -> Outc
     for topic in twice {
         if told.insert(topic.name.clone()) {
             let refusal = Refusal::new(ErrorCode::InvalidRequest, "Duplicate topic name.");
-            last.push(refused(&topic.name, &refusal));
+            last.push(refused(&topic.name, &refusal, &mut sentences));
         }
     }
     results.extend(last);
@@ -67,7 +72,8 @@ pub(super) fn create(case: &mut Case<'_>, request: &CreateTopicsRequest) -> Outc
     let response = CreateTopicsResponse { topics: results, ..CreateTopicsResponse::default() };
     Outcome::atomic(records, response, move |why| {
         let refusal = Refusal::new(ErrorCode::PolicyViolation, why);
-        let topics = names.iter().map(|name| refused(name, &refusal)).collect();
+        let mut sentences = Sentences::default();
+        let topics = names.iter().map(|name| refused(name, &refusal, &mut sentences)).collect();
         CreateTopicsResponse { topics, ..CreateTopicsResponse::default() }.into()
     })
 }
@@ -85,8 +91,8 @@ fn check_bounds(case: &Case<'_>, request: &CreateTopicsRequest) -> Result<(), Re
     limits::check_request(case.config, limits::PARTITIONS_PER_REQUEST, total, "partitions")
 }
 
-fn refused(name: &Str, refusal: &Refusal) -> CreatableTopicResult {
-    let (error_code, error_message) = error_fields(Some(refusal));
+fn refused(name: &Str, refusal: &Refusal, sentences: &mut Sentences) -> CreatableTopicResult {
+    let (error_code, error_message) = sentences.fields(Some(refusal));
     CreatableTopicResult { name: name.clone(), error_code, error_message, ..CreatableTopicResult::default() }
 }
 
@@ -126,13 +132,18 @@ fn create_one(
     Ok((result, values))
 }
 
-/// The configs of topics that have none of their own, worked out once for all topics of a request.
-#[derive(Default)]
+/// The configs that an answer shows: those of topics that have none of their own are worked out once for all topics of a request.
 struct ShownConfigs {
     plain: Option<Vec<CreatableTopicConfigs>>,
+    /// Bytes that may still be shown, of `answer.bytes.max`.
+    left: usize,
 }
 
 impl ShownConfigs {
+    fn new(config: &BrokerConfig) -> Self {
+        Self { plain: None, left: usize::try_from(config.long("answer.bytes.max")).unwrap_or(0) }
+    }
+
     /// Adds what later versions tell of a new topic, and takes out what this one does not.
     fn show(
         &mut self,
@@ -155,11 +166,36 @@ impl ShownConfigs {
             result.topic_config_error_code = ErrorCode::TopicAuthorizationFailed.code();
         } else if own.is_empty() {
             let plain = self.plain.get_or_insert_with(|| effective_configs(case, own));
-            result.configs = Some(plain.clone());
+            let bytes = configs_bytes(plain);
+            self.take(bytes, result, |shown| shown.plain.clone().unwrap_or_default());
         } else {
-            result.configs = Some(effective_configs(case, own));
+            let own = effective_configs(case, own);
+            self.take(configs_bytes(&own), result, |_| own);
         }
     }
+
+    /// The topic is there all the same where its configs have no place in the answer.
+    fn take(
+        &mut self,
+        bytes: usize,
+        result: &mut CreatableTopicResult,
+        configs: impl FnOnce(&Self) -> Vec<CreatableTopicConfigs>,
+    ) {
+        match self.left.checked_sub(bytes) {
+            Some(left) => {
+                self.left = left;
+                result.configs = Some(configs(self));
+            }
+            None => result.topic_config_error_code = ErrorCode::InvalidRequest.code(),
+        }
+    }
+}
+
+/// About the memory that configs take in an answer, encoded beside.
+fn configs_bytes(configs: &[CreatableTopicConfigs]) -> usize {
+    let text =
+        |each: &CreatableTopicConfigs| each.name.len() + each.value.as_ref().map_or(0, |value| value.len());
+    size_of_val(configs) + 2 * configs.iter().map(text).sum::<usize>()
 }
 
 fn check_name(image: &Image, topic: &str) -> Result<(), Refusal> {
@@ -178,6 +214,7 @@ fn check_name(image: &Image, topic: &str) -> Result<(), Refusal> {
 }
 
 fn own_configs(case: &Case<'_>, topic: &CreatableTopic) -> Result<Properties, Refusal> {
+    limits::check_configs_named(topic.configs.len())?;
     let nulls: Vec<&str> =
         topic.configs.iter().filter(|config| config.value.is_none()).map(|config| &*config.name).collect();
     if !nulls.is_empty() {

@@ -234,7 +234,7 @@ impl Replica {
 
     /// A new segment begins with the next batch, or might: writes what came before it, and then the state of producers there, as Kafka
     /// does, so that every segment has a snapshot at its beginning.
-    pub fn close_segment(&mut self, around: &mut Surroundings<'_>) {
+    pub(crate) fn close_segment(&mut self, around: &mut Surroundings<'_>) {
         self.finish_round(around);
         if self.partition.is_failed() {
             return;

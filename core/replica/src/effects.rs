@@ -110,6 +110,8 @@ pub enum Effect {
     NoRoom(Box<StorageError>),
     /// A write has failed for good: the directory goes offline with all its replicas.
     DirectoryFailed(Box<StorageError>),
+    /// A read met this error: damage is to be noted, with the partition's owner and with the operator.
+    ReadFailed(Box<StorageError>),
     /// Fetches of consumers may look again: the replica serves nothing more.
     WakeReaders,
     /// The state machine is ahead of the log: drop the replica, and open it again when it is next asked for.

@@ -10,6 +10,10 @@
 //! | `opening` | what a log says to the state machine when it is opened, or was truncated |
 //! | `append` | which way a batch takes to disk, and what a failed write means |
 //! | `write_back` | what is written back from the journal, and when the journal is answered |
+//! | `fetch_append` | what of a leader's answer is appended by a follower |
+//! | `leader` | which role the image gives, what a follower's fetch comes to |
+//! | `reads` | what a consumer may read |
+//! | `retention` | which segments go, what a checkpoint may vouch for |
 //! | `round` | the batches that have offsets and are not written yet |
 //! | `sync` | what is unsynced, and what a finished sync makes durable |
 //! | `readers` | what readers may see by now, and what they were promised |
@@ -29,11 +33,15 @@ mod append;
 mod await_metadata;
 mod batch_info;
 mod effects;
+mod fetch_append;
+mod leader;
 mod opening;
 mod producer_snapshot;
 mod readers;
+mod reads;
 mod repair;
 mod replica;
+mod retention;
 mod round;
 mod sync;
 #[cfg(test)]
@@ -45,11 +53,15 @@ pub use append::{Appended, TxnVerification, Verified};
 pub use await_metadata::{APPEND_TIMEOUT, AwaitMetadata, READ_TIMEOUT};
 pub use batch_info::batch_info;
 pub use effects::{Committed, Durability, Effect, LogEvent, Moment, Outbox, RequestError, Surroundings};
+pub use fetch_append::{Misfit, NotApplied};
+pub use leader::{RoleChange, RoleView, registered};
 pub use opening::{OpenError, Opening};
 pub use producer_snapshot::{aborted_entry, producer_entry};
 pub use readers::Readers;
+pub use reads::{Read, ReadRequest};
 pub use repair::{Repair, RepairStep, RepairView};
 pub use replica::{JournalState, LeaderHistory, Replica, Upkeep};
+pub use retention::Checkpoint;
 pub use round::{BatchLists, Round};
 pub use sync::{Flush, SyncState};
 pub use truncation::{Truncated, Truncation, is_of_the_log_alone};

@@ -1,13 +1,10 @@
-//! Producers' state on disk: when a snapshot is written, and how far retention may go without one.
+//! Producers' state on disk, in the words of core/storage and back.
 //!
 //! Kafka writes a snapshot beside every segment. A start reads the newest one and replays the log from there on.
 //!
-//! Always true: retention removes no segment that a start would need for the state of a producer, but on a disk that has no room for the
-//! snapshot that would replace it.
-//!
-//! Neighbours: core/storage's `producer_snapshot`; shell/broker/src/partition_worker/upkeep.rs, which retains.
+//! Neighbours: core/storage's `producer_snapshot`; `append`, which writes one at the end of a segment; `retention`.
 
-use barnabas_base::{Offset, Sequence, TimestampMs};
+use barnabas_base::{Offset, Sequence};
 use barnabas_partition::{AbortedTxn, LastBatch, ProducerState};
 use barnabas_storage::{AbortedTransaction, FilePool, ProducerEntry, StorageError};
 
@@ -32,47 +29,6 @@ impl Replica {
         // It is a new file: a sync request that is under way does not cover it.
         self.sync.forget_covered(effects);
         Ok(())
-    }
-
-    /// Up to where retention may remove segments.
-    ///
-    /// Where that is beyond the newest snapshot that a start can rely on ([`Log::producers_vouched`]), a snapshot is written first, and
-    /// retention has to be asked again once it is safe ([`Upkeep::retention_waits`](crate::Upkeep::retention_waits)). A disk that has no
-    /// room even for a snapshot is relieved at once (`is_short`).
-    ///
-    /// [`Log::producers_vouched`]: barnabas_storage::Log::producers_vouched
-    ///
-    /// # Errors
-    /// The directory has failed.
-    pub fn retention_limit(
-        &mut self,
-        files: &mut FilePool,
-        now: TimestampMs,
-        is_short: bool,
-        effects: &mut Vec<Effect>,
-    ) -> Result<Offset, StorageError> {
-        self.upkeep.retention_waits = false;
-        let high_watermark = self.partition.high_watermark();
-        let vouched = self.log.producers_vouched();
-        if self.partition.producer_count() == 0 || high_watermark <= vouched {
-            return Ok(high_watermark);
-        }
-        let first = self.log.would_begin_at(files, now, high_watermark)?;
-        let Some(first) = first.filter(|first| *first > vouched) else {
-            return Ok(high_watermark);
-        };
-        if !self.log.has_snapshot_from(first) {
-            // It may be there already, unsynced, as a process left it that was killed.
-            self.upkeep.snapshot_at = Offset::NONE;
-            match self.snapshot_producers(files, effects) {
-                Err(error) if error.is_passing() && is_short => return Ok(high_watermark),
-                written => written?,
-            }
-        }
-        self.upkeep.retention_waits = true;
-        // The checkpoint has to pass it.
-        self.upkeep.is_changed = true;
-        Ok(vouched)
     }
 
     /// What a snapshot at the log's end holds.

@@ -5,9 +5,13 @@
 mod append;
 mod await_metadata;
 mod bench;
+mod fetch_append;
+mod leader;
 mod opening;
 mod readers;
+mod reads;
 mod repair;
+mod retention;
 mod sync;
 mod truncation;
 mod write_back;

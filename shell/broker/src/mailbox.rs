@@ -21,10 +21,9 @@ use barnabas_base::{
 };
 use barnabas_coordinator::{MarkerOutcome, MarkerTicket};
 use barnabas_partition::{Acked, Acks, Bounds, Isolation, Origin};
-pub use barnabas_replica::{RequestError as Declined, TxnVerification as Standing, Verified};
-use barnabas_storage::{AbortedTransaction, FoundTimestamp, ProducerEntry, TimedBatch};
+pub use barnabas_replica::{Read, RequestError as Declined, TxnVerification as Standing, Verified};
+use barnabas_storage::{FoundTimestamp, ProducerEntry, TimedBatch};
 use barnabas_wire::records::ReadyBatch;
-use bytes::Bytes;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Notify, mpsc, oneshot};
 
@@ -181,16 +180,6 @@ pub struct ReadOutcome {
     pub nearer: Option<BrokerId>,
     /// When its owner took the request up.
     pub taken: Stamp,
-}
-
-#[derive(Debug)]
-pub struct Read {
-    pub records: Bytes,
-    /// The offset after the last of them.
-    pub next: Offset,
-    pub aborted: Vec<AbortedTransaction>,
-    /// The reader's log parted from this one: the largest common epoch and where it ends here (KIP-595).
-    pub diverging: Option<(LeaderEpoch, Offset)>,
 }
 
 /// Small questions about partitions of one worker.

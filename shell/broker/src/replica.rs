@@ -15,8 +15,8 @@ mod tests;
 pub mod throttles;
 mod words;
 
-pub use barnabas_replica::{Replica, batch_info};
-pub use words::{Word, registered};
+pub use barnabas_replica::{Replica, batch_info, registered};
+pub use words::Word;
 
 use crate::committer::{Covers, SyncRequest};
 use crate::fetch_wait::Waiters;

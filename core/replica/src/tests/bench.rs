@@ -64,6 +64,11 @@ pub fn batch(base: i64, records: i32, sequence: Option<i32>) -> Bytes {
         options.producer_epoch = ProducerEpoch(0);
         options.base_sequence = Sequence(sequence);
     }
+    build(options, records)
+}
+
+fn build(options: BatchOptions, records: i32) -> Bytes {
+    let base = options.base_offset.get();
     let mut builder = BatchBuilder::new(options);
     for at in 0..records {
         builder.push(TimestampMs(NOW.0 + i64::from(at)), None, Some(&[base as u8; 40]), &[]);
@@ -80,6 +85,16 @@ pub fn append_of(acks: Acks, ticket: u64) -> Append {
         leader_epoch: None,
         verified: false,
     }
+}
+
+/// As [`batch`], written under that leader epoch.
+pub fn batch_of_epoch(base: i64, records: i32, epoch: i32) -> Bytes {
+    let options = BatchOptions {
+        base_offset: Offset(base),
+        leader_epoch: LeaderEpoch(epoch),
+        ..BatchOptions::default()
+    };
+    build(options, records)
 }
 
 impl Bench {

@@ -4,50 +4,27 @@ use super::PartitionWorker;
 use crate::mailbox::{Declined, PartitionKey};
 use crate::node::Node;
 use crate::publisher::ImageChange;
+use crate::replica::Hosted;
 use crate::replica::throttles::Throttled;
-use crate::replica::{Hosted, registered};
 use crate::topic_settings;
 use barnabas_base::{DurationMs, Text, TopicPartition};
 use barnabas_metadata::{Image, Partition as Row, ResourceType};
-use barnabas_partition::{FollowerState, Leadership};
-use barnabas_replica::Outbox;
+use barnabas_replica::{Outbox, RoleChange, RoleView};
 
 /// Gives a replica the role that the image says, where it has another one.
 pub(super) fn take_role(hosted: &mut Hosted, row: &Row, node: &Node, image: &Image, effects: &mut Outbox) {
-    let replica = &mut hosted.replica;
-    let (me, epoch) = (node.broker_id, row.leader_epoch);
-    if row.leader != me {
-        if replica.partition.is_leader() {
-            replica.history.ceased_at = Some(node.clock.monotonic());
-        }
-        if replica.partition.become_follower(epoch, &mut effects.decisions) {
-            hosted.wake_all();
-        }
-        return;
-    }
-    let others = row.replicas().iter().filter(|&&broker| broker != me);
-    let followers: Vec<FollowerState> = others
-        .map(|&broker| FollowerState {
-            broker,
-            in_sync: row.isr().contains(&broker),
-            registered: registered(image, broker),
-        })
-        .collect();
-    let leadership = Leadership {
-        epoch,
-        partition_epoch: row.partition_epoch,
-        followers: &followers,
-        min_in_sync: topic_settings::min_in_sync(node, image, &replica.name.topic_partition.topic),
+    let view = RoleView {
+        me: node.broker_id,
+        image,
+        row,
+        min_in_sync: topic_settings::min_in_sync(node, image, &hosted.name.topic_partition.topic),
         lag_max: DurationMs(node.config.load().long("replica.lag.time.max.ms")),
         now: node.clock.monotonic(),
     };
-    let is_new = replica.partition.leader_epoch() != epoch;
-    // What the round holds already bears the epoch before.
-    let end = replica.partition.log_end();
-    if replica.partition.become_leader(&leadership, &mut effects.decisions) && is_new {
-        replica.log.assign_epoch(epoch, end);
-        replica.history.has_led = true;
-        hosted.follower_waiters.wake_all();
+    match hosted.replica.take_role(&view, effects) {
+        RoleChange::Nothing => {}
+        RoleChange::Follows => hosted.wake_all(),
+        RoleChange::Leads => hosted.follower_waiters.wake_all(),
     }
 }
 

@@ -3,7 +3,7 @@
 //! None of it blocks for a sync: the swap is a few renames, and the cleaner itself waits until they are durable.
 
 use super::PartitionWorker;
-use super::upkeep::checkpoint;
+use super::upkeep::named;
 use crate::cleaner::{Begun, CleanCommand, Looked, Waiting};
 use crate::mailbox::PartitionKey;
 use barnabas_base::{Map, Offset, ProducerId};
@@ -64,10 +64,13 @@ impl PartitionWorker {
             );
         }
         let directory = replica.directory;
-        let begun = replica.log.log_to_clean(&mut files[directory], &debt);
+        let files = &mut files[directory];
+        let begun = replica.log.log_to_clean(files, &debt);
         let last_records = last_records(&replica.partition);
-        match begun.and_then(|log| Ok((log, checkpoint(replica, files)?))) {
-            Ok((log, checkpoint)) => Some(Begun { log: log?, debt, last_records, checkpoint }),
+        match begun.and_then(|log| Ok((log, replica.checkpoint(files)?))) {
+            Ok((log, checkpoint)) => {
+                Some(Begun { log: log?, debt, last_records, checkpoint: named(replica, checkpoint) })
+            }
             Err(error) => {
                 self.upkeep_failed(key, &error);
                 None

@@ -10,14 +10,16 @@
 
 use super::PartitionWorker;
 use super::in_sync::InSync;
+use super::reads::request_of;
 use super::rounds::carry_out;
 use crate::mailbox::{Declined, FollowerLife, PartitionKey, Read, ReadItem, ReadOutcome};
 use crate::node::Node;
-use crate::replica::{Replica, registered};
+use crate::replica::registered;
+use crate::replica::throttles::Quota;
 use barnabas_api::replication::alter_partition::Altered;
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs};
 use barnabas_metadata::Image;
-use barnabas_partition::{Bounds, Effect, FollowerFetch, FollowerRead, IsrAnswer, IsrNext};
+use barnabas_partition::{Bounds, Effect, FollowerFetch, FollowerRead, Isolation, IsrAnswer, IsrNext};
 use barnabas_replica::Committed;
 use std::collections::BTreeSet;
 
@@ -71,19 +73,22 @@ impl PartitionWorker {
         (left, is_first): (usize, bool),
         now: MonotonicMs,
     ) -> Result<Read, Declined> {
-        let Some(replica) = self.replicas.get(&item.partition).filter(|replica| replica.throttled.as_leader)
-        else {
-            return self.records_within(item, within, left, is_first);
-        };
-        let is_waited_for = replica.partition.waits_for(follower.broker);
-        let node = self.node.clone();
-        let quota = &node.replication.throttles.leader;
-        if !is_waited_for && quota.is_exceeded(now) {
+        let Self { replicas, files, node, effects, .. } = self;
+        let replica = replicas.get_mut(&item.partition).ok_or(Declined::Unknown)?;
+        let quota = replica.throttled.as_leader.then_some(&node.replication.throttles.leader);
+        let is_held =
+            |quota: &&Quota| !replica.partition.waits_for(follower.broker) && quota.is_exceeded(now);
+        if quota.as_ref().is_some_and(is_held) {
             return Ok(Read::default());
         }
-        let read = self.records_within(item, within, left, is_first)?;
-        quota.record(read.records.len(), now);
-        Ok(read)
+        let request = request_of(item, (Isolation::LogEnd, false), left, is_first);
+        let files = &mut files[replica.directory];
+        let read = replica.read_records(&request, within, files, effects);
+        if let (Ok(read), Some(quota)) = (&read, quota) {
+            quota.record(read.records.len(), now);
+        }
+        self.apply_effects(item.partition);
+        read
     }
 
     fn follower_read(
@@ -107,18 +112,10 @@ impl PartitionWorker {
             log_start: item.log_start,
             now,
         };
-        let Replica { partition, log, .. } = &mut replica.replica;
-        let read = partition.follower_fetch(&fetch, log.epochs(), &mut effects.decisions);
+        let (read, known) = replica.follower_fetch(&fetch, effects);
+        *bounds = known;
         let asks = effects.decisions.contains(&Effect::AlterIsr);
         carry_out(effects, tickets, node, following, Some(replica));
-        *bounds = match &read {
-            Ok(FollowerRead::Records(within)) => Some(*within),
-            // It may be led no more.
-            Ok(FollowerRead::Diverging { .. }) => {
-                replica.partition.bounds(barnabas_partition::Isolation::LogEnd, None).ok()
-            }
-            Err(_) => None,
-        };
         if asks {
             self.ask_who_is_in_sync(key);
         }

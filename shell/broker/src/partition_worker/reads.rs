@@ -1,13 +1,12 @@
 //! Fetches: what of a partition a reader may see, and who is noted to be woken when more comes.
 
 use super::PartitionWorker;
-use crate::mailbox::{Declined, Read, ReadCommand, ReadItem, ReadOutcome};
-use crate::node::Node;
+use crate::mailbox::{Declined, PartitionKey, Read, ReadCommand, ReadItem, ReadOutcome};
 use crate::scrub::name_damage;
-use barnabas_base::{BrokerId, LeaderEpoch, Offset};
-use barnabas_partition::{Bounds, Isolation, Refusal};
-use barnabas_storage::{AbortedTransaction, Log, StorageError};
-use bytes::Bytes;
+use barnabas_base::BrokerId;
+use barnabas_partition::{Bounds, Isolation};
+use barnabas_replica::ReadRequest;
+use barnabas_storage::StorageError;
 
 impl PartitionWorker {
     pub(super) fn read(&mut self, command: ReadCommand) {
@@ -96,111 +95,40 @@ impl PartitionWorker {
         known: &mut Option<Bounds>,
     ) -> Result<Read, Declined> {
         self.open(item.partition)?;
-        let replica = self.replicas.get_mut(&item.partition).ok_or(Declined::Unknown)?;
-        let bounds = match from_any {
-            true => replica.partition.replica_bounds(isolation, item.leader_epoch)?,
-            false => replica.partition.bounds(isolation, item.leader_epoch)?,
-        };
+        let Self { replicas, files, effects, .. } = self;
+        let replica = replicas.get_mut(&item.partition).ok_or(Declined::Unknown)?;
+        let request = request_of(item, (isolation, from_any), left, is_first);
+        let bounds = replica.bounds_for(&request)?;
         *known = Some(bounds);
-        if let Some(epoch) = item.last_fetched_epoch
-            && let Some(diverging) = diverging(&replica.log, epoch, item.from)
-        {
-            // An epoch that no record here is of, nor any older one: there is nothing to fall back to.
-            if diverging.1 == Offset::NONE {
-                let (start, end) = (bounds.log_start, bounds.log_end);
-                return Err(Refusal::OutOfRange { asked: item.from, start, end }.into());
-            }
-            return Ok(Read { diverging: Some(diverging), ..Read::default() });
-        }
-        bounds.check(item.from)?;
-        let mut read = self.records_within(item, bounds, left, is_first)?;
-        if isolation == Isolation::ReadCommitted {
-            read.aborted = self.aborted_within(item, bounds, &read)?;
-        }
-        Ok(read)
-    }
-
-    /// Whole batches from where the item asks.
-    pub(super) fn records_within(
-        &mut self,
-        item: &ReadItem,
-        bounds: Bounds,
-        left: usize,
-        is_first: bool,
-    ) -> Result<Read, Declined> {
-        let Self { replicas, files, node, .. } = self;
-        let replica = replicas.get_mut(&item.partition).ok_or(Declined::Unknown)?;
-        let out_of_range = out_of_range(item, bounds);
-        let max_bytes = item.max_bytes.min(left);
-        if item.from >= bounds.end || (max_bytes == 0 && !is_first) {
-            return Ok(Read::default());
-        }
         let files = &mut files[replica.directory];
-        let read = replica.log.read(files, item.from, max_bytes, bounds.end, is_first);
-        let mut read = match read {
-            Ok(read) => read,
-            Err(error) => {
-                let declined = refused(node, &error, out_of_range);
-                if let StorageError::Damaged { offset, .. } = error {
-                    self.met_damage(item.partition, offset);
-                }
-                return Err(declined);
-            }
-        };
-        if read.position.is_some() && read.next_offset < bounds.end && read.records.len() < max_bytes / 2 {
-            // It ended where the segment does; what comes next is mostly in memory. One answer for both.
-            let rest =
-                replica.log.read(files, read.next_offset, max_bytes - read.records.len(), bounds.end, false);
-            // What is wrong there is told to whoever asks for it.
-            if let Ok(rest) = rest
-                && !rest.records.is_empty()
-            {
-                read.records = [read.records, rest.records].concat().into();
-                read.next_offset = rest.next_offset;
-            }
-        }
-        Ok(Read { records: read.records, next: read.next_offset, ..Read::default() })
+        let read = replica.read(&request, bounds, files, effects);
+        self.apply_effects(item.partition);
+        read
     }
 
-    fn aborted_within(
-        &mut self,
-        item: &ReadItem,
-        bounds: Bounds,
-        read: &Read,
-    ) -> Result<Vec<AbortedTransaction>, Declined> {
-        if read.records.is_empty() {
-            return Ok(Vec::new());
-        }
-        let Self { replicas, files, node, .. } = self;
-        let replica = replicas.get_mut(&item.partition).ok_or(Declined::Unknown)?;
-        let files = &mut files[replica.directory];
-        let aborted = replica.log.aborted_transactions(files, item.from, read.next);
-        aborted.map_err(|error| refused(node, &error, out_of_range(item, bounds)))
-    }
-}
-
-fn out_of_range(item: &ReadItem, bounds: Bounds) -> Refusal {
-    Refusal::OutOfRange { asked: item.from, start: bounds.log_start, end: bounds.log_end }
-}
-
-/// Kafka `Partition.readRecords`: the reader's last epoch ended before the place it wants to read from.
-fn diverging(log: &Log, last_fetched: LeaderEpoch, from: Offset) -> Option<(LeaderEpoch, Offset)> {
-    let (epoch, end) = log.epochs().end_offset_for(last_fetched, log.end());
-    (epoch < last_fetched || end < from).then_some((epoch, end))
-}
-
-fn refused(node: &Node, error: &StorageError, out_of_range: Refusal) -> Declined {
-    match error {
-        StorageError::OffsetOutOfRange { .. } => out_of_range.into(),
-        error => {
-            name_damage(node, error);
-            if matches!(error, StorageError::Damaged { .. }) { Declined::Damaged } else { Declined::Storage }
+    /// A read met an error: damage is named, and noted with its partition.
+    pub(super) fn read_failed(&mut self, key: PartitionKey, error: &StorageError) {
+        name_damage(&self.node, error);
+        if let StorageError::Damaged { offset, .. } = error {
+            self.met_damage(key, *offset);
         }
     }
 }
 
-impl Default for Read {
-    fn default() -> Self {
-        Self { records: Bytes::new(), next: Offset::NONE, aborted: Vec::new(), diverging: None }
+/// An item of a fetch that has so many bytes left; `is_first`: its first batch comes whole.
+pub(super) fn request_of(
+    item: &ReadItem,
+    (isolation, from_any): (Isolation, bool),
+    left: usize,
+    is_first: bool,
+) -> ReadRequest {
+    ReadRequest {
+        from: item.from,
+        max_bytes: item.max_bytes.min(left),
+        at_least_one: is_first,
+        isolation,
+        from_any,
+        leader_epoch: item.leader_epoch,
+        last_fetched_epoch: item.last_fetched_epoch,
     }
 }

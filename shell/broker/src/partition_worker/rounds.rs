@@ -57,11 +57,6 @@ impl PartitionWorker {
         Moment { wall: clock.wall(), monotonic: clock.monotonic() }
     }
 
-    /// A new segment begins with the next batch, or might.
-    pub(super) fn close_segment(&mut self, key: PartitionKey, now: Moment) {
-        self.step(key, now, |replica, around| replica.close_segment(around));
-    }
-
     fn flush_later(&mut self, key: PartitionKey) {
         let Some(replica) = self.replicas.get_mut(&key) else { return };
         if !replica.is_lazy {
@@ -170,6 +165,7 @@ impl PartitionWorker {
                         self.directory_failed(directory);
                     }
                 }
+                Effect::ReadFailed(error) => self.read_failed(key, &error),
                 Effect::Reopen => self.let_go(key),
                 other => unreachable!("carried out at once: {other:?}"),
             }
@@ -253,6 +249,7 @@ pub(super) fn carry_out(
             | Effect::FlushLater
             | Effect::WriteBackDone(_)
             | Effect::DirectoryFailed(_)
+            | Effect::ReadFailed(_)
             | Effect::Reopen => return true,
         }
         false

@@ -1,35 +1,23 @@
-//! What leaders have sent: checked, appended, and their marks taken over.
-//!
-//! Each batch's CRC is checked, and that it goes on where the log ends; from there on it takes the way of every append: the round, the
-//! log, the journal. What a leader has beyond the records (its high watermark, where its log begins) counts here once it is so here too.
+//! What leaders have sent: each partition's part of an answer goes to its replica, and what the fetcher does next is decided.
 //!
 //! Always true: nothing is appended that was asked for from another place than where the log ends, or in another epoch.
 //!
-//! Neighbours: following.rs, which asks; truncation.rs, which cuts what the leader does not have; rounds.rs, which writes.
+//! Neighbours: following.rs, which asks; truncation.rs, which truncates; core/replica/src/fetch_append.rs, which appends.
 //!
-//! Source: Kafka `AbstractFetcherThread.processFetchRequest`, `ReplicaFetcherThread.processPartitionData`.
+//! Source: Kafka `AbstractFetcherThread.processFetchRequest`.
 
 use super::PartitionWorker;
+use super::rounds::{carry_out, surroundings};
 use crate::full;
 use crate::links::LinkError;
 use crate::mailbox::PartitionKey;
-use crate::replica::{Hosted, batch_info};
+use crate::replica::Hosted;
 use barnabas_api::replication::fetch;
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset};
-use barnabas_partition::{FetchPosition, FetcherId, Follow, Origin, PartitionAnswer, ReplicaKey, Todo};
-use barnabas_storage::AppendBytes;
+use barnabas_partition::{FetchPosition, FetcherId, Origin, PartitionAnswer, ReplicaKey, Todo};
+use barnabas_replica::{Misfit, NotApplied};
 use barnabas_wire::messages::FetchResponse;
-use barnabas_wire::records::{Batch, batches};
 use bytes::Bytes;
-
-/// Why what a leader sent was not taken, or not all of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NotTaken {
-    /// The rest is for later: the metadata log comes first, or it was damaged on its way, or there is no room.
-    Later,
-    /// It does not fit this log, and will not.
-    Never,
-}
 
 impl PartitionWorker {
     pub(super) fn fetched(&mut self, at: FetcherId, answer: Result<Box<FetchResponse>, LinkError>) {
@@ -115,33 +103,30 @@ impl PartitionWorker {
     /// Appends what came, and takes over the leader's marks.
     fn take_answer(&mut self, key: PartitionKey, answer: fetch::Answer, now: MonotonicMs) {
         let fetch::Answer { records, high_watermark, log_start, .. } = answer;
-        if self.replicas.get(&key).is_some_and(|replica| replica.throttled.as_follower) {
-            self.node.replication.throttles.follower.record(records.len(), now);
-        }
         self.recorder.cells().replicated_in.add(records.len() as u64);
-        let before = self.replicas.get(&key).map_or(Offset::ZERO, |replica| replica.partition.log_end());
-        let taken = if records.is_empty() { Ok(()) } else { self.take_records(key, records) };
-        let Self { replicas, effects, following, recorder, .. } = self;
-        let Some(replica) = replicas.get_mut(&key).filter(|replica| !replica.partition.is_failed()) else {
+        let Some((applied, before)) = self.apply_fetched(key, records, now) else { return };
+        let applied = applied.map_err(|not| self.log_not_applied(key, &not));
+        if self.replicas.get(&key).is_none_or(|replica| replica.partition.is_failed()) {
             return;
-        };
-        let end = replica.partition.log_end();
-        following.took(key, end.get() - before.get(), high_watermark.get() - end.get());
-        following.count(recorder.cells());
-        replica.leader_start = log_start;
-        replica.partition.follow_high_watermark(high_watermark, &mut effects.decisions);
-        self.apply_effects(key);
-        self.follow_start(key);
-        match taken {
+        }
+        let moment = self.moment();
+        let end = self.step(key, moment, |replica, around| {
+            replica.apply_marks(high_watermark, log_start, around);
+            replica.partition.log_end()
+        });
+        let Some(end) = end else { return };
+        self.following.took(key, end.get() - before.get(), high_watermark.get() - end.get());
+        self.following.count(self.recorder.cells());
+        match applied {
             Ok(()) => self.following.settle_soon(key),
-            Err(NotTaken::Later) => {
+            Err(Again::Later) => {
                 if let Some(fetcher) = self.following.fetcher_of(key) {
                     fetcher.delayed(key.into(), now);
                 }
-                // Part of it may have been taken.
+                // Part of it may have been applied.
                 self.following.settle_soon(key);
             }
-            Err(NotTaken::Never) => {
+            Err(Again::Never) => {
                 if let Some(fetcher) = self.following.fetcher_of(key) {
                     fetcher.failed(key.into());
                 }
@@ -149,91 +134,75 @@ impl PartitionWorker {
         }
     }
 
-    /// The leader has dropped what lies at the front. Here that counts once it is safe, and it is laid first, so that the log's start
-    /// never lies in what is in memory alone.
-    pub(super) fn follow_start(&mut self, key: PartitionKey) {
-        let Some(replica) = self.replicas.get(&key) else { return };
-        let to = replica.leader_start.min(replica.partition.high_watermark());
-        if to <= replica.partition.log_start() {
-            return;
-        }
-        if to > replica.log.laid_end() && self.lay_all(key).is_err() {
-            return;
-        }
-        let Self { replicas, effects, .. } = self;
-        if let Some(replica) = replicas.get_mut(&key) {
-            replica.partition.advance_log_start(to, &mut effects.decisions);
-        }
-        self.apply_effects(key);
-    }
-
-    fn take_records(&mut self, key: PartitionKey, records: Bytes) -> Result<(), NotTaken> {
-        for read in batches(records) {
-            let sound = read.and_then(|batch| batch.check_crc().map(|()| batch));
-            match sound {
-                Ok(batch) => {
-                    if !self.take_batch(key, batch)? {
-                        return Ok(());
-                    }
-                }
-                Err(error) => {
-                    let Some(replica) = self.replicas.get(&key) else { return Err(NotTaken::Later) };
-                    self.warn_of_leader(key, replica.partition.log_end(), &error.to_string());
-                    return Err(NotTaken::Later);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Puts one batch into the round. `false`: it and what comes after it are for later.
-    fn take_batch(&mut self, key: PartitionKey, batch: Batch) -> Result<bool, NotTaken> {
+    /// Puts records into the round. Returns what came of it, and where the log ended before. `None`: the partition is not open.
+    fn apply_fetched(
+        &mut self,
+        key: PartitionKey,
+        records: Bytes,
+        now: MonotonicMs,
+    ) -> Option<(Result<(), NotApplied>, Offset)> {
         let moment = self.moment();
-        let (header, bytes) = (*batch.header(), batch.bytes().len());
-        let offsets = header.last_offset_delta.wrapping_add(1);
-        let Some(replica) = self.replicas.get(&key) else { return Err(NotTaken::Later) };
-        match replica.partition.judge(header.base_offset, offsets, header.partition_leader_epoch) {
-            Ok(Follow::Skip) => return Ok(true),
-            Ok(Follow::Stop) => return Ok(false),
-            Ok(Follow::Append | Follow::AppendFromBelow) if offsets > 0 => {}
-            Ok(_) | Err(_) => {
-                return Err(never(replica, "the leader's batches do not go on where this log ends"));
-            }
+        let Self { replicas, files, node, journaled, lists, effects, tickets, following, touched, .. } = self;
+        let hosted = replicas.get_mut(&key)?;
+        if hosted.throttled.as_follower {
+            node.replication.throttles.follower.record(records.len(), now);
         }
-        if bytes > replica.log.config().segment_bytes as usize {
-            return Err(never(replica, "the leader sent a batch that is larger than a segment may be here"));
+        let (before, was_empty) = (hosted.partition.log_end(), hosted.round.is_empty());
+        if records.is_empty() {
+            return Some((Ok(()), before));
         }
-        let directory = replica.directory;
-        let room = &self.node.directories[directory].room;
-        if !room.admit(bytes, full::writer(Origin::Coordinator), moment.monotonic) {
-            return Err(NotTaken::Later);
-        }
-        if replica.rolls_at(bytes, header.last_offset(), header.max_timestamp, moment.wall) {
-            self.close_segment(key, moment);
-        }
-        let Self { replicas, effects, touched, lists, node, .. } = self;
-        let Some(replica) = replicas.get_mut(&key).filter(|replica| !replica.partition.is_failed()) else {
-            node.directories[directory].room.settle(bytes as u64);
-            return Err(NotTaken::Later);
-        };
-        let info = batch_info(&header, || batch.bytes().clone());
-        replica.partition.follow(header.base_offset, &info, &mut effects.decisions);
-        if replica.round.is_empty() {
+        let directory = hosted.directory;
+        let room = &node.directories[directory].room;
+        let admit = |bytes| room.admit(bytes, full::writer(Origin::Coordinator), moment.monotonic);
+        let files = &mut files[directory];
+        let mut around = surroundings(moment, (directory, files), journaled, lists, node, effects);
+        let applied = hosted.replica.apply_fetched(records, admit, &mut around);
+        if was_empty && !hosted.round.is_empty() {
             touched.push(key);
         }
-        replica.round.push(AppendBytes::Whole(batch.bytes().clone()), lists);
-        self.apply_effects(key);
-        Ok(true)
+        carry_out(effects, tickets, node, following, Some(hosted));
+        self.carry_out_rest(key);
+        Some((applied, before))
+    }
+
+    /// The leader's start counts here once that is safe.
+    pub(super) fn follow_start(&mut self, key: PartitionKey) {
+        let lags = |replica: &Hosted| replica.leader_start > replica.partition.log_start();
+        if self.replicas.get(&key).is_some_and(lags) {
+            let now = self.now();
+            self.step(key, now, |replica, around| replica.follow_start(around));
+        }
+    }
+
+    fn log_not_applied(&self, key: PartitionKey, not: &NotApplied) -> Again {
+        let misfit = match not {
+            NotApplied::Later => return Again::Later,
+            NotApplied::Damaged { at, error } => {
+                self.warn_of_leader(key, *at, &error.to_string());
+                return Again::Later;
+            }
+            NotApplied::Never(misfit) => misfit,
+        };
+        let why = match misfit {
+            Misfit::NoSuccessor => "the leader's batches do not go on where this log ends",
+            Misfit::LargerThanASegment => "the leader sent a batch that is larger than a segment may be here",
+        };
+        if let Some(replica) = self.replicas.get(&key) {
+            let (start, end) = (replica.partition.log_start(), replica.partition.log_end());
+            tracing::error!(
+                partition = %replica.name.topic_partition,
+                "{why} (its log: {start} up to {end}): the replica follows no more until the partition is led anew"
+            );
+        }
+        Again::Never
     }
 }
 
-fn never(replica: &Hosted, why: &str) -> NotTaken {
-    let (start, end) = (replica.partition.log_start(), replica.partition.log_end());
-    tracing::error!(
-        partition = %replica.name.topic_partition,
-        "{why} (its log: {start} up to {end}): the replica follows no more until the partition is led anew"
-    );
-    NotTaken::Never
+/// When what was not applied is fetched again.
+#[derive(Debug, Clone, Copy)]
+enum Again {
+    Later,
+    Never,
 }
 
 fn key_of(answer: &fetch::Answer) -> ReplicaKey {

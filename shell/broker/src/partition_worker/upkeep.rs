@@ -4,8 +4,9 @@ use super::PartitionWorker;
 use crate::committer::WHOLE_FROM;
 use crate::mailbox::{Checkpointed, LogSize, PartitionKey};
 use crate::replica::{Hosted, Replica};
-use barnabas_base::{DurationMs, Offset};
-use barnabas_storage::{FilePool, StorageError};
+use barnabas_base::DurationMs;
+use barnabas_replica::Checkpoint;
+use barnabas_storage::StorageError;
 
 /// Leader epochs that are written down in one turn: a file each. After an election or a move thousands have new ones.
 const EPOCHS_AT_ONCE: usize = 256;
@@ -36,8 +37,9 @@ impl PartitionWorker {
                 continue;
             }
             node.compaction.candidates.note(replica);
-            match checkpoint_ahead(replica, files, &mut epochs_left) {
-                Ok(Some(checkpointed)) => checkpoints.push(checkpointed),
+            let files = &mut files[replica.directory];
+            match replica.checkpoint_ahead(files, &mut epochs_left) {
+                Ok(Some(checkpoint)) => checkpoints.push(named(replica, checkpoint)),
                 Ok(None) => {
                     replica.upkeep.is_changed = true;
                     // Those for whom this turn has no room are noted in the next one.
@@ -62,36 +64,16 @@ impl PartitionWorker {
     }
 
     fn retain(&mut self, key: PartitionKey) {
-        // Retention works on segments. A full disk is met by deleting.
-        let _ = self.lay_all(key);
-        if let Err(error) = self.delete_old(key) {
-            self.upkeep_failed(key, &error);
+        let Some(directory) = self.replicas.get(&key).map(|replica| replica.directory) else { return };
+        let (now, is_short) = (self.now(), self.node.directories[directory].room.is_short());
+        match self.step(key, now, |replica, around| replica.retain(is_short, around)) {
+            Some(Ok(Some(delete))) => {
+                self.recorder.retained(&delete.files);
+                self.node.deletions.later(directory, delete);
+            }
+            Some(Ok(None)) | None => {}
+            Some(Err(error)) => self.upkeep_failed(key, &error),
         }
-    }
-
-    fn delete_old(&mut self, key: PartitionKey) -> Result<(), StorageError> {
-        let Self { replicas, files, effects, node, recorder, .. } = self;
-        let Some(replica) = replicas.get_mut(&key) else { return Ok(()) };
-        let files = &mut files[replica.directory];
-        let is_short = node.directories[replica.directory].room.is_short();
-        if is_short {
-            replica.log.give_room_back(files)?;
-        }
-        let now = node.clock.wall();
-        let limit = replica.retention_limit(files, now, is_short, &mut effects.effects)?;
-        if let Some(delete) = replica.log.delete_old_segments(files, now, limit)? {
-            let start = replica.log.start();
-            replica.partition.advance_log_start(start, &mut effects.decisions);
-            replica.upkeep.is_changed = true;
-            recorder.retained(&delete.files);
-            node.deletions.later(replica.directory, delete);
-        }
-        let waits = replica.upkeep.retention_waits;
-        self.apply_effects(key);
-        if waits {
-            self.sync_now(key);
-        }
-        Ok(())
     }
 
     pub(super) fn upkeep_failed(&mut self, key: PartitionKey, error: &StorageError) {
@@ -138,8 +120,9 @@ impl PartitionWorker {
             });
             self.sync_closed(&mut some);
             for replica in &mut some {
-                match checkpoint(replica, &mut self.files) {
-                    Ok(checkpointed) => checkpoints.push(checkpointed),
+                let files = &mut self.files[replica.directory];
+                match replica.checkpoint(files) {
+                    Ok(checkpoint) => checkpoints.push(named(replica, checkpoint)),
                     Err(error) => drop(self.not_closed(replica, &error)),
                 }
             }
@@ -230,36 +213,15 @@ impl PartitionWorker {
     }
 }
 
-/// As [`checkpoint`], without waiting for a sync. `None`: new leader epochs come first, which the committer syncs; the next housekeeping
-/// names the log. What the checkpoint file says of it until then stays true.
-fn checkpoint_ahead(
-    replica: &mut Replica,
-    files: &mut [FilePool],
-    epochs_left: &mut usize,
-) -> Result<Option<Checkpointed>, StorageError> {
-    if replica.log.has_new_epochs() {
-        let Some(left) = epochs_left.checked_sub(1) else { return Ok(None) };
-        *epochs_left = left;
-    }
-    match replica.log.note_epochs_ahead(&mut files[replica.directory])? {
-        true => checkpoint(replica, files).map(Some),
-        false => Ok(None),
-    }
-}
-
-pub(super) fn checkpoint(
-    replica: &mut Replica,
-    files: &mut [FilePool],
-) -> Result<Checkpointed, StorageError> {
-    let recovery_point = replica.log.checkpoint(&mut files[replica.directory])?;
-    let start = replica.log.start();
-    Ok(Checkpointed {
+/// A replica's checkpoint, by the partition's name.
+pub(super) fn named(replica: &Replica, checkpoint: Checkpoint) -> Checkpointed {
+    let Checkpoint { recovery_point, log_start, high_watermark } = checkpoint;
+    Checkpointed {
         directory: replica.directory,
         topic: replica.key.topic,
         partition: replica.log.place().topic_partition.clone(),
         recovery_point,
-        log_start: (start > Offset::ZERO).then_some(start),
-        // Not ahead of what is synced in segments: it stands in for a damaged file of recovery points.
-        high_watermark: replica.partition.high_watermark().min(recovery_point),
-    })
+        log_start,
+        high_watermark,
+    }
 }

@@ -5,8 +5,7 @@
 use crate::links::LinkError;
 use crate::mailbox::PartitionKey;
 use barnabas_api::replication::alter_partition::Altered;
-use barnabas_base::{BrokerEpoch, BrokerId, ErrorCode, Offset};
-use barnabas_metadata::Image;
+use barnabas_base::{ErrorCode, Offset};
 use barnabas_partition::{FetchPosition, FetcherId, ReplicaKey};
 use barnabas_wire::messages::FetchResponse;
 
@@ -31,9 +30,4 @@ impl From<ReplicaKey> for PartitionKey {
     fn from(ReplicaKey { topic, partition }: ReplicaKey) -> Self {
         Self { topic, partition }
     }
-}
-
-/// The life in which a broker is registered, where it may join the in-sync replicas (KIP-841, KIP-903).
-pub fn registered(image: &Image, broker: BrokerId) -> Option<BrokerEpoch> {
-    image.cluster.broker(broker).filter(|known| known.is_active()).map(|known| known.epoch)
 }

@@ -24,8 +24,21 @@
 //! | `await_metadata` | which requests are ahead of the metadata |
 //! | `effects` | what the caller has to carry out |
 //!
-//! How to drive it: the caller keeps one `Replica` for each open partition, hands it one step at a time and carries out the [`Effect`]s
-//! before the next step of that replica.
+//! How to drive it. The caller keeps one `Replica` for each open partition and hands it one step at a time. A step takes values (the
+//! clocks, the image, the configuration, whether there is room) and [`Surroundings`], and pushes [`Effect`]s. The caller turns the
+//! partition's decisions into effects ([`Replica::absorb`]) and carries them out before the next step of that replica.
+//!
+//! 1. Open: recover the log and sync it, then [`Replica::open`], then [`Replica::take_role`].
+//! 2. Produced batch: admit its bytes, then [`Replica::append`]. Give the room back unless the batch is [`Appended::InRound`].
+//! 3. End of a round: [`Replica::finish_round`] for each replica with batches. Then the entries of all replicas go to the journal together.
+//! 4. The journal's round is durable: [`Replica::journal_durable`]. Files are synced: [`Replica::synced`].
+//! 5. The journal wants a file back: [`Replica::write_back_as_ordered`]; [`Effect::WriteBackDone`] answers it.
+//! 6. Leader's answer: [`Replica::apply_fetched`], then [`Replica::apply_marks`]. Fetch again after [`Effect::FollowOn`].
+//! 7. Truncation: [`Replica::truncation_at`], [`Replica::want_truncation`], and once [`Replica::may_truncate`]:
+//!    [`Replica::lower_checkpoints`], [`Replica::truncate`], [`Replica::finish_truncation`].
+//! 8. New image: [`Replica::take_role`], then [`Replica::repair_step`].
+//! 9. [`Effect::Reopen`]: drop the replica and open it again when it is asked for. [`Effect::DirectoryFailed`]: fail all replicas of the
+//!    directory.
 //!
 //! It does not know: other partitions, connections, threads, the controller. shell/broker's `partition_worker` does.
 

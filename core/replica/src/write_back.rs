@@ -132,7 +132,7 @@ impl Replica {
         outbox.effects.push(Effect::Sync);
     }
 
-    /// Whether bytes that no producer waits for have waited long enough: `flush.ms`, or [`FLUSH_PAUSE`].
+    /// Whether bytes that no producer waits for have waited long enough: `flush.ms`, ten seconds at most.
     pub fn flush_step(&self, now: MonotonicMs) -> FlushStep {
         match self.flush.unflushed_since {
             None => FlushStep::Nothing,

@@ -259,11 +259,7 @@ impl Replica {
     /// The state machine has given out offsets that the log does not have. So it fails, with all that wait in it, and is made anew from the
     /// log ([`Effect::Reopen`]): retries find there what was written. An error that leaves the log in doubt fails the directory.
     pub(crate) fn write_failed(&mut self, error: &StorageError, outbox: &mut Outbox) {
-        let refused = |ticket| Effect::Answer { ticket, answer: Err(RequestError::Storage) };
-        outbox.effects.extend(self.round.tickets.drain(..).map(refused));
-        self.round.batches.clear();
-        self.round.aborted.clear();
-        outbox.effects.push(Effect::Released(std::mem::take(&mut self.round.bytes) as u64));
+        self.refuse_round(RequestError::Storage, outbox);
         if !leaves_log_as_it_was(error) {
             return self.directory_failed(error.clone(), outbox);
         }
@@ -276,11 +272,30 @@ impl Replica {
         outbox.effects.extend([Effect::WakeReaders, Effect::Reopen]);
     }
 
+    /// Serves nothing more: the directory has failed, or the replica is closed for good. Producers of the round are answered with `error`,
+    /// those whose batches are in the log as of a failed directory.
+    pub fn fail(&mut self, error: RequestError, outbox: &mut Outbox) {
+        self.refuse_round(error, outbox);
+        self.partition.fail(&mut outbox.decisions);
+        self.absorb(outbox);
+    }
+
+    /// The round's batches are not written: their producers are answered so, and the room for them is given back.
+    fn refuse_round(&mut self, error: RequestError, outbox: &mut Outbox) {
+        let refused = |ticket| Effect::Answer { ticket, answer: Err(error) };
+        outbox.effects.extend(self.round.tickets.drain(..).map(refused));
+        self.round.batches.clear();
+        self.round.aborted.clear();
+        match std::mem::take(&mut self.round.bytes) {
+            0 => {}
+            bytes => outbox.effects.push(Effect::Released(bytes as u64)),
+        }
+    }
+
     /// The directory takes no more writes: nor does this replica.
     pub(crate) fn directory_failed(&mut self, error: StorageError, outbox: &mut Outbox) {
         self.log.fail();
-        self.partition.fail(&mut outbox.decisions);
-        self.absorb(outbox);
+        self.fail(RequestError::Storage, outbox);
         outbox.effects.push(Effect::DirectoryFailed(Box::new(error)));
     }
 

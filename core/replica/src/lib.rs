@@ -69,7 +69,7 @@ pub use effects::{Committed, Durability, Effect, LogEvent, Moment, Outbox, Reque
 pub use fetch_append::{Misfit, NotApplied};
 pub use leader::{RoleChange, RoleView, registered};
 pub use opening::{OpenError, Opening};
-pub use producer_snapshot::{aborted_entry, producer_entry};
+pub use producer_snapshot::producer_entry;
 pub use readers::Readers;
 pub use reads::{Read, ReadRequest};
 pub use repair::{Repair, RepairStep, RepairView};

@@ -75,7 +75,7 @@ pub(crate) fn producer_state(entry: ProducerEntry) -> ProducerState {
 }
 
 /// An aborted transaction, as a transaction index holds it.
-pub fn aborted_entry(aborted: AbortedTxn) -> AbortedTransaction {
+pub(crate) fn aborted_entry(aborted: AbortedTxn) -> AbortedTransaction {
     AbortedTransaction {
         producer_id: aborted.producer_id,
         first_offset: aborted.first,

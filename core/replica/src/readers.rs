@@ -14,11 +14,9 @@ use crate::{Committed, Effect, Replica};
 #[derive(Debug)]
 pub struct Readers {
     /// Producers with `acks=1` and `acks=0` count everything below as written.
-    pub promised_end: Offset,
-    /// A reader waits until everything below is durable.
-    pub awaited_end: Offset,
+    pub(crate) promised_end: Offset,
     /// Bytes appended that were not announced to waiting fetches.
-    pub unannounced_bytes: i64,
+    pub(crate) unannounced_bytes: i64,
     /// The high watermark at the last announcement.
     announced_to: Offset,
     /// The last stable offset at the last announcement, and whether a transaction held it up.
@@ -29,7 +27,6 @@ impl Readers {
     pub(crate) fn new(partition: &Partition) -> Self {
         Self {
             promised_end: Offset::ZERO,
-            awaited_end: Offset::ZERO,
             unannounced_bytes: 0,
             announced_to: partition.high_watermark(),
             announced_stable: stable(partition),
@@ -42,7 +39,6 @@ impl Readers {
         self.announced_to = partition.high_watermark();
         self.unannounced_bytes = 0;
         self.promised_end = self.promised_end.min(end);
-        self.awaited_end = self.awaited_end.min(end);
     }
 }
 

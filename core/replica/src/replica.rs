@@ -10,7 +10,8 @@ use barnabas_storage::Log;
 use barnabas_storage::journal::JournalPartition;
 use barnabas_wire::records::ReadyBatch;
 
-use crate::{Effect, Flush, Outbox, Readers, Repair, Round, SyncState, Truncation, aborted_entry};
+use crate::producer_snapshot::aborted_entry;
+use crate::{Effect, Flush, Outbox, Readers, Repair, Round, SyncState, Truncation};
 
 /// An open partition. See the crate's header.
 #[derive(Debug)]
@@ -45,9 +46,9 @@ pub struct Replica {
 /// Whether this process has led the partition.
 #[derive(Debug, Default)]
 pub struct LeaderHistory {
-    pub has_led: bool,
+    pub(crate) has_led: bool,
     /// When another broker was elected in this one's place.
-    pub ceased_at: Option<MonotonicMs>,
+    pub(crate) ceased_at: Option<MonotonicMs>,
 }
 
 /// What the replica owes its directory's journal, and the journal the replica.
@@ -91,14 +92,14 @@ impl Replica {
     }
 
     /// Whether this batch, after what the round holds already, begins a new segment.
-    pub fn rolls_with(&self, batch: &ReadyBatch, now: TimestampMs) -> bool {
+    pub(crate) fn rolls_with(&self, batch: &ReadyBatch, now: TimestampMs) -> bool {
         let header = batch.header();
         let last_offset = self.partition.log_end().plus(i64::from(header.last_offset_delta));
         self.rolls_at(batch.size_bytes(), last_offset, header.max_timestamp, now)
     }
 
     /// As [`Replica::rolls_with`], for a batch of that size that ends at `last_offset`.
-    pub fn rolls_at(
+    pub(crate) fn rolls_at(
         &self,
         bytes: usize,
         last_offset: Offset,

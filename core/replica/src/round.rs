@@ -13,12 +13,12 @@ const LIST_BATCHES_MAX: usize = 16;
 /// See the file's header.
 #[derive(Debug, Default)]
 pub struct Round {
-    pub batches: Vec<AppendBytes>,
-    pub bytes: usize,
+    pub(crate) batches: Vec<AppendBytes>,
+    pub(crate) bytes: usize,
     /// Of the producers that wait for these batches.
-    pub tickets: Vec<Ticket>,
+    pub(crate) tickets: Vec<Ticket>,
     /// Aborted transactions whose markers are among these batches.
-    pub aborted: Vec<AbortedTransaction>,
+    pub(crate) aborted: Vec<AbortedTransaction>,
 }
 
 impl Round {
@@ -26,8 +26,13 @@ impl Round {
         self.batches.is_empty()
     }
 
+    /// Bytes that were admitted for these batches.
+    pub fn size_bytes(&self) -> u64 {
+        self.bytes as u64
+    }
+
     /// Adds one batch, numbered.
-    pub fn push(&mut self, batch: AppendBytes, lists: &mut BatchLists) {
+    pub(crate) fn push(&mut self, batch: AppendBytes, lists: &mut BatchLists) {
         if self.batches.is_empty() {
             self.batches = lists.take();
         }
@@ -45,7 +50,7 @@ impl BatchLists {
         self.0.pop().unwrap_or_default()
     }
 
-    pub fn keep(&mut self, mut list: Vec<AppendBytes>) {
+    pub(crate) fn keep(&mut self, mut list: Vec<AppendBytes>) {
         list.clear();
         if self.0.len() < LISTS_MAX && list.capacity() <= LIST_BATCHES_MAX {
             self.0.push(list);

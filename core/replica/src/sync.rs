@@ -29,7 +29,7 @@ pub struct SyncState {
 
 impl SyncState {
     /// Nothing that was handed in counts any more: the log was truncated, or lies elsewhere.
-    pub fn forget_covered(&mut self, effects: &mut Vec<Effect>) {
+    pub(crate) fn forget_covered(&mut self, effects: &mut Vec<Effect>) {
         if std::mem::take(&mut self.covers_writes) {
             effects.push(Effect::SyncEnds);
         }
@@ -47,14 +47,14 @@ impl SyncState {
 #[derive(Debug)]
 pub struct Flush {
     /// Producers wait until everything that is written is synced (`flush.messages`).
-    pub is_awaited: bool,
+    pub(crate) is_awaited: bool,
     /// `flush.messages`.
     pub messages_max: i64,
     /// `flush.ms`.
     pub after: DurationMs,
     /// Offsets written since the last sync.
-    pub unflushed: i64,
-    pub unflushed_since: Option<MonotonicMs>,
+    pub(crate) unflushed: i64,
+    pub(crate) unflushed_since: Option<MonotonicMs>,
 }
 
 impl Default for Flush {
@@ -82,7 +82,7 @@ impl Replica {
     }
 
     /// Batches were written into the segment.
-    pub fn note_written(&mut self, appended: &Appended, batches: usize, effects: &mut Vec<Effect>) {
+    pub(crate) fn note_written(&mut self, appended: &Appended, batches: usize, effects: &mut Vec<Effect>) {
         self.sync.batches = self.sync.batches.saturating_add(batches as u32);
         self.readers.unannounced_bytes += appended.bytes as i64;
         self.upkeep.is_changed = true;
@@ -90,7 +90,7 @@ impl Replica {
     }
 
     /// Everything below `end` is in files, and since `rolled` in a new one.
-    pub fn note_in_files(&mut self, end: Offset, rolled: Option<Offset>, effects: &mut Vec<Effect>) {
+    pub(crate) fn note_in_files(&mut self, end: Offset, rolled: Option<Offset>, effects: &mut Vec<Effect>) {
         match (self.sync.covers_writes, rolled) {
             (true, None) => effects.push(Effect::SyncCovers(end)),
             (true, Some(_)) => self.sync.forget_covered(effects),

@@ -187,3 +187,21 @@ fn failed_write_takes_the_directory_offline() {
     assert!(!effects.contains(&Effect::Reopen), "there is nothing to open it from");
     assert!(bench.replica.partition.is_failed());
 }
+
+#[test]
+fn closed_replica_answers_its_round_and_gives_the_room_back() {
+    let mut bench = Bench::leader();
+    bench.place(1, Acks::All, 1).unwrap();
+    bench.finish_round();
+    bench.effects();
+    bench.place(2, Acks::All, 2).unwrap();
+    let held = bench.replica.round.size_bytes();
+    bench.step(|replica, around| replica.fail(RequestError::Unknown, around.outbox));
+    let effects = bench.effects();
+    assert!(effects.contains(&Effect::Released(held)));
+    let answers = answers(&effects);
+    assert_eq!(answers[0], (2, Err(RequestError::Unknown)));
+    assert!(answers.contains(&(1, Err(RequestError::Refused(Refusal::Offline)))));
+    bench.step(|replica, around| replica.fail(RequestError::Storage, around.outbox));
+    assert_eq!(bench.effects(), [], "once");
+}

@@ -132,17 +132,12 @@ impl PartitionWorker {
             .map(|replica| replica.partition_key())
             .collect();
         for key in keys {
-            let Self { replicas, effects, tickets, node, following, .. } = self;
-            let Some(replica) = replicas.get_mut(&key) else { continue };
-            replica.log.fail();
-            replica.round.batches.clear();
-            node.directories[directory].room.settle(std::mem::take(&mut replica.round.bytes) as u64);
-            for ticket in replica.round.tickets.drain(..) {
-                tickets.answer(ticket, Err(Declined::Storage));
-            }
-            replica.partition.fail(&mut effects.decisions);
-            replica.wake_all();
-            following.fail(replica, key);
+            let Self { replicas, effects, following, .. } = self;
+            let Some(hosted) = replicas.get_mut(&key) else { continue };
+            hosted.replica.log.fail();
+            hosted.replica.fail(Declined::Storage, effects);
+            hosted.wake_all();
+            following.fail(hosted, key);
             self.apply_effects(key);
         }
         self.forget_orders(directory);

@@ -128,16 +128,13 @@ impl PartitionWorker {
         aside::forget(&self.node.directories, name, key.topic);
         let mut removed =
             self.forget_waiting(key).map(|(directory, replay)| (directory, replay.partition.clone()));
-        let Self { replicas, effects, tickets, files, node, .. } = self;
+        let Self { replicas, effects, files, node, .. } = self;
         if let Some(mut replica) = replicas.remove(&key) {
-            replica.partition.fail(&mut effects.decisions);
-            for ticket in replica.round.tickets.drain(..) {
-                tickets.answer(ticket, Err(Declined::Unknown));
-            }
-            replica.wake_all();
             let directory = replica.directory;
-            let unwritten = replica.round.bytes as u64 + replica.log.unlaid_bytes();
+            let unwritten = replica.round.size_bytes() + replica.log.unlaid_bytes();
             node.directories[directory].room.settle(unwritten);
+            replica.replica.fail(Declined::Unknown, effects);
+            replica.wake_all();
             replica.log.abandon(&mut files[directory]);
             if let Some((partition, _)) = replica.journal.write_back.take() {
                 self.laid_otherwise(directory, partition);

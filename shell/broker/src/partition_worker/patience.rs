@@ -55,11 +55,6 @@ impl PartitionWorker {
     }
 
     fn postpone(&mut self, until: Vec<(PartitionKey, Offset)>, command: Postponed) {
-        for &(key, end) in &until {
-            if let Some(replica) = self.replicas.get_mut(&key) {
-                replica.readers.awaited_end = replica.readers.awaited_end.max(end);
-            }
-        }
         self.patient.push(Patient { until, command });
     }
 

@@ -9,6 +9,7 @@ mod lifecycle;
 mod listeners;
 mod membership;
 mod memory;
+mod signals;
 mod start;
 mod stop;
 mod threads;
@@ -25,21 +26,18 @@ use barnabas_metadata::config::{BrokerConfig, Contradiction, Properties, StaticC
 use barnabas_net::Acceptor;
 use clap::ArgMatches;
 use lifecycle::Lifecycle;
+use signals::Signals;
 use std::error::Error;
 use std::io::Write;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 use threads::Threads;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
 type Failure = Box<dyn Error>;
-
-/// Signals within so long of each other are one.
-const SAME_WISH: Duration = Duration::from_secs(2);
 
 /// A node whose threads run.
 struct Running {
@@ -51,13 +49,7 @@ struct Running {
     lifecycle: Lifecycle,
     threads: Threads,
     metrics_listener: Option<TcpListener>,
-}
-
-/// The signals that stop a node.
-struct Stops {
-    terminate: Signal,
-    interrupt: Signal,
-    hangup: Option<Signal>,
+    signals: Signals,
 }
 
 /// Runs a node until a signal stops it.
@@ -121,12 +113,8 @@ fn check_values(config: &NodeConfig) -> Result<BrokerConfig, Failure> {
 }
 
 async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure> {
-    let mut stops = Stops {
-        terminate: signal(SignalKind::terminate())?,
-        interrupt: signal(SignalKind::interrupt())?,
-        hangup: hangup()?,
-    };
-    let Running { node, acceptors, accepting: early, lifecycle, threads, metrics_listener } = running;
+    let Running { node, acceptors, accepting: early, lifecycle, threads, metrics_listener, mut signals } =
+        running;
     // The start goes on past a directory whose journal cannot be read. Was that the metadata log's own, the node is to stop, and
     // nobody is served, not even for a moment.
     let serves = !node.shutdown.is_wanted();
@@ -140,7 +128,7 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
     }
     tokio::select! {
         () = node.shutdown.wanted() => {}
-        () = signalled(&mut stops) => {
+        () = signals.next() => {
             tracing::info!("stopping");
             node.shutdown.ask();
         }
@@ -153,7 +141,7 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
             let is_clean = clean.unwrap_or(false) && !node.shutdown.has_failed();
             Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
-        () = insisted(&mut stops) => {
+        () = signals.insisted() => {
             tracing::warn!("stopped by a second signal before the logs were closed; the next start recovers them");
             std::process::exit(130);
         }
@@ -169,39 +157,6 @@ fn let_in(
     let accept = |(listener, acceptor)| tokio::spawn(listeners::accept(node.clone(), listener, acceptor));
     let metered = metrics_listener.map(|listener| tokio::spawn(endpoint::serve(node.clone(), listener)));
     acceptors.into_iter().map(accept).chain(metered).collect()
-}
-
-/// SIGHUP, unless the process was started to outlive its terminal (`nohup`): then the signal stays ignored, as in the JVM.
-fn hangup() -> std::io::Result<Option<Signal>> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    // Signal n is bit n - 1; SIGHUP is 1.
-    if mask & 1 != 0 { Ok(None) } else { signal(SignalKind::hangup()).map(Some) }
-}
-
-/// SIGTERM, SIGINT or SIGHUP: each asks for a clean stop, as in Kafka.
-async fn signalled(stops: &mut Stops) {
-    tokio::select! {
-        _ = stops.terminate.recv() => {}
-        _ = stops.interrupt.recv() => {}
-        _ = async { match &mut stops.hangup {
-            Some(signal) => signal.recv().await,
-            None => std::future::pending().await,
-        } } => {}
-    }
-}
-
-/// A signal that comes a good while after the first: somebody does not want to wait. One that comes at once is the same wish
-/// told twice, by a terminal to a whole group or by a supervisor that goes on.
-async fn insisted(stops: &mut Stops) {
-    let asked = Instant::now();
-    loop {
-        signalled(stops).await;
-        if asked.elapsed() >= SAME_WISH {
-            return;
-        }
-    }
 }
 
 /// What to try on a node that was started without a file: the address, and three commands that work as they stand.

@@ -5,6 +5,7 @@
 //! alone knows what its cluster is like when this is done; another one learns it from the leader ([`wait_for_image`]).
 
 use super::Failure;
+use super::signals::Signals;
 use crate::clock::Clock;
 use crate::directories::{Directories, random_uuid};
 use crate::format::voter;
@@ -33,7 +34,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// After so long without a leader of the metadata quorum, somebody should look.
 const LEADER_PATIENCE: Duration = Duration::from_secs(10);
@@ -234,12 +234,10 @@ fn previous_epoch(directories: &Directories) -> BrokerEpoch {
 ///
 /// # Errors
 /// Somebody wants the node to stop, or it cannot go on.
-pub async fn wait_for_image(node: &Arc<Node>) -> Result<(), Failure> {
+pub async fn wait_for_image(node: &Arc<Node>, signals: &mut Signals) -> Result<(), Failure> {
     if node.controller.has_image() {
         return Ok(());
     }
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
     let stopped = || Failure::from("stopped while it looked for the leader of the metadata quorum");
     let mut watch = node.controller.watch_image();
     loop {
@@ -247,8 +245,7 @@ pub async fn wait_for_image(node: &Arc<Node>) -> Result<(), Failure> {
             known = watch.wait_for(|has_image| *has_image) => {
                 return known.map(drop).map_err(|_| stopped());
             }
-            _ = terminate.recv() => return Err(stopped()),
-            _ = interrupt.recv() => return Err(stopped()),
+            () = signals.next() => return Err(stopped()),
             () = node.shutdown.wanted() => return Err(stopped()),
             () = tokio::time::sleep(LEADER_PATIENCE) => {
                 tracing::warn!(

@@ -7,6 +7,7 @@ use super::lifecycle::{self, Lifecycle};
 use super::listeners::{accept_controllers, bind};
 use super::membership::{Joining, Member, wait_for_image};
 use super::memory;
+use super::signals::Signals;
 use super::threads::{Threads, start_committers, start_journals, start_settling, start_workers};
 use super::{Failure, Running};
 use crate::clock::Clock;
@@ -103,7 +104,11 @@ fn run(
     if let Some(registration) = member.controller {
         lifecycle::register_controller(&node, registration);
     }
-    runtime.block_on(wait_for_image(&node))?;
+    let mut signals = {
+        let _entered = runtime.enter();
+        Signals::listen()?
+    };
+    runtime.block_on(wait_for_image(&node, &mut signals))?;
     let mut journals = start_journals(&node);
     // Only now may a partition be opened: before, part of it was in the journal alone.
     node.mailboxes.iter().for_each(|mailbox| mailbox.send_blocking(Command::Begin));
@@ -123,5 +128,5 @@ fn run(
     if let Some(registration) = member.broker {
         lifecycle.start(node.clone(), registration);
     }
-    Ok(Running { node, acceptors, accepting, lifecycle, threads, metrics_listener })
+    Ok(Running { node, acceptors, accepting, lifecycle, threads, metrics_listener, signals })
 }

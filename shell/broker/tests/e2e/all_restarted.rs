@@ -1,9 +1,10 @@
-//! All nodes of a cluster die and start again at once: what clients are told meanwhile.
+//! Nodes of a cluster die and start again: what clients are told meanwhile, and whether a node that starts can be stopped.
 
-use crate::harness::cluster::{Cluster, SETTINGS, metadata};
+use crate::harness::cluster::{Cluster, SETTINGS, eventually, metadata};
 use crate::harness::{Client, TestNode};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// librdkafka forgets every broker by an answer without brokers, and may never ask one again.
 #[test]
@@ -33,7 +34,7 @@ fn metadata_always_names_a_broker() {
             cluster.nodes.values_mut().for_each(TestNode::launch_unawaited);
             cluster.nodes.values_mut().for_each(TestNode::await_answer);
             for node in cluster.nodes.values() {
-                crate::harness::cluster::eventually("all brokers are known", || {
+                eventually("all brokers are known", || {
                     metadata(&mut node.client()).is_some_and(|known| known.brokers.len() == 3)
                 });
             }
@@ -47,6 +48,27 @@ fn metadata_always_names_a_broker() {
             counts.iter().filter(|count| **count == 0).count(),
             counts.len()
         );
+    }
+    for node in cluster.nodes.values_mut() {
+        assert!(node.stop_expecting_trouble().success(), "{}", node.log());
+    }
+}
+
+/// A supervisor sends SIGTERM once.
+#[test]
+fn node_that_still_starts_stops_when_it_is_asked_once() {
+    let mut cluster = Cluster::start(SETTINGS);
+    for round in 0..12 {
+        let node = cluster.nodes.get_mut(&(1 + round % 3)).expect("a node");
+        let sees_leader = |node: &TestNode| node.log().matches("leads the metadata quorum").count();
+        let before = sees_leader(node);
+        node.kill();
+        node.launch_unawaited();
+        eventually("the node has seen a leader", || sees_leader(node) > before);
+        std::thread::sleep(Duration::from_millis(5 * round as u64));
+        // Waits for its end.
+        node.stop_expecting_trouble();
+        node.launch();
     }
     for node in cluster.nodes.values_mut() {
         assert!(node.stop_expecting_trouble().success(), "{}", node.log());

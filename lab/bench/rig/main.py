@@ -45,6 +45,7 @@ def arguments():
     parser.add_argument("--work", type=Path, help="where the servers' data goes while they run (target)")
     parser.add_argument("--port", type=int, help="servers get this port, the one two above it, and so on (default: free ones)")
     parser.add_argument("--binary", help="the barnabas program (default: target/release)")
+    parser.add_argument("--before", help="an older barnabas program, measured beside it, without others unless --peers names them")
     parser.add_argument("--list", action="store_true", help="what there is, and end")
     options = parser.parse_args()
     return options
@@ -69,6 +70,10 @@ def chosen(options, plan):
         sys.exit(f"bench: no workload {', '.join(unknown)}; there are {', '.join(WORKLOADS)}")
     made = [WORKLOADS[name](plan) for name in WORKLOADS if name in wanted]
     made = [workload for workload in made if options.only or not workload.by_name]
+    if options.before:
+        options.peers = options.peers or "before,barnabas"
+        for workload in made:
+            workload.cases = [replace(case, peers=(*case.peers, "before")) if "barnabas" in case.peers else case for case in workload.cases]
     if options.case and not any(options.case in case.name for workload in made for case in workload.cases):
         sys.exit(f"bench: no case of {', '.join(workload.name for workload in made)} has {options.case!r} in its name; --list tells them")
     return made

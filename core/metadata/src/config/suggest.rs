@@ -7,30 +7,47 @@ use super::{ConfigKey, Resource};
 /// Near is an edit distance (insert, delete, change, swap of neighbours) of at most a third of the name's length.
 pub fn nearest(resource: Resource, name: &str) -> Option<&'static str> {
     let most = (name.len() / 3).clamp(1, 8);
-    let distance = |key: &'static str| (distance(name.as_bytes(), key.as_bytes()), key);
     // The difference in length is the least distance: most keys, and all where a client sent 32 kB, need no look.
     let is_candidate = |key: &&ConfigKey| !key.internal && key.name.len().abs_diff(name.len()) <= most;
-    let best = resource.keys().filter(is_candidate).map(|key| distance(key.name)).min()?;
-    (best.0 <= most).then_some(best.1)
+    let candidates = resource.keys().filter(is_candidate);
+    let near =
+        candidates.filter_map(|key| Some((distance(name.as_bytes(), key.name.as_bytes(), most)?, key.name)));
+    near.min().map(|(_, key)| key)
 }
 
-/// Optimal string alignment distance, in bytes: config names are ASCII.
-fn distance(left: &[u8], right: &[u8]) -> usize {
+/// Optimal string alignment distance, in bytes: config names are ASCII. `None`: more than `most`.
+///
+/// A request may hold very many names that nobody knows, so only the cells are looked at that can lie on a path of `most` steps.
+fn distance(left: &[u8], right: &[u8], most: usize) -> Option<usize> {
+    let far = most + 1;
     let width = right.len() + 1;
-    let mut before: Vec<usize> = vec![0; width];
-    let mut last: Vec<usize> = (0..width).collect();
+    let mut before = vec![far; width];
+    let mut last: Vec<usize> = (0..width).map(|column| column.min(far)).collect();
+    let mut next = vec![far; width];
+    let mut least_before = 0;
     for (row, &a) in left.iter().enumerate() {
-        let mut next = vec![row + 1; width];
-        for (column, &b) in right.iter().enumerate() {
+        let (from, to) = (row.saturating_sub(most), (row + most + 1).min(right.len()));
+        next.fill(far);
+        next[0] = (row + 1).min(far);
+        let mut least = next[0];
+        for column in from..to {
+            let b = right[column];
             let changed = last[column] + usize::from(a != b);
-            next[column + 1] = changed.min(last[column + 1] + 1).min(next[column] + 1);
+            let mut steps = changed.min(last[column + 1] + 1).min(next[column] + 1);
             if row > 0 && column > 0 && a == right[column - 1] && left[row - 1] == b {
-                next[column + 1] = next[column + 1].min(before[column - 1] + 1);
+                steps = steps.min(before[column - 1] + 1);
             }
+            next[column + 1] = steps.min(far);
+            least = least.min(steps);
         }
-        before = std::mem::replace(&mut last, next);
+        // A swap comes from the row before the last.
+        if least.min(least_before) > most {
+            return None;
+        }
+        least_before = least;
+        (before, last, next) = (last, next, before);
     }
-    last[right.len()]
+    Some(last[right.len()]).filter(|steps| *steps <= most)
 }
 
 #[cfg(test)]
@@ -42,6 +59,44 @@ mod tests {
         assert_eq!(nearest(Resource::Topic, "retension.ms"), Some("retention.ms"));
         assert_eq!(nearest(Resource::Topic, "cleanup"), None);
         assert_eq!(nearest(Resource::Topic, ""), None);
+    }
+
+    /// Without the short cuts.
+    fn plain_distance(left: &[u8], right: &[u8]) -> usize {
+        let mut cells = vec![vec![0; right.len() + 1]; left.len() + 1];
+        for row in 0..=left.len() {
+            for column in 0..=right.len() {
+                cells[row][column] = match (row, column) {
+                    (0, other) | (other, 0) => other,
+                    _ => {
+                        let differs = usize::from(left[row - 1] != right[column - 1]);
+                        let changed = cells[row - 1][column - 1] + differs;
+                        let steps = changed.min(cells[row - 1][column] + 1).min(cells[row][column - 1] + 1);
+                        let is_swap = row > 1
+                            && column > 1
+                            && left[row - 1] == right[column - 2]
+                            && left[row - 2] == right[column - 1];
+                        if is_swap { steps.min(cells[row - 2][column - 2] + 1) } else { steps }
+                    }
+                };
+            }
+        }
+        cells[left.len()][right.len()]
+    }
+
+    #[test]
+    fn short_cuts_find_the_same_distance() {
+        let names: Vec<&str> = Resource::Topic.keys().map(|key| key.name).collect();
+        let more = ["", "a", "ab", "ba", "retention", "cleanup.policies", "segment.byte", "sgement.bytes"];
+        for left in names.iter().chain(&more) {
+            for right in &names {
+                let plain = plain_distance(left.as_bytes(), right.as_bytes());
+                for most in [1, 3, 8] {
+                    let found = distance(left.as_bytes(), right.as_bytes(), most);
+                    assert_eq!(found, Some(plain).filter(|steps| *steps <= most), "{left} {right} {most}");
+                }
+            }
+        }
     }
 
     /// One took a second of the controller.

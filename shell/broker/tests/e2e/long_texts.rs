@@ -1,7 +1,7 @@
 //! Texts of 32,767 bytes, the longest that the protocol has, in every field of every request in every version: none leads to an answer that
 //! cannot be written.
 
-use crate::harness::bodies::{Shape, shapes};
+use crate::harness::bodies::{Fill, Shape, shapes};
 use crate::harness::{Client, TestNode};
 use barnabas_wire::messages::{ApiVersionsRequest, ResponseBody};
 use std::collections::BTreeSet;
@@ -42,37 +42,45 @@ impl Attack {
 
     /// A request with each of its texts in turn made as long as can be, and with all of them, by each way that it can take.
     fn send_all(&mut self, shape: &Shape, version: i16) {
-        let (topic_id, mut texts, mut numbers) = (self.topic_id, 0, Vec::new());
-        let noted = std::cell::RefCell::new(&mut numbers);
-        let note = |path: &str| {
-            noted.borrow_mut().push(path.to_owned());
-            None
+        let topic_id = self.topic_id;
+        let (mut texts, mut numbers) = (0, Vec::new());
+        let noting = Fill {
+            text: Box::new(|_, ordinary| {
+                texts += 1;
+                ordinary.into()
+            }),
+            number: Box::new(|path| {
+                numbers.push(path.to_owned());
+                None
+            }),
+            ..Fill::ordinary(topic_id)
         };
-        shape.frame(version, "c", topic_id, &note, &mut |_, ordinary| {
-            texts += 1;
-            ordinary.into()
-        });
+        shape.frame(version, noting);
         let way = |(name, values): &(&str, &'static [i64])| {
             let path = numbers.iter().find(|path| path.rsplit('/').next() == Some(name))?;
             Some((path.clone(), *values))
         };
         let (path, values) = WAYS.iter().find_map(way).unwrap_or((String::new(), &[0]));
+        // Two bytes a character, and one that is cut by any even bound.
+        let odd = format!("n{}", "é".repeat(LONGEST / 2));
         for &value in values {
-            let number = |at: &str| (at == path).then_some(value);
+            let by_this_way = || Fill {
+                number: Box::new(|at: &str| (at == path).then_some(value)),
+                ..Fill::ordinary(topic_id)
+            };
             for long in (0..texts).map(Some).chain([None]) {
                 let mut at = 0;
-                let frame = shape.frame(version, "c", topic_id, &number, &mut |_, ordinary| {
+                let text = |_: &str, ordinary: &str| {
                     at += 1;
                     if long.is_none_or(|long| long + 1 == at) { vec![b'n'; LONGEST] } else { ordinary.into() }
-                });
-                self.send(shape.key, version, &frame);
+                };
+                let fill = Fill { text: Box::new(text), ..by_this_way() };
+                self.send(shape.key, version, &shape.frame(version, fill));
             }
-            // Two bytes a character, and one that is cut by any even bound; and a client with such a name.
-            let odd = format!("n{}", "é".repeat(LONGEST / 2));
-            let frame = shape.frame(version, "c", topic_id, &number, &mut |_, _| odd.clone().into());
-            self.send(shape.key, version, &frame);
-            let frame = shape.frame(version, &odd, topic_id, &number, &mut |_, ordinary| ordinary.into());
-            self.send(shape.key, version, &frame);
+            let fill = Fill { text: Box::new(|_, _| odd.clone().into()), ..by_this_way() };
+            self.send(shape.key, version, &shape.frame(version, fill));
+            let fill = Fill { client_id: &odd, ..by_this_way() };
+            self.send(shape.key, version, &shape.frame(version, fill));
         }
     }
 }

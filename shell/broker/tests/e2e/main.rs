@@ -38,6 +38,7 @@ mod journal;
 mod life;
 mod limits;
 mod log_dirs;
+mod long_lists;
 mod long_names;
 mod long_texts;
 mod lost_segments;

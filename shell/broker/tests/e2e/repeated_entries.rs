@@ -423,16 +423,6 @@ fn describe_configs(kind: i8, name: &str) -> RequestBody {
     .into()
 }
 
-/// Resident memory at its largest since it was last asked, which begins a new count.
-fn peak_bytes(node: &TestNode) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", node.pid())).expect("proc");
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("VmHWM");
-    let peak =
-        line.split_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok()).expect("kB") * 1024;
-    std::fs::write(format!("/proc/{}/clear_refs", node.pid()), "5").expect("a new count");
-    peak
-}
-
 fn versions(client: &mut Client) -> BTreeMap<i16, i16> {
     let ResponseBody::ApiVersions(versions) = client.call(ApiVersionsRequest::default(), 0) else {
         panic!("another response")
@@ -493,7 +483,7 @@ fn answers_and_memory_stay_within_bounds() {
     let mut client = node.client();
     let versions = versions(&mut client);
     let topic_id = prepared(&mut client);
-    peak_bytes(&node);
+    node.peak_bytes();
     let mut wrong = Vec::new();
     for request in requests(topic_id) {
         let key = request.key();
@@ -506,7 +496,7 @@ fn answers_and_memory_stay_within_bounds() {
         client.send(request, version);
         let answer = client.receive_frame().map(|frame| frame.len() as u64);
         let took = begun.elapsed();
-        let held = peak_bytes(&node).saturating_sub(before);
+        let held = node.peak_bytes().saturating_sub(before);
         println!("{key} v{version}: {sent} bytes, answer {answer:?}, held {held}, {} ms", took.as_millis());
         let answer_max = sent * ECHO_MAX + ANSWER_MAX + 64 * 1024;
         match answer {
@@ -524,7 +514,7 @@ fn answers_and_memory_stay_within_bounds() {
 fn node_outlives_a_resource_described_80_000_times() {
     let mut node = TestNode::start();
     let mut client = node.client();
-    peak_bytes(&node);
+    node.peak_bytes();
     let before = node.rss_bytes();
     let mut request = describe_configs(4, "1");
     if let RequestBody::DescribeConfigs(request) = &mut request {
@@ -538,7 +528,7 @@ fn node_outlives_a_resource_described_80_000_times() {
         std::thread::sleep(Duration::from_millis(20));
     }
     let answer = client.receive_frame().expect("an answer").len() as u64;
-    let held = peak_bytes(&node).saturating_sub(before);
+    let held = node.peak_bytes().saturating_sub(before);
     println!("answer {answer}, held {held}, after {}", node.rss_bytes().saturating_sub(before));
     assert!(answer < 110 * MIB, "{answer}");
     assert!(held < 64 * MIB, "{held}");

@@ -11,10 +11,29 @@ pub struct Shape {
     message: MessageDef,
 }
 
-/// Gives the value of a text, from where it stands (`CreateTopicsRequest/Topics/Name`) and what is ordinary there.
-pub type Text<'a> = dyn FnMut(&str, &str) -> Vec<u8> + 'a;
-/// Gives a number another value than the ordinary one.
-pub type Number<'a> = dyn Fn(&str) -> Option<i64> + 'a;
+/// What goes into a request where it is not what is ordinary there. Places are paths: `CreateTopicsRequest/Topics/Name`.
+pub struct Fill<'a> {
+    pub client_id: &'a str,
+    pub topic_id: [u8; 16],
+    /// The value of a text, from its place and what is ordinary there.
+    pub text: Box<dyn FnMut(&str, &str) -> Vec<u8> + 'a>,
+    pub number: Box<dyn FnMut(&str) -> Option<i64> + 'a>,
+    /// How many elements an array has.
+    pub count: Box<dyn FnMut(&str) -> usize + 'a>,
+}
+
+impl<'a> Fill<'a> {
+    /// Ordinary values, and one element in each array.
+    pub fn ordinary(topic_id: [u8; 16]) -> Self {
+        Self {
+            client_id: "c",
+            topic_id,
+            text: Box::new(|_, ordinary| ordinary.into()),
+            number: Box::new(|_| None),
+            count: Box::new(|_| 1),
+        }
+    }
+}
 
 /// All requests of the schema.
 pub fn shapes() -> Vec<Shape> {
@@ -32,24 +51,17 @@ pub fn shapes() -> Vec<Shape> {
 }
 
 impl Shape {
-    /// A frame with its length in front. Arrays have one element; nothing is null that need not be by default.
-    pub fn frame(
-        &self,
-        version: i16,
-        client_id: &str,
-        topic_id: [u8; 16],
-        number: &Number<'_>,
-        text: &mut Text<'_>,
-    ) -> Vec<u8> {
+    /// A frame with its length in front. Nothing is null.
+    pub fn frame(&self, version: i16, mut fill: Fill<'_>) -> Vec<u8> {
         let flexible = self.message.flexible.is_some_and(|range| range.contains(version));
         let mut out = [self.key.to_be_bytes(), version.to_be_bytes()].concat();
         out.extend(1_i32.to_be_bytes());
-        length(client_id.len(), Some(2), &mut out);
-        out.extend(client_id.as_bytes());
+        length(fill.client_id.len(), Some(2), &mut out);
+        out.extend(fill.client_id.as_bytes());
         if flexible {
             out.push(0);
         }
-        let mut body = Body { message: &self.message, version, flexible, topic_id, number, text };
+        let mut body = Body { message: &self.message, version, flexible, fill: &mut fill };
         body.fields(&self.message.name, &self.message.fields, &mut out);
         [&(out.len() as i32).to_be_bytes()[..], &out].concat()
     }
@@ -59,9 +71,7 @@ struct Body<'a, 'b> {
     message: &'a MessageDef,
     version: i16,
     flexible: bool,
-    topic_id: [u8; 16],
-    number: &'a Number<'b>,
-    text: &'a mut Text<'b>,
+    fill: &'a mut Fill<'b>,
 }
 
 impl Body<'_, '_> {
@@ -94,8 +104,8 @@ impl Body<'_, '_> {
     fn value(&mut self, path: &str, field: &Field, ty: &Type, out: &mut Vec<u8>) {
         let is_wide = !self.flexible || field.inflexible;
         let wide = |width: usize| is_wide.then_some(width);
-        let numbers = self.number;
-        let number = || numbers(path).unwrap_or_else(|| ordinary_number(field));
+        let topic_id = self.fill.topic_id;
+        let mut number = || (self.fill.number)(path).unwrap_or_else(|| ordinary_number(field));
         match ty {
             Type::Bool => out.push(number() as u8),
             Type::Int8 => out.push(number() as u8),
@@ -103,10 +113,10 @@ impl Body<'_, '_> {
             Type::Int32 | Type::Uint32 => out.extend((number() as i32).to_be_bytes()),
             Type::Int64 => out.extend(number().to_be_bytes()),
             Type::Float64 => out.extend(1_f64.to_be_bytes()),
-            Type::Uuid if field.name.contains("Topic") => out.extend(self.topic_id),
+            Type::Uuid if field.name.contains("Topic") => out.extend(topic_id),
             Type::Uuid => out.extend([7; 16]),
             Type::String => {
-                let text = (self.text)(path, ordinary_text(path, &field.name));
+                let text = (self.fill.text)(path, ordinary_text(path, &field.name));
                 length(text.len(), wide(2), out);
                 out.extend(text);
             }
@@ -125,9 +135,10 @@ impl Body<'_, '_> {
                 self.fields(path, fields, out);
             }
             Type::Array(element) => {
-                length(1, wide(4), out);
+                let count = (self.fill.count)(path);
+                length(count, wide(4), out);
                 let one = Field { nullable: None, ..field.clone() };
-                self.value(path, &one, element, out);
+                (0..count).for_each(|_| self.value(path, &one, element, out));
             }
         }
     }

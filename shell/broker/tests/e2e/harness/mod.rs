@@ -285,6 +285,16 @@ impl TestNode {
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("VmRSS");
         line.split_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok()).expect("kB") * 1024
     }
+
+    /// Resident memory at its largest since it was last asked, which begins a new count.
+    pub fn peak_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("proc");
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("VmHWM");
+        let peak =
+            line.split_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok()).expect("kB") * 1024;
+        std::fs::write(format!("/proc/{}/clear_refs", self.pid()), "5").expect("a new count");
+        peak
+    }
 }
 
 impl Drop for TestNode {

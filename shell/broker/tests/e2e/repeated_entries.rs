@@ -558,7 +558,8 @@ fn lists_of_a_large_cluster_are_whole() {
     let ResponseBody::ListConfigResources(listed) = client.call(request, 1) else { panic!("another") };
     let mut listed: Vec<&str> = listed.config_resources.iter().map(|each| &*each.resource_name).collect();
     let mut expected: Vec<&str> = names.iter().map(String::as_str).collect();
-    (listed.sort_unstable(), expected.sort_unstable());
+    listed.sort_unstable();
+    expected.sort_unstable();
     assert_eq!(listed, expected);
     let request = ListPartitionReassignmentsRequest { topics: None, ..Default::default() };
     let ResponseBody::ListPartitionReassignments(moves) = client.call(request, 0) else { panic!("another") };

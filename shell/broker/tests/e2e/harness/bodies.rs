@@ -11,13 +11,18 @@ pub struct Shape {
     message: MessageDef,
 }
 
+/// The value of a text, from its place and what is ordinary there.
+type TextAt<'a> = Box<dyn FnMut(&str, &str) -> Vec<u8> + 'a>;
+/// A number for a place; `None`: what is ordinary there.
+type NumberAt<'a> = Box<dyn FnMut(&str) -> Option<i64> + 'a>;
+
 /// What goes into a request where it is not what is ordinary there. Places are paths: `CreateTopicsRequest/Topics/Name`.
 pub struct Fill<'a> {
     pub client_id: &'a str,
     pub topic_id: [u8; 16],
     /// The value of a text, from its place and what is ordinary there.
-    pub text: Box<dyn FnMut(&str, &str) -> Vec<u8> + 'a>,
-    pub number: Box<dyn FnMut(&str) -> Option<i64> + 'a>,
+    pub text: TextAt<'a>,
+    pub number: NumberAt<'a>,
     /// How many elements an array has.
     pub count: Box<dyn FnMut(&str) -> usize + 'a>,
 }

@@ -1,7 +1,7 @@
-//! Accepts connections, within limits: how many in all, how many from one address, how many a second.
+//! Accepts connections, within limits: how many in all, how many from one address, how many a second of each and of all.
 //!
-//! A connection over a limit on numbers is closed at once (Kafka closes it too, or lets another wait in the backlog); one over the rate
-//! waits. Where the operator has set no limit for an address, one has at most [`SHARE`] times as many connections as are free: others
+//! A connection over a limit on numbers, or over its address's rate, is closed at once (Kafka closes it too, or lets another wait in the
+//! backlog); one over the rate of all addresses waits. Where the operator has set no limit for an address, one has at most [`SHARE`] times as many connections as are free: others
 //! find a place whatever it does. Listeners of brokers and controllers have places that clients do not take (as in KIP-402). Running out of descriptors pauses accepting instead of spinning on the error
 //! (Kafka logged it 32,495 times in seconds, PEER-BASELINE e).
 //!
@@ -30,6 +30,8 @@ pub struct ConnectionLimits {
     pub connections_per_ip_overrides: Vec<(IpAddr, usize)>,
     /// New connections a second, over all listeners.
     pub creation_rate_max: u32,
+    /// From one address in a second, listeners of brokers and controllers left out.
+    pub per_ip_second_max: u32,
 }
 
 impl Default for ConnectionLimits {
@@ -40,6 +42,7 @@ impl Default for ConnectionLimits {
             connections_per_ip_max: None,
             connections_per_ip_overrides: Vec::new(),
             creation_rate_max: u32::MAX,
+            per_ip_second_max: u32::MAX,
         }
     }
 }
@@ -72,10 +75,42 @@ pub enum Refused {
     #[error("the limit of connections from one address ({0}) is reached")]
     PerIp(usize),
     #[error(
+        "this address has made {0} connections within a second, as many as connections.per.ip.second.max allows"
+    )]
+    Rate(u32),
+    #[error(
         "this address has {held} connections, and the {free} that are left are for other addresses. To let one address have more, set \
          max.connections.per.ip"
     )]
     Share { held: usize, free: usize },
+}
+
+/// New connections of each address in one second. It holds as many addresses as connections are made in a second.
+#[derive(Debug)]
+struct Second {
+    began: Instant,
+    of: Map<IpAddr, u32>,
+}
+
+impl Default for Second {
+    fn default() -> Self {
+        Self { began: Instant::now(), of: Map::default() }
+    }
+}
+
+impl Second {
+    /// Counts one more connection; `false`: it is more than `max`.
+    fn admits(&mut self, ip: IpAddr, max: u32, now: Instant) -> bool {
+        if now.saturating_duration_since(self.began) >= Duration::from_secs(1) {
+            self.began = now;
+            // Memory that a flood of addresses took goes with it.
+            self.of = Map::default();
+        }
+        let count = self.of.entry(ip).or_default();
+        let is_admitted = *count < max;
+        *count += u32::from(is_admitted);
+        is_admitted
+    }
 }
 
 #[derive(Debug, Default)]
@@ -86,6 +121,7 @@ struct Counts {
     clients: usize,
     reserved: usize,
     per_ip: Map<IpAddr, usize>,
+    second: Second,
 }
 
 /// Counts the connections of all listeners. Cheap to clone.
@@ -150,9 +186,17 @@ impl Gate {
     /// # Errors
     /// The limit that is reached.
     pub fn enter(&self, ip: IpAddr, is_reserved: bool) -> Result<ConnectionSlot, Refused> {
+        self.enter_at(ip, is_reserved, Instant::now())
+    }
+
+    fn enter_at(&self, ip: IpAddr, is_reserved: bool, now: Instant) -> Result<ConnectionSlot, Refused> {
         let ip = ip.to_canonical();
         let mut counts = self.counts();
         let limits = &self.limits;
+        let rate = limits.per_ip_second_max;
+        if !is_reserved && rate < u32::MAX && !counts.second.admits(ip, rate, now) {
+            return Err(Refused::Rate(rate));
+        }
         let all = limits.connections_max.saturating_add(limits.reserved_max);
         let free = (all - counts.clients - counts.reserved).min(if is_reserved {
             usize::MAX
@@ -417,6 +461,22 @@ mod tests {
         assert_eq!(gate.enter(ip(1), false).err(), Some(Refused::Total(4)));
         drop((third, brokers));
         assert_eq!(gate.connections(), 3);
+    }
+
+    #[test]
+    fn address_beyond_its_rate_is_refused_for_the_second() {
+        let gate = Gate::new(ConnectionLimits { per_ip_second_max: 3, ..Default::default() });
+        let began = Instant::now();
+        let enter = |last: u8, is_reserved, ms: u64| {
+            gate.enter_at(ip(last), is_reserved, began + Duration::from_millis(ms)).map(drop)
+        };
+        // They are closed as soon as they are made: no limit on numbers sees them.
+        assert_eq!([enter(1, false, 0), enter(1, false, 10), enter(1, false, 20)], [Ok(()); 3]);
+        assert_eq!(enter(1, false, 30), Err(Refused::Rate(3)));
+        assert_eq!([enter(2, false, 30), enter(1, true, 30)], [Ok(()), Ok(())], "another, and a broker");
+        assert_eq!(enter(1, false, 900), Err(Refused::Rate(3)));
+        assert_eq!(enter(1, false, 1_100), Ok(()));
+        assert_eq!(gate.connections(), 0);
     }
 
     #[test]

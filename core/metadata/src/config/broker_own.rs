@@ -20,6 +20,12 @@ pub(super) const KEYS: &[ConfigKey] = &[
         .doc("Most topics that Metadata requests to this broker create in a second, over all clients. The others are answered as \
               unknown, and are created when the client asks again. 0: none. More lets one client that names many topics fill the \
               metadata sooner. Topics of coordinators do not count."),
+    long("connections.per.ip.second.max", "5000").between(1, 1_000_000).unit("connections a second")
+        .doc("Most new connections that the node accepts from one address in a second; one more is closed at once. Listeners of brokers \
+              and controllers do not count. A connection that is made and closed costs 35 µs of the node's CPU: without a bound one client \
+              that does nothing else makes 21,000 a second and takes three quarters of a core. Less bounds that lower; more lets more \
+              clients behind one address come back in the same second after a restart. `max.connection.creation.rate` bounds all \
+              addresses together, by letting them wait."),
     long("group.member.metadata.max.bytes", "1048576").between(1024, 1 << 30).unit("bytes").cluster_wide()
         .doc("What one member of a classic group may say of itself with JoinGroup, over all protocols that it names. More is refused with \
               GROUP_MAX_SIZE_REACHED. What members of consumer, share and streams groups say is bounded by `message.max.bytes`. More lets \

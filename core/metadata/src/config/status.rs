@@ -57,6 +57,7 @@ const BROKER: &[(&str, Status)] = &[
     ("connection.failed.authentication.delay.ms", SECURITY),
     ("connections.max.idle.ms", Applied),
     ("connections.max.reauth.ms", SECURITY),
+    ("connections.per.ip.second.max", Applied),
     ("controlled.shutdown.enable", Emulated("a broker that stops always hands its partitions over first")),
     ("controller.listener.names", Applied),
     ("controller.performance.*", Ignored("slow controller events are not gathered")),

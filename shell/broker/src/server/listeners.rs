@@ -32,6 +32,8 @@ pub fn bind(config: &NodeConfig, broker_config: &BrokerConfig, descriptors: usiz
             .ok()
             .filter(|&rate| rate < i32::MAX as u32)
             .unwrap_or(u32::MAX),
+        per_ip_second_max: u32::try_from(broker_config.long("connections.per.ip.second.max"))
+            .unwrap_or(u32::MAX),
     });
     let buffer = |key| usize::try_from(broker_config.long(key)).ok();
     let options = SocketOptions {

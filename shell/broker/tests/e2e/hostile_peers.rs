@@ -9,7 +9,7 @@ use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduc
 use barnabas_wire::messages::{DescribeConfigsRequest, ProduceRequest, ResponseBody};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const MIB: usize = 1 << 20;
 
@@ -157,5 +157,37 @@ fn connections_of_one_address_leave_room_for_others() {
         log.lines().filter(|line| line.contains("connection refused") || line.contains("connection closed"));
     assert!(lines.count() <= 4, "{log}");
     assert!(log.contains("for other addresses") && log.contains("no request came"), "{log}");
+    assert!(node.stop().success());
+}
+
+/// Ten connections for each that one address may make in a second.
+#[test]
+fn address_that_connects_again_and_again_is_refused() {
+    const MAX: usize = 100;
+    let mut node = TestNode::start_with(&[&format!("connections.per.ip.second.max={MAX}")]);
+    node.client().create_topic("t", 1, &[]);
+    let mut good = node.client();
+    let begun = Instant::now();
+    let mut streams: Vec<TcpStream> =
+        (0..10 * MAX).map(|_| connect(&node, [127, 0, 0, 2]).expect("the kernel connects")).collect();
+    // Another address is served meanwhile.
+    produce(&mut good);
+    produce(&mut node.client());
+    let decided = || node.log().contains("connections.per.ip.second.max allows");
+    crate::harness::patience::until("a refusal", || decided().then_some(()));
+    let seconds = begun.elapsed().as_secs() as usize + 1;
+    let is_refused = |stream: &mut TcpStream| {
+        stream.set_nonblocking(true).expect("a socket");
+        is_closed(stream)
+    };
+    let served = || streams.iter_mut().filter_map(|stream| (!is_refused(stream)).then_some(())).count();
+    let served = crate::harness::patience::until("the last connection", {
+        let mut served = served;
+        move || Some(served()).filter(|served| *served <= (seconds + 1) * MAX)
+    });
+    println!("{served} of {} served in {seconds} s", 10 * MAX);
+    let log = node.log();
+    let lines = log.lines().filter(|line| line.contains("connections.per.ip.second.max allows"));
+    assert_eq!(lines.count(), 1, "once a minute");
     assert!(node.stop().success());
 }

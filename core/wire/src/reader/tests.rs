@@ -90,6 +90,20 @@ fn text_that_is_no_utf8_reads_as_java_reads_it() {
     assert_eq!(reader(&[3, b'a', 0xff]).string("x", true).unwrap(), "a\u{fffd}");
 }
 
+/// A name that is answered as it was sent must have room in the answer.
+#[test]
+fn text_that_replacement_makes_too_long_is_refused() {
+    let read = |length: usize| {
+        let frame = [&(length as i16).to_be_bytes()[..], &vec![0xff; length]].concat();
+        reader(&frame).string("x", false).map(|text| text.len())
+    };
+    let most = i16::MAX as usize / 3;
+    assert_eq!(read(most), Ok(3 * most));
+    for length in [most + 1, i16::MAX as usize] {
+        assert_eq!(read(length).unwrap_err().kind, DecodeErrorKind::Length(3 * length as i64));
+    }
+}
+
 #[test]
 fn a_tagged_field_takes_what_it_says() {
     // One tagged field, tag 0, said to be 3 bytes long, of which an int16 is read.

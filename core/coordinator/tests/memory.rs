@@ -64,7 +64,8 @@ fn refused_requests_for_new_groups_leave_nothing() {
             ..Default::default()
         })
     };
-    let kinds: [(i16, fn(String) -> Request); 7] = [
+    type Make = fn(String) -> Request;
+    let kinds: [(i16, Make); 7] = [
         (5, sync),
         (5, transactional),
         (4, |group| Request::Heartbeat(HeartbeatRequest { group_id: group.into(), ..Default::default() })),

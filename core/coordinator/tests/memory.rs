@@ -15,7 +15,7 @@ use rig::Rig;
 
 const LONG: usize = 32_000;
 
-/// A group that nobody has named.
+/// The name of a new group.
 fn group(number: usize) -> String {
     format!("{number:0LONG$}")
 }

@@ -256,8 +256,8 @@ impl Replica {
 
     /// The round's batches are not in the log: their producers are answered so, and the partition forgets them.
     ///
-    /// The state machine has given out offsets that the log does not have. So it fails, with all that wait in it, and is made anew from the
-    /// log ([`Effect::Reopen`]): retries find there what was written. An error that leaves the log in doubt fails the directory.
+    /// The state machine has given out offsets that the log does not have. The replica fails, with all requests that
+    /// wait in it, and is built again from the log ([`Effect::Reopen`]): retries find there what was written. An error that leaves the log in doubt fails the directory.
     pub(crate) fn write_failed(&mut self, error: &StorageError, outbox: &mut Outbox) {
         self.refuse_round(RequestError::Storage, outbox);
         if !leaves_log_as_it_was(error) {

@@ -37,7 +37,7 @@ pub enum RoleChange {
     Nothing,
     /// Another broker leads: fetches that wait here are answered so.
     Follows,
-    /// This replica leads in a new epoch: followers fetch anew.
+    /// This replica leads in a new epoch: followers start to fetch again.
     Leads,
 }
 

@@ -428,7 +428,7 @@ mod tests {
         assert_eq!(gate.enter(ip(1), false).err(), Some(Refused::Share { held: 750, free: 250 }));
         let second = all_of(2);
         assert_eq!(second.len(), 188);
-        // With 62 left there is room for whoever comes third, and fourth.
+        // With 62 left there is room for a third address, and a fourth.
         assert!(all_of(3).len() > 16 && all_of(4).len() > 16);
         drop(first);
         assert!(!gate.is_crowded());

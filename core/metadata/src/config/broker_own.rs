@@ -41,7 +41,8 @@ pub(super) const KEYS: &[ConfigKey] = &[
               In virtual time, with half of the members new and an interval of 5 s, 250 settles 200 members in 5.1 s in place of \
               10.1 s, and makes no difference to 2 or 20 members."),
     long("groups.memory.max.bytes", "268435456").between(1 << 20, 1 << 40).unit("bytes").cluster_wide()
-        .doc("What all groups that this broker coordinates may hold of its memory, by the same estimate as `group.memory.max.bytes`. At the \
+        .doc("What groups, share-partitions and transactional ids that this broker coordinates may hold of its memory together, by the same \
+              estimate as `group.memory.max.bytes`. Not set: an eighth of the machine's memory, at most the default. At the \
               bound new groups, members and offsets are refused as there; what is known goes on. More than a quarter of the machine's \
               memory leaves little for the rest."),
     string("log.ack.durability", "synced").one_of(&["synced", "written"]).high()

@@ -17,7 +17,7 @@ pub fn nearest(resource: Resource, name: &str) -> Option<&'static str> {
 
 /// Optimal string alignment distance, in bytes: config names are ASCII. `None`: more than `most`.
 ///
-/// A request may hold very many names that nobody knows, so only the cells are looked at that can lie on a path of `most` steps.
+/// A request may hold very many unknown names, so only the cells are looked at that can lie on a path of `most` steps.
 fn distance(left: &[u8], right: &[u8], most: usize) -> Option<usize> {
     let far = most + 1;
     let width = right.len() + 1;

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Its topic, which nobody else names.
+/// Its topic. No attacker names it.
 pub const TOPIC: &str = "good";
 const PAUSE: Duration = Duration::from_millis(5);
 

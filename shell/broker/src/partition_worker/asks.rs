@@ -101,7 +101,7 @@ impl PartitionWorker {
         for (place, (item, outcome)) in items.iter().zip(outcomes.iter_mut()).enumerate() {
             let Ok(Said::LogStart(start)) = outcome.result else { continue };
             let replica = self.replicas.get(&item.partition);
-            // Closed since, or opened anew from what is on disk.
+            // Closed since, or opened again from what is on disk.
             let Some(replica) = replica.filter(|replica| replica.partition.log_start() >= start) else {
                 outcome.result = Err(Refusal::NotLeader.into());
                 continue;

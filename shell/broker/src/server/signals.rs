@@ -40,7 +40,7 @@ impl Signals {
         }
     }
 
-    /// Waits for one that comes a good while after the first: somebody does not want to wait. One that comes at once is the same
+    /// Waits for one that comes a good while after the first: the sender does not want to wait. One that comes at once is the same
     /// wish told twice, by a terminal to a whole group or by a supervisor that goes on.
     pub async fn insisted(&mut self) {
         let asked = Instant::now();

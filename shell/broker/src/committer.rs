@@ -19,10 +19,10 @@
 //! Produce path 4½ of 5. Before: partition_worker.rs, which hands in. After: partition_worker.rs, which answers.
 
 use crate::mailbox::{Mailbox, PartitionKey, Report};
-use crate::meter::Meter;
-use crate::metering::Stamp;
-use crate::metering::storage::SyncCells;
 use barnabas_base::Offset;
+use barnabas_metrics::Meter;
+use barnabas_metrics::Stamp;
+use barnabas_metrics::storage::SyncCells;
 use barnabas_storage::{Dirty, Disk, DiskError, DiskFile, FileSystem, SyncTicket};
 use std::collections::HashSet;
 use std::path::PathBuf;

@@ -6,9 +6,9 @@
 //!
 //! Always true: `log files + connections + all else ≤ the limit`.
 
-use crate::metering::endpoint::CONNECTIONS_MAX;
 use barnabas_disk::SPARE;
 use barnabas_metadata::config::BrokerConfig;
+use barnabas_metrics::endpoint::CONNECTIONS_MAX;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 /// A node that could take fewer connections would be of no use.

@@ -14,6 +14,7 @@ mod groups;
 pub mod handing_on;
 mod large;
 mod log_dirs;
+mod metrics_in_band;
 mod offsets;
 mod open_transactions;
 mod produce;

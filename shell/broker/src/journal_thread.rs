@@ -33,10 +33,10 @@ pub use files::{LinuxJournal, journal_config, remove_files, slot_files};
 pub use run::JournalParts;
 
 use crate::mailbox::PartitionKey;
-use crate::metering::storage::JournalCells;
 use crate::replay::ReplayError;
 use alone::Alone;
 use barnabas_base::Offset;
+use barnabas_metrics::storage::JournalCells;
 use barnabas_storage::AppendBytes;
 use barnabas_storage::journal::{Entry, EntryKind, JournalError, JournalPartition};
 use std::collections::VecDeque;

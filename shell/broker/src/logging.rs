@@ -31,12 +31,12 @@ const LOGGERS: &[&str] = &[
     "barnabas::coordinator_worker",
     "barnabas::directories",
     "barnabas::dispatch",
+    "barnabas::exporter",
     "barnabas::full",
     "barnabas::housekeeping",
     "barnabas::journal_thread",
     "barnabas::links",
     "barnabas::markers",
-    "barnabas::metering",
     "barnabas::moves",
     "barnabas::partition_worker",
     "barnabas::quorum_worker",
@@ -45,6 +45,7 @@ const LOGGERS: &[&str] = &[
     "barnabas::scrub",
     "barnabas::server",
     "barnabas::share_persister",
+    "barnabas_metrics",
     "barnabas_net",
 ];
 

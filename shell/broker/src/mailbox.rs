@@ -9,7 +9,6 @@ use crate::committer::Synced;
 use crate::connection::NewConnection;
 use crate::fetch_wait::Waiter;
 use crate::journal_thread::LayOrder;
-use crate::metering::{AppendTimes, RoundTimes, Stamp};
 use crate::moves::MoveCommand;
 use crate::partition_worker::ShareCommand;
 use crate::publisher::ImageChange;
@@ -20,6 +19,7 @@ use barnabas_base::{
     ProducerEpoch, ProducerId, Text, TimestampMs, TopicId, TopicPartition,
 };
 use barnabas_coordinator::{MarkerOutcome, MarkerTicket};
+use barnabas_metrics::{AppendTimes, RoundTimes, Stamp};
 use barnabas_partition::{Acked, Acks, Bounds, Isolation, Origin};
 pub use barnabas_replica::{Read, RequestError as Declined, TxnVerification as Standing, Verified};
 use barnabas_storage::{FoundTimestamp, ProducerEntry, TimedBatch};

@@ -5,7 +5,6 @@
 
 use crate::broker_links::BrokerLinks;
 use crate::cleaner::Compaction;
-use crate::clock::Clock;
 use crate::cluster_events::ClusterEvents;
 use crate::complaints::Complaints;
 use crate::coordinator_memory::CoordinatorMemory;
@@ -16,8 +15,6 @@ use crate::housekeeping::Deletions;
 use crate::links::LinkThread;
 use crate::lost_touch::LostTouch;
 use crate::mailbox::{Mailbox, PartitionKey, Report};
-use crate::meter::Meter;
-use crate::metering::Metering;
 use crate::moves::Moves;
 use crate::node_config::Listener;
 use crate::not_to_lead::NotToLead;
@@ -33,8 +30,11 @@ use crate::written::WrittenPartitions;
 use arc_swap::ArcSwap;
 use barnabas_api::share::{Connection, ShareSessions};
 use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, MonotonicMs, Text, Uuid};
+use barnabas_clock::Clock;
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
+use barnabas_metrics::Meter;
+use barnabas_metrics::Metering;
 use barnabas_net::Budget;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};

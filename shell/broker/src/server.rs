@@ -15,14 +15,14 @@ mod stop;
 mod threads;
 
 use crate::logging;
-use crate::meter::Meter;
-use crate::metering::endpoint;
 use crate::node::Node;
 use crate::node_config::NodeConfig;
 use crate::settings::{ConfigError, Settings};
 use crate::version::VERSION;
 use barnabas_base::{Text, seed_maps};
 use barnabas_metadata::config::{BrokerConfig, Contradiction, Properties, StaticConfig, contradictions};
+use barnabas_metrics::Meter;
+use barnabas_metrics::endpoint;
 use barnabas_net::Acceptor;
 use clap::ArgMatches;
 use lifecycle::Lifecycle;
@@ -155,7 +155,8 @@ fn let_in(
     metrics_listener: Option<TcpListener>,
 ) -> Vec<JoinHandle<()>> {
     let accept = |(listener, acceptor)| tokio::spawn(listeners::accept(node.clone(), listener, acceptor));
-    let metered = metrics_listener.map(|listener| tokio::spawn(endpoint::serve(node.clone(), listener)));
+    let metered = metrics_listener
+        .map(|listener| tokio::spawn(endpoint::serve(node.metering.reader().clone(), listener)));
     acceptors.into_iter().map(accept).chain(metered).collect()
 }
 

@@ -4,7 +4,7 @@
 //! that was answered otherwise (its write failed) reaches nobody else.
 
 use crate::mailbox::{AppendOutcome, Declined};
-use crate::metering::{AppendTimes, RoundTimes, Stamp};
+use barnabas_metrics::{AppendTimes, RoundTimes, Stamp};
 use barnabas_partition::{Acked, Ticket};
 use tokio::sync::oneshot;
 

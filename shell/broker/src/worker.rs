@@ -7,10 +7,10 @@
 use crate::connection::{Handover, NewConnection, Session, serve};
 use crate::coordinator_worker::CoordinatorWorker;
 use crate::mailbox::{Command, Inbox};
-use crate::metering::Recorder;
 use crate::node::Node;
 use crate::partition_worker::{FLUSH_LOOK, PartitionWorker};
 use barnabas_api::k01_fetch::FetchSessions;
+use barnabas_metrics::Recorder;
 use barnabas_net::FrameReader;
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};

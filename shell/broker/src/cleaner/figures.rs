@@ -6,8 +6,8 @@
 
 use super::Waiting;
 use super::candidates::Candidates;
-use crate::meter::Counter;
 use barnabas_base::TimestampMs;
+use barnabas_metrics::Counter;
 use barnabas_storage::cleaner::CleanStats;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 

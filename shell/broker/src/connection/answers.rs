@@ -5,7 +5,7 @@
 use super::{Half, Queue, Session, State, WRITE_BYTES, Waiting};
 use crate::complaints::Cause;
 use crate::dispatch::Answer;
-use crate::metering::Stamp;
+use barnabas_metrics::Stamp;
 use barnabas_net::{Claim, FrameWriter, Pace, Standing};
 use barnabas_wire::messages::ResponseHeader;
 use barnabas_wire::{Message, Writer};

@@ -1,8 +1,8 @@
 //! What is answered from the image alone, and what comes to be because a client named it: ApiVersions, Metadata,
 //! FindCoordinator, and the descriptions of cluster, topics and configurations.
 
+use super::metrics_in_band;
 use super::{Answer, Call, Started};
-use crate::metering::in_band;
 use barnabas_api::{
     Plan, k03_metadata, k10_find_coordinator, k18_api_versions, k32_describe_configs,
     k46_list_partition_reassignments, k60_describe_cluster, k74_list_config_resources,
@@ -96,7 +96,7 @@ pub fn find_coordinator(call: &Call, request: FindCoordinatorRequest) -> Started
 }
 
 pub fn describe_configs(call: &Call, request: DescribeConfigsRequest) -> Started {
-    if let Some(metrics) = in_band::describe(call, &request) {
+    if let Some(metrics) = metrics_in_band::describe(call, &request) {
         return metrics;
     }
     let moment = call.moment();

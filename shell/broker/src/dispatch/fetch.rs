@@ -3,12 +3,12 @@
 use super::{Answer, Call, Started};
 use crate::fetch_wait::Waiter;
 use crate::mailbox::{FollowerLife, PartitionKey, ReadItem, ReadOutcome};
-use crate::metering::{Passed, Stamp};
 use crate::owners::{self, ReaderOf};
 use crate::replica::registered;
 use barnabas_api::Plan;
 use barnabas_api::k01_fetch::{self, Budget, Outcome, Part, Pending, Read, Reader, Work};
 use barnabas_base::{ErrorCode, Offset};
+use barnabas_metrics::{Passed, Stamp};
 use barnabas_net::{Claim, Standing};
 use barnabas_partition::Isolation;
 use barnabas_wire::messages::FetchRequest;

@@ -8,9 +8,9 @@
 use super::files::{JournalDisk, RoundFiles, remove_files};
 use super::{By, LayOrder, Phase, QUEUE_BYTES_MAX, Shared, Sleep, key_of, queued_bytes};
 use crate::mailbox::{Mailbox, PartitionKey, Report};
-use crate::meter::Meter;
-use crate::metering::Stamp;
 use barnabas_base::{DirectoryId, Map, Offset};
+use barnabas_metrics::Meter;
+use barnabas_metrics::Stamp;
 use barnabas_storage::journal::{
     Entry, EntryKind, Journal, JournalConfig, JournalError, JournalPartition, Lay, LayOp, LayTicket, Micros,
     Recovered, Refused, Round, Take, recover, slot_file_name,

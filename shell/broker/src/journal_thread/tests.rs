@@ -1,7 +1,7 @@
 use super::*;
 use crate::mailbox::{Inbox, Mailbox, Report};
-use crate::meter::Meter;
 use barnabas_base::{DirectoryId, LeaderEpoch, PartitionIndex, TimestampMs, TopicPartition, Uuid};
+use barnabas_metrics::Meter;
 use barnabas_storage::journal::{JournalConfig, recover};
 use barnabas_storage::{Disk, DiskError, DiskFile, Faults, MemoryDisk, OpenMode, StorageError};
 use barnabas_wire::records::{BatchBuilder, BatchOptions};

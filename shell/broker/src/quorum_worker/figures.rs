@@ -3,8 +3,8 @@
 //! Always true: what waits to be committed is bounded; where there is more, the oldest is not measured.
 
 use super::Quorum;
-use crate::metering::histogram::{Histogram, Scale};
 use barnabas_base::{LeaderEpoch, Offset};
+use barnabas_metrics::histogram::{Histogram, Scale};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Instant;

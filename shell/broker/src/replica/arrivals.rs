@@ -4,11 +4,11 @@
 //! it goes, and says so in the log every ten seconds ([`Arrivals`]). The same is on the metrics page. Records, not bytes: a follower knows
 //! where its leader's log ends, not how large that is.
 //!
-//! Neighbours: partition_worker/following.rs and taking.rs, which tell; metering/collect/cluster.rs, which shows it.
+//! Neighbours: partition_worker/following.rs and taking.rs, which tell; exporter/collect/cluster.rs, which shows it.
 
 use crate::mailbox::PartitionKey;
-use crate::metering::WorkerCells;
 use crate::node::Node;
+use barnabas_metrics::{Arriving as Standing, WorkerCells};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -64,15 +64,6 @@ impl Arriving {
 #[derive(Debug, Default)]
 pub struct Arrivals {
     pace: Mutex<Pace>,
-}
-
-/// How it is at a moment.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
-    pub replicas: u64,
-    pub records_left: u64,
-    /// Since the start.
-    pub came: u64,
 }
 
 #[derive(Debug, Default)]
@@ -152,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_worker_keeps_the_sum_of_what_is_left() {
-        let (mut arriving, cells) = (Arriving::default(), WorkerCells::new());
+        let (mut arriving, cells) = (Arriving::default(), WorkerCells::default());
         let shown = |arriving: &Arriving| {
             arriving.count(&cells);
             (cells.arriving.get(), cells.arriving_left.get(), cells.arrived.get())

@@ -2,10 +2,10 @@
 //!
 //! In records, up to the leader's high watermark, as its newest answer told. Who has everything costs nothing.
 //!
-//! Neighbours: partition_worker/following.rs, which tells; metering/collect/quorum.rs, which shows it.
+//! Neighbours: partition_worker/following.rs, which tells; exporter/collect/quorum.rs, which shows it.
 
 use crate::mailbox::PartitionKey;
-use crate::metering::WorkerCells;
+use barnabas_metrics::WorkerCells;
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn the_furthest_behind_is_told_until_it_has_caught_up_or_follows_nobody() {
-        let (mut behind, cells) = (Behind::default(), WorkerCells::new());
+        let (mut behind, cells) = (Behind::default(), WorkerCells::default());
         let key =
             |partition| PartitionKey { topic: TopicId::default(), partition: PartitionIndex(partition) };
         let mut told = Vec::new();

@@ -3,13 +3,13 @@
 //! Always true: nothing is written into a directory before it is known to be this node's and this cluster's.
 
 use super::Failure;
-use crate::clock::Clock;
 use crate::directories::{Directories, Directory, random_uuid};
 use crate::format::{Beginning, format};
 use crate::full;
 use crate::node_config::NodeConfig;
 use crate::replay;
 use barnabas_base::Text;
+use barnabas_clock::Clock;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_storage::{Disk, LogDir, StorageError};
 use std::path::Path;

@@ -6,7 +6,6 @@
 
 use super::Failure;
 use super::signals::Signals;
-use crate::clock::Clock;
 use crate::directories::{Directories, random_uuid};
 use crate::format::voter;
 use crate::links::LinkThread;
@@ -14,6 +13,7 @@ use crate::node::Node;
 use crate::node_config::{Listener, NodeConfig};
 use crate::quorum_worker::{self, ControllerHandle, MetadataFiles, Requests};
 use barnabas_base::{BrokerEpoch, DirectoryId, DurationMs, Text, Uuid};
+use barnabas_clock::Clock;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metadata::features::FEATURES;
 use barnabas_quorum::controller::ControllerSettings;

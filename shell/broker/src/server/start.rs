@@ -10,22 +10,23 @@ use super::memory;
 use super::signals::Signals;
 use super::threads::{Threads, start_committers, start_journals, start_settling, start_workers};
 use super::{Failure, Running};
-use crate::clock::Clock;
 use crate::deleted;
 use crate::descriptors;
 use crate::directories::random_uuid;
+use crate::exporter;
 use crate::housekeeping::{self, Deletions};
 use crate::in_force;
 use crate::mailbox::{Command, Inbox, Mailbox};
-use crate::meter::Meter;
-use crate::metering;
 use crate::moves;
 use crate::node::{Node, NodeParts};
 use crate::node_config::NodeConfig;
 use crate::quorum_worker;
+use crate::settings::ConfigError;
 use crate::shutdown::Shutdown;
+use barnabas_clock::Clock;
 use barnabas_disk::LinuxDisk;
 use barnabas_metadata::config::BrokerConfig;
+use barnabas_metrics::{Meter, endpoint};
 use barnabas_net::Acceptor;
 use barnabas_storage::Disk;
 use std::net::TcpListener;
@@ -51,7 +52,8 @@ pub fn start(
     let memory_bytes = memory::allowed_bytes();
     in_force::check(&broker_config, &log_dirs, memory_bytes)?;
     let (acceptors, listeners) = bind(config, &broker_config, descriptors.connections)?;
-    let metrics_listener = metering::endpoint::bind(broker_config.value(metering::endpoint::KEY))?;
+    let metrics_listener = endpoint::bind(broker_config.value(endpoint::KEY))
+        .map_err(|error| ConfigError::value(endpoint::KEY, error.to_string(), endpoint::EXAMPLE))?;
     let directories = begin(config, &broker_config, log_dirs)?;
     let joining = Joining {
         config,
@@ -122,7 +124,7 @@ fn run(
         housekeeping: housekeeping::start(node.clone())?,
         mover: moves::start(node.clone())?,
         deletions: deleted::start(node.clone())?,
-        metrics: metering::reader::start(node.clone())?,
+        metrics: exporter::start(node.clone())?,
     };
     let lifecycle = Lifecycle::default();
     if let Some(registration) = member.broker {

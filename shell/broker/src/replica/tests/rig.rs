@@ -1,6 +1,5 @@
 //! Brokers of one process without a quorum: real workers, journals and sockets, and an image that the test writes.
 
-use crate::clock::Clock;
 use crate::committer::CommitterParts;
 use crate::connection::{MOVE_PATIENCE, NewConnection};
 use crate::directories::{Directories, Directory};
@@ -8,7 +7,6 @@ use crate::housekeeping::Deletions;
 use crate::journal_thread::{JournalParts, LinuxJournal};
 use crate::links::{Address, Link, LinkSettings, LinkThread};
 use crate::mailbox::{Command, Mailbox};
-use crate::meter::Meter;
 use crate::node::{Node, NodeParts};
 use crate::node_config::Listener;
 use crate::planted::Mistake;
@@ -18,9 +16,11 @@ use crate::replay;
 use crate::shutdown::Shutdown;
 use crate::worker;
 use barnabas_base::{BrokerEpoch, BrokerId, ErrorCode, Offset, PartitionIndex, Text, Uuid};
+use barnabas_clock::Clock;
 use barnabas_disk::LinuxDisk;
 use barnabas_metadata::config::{BrokerConfig, Properties, StaticConfig};
 use barnabas_metadata::{Changes, Delta, Image, MetadataVersion, Provenance, ResourceType};
+use barnabas_metrics::Meter;
 use barnabas_net::{
     Acceptor, ConnectionLimits, Endpoint, Gate, ListenerName, SecurityProtocol, SocketOptions,
 };

@@ -4,7 +4,7 @@
 //! clients have been away the longest; its figures are counted into `other` from then on, so that no total ever falls.
 //! Looked up when a connection names another id than before, not for each request.
 
-use super::recorder::ClientCounts;
+use crate::recorder::ClientCounts;
 use barnabas_base::Text;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -117,7 +117,7 @@ pub fn label(name: Option<&str>) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metering::recorder::ClientCells;
+    use crate::recorder::ClientCells;
 
     #[test]
     fn places_are_shared_kept_and_given_on() {

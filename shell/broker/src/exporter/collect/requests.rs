@@ -2,13 +2,13 @@
 
 use super::{ApiCounts, Snapshot};
 use crate::broker_links::Purpose;
-use crate::metering::clients::{self, OTHER};
-use crate::metering::histogram::{Cell, Counts, Histogram, Scale};
-use crate::metering::recorder::{ClientCounts, KIND_NAMES, WorkerCells};
-use crate::metering::requests::Phase;
-use crate::metering::text::{Page, Summary};
-use crate::metering::threads;
 use crate::node::Node;
+use barnabas_metrics::clients::{self, OTHER};
+use barnabas_metrics::histogram::{Cell, Counts, Histogram, Scale};
+use barnabas_metrics::recorder::{ClientCounts, KIND_NAMES, WorkerCells};
+use barnabas_metrics::requests::Phase;
+use barnabas_metrics::text::{Page, Summary};
+use barnabas_metrics::threads;
 use barnabas_wire::ApiKey;
 
 type CountsOf = fn(&ApiCounts) -> &Counts;
@@ -24,7 +24,7 @@ fn seconds(ns: u64) -> f64 {
 /// One histogram of all workers.
 fn of_workers(node: &Node, scale: Scale, of: impl Fn(&WorkerCells) -> &Histogram) -> Counts {
     let mut counts = Counts::new(scale);
-    node.metering.workers.iter().for_each(|cells| counts.add(of(cells)));
+    node.metering.workers().iter().for_each(|cells| counts.add(of(cells)));
     counts
 }
 
@@ -39,7 +39,7 @@ pub fn topics(page: &mut Page, node: &Node, now: &Snapshot) {
     page.count(&name("bytesin"), &[], sum(|cells| &cells.batch_bytes));
     page.count(&name("bytesout"), &[], sum(|cells| &cells.fetched));
     let replicated =
-        |of: fn(&WorkerCells) -> &Cell| node.metering.workers.iter().map(|cells| of(cells).get()).sum();
+        |of: fn(&WorkerCells) -> &Cell| node.metering.workers().iter().map(|cells| of(cells).get()).sum();
     page.count(&name("replicationbytesin"), &[], replicated(|cells| &cells.replicated_in));
     page.count(&name("replicationbytesout"), &[], replicated(|cells| &cells.replicated_out));
     page.count(&name("totalproducerequests"), &[], requests(ApiKey::Produce));
@@ -114,7 +114,7 @@ pub fn phases(page: &mut Page, node: &Node, now: &Snapshot, is_fine: bool) {
             }
         }
     }
-    let cells = || node.metering.workers.iter();
+    let cells = || node.metering.workers().iter();
     // Ended first: one that ends in between is counted as in flight, and never as less than none.
     let ended: u64 = cells().map(|cells| cells.ended.get()).sum();
     let started: u64 = cells().map(|cells| cells.started.get()).sum();
@@ -122,7 +122,7 @@ pub fn phases(page: &mut Page, node: &Node, now: &Snapshot, is_fine: bool) {
 }
 
 pub fn clients(page: &mut Page, node: &Node, is_fine: bool) {
-    let all = node.metering.clients.each(|at| node.metering.client(at));
+    let all = node.metering.clients();
     debug_assert!(all.len() <= usize::from(OTHER) + 1);
     let each = |write: &mut dyn FnMut(&str, usize, &ClientCounts)| {
         for (name, counts) in &all {
@@ -174,7 +174,7 @@ pub fn links(page: &mut Page, node: &Node) {
 
 pub fn workers(page: &mut Page, node: &Node, is_fine: bool) {
     let workers: Vec<String> = (0..node.workers).map(|worker| worker.to_string()).collect();
-    let each = || workers.iter().zip(&node.metering.workers);
+    let each = || workers.iter().zip(node.metering.workers());
     for (worker, _) in each() {
         let busy = node.metering.busy(worker.parse().unwrap_or(0)).as_secs_f64();
         page.value("barnabas_worker_busy_seconds_total", &[("worker", worker)], busy);

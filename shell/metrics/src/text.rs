@@ -2,8 +2,8 @@
 //!
 //! Always true: a family is begun once, its samples stand together, and it is one of [`super::families::FAMILIES`].
 
-use super::families::{FAMILIES, Family, Kind};
-use super::histogram::Counts;
+use crate::families::{FAMILIES, Family, Kind};
+use crate::histogram::Counts;
 use std::fmt::Write;
 
 /// Labels of a sample: names and values.

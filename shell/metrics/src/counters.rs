@@ -1,5 +1,6 @@
 //! Counters of what the node does and refuses. Plain atomics that all threads write: counted where it happens, read by
-//! whoever shows them. What comes with every request is counted in metering.rs, each thread for itself.
+//! whoever shows them. What comes with every request is counted in cells (recorder.rs), each thread
+//! for itself.
 //!
 //! Each counter only rises; gauges (connections, claimed bytes) are asked of their owners.
 

@@ -1,11 +1,11 @@
 //! What the image says: partitions, leaders, replicas, brokers. Counted anew only when the image has changed: with a million partitions
 //! that takes a while.
 
-use crate::metering::text::Page;
 use crate::node::Node;
 use crate::topic_settings;
 use barnabas_base::BrokerId;
 use barnabas_metadata::Image;
+use barnabas_metrics::text::Page;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -106,7 +106,7 @@ impl ClusterCounts {
         for (name, value) in cluster {
             page.value(&format!("kafka_controller_kafkacontroller_{name}"), &[], value as f64);
         }
-        let cells = || node.metering.workers.iter();
+        let cells = || node.metering.workers().iter();
         let groups = cells().map(|cells| cells.groups.get()).sum();
         let offsets = cells().map(|cells| cells.group_offsets.get()).sum();
         page.count("kafka_coordinator_group_groupmetadatamanager_numgroups", &[], groups);

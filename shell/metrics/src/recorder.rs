@@ -3,9 +3,10 @@
 //! A request costs about ten histogram entries when its answer is written, a turn of the worker two clock readings. The cells of an
 //! API or a client are made when the first of its requests comes: an idle node has none.
 
-use super::clients::CLIENTS_MAX;
-use super::histogram::{Cell, Counts, Histogram, Scale};
-use super::requests::{PHASES, Phase, Stamp, Track, spans};
+use crate::clients::CLIENTS_MAX;
+use crate::histogram::{Cell, Counts, Histogram, Scale};
+use crate::requests::{PHASES, Phase, Track, spans};
+use barnabas_clock::Stamp;
 use barnabas_coordinator::GroupCounts;
 use barnabas_wire::ApiKey;
 use std::marker::PhantomData;
@@ -207,8 +208,8 @@ pub struct WorkerCells {
     pub runtime: OnceLock<RuntimeMetrics>,
 }
 
-impl WorkerCells {
-    pub fn new() -> Self {
+impl Default for WorkerCells {
+    fn default() -> Self {
         let (time, count) = (|| Histogram::new(Scale::Nanoseconds), || Histogram::new(Scale::Count));
         Self {
             apis: std::array::from_fn(|_| OnceLock::new()),
@@ -240,7 +241,9 @@ impl WorkerCells {
             runtime: OnceLock::new(),
         }
     }
+}
 
+impl WorkerCells {
     /// A Fetch: of consumers.
     pub fn api(&self, api: ApiKey) -> Option<&ApiCells> {
         self.apis[api.number() as usize].get().map(|cells| &**cells)
@@ -265,7 +268,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn new(cells: Arc<WorkerCells>) -> Self {
+    pub fn new(cells: Arc<WorkerCells>) -> Self {
         Self { cells, _stays: PhantomData }
     }
 

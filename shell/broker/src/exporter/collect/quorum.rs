@@ -1,9 +1,9 @@
 //! The metadata quorum as this node sees it, and what became of leaders and of those who follow them.
 
 use super::Snapshot;
-use crate::metering::histogram::Counts;
-use crate::metering::text::Page;
 use crate::node::Node;
+use barnabas_metrics::histogram::Counts;
+use barnabas_metrics::text::Page;
 
 /// The client id that Kafka's fetchers have in its metrics.
 const REPLICA: &str = "Replica";
@@ -42,7 +42,7 @@ fn replicas(page: &mut Page, node: &Node) {
     ] {
         page.count(&format!("kafka_server_replicamanager_{name}_total"), &[], counter.get());
     }
-    let behind = node.metering.workers.iter().map(|cells| cells.behind_most.get()).max().unwrap_or(0);
+    let behind = node.metering.workers().iter().map(|cells| cells.behind_most.get()).max().unwrap_or(0);
     page.count("kafka_server_replicafetchermanager_maxlag", &[("clientId", REPLICA)], behind);
     let unclean = meter.unclean_elections.get();
     page.count("kafka_controller_controllerstats_uncleanleaderelections_total", &[], unclean);

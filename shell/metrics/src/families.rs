@@ -28,7 +28,6 @@ impl Kind {
 
 /// One metric with all its samples.
 #[derive(Debug)]
-#[cfg_attr(not(test), expect(dead_code, reason = "labels and Kafka's names are for docs/METRICS.md"))]
 pub struct Family {
     pub name: &'static str,
     pub kind: Kind,

@@ -1,7 +1,8 @@
 //! What a log directory's own threads count: the journal's rounds and the committer's syncs.
 
-use super::histogram::{Cell, Histogram, Scale};
-use super::requests::{RoundTimes, Stamp};
+use crate::histogram::{Cell, Histogram, Scale};
+use crate::requests::RoundTimes;
+use barnabas_clock::Stamp;
 
 /// Written by whoever writes the journal's rounds, one at a time.
 #[derive(Debug)]

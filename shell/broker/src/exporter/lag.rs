@@ -13,10 +13,10 @@
 mod survey;
 mod times;
 
-use super::text::Page;
 use crate::node::Node;
 use barnabas_base::Text;
 use barnabas_coordinator::GroupKind;
+use barnabas_metrics::text::Page;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use times::Times;

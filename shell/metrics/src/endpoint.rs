@@ -11,9 +11,7 @@
 //! Bounded: [`CONNECTIONS_MAX`] at a time, [`HEAD_BYTES_MAX`] of a request within [`READ_WITHIN`], an answer within
 //! [`WRITE_WITHIN`]. Further connections wait in the listener's backlog.
 
-use super::collect::Detail;
-use crate::node::Node;
-use crate::settings::ConfigError;
+use crate::reader::{Detail, Handle};
 use barnabas_base::Text;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -24,7 +22,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 pub const KEY: &str = "metrics.listener";
-const EXAMPLE: &str = "metrics.listener=127.0.0.1:9404";
+pub const EXAMPLE: &str = "metrics.listener=127.0.0.1:9404";
 /// Connections at a time: descriptors for them are set aside (descriptors.rs).
 pub const CONNECTIONS_MAX: usize = 8;
 const HEAD_BYTES_MAX: usize = 8 * 1024;
@@ -32,13 +30,20 @@ const READ_WITHIN: Duration = Duration::from_secs(5);
 const WRITE_WITHIN: Duration = Duration::from_secs(10);
 const TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
+/// Why there is no listener: for the operator, beside the key.
+#[derive(Debug, thiserror::Error)]
+#[error("{problem}")]
+pub struct BindError {
+    problem: String,
+}
+
 /// Opens the listener that the operator named, if one is named.
 ///
 /// # Errors
 /// It is no address, or cannot be listened on.
-pub fn bind(address: Option<&str>) -> Result<Option<std::net::TcpListener>, ConfigError> {
+pub fn bind(address: Option<&str>) -> Result<Option<std::net::TcpListener>, BindError> {
     let Some(address) = address.filter(|address| !address.is_empty()) else { return Ok(None) };
-    let refused = |problem: String| ConfigError::value(KEY, problem, EXAMPLE);
+    let refused = |problem: String| BindError { problem };
     let resolved = address.to_socket_addrs().map_err(|error| refused(format!("'{address}': {error}")))?;
     let mut addresses: Vec<SocketAddr> = resolved.collect();
     addresses.sort_by_key(SocketAddr::is_ipv6);
@@ -50,7 +55,7 @@ pub fn bind(address: Option<&str>) -> Result<Option<std::net::TcpListener>, Conf
 }
 
 /// Serves until dropped.
-pub async fn serve(node: Arc<Node>, listener: std::net::TcpListener) {
+pub async fn serve(reader: Arc<Handle>, listener: std::net::TcpListener) {
     let listener = match TcpListener::from_std(listener) {
         Ok(listener) => listener,
         Err(error) => return tracing::error!(%error, "metrics cannot be served"),
@@ -63,9 +68,9 @@ pub async fn serve(node: Arc<Node>, listener: std::net::TcpListener) {
         let Ok(place) = places.clone().acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let node = node.clone();
+                let reader = reader.clone();
                 tokio::spawn(async move {
-                    converse(&node, stream).await;
+                    converse(&reader, stream).await;
                     drop(place);
                 });
             }
@@ -76,7 +81,7 @@ pub async fn serve(node: Arc<Node>, listener: std::net::TcpListener) {
 }
 
 /// One request, one answer.
-async fn converse(node: &Node, mut stream: TcpStream) {
+async fn converse(reader: &Handle, mut stream: TcpStream) {
     let mut head = Vec::with_capacity(1024);
     let asked = match timeout(READ_WITHIN, read_head(&mut stream, &mut head)).await {
         Ok(Ok(true)) => parse(&head),
@@ -86,7 +91,7 @@ async fn converse(node: &Node, mut stream: TcpStream) {
         Ok(Err(_)) => return,
     };
     let answer = match asked {
-        Ok(Asked { detail, wants_body }) => match node.metering.reader.ask(detail).await {
+        Ok(Asked { detail, wants_body }) => match reader.ask(detail).await {
             Some(page) => answer("200 OK", &page, wants_body),
             None => answer("503 Service Unavailable", "too many ask, or the node is stopping\n", wants_body),
         },
@@ -259,10 +264,10 @@ mod tests {
     }
 
     #[test]
-    fn no_address_is_no_listener_and_a_bad_one_names_its_key() {
+    fn no_address_is_no_listener_and_a_bad_one_is_named() {
         assert!(bind(None).expect("off").is_none());
         assert!(bind(Some("")).expect("off").is_none());
         let error = bind(Some("nonsense")).expect_err("refused").to_string();
-        assert!(error.starts_with("metrics.listener: ") && error.contains(EXAMPLE), "{error}");
+        assert!(error.starts_with("'nonsense': "), "{error}");
     }
 }

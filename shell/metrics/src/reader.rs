@@ -1,14 +1,24 @@
 //! The thread that collects the metrics, for the endpoint and for `barnabas hotspots`: of low priority, one question at a time, so that no
 //! number of curious clients takes a worker's time.
 
-use super::collect::{Collector, Detail};
-use crate::node::Node;
-use std::sync::{Arc, Mutex, PoisonError};
+use barnabas_base::Text;
+use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tokio::sync::{mpsc, oneshot};
 
 /// Questions that wait; more are told to come back.
 const ASKS_MAX: usize = 16;
+
+/// What is wanted beside the metrics that everybody gets.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Detail {
+    /// Histograms with all their buckets, for `barnabas hotspots`.
+    pub is_fine: bool,
+    /// The sizes of this topic's logs.
+    pub topic: Option<Text>,
+    /// This group's lag, partition by partition.
+    pub group: Option<Text>,
+}
 
 #[derive(Debug)]
 struct Ask {
@@ -37,20 +47,24 @@ impl Handle {
     }
 }
 
+/// Starts the thread: `collect` writes the page.
+///
 /// # Errors
 /// The system gives no thread.
-pub fn start(node: Arc<Node>) -> std::io::Result<JoinHandle<()>> {
+pub fn start(
+    handle: &Handle,
+    mut collect: impl FnMut(&Detail) -> String + Send + 'static,
+) -> std::io::Result<JoinHandle<()>> {
     let (sender, mut asks) = mpsc::channel(ASKS_MAX);
-    let mut collector = Collector::new()?;
-    *node.metering.reader.sender.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+    *handle.sender.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
     std::thread::Builder::new().name("metrics".to_owned()).spawn(move || {
         if let Err(error) = rustix::process::setpriority_process(None, 10) {
             tracing::debug!(%error, "the metrics' thread keeps its priority");
         }
         while let Some(Ask { detail, reply }) = asks.blocking_recv() {
-            // Whoever asked may be gone.
+            // The reader may have left.
             if !reply.is_closed() {
-                let _ = reply.send(collector.collect(&node, &detail));
+                let _ = reply.send(collect(&detail));
             }
         }
     })

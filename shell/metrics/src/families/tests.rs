@@ -7,7 +7,7 @@ use std::path::Path;
 const HEAD: &str = "\
 # Metrics
 
-<!-- Written by shell/broker/src/metering/families/tests.rs from shell/broker/src/metering/families.rs. -->
+<!-- Written by shell/metrics/src/families/tests.rs from shell/metrics/src/families.rs. -->
 
 `metrics.listener=127.0.0.1:9404` in the settings, and `GET /metrics` there answers with these, in the text that Prometheus reads. It is off
 unless it is set. `barnabas hotspots --bootstrap-server …` shows where the time goes without it.
@@ -57,7 +57,7 @@ fn the_page_is_as_the_list_says() {
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         written == page,
-        "docs/METRICS.md differs from the list: UPDATE_PAGES=1 cargo test -p barnabas the_page_is_as_the_list_says"
+        "docs/METRICS.md differs from the list: UPDATE_PAGES=1 cargo test -p barnabas-metrics the_page_is_as_the_list_says"
     );
 }
 

@@ -7,8 +7,9 @@
 //! 1. behind the first `leaving` entries, there is one for each request of the connection's queue, in its order
 //! 2. what was started is ended once, also where the connection is lost in between
 
-use super::recorder::Recorder;
-use super::requests::{Passed, Stamp, Track};
+use crate::recorder::Recorder;
+use crate::requests::{Passed, Track};
+use barnabas_clock::Stamp;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -72,7 +73,7 @@ impl Drop for Tracks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metering::Metering;
+    use crate::Metering;
     use barnabas_wire::ApiKey;
 
     fn track(api: ApiKey) -> Track {

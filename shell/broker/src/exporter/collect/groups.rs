@@ -1,14 +1,14 @@
 //! What happened in the group and share coordinators, and to the records of share groups.
 
-use crate::metering::recorder::GROUP_COUNTS;
-use crate::metering::text::Page;
 use crate::node::Node;
+use barnabas_metrics::recorder::GROUP_COUNTS;
+use barnabas_metrics::text::Page;
 
 /// The words of consumers, as they stand in the counter.
 const SAID: [&str; 4] = ["Accept", "Release", "Reject", "Renew"];
 
 pub fn write(page: &mut Page, node: &Node) {
-    let cells = || node.metering.workers.iter();
+    let cells = || node.metering.workers().iter();
     for (place, name) in GROUP_COUNTS.iter().enumerate() {
         let count = cells().map(|cells| cells.group_counts[place].get()).sum();
         page.count(&format!("kafka_server_group_coordinator_metrics_{name}"), &[], count);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::metering::histogram::{Histogram, Scale};
+use crate::histogram::{Histogram, Scale};
 
 #[test]
 fn a_page_with_one_of_each() {

@@ -9,31 +9,19 @@ mod quorum;
 mod requests;
 mod storage;
 
-use super::Metering;
-use super::histogram::{Counts, Scale};
 use super::lag::Lags;
-use super::recorder::ApiCells;
-use super::requests::{PHASES, Stamp};
-use super::text::Page;
 use crate::node::Node;
-use barnabas_base::Text;
+use barnabas_metrics::histogram::{Counts, Scale};
+use barnabas_metrics::recorder::ApiCells;
+use barnabas_metrics::requests::PHASES;
+use barnabas_metrics::text::Page;
+use barnabas_metrics::{Detail, Metering, Stamp};
 use barnabas_wire::ApiKey;
 use cluster::ClusterCounts;
 use std::time::Duration;
 
 /// The quantiles of Kafka's histograms are of the last one to two of these.
 const WINDOW: Duration = Duration::from_secs(60);
-
-/// What is wanted beside the metrics that everybody gets.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Detail {
-    /// Histograms with all their buckets, for `barnabas hotspots`.
-    pub is_fine: bool,
-    /// The sizes of this topic's logs.
-    pub topic: Option<Text>,
-    /// This group's lag, partition by partition.
-    pub group: Option<Text>,
-}
 
 /// One API's figures of all workers.
 #[derive(Debug, Clone)]
@@ -60,7 +48,7 @@ impl ApiCounts {
     }
 
     fn of(metering: &Metering, api: ApiKey) -> Option<Self> {
-        Self::sum(metering.workers.iter().filter_map(|worker| worker.api(api)))
+        Self::sum(metering.workers().iter().filter_map(|worker| worker.api(api)))
     }
 
     fn sum<'a>(cells: impl Iterator<Item = &'a ApiCells>) -> Option<Self> {
@@ -99,7 +87,7 @@ struct Fetches {
 
 impl Fetches {
     fn of(metering: &Metering) -> Self {
-        let followers = metering.workers.iter().filter_map(|worker| worker.followers());
+        let followers = metering.workers().iter().filter_map(|worker| worker.followers());
         Self { consumers: ApiCounts::of(metering, ApiKey::Fetch), followers: ApiCounts::sum(followers) }
     }
 

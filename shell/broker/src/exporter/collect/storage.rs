@@ -5,10 +5,10 @@ use crate::directories::Directory;
 use crate::full::Hinders;
 use crate::housekeeping::ask_workers;
 use crate::mailbox::Command;
-use crate::metering::text::{Labels, Page, Summary};
-use crate::metering::threads;
 use crate::node::Node;
 use barnabas_base::{Map, PartitionIndex, Text, TopicPartition};
+use barnabas_metrics::text::{Labels, Page, Summary};
+use barnabas_metrics::threads;
 use std::sync::atomic::Ordering;
 
 /// Partitions of one topic whose sizes are told.
@@ -118,7 +118,7 @@ pub fn directories(page: &mut Page, node: &Node, is_fine: bool) {
 
 pub fn process(page: &mut Page, node: &Node) {
     let (meter, figures) = (&node.meter, &node.compaction.figures);
-    let cells = || node.metering.workers.iter();
+    let cells = || node.metering.workers().iter();
     page.count("barnabas_batches_refused_full_total", &[], meter.batches_refused_full.get());
     page.count("barnabas_batches_handed_on_total", &[], meter.batches_handed_on.get());
     page.count("barnabas_compaction_dirty_bytes", &[], figures.dirty_bytes.load(Ordering::Relaxed));

@@ -9,9 +9,9 @@
 //! The answer is the page of the endpoint with all buckets ([`Detail::is_fine`]), cut into configs of some lines each, since a
 //! value is at most 32 KiB long; their order is the page's. When ACLs are there it wants what describing the cluster's configuration wants.
 
-use super::collect::Detail;
 use crate::dispatch::{Answer, Call, Started};
 use barnabas_base::ErrorCode;
+use barnabas_metrics::Detail;
 use barnabas_wire::messages::describe_configs_response::{
     DescribeConfigsResourceResult, DescribeConfigsResult,
 };
@@ -35,7 +35,7 @@ pub fn describe(call: &Call, request: &DescribeConfigsRequest) -> Option<Started
             DescribeConfigsResult { resource_type: RESOURCE, resource_name, ..Default::default() };
         // Its share of the memory budget, as a Fetch's answer has one: who does not take it gets no second one.
         let mut claim = call.session.claim();
-        match call.session.node.metering.reader.ask(detail).await {
+        match call.session.node.metering.reader().ask(detail).await {
             Some(page) => {
                 if !claim.try_grow_to(page.len() as u64) {
                     call.session.is_scarce.set(true);

@@ -7,35 +7,8 @@
 //!
 //! Always true: [`spans`] adds up to `written − read`, whatever the stamps are ([`Passed`] is cut to what the connection saw).
 
+use barnabas_clock::Stamp;
 use barnabas_wire::ApiKey;
-use std::sync::LazyLock;
-use std::time::Instant;
-
-static BEGINNING: LazyLock<Instant> = LazyLock::new(Instant::now);
-
-/// When the process's clock began: stamps, and the milliseconds of [`crate::clock::Clock`], count from here.
-pub fn beginning() -> Instant {
-    *BEGINNING
-}
-
-/// Nanoseconds since the node's clock began. 0: it did not happen.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Stamp(pub u64);
-
-impl Stamp {
-    pub fn now() -> Self {
-        Self(beginning().elapsed().as_nanos() as u64)
-    }
-
-    pub fn ms(self) -> u64 {
-        self.0 / 1_000_000
-    }
-
-    /// 0 where `earlier` is later.
-    pub fn since(self, earlier: Self) -> u64 {
-        self.0.saturating_sub(earlier.0)
-    }
-}
 
 /// What a request's time goes into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,132 @@
+//! Where the time goes: what the node counts of itself while it works, always, and who may read it.
+//!
+//! | file | answers |
+//! |---|---|
+//! | `histogram.rs` | how often which value came |
+//! | `requests.rs` | into which phases is a request's latency cut |
+//! | `tracks.rs` | which of a connection's requests are under way, and since when |
+//! | `recorder.rs` | what does a worker count, and where |
+//! | `storage.rs` | what do the journal's and the committer's threads count |
+//! | `counters.rs` | how often did rare things happen |
+//! | `clients.rs` | which client ids have figures of their own |
+//! | `threads.rs` | how much CPU has each thread taken; what does the process hold |
+//! | `families.rs` | every metric: name, type, labels, Kafka's name, meaning (docs/METRICS.md) |
+//! | `text.rs` | how is that written for Prometheus |
+//! | `reader.rs` | the thread that collects when a reader asks |
+//! | `endpoint.rs` | HTTP: `GET /metrics` on `metrics.listener` |
+//!
+//! The thread that does the work counts, in memory that no other thread writes. Reading adds the threads up and stops none of them. What the
+//! system knows at any time (a thread's CPU time) is not counted at all.
+//!
+//! Knows nothing of the broker: shell/broker/src/exporter.rs collects the values that a page shows.
+
+pub mod clients;
+pub mod counters;
+pub mod endpoint;
+pub mod families;
+pub mod histogram;
+pub mod reader;
+pub mod recorder;
+pub mod requests;
+pub mod storage;
+pub mod text;
+pub mod threads;
+pub mod tracks;
+
+pub use barnabas_clock::Stamp;
+pub use counters::{Counter, Meter};
+pub use reader::Detail;
+pub use recorder::{Recorder, WorkerCells};
+pub use requests::{AppendTimes, Passed, RoundTimes, Track};
+pub use tracks::Tracks;
+
+use barnabas_base::Text;
+use clients::Clients;
+use recorder::ClientCounts;
+use std::sync::Arc;
+
+/// Replicas that a reassignment brings to this node, at a moment.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Arriving {
+    pub replicas: u64,
+    pub records_left: u64,
+    /// Since the start.
+    pub came: u64,
+}
+
+/// All of a node's cells.
+#[derive(Debug)]
+pub struct Metering {
+    workers: Vec<Arc<WorkerCells>>,
+    clients: Clients,
+    reader: Arc<reader::Handle>,
+}
+
+impl Metering {
+    pub fn new(workers: usize) -> Self {
+        let workers = (0..workers).map(|_| Arc::new(WorkerCells::default())).collect();
+        Self { workers, clients: Clients::default(), reader: Arc::default() }
+    }
+
+    /// The pen of a worker; to be asked for once by each.
+    pub fn recorder(&self, worker: usize) -> Recorder {
+        Recorder::new(self.workers[worker].clone())
+    }
+
+    /// The place of a client id that a connection names, until [`Metering::client_left`].
+    pub fn client_came(&self, id: Option<&str>) -> u16 {
+        self.clients.enter(id, |at| self.client(at))
+    }
+
+    pub fn client_left(&self, at: u16) {
+        self.clients.leave(at);
+    }
+
+    /// How many connections a worker serves.
+    pub fn connections(&self, worker: usize) -> u64 {
+        let cells = &self.workers[worker];
+        cells.connected.get().saturating_sub(cells.disconnected.get())
+    }
+
+    /// Replicas that a reassignment brings here, of all workers.
+    pub fn arriving(&self) -> Arriving {
+        let sum = |of: fn(&WorkerCells) -> u64| self.workers.iter().map(|cells| of(cells)).sum();
+        Arriving {
+            replicas: sum(|cells| cells.arriving.get()),
+            records_left: sum(|cells| cells.arriving_left.get()),
+            came: sum(|cells| cells.arrived.get()),
+        }
+    }
+
+    /// Each worker's cells.
+    pub fn workers(&self) -> &[Arc<WorkerCells>] {
+        &self.workers
+    }
+
+    /// Every client id with its own figures; `None`: all others.
+    pub fn clients(&self) -> Vec<(Option<Text>, ClientCounts)> {
+        self.clients.each(|at| self.client(at))
+    }
+
+    /// Where to ask for the page.
+    pub fn reader(&self) -> &Arc<reader::Handle> {
+        &self.reader
+    }
+
+    /// For how long a worker did not wait for something to do. Its runtime counts that anyway.
+    pub fn busy(&self, worker: usize) -> std::time::Duration {
+        let metrics = self.workers[worker].runtime.get();
+        metrics.map_or_else(Default::default, |metrics| metrics.worker_total_busy_duration(0))
+    }
+
+    /// Ends the thread that collects.
+    pub fn stop(&self) {
+        self.reader.stop();
+    }
+
+    fn client(&self, at: u16) -> ClientCounts {
+        let mut counts = ClientCounts::default();
+        self.workers.iter().filter_map(|worker| worker.client(at)).for_each(|cells| counts.add(cells));
+        counts
+    }
+}

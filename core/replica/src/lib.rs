@@ -7,7 +7,8 @@
 //! | file | answers |
 //! |---|---|
 //! | `replica` | the struct, its parts, and what becomes of the partition's decisions |
-//! | `opening` | what a log says to the state machine when it is opened, or was truncated |
+//! | `opening` | how a partition is opened, and what becomes of one that cannot be |
+//! | `replay` | what a directory's journal holds after a crash, and what of it is replayed first |
 //! | `append` | which way a batch takes to disk, and what a failed write means |
 //! | `write_back` | what is written back from the journal, and when the journal is answered |
 //! | `fetch_append` | what of a leader's answer is appended by a follower |
@@ -24,21 +25,46 @@
 //! | `await_metadata` | which requests are ahead of the metadata |
 //! | `effects` | what the caller has to carry out |
 //!
-//! How to drive it. The caller keeps one `Replica` for each open partition and hands it one step at a time. A step takes values (the
-//! clocks, the image, the configuration, whether there is room) and [`Surroundings`], and pushes [`Effect`]s. The caller turns the
-//! partition's decisions into effects ([`Replica::absorb`]) and carries them out before the next step of that replica.
+//! # The caller's duties
 //!
-//! 1. Open: recover the log and sync it, then [`Replica::open`], then [`Replica::take_role`].
-//! 2. Produced batch: admit its bytes, then [`Replica::append`]. Give the room back unless the batch is [`Appended::InRound`].
-//! 3. End of a round: [`Replica::finish_round`] for each replica with batches. Then the entries of all replicas go to the journal together.
-//! 4. The journal's round is durable: [`Replica::journal_durable`]. Files are synced: [`Replica::synced`].
-//! 5. The journal wants a file back: [`Replica::write_back_as_ordered`]; [`Effect::WriteBackDone`] answers it.
-//! 6. Leader's answer: [`Replica::apply_fetched`], then [`Replica::apply_marks`]. Fetch again after [`Effect::FollowOn`].
-//! 7. Truncation: [`Replica::truncation_at`], [`Replica::want_truncation`], and once [`Replica::may_truncate`]:
-//!    [`Replica::lower_checkpoints`], [`Replica::truncate`], [`Replica::finish_truncation`].
-//! 8. New image: [`Replica::take_role`], then [`Replica::repair_step`].
-//! 9. [`Effect::Reopen`]: drop the replica and open it again when it is asked for. [`Effect::DirectoryFailed`]: fail all replicas of the
-//!    directory.
+//! The caller keeps one `Replica` for each open partition and hands it one step at a time. A step takes values (the clocks, the image, the
+//! configuration, whether there is room) and [`Surroundings`], and pushes [`Effect`]s. A step that pushes decisions only
+//! ([`Outbox::decisions`]) is followed by [`Replica::absorb`], which turns them into effects. **All effects of a replica are carried out, in
+//! their order, before its next step.** tests/restarts.rs drives a replica over the real journal in 300 lines.
+//!
+//! **Start of a log directory**, before any partition in it is opened:
+//! 1. `LogDir::open`, `LogDir::begin`, `LogDir::set_synced` (whether there will be a journal).
+//! 2. [`read_journal`]. Drop what belongs to deleted topics (`Recovered::keep`).
+//! 3. [`replay_log`] for each partition that does not wait for its opening ([`waits_for_opening`]), then `LogDir::vouch_for` with its end,
+//!    `LogDir::write_checkpoints`, and `Recovered::keep` for those that wait. What a log cannot take goes into a file (`quarantine::keep`).
+//! 4. `Journal::open` with what was kept. Where it has no room to go on, the rest is replayed as in step 3 first. Its first round is written
+//!    before anything else in the directory changes.
+//!
+//! **Opening a partition:** [`Checkpointed::read`], [`Replica::open`] with what waits for it, [`note_gaps`], [`Replica::take_role`]. An error is
+//! carried out by its [`OpenError::verdict`].
+//!
+//! **Steps:**
+//!
+//! | when | call | then |
+//! |---|---|---|
+//! | a producer's batch came | admit its bytes, [`Replica::append`] | give the room back unless it is [`Appended::InRound`] |
+//! | the mailbox is empty | [`Replica::finish_round`] for each replica with batches | hand `Surroundings::entries` of all replicas to the journal together, in order |
+//! | a round of the journal is durable | [`Replica::journal_durable`] | |
+//! | [`Effect::Sync`] | [`Replica::take_sync`]; sync its files, then its directories | [`Replica::synced`]. One sync of a replica at a time. A failed one fails the directory |
+//! | the journal orders write-back | [`Replica::write_back_as_ordered`] | on [`Effect::WriteBackDone`] `Journal::laid` |
+//! | a follower's leader has answered | [`Replica::apply_fetched`], [`Replica::apply_marks`], [`Replica::finish_round`] | fetch again after [`Effect::FollowOn`] |
+//! | the follower has to truncate | [`Replica::truncation_at`], [`Replica::want_truncation`]; its entry goes to the journal | after the next [`Effect::FollowOn`], if [`Replica::may_truncate`]: [`Replica::lower_checkpoints`], [`Replica::truncate`], [`Replica::finish_truncation`] |
+//! | a new image | [`Replica::take_role`] (not while a truncation is under way), [`Replica::repair_step`] | |
+//! | housekeeping | [`Replica::retain`], [`Replica::checkpoint`] | set what it returns in the `LogDir` and write that; then delete files |
+//! | [`Effect::Reopen`] | write back what can be, sync, drop the replica | open it when a request asks for it |
+//! | [`Effect::DirectoryFailed`] | [`Replica::fail`] for all replicas of the directory | nothing is written there any more |
+//!
+//! **The journal** (core/storage's `journal`) takes entries of one partition in the order in which its replica pushed them. A `Range` entry
+//! is submitted only once the journal has nothing else of that partition: all before it is synced in the segments, so
+//! `Journal::take_lay` and `Journal::laid` discharge it. A round's ends are reported after its write has been synced, never before.
+//!
+//! **A crash** may come between any two calls. After it the start above finds every batch that was acknowledged, and nothing that a
+//! durable truncation entry has cut.
 //!
 //! It does not know: other partitions, connections, threads, the controller. shell/broker's `partition_worker` does.
 
@@ -53,6 +79,7 @@ mod producer_snapshot;
 mod readers;
 mod reads;
 mod repair;
+mod replay;
 mod replica;
 mod retention;
 mod round;
@@ -68,11 +95,12 @@ pub use batch_info::batch_info;
 pub use effects::{Committed, Durability, Effect, LogEvent, Moment, Outbox, RequestError, Surroundings};
 pub use fetch_append::{Misfit, NotApplied};
 pub use leader::{RoleChange, RoleView, registered};
-pub use opening::{OpenError, Opening};
+pub use opening::{Checkpointed, OpenError, OpenReport, OpenVerdict, Opening, note_gaps};
 pub use producer_snapshot::producer_entry;
 pub use readers::Readers;
 pub use reads::{Read, ReadRequest};
 pub use repair::{Repair, RepairStep, RepairView};
+pub use replay::{Checkpoints, read_journal, replay_log, waits_for_opening};
 pub use replica::{JournalState, LeaderHistory, Replica, Upkeep};
 pub use retention::Checkpoint;
 pub use round::{BatchLists, Round};

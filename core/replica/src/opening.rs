@@ -1,18 +1,26 @@
-//! What a log says to the state machine when it is opened, and again when it was truncated.
+//! Opening a partition: its log is recovered, what only the journal holds is staged, and the state machine learns what the log says.
 //!
-//! A log that was just opened lacks what only the journal holds: that is staged into its memory first. Then the newest producer snapshot
-//! is read, and the batches after it are replayed.
+//! The order, each step durable before the next rests on it:
+//! 1. the log is recovered from its files and the directory's checkpoints, and what that left unsynced is synced
+//! 2. what a start before had to keep aside is appended ([`quarantine`])
+//! 3. what only the journal holds is staged into the log's memory
+//! 4. the newest producer snapshot is read, and the batches after it are replayed
+//! 5. a log that ends before what was acknowledged is refused
 //!
 //! Always true: what is replayed twice changes nothing, so that a snapshot may be older than the log's end.
 //!
-//! Neighbours: shell/broker/src/partition_worker.rs, which opens the files; core/storage's `log/open.rs`, which recovers them.
+//! Neighbours: shell/broker/src/partition_worker/opening.rs, which finds the directory and carries the verdict out; `replay`, which comes
+//! before for logs that were truncated; core/storage's `log/open.rs`, which recovers the files.
 
 use std::sync::Arc;
 
-use barnabas_base::Offset;
+use barnabas_base::{Offset, TimestampMs, TopicPartition};
 use barnabas_partition::{LogEnds, Partition, ReplicaKey};
 use barnabas_storage::journal::{JournalError, JournalPartition, LayOp, PartitionReplay};
-use barnabas_storage::{FilePool, Log, StorageError, TailMemory};
+use barnabas_storage::{
+    DiskErrorKind, FilePool, Log, LogConfig, LogDir, LogPlace, OpenFrom, Opened, StorageError, TailMemory,
+    quarantine,
+};
 use barnabas_wire::records::BatchHeader;
 use bytes::Bytes;
 
@@ -21,54 +29,121 @@ use crate::{
     Flush, JournalState, LeaderHistory, Readers, Repair, Replica, Round, SyncState, Upkeep, batch_info,
 };
 
-/// A log whose files are open, and what is known of it beside.
+/// A partition that is to be opened.
 #[derive(Debug)]
 pub struct Opening<'a> {
     pub key: ReplicaKey,
+    /// Another one for each replica that the caller opens ([`Replica::number`]).
+    pub number: u64,
     /// The log directory, by its place in the broker's list.
     pub directory: usize,
-    /// Recovered, and synced as far as it reaches.
-    pub log: Log,
-    /// From the directory's checkpoint file.
-    pub high_watermark: Option<Offset>,
+    pub place: LogPlace,
+    pub config: Arc<LogConfig>,
+    /// `None`: nothing is on disk, and the partition begins here.
+    pub checkpointed: Option<Checkpointed>,
     /// `producer.ids.per.partition.max`.
     pub producers_max: u32,
-    /// What the journal holds of the partition and the log may lack.
+    /// What the journal holds of the partition and the log may lack. It only appends.
     pub unreplayed: Option<&'a PartitionReplay>,
-    /// From the directory's checkpoint file: where the log starts once that is staged.
-    pub log_start: Offset,
+    pub now: TimestampMs,
 }
 
-/// Why a partition cannot be served.
+/// What the checkpoint files of a directory say of a partition in it.
+#[derive(Debug, Clone, Copy)]
+pub struct Checkpointed {
+    pub from: OpenFrom,
+    pub high_watermark: Option<Offset>,
+    /// The log reaches at least this far, after whatever stop.
+    pub held_end: Option<Offset>,
+}
+
+impl Checkpointed {
+    pub fn read(log_dir: &mut LogDir, name: &TopicPartition) -> Self {
+        let (high_watermark, held_end) = (log_dir.high_watermark(name), log_dir.held_end(name));
+        Self { from: log_dir.open_from(name), high_watermark, held_end }
+    }
+}
+
+/// What opening found beside the replica, for the operator.
+#[derive(Debug, Default)]
+pub struct OpenReport {
+    pub log: Opened,
+    /// What an earlier start had kept aside is in the log now.
+    pub took_in: bool,
+}
+
+/// Why a partition, or a directory's journal, cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The log ends before what the journal goes on with.
+    /// The journal cannot be read; or the log ends before what the journal goes on with.
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
 
+/// What becomes of a partition that could not be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenVerdict {
+    /// Nothing is wrong with it: the next request may find it open.
+    Retry,
+    /// Its directory has failed, with all that is in it.
+    DirectoryFailed,
+    /// It stays offline until the next start.
+    Offline,
+    /// As [`OpenVerdict::Offline`]; and as the journal must not be held by it for good, what that holds of the partition is kept aside
+    /// ([`quarantine::keep`]).
+    Quarantine,
+}
+
+impl OpenError {
+    /// `has_unreplayed`: the journal holds something of the partition.
+    ///
+    /// A failed disk says nothing of the partition. A file that may not be read or written says nothing of the disk.
+    pub fn verdict(&self, has_unreplayed: bool) -> OpenVerdict {
+        match self {
+            Self::Storage(error) if error.is_passing() => OpenVerdict::Retry,
+            _ if !has_unreplayed => OpenVerdict::Offline,
+            Self::Storage(StorageError::Disk(disk)) if disk.kind == DiskErrorKind::Denied => {
+                OpenVerdict::Quarantine
+            }
+            Self::Storage(StorageError::Disk(_) | StorageError::Failed(_)) => OpenVerdict::DirectoryFailed,
+            _ => OpenVerdict::Quarantine,
+        }
+    }
+}
+
 impl Replica {
-    /// Stages what only the journal holds and rebuilds the state of producers.
+    /// Opens a partition with all that its files and the journal hold. [`Replica::take_role`] follows.
     ///
     /// # Errors
-    /// The partition cannot be served.
-    pub fn open(opening: Opening<'_>, files: &mut FilePool) -> Result<Self, OpenError> {
-        let Opening { key, directory, mut log, high_watermark, producers_max, unreplayed, log_start } =
-            opening;
+    /// The partition cannot be served: [`OpenError::verdict`].
+    pub fn open(opening: Opening<'_>, files: &mut FilePool) -> Result<(Self, OpenReport), OpenError> {
+        let (log, report) = opening.recover(files)?;
+        let held_end = opening.checkpointed.and_then(|known| known.held_end);
+        let replica = Self::with_log(log, opening, files)?;
+        // What was acknowledged lay in the log or in the journal. Where neither has it, one of them was lost or is an old copy.
+        let end = replica.log.end();
+        if let Some(acknowledged) = held_end.filter(|held| end < *held) {
+            return Err(StorageError::EndsEarly { dir: replica.log.place().dir(), end, acknowledged }.into());
+        }
+        Ok((replica, report))
+    }
+
+    /// Stages what only the journal holds into a log that was recovered, and rebuilds the state of producers.
+    fn with_log(mut log: Log, opening: Opening<'_>, files: &mut FilePool) -> Result<Self, OpenError> {
+        let Opening { key, number, directory, place, checkpointed, producers_max, unreplayed, .. } = opening;
         if let Some(unreplayed) = unreplayed {
             stage(&mut log, unreplayed)?;
-            log.advance_start(log_start);
+            log.advance_start(checkpointed.map_or(Offset::ZERO, |known| known.from.log_start));
         }
-        let place = log.place();
-        let name =
-            JournalPartition { topic_id: place.topic_id, topic_partition: place.topic_partition.clone() };
+        let name = JournalPartition { topic_id: place.topic_id, topic_partition: place.topic_partition };
         let mut partition = Partition::remembering(producers_max);
+        let high_watermark = checkpointed.and_then(|known| known.high_watermark);
         let snapshot_at = load(&mut log, &mut partition, files, high_watermark, Indexed::InSegments)?;
         Ok(Self {
             key,
-            number: 0,
+            number,
             directory,
             name: Arc::new(name),
             readers: Readers::new(&partition),
@@ -102,6 +177,47 @@ impl Replica {
         self.readers.restart(&self.partition, self.log.end());
         Ok(())
     }
+}
+
+impl Opening<'_> {
+    /// The log with all that its files hold, and what was kept aside.
+    fn recover(&self, files: &mut FilePool) -> Result<(Log, OpenReport), StorageError> {
+        let (place, config) = (self.place.clone(), self.config.clone());
+        let (mut log, opened) = match self.checkpointed {
+            None => (Log::create(place, config, Offset::ZERO), Opened::default()),
+            Some(Checkpointed { mut from, .. }) => {
+                if let Some(unreplayed) = self.unreplayed {
+                    from.recovery_point = from.recovery_point.max(unreplayed.synced_below());
+                    from.journal_end = unreplayed.appends_to();
+                }
+                Log::open(files, place, config, from, self.now)?
+            }
+        };
+        // What the crash left unsynced is durable before any client sees it.
+        if let Some(dirty) = log.take_dirty() {
+            dirty.sync(&**files.disk(), files.file_system())?;
+            log.mark_synced(dirty.ticket);
+        }
+        let LogPlace { root, topic_partition, topic_id, .. } = &self.place;
+        let aside = quarantine::path(root, topic_partition, *topic_id);
+        let took_in = quarantine::take_in(&mut log, files, &aside, self.now)?;
+        Ok((log, OpenReport { log: opened, took_in }))
+    }
+}
+
+/// Notes in the checkpoints that offsets inside of the log have no segment, so that the next start does not take that for a loss.
+///
+/// # Errors
+/// The checkpoints cannot be written: the next start may refuse the partition.
+pub fn note_gaps(log: &Log, opened: &Opened, log_dir: &mut LogDir) -> Result<(), StorageError> {
+    // What is missing at the front shows in nothing any more.
+    if !opened.gaps.iter().any(|(_, to)| *to > log.first_segment_base()) {
+        return Ok(());
+    }
+    let name = &log.place().topic_partition;
+    let cleaned = log_dir.cleaner_point(name).unwrap_or(log.start());
+    log_dir.set_cleaner_point(name.clone(), Some(cleaned));
+    log_dir.write_checkpoints()
 }
 
 /// Puts what the log lacks into its memory, as if it had just been appended. The journal holds it already.

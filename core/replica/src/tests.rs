@@ -11,6 +11,7 @@ mod opening;
 mod readers;
 mod reads;
 mod repair;
+mod restarts;
 mod retention;
 mod sync;
 mod truncation;

@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use barnabas_base::{Offset, TimestampMs};
+use barnabas_base::{Offset, TimestampMs, TopicPartition};
 use barnabas_partition::Cut;
 use barnabas_storage::journal::{Entry, EntryKind};
 use barnabas_storage::{DelayedDelete, FilePool, LogDir, StorageError};
@@ -97,27 +97,7 @@ impl Replica {
     pub fn lower_checkpoints(&mut self, log_dir: &mut LogDir) -> Result<(), StorageError> {
         let Some(truncation) = self.truncation.as_mut() else { return Ok(()) };
         assert!(truncation.step >= Step::Noted, "the journal notes a truncation before anything else");
-        let name = &self.name.topic_partition;
-        let bounds = match truncation.cut {
-            Cut::Nothing => None,
-            Cut::To(end) => Some((end, None)),
-            Cut::StartAt(at) => Some((at, (at > Offset::ZERO).then_some(at))),
-        };
-        if let Some((end, start)) = bounds {
-            if log_dir.recovery_point(name) > end {
-                log_dir.set_recovery_point(name.clone(), end);
-            }
-            if log_dir.high_watermark(name).is_some_and(|known| known > end) {
-                log_dir.set_high_watermark(name.clone(), end);
-            }
-            if log_dir.cleaner_point(name).is_some_and(|known| known > end) {
-                log_dir.set_cleaner_point(name.clone(), Some(end));
-            }
-            if start.is_some() || log_dir.log_start(name).is_some_and(|known| known > end) {
-                log_dir.set_log_start(name.clone(), start);
-            }
-            log_dir.write_checkpoints()?;
-        }
+        lower_checkpoints(log_dir, &self.name.topic_partition, truncation.cut)?;
         truncation.step = Step::CheckpointsLowered;
         Ok(())
     }
@@ -170,6 +150,35 @@ impl Replica {
         }
         Ok(is_repair)
     }
+}
+
+/// Lowers what a directory's checkpoint files say of a log that is to be truncated.
+///
+/// # Errors
+/// The checkpoints cannot be written.
+pub(crate) fn lower_checkpoints(
+    log_dir: &mut LogDir,
+    name: &TopicPartition,
+    cut: Cut,
+) -> Result<(), StorageError> {
+    let (end, start) = match cut {
+        Cut::Nothing => return Ok(()),
+        Cut::To(end) => (end, None),
+        Cut::StartAt(at) => (at, (at > Offset::ZERO).then_some(at)),
+    };
+    if log_dir.recovery_point(name) > end {
+        log_dir.set_recovery_point(name.clone(), end);
+    }
+    if log_dir.high_watermark(name).is_some_and(|known| known > end) {
+        log_dir.set_high_watermark(name.clone(), end);
+    }
+    if log_dir.cleaner_point(name).is_some_and(|known| known > end) {
+        log_dir.set_cleaner_point(name.clone(), Some(end));
+    }
+    if start.is_some() || log_dir.log_start(name).is_some_and(|known| known > end) {
+        log_dir.set_log_start(name.clone(), start);
+    }
+    log_dir.write_checkpoints()
 }
 
 /// Whether a truncation that failed with this error says something of this log alone. Otherwise its directory has failed.

@@ -16,6 +16,7 @@
 //! | `room.rs` | how full a directory's file system is, and who may still write |
 //! | `log_dir.rs`, `dir_name.rs`, `offset_checkpoint.rs`, `meta_properties.rs`, `clean_shutdown.rs` | a log directory as a whole |
 //! | `placement.rs` | which directory a new partition goes to |
+//! | `quarantine.rs` | what the journal held of a partition whose log cannot take it |
 //!
 //! Produce path 5 of 5. Before: core/partition/src/partition.rs, by way of shell/broker/src/partition_worker.rs.
 
@@ -42,6 +43,7 @@ mod partition_metadata;
 pub mod placement;
 mod planted;
 mod producer_snapshot;
+pub mod quarantine;
 mod room;
 pub mod scrub;
 mod segment;

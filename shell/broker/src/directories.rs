@@ -26,8 +26,9 @@ use crate::committer::Committer;
 use crate::full::Room;
 use crate::journal_thread::JournalHandle;
 use crate::mailbox::PartitionKey;
-use barnabas_base::{DirectoryId, Offset, Text, TopicId, TopicPartition, Uuid};
-use barnabas_storage::{DirKind, Disk, FileSystem, LogDir, OpenFrom, PartitionDir, StorageError};
+use barnabas_base::{DirectoryId, Text, TopicId, TopicPartition, Uuid};
+use barnabas_replica::Checkpoints;
+use barnabas_storage::{DirKind, Disk, FileSystem, LogDir, PartitionDir, StorageError};
 use figures::Figures;
 use lost::Lost;
 use std::path::{Path, PathBuf};
@@ -61,6 +62,12 @@ pub struct Directory {
     /// Takes no new partitions (KIP-1066).
     cordoned: AtomicBool,
     written_bytes: AtomicU64,
+}
+
+impl Checkpoints for Directory {
+    fn with<R>(&self, work: impl FnOnce(&mut LogDir) -> R) -> R {
+        work(&mut self.lock())
+    }
 }
 
 impl Directory {
@@ -316,12 +323,6 @@ impl Directories {
             stray.unwrap_or_default().display()
         );
         Ok(None)
-    }
-
-    /// What the checkpoints of a directory say of a partition that lies in it.
-    pub fn known(&self, directory: usize, name: &TopicPartition) -> (Option<OpenFrom>, Option<Offset>) {
-        let mut log_dir = self.list[directory].lock();
-        (Some(log_dir.open_from(name)), log_dir.high_watermark(name))
     }
 }
 

@@ -29,14 +29,14 @@ mod run;
 
 #[cfg(test)]
 use files::{JournalDisk, RoundFiles};
-pub use files::{LinuxJournal, journal_config, remove_files, slot_files};
+pub use files::{LinuxJournal, journal_config, remove_files};
 pub use run::JournalParts;
 
 use crate::mailbox::PartitionKey;
-use crate::replay::ReplayError;
 use alone::Alone;
 use barnabas_base::Offset;
 use barnabas_metrics::storage::JournalCells;
+use barnabas_replica::OpenError;
 use barnabas_storage::AppendBytes;
 use barnabas_storage::journal::{Entry, EntryKind, JournalError, JournalPartition};
 use std::collections::VecDeque;
@@ -82,7 +82,7 @@ pub enum StartError {
     #[error("no file of the journal is free")]
     NoRoom,
     #[error(transparent)]
-    Replay(#[from] Box<ReplayError>),
+    Replay(#[from] Box<OpenError>),
     #[error("the system gives no thread: {0}")]
     Thread(#[from] std::io::Error),
 }

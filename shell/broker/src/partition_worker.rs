@@ -25,6 +25,7 @@ mod following;
 mod in_sync;
 mod journaled;
 mod moves;
+mod opening;
 mod patience;
 mod reads;
 mod repair;
@@ -37,25 +38,20 @@ mod waiting;
 
 use crate::committer::SyncRequest;
 use crate::directories::Directory;
-use crate::directories::locate::Place;
-use crate::directories::reports;
 use crate::full;
 use crate::mailbox::{AppendCommand, AppendItem, AppendOutcome, Command, Declined, PartitionKey, Report};
 use crate::node::Node;
 use crate::not_to_lead;
 use crate::planted::{self, Mistake};
-use crate::replay::{ReplayError, aside};
-use crate::replica::throttles::Throttled;
-use crate::replica::{Hosted, Opening};
+use crate::replica::Hosted;
 use crate::scrub;
 use crate::tickets::{NOBODY, Opened, Tickets};
-use crate::topic_settings;
 use await_metadata::Early;
-use barnabas_base::{LeaderEpoch, Map, MonotonicMs, Offset, Set, TopicPartition};
+use barnabas_base::{LeaderEpoch, Map, MonotonicMs, Offset, Set};
 use barnabas_metrics::{Recorder, Stamp};
-use barnabas_partition::{Acks, Append, Refusal, Ticket};
+use barnabas_partition::{Acks, Append, Ticket};
 use barnabas_replica::{Appended, BatchLists, Moment, Outbox};
-use barnabas_storage::{FilePool, Log, LogPlace, StorageError, TailMemory};
+use barnabas_storage::{FilePool, StorageError, TailMemory};
 use bytes::Bytes;
 use deleting::Deleting;
 use followers::Leading;
@@ -333,181 +329,6 @@ impl PartitionWorker {
         carry_out(effects, tickets, node, following, Some(hosted));
         self.carry_out_rest(key);
         Ok(matches!(placed?, Appended::InRound { .. }))
-    }
-
-    /// Opens a partition that this broker leads, unless it is open already.
-    fn open(&mut self, key: PartitionKey) -> Result<(), Declined> {
-        if let Some(replica) = self.replicas.get(&key) {
-            let directory = &self.node.directories[replica.directory];
-            if !replica.partition.is_failed() || !directory.is_online() {
-                return Ok(());
-            }
-            // It met a full disk and holds what is nowhere else in segments yet. Made anew once that is laid.
-            self.let_go(key);
-            if self.replicas.contains_key(&key) {
-                return Err(Declined::Full);
-            }
-        }
-        let image = self.node.image.load();
-        let topic = image.topics.by_id(key.topic).ok_or(Declined::Unknown)?;
-        let state = topic.partition(key.partition).ok_or(Declined::Unknown)?;
-        if !self.closed && !state.has_replica(self.node.broker_id) {
-            return Err(Refusal::NotLeader.into());
-        }
-        drop(image);
-        self.open_known(key)
-    }
-
-    /// Opens a partition that is not open, whoever leads it.
-    fn open_known(&mut self, key: PartitionKey) -> Result<(), Declined> {
-        if self.replicas.contains_key(&key) {
-            return Ok(());
-        }
-        if self.closed {
-            return Err(Refusal::NotLeader.into());
-        }
-        if self.failed.contains(&key) || self.node.deleted.is_partition_leaving(key) {
-            return Err(Declined::Storage);
-        }
-        let image = self.node.image.load_full();
-        let topic = image.topics.by_id(key.topic).ok_or(Declined::Unknown)?;
-        let state = topic.partition(key.partition).ok_or(Declined::Unknown)?;
-        let name = TopicPartition { topic: topic.name.clone(), partition: key.partition };
-        self.node.written.add(key);
-        let hint = state.directory(self.node.broker_id);
-        self.give_up_where_told(key, &name)?;
-        let (place, waiting) = self.locate_waiting(key, &name)?;
-        let mut opening = self.opening(key, name.clone(), place);
-        opening.waiting = waiting.as_ref().map(|(_, replay)| replay.clone());
-        if let (Some(from), Some(waiting)) = (&mut opening.from, &opening.waiting) {
-            from.recovery_point = from.recovery_point.max(waiting.synced_below());
-            from.journal_end = waiting.appends_to();
-        }
-        let directory = opening.directory;
-        let now = self.node.clock.wall();
-        let opened = Hosted::open(opening, &mut self.files[directory], now).and_then(|done| {
-            self.reaches_far_enough(directory, &name, &done.0.log)?;
-            Ok(done)
-        });
-        let (mut replica, opened) =
-            opened.map_err(|error| self.cannot_open(key, &name, directory, waiting.as_ref(), &error))?;
-        if waiting.is_some() {
-            let unlaid = replica.log.unlaid_bytes();
-            self.node.pending.remove(&self.node.directories, directory, key, unlaid);
-        }
-        self.say_what_is_unusual(directory, &name, &replica.log, &opened);
-        if let Some(cut) = opened.cut {
-            let (file, bytes, end) = (cut.file.display(), cut.bytes, cut.end);
-            tracing::info!(partition = %name, "cut {bytes} unsynced bytes off {file}, which ends at {end} now: {}", cut.why);
-        }
-        self.node.meter.partitions_opened.one();
-        let assigned = self.node.directories[directory].id;
-        if hint != Some(assigned) && self.node.directories.are_several() {
-            reports::assign(&self.node, &[(key, directory)]);
-        }
-        (replica.flush.messages_max, replica.flush.after) =
-            topic_settings::flush(&self.node, &image, &name.topic);
-        replica.throttled = Throttled::of(&self.node, &image, &name.topic, name.partition);
-        self.node.not_to_lead.healed(key);
-        self.opened += 1;
-        replica.number = self.opened;
-        changes::take_role(&mut replica, state, &self.node, &image, &mut self.effects);
-        self.replicas.insert(key, replica);
-        self.apply_effects(key);
-        self.turn_to_leader(key, state);
-        Ok(())
-    }
-
-    fn cannot_open(
-        &mut self,
-        key: PartitionKey,
-        name: &TopicPartition,
-        directory: usize,
-        waiting: Option<&(usize, Arc<barnabas_storage::journal::PartitionReplay>)>,
-        error: &ReplayError,
-    ) -> Declined {
-        match (error, waiting) {
-            // Nothing is wrong with it; whoever asks again may find it open.
-            (ReplayError::Storage(error), _) if error.is_passing() => {
-                self.node.directories[directory].room.hit(error, self.node.clock.monotonic());
-            }
-            (_, Some((directory, replay))) => return self.not_opened(*directory, key, replay, error),
-            _ => {
-                tracing::error!(
-                    partition = %name, %error,
-                    "partition cannot be opened and stays offline until the next start"
-                );
-                self.node.meter.partitions_failed.one();
-                self.failed.insert(key);
-            }
-        }
-        Declined::Storage
-    }
-
-    /// Indexes that were not what was written, and offsets that no segment holds: they stay known, so that the next start says
-    /// nothing of them.
-    fn say_what_is_unusual(
-        &self,
-        directory: usize,
-        name: &TopicPartition,
-        log: &Log,
-        opened: &barnabas_storage::Opened,
-    ) {
-        for file in &opened.disbelieved {
-            tracing::warn!(partition = %name, "{} does not fit its segment, and is made anew from it", file.display());
-        }
-        for (from, to) in &opened.gaps {
-            tracing::warn!(
-                partition = %name,
-                "no segment in {} holds offsets {from} up to {to}: another broker may have deleted it, or it was lost. The rest is served",
-                log.place().dir().display()
-            );
-        }
-        // What is missing at the front shows in nothing any more.
-        if opened.gaps.iter().any(|(_, to)| *to > log.first_segment_base()) {
-            let mut log_dir = self.node.directories[directory].lock();
-            let cleaned = log_dir.cleaner_point(name).unwrap_or(log.start());
-            log_dir.set_cleaner_point(name.clone(), Some(cleaned));
-            if let Err(error) = log_dir.write_checkpoints() {
-                tracing::warn!(partition = %name, %error, "the gap is not noted: the next start may refuse the partition");
-            }
-        }
-    }
-
-    /// What is known of the log at its place.
-    fn opening(&self, key: PartitionKey, name: TopicPartition, place: Place) -> Opening {
-        let directory = place.directory();
-        let (from, high_watermark) = match place {
-            Place::Found(_) => self.node.directories.known(directory, &name),
-            Place::New(_) => (None, None),
-        };
-        let config = topic_settings::log_config(&self.node, &self.node.image.load(), &name.topic);
-        let aside = aside::path(&self.node.directories[directory], &name, key.topic);
-        let place = LogPlace {
-            root: self.node.directories[directory].path.clone(),
-            topic_partition: name,
-            topic_id: key.topic,
-            future: None,
-        };
-        let producers_max = self.node.config.load().long("producer.ids.per.partition.max");
-        let producers_max = u32::try_from(producers_max).unwrap_or(u32::MAX);
-        Opening { key, directory, place, config, from, high_watermark, producers_max, waiting: None, aside }
-    }
-
-    /// What was acknowledged lay in the log or in the journal. Where neither has it, one of them was lost or is an old copy.
-    fn reaches_far_enough(
-        &self,
-        directory: usize,
-        name: &TopicPartition,
-        log: &Log,
-    ) -> Result<(), StorageError> {
-        let held = self.node.directories[directory].lock().held_end(name);
-        match held.filter(|held| log.end() < *held) {
-            None => Ok(()),
-            Some(acknowledged) => {
-                Err(StorageError::EndsEarly { dir: log.place().dir(), end: log.end(), acknowledged })
-            }
-        }
     }
 
     /// A place for one batch of a coordinator of this worker.

@@ -13,29 +13,24 @@
 //!
 //! Always true:
 //! 1. a journal forgets nothing that is not synced in segments, or kept in a file of its own (2)
-//! 2. a partition whose log is damaged keeps what the journal held of it beside the partition's directory (replay/aside.rs), and
+//! 2. a partition whose log is damaged keeps what the journal held of it beside the partition's directory (core/storage/src/quarantine.rs), and
 //!    stays offline; the others are served
 //! 3. nothing is replayed into a partition that has another topic id, was deleted, or lies in another directory
 
-pub mod aside;
-
 use crate::directories::Directory;
 use crate::directories::locate::{Owner, exchanged, foreign, is_deleted, is_reserved};
-use crate::journal_thread::{journal_config, key_of, remove_files, slot_files};
+use crate::journal_thread::{journal_config, key_of, remove_files};
 use crate::node::Node;
 use crate::topic_settings;
-use barnabas_base::{Offset, TimestampMs, TopicId, TopicPartition};
-use barnabas_storage::journal::{
-    JournalConfig, JournalError, JournalPartition, LayOp, PartitionReplay, Recovered, recover,
-};
-use barnabas_storage::{DirKind, FilePool, FileSystem, Log, LogPlace, PartitionDir, StorageError};
+use barnabas_base::{Offset, TopicId, TopicPartition};
+use barnabas_replica::{OpenError, read_journal, replay_log, waits_for_opening};
+use barnabas_storage::journal::{JournalConfig, JournalPartition, PartitionReplay, Recovered, slot_files};
+use barnabas_storage::{DirKind, FilePool, FileSystem, LogPlace, PartitionDir, StorageError, quarantine};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Of a journal's files the one that there always is.
-const FIRST_FILE: &str = "barnabas-journal-00";
 /// Files that each thread holds open, at most.
 const FILES_OPEN: usize = 64;
 /// From so many partitions on the file system is synced as a whole, once.
@@ -43,15 +38,6 @@ const WHOLE_FROM: usize = 4;
 /// From so many on it is synced meanwhile as well.
 const AHEAD_FROM: usize = 1000;
 const AHEAD_PAUSE: Duration = Duration::from_millis(100);
-
-/// Why a directory's journal was not replayed.
-#[derive(Debug, thiserror::Error)]
-pub enum ReplayError {
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-}
 
 /// The journal's bounds in this directory.
 pub fn config_of(node: &Node, directory: &Directory) -> JournalConfig {
@@ -79,36 +65,16 @@ pub fn discard_stale(directory: &Directory) -> Result<(), StorageError> {
 ///
 /// # Errors
 /// The directory cannot be served: its journal is damaged or belongs elsewhere, or the machine refuses.
-pub fn replay(node: &Node, index: usize) -> Result<Option<Recovered>, ReplayError> {
+pub fn replay(node: &Node, index: usize) -> Result<Option<Recovered>, OpenError> {
     let directory = &node.directories[index];
-    let disk = &*directory.disk;
-    let files = slot_files(disk, &directory.path).map_err(StorageError::from)?;
-    let had_life = directory.lock().had_journal();
-    if had_life.is_some() && !files.iter().any(|file| file.ends_with(FIRST_FILE)) {
-        let file = directory.path.join(FIRST_FILE);
-        let what = "it is missing, and the directory was not shut down cleanly: what was acknowledged last lay there";
-        let remedy = "put it back; or, to give up what it held, remove barnabas-checkpoints beside it";
-        return Err(StorageError::BadFile { file, what: what.to_owned(), remedy }.into());
-    }
-    if files.is_empty() {
-        return Ok(None);
-    }
     let begun = Instant::now();
-    let mut recovered = recover(disk, &directory.path, files.len(), directory.id)?;
-    let (found, expected) = (recovered.newest_life(), had_life.unwrap_or(0));
-    if found < expected {
-        return Err(JournalError::Behind { directory: directory.path.to_path_buf(), found, expected }.into());
-    }
-    // It is needed from the first moment on: whatever is noted in this directory says so.
-    directory.lock().set_journal(Some(found).filter(|life| *life > 0));
-    // Before a log is changed by what a killed process may not have synced.
-    recovered.sync_files(disk, &directory.path)?;
+    let Some(mut recovered) = read_journal(directory, directory.id)? else { return Ok(None) };
     // Before its bytes count as somebody's.
     recovered.keep(|replay| is_known(node, replay.partition.topic_id));
     let image = node.image.load();
     let waits = |replay: &PartitionReplay| {
         let is_there = image.topics.by_id(replay.partition.topic_id).is_some();
-        node.acks_are_synced && is_there && replay.only_appends()
+        waits_for_opening(replay, node.acks_are_synced, is_there)
     };
     let at_once: Vec<PartitionReplay> =
         recovered.partitions.iter().filter(|replay| !waits(replay)).cloned().collect();
@@ -136,7 +102,7 @@ pub fn replay(node: &Node, index: usize) -> Result<Option<Recovered>, ReplayErro
 ///
 /// # Errors
 /// As [`replay`].
-pub fn replay_rest(node: &Node, index: usize, recovered: &mut Recovered) -> Result<(), ReplayError> {
+pub fn replay_rest(node: &Node, index: usize, recovered: &mut Recovered) -> Result<(), OpenError> {
     tracing::info!(
         "the journal in {} has no file to go on in: {} partitions are replayed before anybody is served",
         node.directories[index].path.display(),
@@ -182,7 +148,7 @@ pub fn settle(node: &Arc<Node>, index: usize) -> std::io::Result<Option<JoinHand
     std::thread::Builder::new().name(format!("settle-{index}")).spawn(settle).map(Some)
 }
 
-fn replay_now(node: &Node, index: usize, partitions: &[PartitionReplay]) -> Result<(), ReplayError> {
+fn replay_now(node: &Node, index: usize, partitions: &[PartitionReplay]) -> Result<(), OpenError> {
     if partitions.is_empty() {
         return Ok(());
     }
@@ -282,7 +248,7 @@ fn replay_one(
     let directory = &node.directories[index];
     let belongs_here = match belongs_here(node, index, &replay.partition) {
         Err(error @ StorageError::WrongOwner { .. }) => {
-            aside::keep(directory, replay, &error.into())?;
+            keep_aside(directory, replay, &error.into())?;
             return Ok(None);
         }
         belongs => belongs?,
@@ -291,48 +257,53 @@ fn replay_one(
         tracing::debug!(partition = %name, "was deleted or moved: what the journal holds of it is not replayed");
         return Ok(None);
     }
-    let image = node.image.load_full();
     let place = LogPlace {
         root: directory.path.clone(),
         topic_partition: name.clone(),
         topic_id: *topic_id,
         future: None,
     };
-    let config = topic_settings::log_config(node, &image, &name.topic);
-    let mut from = directory.lock().open_from(name);
-    from.recovery_point = from.recovery_point.max(replay.synced_below());
-    // Before anything rests on it the file system is synced, once for all.
-    from.is_unsettled &= !synced_as_a_whole;
+    let config = topic_settings::log_config(node, &node.image.load_full(), &name.topic);
     let now = node.clock.wall();
-    let opened = match Log::open(files, place, config, from, now) {
-        Ok((log, _)) => replay.steps(log.end()).map(|steps| (log, steps)).map_err(ReplayError::from),
-        Err(error @ (StorageError::Damaged { .. } | StorageError::BadFile { .. })) => Err(error.into()),
-        Err(error) => return Err(error),
-    };
-    let (mut log, steps) = match opened {
-        Ok(opened) => opened,
+    match replay_log(replay, place, config, synced_as_a_whole, directory, files, now)? {
+        Ok(end) => Ok(Some(end)),
         Err(error) => {
-            aside::keep(directory, replay, &error)?;
-            return Ok(None);
-        }
-    };
-    // No one here follows the producers: what the batches say of aborted transactions is read from them once all are there.
-    let mut indexed = log.end();
-    for step in steps {
-        let is_append = matches!(step, LayOp::Append { .. });
-        carry_out(directory, &mut log, files, step, now)?;
-        if !is_append {
-            indexed = indexed.min(log.end());
+            keep_aside(directory, replay, &error)?;
+            Ok(None)
         }
     }
-    log.find_aborted(files, indexed)?;
-    let end = log.end();
-    if let Some(dirty) = log.close(files)?
-        && !synced_as_a_whole
-    {
-        dirty.sync(&*directory.disk, directory.file_system.as_ref())?;
+}
+
+/// The partition's log cannot take what the journal holds. It is kept in a file, as the journal goes on.
+///
+/// # Errors
+/// The file system refuses: nothing may be forgotten.
+pub fn keep_aside(
+    directory: &Directory,
+    replay: &PartitionReplay,
+    why: &OpenError,
+) -> Result<(), StorageError> {
+    let path = quarantine::keep(&*directory.disk, &directory.path, replay)?;
+    let (name, bytes, path) = (&replay.partition.topic_partition, replay.bytes(), path.display());
+    tracing::error!(
+        partition = %name,
+        error = %why,
+        "partition stays offline; the {bytes} bytes of record batches that the journal held of it are kept in {path}. Once its files \
+         are back, the next start takes them in"
+    );
+    Ok(())
+}
+
+/// The topic is deleted, and with it what was kept of it.
+pub fn forget_aside(directories: &[Directory], name: &TopicPartition, topic: TopicId) {
+    for directory in directories.iter().filter(|directory| directory.is_online()) {
+        let path = quarantine::path(&directory.path, name, topic);
+        if !matches!(directory.disk.stat(&path), Ok(None))
+            && let Err(error) = directory.disk.remove_file(&path)
+        {
+            tracing::warn!(%error, "{} stays behind", path.display());
+        }
     }
-    Ok(Some(end))
 }
 
 /// Whether what the journal says is of a partition that lies in this directory, or will.
@@ -372,56 +343,4 @@ pub fn belongs_here(node: &Node, index: usize, partition: &JournalPartition) -> 
     let assigned = row.and_then(|row| row.directory(node.broker_id)).filter(|id| !is_reserved(*id));
     let is_assigned_elsewhere = assigned.is_some_and(|id| id != node.directories[index].id);
     Ok(!is_elsewhere && !is_assigned_elsewhere)
-}
-
-fn carry_out(
-    directory: &Directory,
-    log: &mut Log,
-    files: &mut FilePool,
-    step: LayOp,
-    now: TimestampMs,
-) -> Result<(), StorageError> {
-    let remove = |delete: Option<barnabas_storage::DelayedDelete>| -> Result<(), StorageError> {
-        let gone = delete.map(|delete| delete.files).unwrap_or_default();
-        Ok(gone.iter().try_for_each(|file| directory.disk.remove_file(file))?)
-    };
-    match step {
-        LayOp::Append { records, .. } => {
-            log.append(files, &[records], now)?;
-            Ok(())
-        }
-        LayOp::Truncate { end } => {
-            lower_recovery_point(directory, log, end)?;
-            let (_, delete) = log.truncate_to(files, end, now)?;
-            remove(delete)
-        }
-        LayOp::Restart { at } => {
-            lower_recovery_point(directory, log, at)?;
-            let delete = log.truncate_fully_and_start_at(files, at, now)?;
-            directory.lock().set_log_start(log.place().topic_partition.clone(), Some(at));
-            remove(delete)
-        }
-        LayOp::Remove => {
-            let place = log.place().clone();
-            log.abandon(files);
-            let mut log_dir = directory.lock();
-            log_dir.forget(&place.topic_partition);
-            log_dir.write_checkpoints()?;
-            log_dir.remove(&place.dir())?;
-            directory.disk.sync_dir(&directory.path)?;
-            *log = Log::create(place, Arc::clone(log.config()), Offset::ZERO);
-            Ok(())
-        }
-    }
-}
-
-/// A checkpoint that names more than the log holds reads as lost data.
-fn lower_recovery_point(directory: &Directory, log: &Log, end: Offset) -> Result<(), StorageError> {
-    let mut log_dir = directory.lock();
-    let name = &log.place().topic_partition;
-    if log_dir.recovery_point(name) > end {
-        log_dir.set_recovery_point(name.clone(), end);
-        log_dir.write_checkpoints()?;
-    }
-    Ok(())
 }

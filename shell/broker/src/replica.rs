@@ -23,15 +23,10 @@ use crate::fetch_wait::Waiters;
 use crate::mailbox::PartitionKey;
 use crate::partition_worker::ShareWaiters;
 use crate::planted::Planted;
-use crate::replay::{ReplayError, aside};
-use barnabas_base::{Offset, TimestampMs};
+use barnabas_base::Offset;
 use barnabas_metadata::config::BrokerConfig;
-use barnabas_replica::{Committed, OpenError};
-use barnabas_storage::journal::PartitionReplay;
-use barnabas_storage::{FilePool, Log, LogConfig, LogPlace, OpenFrom, Opened, StorageError};
+use barnabas_replica::Committed;
 use std::ops::{Deref, DerefMut};
-use std::path::PathBuf;
-use std::sync::Arc;
 use throttles::{Throttled, Throttles};
 
 /// An open replica on this worker. Stands for the [`Replica`] in it wherever that is enough.
@@ -68,27 +63,9 @@ impl DerefMut for Hosted {
 }
 
 impl Hosted {
-    /// Opens the log's files, recovers it where the last stop was unclean, and stages what the journal holds.
-    ///
-    /// # Errors
-    /// As [`Log::open`], or the log ends before what the journal goes on with: the partition cannot be served.
-    pub fn open(
-        opening: Opening,
-        files: &mut FilePool,
-        now: TimestampMs,
-    ) -> Result<(Self, Opened), ReplayError> {
-        let (log, opened) = opening.open_log(files, now)?;
-        let core = barnabas_replica::Opening {
-            key: opening.key.into(),
-            directory: opening.directory,
-            log,
-            high_watermark: opening.high_watermark,
-            producers_max: opening.producers_max,
-            unreplayed: opening.waiting.as_deref(),
-            log_start: opening.from.map_or(Offset::ZERO, |from| from.log_start),
-        };
-        let hosted = Self {
-            replica: Replica::open(core, files)?,
+    pub fn new(replica: Replica) -> Self {
+        Self {
+            replica,
             waiters: Waiters::default(),
             follower_waiters: Waiters::default(),
             share_waiters: ShareWaiters::default(),
@@ -96,8 +73,7 @@ impl Hosted {
             covers: None,
             is_awaited: false,
             is_lazy: false,
-        };
-        Ok((hosted, opened))
+        }
     }
 
     pub fn partition_key(&self) -> PartitionKey {
@@ -159,51 +135,6 @@ impl Replication {
             throttles: Throttles::new(config),
             arrivals: arrivals::Arrivals::default(),
             planted: Planted::from_env(),
-        }
-    }
-}
-
-/// What is needed to open a partition's log.
-#[derive(Debug)]
-pub struct Opening {
-    pub key: PartitionKey,
-    pub directory: usize,
-    pub place: LogPlace,
-    pub config: Arc<LogConfig>,
-    /// `None`: nothing is on disk yet.
-    pub from: Option<OpenFrom>,
-    pub high_watermark: Option<Offset>,
-    /// `producer.ids.per.partition.max`.
-    pub producers_max: u32,
-    /// What the journal holds of it, and the log may lack.
-    pub waiting: Option<Arc<PartitionReplay>>,
-    /// Where more of it may be kept that the log could not take before.
-    pub aside: PathBuf,
-}
-
-impl Opening {
-    /// The log with all that its files hold.
-    fn open_log(&self, files: &mut FilePool, now: TimestampMs) -> Result<(Log, Opened), ReplayError> {
-        let (place, config) = (self.place.clone(), self.config.clone());
-        let (mut log, opened) = match self.from {
-            None => (Log::create(place, config, Offset::ZERO), Opened::default()),
-            Some(from) => Log::open(files, place, config, from, now)?,
-        };
-        // What the crash left unsynced is made durable before anybody is told of it.
-        if let Some(dirty) = log.take_dirty() {
-            dirty.sync(&**files.disk(), files.file_system()).map_err(StorageError::from)?;
-            log.mark_synced(dirty.ticket);
-        }
-        aside::take_in(&mut log, files, &self.aside, now)?;
-        Ok((log, opened))
-    }
-}
-
-impl From<OpenError> for ReplayError {
-    fn from(error: OpenError) -> Self {
-        match error {
-            OpenError::Journal(error) => Self::Journal(error),
-            OpenError::Storage(error) => Self::Storage(error),
         }
     }
 }

@@ -8,16 +8,16 @@ use barnabas_base::{
     TopicId, TopicPartition,
 };
 use barnabas_partition::{Acks, Append, Leadership, Origin, ReplicaKey, Ticket};
-use barnabas_storage::journal::{Entry, EntryKind};
+use barnabas_storage::journal::{Entry, EntryKind, PartitionReplay};
 use barnabas_storage::{
-    AppendBytes, FilePool, Log, LogConfig, LogPlace, MemoryDisk, OpenFrom, StorageError, TailMemory,
+    AppendBytes, FilePool, LogConfig, LogPlace, MemoryDisk, OpenFrom, StorageError, TailMemory,
 };
 use barnabas_wire::records::{BatchBuilder, BatchHeader, BatchOptions, ReadyBatch};
 use bytes::Bytes;
 
 use crate::{
-    Appended, BatchLists, Durability, Effect, Moment, Opening, Outbox, Replica, RequestError, Surroundings,
-    TxnVerification, batch_info,
+    Appended, BatchLists, Checkpointed, Durability, Effect, Moment, Opening, Outbox, Replica, RequestError,
+    Surroundings, TxnVerification, batch_info,
 };
 
 pub const ROOT: &str = "/data";
@@ -35,7 +35,7 @@ pub struct Bench {
     pub outbox: Outbox,
 }
 
-fn place() -> LogPlace {
+pub fn place() -> LogPlace {
     let topic_partition = TopicPartition { topic: "orders".into(), partition: PartitionIndex(0) };
     LogPlace { root: Arc::from(Path::new(ROOT)), topic_partition, topic_id: TopicId::default(), future: None }
 }
@@ -44,16 +44,24 @@ pub fn config() -> Arc<LogConfig> {
     Arc::new(LogConfig { segment_bytes: 1000, index_interval_bytes: 200, ..LogConfig::default() })
 }
 
-fn opening(log: Log) -> Opening<'static> {
+/// The partition, to be opened with what the checkpoints and the journal say of it.
+pub fn opening(checkpointed: Option<Checkpointed>, unreplayed: Option<&PartitionReplay>) -> Opening<'_> {
     Opening {
         key: ReplicaKey { topic: TopicId::default(), partition: PartitionIndex(0) },
+        number: 1,
         directory: 0,
-        log,
-        high_watermark: None,
+        place: place(),
+        config: config(),
+        checkpointed,
         producers_max: u32::MAX,
-        unreplayed: None,
-        log_start: Offset::ZERO,
+        unreplayed,
+        now: NOW,
     }
+}
+
+/// Nothing but that files are there.
+pub fn unknown() -> Checkpointed {
+    Checkpointed { from: OpenFrom::default(), high_watermark: None, held_end: None }
 }
 
 /// `records` records from `base` on; of producer 7 with this sequence, where there is one.
@@ -103,8 +111,7 @@ impl Bench {
         let disk = MemoryDisk::new();
         let mut files = FilePool::new(Arc::new(disk.clone()), 16);
         files.disk().create_dir(Path::new(ROOT)).unwrap();
-        let replica =
-            Replica::open(opening(Log::create(place(), config(), Offset::ZERO)), &mut files).unwrap();
+        let (replica, _) = Replica::open(opening(None, None), &mut files).unwrap();
         Self {
             disk,
             files,
@@ -135,8 +142,7 @@ impl Bench {
             dirty.sync(&**self.files.disk(), None).unwrap();
         }
         self.replica.log.abandon_files(&mut self.files);
-        let (log, _) = Log::open(&mut self.files, place(), config(), OpenFrom::default(), NOW).unwrap();
-        self.replica = Replica::open(opening(log), &mut self.files).unwrap();
+        (self.replica, _) = Replica::open(opening(Some(unknown()), None), &mut self.files).unwrap();
         self
     }
 

@@ -45,7 +45,7 @@ pub(crate) use buffer::RoundBuffer;
 pub use error::JournalError;
 pub use machine::Journal;
 pub use replay::{PartitionReplay, ReplayItem};
-pub use scan::{Recovered, recover, slot_file_name};
+pub use scan::{Recovered, recover, slot_file_name, slot_files};
 pub use types::{
     DurableEnd, Entry, EntryKind, Figures, JournalConfig, JournalPartition, Lay, LayOp, LayTicket, Micros,
     Place, Refused, Round, RoundDone, Take,

@@ -22,7 +22,7 @@ use super::error::JournalError;
 use super::format::{ROUND_HEADER_BYTES, RoundHeader, parse_entries};
 use super::replay::PartitionReplay;
 use super::types::{JournalPartition, Place};
-use crate::disk::{Disk, DiskFile, OpenMode};
+use crate::disk::{Disk, DiskError, DiskFile, OpenMode};
 
 /// A piece of a file that is read at once while looking for rounds that should not be there.
 const SEARCH_BYTES: usize = 1 << 20;
@@ -33,6 +33,22 @@ const FORKED: &str = "a round here and a later one both go on behind the same ro
 /// files alone.
 pub fn slot_file_name(slot: usize) -> String {
     format!("barnabas-journal-{slot:02}")
+}
+
+/// The files of a journal that are there.
+///
+/// # Errors
+/// The directory cannot be asked.
+pub fn slot_files(disk: &dyn Disk, dir: &Path) -> Result<Vec<PathBuf>, DiskError> {
+    let mut found = Vec::new();
+    // Making and removing leave no hole among the first ones but where either was interrupted.
+    for slot in 0..100 {
+        let path = dir.join(slot_file_name(slot));
+        if disk.stat(&path)?.is_some() {
+            found.push(path);
+        }
+    }
+    Ok(found)
 }
 
 /// What a journal holds.

@@ -10,9 +10,8 @@
 
 use super::{Directory, random_uuid};
 use crate::node::Node;
-use crate::replay::aside;
 use barnabas_base::{TopicId, TopicPartition};
-use barnabas_storage::{NAME_BYTES_MAX, StorageError, partition_file_name};
+use barnabas_storage::{NAME_BYTES_MAX, StorageError, partition_file_name, quarantine};
 use std::path::PathBuf;
 
 const NAME: &str = "barnabas-give-up-";
@@ -39,7 +38,7 @@ pub fn put_aside(
     let directory = &node.directories[directory];
     let disk = &directory.disk;
     let stray = directory.lock().rename_to_stray(name, random_uuid())?;
-    let unreplayed = aside::path(directory, name, topic);
+    let unreplayed = quarantine::path(&directory.path, name, topic);
     if disk.stat(&unreplayed)?.is_some() {
         let beside = stray.as_deref().unwrap_or(&directory.path);
         let id = format!(".{topic}");

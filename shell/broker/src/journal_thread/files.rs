@@ -2,9 +2,9 @@
 
 use barnabas_disk::JournalFiles;
 use barnabas_metadata::config::BrokerConfig;
-use barnabas_storage::journal::{BLOCK_BYTES, JournalConfig, slot_file_name};
+use barnabas_storage::journal::{BLOCK_BYTES, JournalConfig, slot_file_name, slot_files};
 use barnabas_storage::{Disk, DiskError};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const RING_BYTES: u64 = 256 << 20;
 const RING_BYTES_MIN: u64 = 12 << 20;
@@ -83,22 +83,6 @@ pub fn journal_config(
         unlaid_bytes_max: unlaid,
         ..defaults
     }
-}
-
-/// The files of a journal that are there.
-///
-/// # Errors
-/// The directory cannot be asked.
-pub fn slot_files(disk: &dyn Disk, dir: &Path) -> Result<Vec<PathBuf>, DiskError> {
-    let mut found = Vec::new();
-    // Making and removing leave no hole among the first ones but where either was interrupted.
-    for slot in 0..100 {
-        let path = dir.join(slot_file_name(slot));
-        if disk.stat(&path)?.is_some() {
-            found.push(path);
-        }
-    }
-    Ok(found)
 }
 
 /// Removes a journal that holds nothing; `last` goes last, by itself: it is the file that says so.

@@ -2,7 +2,7 @@ use super::*;
 use crate::mailbox::{Inbox, Mailbox, Report};
 use barnabas_base::{DirectoryId, LeaderEpoch, PartitionIndex, TimestampMs, TopicPartition, Uuid};
 use barnabas_metrics::Meter;
-use barnabas_storage::journal::{JournalConfig, recover};
+use barnabas_storage::journal::{JournalConfig, recover, slot_files};
 use barnabas_storage::{Disk, DiskError, DiskFile, Faults, MemoryDisk, OpenMode, StorageError};
 use barnabas_wire::records::{BatchBuilder, BatchOptions};
 use std::path::Path;

@@ -6,7 +6,7 @@ use super::PartitionWorker;
 use crate::deleted::{Closed, Then};
 use crate::mailbox::{Declined, PartitionKey};
 use crate::publisher::ImageChange;
-use crate::replay::aside;
+use crate::replay;
 use crate::topic_settings;
 use barnabas_base::{PartitionIndex, TopicId, TopicPartition};
 use barnabas_metadata::TopicChange;
@@ -125,7 +125,7 @@ impl PartitionWorker {
     ) -> Option<(usize, Arc<JournalPartition>)> {
         let key = PartitionKey { topic, partition: name.partition };
         self.failed.remove(&key);
-        aside::forget(&self.node.directories, name, key.topic);
+        replay::forget_aside(&self.node.directories, name, key.topic);
         let mut removed =
             self.forget_waiting(key).map(|(directory, replay)| (directory, replay.partition.clone()));
         let Self { replicas, effects, files, node, .. } = self;

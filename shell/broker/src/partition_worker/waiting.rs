@@ -11,10 +11,11 @@ use crate::directories::give_up;
 use crate::directories::locate::{Nowhere, Place, locate};
 use crate::mailbox::{Declined, LogSize, PartitionKey};
 use crate::pending::name_of;
-use crate::replay::{ReplayError, aside, belongs_here};
+use crate::replay::{belongs_here, keep_aside};
 use barnabas_base::TopicPartition;
+use barnabas_replica::OpenError;
+use barnabas_storage::StorageError;
 use barnabas_storage::journal::{JournalPartition, PartitionReplay};
-use barnabas_storage::{DiskErrorKind, StorageError};
 use std::sync::Arc;
 
 /// What waits, and for which directory.
@@ -117,42 +118,15 @@ impl PartitionWorker {
         }
     }
 
-    /// A partition for which something waits was not opened. A failed disk says nothing of the partition; a file that may not be read
-    /// or written says nothing of the disk.
-    pub(super) fn not_opened(
-        &mut self,
-        directory: usize,
-        key: PartitionKey,
-        replay: &PartitionReplay,
-        error: &ReplayError,
-    ) -> Declined {
-        let is_denied = matches!(error, ReplayError::Storage(StorageError::Disk(disk)) if disk.kind == DiskErrorKind::Denied);
-        match error {
-            ReplayError::Storage(StorageError::Disk(_) | StorageError::Failed(_)) if !is_denied => {
-                self.node.directory_failed(directory, error);
-                self.directory_failed(directory);
-                Declined::Storage
-            }
-            _ => {
-                if let Err(declined) = self.give_up_waiting(directory, key, replay, error) {
-                    return declined;
-                }
-                self.node.meter.partitions_failed.one();
-                self.failed.insert(key);
-                Declined::Storage
-            }
-        }
-    }
-
     /// Keeps aside what waits for a partition that cannot take it.
-    fn give_up_waiting(
+    pub(super) fn give_up_waiting(
         &mut self,
         directory: usize,
         key: PartitionKey,
         replay: &PartitionReplay,
-        why: &ReplayError,
+        why: &OpenError,
     ) -> Result<(), Declined> {
-        match aside::keep(&self.node.directories[directory], replay, why) {
+        match keep_aside(&self.node.directories[directory], replay, why) {
             Ok(()) => {
                 self.node.pending.remove(&self.node.directories, directory, key, 0);
                 Ok(())

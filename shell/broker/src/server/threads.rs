@@ -8,8 +8,9 @@ use crate::full;
 use crate::journal_thread::{JournalParts, LinuxJournal, Prepared, StartError};
 use crate::mailbox::Inbox;
 use crate::node::Node;
-use crate::replay::{self, ReplayError};
+use crate::replay;
 use crate::worker;
+use barnabas_replica::OpenError;
 use barnabas_storage::journal::{JournalError, Recovered};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -111,11 +112,11 @@ fn prepare_journal(node: &Arc<Node>, index: usize) -> Result<Prepared, StartErro
     }
 }
 
-fn is_full(error: &ReplayError) -> bool {
+fn is_full(error: &OpenError) -> bool {
     match error {
-        ReplayError::Storage(error) => error.is_passing(),
-        ReplayError::Journal(JournalError::Disk(error)) => error.kind.is_shortage(),
-        ReplayError::Journal(_) => false,
+        OpenError::Storage(error) => error.is_passing(),
+        OpenError::Journal(JournalError::Disk(error)) => error.kind.is_shortage(),
+        OpenError::Journal(_) => false,
     }
 }
 

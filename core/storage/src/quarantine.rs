@@ -1,59 +1,59 @@
-//! What the journal held of a partition whose log could not take it: kept in a file, and taken in once the log can.
+//! What the journal held of a partition whose log could not take it: kept in a file, and appended once the log can take it.
 //!
-//! `barnabas-unreplayed-TOPIC-PARTITION.ID` in the log directory (a long topic's name is cut short there, and the id tells which it is): whole record batches as they would stand in the segment, or, where
-//! the journal only said how far the segments reach, the line `log end OFFSET`. While it is there the partition has no new
-//! records, so what a later start finds in the journal is in it as well.
+//! `barnabas-unreplayed-TOPIC-PARTITION.ID` in the log directory: whole record batches as they would stand in the segment. Where the
+//! journal only said how far the segments reach, it is the line `log end OFFSET`. A long topic's name is cut short in the file's name, and
+//! the id tells which topic it is. While the file is there the partition has no new records, so a later start finds nothing in the journal
+//! that is not in the file.
 //!
 //! Always true:
 //! 1. the file is whole and durable before the journal may forget what is in it
-//! 2. it goes once the log holds all of it, durably
-//! 3. nothing is put behind a log that ends before it, or that holds something else in its place
+//! 2. it is removed once the log holds all of it, durably
+//! 3. nothing is appended to a log that ends before it, or that holds something else in its place
+//!
+//! Neighbours: core/replica/src/opening.rs, which takes it in; shell/broker/src/replay.rs and shell/broker/src/partition_worker/waiting.rs,
+//! which write it.
 
-use super::ReplayError;
-use crate::directories::Directory;
+use std::path::{Path, PathBuf};
+
 use barnabas_base::{Offset, TimestampMs, TopicId, TopicPartition};
-use barnabas_storage::journal::PartitionReplay;
-use barnabas_storage::{Disk, FilePool, Log, OpenMode, StorageError, partition_file_name};
 use barnabas_wire::records::BatchHeader;
 use bytes::Bytes;
-use std::path::{Path, PathBuf};
+
+use crate::dir_name::partition_file_name;
+use crate::disk::{Disk, OpenMode};
+use crate::error::StorageError;
+use crate::file_pool::FilePool;
+use crate::journal::PartitionReplay;
+use crate::log::Log;
 
 const LOG_END: &str = "log end ";
 const UNFINISHED: &str = ".tmp";
 const REMEDY: &str = "put the partition's files back and start again; or, to serve what the log has, move that file away and start again; or \
                       delete the topic";
 
-/// Where it is kept. A topic that is made anew under the same name has nothing to do with it.
-pub fn path(directory: &Directory, name: &TopicPartition, topic: TopicId) -> PathBuf {
+/// The file of a partition in the log directory `root`. A topic that is created again under the same name has another one.
+pub fn path(root: &Path, name: &TopicPartition, topic: TopicId) -> PathBuf {
     let id = format!(".{topic}");
-    directory.path.join(partition_file_name("barnabas-unreplayed-", name, &id, UNFINISHED.len()))
+    root.join(partition_file_name("barnabas-unreplayed-", name, &id, UNFINISHED.len()))
 }
 
-/// The partition's log cannot take what the journal holds. It is kept, as the journal goes on.
+/// Keeps what the journal holds of a partition whose log cannot take it. Returns where.
 ///
 /// # Errors
 /// The file system refuses: nothing may be forgotten.
-pub fn keep(directory: &Directory, replay: &PartitionReplay, why: &ReplayError) -> Result<(), StorageError> {
-    let name = &replay.partition.topic_partition;
-    let path = path(directory, name, replay.partition.topic_id);
-    if directory.disk.stat(&path)?.is_none() {
-        write(directory, replay, &path)?;
+pub fn keep(disk: &dyn Disk, root: &Path, replay: &PartitionReplay) -> Result<PathBuf, StorageError> {
+    let path = path(root, &replay.partition.topic_partition, replay.partition.topic_id);
+    if disk.stat(&path)?.is_none() {
+        write(disk, root, replay, &path)?;
     }
-    let (bytes, path) = (replay.bytes(), path.display());
-    tracing::error!(
-        partition = %name,
-        error = %why,
-        "partition stays offline; the {bytes} bytes of record batches that the journal held of it are kept in {path}. Once its files \
-         are back, the next start takes them in"
-    );
-    Ok(())
+    Ok(path)
 }
 
-fn write(directory: &Directory, replay: &PartitionReplay, path: &Path) -> Result<(), StorageError> {
+fn write(disk: &dyn Disk, root: &Path, replay: &PartitionReplay, path: &Path) -> Result<(), StorageError> {
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(UNFINISHED);
     let unfinished = PathBuf::from(unfinished);
-    let file = directory.disk.open(&unfinished, OpenMode::Truncate)?;
+    let file = disk.open(&unfinished, OpenMode::Truncate)?;
     let mut position = 0;
     for item in &replay.items {
         file.write_at(position, &[&item.records])?;
@@ -63,11 +63,11 @@ fn write(directory: &Directory, replay: &PartitionReplay, path: &Path) -> Result
         file.write_at(0, &[format!("{LOG_END}{end}\n").as_bytes()])?;
     }
     file.sync()?;
-    directory.disk.rename(&unfinished, path)?;
-    Ok(directory.disk.sync_dir(&directory.path)?)
+    disk.rename(&unfinished, path)?;
+    Ok(disk.sync_dir(root)?)
 }
 
-/// Brings `log`, which has just been opened and is synced, together with what is kept at `path`, if there is something.
+/// Appends what is kept at `path`, if there is something, to `log`, which has just been opened and is synced. Returns whether there was.
 ///
 /// # Errors
 /// The log cannot take it, and is as it was; or the machine refuses.
@@ -76,12 +76,11 @@ pub fn take_in(
     files: &mut FilePool,
     path: &Path,
     now: TimestampMs,
-) -> Result<(), StorageError> {
+) -> Result<bool, StorageError> {
     if files.disk().stat(path)?.is_none() {
-        return Ok(());
+        return Ok(false);
     }
     let kept = read(&**files.disk(), path)?;
-    let name = log.place().topic_partition.clone();
     match kept {
         Kept::End(end) if log.end() < end => return Err(gap(path, log.end(), end)),
         Kept::End(_) => {}
@@ -100,8 +99,7 @@ pub fn take_in(
     }
     files.disk().remove_file(path)?;
     files.disk().sync_dir(&log.place().root)?;
-    tracing::info!(partition = %name, end = %log.end(), "took in {}", path.display());
-    Ok(())
+    Ok(true)
 }
 
 enum Kept {
@@ -155,17 +153,5 @@ fn gap(path: &Path, end: Offset, from: Offset) -> StorageError {
         file: path.to_path_buf(),
         what: format!("the log ends at offset {end}, and what is kept there goes on at {from}"),
         remedy: REMEDY,
-    }
-}
-
-/// The topic is deleted, and with it what was kept of it.
-pub fn forget(directories: &[Directory], name: &TopicPartition, topic: TopicId) {
-    for directory in directories.iter().filter(|directory| directory.is_online()) {
-        let path = path(directory, name, topic);
-        if !matches!(directory.disk.stat(&path), Ok(None))
-            && let Err(error) = directory.disk.remove_file(&path)
-        {
-            tracing::warn!(%error, "{} stays behind", path.display());
-        }
     }
 }

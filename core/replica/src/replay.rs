@@ -1,0 +1,187 @@
+//! A log directory's start after an unclean stop: what its journal holds and its segments lack.
+//!
+//! Most of it is appends. They wait in memory until their partition is opened ([`waits_for_opening`], [`Opening::unreplayed`]), and the
+//! journal goes on holding them. What does more than append (a log that was truncated, restarted or removed) is replayed into the
+//! segments before any partition of the directory is opened ([`replay_log`]).
+//!
+//! Always true:
+//! 1. a checkpoint never names more than the log holds: it is lowered before the log is truncated
+//! 2. doing a replay again, or after a crash in the middle of it, changes nothing
+//!
+//! Neighbours: shell/broker/src/replay.rs, which does this for many partitions with several threads; core/storage's `journal`.
+//!
+//! [`Opening::unreplayed`]: crate::Opening::unreplayed
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use barnabas_base::{DirectoryId, Offset, TimestampMs};
+use barnabas_partition::Cut;
+use barnabas_storage::journal::{JournalError, LayOp, PartitionReplay, Recovered, recover, slot_files};
+use barnabas_storage::{DelayedDelete, FilePool, Log, LogConfig, LogDir, LogPlace, StorageError};
+
+use crate::OpenError;
+use crate::truncation::lower_checkpoints;
+
+/// Of a journal's files the one that there always is.
+const FIRST_FILE: &str = "barnabas-journal-00";
+
+/// The checkpoints of a log directory, for the time of one step: a broker locks them, since many threads need them.
+pub trait Checkpoints {
+    fn with<R>(&self, work: impl FnOnce(&mut LogDir) -> R) -> R;
+}
+
+impl Checkpoints for RefCell<LogDir> {
+    fn with<R>(&self, work: impl FnOnce(&mut LogDir) -> R) -> R {
+        work(&mut self.borrow_mut())
+    }
+}
+
+/// Reads the journal of a directory, and makes it durable as it was found. `None`: there is none.
+///
+/// # Errors
+/// The directory cannot be served: its journal is damaged, missing, older than was seen before, or another directory's.
+pub fn read_journal(
+    checkpoints: &impl Checkpoints,
+    directory: DirectoryId,
+) -> Result<Option<Recovered>, OpenError> {
+    let (disk, path, had_life) =
+        checkpoints.with(|log_dir| (log_dir.disk().clone(), log_dir.path().clone(), log_dir.had_journal()));
+    let files = slot_files(&*disk, &path).map_err(StorageError::from)?;
+    if had_life.is_some() && !files.iter().any(|file| file.ends_with(FIRST_FILE)) {
+        let file = path.join(FIRST_FILE);
+        let what = "it is missing, and the directory was not shut down cleanly: what was acknowledged last lay there";
+        let remedy = "put it back; or, to give up what it held, remove barnabas-checkpoints beside it";
+        return Err(StorageError::BadFile { file, what: what.to_owned(), remedy }.into());
+    }
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let recovered = recover(&*disk, &path, files.len(), directory)?;
+    let (found, expected) = (recovered.newest_life(), had_life.unwrap_or(0));
+    if found < expected {
+        return Err(JournalError::Behind { directory: path.to_path_buf(), found, expected }.into());
+    }
+    // It is needed from now on: every checkpoint of this directory says so.
+    checkpoints.with(|log_dir| log_dir.set_journal(Some(found).filter(|life| *life > 0)));
+    // Before a log is changed by what a killed process may not have synced.
+    recovered.sync_files(&*disk, &path)?;
+    Ok(Some(recovered))
+}
+
+/// Whether what the journal holds of a partition waits until that is opened. Otherwise [`replay_log`] comes first.
+///
+/// `has_journal`: the journal goes on (`log.ack.durability=synced`). `is_known`: the topic is in the image.
+pub fn waits_for_opening(replay: &PartitionReplay, has_journal: bool, is_known: bool) -> bool {
+    has_journal && is_known && replay.only_appends()
+}
+
+/// Writes into the segments what the journal holds of a log, and brings it to where the journal says that it ended. Returns where it ends.
+/// The caller notes that once it is durable ([`LogDir::vouch_for`]).
+///
+/// `is_synced_after`: the caller syncs the file system as a whole when many logs have been replayed.
+///
+/// # Errors
+/// `Ok(Err(_))`: of this log alone. It is offline, and what the journal holds of it is kept in a file
+/// ([`quarantine::keep`](barnabas_storage::quarantine::keep)). `Err(_)`: the machine refuses.
+pub fn replay_log(
+    replay: &PartitionReplay,
+    place: LogPlace,
+    config: Arc<LogConfig>,
+    is_synced_after: bool,
+    checkpoints: &impl Checkpoints,
+    files: &mut FilePool,
+    now: TimestampMs,
+) -> Result<Result<Offset, OpenError>, StorageError> {
+    let mut from = checkpoints.with(|log_dir| log_dir.open_from(&place.topic_partition));
+    from.recovery_point = from.recovery_point.max(replay.synced_below());
+    // Before anything rests on it the file system is synced, once for all.
+    from.is_unsettled &= !is_synced_after;
+    let opened = match Log::open(files, place, config, from, now) {
+        Ok((log, _)) => replay.steps(log.end()).map(|steps| (log, steps)).map_err(OpenError::from),
+        Err(error @ (StorageError::Damaged { .. } | StorageError::BadFile { .. })) => Err(error.into()),
+        Err(error) => return Err(error),
+    };
+    let (mut log, steps) = match opened {
+        Ok(opened) => opened,
+        Err(error) => return Ok(Err(error)),
+    };
+    // Producers are not followed here: aborted transactions are read from the batches once all are there.
+    let mut indexed = log.end();
+    for step in steps {
+        let is_append = matches!(step, LayOp::Append { .. });
+        carry_out(&mut log, step, checkpoints, files, now)?;
+        if !is_append {
+            indexed = indexed.min(log.end());
+        }
+    }
+    log.find_aborted(files, indexed)?;
+    let end = log.end();
+    if !replay.only_appends() {
+        // The crash may have come before the process lowered them itself.
+        checkpoints
+            .with(|log_dir| lower_checkpoints(log_dir, &replay.partition.topic_partition, Cut::To(end)))?;
+    }
+    if let Some(dirty) = log.close(files)?
+        && !is_synced_after
+    {
+        dirty.sync(&**files.disk(), files.file_system())?;
+    }
+    Ok(Ok(end))
+}
+
+fn carry_out(
+    log: &mut Log,
+    step: LayOp,
+    checkpoints: &impl Checkpoints,
+    files: &mut FilePool,
+    now: TimestampMs,
+) -> Result<(), StorageError> {
+    match step {
+        LayOp::Append { records, .. } => {
+            log.append(files, &[records], now)?;
+            Ok(())
+        }
+        LayOp::Truncate { end } => {
+            lower_recovery_point(checkpoints, log, end)?;
+            let (_, delete) = log.truncate_to(files, end, now)?;
+            remove_files(files, delete)
+        }
+        LayOp::Restart { at } => {
+            lower_recovery_point(checkpoints, log, at)?;
+            let delete = log.truncate_fully_and_start_at(files, at, now)?;
+            let name = log.place().topic_partition.clone();
+            checkpoints.with(|log_dir| log_dir.set_log_start(name, Some(at)));
+            remove_files(files, delete)
+        }
+        LayOp::Remove => {
+            let place = log.place().clone();
+            log.abandon(files);
+            checkpoints.with(|log_dir| {
+                log_dir.forget(&place.topic_partition);
+                log_dir.write_checkpoints()?;
+                log_dir.remove(&place.dir())
+            })?;
+            files.disk().sync_dir(&place.root)?;
+            *log = Log::create(place, Arc::clone(log.config()), Offset::ZERO);
+            Ok(())
+        }
+    }
+}
+
+fn remove_files(files: &FilePool, delete: Option<DelayedDelete>) -> Result<(), StorageError> {
+    let gone = delete.map(|delete| delete.files).unwrap_or_default();
+    Ok(gone.iter().try_for_each(|file| files.disk().remove_file(file))?)
+}
+
+/// A checkpoint that names more than the log holds reads as lost data.
+fn lower_recovery_point(checkpoints: &impl Checkpoints, log: &Log, end: Offset) -> Result<(), StorageError> {
+    checkpoints.with(|log_dir| {
+        let name = &log.place().topic_partition;
+        if log_dir.recovery_point(name) > end {
+            log_dir.set_recovery_point(name.clone(), end);
+            log_dir.write_checkpoints()?;
+        }
+        Ok(())
+    })
+}

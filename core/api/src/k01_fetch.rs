@@ -352,6 +352,11 @@ impl Pending {
         self.must_hurry || self.bytes >= bytes_min
     }
 
+    /// The session that the answer belongs to; 0 where there is none yet.
+    pub fn session_id(&self) -> i32 {
+        if let Session::Open { id, .. } = self.session { id } else { 0 }
+    }
+
     /// The answer. `draw` is a random number, for the id of a new session.
     pub fn respond(mut self, sessions: &mut FetchSessions, draw: u32, now: TimestampMs) -> FetchResponse {
         let (session_id, error) = match self.session {

@@ -42,7 +42,7 @@ use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use tokio::net::TcpStream;
 use tokio::net::tcp::ReadHalf;
@@ -92,8 +92,6 @@ pub struct Session {
     pub number: ConnectionNumber,
     /// The listener's place in the node's list.
     pub listener: usize,
-    /// The fetch sessions of this worker's connections.
-    pub fetch_sessions: Rc<RefCell<FetchSessions>>,
     /// When something last moved, in milliseconds of the process's clock.
     pub active_ms: Cell<u64>,
     closing: Cell<bool>,
@@ -130,13 +128,7 @@ pub struct Session {
 }
 
 impl Session {
-    pub fn new(
-        node: Arc<Node>,
-        recorder: Rc<Recorder>,
-        new: &NewConnection,
-        worker: usize,
-        fetch_sessions: Rc<RefCell<FetchSessions>>,
-    ) -> Self {
+    pub fn new(node: Arc<Node>, recorder: Rc<Recorder>, new: &NewConnection, worker: usize) -> Self {
         let active_ms = Cell::new(node.clock.monotonic().0);
         let account = node.budget.account(new.peer.ip());
         let is_reserved = node.listeners[new.listener].0.is_reserved;
@@ -148,7 +140,6 @@ impl Session {
             peer: new.peer,
             number: new.slot.number(),
             listener: new.listener,
-            fetch_sessions,
             active_ms,
             closing: Cell::new(false),
             worker,
@@ -216,6 +207,11 @@ impl Session {
         let connections = |worker| self.node.metering.connections(worker);
         let goes = same >= self.patience || connections(owner) <= connections(self.worker) + UNEVEN_MAX;
         goes.then_some(owner)
+    }
+
+    /// The shard that holds fetch session `id`; 0: the one for a new session.
+    pub fn fetch_sessions(&self, id: i32) -> MutexGuard<'_, FetchSessions> {
+        self.node.fetch_sessions.of(id, self.worker)
     }
 
     /// An empty share of the memory budget.

@@ -10,6 +10,7 @@ mod admin;
 mod answer_room;
 mod cluster;
 mod fetch;
+pub mod fetch_sessions;
 mod groups;
 pub mod handing_on;
 mod large;

@@ -10,6 +10,7 @@ use crate::complaints::Complaints;
 use crate::coordinator_memory::CoordinatorMemory;
 use crate::deleted::DeletedTopics;
 use crate::directories::{Directories, reports};
+use crate::dispatch::fetch_sessions::FetchSessionShards;
 use crate::dispatch::strangers::Strangers;
 use crate::housekeeping::Deletions;
 use crate::links::LinkThread;
@@ -82,6 +83,7 @@ pub struct Node {
     pub complaints: Complaints,
     /// To other brokers, for coordinators.
     pub broker_links: BrokerLinks,
+    pub fetch_sessions: FetchSessionShards,
     /// Locked for a moment by each request of a share group's member.
     pub share_sessions: Mutex<ShareSessions>,
     pub coordinator_memory: CoordinatorMemory,
@@ -175,6 +177,7 @@ impl Node {
             unpacking: Unpacking::new(workers),
             complaints: Complaints::default(),
             broker_links: BrokerLinks::default(),
+            fetch_sessions: FetchSessionShards::new(config.fetch_sessions_max, workers),
             share_sessions: Mutex::new(ShareSessions::new(share_sessions_max(&config))),
             coordinator_memory: CoordinatorMemory::default(),
             groups_are_wanted: AtomicBool::new(false),

@@ -9,10 +9,8 @@ use crate::coordinator_worker::CoordinatorWorker;
 use crate::mailbox::{Command, Inbox};
 use crate::node::Node;
 use crate::partition_worker::{FLUSH_LOOK, PartitionWorker};
-use barnabas_api::k01_fetch::FetchSessions;
 use barnabas_metrics::Recorder;
 use barnabas_net::FrameReader;
-use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -39,11 +37,8 @@ pub fn run(id: usize, node: Arc<Node>, inbox: Inbox) -> std::io::Result<()> {
     let _ = recorder.cells().runtime.set(runtime.metrics());
     let local = LocalSet::new();
     local.block_on(&runtime, async move {
-        let sessions_max = node.config.load().fetch_sessions_max.div_ceil(node.workers);
-        let sessions = FetchSessions::new(sessions_max, id as u16, node.workers as u16);
         let worker = Worker {
             id,
-            fetch_sessions: Rc::new(RefCell::new(sessions)),
             partitions: PartitionWorker::new(id, node.clone(), recorder.clone()),
             coordinators: CoordinatorWorker::new(id, node.clone()),
             sessions: Vec::new(),
@@ -75,7 +70,6 @@ struct Worker {
     partitions: PartitionWorker,
     coordinators: CoordinatorWorker,
     sessions: Vec<Weak<Session>>,
-    fetch_sessions: Rc<RefCell<FetchSessions>>,
     lazy_since: Option<Instant>,
     expire_at: Option<Instant>,
     /// When what a full disk kept from being laid is tried again.
@@ -182,13 +176,7 @@ impl Worker {
     }
 
     fn connect(&mut self, new: NewConnection) {
-        let session = Rc::new(Session::new(
-            self.node.clone(),
-            self.recorder.clone(),
-            &new,
-            self.id,
-            self.fetch_sessions.clone(),
-        ));
+        let session = Rc::new(Session::new(self.node.clone(), self.recorder.clone(), &new, self.id));
         match TcpStream::from_std(new.stream) {
             Ok(stream) => {
                 self.sessions.push(Rc::downgrade(&session));

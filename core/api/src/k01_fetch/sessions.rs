@@ -1,8 +1,8 @@
 //! Fetch sessions: what a client fetches again and again, remembered, so that each request names only what changes and
 //! each answer only what is new (KIP-227).
 //!
-//! One cache per owner of connections. A session id says whose it is: `id % owners == owner`, so that a client that
-//! comes back elsewhere is told FETCH_SESSION_ID_NOT_FOUND and starts anew, and never meets another client's session.
+//! A broker may keep several caches. A session's id says which one holds it: `id % owners == owner`, so a client may go on with its
+//! session over any connection, as with Kafka.
 //!
 //! Always true:
 //! 1. there are at most `sessions_max` sessions, and at most [`PARTITIONS_PER_SLOT`] × `sessions_max` partitions in them
@@ -85,7 +85,7 @@ pub(super) enum Opened {
     Refused(ErrorCode),
 }
 
-/// The sessions of one owner of connections.
+/// One cache of sessions.
 #[derive(Debug)]
 pub struct FetchSessions {
     sessions: BTreeMap<i32, Session>,

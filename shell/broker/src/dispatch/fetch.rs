@@ -25,7 +25,7 @@ const SCARCE_BYTES: usize = 64 * 1024;
 pub async fn fetch(call: Call, request: FetchRequest) -> Started {
     let moment = call.moment();
     let plan = {
-        let mut sessions = call.session.fetch_sessions.borrow_mut();
+        let mut sessions = call.session.fetch_sessions(request.session_id);
         k01_fetch::plan(request, call.version, &mut sessions, &call.context(&moment))
     };
     let Work { reader, from_any, rack, wait, bytes_min, budget, parts, pending } = match plan {
@@ -240,7 +240,7 @@ impl Fetching {
             Some(_) => cells.replicated_out.add(self.fetched),
         }
         let now = self.call.session.node.clock.wall();
-        let mut sessions = self.call.session.fetch_sessions.borrow_mut();
+        let mut sessions = self.call.session.fetch_sessions(self.pending.session_id());
         Answer::Held(self.pending.respond(&mut sessions, draw(), now).into(), self.claim)
     }
 }

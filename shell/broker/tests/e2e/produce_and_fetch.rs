@@ -159,6 +159,28 @@ fn a_fetch_waits_for_data_and_no_longer_than_it_said() {
     assert!(node.stop().success());
 }
 
+#[test]
+fn fetch_session_goes_on_over_other_connections() {
+    const SESSION_EPOCH_IS_OLD: i16 = 71;
+    let mut node = TestNode::start();
+    let mut client = node.client();
+    client.create_topic("t", 1, &[]);
+    let first = FetchRequest { session_epoch: 0, ..fetch("t", 0, 0, 0) };
+    let session_id = fetched(client.call(first, 12)).session_id;
+    assert!(session_id > 0);
+    let next =
+        |session_epoch| FetchRequest { session_id, session_epoch, topics: Vec::new(), ..fetch("t", 0, 0, 0) };
+    for epoch in 1..=8 {
+        let response = fetched(node.client().call(next(epoch), 12));
+        assert_eq!((response.session_id, response.responses.len()), (session_id, 0), "nothing is new");
+    }
+    base_offset(client.call(produce("t", 0, 1, batch(&["a"])), 9));
+    assert_eq!(values(&fetched(node.client().call(next(9), 12))), ["a"]);
+    let ResponseBody::Fetch(repeated) = client.call(next(9), 12) else { panic!("another response") };
+    assert_eq!(repeated.error_code, SESSION_EPOCH_IS_OLD);
+    assert!(node.stop().success());
+}
+
 /// Kafka's consumers keep the end that ListOffsets told for the high watermark: one from before the Fetch makes a lag below zero.
 #[test]
 fn offsets_listed_behind_a_waiting_fetch_are_not_older() {

@@ -300,7 +300,8 @@ fn is_failing(batch: &InFlight, first: Offset, acquiring: &Acquiring<'_>, delive
 
 /// The free records of a split batch.
 fn acquire_each(batch: &mut InFlight, first: Offset, acquiring: &mut Acquiring<'_>, deliveries_max: u16) {
-    let size = first.count_to(batch.last);
+    // Kafka keeps a batch until all of it is done: the records that are done still count for the size of the pieces.
+    let size = batch.acquired_count(first);
     let threshold = throttle_from(deliveries_max);
     let (mut taken, mut few) = (0, None);
     let since = acquiring.acquired.len();

@@ -132,11 +132,18 @@ pub(super) enum States {
 pub(super) struct InFlight {
     pub last: Offset,
     pub states: States,
+    /// How many records it has lost at its front since it was acquired.
+    cut: i64,
 }
 
 impl InFlight {
     pub fn whole(last: Offset, state: State) -> Self {
-        Self { last, states: States::Whole(state) }
+        Self { last, states: States::Whole(state), cut: 0 }
+    }
+
+    /// The number of records that were acquired together, those that are gone since included.
+    pub fn acquired_count(&self, first: Offset) -> i64 {
+        first.count_to(self.last) + self.cut
     }
 
     pub fn is_split(&self) -> bool {
@@ -190,6 +197,7 @@ impl InFlight {
         if let States::Each(states) = &mut self.states {
             states.drain(..index(first, to).min(states.len()));
         }
+        self.cut += to.since(first).max(0);
     }
 }
 

@@ -187,7 +187,7 @@ fn what_fails_again_and_again_comes_in_smaller_pieces_and_at_last_alone() {
     let (mut partition, a) = (fresh(), Text::from("a"));
     let fetched = [batch(0, 7)];
     let mut sizes = Vec::new();
-    for _ in 0..12 {
+    for _ in 0..14 {
         let from = partition.next_fetch_offset();
         let acquired = partition.acquire(&ask(&a, 100, from.get()), &fetched, &[], MonotonicMs(0));
         sizes.push((
@@ -198,11 +198,14 @@ fn what_fails_again_and_again_comes_in_smaller_pieces_and_at_last_alone() {
         partition.release_member(&a, Ticket(1), &mut effects);
         finish(&mut partition, effects).expect("written");
     }
-    // Five deliveries: from the third on half of the batch, then a quarter, then one by one.
+    // Five deliveries: the fourth is of half the batch, the fifth of single records.
     assert_eq!(&sizes[..3], [(8, Some(1)), (8, Some(2)), (8, Some(3))]);
     assert_eq!(sizes[3], (4, Some(4)));
     assert!(sizes[4..8].iter().all(|size| *size == (1, Some(5))), "{sizes:?}");
-    assert_eq!(partition.start(), Offset(4).max(partition.start()));
+    // The other half comes at once: half of the batch is four records, though only four are left.
+    assert_eq!(sizes[8], (4, Some(4)), "{sizes:?}");
+    assert!(sizes[9..13].iter().all(|size| *size == (1, Some(5))), "{sizes:?}");
+    assert_eq!((sizes[13], partition.start()), ((0, None), Offset(8)));
 }
 
 #[test]

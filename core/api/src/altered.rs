@@ -2,15 +2,27 @@
 //!
 //! Source: Kafka 4.4 `ConfigAdminManager.preprocess`, `DynamicBrokerConfig.validate`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use barnabas_base::{ErrorCode, Map, Set};
-use barnabas_metadata::config::{Kind, Resource as Keys, check_dynamic_configs};
+use barnabas_metadata::config::{Kind, Resource as Keys, check_cordoned_log_dirs, check_dynamic_configs};
 use barnabas_metadata::{Resource, ResourceType};
 use barnabas_wire::Str;
 
-use crate::k18_api_versions::Listener;
 use crate::{Context, Refusal};
+
+const CORDONED: &str = "cordoned.log.dirs";
+
+/// How an AlterConfigs or IncrementalAlterConfigs reached this node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Route {
+    /// A client sent it to this broker.
+    ToBroker,
+    /// A broker checked it and forwards it to this controller.
+    ThroughBroker,
+    /// A client sent it to this controller.
+    ToController,
+}
 
 /// What happens to one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,14 +105,14 @@ impl Resources {
     }
 }
 
-/// One resource's changes. `replaces_all`: keys that are not named are unset (AlterConfigs). `on`: what a broker may be set to at run time is
-/// for that broker to check, not for the controller to which it passes the request on (Kafka's `ControllerApis` does not check it either).
+/// One resource's changes. `replaces_all`: keys that are not named are unset (AlterConfigs). What a broker may be set to at run time is
+/// checked by that broker, and not by the controller to which it forwards the request (Kafka's `ControllerApis` does not check it either).
 pub(crate) fn check_resource(
     kind: i8,
     name: &str,
     changes: &[Change<'_>],
     replaces_all: bool,
-    on: Listener,
+    route: Route,
     ctx: &Context<'_>,
 ) -> Result<(), Refusal> {
     let invalid = |message: String| Err(Refusal::new(ErrorCode::InvalidRequest, message));
@@ -115,8 +127,11 @@ pub(crate) fn check_resource(
         return invalid(format!("Null value not supported for : {}", null.join(", ")));
     }
     match ResourceType::from_code(kind) {
-        Some(ResourceType::Broker) if on == Listener::Controller => Ok(()),
-        Some(ResourceType::Broker) => check_broker(name, changes, replaces_all, ctx),
+        Some(ResourceType::Broker) => match route {
+            Route::ToBroker => check_broker(name, changes, replaces_all, ctx),
+            Route::ThroughBroker => Ok(()),
+            Route::ToController => check_uncordoning(name, changes, ctx),
+        },
         Some(ResourceType::Topic | ResourceType::ClientMetrics | ResourceType::Group) => Ok(()),
         Some(ResourceType::BrokerLogger) => invalid(
             "AlterConfigs is deprecated and does not support the resource type BROKER_LOGGER".to_owned(),
@@ -144,17 +159,47 @@ fn check_broker(
     if changes.iter().any(|change| change.operation.is_none()) {
         return invalid("Unknown operations type".to_owned());
     }
-    let resource = Resource::new(ResourceType::Broker, name);
-    let now = ctx.image.configs.of(&resource).filter(|_| !replaces_all);
-    let now = now.iter().flat_map(|values| values.iter());
-    let mut props: BTreeMap<String, String> =
-        now.map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    let mut props = if replaces_all { BTreeMap::new() } else { dynamic_values(name, ctx) };
     for change in changes {
         apply(change, &mut props, ctx)?;
     }
-    let props = props.iter().map(|(name, value)| (&**name, &**value));
-    check_dynamic_configs(props, !name.is_empty())
-        .map_err(|refusal| Refusal::new(ErrorCode::InvalidRequest, refusal.to_string()))
+    let all = props.iter().map(|(name, value)| (&**name, &**value));
+    check_dynamic_configs(all, !name.is_empty())
+        .map_err(|refusal| Refusal::new(ErrorCode::InvalidRequest, refusal.to_string()))?;
+    let cordoned = props.get(CORDONED).filter(|_| changes.iter().any(|change| change.name == CORDONED));
+    let Some(cordoned) = cordoned else { return Ok(()) };
+    let dirs = match ctx.config.list("log.dirs") {
+        dirs if dirs.is_empty() => ctx.config.list("log.dir"),
+        dirs => dirs,
+    };
+    check_cordoned_log_dirs(cordoned, &dirs).or_else(invalid)
+}
+
+/// What is set dynamically for the broker of this name, or for all where it is empty.
+fn dynamic_values(name: &str, ctx: &Context<'_>) -> BTreeMap<String, String> {
+    let set = ctx.image.configs.of(&Resource::new(ResourceType::Broker, name));
+    let set = set.iter().flat_map(|values| values.iter());
+    set.map(|(key, value)| (key.to_string(), value.to_string())).collect()
+}
+
+/// A controller does not know the log directories of a broker: its clients may uncordon them, and cordon no more of them.
+///
+/// # Source
+/// KIP-1066; Kafka `ConfigurationControlManager.isCordonedLogDirsInvalid`.
+fn check_uncordoning(name: &str, changes: &[Change<'_>], ctx: &Context<'_>) -> Result<(), Refusal> {
+    let Some(change) = changes.iter().find(|change| change.name == CORDONED) else { return Ok(()) };
+    let mut values = dynamic_values(name, ctx);
+    let before = values.get(CORDONED).cloned().unwrap_or_default();
+    apply(change, &mut values, ctx)?;
+    let entries = |list: &str| -> BTreeSet<String> {
+        list.split(',').map(str::trim).filter(|entry| !entry.is_empty()).map(str::to_owned).collect()
+    };
+    if values.get(CORDONED).is_none_or(|after| entries(after).is_subset(&entries(&before))) {
+        return Ok(());
+    }
+    let why = "When updating cordoned.log.dirs via controllers,  the new value must be a subset of the current configuration \
+               value.";
+    Err(Refusal::new(ErrorCode::InvalidConfig, why))
 }
 
 /// Source: Kafka `ConfigAdminManager.prepareIncrementalConfigs`.

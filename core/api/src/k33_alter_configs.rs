@@ -18,8 +18,7 @@ use barnabas_wire::Str;
 use barnabas_wire::messages::alter_configs_request::{AlterConfigsRequest, AlterConfigsResource};
 use barnabas_wire::messages::alter_configs_response::{AlterConfigsResourceResponse, AlterConfigsResponse};
 
-use crate::altered::{Change, Operation, Resources, check_resource};
-use crate::k18_api_versions::Listener;
+use crate::altered::{Change, Operation, Resources, Route, check_resource};
 use crate::{Context, Plan, Refusal};
 
 /// For the controller.
@@ -35,14 +34,14 @@ pub struct Pending {
     resources: Resources,
 }
 
-/// Checks what a broker can check, and leaves the rest to the controller. `on`: where the request came in.
+/// Checks what a broker can check, and leaves the rest to the controller.
 pub fn plan(
     mut request: AlterConfigsRequest,
-    on: Listener,
+    route: Route,
     ctx: &Context<'_>,
 ) -> Plan<Work, AlterConfigsResponse> {
     let id = |resource: &AlterConfigsResource| (resource.resource_type, resource.resource_name.clone());
-    let resources = Resources::sift(&mut request.resources, id, |resource| check(resource, on, ctx));
+    let resources = Resources::sift(&mut request.resources, id, |resource| check(resource, route, ctx));
     let pending = Pending { resources };
     if request.resources.is_empty() {
         return Plan::Answer(pending.respond(Ok(AlterConfigsResponse::default())));
@@ -50,14 +49,14 @@ pub fn plan(
     Plan::Work(Work { request, pending })
 }
 
-fn check(resource: &AlterConfigsResource, on: Listener, ctx: &Context<'_>) -> Result<(), Refusal> {
+fn check(resource: &AlterConfigsResource, route: Route, ctx: &Context<'_>) -> Result<(), Refusal> {
     let changes = resource.configs.iter().map(|config| Change {
         name: &config.name,
         operation: Some(Operation::Set),
         value: config.value.as_ref(),
     });
     let changes: Vec<Change<'_>> = changes.collect();
-    check_resource(resource.resource_type, &resource.resource_name, &changes, true, on, ctx)
+    check_resource(resource.resource_type, &resource.resource_name, &changes, true, route, ctx)
 }
 
 impl Pending {

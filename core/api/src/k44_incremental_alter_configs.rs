@@ -20,8 +20,7 @@ use barnabas_wire::messages::incremental_alter_configs_response::{
     AlterConfigsResourceResponse, IncrementalAlterConfigsResponse,
 };
 
-use crate::altered::{Change, Operation, Resources, check_resource};
-use crate::k18_api_versions::Listener;
+use crate::altered::{Change, Operation, Resources, Route, check_resource};
 use crate::{Context, Plan, Refusal};
 
 /// For the controller.
@@ -37,14 +36,14 @@ pub struct Pending {
     resources: Resources,
 }
 
-/// Checks what a broker can check, and leaves the rest to the controller. `on`: where the request came in.
+/// Checks what a broker can check, and leaves the rest to the controller.
 pub fn plan(
     mut request: IncrementalAlterConfigsRequest,
-    on: Listener,
+    route: Route,
     ctx: &Context<'_>,
 ) -> Plan<Work, IncrementalAlterConfigsResponse> {
     let id = |resource: &AlterConfigsResource| (resource.resource_type, resource.resource_name.clone());
-    let resources = Resources::sift(&mut request.resources, id, |resource| check(resource, on, ctx));
+    let resources = Resources::sift(&mut request.resources, id, |resource| check(resource, route, ctx));
     let pending = Pending { resources };
     if request.resources.is_empty() {
         return Plan::Answer(pending.respond(Ok(IncrementalAlterConfigsResponse::default())));
@@ -52,14 +51,14 @@ pub fn plan(
     Plan::Work(Work { request, pending })
 }
 
-fn check(resource: &AlterConfigsResource, on: Listener, ctx: &Context<'_>) -> Result<(), Refusal> {
+fn check(resource: &AlterConfigsResource, route: Route, ctx: &Context<'_>) -> Result<(), Refusal> {
     let changes = resource.configs.iter().map(|config| Change {
         name: &config.name,
         operation: Operation::from_code(config.config_operation),
         value: config.value.as_ref(),
     });
     let changes: Vec<Change<'_>> = changes.collect();
-    check_resource(resource.resource_type, &resource.resource_name, &changes, false, on, ctx)
+    check_resource(resource.resource_type, &resource.resource_name, &changes, false, route, ctx)
 }
 
 impl Pending {

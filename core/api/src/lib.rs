@@ -105,6 +105,7 @@ pub mod transactions;
 #[cfg(test)]
 mod testing;
 
+pub use altered::Route;
 pub use answer_room::{AnswerRoom, Lender, TooLarge, Unlimited};
 pub use auto_create::{Admitted, AutoCreation, auto_created_topic, internal_topic_configs};
 pub use context::{Client, Context, Leader, Node};

@@ -30,7 +30,7 @@ mod verification;
 
 use crate::connection::Session;
 use barnabas_api::k18_api_versions::{self, Listener};
-use barnabas_api::{Client, Context};
+use barnabas_api::{Client, Context, Route};
 use barnabas_base::Text;
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
@@ -92,6 +92,8 @@ pub struct Call {
     pub version: i16,
     /// What the answer may take.
     pub room: Room,
+    /// Another broker forwards it for its client.
+    is_forwarded: bool,
 }
 
 /// The cluster and the configuration at one moment.
@@ -124,6 +126,15 @@ impl Call {
     pub fn listener(&self) -> Listener {
         listener_of(&self.session)
     }
+
+    /// How a request for the controller got here.
+    pub fn route(&self) -> Route {
+        match self.listener() {
+            Listener::Broker => Route::ToBroker,
+            Listener::Controller if self.is_forwarded => Route::ThroughBroker,
+            Listener::Controller => Route::ToController,
+        }
+    }
 }
 
 fn listener_of(session: &Session) -> Listener {
@@ -148,9 +159,13 @@ pub fn unsupported_api_versions() -> Answer {
 
 /// Starts a request. What has to happen in the order of the requests has happened when this future is done.
 pub fn start(session: Rc<Session>, header: RequestHeader, body: RequestBody) -> Starting {
+    start_as(false, session, header, body)
+}
+
+fn start_as(is_forwarded: bool, session: Rc<Session>, header: RequestHeader, body: RequestBody) -> Starting {
     let client = session.client(header.client_id.as_ref().map(|id| id.as_str()));
     let room = Room::of(&session);
-    let call = Call { session, client, version: header.request_api_version, room };
+    let call = Call { session, client, version: header.request_api_version, room, is_forwarded };
     let (call, body) = match call.listener() {
         Listener::Broker => (call, body),
         Listener::Controller => match quorum::start(call, body) {

@@ -20,11 +20,7 @@ fn resource(kind: i8, name: &str, configs: &[(&str, Option<&str>)]) -> AlterConf
 fn ask(resources: Vec<AlterConfigsResource>) -> Plan<Work, AlterConfigsResponse> {
     let mut fixture = Fixture::new();
     fixture.add(&[config(4, "1", "log.cleaner.threads", "2")]);
-    plan(
-        AlterConfigsRequest { resources, ..AlterConfigsRequest::default() },
-        Listener::Broker,
-        &fixture.ctx(),
-    )
+    plan(AlterConfigsRequest { resources, ..AlterConfigsRequest::default() }, Route::ToBroker, &fixture.ctx())
 }
 
 /// The code with which a resource is refused before the controller is asked; 0 if it is not.
@@ -53,7 +49,7 @@ fn what_a_broker_passes_on_is_not_checked_by_another_node() {
     let fixture = Fixture::new();
     let resources = vec![resource(4, "2", &[("log.cleaner.threads", Some("3"))])];
     let request = AlterConfigsRequest { resources, ..AlterConfigsRequest::default() };
-    assert!(matches!(plan(request, Listener::Controller, &fixture.ctx()), Plan::Work(_)));
+    assert!(matches!(plan(request, Route::ThroughBroker, &fixture.ctx()), Plan::Work(_)));
 }
 
 #[test]

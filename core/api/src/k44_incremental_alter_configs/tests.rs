@@ -13,8 +13,14 @@ fn refused(name: &str, operation: i8, value: Option<&str>) -> i16 {
 }
 
 fn refused_of(kind: i8, resource: &str, changes: &[(&str, i8, Option<&str>)]) -> i16 {
-    let mut fixture = Fixture::new();
+    refused_on(Route::ToBroker, kind, resource, changes)
+}
+
+fn refused_on(route: Route, kind: i8, resource: &str, changes: &[(&str, i8, Option<&str>)]) -> i16 {
+    let mut fixture =
+        Fixture { config: crate::testing::broker_config(&[("log.dirs", "/a,/b")]), ..Fixture::new() };
     fixture.add(&[config(4, "1", "log.cleanup.policy", "compact")]);
+    fixture.add(&[config(4, "2", "cordoned.log.dirs", "/x, /y")]);
     let of = |(name, config_operation, value): &(&str, i8, Option<&str>)| AlterableConfig {
         name: (*name).into(),
         config_operation: *config_operation,
@@ -28,7 +34,7 @@ fn refused_of(kind: i8, resource: &str, changes: &[(&str, i8, Option<&str>)]) ->
         ..AlterConfigsResource::default()
     };
     let request = IncrementalAlterConfigsRequest { resources: vec![resource], ..Default::default() };
-    match plan(request, Listener::Broker, &fixture.ctx()) {
+    match plan(request, route, &fixture.ctx()) {
         Plan::Work(_) => 0,
         Plan::Answer(response) => {
             for version in versions::<IncrementalAlterConfigsResponse>() {
@@ -54,6 +60,37 @@ fn lists_grow_and_shrink() {
     assert_eq!(refused("log.cleanup.policy", APPEND, Some("shred")), 42);
     assert_eq!(refused("log.cleanup.policy", SUBTRACT, Some("compact")), 0);
     assert_eq!(refused("message.max.bytes", APPEND, Some("5")), 40, "no list");
+}
+
+#[test]
+fn broker_cordons_only_its_own_log_directories() {
+    assert_eq!(refused("cordoned.log.dirs", SET, Some("/b")), 0);
+    assert_eq!(refused("cordoned.log.dirs", SET, Some("*")), 0);
+    assert_eq!(refused("cordoned.log.dirs", SET, Some("/b,/x")), 42);
+    assert_eq!(refused("cordoned.log.dirs", APPEND, Some("/x")), 42);
+    assert_eq!(refused("cordoned.log.dirs", SET, Some("")), 0);
+}
+
+#[test]
+fn controller_uncordons_directories_and_cordons_none() {
+    let change = |route, operation, value| {
+        refused_on(
+            route,
+            4,
+            "2",
+            &[("cordoned.log.dirs", operation, Some(value)), ("log.cleaner.threads", SET, Some("2"))],
+        )
+    };
+    for value in ["/x", "/y,/x", "", " "] {
+        assert_eq!(change(Route::ToController, SET, value), 0, "{value}");
+    }
+    assert_eq!(change(Route::ToController, SUBTRACT, "/x"), 0);
+    assert_eq!(change(Route::ToController, SET, "/x,/z"), 40);
+    assert_eq!(change(Route::ToController, SET, "*"), 40);
+    assert_eq!(change(Route::ToController, APPEND, "/z"), 40);
+    assert_eq!(change(Route::ThroughBroker, SET, "/z"), 0, "broker 2 knows its directories");
+    let unset = refused_on(Route::ToController, 4, "2", &[("cordoned.log.dirs", DELETE, None)]);
+    assert_eq!(unset, 0);
 }
 
 #[test]

@@ -298,6 +298,10 @@ fn check_resource(
     let name = &*target.name;
     match target.kind {
         ResourceType::Topic => {
+            if name.is_empty() {
+                let message = "Default topic resources are not allowed.";
+                return Err(Refusal::new(ErrorCode::InvalidRequest, message));
+            }
             check_topic_name(name)
                 .map_err(|error| Refusal::new(ErrorCode::InvalidTopicException, error.to_string()))?;
             check_topic_values(case.config, all)?;
@@ -342,22 +346,7 @@ fn check_broker(case: &Case<'_>, broker: &str, changes: &KeyChanges) -> Result<(
     if let Err(refusal) = config::check_dynamic_configs(set, !broker.is_empty()) {
         return invalid(refusal.to_string());
     }
-    if let Some(Some(value)) = changes.get("cordoned.log.dirs") {
-        check_cordoned(case.config, value).or_else(invalid)?;
-    }
     Ok(())
-}
-
-/// Every entry is a log directory of the broker, or the only one is `*`.
-///
-/// # Source
-/// Kafka `DynamicLogConfig.validateCordonedLogDirs`.
-fn check_cordoned(config: &BrokerConfig, value: &str) -> Result<(), String> {
-    let dirs = match config.list("log.dirs") {
-        dirs if dirs.is_empty() => config.list("log.dir"),
-        dirs => dirs,
-    };
-    config::check_cordoned_log_dirs(value, &dirs)
 }
 
 /// Whether a topic may have these values, all that it will have.

@@ -121,7 +121,7 @@ pub fn create_partitions(call: Call, request: CreatePartitionsRequest) -> Starte
 
 pub fn alter_configs(call: Call, request: AlterConfigsRequest) -> Started {
     let moment = call.moment();
-    match k33_alter_configs::plan(request, call.listener(), &call.context(&moment)) {
+    match k33_alter_configs::plan(request, call.route(), &call.context(&moment)) {
         Plan::Answer(response) => Started::reply(response),
         Plan::Work(work) => Started::wait(async move {
             let answer = expect!(ask(&call, work.request).await, AlterConfigs);
@@ -135,7 +135,7 @@ pub fn incremental_alter_configs(call: Call, mut request: IncrementalAlterConfig
     let decided = loggers::decide(&mut request, call.session.node.broker_id, logging::shown);
     logging::alter(&decided.changes);
     let moment = call.moment();
-    match k44_incremental_alter_configs::plan(request, call.listener(), &call.context(&moment)) {
+    match k44_incremental_alter_configs::plan(request, call.route(), &call.context(&moment)) {
         Plan::Answer(mut response) => {
             response.responses.extend(decided.responses);
             Started::reply(response)

@@ -171,7 +171,8 @@ async fn envelope(call: Call, request: EnvelopeRequest) -> Answer {
         return refuse(ErrorCode::UnsupportedVersion);
     }
     let correlation_id = header.correlation_id;
-    let inner: std::pin::Pin<Box<dyn Future<Output = Started>>> = super::start(call.session, header, body);
+    let inner: std::pin::Pin<Box<dyn Future<Output = Started>>> =
+        super::start_as(true, call.session, header, body);
     let answer = match inner.await {
         Started::Answer(answer) => answer,
         Started::Wait(waiting) => finish(waiting).await,

@@ -1,5 +1,6 @@
 //! What every API may look at besides its request.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use barnabas_base::{BrokerId, ErrorCode, LeaderEpoch, PartitionIndex, Text, TimestampMs};
@@ -121,6 +122,34 @@ impl Context<'_> {
     pub fn led_partition(&self, topic: &str, partition: PartitionIndex) -> Result<Arc<Topic>, ErrorCode> {
         let (topic, state) = self.known_partition(topic, partition)?;
         if state.leader == self.node { Ok(topic) } else { Err(self.not_leader(state)) }
+    }
+
+    /// The topic, if this node leads the partition. `epoch` is the leader epoch that the client knows.
+    ///
+    /// # Errors
+    /// As [`Self::led_partition`]. A follower first compares the epochs: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH.
+    ///
+    /// # Source
+    /// Kafka `Partition.getLocalLog`: the epoch is checked before the role. A broker without a replica has no epoch to check.
+    pub fn led_partition_in(
+        &self,
+        topic: &str,
+        partition: PartitionIndex,
+        epoch: Option<LeaderEpoch>,
+    ) -> Result<Arc<Topic>, ErrorCode> {
+        let (topic, state) = self.known_partition(topic, partition)?;
+        if state.leader == self.node {
+            return Ok(topic);
+        }
+        let refusal = self.not_leader(state);
+        let compared = epoch
+            .filter(|_| refusal == ErrorCode::NotLeaderOrFollower && state.has_replica(self.node))
+            .map(|epoch| epoch.cmp(&state.leader_epoch));
+        Err(match compared {
+            Some(Ordering::Less) => ErrorCode::FencedLeaderEpoch,
+            Some(Ordering::Greater) => ErrorCode::UnknownLeaderEpoch,
+            Some(Ordering::Equal) | None => refusal,
+        })
     }
 
     /// Whether this node follows in sync: its client may have heard of an election that the image does not show yet. The partition's owner

@@ -2,9 +2,11 @@
 //!
 //! Source: Kafka 4.4 `ConfigHelper`.
 
+use std::collections::BTreeMap;
+
 use barnabas_metadata::config::{
-    BrokerConfig, ConfigKey, ConfigSource, Kind, Level, Resource, Scope, canonical, group_synonym,
-    is_broker_rate, topic_synonyms,
+    BrokerConfig, ConfigKey, ConfigSource, Kind, Level, Resource, Scope, broker_rate, canonical,
+    group_synonym, topic_synonyms,
 };
 
 /// The type that DescribeConfigs gives a key that nobody knows.
@@ -141,7 +143,7 @@ pub(crate) fn client_metrics_entries<'a>(own: &dyn Fn(&str) -> Option<&'a str>) 
     described.collect()
 }
 
-/// Everything in force on this broker, keys that nobody knows included.
+/// Everything in force on this broker, unknown keys and replication rates included where they are set.
 pub(crate) fn broker_entries(broker: &BrokerConfig) -> Vec<Entry> {
     let (given, dynamic) = (broker.given(), broker.dynamic());
     let is_set = |name: &str| {
@@ -149,12 +151,14 @@ pub(crate) fn broker_entries(broker: &BrokerConfig) -> Vec<Entry> {
     };
     let known = Resource::Broker.keys().filter(|key| !key.internal || is_set(key.name));
     let known = known.map(|key| broker_entry(key.name, broker.value(key.name), broker));
-    let given =
-        broker.given().iter().chain(broker.dynamic().broker.iter().map(|(name, value)| (&**name, &**value)));
-    let mut others: Vec<(&str, &str)> =
-        given.filter(|(name, _)| Resource::Broker.key(name).is_none()).collect();
-    others.sort_unstable();
-    others.dedup_by_key(|other| other.0);
+    let levels = [&dynamic.broker, &dynamic.default];
+    let dynamic = levels.into_iter().flatten().map(|(name, value)| (&**name, &**value));
+    // The broker's own value hides the default for all brokers, and that hides the file's.
+    let mut others = BTreeMap::new();
+    for (name, value) in dynamic.chain(given.iter()).filter(|(name, _)| Resource::Broker.key(name).is_none())
+    {
+        others.entry(name).or_insert(value);
+    }
     let others = others.into_iter().map(|(name, value)| broker_entry(name, Some(value), broker));
     known.chain(others).collect()
 }
@@ -171,7 +175,8 @@ pub(crate) fn broker_default_entries(broker: &BrokerConfig) -> Vec<Entry> {
 }
 
 fn broker_entry(name: &str, value: Option<&str>, broker: &BrokerConfig) -> Entry {
-    let key = Resource::Broker.key(name).or_else(|| Resource::Broker.listener_key(name));
+    let rate = broker_rate(name);
+    let key = Resource::Broker.key(name).or_else(|| Resource::Broker.listener_key(name)).or(rate);
     // What nobody knows may be a secret.
     let is_sensitive = key.is_none_or(ConfigKey::is_sensitive);
     let synonyms = synonyms(broker.levels(name), is_sensitive);
@@ -183,7 +188,7 @@ fn broker_entry(name: &str, value: Option<&str>, broker: &BrokerConfig) -> Entry
             _ => value.to_owned(),
         }),
         source: synonyms.first().map_or(ConfigSource::Default, |synonym| synonym.source),
-        read_only: !is_broker_rate(name)
+        read_only: rate.is_none()
             && Resource::Broker.key(name).is_none_or(|key| key.scope == Scope::ReadOnly),
         is_sensitive,
         kind: key.map_or(UNKNOWN_TYPE, |key| key.kind.wire_id()),

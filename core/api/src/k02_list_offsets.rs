@@ -178,8 +178,7 @@ pub fn plan(request: ListOffsetsRequest, version: i16, ctx: &Context<'_>) -> Pla
                     slot: Slot::new(at, place),
                     topic: known,
                     partition: PartitionIndex(partition.partition_index),
-                    leader_epoch: (partition.current_leader_epoch >= 0)
-                        .then_some(LeaderEpoch(partition.current_leader_epoch)),
+                    leader_epoch: current_epoch(partition),
                     target,
                 }),
             }
@@ -218,8 +217,14 @@ fn check(
     let index = PartitionIndex(partition.partition_index);
     match asker {
         Asker::Debugger => Ok((ctx.known_partition(topic, index)?.0, target)),
-        Asker::Consumer { .. } | Asker::Follower(_) => Ok((ctx.led_partition(topic, index)?, target)),
+        Asker::Consumer { .. } | Asker::Follower(_) => {
+            Ok((ctx.led_partition_in(topic, index, current_epoch(partition))?, target))
+        }
     }
+}
+
+fn current_epoch(partition: &ListOffsetsPartition) -> Option<LeaderEpoch> {
+    (partition.current_leader_epoch >= 0).then_some(LeaderEpoch(partition.current_leader_epoch))
 }
 
 /// `None` for a sentinel that the version does not have.

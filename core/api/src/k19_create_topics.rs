@@ -56,7 +56,8 @@ pub fn plan(mut request: CreateTopicsRequest, version: i16) -> Plan<Work, Create
     let mut pending = Pending { version, asked: Vec::new(), refused: Vec::new(), configs: Map::default() };
     request.topics.retain(|topic| match times.get_mut(&topic.name) {
         Some(1) if topic.name == name::CLUSTER_METADATA => {
-            let refusal = Refusal::new(ErrorCode::InvalidRequest, "__cluster_metadata cannot be created.");
+            let why = "Creation of internal topic __cluster_metadata is prohibited.";
+            let refusal = Refusal::new(ErrorCode::InvalidRequest, why);
             pending.refused.push(result(topic.name.clone(), &refusal));
             false
         }

@@ -67,7 +67,9 @@ pub fn plan(
         let mut results = Vec::with_capacity(topic.partitions.len());
         for (place, asked) in topic.partitions.into_iter().enumerate() {
             let partition = PartitionIndex(asked.partition);
-            let checked = ctx.led_partition(&topic.topic, partition);
+            let current =
+                (asked.current_leader_epoch >= 0).then_some(LeaderEpoch(asked.current_leader_epoch));
+            let checked = ctx.led_partition_in(&topic.topic, partition, current);
             results.push(EpochEndOffset {
                 error_code: checked.as_ref().err().copied().unwrap_or_default().code(),
                 partition: asked.partition,
@@ -80,8 +82,7 @@ pub fn plan(
                     slot: Slot::new(at, place),
                     topic,
                     partition,
-                    current: (asked.current_leader_epoch >= 0)
-                        .then_some(LeaderEpoch(asked.current_leader_epoch)),
+                    current,
                     epoch: LeaderEpoch(asked.leader_epoch),
                 });
             }

@@ -86,13 +86,13 @@ pub fn plan(
             let checked = check(&partition, directory, directories, &is_too_long);
             let code = match checked.map(|directory| (directory, here(&partition, ctx))) {
                 Err(code) => code,
-                Ok((directory, Some(topic))) => {
+                Ok((directory, Ok(topic))) => {
                     work.parts.push(Part { slot: Slot::new(at, place), topic, partition, directory });
                     ErrorCode::None
                 }
-                Ok((directory, None)) => {
+                Ok((directory, Err(code))) => {
                     work.preferred.push((partition, directory));
-                    ErrorCode::ReplicaNotAvailable
+                    code
                 }
             };
             results.push(AlterReplicaLogDirPartitionResult {
@@ -129,9 +129,13 @@ fn check(
 }
 
 /// The partition's topic, if this node holds a replica of it.
-fn here(partition: &TopicPartition, ctx: &Context<'_>) -> Option<TopicId> {
-    let (topic, state) = ctx.known_partition(&partition.topic, partition.partition).ok()?;
-    state.has_replica(ctx.node).then_some(topic.id)
+///
+/// # Errors
+/// UNKNOWN_TOPIC_OR_PARTITION; REPLICA_NOT_AVAILABLE for a partition of other brokers, which Kafka keeps from the time before
+/// NOT_LEADER_OR_FOLLOWER.
+fn here(partition: &TopicPartition, ctx: &Context<'_>) -> Result<TopicId, ErrorCode> {
+    let (topic, state) = ctx.known_partition(&partition.topic, partition.partition)?;
+    if state.has_replica(ctx.node) { Ok(topic.id) } else { Err(ErrorCode::ReplicaNotAvailable) }
 }
 
 impl Pending {

@@ -1,5 +1,8 @@
 use super::*;
-use crate::testing::{Fixture, carried, versions};
+use crate::testing::{Fixture, ORDERS, carried, partition, versions};
+use barnabas_base::Uuid;
+use barnabas_wire::MetadataRecord;
+use barnabas_wire::messages::PartitionRecord;
 use barnabas_wire::messages::list_offsets_request::ListOffsetsTopic;
 
 fn request(name: &str, partitions: &[(i32, i64)]) -> ListOffsetsRequest {
@@ -81,6 +84,25 @@ fn what_cannot_be_answered_here_is_refused() {
     assert_eq!(refused(request("orders", &[(3, -1)]), 6), [3]);
     assert_eq!(refused(request("orders", &[(1, -1)]), 6), [6]);
     assert_eq!(refused(request("orders", &[(0, -1), (0, -2)]), 6), [42], "twice in one request");
+}
+
+#[test]
+fn follower_compares_the_epoch_before_its_role() {
+    let mut fixture = Fixture::new();
+    let MetadataRecord::Partition(record) = partition(ORDERS, 4, 2) else { panic!("a partition record") };
+    let directories = vec![Uuid([0x42; 16]), Uuid([0x41; 16])];
+    let followed = PartitionRecord { replicas: vec![2, 1], directories, ..record };
+    fixture.add(&[MetadataRecord::Partition(followed)]);
+    let code = |partition, epoch| {
+        let mut asked = request("orders", &[(partition, -1)]);
+        asked.topics[0].partitions[0].current_leader_epoch = epoch;
+        match plan(asked, 6, &fixture.ctx()) {
+            Plan::Answer(response) => response.topics[0].partitions[0].error_code,
+            Plan::Work(_) => 0,
+        }
+    };
+    assert_eq!([4, 6, 5, -1].map(|epoch| code(4, epoch)), [74, 75, 6, 6], "a follower");
+    assert_eq!([4, 6, 5, -1].map(|epoch| code(1, epoch)), [6; 4], "a broker without a replica");
 }
 
 #[test]

@@ -82,6 +82,8 @@ fn duplicates_and_the_metadata_topic_do_not_reach_the_controller() {
     let response = work.pending.respond(Ok(CreateTopicsResponse::default()), &fixture.ctx());
     let said: Vec<_> = response.topics.iter().map(|topic| (&*topic.name, topic.error_code)).collect();
     assert_eq!(said, [("a", 42), ("__cluster_metadata", 42)]);
+    let message = response.topics[1].error_message.as_deref();
+    assert_eq!(message, Some("Creation of internal topic __cluster_metadata is prohibited."));
 }
 
 #[test]

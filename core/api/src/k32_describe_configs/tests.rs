@@ -16,9 +16,17 @@ fn resource(kind: i8, name: &str, keys: &[&str]) -> DescribeConfigsResource {
 fn fixture() -> Fixture {
     let given =
         broker_config(&[("log.retention.hours", "1"), ("message.max.bytes", "10"), ("my.plugin.key", "x")]);
-    let one = |key: &str, value: &str| [(Text::from(key), Text::from(value))].into_iter().collect();
-    let dynamic =
-        DynamicConfigs { broker: one("log.cleaner.threads", "3"), default: one("message.max.bytes", "20") };
+    let all = |set: &[(&str, &str)]| {
+        set.iter().map(|(key, value)| (Text::from(*key), Text::from(*value))).collect()
+    };
+    let dynamic = DynamicConfigs {
+        broker: all(&[("log.cleaner.threads", "3"), ("leader.replication.throttled.rate", "1000")]),
+        default: all(&[
+            ("message.max.bytes", "20"),
+            ("leader.replication.throttled.rate", "2000"),
+            ("follower.replication.throttled.rate", "2000"),
+        ]),
+    };
     let mut fixture = Fixture { config: given.with_dynamic(dynamic), ..Fixture::new() };
     fixture.add(&[config(2, "orders", "max.message.bytes", "30"), config(16, "sub", "interval.ms", "60000")]);
     fixture.add(&[config(32, "a-group", "consumer.session.timeout.ms", "50000")]);
@@ -74,6 +82,18 @@ fn a_brokers_value_shows_where_it_comes_from() {
     check(4, "1", "ssl.keystore.password", "null 5 []");
     check(4, "1", "my.plugin.key", "null 4 [my.plugin.key=null 4]");
     check(4, "", "message.max.bytes", "20 3 [message.max.bytes=20 3]");
+}
+
+#[test]
+fn replication_rates_are_shown_where_they_are_set() {
+    let (leader, follower) = ("leader.replication.throttled.rate", "follower.replication.throttled.rate");
+    check(4, "1", leader, &format!("1000 2 [{leader}=1000 2, {leader}=2000 3]"));
+    check(4, "1", follower, &format!("2000 3 [{follower}=2000 3]"));
+    check(4, "", leader, &format!("2000 3 [{leader}=2000 3]"));
+    let unset = ask(resource(4, "1", &["replica.alter.log.dirs.io.max.bytes.per.second"]), 4);
+    assert_eq!(unset.configs, [], "Kafka does not list a rate that is not set");
+    let shown = ask(resource(4, "1", &[leader]), 4);
+    assert_eq!((shown.configs[0].read_only, shown.configs[0].config_type), (false, 5), "a long");
 }
 
 #[test]

@@ -64,7 +64,7 @@ pub enum Resource {
 ///
 /// # Source
 /// Kafka `QuotaConfig.brokerQuotaConfigs`.
-const RATES: [ConfigKey; 3] = [
+static RATES: [ConfigKey; 3] = [
     key::long("follower.replication.throttled.rate", "10485760").at_least(0),
     key::long("leader.replication.throttled.rate", "10485760").at_least(0),
     key::long("replica.alter.log.dirs.io.max.bytes.per.second", "10485760").at_least(0),
@@ -75,12 +75,12 @@ const RATES: [ConfigKey; 3] = [
 /// # Errors
 /// It is no whole number, or less than none.
 pub fn check_broker_rate(name: &str, value: &str) -> Result<(), ValueError> {
-    RATES.iter().find(|rate| rate.name == name).map_or(Ok(()), |rate| check(rate, value))
+    broker_rate(name).map_or(Ok(()), |rate| check(rate, value))
 }
 
-/// Whether it is one of the rates that stand in no file.
-pub fn is_broker_rate(name: &str) -> bool {
-    RATES.iter().any(|rate| rate.name == name)
+/// The rate of this name that stands in no file.
+pub fn broker_rate(name: &str) -> Option<&'static ConfigKey> {
+    RATES.iter().find(|rate| rate.name == name)
 }
 
 impl Resource {

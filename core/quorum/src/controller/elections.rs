@@ -114,10 +114,10 @@ fn one(
 ) -> Result<(), Refusal> {
     let unknown = |what: String| Refusal::new(ErrorCode::UnknownTopicOrPartition, what);
     let topic =
-        case.image.topics.by_name(topic).ok_or_else(|| unknown(format!("no such topic as {topic}")))?;
+        case.image.topics.by_name(topic).ok_or_else(|| unknown(format!("No such topic as {topic}")))?;
     let partition = topic
         .partition(index)
-        .ok_or_else(|| unknown(format!("no such partition as {}-{index}", topic.name)))?;
+        .ok_or_else(|| unknown(format!("No such partition as {}-{index}", topic.name)))?;
     let settled = match election {
         Election::Preferred => partition.leader == partition.preferred_leader(),
         Election::Online | Election::Unhindered | Election::Unclean => partition.leader.get() >= 0,

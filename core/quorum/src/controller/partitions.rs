@@ -76,7 +76,8 @@ fn create_for(
 ) -> Result<(), Refusal> {
     let image = case.image;
     let topic = image.topics.by_name(&wanted.name).ok_or_else(|| {
-        Refusal::new(ErrorCode::UnknownTopicOrPartition, format!("no such topic as {}", wanted.name))
+        let why = "This server does not host this topic-partition.";
+        Refusal::new(ErrorCode::UnknownTopicOrPartition, why)
     })?;
     let have = topic.partition_count();
     let want = usize::try_from(wanted.count).unwrap_or(0);

@@ -378,12 +378,14 @@ impl RecordFaults {
         if self.found == 0 {
             return Ok(());
         }
-        let (code, what) = if self.any_timestamp {
-            (ErrorCode::InvalidTimestamp, "timestamp")
+        // Kafka's words: clients show them, and its tests compare them.
+        let (code, message) = if self.any_timestamp {
+            let message = "One or more records have been rejected due to invalid timestamp".to_owned();
+            (ErrorCode::InvalidTimestamp, message)
         } else {
-            (ErrorCode::InvalidRecord, "key or format")
+            let message = format!("{} records were rejected for their key or format", self.found);
+            (ErrorCode::InvalidRecord, message)
         };
-        let message = format!("{} records were rejected for their {what}", self.found);
         Err(Refusal { code, message, record_errors: self.errors })
     }
 }

@@ -197,6 +197,7 @@ fn timestamps_have_limits_on_both_sides() {
     taken(&dated(&[NOW - 100, NOW + 50, -1]), &limits);
     let late = refusal(&dated(&[NOW, NOW + 51, NOW - 101]), &limits);
     assert_eq!(late.code, ErrorCode::InvalidTimestamp);
+    assert_eq!(late.message, "One or more records have been rejected due to invalid timestamp");
     assert_eq!(late.record_errors.iter().map(|error| error.index).collect::<Vec<_>>(), [1, 2]);
     // By default only the future is limited, by an hour.
     taken(&dated(&[0, NOW + 3_600_000]), &rules());

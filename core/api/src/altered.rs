@@ -4,8 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use barnabas_base::{ErrorCode, Map, Set};
-use barnabas_metadata::config::{Kind, Resource as Keys, check_cordoned_log_dirs, check_dynamic_configs};
+use barnabas_base::{ErrorCode, Map, Set, Text};
+use barnabas_metadata::config::{
+    Kind, Resource as Keys, check_cordoned_log_dirs, check_dynamic_configs, contradictions,
+};
 use barnabas_metadata::{Resource, ResourceType};
 use barnabas_wire::Str;
 
@@ -166,6 +168,7 @@ fn check_broker(
     let all = props.iter().map(|(name, value)| (&**name, &**value));
     check_dynamic_configs(all, !name.is_empty())
         .map_err(|refusal| Refusal::new(ErrorCode::InvalidRequest, refusal.to_string()))?;
+    check_agreement(name, &props, ctx)?;
     let cordoned = props.get(CORDONED).filter(|_| changes.iter().any(|change| change.name == CORDONED));
     let Some(cordoned) = cordoned else { return Ok(()) };
     let dirs = match ctx.config.list("log.dirs") {
@@ -173,6 +176,33 @@ fn check_broker(
         dirs => dirs,
     };
     check_cordoned_log_dirs(cordoned, &dirs).or_else(invalid)
+}
+
+/// Whether this broker's settings agree with each other after the change. `props`: all that will be set for the resource.
+///
+/// # Source
+/// Kafka `DynamicBrokerConfig.validate`, which makes a `KafkaConfig` of the new values.
+fn check_agreement(name: &str, props: &BTreeMap<String, String>, ctx: &Context<'_>) -> Result<(), Refusal> {
+    let set =
+        props.iter().map(|(key, value)| (Text::from(key.as_str()), Text::from(value.as_str()))).collect();
+    let mut dynamic = ctx.config.dynamic().clone();
+    if name.is_empty() {
+        dynamic.default = set;
+    } else {
+        dynamic.broker = set;
+    }
+    let before = contradictions(ctx.config);
+    let after = contradictions(&ctx.config.with_dynamic(dynamic));
+    match after.iter().find(|one| !one.is_bearable && !before.contains(one)) {
+        None => Ok(()),
+        Some(one) => {
+            let message = format!(
+                "Invalid value for configuration {}: {}, such as {}",
+                one.key, one.problem, one.example
+            );
+            Err(Refusal::new(ErrorCode::InvalidRequest, message))
+        }
+    }
 }
 
 /// What is set dynamically for the broker of this name, or for all where it is empty.

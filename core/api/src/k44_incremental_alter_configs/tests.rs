@@ -63,6 +63,18 @@ fn lists_grow_and_shrink() {
 }
 
 #[test]
+fn settings_that_contradict_others_are_refused() {
+    let both = |threads| {
+        let size = ("log.cleaner.dedupe.buffer.size", SET, Some("2097152"));
+        [("", 4), ("1", 4)].map(|(broker, kind)| {
+            refused_of(kind, broker, &[size, ("log.cleaner.threads", SET, Some(threads))])
+        })
+    };
+    assert_eq!(both("1"), [0, 0]);
+    assert_eq!(both("2"), [42, 42], "1 MiB for each thread is too little");
+}
+
+#[test]
 fn broker_cordons_only_its_own_log_directories() {
     assert_eq!(refused("cordoned.log.dirs", SET, Some("/b")), 0);
     assert_eq!(refused("cordoned.log.dirs", SET, Some("*")), 0);

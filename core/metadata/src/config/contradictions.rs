@@ -60,6 +60,7 @@ pub fn contradictions(config: &BrokerConfig) -> Vec<Contradiction> {
     let sessions = SESSIONS.iter();
     found.extend(sessions.filter_map(|&(_, _, session, heartbeat)| judge(config, heartbeat, Below, session)));
     found.extend(nobody_from_anywhere(config));
+    found.extend(cleaners_without_room(config));
     found.extend(BEARABLE.iter().filter_map(|&(key, order, other, consequence)| {
         let mut bearable = judge(config, key, order, other)?;
         bearable.problem = format!("{}: {consequence}", bearable.problem);
@@ -103,8 +104,27 @@ fn nobody_from_anywhere(config: &BrokerConfig) -> Option<Contradiction> {
     })
 }
 
+/// Each thread of the cleaner needs a buffer of its own.
+fn cleaners_without_room(config: &BrokerConfig) -> Option<Contradiction> {
+    const KEY: &str = "log.cleaner.dedupe.buffer.size";
+    const THREADS: &str = "log.cleaner.threads";
+    const OF_EACH: i64 = 1 << 20;
+    if !is_given(config, KEY) && !is_given(config, THREADS) {
+        return None;
+    }
+    let (bytes, threads) = (config.long(KEY), config.long(THREADS).max(1));
+    // More than 1 MiB, as in Kafka.
+    (bytes / threads <= OF_EACH).then(|| Contradiction {
+        key: KEY,
+        problem: format!("{bytes} is no more than 1 MiB for each of {THREADS}={threads}"),
+        example: format!("{KEY}={}", threads.saturating_mul(2 * OF_EACH)),
+        is_bearable: false,
+    })
+}
+
 fn is_given(config: &BrokerConfig, key: &str) -> bool {
-    config.given().get(key).is_some()
+    let dynamic = config.dynamic();
+    config.given().get(key).is_some() || dynamic.broker.contains_key(key) || dynamic.default.contains_key(key)
 }
 
 #[cfg(test)]
@@ -153,6 +173,10 @@ mod tests {
         assert!(
             fatal(&[("log.cleaner.max.compaction.lag.ms", "5"), ("log.cleaner.min.compaction.lag.ms", "6")])
                 .contains("6 contradicts log.cleaner.max.compaction.lag.ms=5")
+        );
+        assert_eq!(
+            fatal(&[("log.cleaner.threads", "2"), ("log.cleaner.dedupe.buffer.size", "2097152")]),
+            "log.cleaner.dedupe.buffer.size: 2097152 is no more than 1 MiB for each of log.cleaner.threads=2"
         );
         assert!(
             fatal(&[("max.connections.per.ip", "0")]).contains("max.connections.per.ip.overrides is empty")

@@ -1,7 +1,7 @@
 //! Writes the codec: `core/wire/schema/**/*.msg` in, `core/wire/src/messages/*.rs` out.
 //!
-//! The output is committed, so that a build needs no generator and a review sees what changed; `--check` says whether it
-//! is what the schema says. `schema` reads the notation, `message` writes one message, `tables` what spans them all.
+//! The output is committed, so that a build needs no generator and a review sees what changed; `--check` says whether
+//! it is what the schema says. `schema` reads the notation, `message` writes one message, `tables` what spans them all.
 
 mod field;
 mod message;

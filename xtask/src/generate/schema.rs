@@ -10,10 +10,10 @@
 //!         Name: string 0-12 ignorable as topicName
 //! ```
 //!
-//! A field: `Name: type versions`, then what applies of `= default`, `tag N [since V]`, `inflexible` (never in the compact
-//! form), `ignorable` (dropped where a version cannot carry it), `key` (names the element in its array), `as` the kind of
-//! thing it names, `-- meaning`. `type?` may be null in every version, `type?2+` in those. What is indented below a field
-//! are the fields of its struct; `struct Name versions` in a message is one that several fields share.
+//! A field: `Name: type versions`, then what applies of `= default`, `tag N [since V]`, `inflexible` (never in the
+//! compact form), `ignorable` (dropped where a version cannot carry it), `key` (names the element in its array), `as`
+//! the kind of thing it names, `-- meaning`. `type?` may be null in every version, `type?2+` in those. What is indented
+//! below a field are the fields of its struct; `struct Name versions` in a message is one that several fields share.
 
 use std::fmt;
 use std::path::Path;

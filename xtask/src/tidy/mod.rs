@@ -57,13 +57,13 @@ fn show_folders(root: &Path, files: &[PathBuf]) -> [Figure; 2] {
     let largest: Vec<String> =
         folders.largest.iter().map(|(entries, folder)| format!("{folder} {entries}")).collect();
     println!("entries over 12 in a folder: {} ({})", folders.entries_over, largest.join(", "));
-    println!("files of the shell that read a clock, besides clock.rs: {}", folders.clock_readers.len());
+    println!("files of the shell that read a clock, besides shell/clock: {}", folders.clock_readers.len());
     [
         Figure { name: "entries_over_12", now: folders.entries_over, advice: "make a folder of an idea" },
         Figure {
             name: "clock_readers",
             now: folders.clock_readers.len(),
-            advice: "only clock.rs reads a clock",
+            advice: "only shell/clock reads a clock",
         },
     ]
 }

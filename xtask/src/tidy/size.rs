@@ -91,7 +91,6 @@ impl Lengths {
             ("function_lines_max", longest.0),
             ("over_70_per_10_000", over * 10_000 / self.functions.len().max(1)),
             ("test_functions_over_70", tests_over),
-            ("shell_lines_per_1_000_of_core", self.shell * 1_000 / self.core.max(1)),
         ];
         (shown, figures.map(|(name, now)| Figure { name, now, advice }).to_vec())
     }

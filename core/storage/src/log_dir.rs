@@ -21,6 +21,7 @@ use crate::log::OpenFrom;
 use crate::meta_properties::{self, MetaProperties};
 use crate::{checkpoint_guard, clean_shutdown, offset_checkpoint, partition_metadata, small_file};
 
+mod ahead;
 mod guard;
 
 #[cfg(test)]
@@ -184,7 +185,7 @@ impl LogDir {
             is_synced: false,
             had_journal: guard.as_ref().and_then(|guard| guard.journal),
             journal: None,
-            stopped: None,
+            stopped: guard.as_ref().and_then(|guard| guard.stopped),
             guard_changed: false,
             is_ours: guard.is_some(),
             clean: clean_file.is_some(),
@@ -283,11 +284,15 @@ impl LogDir {
         self.clean_broker_epoch
     }
 
-    /// Removes `.kafka_cleanshutdown` for good; called before the first log is opened, since opening may write.
+    /// Removes `.kafka_cleanshutdown` for good; called before the first partition is opened, since opening may write. The metadata log
+    /// may be open by then ([`LogDir::open_ahead`]).
     pub fn begin(&mut self) -> Result<(), StorageError> {
+        // Until here what is written is written beside the mark, which the guard goes on naming.
+        self.stopped = None;
         if self.clean {
             self.disk.remove_file(&self.path.join(clean_shutdown::FILE_NAME))?;
             self.disk.sync_dir(&self.path)?;
+            self.forget_ahead()?;
             // It still speaks of that file: after a kill nothing in the directory would count as this program's.
             self.guard_changed = true;
             if self.is_ours {

@@ -27,8 +27,9 @@ fn server() -> Command {
     Command::new("server")
         .about("Runs a node.")
         .after_help(
-            "Without a file: one node, broker and controller, on localhost:9092, with its data in ./barnabas-data, \
-             which it formats by itself.",
+            "Without a file: one node, broker and controller, on 127.0.0.1:9092, with its data in ./barnabas-data, \
+             which it formats by itself.\n\n\
+             Signals: SIGTERM, SIGINT and SIGHUP stop the node cleanly; SIGQUIT writes its state to the log, and it goes on.",
         )
         .arg(Arg::new("file").value_name("FILE.properties").help("Kafka's server.properties"))
         .arg(overrides())

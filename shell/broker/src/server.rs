@@ -57,6 +57,12 @@ struct Running {
 /// # Errors
 /// Why the node cannot start; what the operator has to put right.
 pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    // Before anything else: until then a signal ends the process without a word.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let signals = {
+        let _entered = runtime.enter();
+        Signals::listen()?
+    };
     let file = matches.get_one::<String>("file").map(Path::new);
     let overrides = matches.get_many::<String>("override").into_iter().flatten().map(String::as_str);
     let settings = Settings::load(file, overrides)?;
@@ -69,10 +75,11 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     tracing::info!("barnabas {VERSION} starts; configuration={source}");
     seed_maps(u64::from_le_bytes(random_bytes()));
     let broker_config = check_values(&config)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     survive_large_files(&runtime)?;
-    let running = start::start(&config, broker_config, Arc::new(Meter::default()), &runtime)?;
-    runtime.block_on(serve(running, file.is_none()))
+    match start::start(&config, broker_config, Arc::new(Meter::default()), &runtime, signals)? {
+        Some(running) => runtime.block_on(serve(running, file.is_none())),
+        None => Ok(ExitCode::SUCCESS),
+    }
 }
 
 /// A write beyond the limit of file sizes (`ulimit -f`) is to fail with an error, not end the process: a signal that is taken does not.
@@ -128,24 +135,33 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
     }
     tokio::select! {
         () = node.shutdown.wanted() => {}
-        () = signals.next() => {
-            tracing::info!("stopping");
+        signal = signals.next() => {
+            tracing::info!("stopping by {signal}");
             node.shutdown.ask();
         }
     }
     let stopping =
         stop::Stopping { node: node.clone(), accepting, accepting_controllers: early, lifecycle, threads };
-    let stopped = tokio::task::spawn_blocking(move || stopping.stop());
-    tokio::select! {
-        clean = stopped => {
-            let is_clean = clean.unwrap_or(false) && !node.shutdown.has_failed();
-            Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-        }
-        () = signals.insisted() => {
-            tracing::warn!("stopped by a second signal before the logs were closed; the next start recovers them");
-            std::process::exit(130);
+    node.shutdown.waits_for("its first step");
+    let mut stopped = tokio::task::spawn_blocking(move || stopping.stop());
+    loop {
+        tokio::select! {
+            clean = &mut stopped => {
+                let is_clean = clean.unwrap_or(false) && !node.shutdown.has_failed();
+                return Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+            }
+            signal = signals.next() => say_stopping(&node, signal),
         }
     }
+}
+
+/// A supervisor may signal twice, and a terminal signals a whole group: the stop goes on as it was.
+fn say_stopping(node: &Node, signal: &str) {
+    let Some((what, since)) = node.shutdown.progress() else { return };
+    tracing::info!(
+        "{signal} again: {}. SIGKILL ends it at once, and the next start recovers its logs",
+        signals::stopping(what, since)
+    );
 }
 
 /// Accepts clients, and readers of metrics, from now on.

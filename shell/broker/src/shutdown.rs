@@ -1,7 +1,8 @@
-//! How a node ends: asked to by a signal, or since it cannot go on.
+//! How a node ends: by a signal, or because it cannot go on. And how far its stop has come.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// Shared by all threads. Cheap to clone.
@@ -15,6 +16,8 @@ struct Shared {
     wanted: AtomicBool,
     failed: AtomicBool,
     notify: Notify,
+    /// When the stop began, and what it waits for now.
+    progress: Mutex<Option<(Instant, &'static str)>>,
 }
 
 impl Shutdown {
@@ -26,7 +29,7 @@ impl Shutdown {
         self.ask();
     }
 
-    /// Somebody wants the node to stop.
+    /// The node is to stop.
     pub fn ask(&self) {
         self.shared.wanted.store(true, Ordering::Release);
         self.shared.notify.notify_one();
@@ -44,5 +47,18 @@ impl Shutdown {
         while !self.shared.wanted.load(Ordering::Acquire) {
             self.shared.notify.notified().await;
         }
+    }
+
+    /// The stop waits for `what` from now on.
+    pub fn waits_for(&self, what: &'static str) {
+        let mut progress = self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = progress.map_or_else(Instant::now, |(begun, _)| begun);
+        *progress = Some((begun, what));
+    }
+
+    /// What the stop waits for, and since when it goes on; `None`: the node does not stop.
+    pub fn progress(&self) -> Option<(&'static str, Duration)> {
+        let progress = self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress.map(|(begun, what)| (what, begun.elapsed()))
     }
 }

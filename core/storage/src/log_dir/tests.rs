@@ -5,7 +5,7 @@ use barnabas_base::{BrokerId, PartitionIndex, Text};
 use super::*;
 use crate::disk::OpenMode;
 use crate::epoch_file;
-use crate::memory_disk::MemoryDisk;
+use crate::memory_disk::{Faults, MemoryDisk};
 
 const ROOT: &str = "/data";
 
@@ -373,4 +373,71 @@ fn a_stop_speaks_only_for_what_was_recovered() {
     assert_eq!(dir.unrecovered(&closed).unwrap(), 1);
     dir.mark_clean(BrokerEpoch(1)).unwrap();
     assert_eq!(dir.unrecovered(&closed).unwrap(), 0, "a clean stop has spoken for all of them");
+}
+
+fn metadata() -> TopicPartition {
+    partition("__cluster_metadata", 0)
+}
+
+#[test]
+fn mark_of_a_clean_stop_outlives_starts_that_end_early() {
+    for ends_by_power in [false, true] {
+        let disk = MemoryDisk::new();
+        let mut dir = open(&disk).unwrap();
+        dir.set_recovery_point(partition("a", 0), Offset(9));
+        dir.set_recovery_point(metadata(), Offset(30));
+        dir.mark_clean(BrokerEpoch(42)).unwrap();
+        disk.kill();
+        for start in 0..3 {
+            let mut dir = open(&disk).unwrap();
+            let ahead = dir.open_ahead(&metadata()).unwrap();
+            assert_eq!((ahead.clean, ahead.recovery_point), (start == 0, Offset(30)), "start {start}");
+            // The metadata log is cut meanwhile, as a follower's may be.
+            dir.set_recovery_point(metadata(), Offset(29 - start));
+            dir.write_checkpoints().unwrap();
+            dir.set_recovery_point(metadata(), Offset(30));
+            dir.write_checkpoints().unwrap();
+            if ends_by_power { disk.crash(start as u64) } else { disk.kill() }
+        }
+        let mut dir = open(&disk).unwrap();
+        assert_eq!(dir.clean_broker_epoch(), Some(BrokerEpoch(42)));
+        let a = dir.open_from(&partition("a", 0));
+        assert!(a.clean && a.is_ours, "{a:?}");
+        // One that comes further uses the mark up.
+        dir.begin().unwrap();
+        disk.kill();
+        let mut dir = open(&disk).unwrap();
+        assert!(!dir.was_clean() && dir.open_from(&partition("a", 0)).is_ours);
+        dir.mark_clean(BrokerEpoch(43)).unwrap();
+        disk.kill();
+        assert!(open(&disk).unwrap().open_ahead(&metadata()).unwrap().clean, "no early end is remembered");
+    }
+}
+
+/// Kafka's mark, in a directory where this program never stopped.
+#[test]
+fn start_that_ends_early_does_not_call_a_directory_ours() {
+    let disk = MemoryDisk::new();
+    disk.create_dir(Path::new(ROOT)).unwrap();
+    write(&disk, ".kafka_cleanshutdown", b"{\"version\":0,\"brokerEpoch\":7}");
+    let mut dir = open(&disk).unwrap();
+    assert!(dir.open_ahead(&metadata()).unwrap().clean);
+    disk.kill();
+    let mut dir = open(&disk).unwrap();
+    assert_eq!((dir.clean_broker_epoch(), dir.was_clean()), (Some(BrokerEpoch(7)), true));
+    assert!(!dir.open_from(&partition("a", 0)).is_ours);
+}
+
+#[test]
+fn full_disk_gives_the_mark_up_rather_than_the_start() {
+    let disk = MemoryDisk::new();
+    let mut dir = open(&disk).unwrap();
+    dir.mark_clean(BrokerEpoch(42)).unwrap();
+    disk.kill();
+    let mut dir = open(&disk).unwrap();
+    disk.set_faults(Faults { no_new_files: true, ..Faults::default() });
+    assert!(dir.open_ahead(&metadata()).unwrap().clean);
+    disk.set_faults(Faults::default());
+    disk.kill();
+    assert!(!open(&disk).unwrap().was_clean());
 }

@@ -1,11 +1,14 @@
-//! Whose a node's log directories are: opened, held against each other and the file of settings, given their identities, begun.
+//! Whose a node's log directories are: opened, held against each other and the file of settings, given their identities, taken into use.
 //!
-//! Always true: nothing is written into a directory before it is known to be this node's and this cluster's.
+//! Always true:
+//! 1. nothing is written into a directory before it is known to be this node's and this cluster's
+//! 2. the mark of a clean stop stays until the node knows its cluster, and goes before the first partition is opened
 
 use super::Failure;
 use crate::directories::{Directories, Directory, random_uuid};
 use crate::format::{Beginning, format};
 use crate::full;
+use crate::node::Node;
 use crate::node_config::NodeConfig;
 use crate::replay;
 use barnabas_base::Text;
@@ -17,21 +20,13 @@ use std::sync::Arc;
 
 const NONE_LEFT: &str = "log.dirs: none of the directories can be used";
 
-/// The directories as the node keeps them, their new life begun.
-///
-/// # Errors
-/// None is left that could hold partitions, or the metadata log's takes nothing in.
-pub fn begin(
-    config: &NodeConfig,
-    broker_config: &BrokerConfig,
-    mut log_dirs: Vec<(LogDir, bool)>,
-) -> Result<Directories, Failure> {
-    let is_synced = broker_config.value("log.ack.durability") != Some("written");
+/// The directories as the node keeps them.
+pub fn take(config: &BrokerConfig, mut log_dirs: Vec<(LogDir, bool)>) -> Directories {
+    let is_synced = config.value("log.ack.durability") != Some("written");
     log_dirs.iter_mut().for_each(|(log_dir, _)| log_dir.set_synced(is_synced));
     let directories = known_directories(log_dirs);
-    full::configure(&directories, broker_config);
-    begin_all(config, &directories)?;
-    Ok(directories)
+    full::configure(&directories, config);
+    directories
 }
 
 /// Locks and reads every directory; with each, whether partitions may lie in it. One that cannot be used is dead: the node goes on
@@ -196,20 +191,23 @@ fn known_directories(log_dirs: Vec<(LogDir, bool)>) -> Directories {
     Directories::new(known.collect())
 }
 
-/// What is written from here on, the last clean stop does not vouch for. A directory that does not even take that in is dead.
-fn begin_all(config: &NodeConfig, directories: &Directories) -> Result<(), Failure> {
-    for directory in directories.iter().filter(|directory| directory.is_online()) {
+/// What is written from here on, the last clean stop does not vouch for. Called once the node knows its cluster: a start that ends before
+/// that, be it by a kill, leaves the mark of the clean stop, and the broker epoch in it, as it found it. A directory that does not even
+/// take that in is dead.
+///
+/// # Errors
+/// None is left that could hold partitions, or the metadata log's takes nothing in.
+///
+/// # Source
+/// Kafka `LogManager.loadLogs` (`cleanShutdownFileHandler.delete`), which runs once the broker has caught up with the metadata log.
+pub fn begin(config: &NodeConfig, node: &Node) -> Result<(), Failure> {
+    for (index, directory) in node.directories.iter().enumerate().filter(|(_, dir)| dir.is_online()) {
         let begun = replay::discard_stale(directory).and_then(|()| directory.lock().begin());
-        let Err(error) = begun else { continue };
-        if *directory.path == *config.metadata_log_dir {
-            return Err(error.into());
+        match begun {
+            Ok(()) => {}
+            Err(error) if *directory.path == *config.metadata_log_dir => return Err(error.into()),
+            Err(error) => node.directory_failed(index, &error),
         }
-        let path = directory.path.display();
-        tracing::error!(
-            %error,
-            "log directory {path} is offline until the next start: nothing can be written there. Check its disk and its owner"
-        );
-        directory.fail();
     }
-    if directories.iter().any(Directory::is_usable) { Ok(()) } else { Err(NONE_LEFT.into()) }
+    if node.directories.iter().any(Directory::is_usable) { Ok(()) } else { Err(NONE_LEFT.into()) }
 }

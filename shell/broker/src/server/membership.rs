@@ -89,7 +89,7 @@ impl Joining<'_> {
             .iter()
             .find(|directory| *directory.path == *config.metadata_log_dir)
             .ok_or("metadata.log.dir is not among the node's directories")?;
-        let known = directory.lock().open_from(&quorum_worker::partition());
+        let known = directory.lock().open_ahead(&quorum_worker::partition())?;
         // Where the log begins, its own segments and snapshots say.
         let from = OpenFrom { log_start: barnabas_base::Offset::ZERO, ..known };
         let log_config = LogConfig {
@@ -220,7 +220,7 @@ impl Joining<'_> {
 ///
 /// # Source
 /// KIP-966; Kafka `LogManager.readBrokerEpochFromCleanShutdownFiles`.
-fn previous_epoch(directories: &Directories) -> BrokerEpoch {
+pub fn previous_epoch(directories: &Directories) -> BrokerEpoch {
     let holding = directories.iter().filter(|directory| directory.holds_partitions);
     let mut words = holding.map(|directory| match directory.is_online() {
         true => directory.lock().clean_broker_epoch(),
@@ -230,23 +230,30 @@ fn previous_epoch(directories: &Directories) -> BrokerEpoch {
     first.filter(|first| words.all(|word| word == Some(*first))).unwrap_or(BrokerEpoch::NONE)
 }
 
-/// Waits until this node knows what the cluster is like: at once where it leads alone.
+/// Waits until this node knows what the cluster is like: at once where it leads alone. Returns `false` where a signal stops the node before
+/// that: nothing of its partitions was touched.
 ///
 /// # Errors
-/// Somebody wants the node to stop, or it cannot go on.
-pub async fn wait_for_image(node: &Arc<Node>, signals: &mut Signals) -> Result<(), Failure> {
+/// The node cannot go on.
+pub async fn wait_for_image(node: &Arc<Node>, signals: &mut Signals) -> Result<bool, Failure> {
     if node.controller.has_image() {
-        return Ok(());
+        return Ok(true);
     }
-    let stopped = || Failure::from("stopped while it looked for the leader of the metadata quorum");
+    let failed = || Failure::from("the node failed while it looked for the leader of the metadata quorum");
     let mut watch = node.controller.watch_image();
     loop {
         tokio::select! {
             known = watch.wait_for(|has_image| *has_image) => {
-                return known.map(drop).map_err(|_| stopped());
+                return known.map(|_| true).map_err(|_| failed());
             }
-            () = signals.next() => return Err(stopped()),
-            () = node.shutdown.wanted() => return Err(stopped()),
+            signal = signals.next() => {
+                tracing::info!(
+                    "stopped by {signal} while it looked for the leader of the metadata quorum of cluster {}: no partition was opened",
+                    node.cluster_id
+                );
+                return Ok(false);
+            }
+            () = node.shutdown.wanted() => return Err(failed()),
             () = tokio::time::sleep(LEADER_PATIENCE) => {
                 tracing::warn!(
                     "still looking for the leader of the metadata quorum of cluster {}: {}",

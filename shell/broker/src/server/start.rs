@@ -2,7 +2,7 @@
 //!
 //! What each step does is in its neighbour: identity.rs, listeners.rs, membership.rs, threads.rs.
 
-use super::identity::{begin, check_any_left, identify, open_directories};
+use super::identity::{begin, check_any_left, identify, open_directories, take};
 use super::lifecycle::{self, Lifecycle};
 use super::listeners::{accept_controllers, bind};
 use super::membership::{Joining, Member, wait_for_image};
@@ -23,6 +23,7 @@ use crate::node_config::NodeConfig;
 use crate::quorum_worker;
 use crate::settings::ConfigError;
 use crate::shutdown::Shutdown;
+use barnabas_base::Uuid;
 use barnabas_clock::Clock;
 use barnabas_disk::LinuxDisk;
 use barnabas_metadata::config::BrokerConfig;
@@ -33,13 +34,15 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
-/// Brings a node up. When this returns, its image stands and its threads run; no client is accepted yet.
+/// Brings a node up. When this returns, its image stands and its threads run; no client is accepted yet. `None`: a signal has stopped it
+/// before it used its partitions.
 pub fn start(
     config: &NodeConfig,
     broker_config: BrokerConfig,
     meter: Arc<Meter>,
     runtime: &Runtime,
-) -> Result<Running, Failure> {
+    signals: Signals,
+) -> Result<Option<Running>, Failure> {
     let clock = Clock::start();
     let disk: Arc<dyn Disk> = Arc::new(LinuxDisk);
     in_force::check_distinct(&config.directories())?;
@@ -54,7 +57,7 @@ pub fn start(
     let (acceptors, listeners) = bind(config, &broker_config, descriptors.connections)?;
     let metrics_listener = endpoint::bind(broker_config.value(endpoint::KEY))
         .map_err(|error| ConfigError::value(endpoint::KEY, error.to_string(), endpoint::EXAMPLE))?;
-    let directories = begin(config, &broker_config, log_dirs)?;
+    let directories = take(&broker_config, log_dirs);
     let joining = Joining {
         config,
         broker_config: &broker_config,
@@ -87,18 +90,19 @@ pub fn start(
         deletions: Deletions::default(),
     }));
     in_force::say(&node, descriptors.connections);
-    run(node, member, inboxes, acceptors, metrics_listener, runtime)
+    let sockets = (acceptors, metrics_listener);
+    run(config, node, member, inboxes, sockets, (runtime, signals))
 }
 
 /// Starts the threads, and waits in between until the node knows its cluster.
 fn run(
+    config: &NodeConfig,
     node: Arc<Node>,
-    member: Member,
+    mut member: Member,
     inboxes: Vec<Inbox>,
-    acceptors: Vec<Acceptor>,
-    metrics_listener: Option<TcpListener>,
-    runtime: &Runtime,
-) -> Result<Running, Failure> {
+    (acceptors, metrics_listener): (Vec<Acceptor>, Option<TcpListener>),
+    (runtime, mut signals): (&Runtime, Signals),
+) -> Result<Option<Running>, Failure> {
     let workers = start_workers(&node, inboxes)?;
     let committers = start_committers(&node)?;
     let quorum = quorum_worker::start(member.quorum, member.files, member.requests, node.clone())?;
@@ -106,11 +110,16 @@ fn run(
     if let Some(registration) = member.controller {
         lifecycle::register_controller(&node, registration);
     }
-    let mut signals = {
-        let _entered = runtime.enter();
-        Signals::listen()?
-    };
-    runtime.block_on(wait_for_image(&node, &mut signals))?;
+    signals.describe(&node);
+    if !runtime.block_on(wait_for_image(&node, &mut signals))? {
+        return Ok(None);
+    }
+    // From here on the mark of the last clean stop is gone.
+    begin(config, &node)?;
+    if let Some(registration) = &mut member.broker {
+        let is_usable = |id: &Uuid| node.directories.iter().any(|dir| dir.id == *id && dir.is_usable());
+        registration.log_dirs.retain(is_usable);
+    }
     let mut journals = start_journals(&node);
     // Only now may a partition be opened: before, part of it was in the journal alone.
     node.mailboxes.iter().for_each(|mailbox| mailbox.send_blocking(Command::Begin));
@@ -130,5 +139,5 @@ fn run(
     if let Some(registration) = member.broker {
         lifecycle.start(node.clone(), registration);
     }
-    Ok(Running { node, acceptors, accepting, lifecycle, threads, metrics_listener, signals })
+    Ok(Some(Running { node, acceptors, accepting, lifecycle, threads, metrics_listener, signals }))
 }

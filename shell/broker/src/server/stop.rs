@@ -6,8 +6,9 @@ use crate::mailbox::Command;
 use crate::node::Node;
 use crate::quorum_worker;
 use crate::server::lifecycle::Lifecycle;
+use crate::server::membership::previous_epoch;
 use crate::server::threads::Threads;
-use barnabas_base::{DurationMs, Set, TopicPartition};
+use barnabas_base::{BrokerEpoch, DurationMs, Set, TopicPartition};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -27,10 +28,12 @@ impl Stopping {
     pub fn stop(self) -> bool {
         let Self { node, accepting, accepting_controllers, lifecycle, threads } = self;
         // Others lead its partitions before it stops to serve them.
+        node.shutdown.waits_for("the controller to move the leadership of its partitions");
         if node.is_broker && !node.shutdown.has_failed() && lifecycle.say_goodbye(&node) {
             let_producers_go(&node);
         }
         node.controller.resign();
+        node.shutdown.waits_for("its background threads");
         accepting.into_iter().for_each(|accept| accept.abort());
         // It asks workers.
         node.metering.stop();
@@ -44,10 +47,12 @@ impl Stopping {
             tracing::warn!(%error, "the room that is kept back for the metadata log could not be given back before the stop; a full disk may keep logs from \
                                        being closed, and the next start recovers those");
         }
+        node.shutdown.waits_for("its workers to close connections and logs");
         // Workers close their connections first, so that nothing is appended after its log is closed.
         let checkpoints = ask_workers(&node, Command::Close);
         let mut closed: Set<TopicPartition> = checkpoints.iter().map(|one| one.partition.clone()).collect();
         closed.insert(quorum_worker::partition());
+        node.shutdown.waits_for("what it wrote to be synced");
         // All deleted topics are closed, and nothing of them may be vouched for.
         node.deleted.stop();
         join(threads.deletions);
@@ -70,6 +75,7 @@ impl Stopping {
             mailbox.send_blocking(Command::End);
         }
         threads.workers.into_iter().for_each(|worker| drop(worker.join()));
+        node.shutdown.waits_for("its metadata log to be closed");
         let stopped = node.controller.stop();
         // The quorum's thread has ended already where it failed: its end of the answer is gone then.
         let metadata_is_clean = stopped.blocking_recv().is_ok();
@@ -119,6 +125,7 @@ fn join(thread: JoinHandle<()>) {
 fn mark_clean(node: &Node, closed: &Set<TopicPartition>) -> bool {
     let mut clean = true;
     note_metadata_log(node);
+    let epoch = epoch_to_mark(node.broker_epoch(), previous_epoch(&node.directories));
     for directory in node.directories.iter() {
         if !directory.is_online() {
             // One that was not there from the start has nothing of this life in it.
@@ -135,7 +142,7 @@ fn mark_clean(node: &Node, closed: &Set<TopicPartition>) -> bool {
         }
         let marked = log_dir.write_checkpoints().and(left).and_then(|left| match left {
             // What a process before this one left unsynced, the next one would not look at.
-            0 if log_dir.is_settled() => log_dir.mark_clean(node.broker_epoch()),
+            0 if log_dir.is_settled() => log_dir.mark_clean(epoch),
             _ => log_dir.mark_left(),
         });
         if let Err(error) = marked {
@@ -145,4 +152,26 @@ fn mark_clean(node: &Node, closed: &Set<TopicPartition>) -> bool {
         }
     }
     clean
+}
+
+/// The broker epoch that the mark names: this life's. A life that never registered was no member: what the one before it had is there still,
+/// and the cluster knows the broker under that one's epoch.
+///
+/// # Source
+/// KIP-966. Kafka writes -1 where the broker never registered (`BrokerServer.shutdown`), and the next start counts as unclean.
+fn epoch_to_mark(mine: BrokerEpoch, before: BrokerEpoch) -> BrokerEpoch {
+    if mine == BrokerEpoch::NONE { before } else { mine }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mark_of_an_unregistered_life_names_the_epoch_before() {
+        let (none, before, mine) = (BrokerEpoch::NONE, BrokerEpoch(7), BrokerEpoch(12));
+        assert_eq!(epoch_to_mark(mine, before), mine);
+        assert_eq!(epoch_to_mark(none, before), before);
+        assert_eq!(epoch_to_mark(none, none), none);
+    }
 }

@@ -1,7 +1,11 @@
-//! Nodes of a cluster die and start again: what clients are told meanwhile, and whether a node that starts can be stopped.
+//! Nodes of a cluster die and start again: what clients are told meanwhile, whether a node that starts can be stopped, and what such a start
+//! leaves.
 
 use crate::harness::cluster::{Cluster, SETTINGS, eventually, metadata};
+use crate::harness::quorum::create;
+use crate::harness::replicas::signal;
 use crate::harness::{Client, TestNode};
+use std::net::TcpStream;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -73,4 +77,84 @@ fn node_that_still_starts_stops_when_it_is_asked_once() {
     for node in cluster.nodes.values_mut() {
         assert!(node.stop_expecting_trouble().success(), "{}", node.log());
     }
+}
+
+/// Nothing was written by a start that found no leader: the broker's replicas are as good as after its clean stop (KIP-966).
+#[test]
+fn start_that_ends_early_causes_no_unclean_election() {
+    let mut cluster = Cluster::start(SETTINGS);
+    // One in-sync replica is enough, so no other one becomes eligible.
+    assert_eq!(create(&mut cluster.nodes[&1].client(), 7, "t", 6, 3), 0);
+    cluster.await_in_sync();
+    for id in [3, 2, 1] {
+        let node = cluster.nodes.get_mut(&id).expect("a node");
+        assert!(node.stop_expecting_trouble().success(), "{}", node.log());
+    }
+    let node = cluster.nodes.get_mut(&1).expect("a node");
+    let mut ends = Vec::new();
+    for ends_by_kill in [false, true, false] {
+        node.launch_unawaited();
+        eventually("it looks for a leader", || {
+            TcpStream::connect(("127.0.0.1", node.controller_port)).is_ok()
+        });
+        std::thread::sleep(Duration::from_millis(300));
+        if ends_by_kill {
+            node.kill();
+        } else {
+            ends.push(node.stop_expecting_trouble());
+        }
+    }
+    let lines = node.log().matches("stopped by SIGTERM while it looked for").count();
+    cluster.nodes.values_mut().for_each(TestNode::launch_unawaited);
+    cluster.nodes.values_mut().for_each(TestNode::await_answer);
+    cluster.await_in_sync();
+    for node in cluster.nodes.values_mut() {
+        assert!(node.stop_expecting_trouble().success(), "{}", node.log());
+        assert!(!node.log().contains("unclean election"), "{}", node.log());
+    }
+    assert!(ends.iter().all(|end| end.success()) && lines == 2, "{ends:?} {lines}");
+}
+
+/// From the moment of its first line on, a signal is a clean end.
+#[test]
+fn signal_right_after_the_first_line_stops_cleanly() {
+    let mut node = TestNode::start();
+    assert!(node.stop().success(), "{}", node.log());
+    for round in 1..=5 {
+        let lines =
+            |node: &TestNode, words: &str| node.log().lines().filter(|line| line.contains(words)).count();
+        let (starts, stops) = (lines(&node, "starts; configuration="), lines(&node, "stopped"));
+        node.launch_unawaited();
+        eventually("its first line", || lines(&node, "starts; configuration=") > starts);
+        assert!(node.stop().success(), "round {round}: {}", node.log());
+        assert!(lines(&node, "stopped") > stops, "round {round}: {}", node.log());
+    }
+}
+
+#[test]
+fn signals_that_stop_nothing_write_a_line() {
+    let mut node = TestNode::start();
+    for name in ["QUIT", "USR1", "USR2"] {
+        signal(&node, &format!("-{name}"));
+        eventually("a line of it", || node.log().contains(&format!("SIG{name}")));
+    }
+    assert!(node.log().contains("SIGQUIT: the node goes on. node=1 "), "{}", node.log());
+    assert!(metadata(&mut node.client()).is_some());
+    assert!(node.stop().success(), "{}", node.log());
+}
+
+/// A supervisor that signals the process and its group.
+#[test]
+fn second_signal_leaves_the_stop_as_it_was() {
+    let mut cluster = Cluster::start(SETTINGS);
+    cluster.kill(2);
+    cluster.kill(3);
+    let node = cluster.nodes.get_mut(&1).expect("a node");
+    // Without a controller the stop waits for one, for three seconds.
+    signal(node, "-TERM");
+    eventually("it stops", || node.log().contains("stopping by SIGTERM"));
+    std::thread::sleep(Duration::from_millis(2300));
+    assert!(node.stop_expecting_trouble().success(), "{}", node.log());
+    let waits = "SIGTERM again: the node has been stopping for 2 s and waits for the controller";
+    assert!(node.log().contains(waits), "{}", node.log());
 }

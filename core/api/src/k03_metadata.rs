@@ -26,6 +26,7 @@
 //! Source: Kafka 4.4 `KafkaApis.handleTopicMetadataRequest`, `KRaftMetadataCache`.
 
 mod large;
+pub mod waits;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -8,7 +8,6 @@ use barnabas_api::{
     k46_list_partition_reassignments, k60_describe_cluster, k74_list_config_resources,
     k75_describe_topic_partitions,
 };
-use barnabas_base::DurationMs;
 use barnabas_wire::messages::{
     ApiVersionsRequest, DescribeClusterRequest, DescribeConfigsRequest, DescribeTopicPartitionsRequest,
     FindCoordinatorRequest, ListConfigResourcesRequest, ListPartitionReassignmentsRequest, MetadataRequest,
@@ -25,29 +24,20 @@ pub fn api_versions(call: &Call, request: &ApiVersionsRequest) -> Started {
     Started::reply(k18_api_versions::answer(request, call.version, call.listener(), kraft_version, &context))
 }
 
-/// How long Metadata waits for a cluster of which no broker is unfenced.
-const ALL_FENCED_TIMEOUT: DurationMs = DurationMs(5_000);
-
 /// Topics that are missing are asked for in the broker's own name; the client asks again, as with Kafka.
 ///
-/// While a broker may be gone of which the cluster has yet to say so, the answer waits for that (lost_touch.rs).
-///
-/// When all brokers start at once, all are fenced for some milliseconds. Kafka then answers without brokers. librdkafka forgets all
-/// that it knew by such an answer, its coordinator too, and may ask no broker again (librdkafka#5511). So the answer waits for the
-/// first broker, at most [`ALL_FENCED_TIMEOUT`].
+/// How long the answer waits for the cluster: `k03_metadata::waits`.
 pub fn metadata(call: Call, request: MetadataRequest) -> Started {
     let arrived = call.session.node.clock.monotonic();
-    let is_in_doubt = move |call: &Call| {
+    let must_wait = move |call: &Call| {
         let node = &call.session.node;
-        let (image, now) = (node.image.load(), node.clock.monotonic());
-        let are_all_fenced = image.cluster.alive().next().is_none();
-        are_all_fenced && now.since(arrived) < ALL_FENCED_TIMEOUT || node.lost_touch.is_in_doubt(&image, now)
+        node.lost_touch.must_wait(&node.image.load(), arrived, node.clock.monotonic())
     };
-    if !is_in_doubt(&call) {
+    if !must_wait(&call) {
         return metadata_now(&call, request);
     }
     Started::wait(async move {
-        while is_in_doubt(&call) {
+        while must_wait(&call) {
             tokio::time::sleep(LOOK).await;
         }
         match metadata_now(&call, request) {

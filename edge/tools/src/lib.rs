@@ -3,6 +3,7 @@
 //! One table names them; the binary asks [`run`] with the first word of its command line or with the name that it was
 //! called by. Each tool reaches the cluster through barnabas-client alone.
 
+mod configs;
 mod console_consumer;
 mod console_producer;
 mod error;
@@ -39,6 +40,12 @@ impl std::fmt::Debug for Tool {
 
 /// All tools, in the order of their names.
 pub const TOOLS: &[Tool] = &[
+    Tool {
+        name: "configs",
+        about: "Show and change configurations of topics, brokers, loggers, groups and client metrics",
+        flags: configs::flags,
+        run: configs::run,
+    },
     Tool {
         name: "console-consumer",
         about: "Read a topic and write its records to standard output",

@@ -2,7 +2,7 @@
 //!
 //! Brokers and metadata.version are one line each, on every node, at once. Partitions are gathered: the first of a kind is written at once, what
 //! follows within a second waits and becomes one line with its number. ISRs are written by the partition's leader; lost leaders and unclean
-//! elections by every node, since no leader may be left to do it.
+//! elections by every node, since no leader may be left to do it. Topics that clients bring about by naming them share lines in the same way.
 //!
 //! Levels: ERROR where producers, consumers or records suffer; WARN where a fault has cost a copy; INFO for what was planned or is over.
 //!
@@ -11,7 +11,7 @@
 //! Before: publisher.rs, for each step from image to image, and core/metadata/src/events.rs, which finds the events. Asked for by
 //! quorum_worker.rs, at each of its turns.
 
-use barnabas_base::{BrokerId, TopicPartition};
+use barnabas_base::{BrokerId, ErrorCode, TopicPartition};
 use barnabas_metadata::Partition;
 use barnabas_metadata::events::{Event, PartitionChange};
 use std::collections::BTreeMap;
@@ -51,6 +51,8 @@ enum Kind {
     IsrExpanded,
     MinIsrReached,
     LeaderFound,
+    TopicCreated,
+    TopicNotCreated,
 }
 
 #[derive(Debug, Default)]
@@ -101,6 +103,21 @@ impl ClusterEvents {
         if is_leaders && state.leader != me {
             return;
         }
+        self.add(kind, level, name);
+    }
+
+    /// This broker asked for a topic that a client named, and the controller created it.
+    pub fn created(&self, topic: &str) {
+        self.add(Kind::TopicCreated, Level::INFO, topic.to_owned());
+    }
+
+    /// As [`ClusterEvents::created`], and the controller refused.
+    pub fn not_created(&self, topic: &str, code: ErrorCode, why: &str) {
+        let separator = if why.is_empty() { "" } else { ": " };
+        self.add(Kind::TopicNotCreated, Level::INFO, format!("{topic} ({code}{separator}{why})"));
+    }
+
+    fn add(&self, kind: Kind, level: Level, name: String) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = all.entry(kind).or_default();
         waiting.count += 1;
@@ -194,6 +211,8 @@ fn text(kind: Kind, count: u64, named: &[String]) -> String {
         Kind::IsrExpanded => format!("in-sync replicas expanded: {names}"),
         Kind::MinIsrReached => format!("partitions back at min.insync.replicas: {names}"),
         Kind::LeaderFound => format!("partitions have a leader again: {names}"),
+        Kind::TopicCreated => format!("topics created because clients named them: {names}"),
+        Kind::TopicNotCreated => format!("topics that clients named were not created: {names}"),
     }
 }
 
@@ -217,6 +236,28 @@ mod tests {
         };
         let partition = TopicPartition::new(Text::from("t"), PartitionIndex(partition));
         Event::Partition { partition, change, old_leader: BrokerId(1), state }
+    }
+
+    #[test]
+    fn topics_that_a_client_brings_about_share_a_line_a_second() {
+        let (events, start) = (ClusterEvents::default(), Instant::now());
+        let texts = |at_ms: u64| {
+            let lines = events.due(start + Duration::from_millis(at_ms));
+            lines.into_iter().map(|line| line.text).collect::<Vec<_>>()
+        };
+        events.created("a0");
+        events.not_created("b", ErrorCode::InvalidReplicationFactor, "");
+        let first = [
+            "topics created because clients named them: a0",
+            "topics that clients named were not created: b (INVALID_REPLICATION_FACTOR)",
+        ];
+        assert_eq!(texts(0), first);
+        (1..=40).for_each(|at| events.created(&format!("a{at}")));
+        assert!(texts(999).is_empty() && events.are_waiting());
+        let rest =
+            "topics created because clients named them: a1, a2, a3, a4, a5, a6, a7, a8, a9, a10 and 30 more";
+        assert_eq!(texts(1000), [rest]);
+        assert!(!events.are_waiting());
     }
 
     #[test]

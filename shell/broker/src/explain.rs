@@ -53,7 +53,7 @@ fn explain_keys(keys: &[&String], settings: &Settings) -> Result<ExitCode, Box<d
         if found.is_empty() {
             let near = Resource::ALL.iter().find_map(|&resource| nearest(resource, name));
             let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-            return Err(format!("neither Kafka nor Barnabas knows the key {name}{hint}").into());
+            return Err(format!("unknown configuration key {name}{hint}").into());
         }
     }
     match std::io::stdout().lock().write_all(text.as_bytes()) {

@@ -5,7 +5,6 @@
 
 use crate::broker_links::BrokerLinks;
 use crate::cleaner::Compaction;
-use crate::cluster_events::ClusterEvents;
 use crate::complaints::Complaints;
 use crate::coordinator_memory::CoordinatorMemory;
 use crate::deleted::DeletedTopics;
@@ -77,7 +76,6 @@ pub struct Node {
     pub lost_touch: LostTouch,
     pub not_to_lead: NotToLead,
     pub strangers: Strangers,
-    pub cluster_events: ClusterEvents,
     pub topic_creation: TopicCreation,
     pub unpacking: Unpacking,
     pub complaints: Complaints,
@@ -173,7 +171,6 @@ impl Node {
             topic_creation: TopicCreation::default(),
             not_to_lead: NotToLead::default(),
             strangers: Strangers::default(),
-            cluster_events: ClusterEvents::default(),
             unpacking: Unpacking::new(workers),
             complaints: Complaints::default(),
             broker_links: BrokerLinks::default(),

@@ -62,7 +62,7 @@ fn note_events(node: &Node, before: &Image, image: &Image, changes: &Changes) {
         if let Event::Partition { change, old_leader, state, .. } = &event {
             count(node, *change, *old_leader == node.broker_id && state.leader == node.broker_id);
         }
-        if let Some(line) = node.cluster_events.happened(&event, node.broker_id) {
+        if let Some(line) = node.controller.events().happened(&event, node.broker_id) {
             line.write();
         }
     });

@@ -221,7 +221,7 @@ impl QuorumWorker {
                 self.quorum.tick(now)?;
             }
             self.settle()?;
-            self.node.cluster_events.due(Instant::now()).iter().for_each(Line::write);
+            self.node.controller.events().due(Instant::now()).iter().for_each(Line::write);
             let idle_ms =
                 u64::try_from(self.node.config.load().long("metadata.max.idle.interval.ms")).unwrap_or(0);
             self.stall.look(&self.quorum, idle_ms, self.node.clock.monotonic());
@@ -285,7 +285,7 @@ impl QuorumWorker {
         if self.is_full() {
             sleep = sleep.min(FULL_PAUSE);
         }
-        if self.node.cluster_events.are_waiting() {
+        if self.node.controller.events().are_waiting() {
             sleep = sleep.min(cluster_events::APART);
         }
         if !self.quorum.is_alone() {
@@ -446,7 +446,7 @@ impl QuorumWorker {
             Effect::Respond { ticket, response } => match self.replies.remove(&ticket) {
                 // A connection that is gone does not hear its answer.
                 Some(reply) => drop(reply.send(Reply::Answer(response))),
-                None => forward::log_unheard(&response),
+                None => forward::log_unheard(&response, self.node.controller.events()),
             },
             Effect::Decline(ticket) => {
                 if let Some(reply) = self.replies.remove(&ticket) {

@@ -24,7 +24,7 @@ pub struct StaticConfig {
 /// Something the operator should know, that does not keep the node from starting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
-    #[error("nobody knows the key {name}{}", suggestion(*nearest))]
+    #[error("unknown configuration key {name}{}", suggestion(*nearest))]
     Unknown { name: String, nearest: Option<&'static str> },
     #[error("{name} has no effect: {reason}")]
     NoEffect { name: String, reason: &'static str },

@@ -160,8 +160,8 @@ fn an_unknown_key_is_warned_of_with_the_nearest_one() {
     assert_eq!(
         said,
         [
-            "nobody knows the key log.retention.hour; did you mean log.retention.hours?",
-            "nobody knows the key zookeeper.connect",
+            "unknown configuration key log.retention.hour; did you mean log.retention.hours?",
+            "unknown configuration key zookeeper.connect",
         ]
     );
 }

@@ -4,6 +4,7 @@
 //! Source: KIP-590; Kafka `ForwardingManagerImpl`, `NodeToControllerChannelManagerImpl`.
 
 use super::handle::{ActiveController, ControllerHandle, NotTaken};
+use crate::cluster_events::ClusterEvents;
 use crate::links::{Address, Link, LinkError, LinkSettings};
 use barnabas_api::k58_envelope;
 use barnabas_base::ErrorCode;
@@ -156,16 +157,16 @@ fn envelope(body: &RequestBody, asked: &Asked) -> Result<EnvelopeRequest, Encode
 }
 
 /// What came of topics that the broker asked for in its own name.
-pub(super) fn log_unheard(response: &ResponseBody) {
+pub(super) fn log_unheard(response: &ResponseBody, events: &ClusterEvents) {
     let ResponseBody::CreateTopics(response) = response else { return };
     for topic in &response.topics {
         match topic.error_code {
-            0 => tracing::info!(topic = %topic.name.as_str(), "topic created since a client named it"),
+            0 => events.created(topic.name.as_str()),
             // TOPIC_ALREADY_EXISTS: several clients named it at once.
             36 => {}
             code => {
                 let why = topic.error_message.as_ref().map_or("", |text| text.as_str());
-                tracing::info!(topic = %topic.name.as_str(), code, "topic was not created: {why}");
+                events.not_created(topic.name.as_str(), ErrorCode::from_code(code), why);
             }
         }
     }

@@ -8,6 +8,7 @@
 use super::figures::Figures;
 use super::files::RESERVE_NAME;
 use super::{Message, MetadataFiles, Reply};
+use crate::cluster_events::ClusterEvents;
 use crate::directories::Directory;
 use crate::links::{Address, Link, LinkThread};
 use crate::node::Node;
@@ -87,6 +88,8 @@ pub(super) struct Shared {
     /// Where the metadata log ends here, committed or not.
     pub log_end: AtomicI64,
     pub figures: Figures,
+    /// What the log is to say of the cluster.
+    pub events: ClusterEvents,
     active: watch::Sender<ActiveController>,
     /// Whether an image was published.
     has_image: watch::Sender<bool>,
@@ -128,6 +131,7 @@ impl ControllerHandle {
             recovery_point: AtomicI64::default(),
             log_end: AtomicI64::default(),
             figures: Figures::default(),
+            events: ClusterEvents::default(),
             active: watch::Sender::new(ActiveController::default()),
             has_image: watch::Sender::new(false),
             link: Mutex::new(None),
@@ -183,6 +187,10 @@ impl ControllerHandle {
 
     pub(super) fn published(&self) {
         self.shared.has_image.send_if_modified(|has_image| !std::mem::replace(has_image, true));
+    }
+
+    pub fn events(&self) -> &ClusterEvents {
+        &self.shared.events
     }
 
     /// Whether this node knows what the cluster is like.
@@ -352,7 +360,7 @@ impl ControllerHandle {
         let handle = self.clone();
         self.shared.links.handle().spawn(async move {
             match handle.ask(body, asked).await {
-                Ok(response) => super::forward::log_unheard(&response),
+                Ok(response) => super::forward::log_unheard(&response, handle.events()),
                 Err(why) => tracing::debug!(?why, "the controller did not hear what this broker had to say"),
             }
             drop(permit);

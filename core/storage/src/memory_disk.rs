@@ -55,8 +55,6 @@ pub struct Faults {
     pub read_error: bool,
     /// Syncs fail with a device error, after this many more that succeed; what a failed sync covered is lost.
     pub syncs_until_error: Option<u64>,
-    /// No file can be made: the disk has no room for a name.
-    pub no_new_files: bool,
 }
 
 #[derive(Debug)]
@@ -361,9 +359,6 @@ impl Disk for MemoryDisk {
         let mut state = self.state();
         let node = match (state.find(path), mode) {
             (Some(node), _) => node,
-            (None, OpenMode::Create | OpenMode::Truncate) if state.faults.no_new_files => {
-                return Err(DiskError::new("create", path, DiskErrorKind::Full));
-            }
             (None, OpenMode::Create | OpenMode::Truncate) => {
                 let modified = state.now;
                 state.add("create", path, Node::File(FileNode { modified, ..FileNode::default() }))?

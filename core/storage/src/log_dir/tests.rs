@@ -5,7 +5,7 @@ use barnabas_base::{BrokerId, PartitionIndex, Text};
 use super::*;
 use crate::disk::OpenMode;
 use crate::epoch_file;
-use crate::memory_disk::{Faults, MemoryDisk};
+use crate::memory_disk::MemoryDisk;
 
 const ROOT: &str = "/data";
 
@@ -426,18 +426,4 @@ fn start_that_ends_early_does_not_call_a_directory_ours() {
     let mut dir = open(&disk).unwrap();
     assert_eq!((dir.clean_broker_epoch(), dir.was_clean()), (Some(BrokerEpoch(7)), true));
     assert!(!dir.open_from(&partition("a", 0)).is_ours);
-}
-
-#[test]
-fn full_disk_gives_the_mark_up_rather_than_the_start() {
-    let disk = MemoryDisk::new();
-    let mut dir = open(&disk).unwrap();
-    dir.mark_clean(BrokerEpoch(42)).unwrap();
-    disk.kill();
-    let mut dir = open(&disk).unwrap();
-    disk.set_faults(Faults { no_new_files: true, ..Faults::default() });
-    assert!(dir.open_ahead(&metadata()).unwrap().clean);
-    disk.set_faults(Faults::default());
-    disk.kill();
-    assert!(!open(&disk).unwrap().was_clean());
 }

@@ -75,7 +75,7 @@ fn lines_are_kafkas() {
 #[tokio::test]
 async fn keys_are_set_and_removed_in_one_request() {
     let address = Arc::new(OnceLock::<String>::new());
-    let (known, (sent, mut received)) = (address.clone(), tokio::sync::mpsc::unbounded_channel());
+    let (known, (sent, mut received)) = (address.clone(), tokio::sync::mpsc::channel(4));
     let says = move |request| match request {
         RequestBody::Metadata(_) => Some(nodes(&[(1, known.get().expect("known"))]).into()),
         RequestBody::DescribeConfigs(_) => {
@@ -84,7 +84,7 @@ async fn keys_are_set_and_removed_in_one_request() {
             Some(DescribeConfigsResponse { results: vec![told], ..Default::default() }.into())
         }
         RequestBody::IncrementalAlterConfigs(request) => {
-            sent.send(*request).expect("received");
+            sent.try_send(*request).expect("received");
             let told = AlterConfigsResourceResponse {
                 error_code: 40,
                 error_message: Some("No.".into()),

@@ -23,7 +23,7 @@ pub enum StorageError {
     #[error(
         "{} is damaged at byte {position} (offset {offset}): {what}; this was written and synced, so nothing is cut: \
          restore the partition's directory from a copy, or, to begin a partition anew without its records, make an empty file \
-         barnabas-give-up-TOPIC-PARTITION in the log directory and start again",
+         barnabas-abandon-TOPIC-PARTITION in the log directory and start again",
         file.display()
     )]
     Damaged { file: PathBuf, position: u64, offset: Offset, what: &'static str },

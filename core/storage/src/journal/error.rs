@@ -43,7 +43,7 @@ pub enum JournalError {
     /// The partition's segments end before what was synced there.
     #[error(
         "partition {partition} ends at offset {found}, but was synced up to {expected}: its segments are damaged. Nothing was \
-         replayed into it. Restore its directory from a copy; or make an empty file barnabas-give-up-{partition} in the log \
+         replayed into it. Restore its directory from a copy; or make an empty file barnabas-abandon-{partition} in the log \
          directory to give up its data"
     )]
     Missing { partition: TopicPartition, found: Offset, expected: Offset },

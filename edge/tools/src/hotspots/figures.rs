@@ -213,7 +213,7 @@ fn workers(after: &Scrape, grown: Grown<'_>, times: TimesOf<'_>) -> Vec<WorkerOf
     let of = |name: String| WorkerOf {
         busy_seconds: grown("barnabas_worker_busy_seconds_total", &[("worker", &name)]),
         turns: times("barnabas_worker_turn_seconds", &[("worker", &name)]),
-        lay_seconds: grown("barnabas_worker_lay_seconds_sum", &[("worker", &name)]),
+        lay_seconds: grown("barnabas_worker_write_back_seconds_sum", &[("worker", &name)]),
         name,
     };
     after.values("barnabas_worker_busy_seconds_total", "worker").into_iter().map(of).collect()

@@ -1,4 +1,4 @@
-//! Beginning a partition anew without its records, on the operator's word: an empty file `barnabas-give-up-TOPIC-PARTITION` in the log
+//! Beginning a partition anew without its records, on the operator's word: an empty file `barnabas-abandon-TOPIC-PARTITION` in the log
 //! directory. Where that name would be longer than file systems take, and in any other case too, the topic's id may stand for its name.
 //!
 //! A partition whose files are damaged or gone stays offline, since what was acknowledged lay there. To delete the topic would take
@@ -14,7 +14,7 @@ use barnabas_base::{TopicId, TopicPartition};
 use barnabas_storage::{NAME_BYTES_MAX, StorageError, partition_file_name, quarantine};
 use std::path::PathBuf;
 
-const NAME: &str = "barnabas-give-up-";
+const NAME: &str = "barnabas-abandon-";
 
 /// The log directories in which the operator has asked for it.
 pub fn where_told(node: &Node, name: &TopicPartition, topic: TopicId) -> Vec<usize> {

@@ -126,12 +126,12 @@ impl Lags {
         };
         each(page, "barnabas_group_lag", |lag| Some(lag.records as f64));
         each(page, "barnabas_group_lag_read_committed", |lag| Some(lag.stable as f64));
-        each(page, "barnabas_group_lag_of_one_partition", |lag| Some(lag.most as f64));
+        each(page, "barnabas_group_lag_max_partition", |lag| Some(lag.most as f64));
         each(page, "barnabas_group_lag_seconds", |lag| lag.age.map(|age| age.as_secs_f64()));
-        page.count("barnabas_groups_not_shown", &[], sample.left_out);
-        page.count("barnabas_groups_not_looked_at", &[], sample.unseen);
+        page.count("barnabas_groups_lag_unlisted", &[], sample.left_out);
+        page.count("barnabas_groups_lag_unknown", &[], sample.unseen);
         page.count("barnabas_group_partitions_unknown", &[], sample.unknown);
-        page.value("barnabas_groups_looked_at_seconds_ago", &[], at.elapsed().as_secs_f64());
+        page.value("barnabas_group_lag_age_seconds", &[], at.elapsed().as_secs_f64());
         if let Some((name, partitions)) = sample.whole.as_ref().filter(|(name, _)| Some(name) == group) {
             write_whole(page, name, partitions);
         }

@@ -88,7 +88,7 @@ fn longest_name_is_kept_aside_and_given_up() {
         |dir: &Path| entries(dir).iter().filter(|path| path.to_string_lossy().contains("unreplayed")).count();
     assert_eq!(kept(&node.data()), 1);
     node.stop_expecting_trouble();
-    std::fs::write(node.data().join(format!("barnabas-give-up-{topic}-0")), "").expect("written");
+    std::fs::write(node.data().join(format!("barnabas-abandon-{topic}-0")), "").expect("written");
     node.launch();
     assert_eq!(produce(&mut node.client(), &name, 0, "d"), 0, "{}", node.log());
     assert_eq!(all_values(&mut node.client(), topic, 0), ["d"]);

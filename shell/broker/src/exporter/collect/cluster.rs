@@ -82,14 +82,14 @@ impl ClusterCounts {
             page.count(&format!("kafka_server_replicamanager_{name}"), &[], value);
         }
         let arriving = node.metering.arriving();
-        page.count("barnabas_replicas_arriving", &[], arriving.replicas);
-        page.count("barnabas_replicas_arriving_records_left", &[], arriving.records_left);
+        page.count("barnabas_replicas_adding", &[], arriving.replicas);
+        page.count("barnabas_replicas_adding_records_left", &[], arriving.records_left);
         let seconds = match arriving.replicas {
             0 => Some(0),
             _ => node.replication.arrivals.seconds_left(),
         };
         if let Some(seconds) = seconds {
-            page.value("barnabas_replicas_arriving_seconds_left", &[], seconds as f64);
+            page.value("barnabas_replicas_adding_seconds_left", &[], seconds as f64);
         }
         let fenced = image.cluster.brokers().filter(|broker| broker.fenced).count();
         let applied = image.provenance.end.get() - 1;

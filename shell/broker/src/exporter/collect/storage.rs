@@ -82,9 +82,9 @@ pub fn directories(page: &mut Page, node: &Node, is_fine: bool) {
     each(&mut |labels, each| {
         page.count("barnabas_journal_queue_bytes", labels, each.journal.waiting_bytes())
     });
-    page.count("barnabas_journal_laid_bytes_total", &[], node.meter.laid_bytes.get());
+    page.count("barnabas_journal_written_back_bytes_total", &[], node.meter.laid_bytes.get());
     page.count("barnabas_direct_appends_total", &[], node.meter.direct_appends.get());
-    page.count("barnabas_appends_held_total", &[], node.meter.appends_held.get());
+    page.count("barnabas_appends_delayed_total", &[], node.meter.appends_held.get());
     each(&mut |labels, each| {
         page.times("barnabas_segment_sync_seconds", labels, &each.committer.cells().syncs.counts(), is_fine);
     });
@@ -109,7 +109,7 @@ pub fn directories(page: &mut Page, node: &Node, is_fine: bool) {
     let now = node.clock.monotonic();
     each(&mut |labels, each| {
         page.count(
-            "barnabas_log_directory_not_to_lead_from",
+            "barnabas_log_directory_leadership_impaired",
             labels,
             u64::from(each.room.hinders(now) > Hinders::Nothing),
         );
@@ -120,9 +120,9 @@ pub fn process(page: &mut Page, node: &Node) {
     let (meter, figures) = (&node.meter, &node.compaction.figures);
     let cells = || node.metering.workers().iter();
     page.count("barnabas_batches_refused_full_total", &[], meter.batches_refused_full.get());
-    page.count("barnabas_batches_handed_on_total", &[], meter.batches_handed_on.get());
+    page.count("barnabas_batches_forwarded_total", &[], meter.batches_handed_on.get());
     page.count("barnabas_compaction_dirty_bytes", &[], figures.dirty_bytes.load(Ordering::Relaxed));
-    page.count("barnabas_compaction_held_back_bytes", &[], figures.held_back_bytes.load(Ordering::Relaxed));
+    page.count("barnabas_compaction_ineligible_bytes", &[], figures.held_back_bytes.load(Ordering::Relaxed));
     page.count(
         "barnabas_compaction_partitions_waiting",
         &[],
@@ -134,7 +134,7 @@ pub fn process(page: &mut Page, node: &Node) {
     page.count("barnabas_retention_segments_deleted_total", &[], deleted);
     page.count("barnabas_scrubbed_bytes_total", &[], meter.bytes_scrubbed.get());
     page.count("barnabas_damage_found_total", &[], meter.damage_found.get());
-    page.count("barnabas_partitions_not_to_lead", &[], node.not_to_lead.count() as u64);
+    page.count("barnabas_partitions_leadership_impaired", &[], node.not_to_lead.count() as u64);
     page.count("barnabas_replica_fetches_damaged_total", &[], meter.fetches_damaged.get());
     page.count("barnabas_request_memory_bytes", &[], node.budget.claimed_bytes());
     page.count("barnabas_request_memory_limit_bytes", &[], node.budget.limit_bytes());

@@ -61,7 +61,7 @@ fn the_page_says_what_is_known() {
         "barnabas_group_lag{group=\"a\",protocol=\"consumer\"} 8\n",
         "barnabas_group_lag{group=\"b \\\"x\\\"\",protocol=\"consumer\"} 1\n",
         "barnabas_group_lag_seconds{group=\"a\",protocol=\"consumer\"} 1.5\n",
-        "barnabas_groups_not_shown 3\n",
+        "barnabas_groups_lag_unlisted 3\n",
         "barnabas_group_partition_lag{group=\"a\",topic=\"t\",partition=\"4\"} 8\n",
     ] {
         assert!(text.contains(line), "{line} is not in\n{text}");

@@ -183,7 +183,12 @@ pub fn workers(page: &mut Page, node: &Node, is_fine: bool) {
         page.times("barnabas_worker_turn_seconds", &[("worker", worker)], &cells.turns.counts(), is_fine);
     }
     for (worker, cells) in each() {
-        page.times("barnabas_worker_write_back_seconds", &[("worker", worker)], &cells.lays.counts(), is_fine);
+        page.times(
+            "barnabas_worker_write_back_seconds",
+            &[("worker", worker)],
+            &cells.lays.counts(),
+            is_fine,
+        );
     }
     for (worker, mailbox) in workers.iter().zip(&node.mailboxes) {
         page.count("barnabas_worker_mailbox_commands", &[("worker", worker)], mailbox.waiting() as u64);

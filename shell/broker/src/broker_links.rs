@@ -13,14 +13,12 @@
 //! Neighbours: markers/away.rs, dispatch/verification.rs, share_persister/away.rs and ends.rs, dead_letters/away.rs,
 //! dispatch/handing_on.rs, which ask; links.rs, the connections.
 
-mod awaited;
 mod courier;
 
-pub use awaited::{Awaited, Entry};
 pub use courier::{Courier, Parcel};
 
 use crate::dispatch::{Verification, handing_on};
-use crate::links::{Link, LinkSettings};
+use barnabas_net::links::{Awaited, Link, LinkSettings};
 use crate::markers::MarkerParcel;
 use crate::node::Node;
 use crate::replica::line::address_of;

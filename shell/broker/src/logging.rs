@@ -35,7 +35,6 @@ const LOGGERS: &[&str] = &[
     "barnabas::full",
     "barnabas::housekeeping",
     "barnabas::journal_thread",
-    "barnabas::links",
     "barnabas::markers",
     "barnabas::moves",
     "barnabas::partition_worker",

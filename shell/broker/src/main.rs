@@ -23,7 +23,6 @@ mod full;
 mod housekeeping;
 mod in_force;
 mod journal_thread;
-mod links;
 mod log_lines;
 mod logging;
 mod lost_touch;

@@ -12,7 +12,7 @@ use crate::directories::{Directories, reports};
 use crate::dispatch::fetch_sessions::FetchSessionShards;
 use crate::dispatch::strangers::Strangers;
 use crate::housekeeping::Deletions;
-use crate::links::LinkThread;
+use barnabas_net::links::LinkThread;
 use crate::lost_touch::LostTouch;
 use crate::mailbox::{Mailbox, PartitionKey, Report};
 use crate::moves::Moves;

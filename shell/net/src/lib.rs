@@ -1,7 +1,7 @@
 //! Sockets and frames: what stands between a client's TCP connection and the bytes of one request.
 //!
-//! Knows Kafka's framing (a 4-byte length, then that many bytes) and its listener syntax; knows no API, no broker and no
-//! partition. Every limit that a stranger could reach for is here: connections in total and per address, their rate, the
+//! Knows Kafka's framing (a 4-byte length, then that many bytes) and its listener syntax; knows no broker and no partition, and of
+//! APIs only which versions a peer speaks ([`links`], the connections that a node makes). Every limit that a stranger could reach for is here: connections in total and per address, their rate, the
 //! size of a frame, the memory of all frames together.
 //!
 //! Always true:
@@ -17,6 +17,7 @@ mod budget;
 mod endpoint;
 mod frame_reader;
 mod frame_writer;
+pub mod links;
 mod pace;
 mod spare_buffers;
 

@@ -10,8 +10,8 @@
 //! Source: the shape is that of Kafka 4.4's `AddPartitionsToTxnManager` and `TransactionMarkerChannelManager`, which gather while one
 //! request is under way.
 
-use super::{Entry, Purpose, is_there, while_there};
-use crate::links::Link;
+use super::{Purpose, is_there, while_there};
+use barnabas_net::links::{Entry, Link};
 use crate::node::Node;
 use barnabas_base::{BrokerId, Map, Set};
 use std::collections::VecDeque;

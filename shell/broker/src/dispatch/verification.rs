@@ -11,7 +11,7 @@
 use super::Call;
 use super::transactions::send;
 use crate::broker_links::{Parcel, Purpose, patience};
-use crate::links::{Link, LinkError};
+use barnabas_net::links::{Link, LinkError};
 use crate::mailbox::{AskItem, PartitionKey, Question, Said, Standing};
 use crate::node::Node;
 use crate::owners;

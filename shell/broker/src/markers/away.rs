@@ -8,7 +8,7 @@
 
 use crate::broker_links::{Parcel, Purpose, patience};
 use crate::coordinator_worker::led_under;
-use crate::links::Link;
+use barnabas_net::links::Link;
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
 use barnabas_api::k27_write_txn_markers::{Ask, outcomes, request};

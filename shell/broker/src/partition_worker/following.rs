@@ -18,7 +18,7 @@
 use super::PartitionWorker;
 use crate::directories::lost;
 use crate::journal_thread::JournalHandle;
-use crate::links::Address;
+use barnabas_net::links::Address;
 use crate::mailbox::{Declined, PartitionKey};
 use crate::planted::{self, Mistake};
 use crate::replica::arrivals::Arriving;

@@ -9,7 +9,7 @@
 use super::PartitionWorker;
 use super::rounds::{carry_out, surroundings};
 use crate::full;
-use crate::links::LinkError;
+use barnabas_net::links::LinkError;
 use crate::mailbox::PartitionKey;
 use crate::replica::Hosted;
 use barnabas_api::replication::fetch;

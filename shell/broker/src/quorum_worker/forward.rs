@@ -5,7 +5,7 @@
 
 use super::handle::{ActiveController, ControllerHandle, NotTaken};
 use crate::cluster_events::ClusterEvents;
-use crate::links::{Address, Link, LinkError, LinkSettings};
+use barnabas_net::links::{Address, Link, LinkError, LinkSettings};
 use barnabas_api::k58_envelope;
 use barnabas_base::ErrorCode;
 use barnabas_quorum::controller::Asked;

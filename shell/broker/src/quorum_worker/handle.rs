@@ -10,7 +10,7 @@ use super::files::RESERVE_NAME;
 use super::{Message, MetadataFiles, Reply};
 use crate::cluster_events::ClusterEvents;
 use crate::directories::Directory;
-use crate::links::{Address, Link, LinkThread};
+use barnabas_net::links::{Address, Link, LinkThread};
 use crate::node::Node;
 use barnabas_base::{BrokerEpoch, BrokerId, DirectoryId, ErrorCode, LeaderEpoch, Offset};
 use barnabas_metadata::Image;

@@ -8,7 +8,7 @@
 use super::handle::ActiveController;
 use super::{Message, Quorum};
 use crate::brokers_gone;
-use crate::links::{Address, Link, LinkError, LinkSettings, LinkState, LinkThread};
+use barnabas_net::links::{Address, Link, LinkError, LinkSettings, LinkState, LinkThread};
 use crate::node::Node;
 use crate::seldom::{Seldom, Unsaid};
 use crate::shutdown::Shutdown;

@@ -5,7 +5,7 @@
 //!
 //! Neighbours: partition_worker/following.rs, which asks and hears; links.rs, the connection itself.
 
-use crate::links::{Address, Link, LinkError, LinkSettings};
+use barnabas_net::links::{Address, Link, LinkError, LinkSettings};
 use crate::mailbox::{Mailbox, Report};
 use crate::replica::Word;
 use crate::replica::manner::Manner;

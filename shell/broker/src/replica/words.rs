@@ -2,7 +2,7 @@
 //!
 //! Neighbours: line.rs and isr.rs, which ask; partition_worker/following.rs and partition_worker/followers.rs, which hear.
 
-use crate::links::LinkError;
+use barnabas_net::links::LinkError;
 use crate::mailbox::PartitionKey;
 use barnabas_api::replication::alter_partition::Altered;
 use barnabas_base::{ErrorCode, Offset};

@@ -8,7 +8,7 @@ use super::Failure;
 use super::signals::Signals;
 use crate::directories::{Directories, random_uuid};
 use crate::format::voter;
-use crate::links::LinkThread;
+use barnabas_net::links::LinkThread;
 use crate::node::Node;
 use crate::node_config::{Listener, NodeConfig};
 use crate::quorum_worker::{self, ControllerHandle, MetadataFiles, Requests};

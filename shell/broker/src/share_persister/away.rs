@@ -7,7 +7,7 @@
 //! Source: Kafka 4.4 `PersisterStateManager`.
 
 use crate::broker_links::{Purpose, patience, while_there};
-use crate::links::{Link, LinkError};
+use barnabas_net::links::{Link, LinkError};
 use crate::node::Node;
 use barnabas_base::{BrokerId, ErrorCode, LeaderEpoch, Offset, TimestampMs};
 use barnabas_coordinator::{

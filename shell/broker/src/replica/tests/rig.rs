@@ -5,7 +5,7 @@ use crate::connection::{MOVE_PATIENCE, NewConnection};
 use crate::directories::{Directories, Directory};
 use crate::housekeeping::Deletions;
 use crate::journal_thread::{JournalParts, LinuxJournal};
-use crate::links::{Address, Link, LinkSettings, LinkThread};
+use barnabas_net::links::{Address, Link, LinkSettings, LinkThread};
 use crate::mailbox::{Command, Mailbox};
 use crate::node::{Node, NodeParts};
 use crate::node_config::Listener;

@@ -11,14 +11,16 @@
 //!    connection is tried at once, so that [`Link::watch`] tells a process that is gone ([`LinkState::Refused`]) from a mere reset
 //! 3. while a peer cannot be reached, requests fail at once and connections are tried with a pause that grows
 //!
-//! Neighbours: controller.rs (the link to the active controller), quorum_worker/peers.rs, the replica fetchers. In links/task.rs:
-//! the task itself.
+//! Used by: the broker's quorum worker (peers, and the link to the active controller), its coordinators, its replica fetchers. In
+//! links/task.rs: the task itself; links/awaited.rs: how much waits, for the metrics.
 
+mod awaited;
 mod runtime;
 mod task;
 #[cfg(test)]
 mod tests;
 
+pub use awaited::{Awaited, Entry};
 pub use runtime::LinkThread;
 
 use barnabas_base::Text;

@@ -2,7 +2,7 @@
 
 use super::{Address, LinkError, LinkSettings, LinkState, Outgoing, header};
 use barnabas_base::Map;
-use barnabas_net::{Budget, Claim, FrameError, FrameReader, FrameWriter};
+use crate::{Budget, Claim, FrameError, FrameReader, FrameWriter};
 use barnabas_wire::messages::{ApiVersionsRequest, ApiVersionsResponse};
 use barnabas_wire::{ApiKey, RequestBody, ResponseBody, Str, VersionRange, decode_response, frame_request};
 use bytes::Bytes;

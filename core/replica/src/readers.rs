@@ -3,7 +3,7 @@
 //! Readers see what is durable. A producer with `acks=1` or `acks=0` counts its batch as written before that, so a read that arrives
 //! afterwards waits until everything below the promised end is durable.
 //!
-//! Neighbours: shell/broker/src/fetch_wait.rs, which wakes waiting fetches; shell/broker/src/partition_worker/patience.rs, which holds reads.
+//! Neighbours: shell/broker/src/mailbox/fetch_wait.rs, which wakes waiting fetches; shell/broker/src/partition_worker/patience.rs, which holds reads.
 
 use barnabas_base::Offset;
 use barnabas_partition::Partition;

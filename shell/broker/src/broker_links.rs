@@ -18,12 +18,12 @@ mod courier;
 pub use courier::{Courier, Parcel};
 
 use crate::dispatch::{Verification, handing_on};
-use barnabas_net::links::{Awaited, Link, LinkSettings};
 use crate::markers::MarkerParcel;
 use crate::node::Node;
 use crate::replica::line::address_of;
 use crate::replica::manner::listener;
 use barnabas_base::BrokerId;
+use barnabas_net::links::{Awaited, Link, LinkSettings};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

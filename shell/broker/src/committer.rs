@@ -18,7 +18,7 @@
 //!
 //! Produce path 4½ of 5. Before: partition_worker.rs, which hands in. After: partition_worker.rs, which answers.
 
-use crate::mailbox::{Mailbox, PartitionKey, Report};
+use crate::mailbox::{Mailbox, PartitionKey, Report, Synced};
 use barnabas_base::Offset;
 use barnabas_metrics::Meter;
 use barnabas_metrics::Stamp;
@@ -70,12 +70,6 @@ pub struct SyncRequest {
     pub covers: Covers,
     /// Batches that this sync was handed in for.
     pub batches: u32,
-}
-
-/// Partitions of one worker that are durable, each up to the offset beside its ticket.
-#[derive(Debug)]
-pub struct Synced {
-    pub tickets: Vec<(PartitionKey, SyncTicket, Offset)>,
 }
 
 #[derive(Debug, Default)]

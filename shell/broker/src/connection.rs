@@ -25,7 +25,7 @@ mod foreign;
 use crate::brokers_gone;
 use crate::complaints::Cause;
 use crate::dispatch::{self, Answer, HandingOn, OpenTransactions, Pieces, Started};
-use crate::mailbox::Command;
+use crate::mailbox::{Command, NewConnection};
 use crate::node::Node;
 use barnabas_api::Client;
 use barnabas_api::k01_fetch::FetchSessions;
@@ -61,19 +61,6 @@ const DECODED_FREE_BYTES: usize = 64 * 1024;
 /// What is made of a request on the way to its answer: the decoded entries, their owners' parts and outcomes, and the answer's entries,
 /// for each byte of the decoded form. An estimate, not a measurement.
 const WORK_BYTES_PER_DECODED: usize = 4;
-
-/// An accepted socket on its way to the worker that will serve it.
-#[derive(Debug)]
-pub struct NewConnection {
-    pub stream: std::net::TcpStream,
-    pub peer: SocketAddr,
-    pub listener: usize,
-    pub slot: ConnectionSlot,
-    /// How far reading has come, if another worker served it before.
-    pub reader: Option<FrameReader>,
-    /// How many requests in a row must belong elsewhere before it is moved.
-    pub patience: u32,
-}
 
 /// Requests in a row until the first move. Each move makes the next one four times as hard, so that a producer that wanders
 /// over partitions is not carried after them.

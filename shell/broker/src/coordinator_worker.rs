@@ -31,12 +31,12 @@ mod transactions;
 
 pub use host::led_under;
 
+use crate::mailbox::ImageChange;
 use crate::mailbox::{
     Command, GroupCommand, PartitionKey, ShareStateCommand, Standing, ToTransactionShard, TransactionCommand,
 };
 use crate::node::Node;
 use crate::partition_worker::PartitionWorker;
-use crate::publisher::ImageChange;
 use barnabas_base::{MonotonicMs, Text, TopicId, name};
 use barnabas_coordinator::{
     Done, GroupShard, Now, ShareStateDone, ShareStateRequest, ShareStateShard, TransactionShard,

@@ -16,6 +16,7 @@
 
 mod away;
 
+use crate::mailbox::share::Undelivered;
 use crate::mailbox::{AppendItem, PartitionKey, ReadItem, Standing};
 use crate::node::Node;
 use crate::owners::{self, ReaderOf};
@@ -47,21 +48,6 @@ const CREATE_VERSION: i16 = 7;
 /// How long a topic that was just made may take to be known here, before that counts as a try that failed.
 const KNOWN_WITHIN: Duration = Duration::from_secs(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
-
-/// Why letters were not written. For the operator.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Undelivered {
-    #[error(transparent)]
-    NoDestination(#[from] NoDestination),
-    #[error("topic {topic} cannot be created: {code:?}")]
-    NotCreated { topic: Text, code: ErrorCode },
-    #[error("topic {topic} did not take them: {code:?}")]
-    Refused { topic: Text, code: ErrorCode },
-    #[error("topic {topic} could not be written, however often that was tried")]
-    TriedInVain { topic: Text },
-    #[error("they cannot be put into a batch")]
-    NoBatch,
-}
 
 /// Where letters go now.
 #[derive(Debug)]

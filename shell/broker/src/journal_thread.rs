@@ -32,9 +32,7 @@ use files::{JournalDisk, RoundFiles};
 pub use files::{LinuxJournal, journal_config, remove_files};
 pub use run::JournalParts;
 
-use crate::mailbox::PartitionKey;
 use alone::Alone;
-use barnabas_base::Offset;
 use barnabas_metrics::storage::JournalCells;
 use barnabas_replica::OpenError;
 use barnabas_storage::AppendBytes;
@@ -51,27 +49,6 @@ const QUEUE_BYTES_MAX: u64 = 8 << 20;
 const SLOW_ROUND_US: u64 = 20_000;
 /// The bit of everybody who is no worker.
 const NO_WORKER: u32 = u64::BITS - 1;
-
-/// Bring a partition's segments up to here, have them synced, and say so with [`JournalHandle::laid`].
-#[derive(Debug, Clone)]
-pub struct LayOrder {
-    /// Place of the log directory in the node's list.
-    pub directory: usize,
-    pub partition: Arc<JournalPartition>,
-    /// Everything below; what the log does not hold any more is not meant.
-    pub end: Offset,
-}
-
-impl LayOrder {
-    pub fn key(&self) -> PartitionKey {
-        key_of(&self.partition)
-    }
-}
-
-/// The partition as workers name it.
-pub fn key_of(partition: &JournalPartition) -> PartitionKey {
-    PartitionKey { topic: partition.topic_id, partition: partition.topic_partition.partition }
-}
 
 /// Why a journal's thread did not start.
 #[derive(Debug, thiserror::Error)]

@@ -17,7 +17,6 @@ mod directories;
 mod dispatch;
 mod explain;
 mod exporter;
-mod fetch_wait;
 mod format;
 mod full;
 mod housekeeping;

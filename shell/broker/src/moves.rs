@@ -25,73 +25,20 @@
 //! Source: KIP-113, KIP-858; Kafka `ReplicaManager.alterReplicaLogDirs`, `ReplicaAlterLogDirsThread`,
 //! `LogManager.replaceCurrentWithFutureLog`, which renames in the same order and leaves two to be chosen from by hand.
 
-mod copy;
 mod mover;
 mod pace;
 
-pub use copy::{Copying, Fits};
 pub use mover::{begin, begin_again, path_of, start};
 
-use crate::mailbox::{Declined, PartitionKey};
+use crate::mailbox::PartitionKey;
 use barnabas_base::{Offset, TopicPartition, Uuid};
-use barnabas_storage::{AbortedTransaction, LogConfig};
-use bytes::Bytes;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::oneshot;
 
 /// Wishes for partitions that are not here; more are forgotten.
 const PREFERRED_MAX: usize = 10_000;
-
-/// What a partition's owner is asked for the sake of a move.
-#[derive(Debug)]
-pub enum MoveCommand {
-    /// Where the partition lies. One that was never written to is moved at once.
-    Begin { key: PartitionKey, to: usize, reply: oneshot::Sender<Result<Begun, Declined>> },
-    /// Whole batches that are durable. `from`: the log's start where it is not known yet.
-    Read {
-        key: PartitionKey,
-        from: Option<Offset>,
-        max_bytes: usize,
-        reply: oneshot::Sender<Result<MoveRead, Declined>>,
-    },
-    /// The last step.
-    Swap { copying: Box<Copying>, reply: oneshot::Sender<Result<(), SwapFailure>> },
-}
-
-/// What becomes of a wish to move.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Begun {
-    /// It is there already, or begins there.
-    There,
-    /// Its log is to be copied: so many bytes now.
-    ToCopy { bytes: u64 },
-}
-
-/// A piece of a log.
-#[derive(Debug)]
-pub struct MoveRead {
-    pub records: Bytes,
-    /// The first batch's base offset; the log's end where there is none.
-    pub from: Offset,
-    /// Those whose marker is in `records`.
-    pub aborted: Vec<AbortedTransaction>,
-    pub log_start: Offset,
-    /// Everything below may be copied.
-    pub durable_end: Offset,
-    pub config: Arc<LogConfig>,
-}
-
-/// Why the last step was not done. The partition goes on where it was.
-#[derive(Debug)]
-pub enum SwapFailure {
-    /// Too much has come since, or the disk is full: to be tried again.
-    NotYet(Box<Copying>),
-    /// There is nothing to swap any more: the partition or a directory is gone.
-    Over(Box<Copying>),
-}
 
 /// One move, as everybody may know it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! One command for each worker that is concerned, whatever the number of partitions. Sending waits while a mailbox is full,
 //! which holds the connection's next request back; gathering happens when the answer is due.
 
-use crate::fetch_wait::Waiter;
+use crate::mailbox::Waiter;
 use crate::mailbox::{
     AppendCommand, AppendItem, AppendOutcome, AskCommand, AskItem, AskOutcome, Command, FollowerLife,
     PartitionKey, ReadCommand, ReadItem, ReadOutcome,

@@ -59,10 +59,7 @@ use following::Following;
 use journaled::Journaled;
 use patience::Patient;
 use rounds::{carry_out, surroundings};
-pub use share::{
-    ShareAckCommand, ShareAckItem, ShareAckOutcome, ShareCommand, ShareFetchCommand, ShareItem, ShareOutcome,
-    ShareWaiters,
-};
+pub use share::ShareWaiters;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;

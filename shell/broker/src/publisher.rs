@@ -7,7 +7,7 @@
 
 use crate::directories::reports;
 use crate::full;
-use crate::mailbox::Command;
+use crate::mailbox::{Command, ImageChange};
 use crate::node::Node;
 use crate::topic_settings;
 use barnabas_base::Text;
@@ -15,14 +15,6 @@ use barnabas_metadata::config::{DynamicConfigs, Properties};
 use barnabas_metadata::events::{self, Event, PartitionChange};
 use barnabas_metadata::{Changes, Image, Resource, ResourceType};
 use std::sync::Arc;
-
-/// One step from image to image.
-#[derive(Debug)]
-pub struct ImageChange {
-    pub before: Arc<Image>,
-    pub image: Arc<Image>,
-    pub changes: Box<Changes>,
-}
 
 /// Publishes `image`. Blocks while a worker's mailbox is full; never called by a worker.
 pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {

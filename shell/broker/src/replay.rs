@@ -19,7 +19,8 @@
 
 use crate::directories::Directory;
 use crate::directories::locate::{Owner, exchanged, foreign, is_deleted, is_reserved};
-use crate::journal_thread::{journal_config, key_of, remove_files};
+use crate::journal_thread::{journal_config, remove_files};
+use crate::mailbox::key_of;
 use crate::node::Node;
 use crate::topic_settings;
 use barnabas_base::{Offset, TopicId, TopicPartition};

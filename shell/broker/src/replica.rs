@@ -13,14 +13,12 @@ pub mod manner;
 #[cfg(test)]
 mod tests;
 pub mod throttles;
-mod words;
 
 pub use barnabas_replica::{Replica, batch_info, registered};
-pub use words::Word;
 
 use crate::committer::{Covers, SyncRequest};
-use crate::fetch_wait::Waiters;
 use crate::mailbox::PartitionKey;
+use crate::mailbox::fetch_wait::Waiters;
 use crate::partition_worker::ShareWaiters;
 use crate::planted::Planted;
 use barnabas_base::Offset;

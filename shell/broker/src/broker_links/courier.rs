@@ -11,9 +11,9 @@
 //! request is under way.
 
 use super::{Purpose, is_there, while_there};
-use barnabas_net::links::{Entry, Link};
 use crate::node::Node;
 use barnabas_base::{BrokerId, Map, Set};
+use barnabas_net::links::{Entry, Link};
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::future::Future;

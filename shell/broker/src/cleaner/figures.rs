@@ -4,8 +4,8 @@
 //! `kafka.log:type=LogCleanerManager` and `LogCleaner`: `max-dirty-percent`, `time-since-last-run-ms`,
 //! `uncleanable-partitions-count`, `uncleanable-bytes` (the last two in candidates.rs).
 
-use super::Waiting;
 use super::candidates::Candidates;
+use crate::mailbox::cleaning::Waiting;
 use barnabas_base::TimestampMs;
 use barnabas_metrics::Counter;
 use barnabas_storage::cleaner::CleanStats;

@@ -1,7 +1,7 @@
 //! What the coordinators are told of settings and topics.
 
+use crate::mailbox::ImageChange;
 use crate::node::Node;
-use crate::publisher::ImageChange;
 use barnabas_base::{DurationMs, Map, Text};
 use barnabas_coordinator::{
     ConsumerConfig, ConsumerTimes, GroupConfig, MigrationPolicy, ShareConfig, ShareTimes, StreamsConfig,

@@ -1,7 +1,7 @@
 //! Fetch: read from the owners; while there is too little, wait for their word, without asking again.
 
 use super::{Answer, Call, Started};
-use crate::fetch_wait::Waiter;
+use crate::mailbox::Waiter;
 use crate::mailbox::{FollowerLife, PartitionKey, ReadItem, ReadOutcome};
 use crate::owners::{self, ReaderOf};
 use crate::replica::registered;

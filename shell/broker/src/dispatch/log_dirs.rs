@@ -6,8 +6,10 @@
 
 use super::{Answer, Call, Started};
 use crate::housekeeping::ask_workers;
+use crate::mailbox::MoveCommand;
+use crate::mailbox::moves::Begun;
 use crate::mailbox::{Command, Declined, PartitionKey};
-use crate::moves::{self, Begun, MoveCommand};
+use crate::moves;
 use crate::node::Node;
 use barnabas_api::k34_alter_replica_log_dirs as k34;
 use barnabas_api::k35_describe_log_dirs::{self, Directory as Described, Replica, Wanted};

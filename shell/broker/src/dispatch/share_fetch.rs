@@ -9,12 +9,12 @@
 
 use super::fetch::granted;
 use super::{Answer, Call, Started};
-use crate::fetch_wait::Waiter;
-use crate::mailbox::{Command, PartitionKey};
-use crate::node::Node;
-use crate::partition_worker::{
+use crate::mailbox::Waiter;
+use crate::mailbox::share::{
     ShareAckCommand, ShareAckItem, ShareAckOutcome, ShareCommand, ShareFetchCommand, ShareItem, ShareOutcome,
 };
+use crate::mailbox::{Command, PartitionKey};
+use crate::node::Node;
 use barnabas_api::k78_share_fetch::{self, AckPart, FetchPart, Fetched, Next, Work};
 use barnabas_api::k79_share_acknowledge;
 use barnabas_api::share::{Connection, Ended, MemberKey, ShareGroupSettings, SharePart};

@@ -11,7 +11,6 @@
 use super::Call;
 use super::transactions::send;
 use crate::broker_links::{Parcel, Purpose, patience};
-use barnabas_net::links::{Link, LinkError};
 use crate::mailbox::{AskItem, PartitionKey, Question, Said, Standing};
 use crate::node::Node;
 use crate::owners;
@@ -19,6 +18,7 @@ use barnabas_api::k24_add_partitions_to_txn::{self as add_partitions, BROKERS_SI
 use barnabas_api::transactions;
 use barnabas_base::{BrokerId, ErrorCode, Map, PartitionIndex, ProducerEpoch, ProducerId, TopicPartition};
 use barnabas_coordinator::{AddPartitions, TransactionCaller, TransactionRequest, TransactionResponse};
+use barnabas_net::links::{Link, LinkError};
 use barnabas_wire::Str;
 use barnabas_wire::messages::add_partitions_to_txn_response::{
     AddPartitionsToTxnPartitionResult, AddPartitionsToTxnResult, AddPartitionsToTxnTopicResult,

@@ -6,7 +6,8 @@
 //! them. Small batches wait once at most, and not at all where a worker writes.
 
 use super::files::{JournalDisk, RoundFiles, remove_files};
-use super::{By, LayOrder, Phase, QUEUE_BYTES_MAX, Shared, Sleep, key_of, queued_bytes};
+use super::{By, Phase, QUEUE_BYTES_MAX, Shared, Sleep, queued_bytes};
+use crate::mailbox::{LayOrder, key_of};
 use crate::mailbox::{Mailbox, PartitionKey, Report};
 use barnabas_base::{DirectoryId, Map, Offset};
 use barnabas_metrics::Meter;

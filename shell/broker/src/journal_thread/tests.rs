@@ -1,5 +1,7 @@
 use super::*;
 use crate::mailbox::{Inbox, Mailbox, Report};
+use crate::mailbox::{LayOrder, PartitionKey};
+use barnabas_base::Offset;
 use barnabas_base::{DirectoryId, LeaderEpoch, PartitionIndex, TimestampMs, TopicPartition, Uuid};
 use barnabas_metrics::Meter;
 use barnabas_storage::journal::{JournalConfig, recover, slot_files};

@@ -8,12 +8,12 @@
 
 use crate::broker_links::{Parcel, Purpose, patience};
 use crate::coordinator_worker::led_under;
-use barnabas_net::links::Link;
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
 use barnabas_api::k27_write_txn_markers::{Ask, outcomes, request};
 use barnabas_base::{BrokerId, ErrorCode, Map, ProducerId, TopicPartition};
 use barnabas_coordinator::EndTransaction;
+use barnabas_net::links::Link;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 

@@ -2,11 +2,12 @@
 //!
 //! It alone makes, fills and removes `-future` directories after the start. It waits for the partitions' owners; nobody waits for it.
 
-use super::copy::{Copying, Fits};
+use super::Move;
 use super::pace::Pace;
-use super::{Begun, Move, MoveCommand, MoveRead, SwapFailure};
 use crate::cleaner::candidates::clean_point;
 use crate::directories::random_uuid;
+use crate::mailbox::moves::copying::{Copying, Fits};
+use crate::mailbox::moves::{Begun, MoveCommand, MoveRead, SwapFailure};
 use crate::mailbox::{Command, Declined, PartitionKey};
 use crate::node::Node;
 use barnabas_base::{Offset, TopicPartition, name};
@@ -235,7 +236,7 @@ impl Mover {
             topic_id: key.topic,
             future: Some(each.unique),
         };
-        let mut copying = Copying::new(key, each.to, directory, place);
+        let mut copying = Copying::new(key, each.to, directory.disk.clone(), place);
         if each.goes_on {
             // What was compacted since it was begun, nobody knows.
             let image = self.node.image.load();

@@ -1,9 +1,9 @@
 //! What the cluster decided: new leaders, changed settings, deleted topics (deleting.rs), and directories that failed.
 
 use super::PartitionWorker;
+use crate::mailbox::ImageChange;
 use crate::mailbox::{Declined, PartitionKey};
 use crate::node::Node;
-use crate::publisher::ImageChange;
 use crate::replica::Hosted;
 use crate::replica::throttles::Throttled;
 use crate::topic_settings;

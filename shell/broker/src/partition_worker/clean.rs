@@ -4,8 +4,9 @@
 
 use super::PartitionWorker;
 use super::upkeep::named;
-use crate::cleaner::{Begun, CleanCommand, Looked, Waiting};
+use crate::mailbox::CleanCommand;
 use crate::mailbox::PartitionKey;
+use crate::mailbox::cleaning::{Begun, Looked, Waiting};
 use barnabas_base::{Map, Offset, ProducerId};
 use barnabas_storage::cleaner::{LastRecord, Replaced, Replacement};
 use barnabas_storage::{CleanBounds, StorageError};

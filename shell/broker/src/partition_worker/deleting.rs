@@ -4,8 +4,8 @@
 
 use super::PartitionWorker;
 use crate::deleted::{Closed, Then};
+use crate::mailbox::ImageChange;
 use crate::mailbox::{Declined, PartitionKey};
-use crate::publisher::ImageChange;
 use crate::replay;
 use crate::topic_settings;
 use barnabas_base::{PartitionIndex, TopicId, TopicPartition};

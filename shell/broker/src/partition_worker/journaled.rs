@@ -5,7 +5,7 @@
 
 use super::PartitionWorker;
 use super::rounds::carry_out;
-use crate::journal_thread::LayOrder;
+use crate::mailbox::LayOrder;
 use crate::mailbox::{Command, PartitionKey};
 use barnabas_base::Offset;
 use barnabas_storage::journal::{Entry, EntryKind, JournalPartition};

@@ -5,8 +5,10 @@
 
 use super::PartitionWorker;
 use crate::directories::{random_uuid, reports};
+use crate::mailbox::moves::copying::Fits;
+use crate::mailbox::moves::{Begun, MoveRead, SwapFailure};
+use crate::mailbox::{Copying, MoveCommand};
 use crate::mailbox::{Declined, PartitionKey};
-use crate::moves::{Begun, Copying, Fits, MoveCommand, MoveRead, SwapFailure};
 use crate::replica::Replica;
 use barnabas_base::Offset;
 use barnabas_storage::{FilePool, StorageError};

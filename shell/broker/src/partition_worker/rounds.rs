@@ -5,7 +5,7 @@
 use super::PartitionWorker;
 use super::following::Following;
 use super::journaled::Journaled;
-use crate::committer::Synced;
+use crate::mailbox::Synced;
 use crate::mailbox::{Declined, PartitionKey};
 use crate::node::Node;
 use crate::replica::{Hosted, Replica};

@@ -16,7 +16,6 @@
 //! Share path 3 of 5. Before: core/api/src/k78_share_fetch.rs, k79_share_acknowledge.rs, through dispatch/share_fetch.rs. After:
 //! core/partition's `SharePartition`, share_persister.rs.
 
-mod commands;
 mod fetch;
 mod letters;
 mod load;
@@ -24,9 +23,13 @@ mod waiters;
 mod write;
 
 use super::PartitionWorker;
+use crate::mailbox::ImageChange;
 use crate::mailbox::PartitionKey;
+use crate::mailbox::share::{
+    ShareAckCommand, ShareAckOutcome, ShareCommand, ShareDeclined, ShareFetchCommand, ShareItem, ShareKey,
+    ShareOutcome, ShareRead,
+};
 use crate::node::Node;
-use crate::publisher::ImageChange;
 use barnabas_api::dead_letters::DeadLetters;
 use barnabas_api::share::ShareGroupSettings;
 use barnabas_base::{Map, MonotonicMs, Text};
@@ -38,10 +41,6 @@ use barnabas_partition::{
 use letters::{Complaints, Given, Letters};
 use tokio::sync::oneshot;
 
-pub use commands::{
-    ShareAckCommand, ShareAckItem, ShareAckOutcome, ShareCommand, ShareDeclined, ShareFetchCommand,
-    ShareItem, ShareKey, ShareOutcome, ShareRead,
-};
 pub use waiters::ShareWaiters;
 
 /// The share partitions of a worker.

@@ -9,11 +9,11 @@
 use super::PartitionWorker;
 use super::rounds::{carry_out, surroundings};
 use crate::full;
-use barnabas_net::links::LinkError;
 use crate::mailbox::PartitionKey;
 use crate::replica::Hosted;
 use barnabas_api::replication::fetch;
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset};
+use barnabas_net::links::LinkError;
 use barnabas_partition::{FetchPosition, FetcherId, Origin, PartitionAnswer, ReplicaKey, Todo};
 use barnabas_replica::{Misfit, NotApplied};
 use barnabas_wire::messages::FetchResponse;

@@ -5,9 +5,9 @@
 
 use super::handle::{ActiveController, ControllerHandle, NotTaken};
 use crate::cluster_events::ClusterEvents;
-use barnabas_net::links::{Address, Link, LinkError, LinkSettings};
 use barnabas_api::k58_envelope;
 use barnabas_base::ErrorCode;
+use barnabas_net::links::{Address, Link, LinkError, LinkSettings};
 use barnabas_quorum::controller::Asked;
 use barnabas_wire::messages::{DefaultPrincipalData, EnvelopeRequest, EnvelopeResponse, RequestHeader};
 use barnabas_wire::{

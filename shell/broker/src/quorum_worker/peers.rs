@@ -3,16 +3,16 @@
 //! Every request goes out in a task of its own on the links' thread; what comes of it comes back through the worker's mailbox. Who
 //! leads is published here for everybody who has something to ask of the controller ([`super::handle`]).
 //!
-//! Before: core/quorum's `Effect::Send`. After: links.rs; core/quorum/src/raft/requests for Kafka's words.
+//! Before: core/quorum's `Effect::Send`. After: shell/net/src/links.rs; core/quorum/src/raft/requests for Kafka's words.
 
 use super::handle::ActiveController;
 use super::{Message, Quorum};
 use crate::brokers_gone;
-use barnabas_net::links::{Address, Link, LinkError, LinkSettings, LinkState, LinkThread};
 use crate::node::Node;
 use crate::seldom::{Seldom, Unsaid};
 use crate::shutdown::Shutdown;
 use barnabas_base::{BrokerId, ErrorCode};
+use barnabas_net::links::{Address, Link, LinkError, LinkSettings, LinkState, LinkThread};
 use barnabas_quorum::VoterEndpoint;
 use barnabas_quorum::raft::message::{Fetched, Request, Response, SnapshotFetched};
 use barnabas_quorum::raft::requests::{

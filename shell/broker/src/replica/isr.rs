@@ -10,9 +10,9 @@
 //!
 //! Source: KIP-497; Kafka `DefaultAlterPartitionManager`.
 
+use crate::mailbox::Word;
 use crate::mailbox::{PartitionKey, Report};
 use crate::node::Node;
-use crate::replica::Word;
 use barnabas_api::replication::alter_partition::{self, Question};
 use barnabas_base::{DurationMs, ErrorCode, MonotonicMs};
 use barnabas_partition::{IsrChange, IsrRequests, ReplicaKey};

@@ -3,15 +3,15 @@
 //! One for each fetcher ([`FetcherId`]) of each worker, on the worker's own thread: what a leader sends is appended by the thread that
 //! reads it. It knows no partition; what is asked and what an answer means is decided in core/partition's `fetcher`.
 //!
-//! Neighbours: partition_worker/following.rs, which asks and hears; links.rs, the connection itself.
+//! Neighbours: partition_worker/following.rs, which asks and hears; shell/net/src/links.rs, the connection itself.
 
-use barnabas_net::links::{Address, Link, LinkError, LinkSettings};
+use crate::mailbox::Word;
 use crate::mailbox::{Mailbox, Report};
-use crate::replica::Word;
 use crate::replica::manner::Manner;
 use barnabas_api::replication::{fetch, list_offsets};
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, Offset, Text};
 use barnabas_metadata::Image;
+use barnabas_net::links::{Address, Link, LinkError, LinkSettings};
 use barnabas_partition::{FetchPlan, FetchPosition, FetcherId, ReplicaKey};
 use std::time::Duration;
 use tokio::runtime::Handle;

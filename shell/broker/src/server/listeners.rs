@@ -3,8 +3,9 @@
 //! Next: connection.rs, on the worker that a connection is dealt to.
 
 use super::Failure;
-use crate::connection::{MOVE_PATIENCE, NewConnection};
+use crate::connection::MOVE_PATIENCE;
 use crate::mailbox::Command;
+use crate::mailbox::NewConnection;
 use crate::node::Node;
 use crate::node_config::{Listener, NodeConfig};
 use barnabas_metadata::config::BrokerConfig;

@@ -7,13 +7,13 @@
 //! Source: Kafka 4.4 `PersisterStateManager`.
 
 use crate::broker_links::{Purpose, patience, while_there};
-use barnabas_net::links::{Link, LinkError};
 use crate::node::Node;
 use barnabas_base::{BrokerId, ErrorCode, LeaderEpoch, Offset, TimestampMs};
 use barnabas_coordinator::{
     SharePartitionKey, ShareState, ShareStateRefusal, ShareStateRequest, ShareStateResponse,
     ShareStateSummary, StateBatch,
 };
+use barnabas_net::links::{Link, LinkError};
 use barnabas_wire::messages::{
     delete_share_group_state_request as delete, initialize_share_group_state_request as initialize,
     read_share_group_state_request as read, read_share_group_state_response as read_said,

@@ -1,8 +1,8 @@
 //! A link's task: connects, writes what is asked, reads what is answered, and says what became of the connection.
 
 use super::{Address, LinkError, LinkSettings, LinkState, Outgoing, header};
-use barnabas_base::Map;
 use crate::{Budget, Claim, FrameError, FrameReader, FrameWriter};
+use barnabas_base::Map;
 use barnabas_wire::messages::{ApiVersionsRequest, ApiVersionsResponse};
 use barnabas_wire::{ApiKey, RequestBody, ResponseBody, Str, VersionRange, decode_response, frame_request};
 use bytes::Bytes;

@@ -1,9 +1,9 @@
 //! Fetches of share groups: read from where the share partition says, acquire, and hand out whole batches around that.
 
-use super::commands::ShareDeclined;
 use super::{
     PartitionWorker, ShareFetchCommand, ShareItem, ShareKey, ShareOutcome, ShareRead, Shares, Stage,
 };
+use crate::mailbox::share::ShareDeclined;
 use crate::mailbox::{Declined, Read, ReadItem};
 use crate::replica::batch_info;
 use barnabas_base::{LeaderEpoch, MonotonicMs, Offset, ProducerId};

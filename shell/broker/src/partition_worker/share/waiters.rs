@@ -1,7 +1,7 @@
 //! Share fetches that wait for one partition: the one that has waited longest is woken first, one at a time for each group, so that
 //! ten consumers do not run for one record. Who was woken and found more than it takes has the next one woken.
 
-use crate::fetch_wait::Waiter;
+use crate::mailbox::Waiter;
 use barnabas_base::Text;
 use std::collections::VecDeque;
 use std::sync::Arc;

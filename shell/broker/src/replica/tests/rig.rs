@@ -1,11 +1,11 @@
 //! Brokers of one process without a quorum: real workers, journals and sockets, and an image that the test writes.
 
 use crate::committer::CommitterParts;
-use crate::connection::{MOVE_PATIENCE, NewConnection};
+use crate::connection::MOVE_PATIENCE;
 use crate::directories::{Directories, Directory};
 use crate::housekeeping::Deletions;
 use crate::journal_thread::{JournalParts, LinuxJournal};
-use barnabas_net::links::{Address, Link, LinkSettings, LinkThread};
+use crate::mailbox::NewConnection;
 use crate::mailbox::{Command, Mailbox};
 use crate::node::{Node, NodeParts};
 use crate::node_config::Listener;
@@ -21,6 +21,7 @@ use barnabas_disk::LinuxDisk;
 use barnabas_metadata::config::{BrokerConfig, Properties, StaticConfig};
 use barnabas_metadata::{Changes, Delta, Image, MetadataVersion, Provenance, ResourceType};
 use barnabas_metrics::Meter;
+use barnabas_net::links::{Address, Link, LinkSettings, LinkThread};
 use barnabas_net::{
     Acceptor, ConnectionLimits, Endpoint, Gate, ListenerName, SecurityProtocol, SocketOptions,
 };

@@ -1,8 +1,7 @@
 //! What the owner of a partition is asked on behalf of share groups, and what it answers. Data only.
 
-use crate::dead_letters::Undelivered;
-use crate::fetch_wait::Waiter;
-use crate::mailbox::{Declined, PartitionKey};
+use super::{Declined, PartitionKey, Waiter};
+use barnabas_api::dead_letters::NoDestination;
 use barnabas_base::{ErrorCode, Offset, Text};
 use barnabas_coordinator::ShareState;
 use barnabas_partition::{AckBatch, AcquireMode, Acquired, Isolation, ShareRefusal, WriteId};
@@ -151,4 +150,19 @@ pub struct ShareAckItem {
 pub struct ShareAckOutcome {
     pub slot: u32,
     pub result: Result<(), ShareDeclined>,
+}
+
+/// Why letters were not written. For the operator.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Undelivered {
+    #[error(transparent)]
+    NoDestination(#[from] NoDestination),
+    #[error("topic {topic} cannot be created: {code:?}")]
+    NotCreated { topic: Text, code: ErrorCode },
+    #[error("topic {topic} did not take them: {code:?}")]
+    Refused { topic: Text, code: ErrorCode },
+    #[error("topic {topic} could not be written, however often that was tried")]
+    TriedInVain { topic: Text },
+    #[error("they cannot be put into a batch")]
+    NoBatch,
 }

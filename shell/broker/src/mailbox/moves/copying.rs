@@ -4,10 +4,9 @@
 //! thread to thread.
 
 use super::MoveRead;
-use crate::directories::Directory;
 use crate::mailbox::PartitionKey;
 use barnabas_base::{Offset, TimestampMs};
-use barnabas_storage::{AppendBytes, FilePool, Log, LogConfig, LogPlace, OpenFrom, StorageError};
+use barnabas_storage::{AppendBytes, Disk, FilePool, Log, LogConfig, LogPlace, OpenFrom, StorageError};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -41,8 +40,8 @@ pub enum Fits {
 }
 
 impl Copying {
-    pub fn new(key: PartitionKey, to: usize, directory: &Directory, place: LogPlace) -> Self {
-        let files = FilePool::new(directory.disk.clone(), FILES_OPEN);
+    pub fn new(key: PartitionKey, to: usize, disk: Arc<dyn Disk>, place: LogPlace) -> Self {
+        let files = FilePool::new(disk, FILES_OPEN);
         Self { key, to, place, log: None, files, clean_to: None, is_waiting: false, unsynced: 0 }
     }
 

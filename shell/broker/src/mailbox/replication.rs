@@ -1,12 +1,12 @@
 //! What comes back to a worker from other brokers: a leader's answers to its followers, the controller's to its leaders.
 //!
-//! Neighbours: line.rs and isr.rs, which ask; partition_worker/following.rs and partition_worker/followers.rs, which hear.
+//! Neighbours: replica/line.rs and replica/isr.rs, which ask; partition_worker/following.rs and partition_worker/followers.rs, which hear.
 
-use barnabas_net::links::LinkError;
-use crate::mailbox::PartitionKey;
+use super::PartitionKey;
 use barnabas_api::replication::alter_partition::Altered;
 use barnabas_base::{ErrorCode, Offset};
-use barnabas_partition::{FetchPosition, FetcherId, ReplicaKey};
+use barnabas_net::links::LinkError;
+use barnabas_partition::{FetchPosition, FetcherId};
 use barnabas_wire::messages::FetchResponse;
 
 /// One answer, or that there is none.
@@ -18,16 +18,4 @@ pub enum Word {
     Ends { key: PartitionKey, asked: FetchPosition, ends: Result<(Offset, Offset), ErrorCode> },
     /// To the partition's question of that number.
     Altered { key: PartitionKey, number: u32, answer: Result<Altered, ErrorCode> },
-}
-
-impl From<PartitionKey> for ReplicaKey {
-    fn from(PartitionKey { topic, partition }: PartitionKey) -> Self {
-        Self { topic, partition }
-    }
-}
-
-impl From<ReplicaKey> for PartitionKey {
-    fn from(ReplicaKey { topic, partition }: ReplicaKey) -> Self {
-        Self { topic, partition }
-    }
 }

@@ -1,0 +1,17 @@
+//! Connections on their way to the worker that serves them.
+
+use barnabas_net::{ConnectionSlot, FrameReader};
+use std::net::SocketAddr;
+
+/// An accepted socket on its way to the worker that will serve it.
+#[derive(Debug)]
+pub struct NewConnection {
+    pub stream: std::net::TcpStream,
+    pub peer: SocketAddr,
+    pub listener: usize,
+    pub slot: ConnectionSlot,
+    /// How far reading has come, if another worker served it before.
+    pub reader: Option<FrameReader>,
+    /// How many requests in a row must belong elsewhere before it is moved.
+    pub patience: u32,
+}

@@ -1,7 +1,7 @@
 //! What becomes of checkpoints when a deleted partition has no folder.
 
 use super::*;
-use barnabas_base::PartitionIndex;
+use barnabas_base::{Offset, PartitionIndex};
 use barnabas_disk::LinuxDisk;
 
 #[test]

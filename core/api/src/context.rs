@@ -22,6 +22,9 @@ pub struct Client {
     pub principal: Text,
 }
 
+/// Each logger of this node with its level in Kafka's spelling; `root` is one of them.
+pub type Levels = Vec<(&'static str, &'static str)>;
+
 /// One moment, as one request sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
@@ -33,7 +36,7 @@ pub struct Context<'a> {
     pub client: &'a Client,
     pub now: TimestampMs,
     /// Levels of this node's loggers. A function, since one request in a million asks for them.
-    pub loggers: fn() -> crate::loggers::Levels,
+    pub loggers: fn() -> Levels,
     /// What the answer may take.
     pub room: &'a AnswerRoom,
 }

@@ -7,15 +7,13 @@
 
 use crate::Refusal;
 use crate::altered::Operation;
+pub use crate::context::Levels;
 use barnabas_base::{BrokerId, ErrorCode, Map};
 use barnabas_metadata::ResourceType;
 use barnabas_wire::Str;
 use barnabas_wire::messages::IncrementalAlterConfigsRequest;
 use barnabas_wire::messages::incremental_alter_configs_request::AlterConfigsResource;
 use barnabas_wire::messages::incremental_alter_configs_response::AlterConfigsResourceResponse;
-
-/// Each logger with its level in Kafka's spelling; `root` is one of them.
-pub type Levels = Vec<(&'static str, &'static str)>;
 
 /// The logger that stands for all others. Its level cannot be removed.
 const ROOT: &str = "root";

@@ -15,7 +15,8 @@ use bytes::Bytes;
 
 use crate::QuorumError;
 use crate::batches::{Content, read_batch};
-use crate::snapshot::{SnapshotId, SnapshotVoters, SnapshotWriter};
+use crate::snapshot::{SnapshotVoters, SnapshotWriter};
+use crate::snapshot_id::SnapshotId;
 
 /// The name of the file that Kafka up to 4.3 wrote into the metadata log directory itself.
 pub const LEGACY_FILE_NAME: &str = "bootstrap.checkpoint";

@@ -5,7 +5,7 @@ use barnabas_metadata::ReplayError;
 use barnabas_wire::records::BatchError;
 use barnabas_wire::{DecodeError, EncodeError};
 
-use crate::snapshot::SnapshotId;
+use crate::snapshot_id::SnapshotId;
 
 /// Why this node cannot go on with its metadata log.
 #[derive(Debug, thiserror::Error)]

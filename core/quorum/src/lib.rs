@@ -15,8 +15,10 @@ pub mod bootstrap;
 pub mod controller;
 mod error;
 pub mod node;
+mod now;
 pub mod raft;
 pub mod snapshot;
+mod snapshot_id;
 pub mod voters;
 
 #[cfg(test)]
@@ -24,6 +26,8 @@ pub mod voters;
 mod sim;
 
 pub use error::QuorumError;
-pub use node::{Effect, Node, Now, Repair, Settings, Starting, Stored};
-pub use snapshot::{SnapshotId, SnapshotTask};
+pub use node::{Effect, Node, Repair, Settings, Starting, Stored};
+pub use now::Now;
+pub use snapshot::SnapshotTask;
+pub use snapshot_id::SnapshotId;
 pub use voters::{Voter, VoterEndpoint, Voters};

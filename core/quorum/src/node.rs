@@ -29,7 +29,7 @@ mod start;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use barnabas_base::{DirectoryId, DurationMs, LeaderEpoch, MonotonicMs, Offset, TimestampMs};
+use barnabas_base::{DirectoryId, DurationMs, LeaderEpoch, MonotonicMs, Offset};
 use barnabas_metadata::{Changes, Delta, Image};
 use barnabas_wire::messages::NoOpRecord;
 use barnabas_wire::{MetadataRecord, ResponseBody};
@@ -38,25 +38,21 @@ use bytes::Bytes;
 use crate::QuorumError;
 use crate::batches::EncodedBatch;
 use crate::controller::ControllerSettings;
+use crate::now::Now;
 use crate::raft::message::{Request as PeerRequest, Response as PeerResponse};
 use crate::raft::{self, LeaderAndEpoch, Raft, Read};
-use crate::snapshot::{SnapshotId, SnapshotTask};
+use crate::snapshot::SnapshotTask;
+use crate::snapshot_id::SnapshotId;
 use crate::voters::{VoterEndpoint, Voters};
 use active::Active;
 use following::Loading;
 
+pub use crate::controller::LocalBroker;
 pub use repair::Repair;
-pub use start::{LocalBroker, Starting, Stored};
+pub use start::{Starting, Stored};
 
 /// Names a request until its answer.
 pub type Ticket = u64;
-
-/// The time, by both clocks.
-#[derive(Debug, Clone, Copy)]
-pub struct Now {
-    pub wall: TimestampMs,
-    pub monotonic: MonotonicMs,
-}
 
 /// How this node is set up.
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@
 //!
 //! Sources: KIP-630, KIP-853; Kafka `Snapshots`, `RecordsSnapshotWriter`, `RecordsSnapshotReader`.
 
-use barnabas_base::{LeaderEpoch, Offset, TimestampMs};
+use barnabas_base::{Offset, TimestampMs};
 use barnabas_metadata::{Image, MetadataVersion, snapshot};
 use barnabas_wire::MetadataRecord;
 use barnabas_wire::messages::{KRaftVersionRecord, SnapshotFooterRecord, SnapshotHeaderRecord};
@@ -19,41 +19,8 @@ use bytes::{Bytes, BytesMut};
 
 use crate::QuorumError;
 use crate::batches::{BATCH_BYTES_MAX, Content, Control, Place, control_batch, data_batch, read_batch};
+use crate::snapshot_id::SnapshotId;
 use crate::voters::Voters;
-
-/// What a snapshot stands for: everything below `end`, the last of it written in `epoch`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SnapshotId {
-    pub end: Offset,
-    pub epoch: LeaderEpoch,
-}
-
-impl SnapshotId {
-    /// What `storage format` writes: no offset is behind it, it says how to start (KIP-1170).
-    pub const BOOTSTRAP: Self = Self { end: Offset::ZERO, epoch: LeaderEpoch(0) };
-
-    /// `00000000000000000042-0000000003.checkpoint`
-    pub fn file_name(self) -> String {
-        format!("{:020}-{:010}.checkpoint", self.end, self.epoch)
-    }
-
-    /// Reads a file's name; `None` for anything else in the directory, unfinished (`.part`) and deleted ones too.
-    pub fn parse(name: &str) -> Option<Self> {
-        let (end, epoch) = name.strip_suffix(".checkpoint")?.split_once('-')?;
-        let digits =
-            |text: &str, count| text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
-        if !digits(end, 20) || !digits(epoch, 10) {
-            return None;
-        }
-        Some(Self { end: Offset(end.parse().ok()?), epoch: LeaderEpoch(epoch.parse().ok()?) })
-    }
-}
-
-impl std::fmt::Display for SnapshotId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:020}-{:010}", self.end, self.epoch)
-    }
-}
 
 /// Where the voters stand in a snapshot. `None` at `kraft.version` 0.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! The header of a record batch, read where it lies: enough to find offsets, times and sizes without touching the records.
+//! A record batch as the log sees it: its header, read where it lies, enough to find offsets, times and sizes without touching the
+//! records; and the bytes of batches that are to be appended.
 //!
 //! All three formats that a Kafka log may hold are understood: version 2, and the entries of versions 0 and 1, which name
 //! only their last offset. Source: Kafka `DefaultRecordBatch`, `AbstractLegacyRecordBatch`, `Records`.
@@ -6,6 +7,7 @@
 use barnabas_base::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, TimestampMs};
 pub(crate) use barnabas_wire::records::HEADER_BYTES;
 use barnabas_wire::records::{LOG_OVERHEAD_BYTES as PREFIX_BYTES, crc32, crc32c};
+use bytes::Bytes;
 
 /// Prefix, checksum, magic, attributes of versions 0 and 1.
 const OLD_HEADER_BYTES: usize = 18;
@@ -146,5 +148,30 @@ impl BatchHeader {
             2 => crc32c(&batch[21..]) == self.crc,
             _ => crc32(&batch[16..]) == self.crc,
         }
+    }
+}
+
+/// Bytes to append, validated and numbered.
+#[derive(Debug, Clone)]
+pub enum AppendBytes {
+    /// One or more whole batches.
+    Whole(Bytes),
+    /// One batch whose header was written anew, apart from its records.
+    Split { header: [u8; HEADER_BYTES], body: Bytes },
+}
+
+impl AppendBytes {
+    #[expect(clippy::len_without_is_empty, reason = "a batch is never empty")]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Whole(bytes) => bytes.len(),
+            Self::Split { header, body } => header.len() + body.len(),
+        }
+    }
+}
+
+impl From<Bytes> for AppendBytes {
+    fn from(batches: Bytes) -> Self {
+        Self::Whole(batches)
     }
 }

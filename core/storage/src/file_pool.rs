@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use barnabas_base::{Map, Offset};
 
+use crate::block_buffer::BlockBuffer;
 use crate::disk::{Disk, DiskError, DiskFile, FileSystem, OpenMode};
-use crate::journal::RoundBuffer;
 
 /// Opens files on demand and keeps up to a bound of them open.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub struct FilePool {
     file_system: Option<Arc<dyn FileSystem>>,
     direct_from: Option<usize>,
     /// Where bytes are put together that go past the page cache; made when it is first needed.
-    blocks: Option<RoundBuffer>,
+    blocks: Option<BlockBuffer>,
 }
 
 /// Writes of this much and more go past the page cache. Less than that costs about as much either way, and whoever writes
@@ -160,17 +160,17 @@ impl FilePool {
 
     /// A buffer for a write of `bytes` past the page cache; `None` where it should not go there. Handed back with
     /// [`FilePool::give_blocks_back`].
-    pub(crate) fn blocks_for(&mut self, bytes: usize) -> Option<RoundBuffer> {
+    pub(crate) fn blocks_for(&mut self, bytes: usize) -> Option<BlockBuffer> {
         if self.direct_from.is_none_or(|from| bytes < from) {
             return None;
         }
-        let mut blocks = self.blocks.take().unwrap_or_else(|| RoundBuffer::new(DIRECT_WRITE_BYTES));
+        let mut blocks = self.blocks.take().unwrap_or_else(|| BlockBuffer::new(DIRECT_WRITE_BYTES));
         blocks.clear();
         Some(blocks)
     }
 
     /// `refused`: the file system cannot do it, and is not asked again.
-    pub(crate) fn give_blocks_back(&mut self, blocks: RoundBuffer, refused: bool) {
+    pub(crate) fn give_blocks_back(&mut self, blocks: BlockBuffer, refused: bool) {
         if refused {
             self.direct_from = None;
         } else {

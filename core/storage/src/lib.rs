@@ -8,7 +8,8 @@
 //! |---|---|
 //! | `disk.rs`, `memory_disk.rs` | what is asked of the machine, and a machine that tears and forgets |
 //! | `file_pool.rs` | which files are open, under a bound |
-//! | `batch.rs` | the header of a record batch |
+//! | `batch.rs` | the header of a record batch; batches to append |
+//! | `block_buffer.rs` | memory that O_DIRECT can write from |
 //! | `log.rs`, `log/` | one partition: append, read, roll, truncate, retain, recover |
 //! | `segment.rs`, `offset_index.rs`, `time_index.rs`, `transaction_index.rs` | one segment's files |
 //! | `cleaner/` | compaction: which records of a log stay, and the segments that hold them |
@@ -21,6 +22,7 @@
 //! Produce path 5 of 5. Before: core/partition/src/partition.rs, by way of shell/broker/src/partition_worker.rs.
 
 mod batch;
+mod block_buffer;
 mod checkpoint_guard;
 mod checkpoint_text;
 mod clean_shutdown;
@@ -52,7 +54,7 @@ mod time_index;
 mod transaction_index;
 mod walker;
 
-pub use batch::BatchHeader;
+pub use batch::{AppendBytes, BatchHeader};
 pub use dir_name::{DirKind, NAME_BYTES_MAX, PartitionDir, partition_file_name};
 pub use disk::{
     DirEntry, Disk, DiskError, DiskErrorKind, DiskFile, DiskLock, DiskSpace, FileStat, FileSystem, OpenMode,
@@ -60,9 +62,8 @@ pub use disk::{
 pub use error::StorageError;
 pub use file_pool::{FilePool, HeldFile};
 pub use log::{
-    AppendBytes, Appended, BatchesRead, CleanBounds, CompactionDebt, DelayedDelete, Dirty, FoundTimestamp,
-    Laid, Log, LogPlace, LogPosition, OpenFrom, Opened, Staged, StagedRecords, SyncTicket, TailCut,
-    TailMemory, TimedBatch,
+    Appended, BatchesRead, CleanBounds, CompactionDebt, Dirty, FoundTimestamp, Laid, Log, LogPlace,
+    LogPosition, OpenFrom, Opened, Staged, StagedRecords, SyncTicket, TailCut, TailMemory, TimedBatch,
 };
 pub use log_config::{CleanupPolicy, CompactionConfig, LogConfig};
 pub use log_dir::{LogDir, remove_dir};
@@ -70,4 +71,5 @@ pub use memory_disk::{Faults, MemoryDisk};
 pub use meta_properties::MetaProperties;
 pub use producer_snapshot::ProducerEntry;
 pub use room::{Level, Watermarks, Writer};
+pub use segment::DelayedDelete;
 pub use transaction_index::AbortedTransaction;

@@ -32,6 +32,7 @@
 
 mod append;
 mod direct;
+mod gather;
 mod known;
 mod leftovers;
 mod lost;
@@ -72,8 +73,8 @@ pub use memory::TailMemory;
 pub use replace::{CleanBounds, CompactionDebt};
 pub use time_search::TimedBatch;
 pub use types::{
-    AppendBytes, Appended, BatchesRead, DelayedDelete, Dirty, FoundTimestamp, Laid, LogPlace, LogPosition,
-    OpenFrom, Opened, Staged, StagedRecords, SyncTicket, TailCut,
+    Appended, BatchesRead, Dirty, FoundTimestamp, Laid, LogPlace, LogPosition, OpenFrom, Opened, Staged,
+    StagedRecords, SyncTicket, TailCut,
 };
 
 /// One partition's log. See the file's header.

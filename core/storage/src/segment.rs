@@ -78,3 +78,10 @@ impl Segment {
         (0..=i64::from(i32::MAX)).contains(&offset.since(self.base))
     }
 }
+
+/// Files that are out of use (renamed to `.deleted`) and to be removed `file.delete.delay.ms` later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DelayedDelete {
+    pub due: TimestampMs,
+    pub files: Vec<PathBuf>,
+}

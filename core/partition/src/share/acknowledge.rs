@@ -9,7 +9,7 @@
 
 use barnabas_base::{ErrorCode, MonotonicMs, Offset, Text};
 
-use super::in_flight::{Change, Changes, InFlight, Run, State, States};
+use super::in_flight::{Change, Changes, InFlight, Pending, Run, State, States};
 use super::share_partition::SharePartition;
 use super::types::{
     AckBatch, AckType, DeadLetterCause, RecordState, ShareEffect, ShareRefusal, StateWrite, WriteId,
@@ -33,15 +33,6 @@ const CHANGING: ShareRefusal = ShareRefusal::RecordState(
 const NO_RENEWAL: ShareRefusal =
     ShareRefusal::RecordState("Renewing acquisition locks is not enabled for the group.");
 const BAD_TYPE: ShareRefusal = ShareRefusal::Request("Invalid acknowledge type");
-
-/// A write that has not been answered.
-#[derive(Debug, Clone)]
-pub(super) struct Pending {
-    changes: Vec<Change>,
-    ticket: Option<Ticket>,
-    /// The states go back to what they were if it fails.
-    can_go_back: bool,
-}
 
 impl SharePartition {
     /// Takes what a member says of its records. Whoever holds the ticket is answered when it is written down, or at once where it

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use barnabas_base::{MonotonicMs, Offset, Text};
 
 use super::types::{RecordState, ShareSettings, StateBatch};
+use crate::Ticket;
 use crate::planted::{self, Mistake};
 
 /// One record's state, or that of a batch of them.
@@ -234,6 +235,15 @@ pub(super) struct Change {
     pub batch: StateBatch,
     /// By a member's word.
     pub rejected: bool,
+}
+
+/// A write that has not been answered.
+#[derive(Debug, Clone)]
+pub(super) struct Pending {
+    pub(super) changes: Vec<Change>,
+    pub(super) ticket: Option<Ticket>,
+    /// The states go back to what they were if it fails.
+    pub(super) can_go_back: bool,
 }
 
 /// Changes of state, neighbours of the same kind in one.

@@ -24,8 +24,7 @@ use std::ops::Bound;
 
 use barnabas_base::{LeaderEpoch, MonotonicMs, Offset};
 
-use super::acknowledge::Pending;
-use super::in_flight::{InFlight, State};
+use super::in_flight::{InFlight, Pending, State};
 use super::types::{
     BadState, DeadLetterCause, RecordState, ShareEffect, ShareSettings, StateBatch, StateEpoch, WriteId,
     WrittenState,

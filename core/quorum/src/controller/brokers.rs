@@ -24,8 +24,7 @@ use barnabas_wire::messages::{
 use std::sync::Arc;
 
 use super::partition_change::{Electorate, PartitionChange};
-use super::{Case, Outcome, Refusal, error_fields, limits};
-use crate::node::LocalBroker;
+use super::{Case, LocalBroker, Outcome, Refusal, error_fields, limits};
 
 const FENCE: i8 = 1;
 const UNFENCE: i8 = -1;

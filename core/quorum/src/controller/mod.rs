@@ -34,9 +34,10 @@ use std::sync::Arc;
 use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, MonotonicMs, Offset, Text};
 use barnabas_metadata::config::{BrokerConfig, DynamicConfigs, Properties};
 use barnabas_metadata::{Image, Resource, ResourceType, Values};
+use barnabas_wire::messages::BrokerRegistrationRequest;
 use barnabas_wire::{MetadataRecord, RequestBody, ResponseBody};
 
-use crate::node::{LocalBroker, Now};
+use crate::now::Now;
 use balance::Balance;
 use brokers::Sessions;
 use hindered::Hindered;
@@ -44,6 +45,14 @@ use limits::Room;
 use partition_change::Electorate;
 pub use refusal::Refusal;
 use refusal::Sentences;
+
+/// The broker that lives in this process.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LocalBroker {
+    pub registration: BrokerRegistrationRequest,
+    /// Whether it serves from the first image on. Otherwise it asks for it with a BrokerHeartbeat.
+    pub unfenced: bool,
+}
 
 /// What the controller is configured with.
 #[derive(Debug, Clone)]

@@ -20,7 +20,8 @@ use super::{Effect, Node, Now};
 use crate::QuorumError;
 use crate::batches::{Content, EncodedBatch, read_batch};
 use crate::controller::Controller;
-use crate::snapshot::{SnapshotId, SnapshotReader};
+use crate::snapshot::SnapshotReader;
+use crate::snapshot_id::SnapshotId;
 
 /// A snapshot on its way into the image.
 pub(super) struct Loading {

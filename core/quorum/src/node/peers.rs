@@ -5,7 +5,7 @@ use barnabas_base::{BrokerId, Offset};
 use super::{Node, Now, Ticket};
 use crate::QuorumError;
 use crate::raft::message::{Request, Response};
-use crate::snapshot::SnapshotId;
+use crate::snapshot_id::SnapshotId;
 
 impl Node {
     /// Takes another member's request. The answer is an [`super::Effect::Answer`] with this ticket, now or later.

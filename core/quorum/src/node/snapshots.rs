@@ -12,7 +12,8 @@ use std::collections::BTreeSet;
 use barnabas_base::{MonotonicMs, Offset};
 
 use super::{Effect, Node, Now, Settings};
-use crate::snapshot::{SnapshotId, SnapshotTask, SnapshotVoters};
+use crate::snapshot::{SnapshotTask, SnapshotVoters};
+use crate::snapshot_id::SnapshotId;
 
 /// Snapshots that are kept.
 const KEPT: usize = 2;

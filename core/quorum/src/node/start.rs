@@ -15,8 +15,7 @@ use barnabas_base::{BrokerId, LeaderEpoch, LeaderEpochs, Offset};
 use barnabas_metadata::features::name;
 use barnabas_metadata::{Delta, Image, MetadataVersion, Provenance, ResourceType};
 use barnabas_wire::messages::{
-    AbortTransactionRecord, BeginTransactionRecord, BrokerRegistrationRequest, ConfigRecord,
-    EndTransactionRecord,
+    AbortTransactionRecord, BeginTransactionRecord, ConfigRecord, EndTransactionRecord,
 };
 use barnabas_wire::records::{Batch, BatchHeader, batches};
 use barnabas_wire::{MetadataRecord, Str};
@@ -30,16 +29,9 @@ use crate::raft::epochs::is_in_range;
 use crate::raft::history::History;
 use crate::raft::quorum_state::QuorumState;
 use crate::raft::{Config, Past, Raft};
-use crate::snapshot::{SnapshotId, SnapshotReader};
+use crate::snapshot::SnapshotReader;
+use crate::snapshot_id::SnapshotId;
 use crate::{QuorumError, bootstrap};
-
-/// The broker that lives in this process.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LocalBroker {
-    pub registration: BrokerRegistrationRequest,
-    /// Whether it serves from the first image on. Otherwise it asks for it with a BrokerHeartbeat.
-    pub unfenced: bool,
-}
 
 /// What the metadata directory holds.
 #[derive(Debug, Clone, Default)]

@@ -9,7 +9,7 @@ use super::planted::{self, Mistake};
 use super::role::Role;
 use super::{Effect, Raft, Read, Ticket};
 use crate::QuorumError;
-use crate::node::Now;
+use crate::now::Now;
 use crate::voters::VoterEndpoint;
 
 impl Raft {

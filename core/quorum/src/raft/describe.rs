@@ -8,7 +8,7 @@ use super::Raft;
 use super::leading::OBSERVER_SESSION;
 use super::message::ReplicaKey;
 use super::role::{Progress, Role};
-use crate::node::Now;
+use crate::now::Now;
 
 /// The quorum at a glance.
 #[derive(Debug, Clone, PartialEq, Eq)]

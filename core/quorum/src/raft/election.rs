@@ -14,7 +14,7 @@ use super::quorum_state::QuorumState;
 use super::role::{Election, Following, Gone, Role};
 use super::{Effect, LeaderAndEpoch, Raft};
 use crate::QuorumError;
-use crate::node::Now;
+use crate::now::Now;
 use crate::voters::VoterEndpoint;
 
 /// What an election's loser waits at least, times a random number that grows with each loss.

@@ -36,7 +36,7 @@ use barnabas_base::{BrokerId, LeaderEpoch, MonotonicMs};
 
 use super::Raft;
 use crate::QuorumError;
-use crate::node::Now;
+use crate::now::Now;
 
 /// Epochs that requests may use up at once.
 const BURST: i64 = 1 << 20;

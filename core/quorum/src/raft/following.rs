@@ -18,8 +18,9 @@ use super::role::{FetchingSnapshot, Gone, Role};
 use super::{Effect, Raft};
 use crate::QuorumError;
 use crate::batches::{Content, EncodedBatch, read_batch};
-use crate::node::Now;
-use crate::snapshot::{SnapshotId, SnapshotReader};
+use crate::now::Now;
+use crate::snapshot::SnapshotReader;
+use crate::snapshot_id::SnapshotId;
 use crate::voters::{Voter, VoterEndpoint};
 
 /// All followers see a process die at once: they ask for votes at different moments within so long.

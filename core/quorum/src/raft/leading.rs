@@ -21,7 +21,7 @@ use super::role::{Leading, Parked, Progress, Role, majority};
 use super::{Agreement, Effect, Raft, Read, Ticket};
 use crate::QuorumError;
 use crate::batches::{Control, control_batch};
-use crate::node::Now;
+use crate::now::Now;
 
 /// Fetches that wait at once. One more is answered with nothing, and comes again.
 const PARKED_MAX: usize = 10_000;

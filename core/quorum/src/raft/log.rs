@@ -15,7 +15,7 @@ use super::history::{History, NO_EPOCH};
 use super::message::OffsetAndEpoch;
 use super::planted::{self, Mistake};
 use crate::batches::EncodedBatch;
-use crate::snapshot::SnapshotId;
+use crate::snapshot_id::SnapshotId;
 
 /// How a follower's log stands to this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

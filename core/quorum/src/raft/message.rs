@@ -9,7 +9,7 @@
 use barnabas_base::{BrokerId, DirectoryId, DurationMs, ErrorCode, LeaderEpoch, Offset, Text};
 use bytes::Bytes;
 
-use crate::snapshot::SnapshotId;
+use crate::snapshot_id::SnapshotId;
 use crate::voters::VoterEndpoint;
 
 /// One replica of the quorum's log: a node on a directory. The same node with another directory is another replica

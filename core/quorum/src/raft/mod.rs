@@ -47,8 +47,8 @@ use bytes::Bytes;
 
 use crate::QuorumError;
 use crate::batches::{EncodedBatch, Place, data_batches};
-use crate::node::Now;
-use crate::snapshot::SnapshotId;
+use crate::now::Now;
+use crate::snapshot_id::SnapshotId;
 use crate::voters::{Voter, VoterEndpoint, Voters};
 use draw::Draw;
 use epochs::Budget;

@@ -11,37 +11,19 @@
 
 use std::borrow::Cow;
 
-use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset, Text, TimestampMs};
+use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs, Text, TimestampMs};
 
 use super::message::{AddVoter, RemoveVoter, ReplicaKey, Request, Response, UpdateVoter};
 use super::planted::{self, Mistake};
-use super::role::{Progress, Role};
+use super::role::{Change, ChangeKind, Progress, Role};
 use super::{Raft, Ticket};
 use crate::QuorumError;
 use crate::batches::Control;
-use crate::node::Now;
+use crate::now::Now;
 use crate::voters::Voter;
 
 /// Who has been caught up within that time may become a voter (Kafka `LeaderState.isReplicaCaughtUp`).
 const CAUGHT_UP_WITHIN: DurationMs = DurationMs(3_600_000);
-
-/// A change of voters under way.
-#[derive(Debug)]
-pub(super) struct Change {
-    ticket: Ticket,
-    kind: Kind,
-    /// When whoever asked is told that it takes too long. The change itself may still come about.
-    pub until: MonotonicMs,
-}
-
-#[derive(Debug)]
-enum Kind {
-    /// The new voter is asked which levels of `kraft.version` it supports.
-    Probing(AddVoter),
-    /// The record is written, at this offset.
-    Adding(Offset),
-    Removing(Offset),
-}
 
 /// The answer to a change that was not made: Kafka's code, and why.
 pub(super) type Refused = (ErrorCode, &'static str);
@@ -74,7 +56,7 @@ impl Raft {
             return Err((ErrorCode::RequestTimedOut, "the new voter cannot be reached now"));
         }
         let until = now.monotonic.plus(self.config.request_timeout);
-        self.set_change(Change { ticket, kind: Kind::Probing(add), until });
+        self.set_change(Change { ticket, kind: ChangeKind::Probing(add), until });
         Ok(())
     }
 
@@ -108,9 +90,10 @@ impl Raft {
 
     fn take_probe(&mut self, from: BrokerId) -> Option<(Ticket, AddVoter, MonotonicMs)> {
         let Role::Leader(leading) = &mut self.role else { return None };
-        let is_its = |change: &mut Change| matches!(&change.kind, Kind::Probing(add) if add.voter.id == from);
+        let is_its =
+            |change: &mut Change| matches!(&change.kind, ChangeKind::Probing(add) if add.voter.id == from);
         let change = leading.change.take_if(is_its)?;
-        let Kind::Probing(add) = change.kind else { return None };
+        let ChangeKind::Probing(add) = change.kind else { return None };
         Some((change.ticket, add, change.until))
     }
 
@@ -149,7 +132,7 @@ impl Raft {
         let voter = Voter { id, directory, endpoints: add.endpoints, kraft_min, kraft_max };
         let record = Control::Voters(self.voters().with(voter).to_record());
         let at = self.append_controls(&[record], now)?;
-        let kind = Kind::Adding(at);
+        let kind = ChangeKind::Adding(at);
         if add.ack_when_committed {
             self.set_change(Change { ticket, kind, until });
         } else {
@@ -180,7 +163,7 @@ impl Raft {
         let record = Control::Voters(self.voters().without(remove.voter.id).to_record());
         let at = self.append_controls(&[record], now)?;
         let until = now.monotonic.plus(self.config.request_timeout);
-        self.set_change(Change { ticket, kind: Kind::Removing(at), until });
+        self.set_change(Change { ticket, kind: ChangeKind::Removing(at), until });
         self.advance_high_watermark(now);
         Ok(())
     }
@@ -270,8 +253,8 @@ impl Raft {
             leading.must_resign = true;
         }
         let is_done = |change: &mut Change| match change.kind {
-            Kind::Adding(at) | Kind::Removing(at) => at < high_watermark,
-            Kind::Probing(_) => false,
+            ChangeKind::Adding(at) | ChangeKind::Removing(at) => at < high_watermark,
+            ChangeKind::Probing(_) => false,
         };
         if let Some(change) = leading.change.take_if(is_done) {
             self.answer_change(change, ErrorCode::None, "");
@@ -287,8 +270,8 @@ impl Raft {
 
     pub(super) fn answer_change(&mut self, change: Change, error: ErrorCode, why: &'static str) {
         let response = match change.kind {
-            Kind::Probing(_) | Kind::Adding(_) => added((error, why)),
-            Kind::Removing(_) => removed((error, why)),
+            ChangeKind::Probing(_) | ChangeKind::Adding(_) => added((error, why)),
+            ChangeKind::Removing(_) => removed((error, why)),
         };
         self.answer(change.ticket, response, None);
     }

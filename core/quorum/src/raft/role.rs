@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use barnabas_base::{BrokerId, MonotonicMs, Offset, TimestampMs};
 
-use super::message::{Fetch, ReplicaKey};
+use super::message::{AddVoter, Fetch, ReplicaKey};
 use super::planted::{self, Mistake};
-use super::reconfiguration::Change;
 use super::{RoleName, Ticket};
-use crate::snapshot::{SnapshotId, SnapshotReader};
+use crate::snapshot::SnapshotReader;
+use crate::snapshot_id::SnapshotId;
 use crate::voters::{Voter, Voters};
 
 #[derive(Debug)]
@@ -139,6 +139,24 @@ pub(super) struct Parked {
     pub ticket: Ticket,
     pub fetch: Fetch,
     pub until: MonotonicMs,
+}
+
+/// A change of voters under way.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub ticket: Ticket,
+    pub kind: ChangeKind,
+    /// When whoever asked is told that it takes too long. The change itself may still come about.
+    pub until: MonotonicMs,
+}
+
+#[derive(Debug)]
+pub(super) enum ChangeKind {
+    /// The new voter is asked which levels of `kraft.version` it supports.
+    Probing(AddVoter),
+    /// The record is written, at this offset.
+    Adding(Offset),
+    Removing(Offset),
 }
 
 #[derive(Debug)]

@@ -12,8 +12,9 @@ use super::message::{FetchSnapshot, Request, Response, SnapshotFetched};
 use super::role::Role;
 use super::{Effect, Raft, Read, Ticket};
 use crate::QuorumError;
-use crate::node::Now;
-use crate::snapshot::{SnapshotFacts, SnapshotId};
+use crate::now::Now;
+use crate::snapshot::SnapshotFacts;
+use crate::snapshot_id::SnapshotId;
 
 /// A snapshot that is whole, and what it says of the voters.
 #[derive(Debug)]

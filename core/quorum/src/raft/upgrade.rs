@@ -15,7 +15,7 @@ use super::role::Role;
 use super::{Raft, RoleName};
 use crate::QuorumError;
 use crate::batches::Control;
-use crate::node::Now;
+use crate::now::Now;
 use crate::voters::{Voter, Voters};
 
 impl Raft {

@@ -17,11 +17,11 @@ use super::plan::Plan;
 use super::rng::{Rng, mix};
 use super::wire::Versions;
 use super::{DiskMistake, Failure};
+use crate::SnapshotId;
 use crate::raft::RoleName;
 use crate::raft::history::History;
 use crate::raft::message::{ReplicaKey, Request, Response};
 use crate::raft::quorum_state::QuorumState;
-use crate::snapshot::SnapshotId;
 use crate::voters::Voters;
 
 /// Who asks for changes of voters.
@@ -369,7 +369,7 @@ impl Cluster {
     }
 
     /// Lets a node do something, carries out what follows, and asks every invariant.
-    fn step(&mut self, id: i32, act: impl FnOnce(&mut Node, crate::node::Now)) {
+    fn step(&mut self, id: i32, act: impl FnOnce(&mut Node, crate::Now)) {
         let time = self.now;
         let Some(node) = self.nodes.get_mut(&id) else { return };
         if node.raft.is_none() {

@@ -11,12 +11,13 @@ use barnabas_wire::records::Batch;
 use bytes::{Bytes, BytesMut};
 
 use super::rng::Rng;
+use crate::SnapshotId;
 use crate::batches::{Content, Control, EncodedBatch, read_batch};
 use crate::raft::Past;
 use crate::raft::history::History;
 use crate::raft::message::ReplicaKey;
 use crate::raft::quorum_state::QuorumState;
-use crate::snapshot::{SnapshotId, SnapshotReader};
+use crate::snapshot::SnapshotReader;
 use crate::voters::Voters;
 
 /// One batch in a log.

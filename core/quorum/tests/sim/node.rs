@@ -10,11 +10,12 @@ use bytes::BytesMut;
 
 use super::disk::{Disk, Stored};
 use super::plan::Plan;
-use crate::node::Now;
+use crate::Now;
+use crate::SnapshotId;
 use crate::raft::history::History;
 use crate::raft::message::ReplicaKey;
 use crate::raft::{Config, Raft, RoleName};
-use crate::snapshot::{SnapshotId, SnapshotVoters, SnapshotWriter};
+use crate::snapshot::{SnapshotVoters, SnapshotWriter};
 use crate::voters::{Voter, VoterEndpoint};
 
 /// Where a node's clock starts: no two agree.

@@ -9,8 +9,8 @@ use barnabas_base::{Offset, ProducerEpoch, TimestampMs, TopicPartition};
 use crate::disk::DiskError;
 use crate::error::StorageError;
 use crate::file_pool::LogId;
-use crate::log::DelayedDelete;
 use crate::log_config::LogConfig;
+use crate::segment::DelayedDelete;
 use crate::segment::LargestTimestamp;
 use crate::transaction_index::AbortedTransaction;
 

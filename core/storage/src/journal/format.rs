@@ -6,9 +6,9 @@ use barnabas_base::{DirectoryId, LeaderEpoch, Offset, PartitionIndex, TopicParti
 use barnabas_wire::records::crc32c;
 use bytes::Bytes;
 
-use super::buffer::RoundBuffer;
 use super::types::{Entry, EntryKind, JournalPartition, Place};
-use crate::log::AppendBytes;
+use crate::batch::AppendBytes;
+use crate::block_buffer::BlockBuffer;
 
 pub(super) const MAGIC: [u8; 8] = *b"BarnJrn\x01";
 /// From here on the checksum covers.
@@ -42,7 +42,7 @@ pub(super) struct RoundHeader {
 
 impl RoundHeader {
     /// Completes the header at the front of `buffer`, which holds the entries already. Returns the checksum.
-    pub(super) fn seal(mut self, buffer: &mut RoundBuffer) -> u32 {
+    pub(super) fn seal(mut self, buffer: &mut BlockBuffer) -> u32 {
         self.len = u32::try_from(buffer.len()).expect("a round is smaller than its file");
         let bytes = buffer.bytes_mut();
         bytes[..8].copy_from_slice(&MAGIC);
@@ -127,7 +127,7 @@ pub(super) fn records_len(records: &AppendBytes) -> usize {
     }
 }
 
-pub(super) fn push_entry(buffer: &mut RoundBuffer, entry: &Entry) {
+pub(super) fn push_entry(buffer: &mut BlockBuffer, entry: &Entry) {
     let name = entry.partition.topic_partition.topic.as_bytes();
     let name_len = u8::try_from(name.len()).expect("a topic's name has at most 249 bytes");
     let (kind, from, end) = match entry.kind {

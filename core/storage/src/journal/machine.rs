@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use barnabas_base::{DirectoryId, Offset};
 
-use super::buffer::{BLOCK_BYTES, RoundBuffer};
 use super::error::JournalError;
 use super::format::{ROUND_HEADER_BYTES, RoundHeader, entry_bytes, push_entry, records_len};
 use super::ring::Ring;
@@ -18,6 +17,7 @@ use super::types::{
     DurableEnd, Entry, EntryKind, Figures, JournalConfig, JournalPartition, Lay, LayTicket, Micros, Place,
     Refused, Round, RoundDone, Take,
 };
+use crate::block_buffer::{BLOCK_BYTES, BlockBuffer};
 
 /// The journal of one log directory. See the header of the folder.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub struct Journal {
     tails: Tails,
     open: OpenRound,
     /// For the next open round, unless it is on its way.
-    spare: Option<RoundBuffer>,
+    spare: Option<BlockBuffer>,
     in_flight: Option<u64>,
     durable_round: u64,
     durable_life: u64,
@@ -49,7 +49,7 @@ pub struct Journal {
 #[derive(Debug)]
 struct OpenRound {
     number: u64,
-    buffer: RoundBuffer,
+    buffer: BlockBuffer,
     entries: u32,
     holds: u32,
     record_bytes: u64,
@@ -90,8 +90,8 @@ impl Journal {
         let ring = ring_of(&config, recovered)?;
         let capacity = config.round_bytes_max as usize;
         let mut journal = Self {
-            open: OpenRound::new(recovered.next_round, RoundBuffer::new(capacity)),
-            spare: Some(RoundBuffer::new(capacity)),
+            open: OpenRound::new(recovered.next_round, BlockBuffer::new(capacity)),
+            spare: Some(BlockBuffer::new(capacity)),
             config,
             directory: recovered.directory,
             opening,
@@ -473,7 +473,7 @@ impl Journal {
 }
 
 impl OpenRound {
-    fn new(number: u64, mut buffer: RoundBuffer) -> Self {
+    fn new(number: u64, mut buffer: BlockBuffer) -> Self {
         buffer.clear();
         buffer.push(&[0; ROUND_HEADER_BYTES]);
         Self { number, buffer, entries: 0, holds: 0, record_bytes: 0, ends: Vec::new() }

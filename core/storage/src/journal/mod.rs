@@ -27,7 +27,6 @@
 //! Produce path, behind core/storage/src/log.rs. Before: shell/broker/src/partition_worker.rs. After:
 //! shell/disk/src/journal_file.rs.
 
-mod buffer;
 mod error;
 mod format;
 mod machine;
@@ -40,8 +39,7 @@ mod types;
 #[cfg(test)]
 mod tests;
 
-pub use buffer::BLOCK_BYTES;
-pub(crate) use buffer::RoundBuffer;
+pub use crate::block_buffer::BLOCK_BYTES;
 pub use error::JournalError;
 pub use machine::Journal;
 pub use replay::{PartitionReplay, ReplayItem};

@@ -12,8 +12,7 @@ use bytes::Bytes;
 
 use super::error::JournalError;
 use super::types::{Entry, EntryKind, JournalPartition, LayOp};
-use crate::batch::BatchHeader;
-use crate::log::AppendBytes;
+use crate::batch::{AppendBytes, BatchHeader};
 
 /// The journal's tail of one partition.
 #[derive(Debug, Clone)]

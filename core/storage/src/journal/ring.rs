@@ -6,8 +6,8 @@
 
 use std::collections::VecDeque;
 
-use super::buffer::BLOCK_BYTES;
 use super::types::Place;
+use crate::block_buffer::BLOCK_BYTES;
 
 #[derive(Debug)]
 pub(super) struct Ring {

@@ -17,11 +17,11 @@ use std::sync::Arc;
 use barnabas_base::{DirectoryId, Map};
 use bytes::Bytes;
 
-use super::buffer::BLOCK_BYTES;
 use super::error::JournalError;
 use super::format::{ROUND_HEADER_BYTES, RoundHeader, parse_entries};
 use super::replay::PartitionReplay;
 use super::types::{JournalPartition, Place};
+use crate::block_buffer::BLOCK_BYTES;
 use crate::disk::{Disk, DiskError, DiskFile, OpenMode};
 
 /// A piece of a file that is read at once while looking for rounds that should not be there.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use barnabas_base::{LeaderEpoch, Offset, TopicId, TopicPartition};
 
-use super::buffer::RoundBuffer;
-use crate::log::AppendBytes;
+use crate::batch::AppendBytes;
+use crate::block_buffer::BlockBuffer;
 
 /// A clock that only goes forward, in microseconds: a round takes less than a millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -139,7 +139,7 @@ pub struct Round {
     pub(super) replay_from: Place,
     pub(super) checksum: u32,
     pub(super) ends: Vec<DurableEnd>,
-    pub(super) buffer: RoundBuffer,
+    pub(super) buffer: BlockBuffer,
 }
 
 impl Round {

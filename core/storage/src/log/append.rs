@@ -3,10 +3,10 @@
 use barnabas_base::{EpochEntry, Offset, TimestampMs};
 
 use super::direct::Run;
+use super::gather::{Batches, Order, gather};
 use super::memory::TailMemory;
-use super::stage::gather;
-use super::{Active, AppendBytes, Appended, Log};
-use crate::batch::{BatchHeader, NoBatch};
+use super::{Active, Appended, Log};
+use crate::batch::{AppendBytes, BatchHeader};
 use crate::disk::{DiskErrorKind, DiskFile, OpenMode};
 use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
@@ -516,85 +516,5 @@ impl Log {
         }
         self.generation += 1;
         Ok(())
-    }
-}
-
-/// Where the next batch may begin.
-pub(super) struct Order {
-    pub end: Offset,
-    may_straddle: bool,
-    segment_bytes: u32,
-}
-
-impl Order {
-    /// Checks that the batch may come next.
-    pub(super) fn check(&mut self, header: &BatchHeader) -> Result<(), StorageError> {
-        let straddles = std::mem::take(&mut self.may_straddle) && header.last_offset >= self.end;
-        if header.base_offset < self.end && !straddles {
-            return Err(StorageError::OutOfOrder { found: header.base_offset, end: self.end });
-        }
-        if header.size > self.segment_bytes {
-            return Err(StorageError::TooLargeForSegment {
-                bytes: header.size.into(),
-                segment_bytes: self.segment_bytes,
-            });
-        }
-        self.end = header.next_offset();
-        Ok(())
-    }
-}
-
-/// The batches in a piece: what each header says, and the one or two parts that its bytes lie in.
-pub(super) enum Batches<'a> {
-    Whole(&'a [u8]),
-    Split { header: &'a [u8], body: &'a [u8] },
-}
-
-pub(super) type FoundBatch<'a> = (Result<BatchHeader, &'static str>, [&'a [u8]; 2]);
-
-impl<'a> Batches<'a> {
-    pub(super) fn of(piece: &'a AppendBytes) -> Self {
-        match piece {
-            AppendBytes::Whole(bytes) => Self::Whole(bytes),
-            AppendBytes::Split { header, body } => Self::Split { header, body },
-        }
-    }
-
-    fn parse(bytes: &[u8], available: usize) -> Result<BatchHeader, &'static str> {
-        match BatchHeader::parse(bytes) {
-            Ok(header) if header.size as usize <= available => Ok(header),
-            Ok(_) => Err("the last batch is cut off"),
-            Err(NoBatch::Short(_)) => Err("a header is cut off"),
-            Err(NoBatch::Wrong(why)) => Err(why),
-        }
-    }
-}
-
-impl<'a> Iterator for Batches<'a> {
-    type Item = FoundBatch<'a>;
-
-    fn next(&mut self) -> Option<FoundBatch<'a>> {
-        match std::mem::replace(self, Self::Whole(&[])) {
-            Self::Whole([]) => None,
-            Self::Whole(bytes) => match Self::parse(bytes, bytes.len()) {
-                Ok(header) => {
-                    let (batch, rest) = bytes.split_at(header.size as usize);
-                    *self = Self::Whole(rest);
-                    Some((Ok(header), [batch, &[]]))
-                }
-                Err(why) => Some((Err(why), [&[], &[]])),
-            },
-            Self::Split { header, body } => {
-                let len = header.len() + body.len();
-                let found = Self::parse(header, len).and_then(|parsed| {
-                    if parsed.size as usize == len {
-                        Ok(parsed)
-                    } else {
-                        Err("header and records differ in size")
-                    }
-                });
-                Some((found, [header, body]))
-            }
-        }
     }
 }

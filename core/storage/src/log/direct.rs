@@ -8,11 +8,12 @@
 
 use std::ops::Range;
 
-use super::{AppendBytes, FileKind, Log, Offset};
+use super::{FileKind, Log, Offset};
+use crate::batch::AppendBytes;
+use crate::block_buffer::{BLOCK_BYTES, BlockBuffer};
 use crate::disk::DiskFile;
 use crate::error::StorageError;
 use crate::file_pool::FilePool;
-use crate::journal::{BLOCK_BYTES, RoundBuffer};
 use crate::segment::Segment;
 use crate::walker::Step;
 
@@ -136,7 +137,7 @@ fn write_blocks(
     file: &dyn DiskFile,
     at: u64,
     parts: &[&[u8]],
-    blocks: &mut RoundBuffer,
+    blocks: &mut BlockBuffer,
 ) -> Result<Option<Vec<u8>>, StorageError> {
     let mut row = Row { at, copied: 0, pieces: Vec::with_capacity(2 * parts.len().min(ROW_PIECES_MAX)) };
     for part in parts {
@@ -190,7 +191,7 @@ impl Row<'_> {
     }
 
     /// Writes the row, which ends with a block, and begins the next one. `false`: the file system refuses.
-    fn write(&mut self, file: &dyn DiskFile, blocks: &mut RoundBuffer) -> Result<bool, StorageError> {
+    fn write(&mut self, file: &dyn DiskFile, blocks: &mut BlockBuffer) -> Result<bool, StorageError> {
         self.copied_up_to(blocks.len());
         let pieces = self.pieces.iter().map(|piece| match piece {
             Piece::Copied(range) => &blocks.bytes()[range.clone()],

@@ -18,11 +18,12 @@ use std::path::{Path, PathBuf};
 
 use barnabas_base::{Offset, TimestampMs};
 
-use super::{DelayedDelete, Log};
+use super::Log;
 use crate::cleaner::{CleanTicket, CleanedSegment, LogToClean, Replaced, Replacement, SegmentToClean};
 use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
 use crate::planted::{self, Mistake};
+use crate::segment::DelayedDelete;
 use crate::segment::{self, Segment, offset_path, parse_offset_name};
 use crate::walker::Step;
 

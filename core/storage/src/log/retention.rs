@@ -4,11 +4,12 @@
 
 use barnabas_base::{Offset, TimestampMs};
 
-use super::{DelayedDelete, Log};
+use super::Log;
 use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
 use crate::index_file::IndexEntries;
 use crate::planted::{self, Mistake};
+use crate::segment::DelayedDelete;
 use crate::segment::LargestTimestamp;
 
 impl Log {

@@ -1,19 +1,16 @@
 //! Staging and laying: batches are taken into memory first, and written into segments later, many at once.
 
 use barnabas_base::{EpochEntry, Offset, TimestampMs};
-use bytes::Bytes;
-use smallvec::SmallVec;
 
-use super::append::{Batches, Order};
+use super::gather::{Gathered, gather};
 use super::memory::TailMemory;
 use super::tail::Tail;
-use super::{AppendBytes, Laid, Log, Staged, StagedRecords};
+use super::{Laid, Log, Staged};
+use crate::batch::AppendBytes;
+use crate::block_buffer::BLOCK_BYTES;
 use crate::error::StorageError;
 use crate::file_pool::FilePool;
-use crate::journal::BLOCK_BYTES;
 
-/// Batches that are staged together are divided into pieces of about this size: a reader looks for its batch in one piece.
-const PIECE_BYTES: usize = 128 << 10;
 /// From this size on it is worth a block of memory that batches can be laid from where they are.
 const ALIGNED_FROM_BYTES: usize = 8 * BLOCK_BYTES;
 
@@ -112,69 +109,4 @@ impl Log {
     pub(super) fn staged(&self) -> impl Iterator<Item = &Tail> {
         self.tail.iter().map(|tail| &**tail).filter(|tail| tail.staged_end().is_some())
     }
-}
-
-/// Batches copied together. Of one batch, which is what each of thousands of partitions gets at a time, no list is made.
-pub(super) struct Gathered {
-    pub pieces: SmallVec<[StagedRecords; 1]>,
-    /// The leader epochs that begin in them.
-    pub epochs: SmallVec<[EpochEntry; 1]>,
-    /// The memory that they lie in, side by side, from `begin` on.
-    store: Bytes,
-    begin: usize,
-}
-
-impl Gathered {
-    /// The bytes of all pieces.
-    pub fn whole(&self) -> Bytes {
-        self.store.slice(self.begin..)
-    }
-}
-
-/// Checks batches and copies them together, so that they lie in few pieces. One look at each header does for both.
-///
-/// `position`: where in a file they will lie. Then they lie to the blocks of memory as they will to those of the file, and nearly
-/// all of them can be written past the page cache from where they are.
-pub(super) fn gather(
-    memory: &mut TailMemory,
-    mut order: Order,
-    mut latest: Option<EpochEntry>,
-    batches: &[AppendBytes],
-    position: Option<u64>,
-) -> Result<Gathered, StorageError> {
-    let total: usize = batches.iter().map(AppendBytes::len).sum();
-    let spare = position.map_or(0, |_| BLOCK_BYTES);
-    let mut store = memory.take(total + spare);
-    let head = |position| (position % BLOCK_BYTES as u64) as usize;
-    let to_block = store.as_ptr().align_offset(BLOCK_BYTES);
-    let begin = position.map_or(0, |position| (to_block + head(position)) % BLOCK_BYTES);
-    store.resize(begin, 0);
-    // Where a piece ends: in the log and in the memory.
-    let (mut ends, mut epochs) = (SmallVec::<[(Offset, usize); 1]>::new(), SmallVec::new());
-    let (mut from, mut piece) = (order.end, begin);
-    for (header, parts) in batches.iter().flat_map(Batches::of) {
-        let header = header.map_err(StorageError::NotBatches)?;
-        if store.len() > piece && store.len() - piece + header.size as usize > PIECE_BYTES {
-            ends.push((order.end, store.len()));
-            piece = store.len();
-        }
-        order.check(&header)?;
-        if header.magic >= 2 && latest.is_none_or(|latest| latest.epoch < header.leader_epoch) {
-            let entry = EpochEntry { epoch: header.leader_epoch, start: header.base_offset };
-            latest = Some(entry);
-            epochs.push(entry);
-        }
-        parts.iter().for_each(|part| store.extend_from_slice(part));
-    }
-    if store.len() > piece {
-        ends.push((order.end, store.len()));
-    }
-    let store = store.freeze();
-    let mut at = begin;
-    let pieces = ends.into_iter().map(|(end, to)| {
-        let piece = StagedRecords { from, end, bytes: store.slice(at..to) };
-        (from, at) = (end, to);
-        piece
-    });
-    Ok(Gathered { pieces: pieces.collect(), epochs, store, begin })
 }

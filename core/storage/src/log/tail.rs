@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use barnabas_base::Offset;
 use bytes::Bytes;
 
-use super::StagedRecords;
+use super::types::{Found, StagedRecords};
 use crate::batch::BatchHeader;
 use crate::transaction_index::AbortedTransaction;
 
@@ -234,15 +234,6 @@ pub(super) struct Wish {
     pub max_bytes: usize,
     pub upper: Offset,
     pub at_least_one: bool,
-}
-
-/// What a read found in memory.
-#[derive(Debug)]
-pub(super) struct Found {
-    pub records: Bytes,
-    pub next: Offset,
-    /// The first batch has more bytes than were asked for.
-    pub too_large: bool,
 }
 
 /// Bytes of the batches at the front whose offsets all lie below `end`, and the offset after them.

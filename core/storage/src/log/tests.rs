@@ -17,7 +17,8 @@ use barnabas_base::{LeaderEpoch, Offset, PartitionIndex, TimestampMs, TopicParti
 use barnabas_wire::records::{BatchBuilder, BatchOptions};
 use bytes::Bytes;
 
-use super::{AppendBytes, Log, LogPlace, OpenFrom, Opened, TailMemory};
+use super::{Log, LogPlace, OpenFrom, Opened, TailMemory};
+use crate::AppendBytes;
 use crate::batch::BatchHeader;
 use crate::error::StorageError;
 use crate::file_pool::FilePool;

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use barnabas_base::{Offset, TimestampMs};
 
-use super::{Active, DelayedDelete, Log};
+use super::{Active, Log};
 use crate::disk::OpenMode;
 use crate::epoch_file;
 use crate::error::StorageError;
 use crate::file_pool::{FileKind, FilePool};
 use crate::offset_index::OffsetEntry;
+use crate::segment::DelayedDelete;
 use crate::segment::{self, LargestTimestamp, offset_path};
 
 impl Log {

@@ -7,8 +7,6 @@ use barnabas_base::{LeaderEpoch, Offset, TimestampMs, TopicId, TopicPartition, U
 use bytes::Bytes;
 use smallvec::SmallVec;
 
-use super::tail::Found;
-use crate::batch::HEADER_BYTES;
 use crate::dir_name::{DirKind, PartitionDir};
 use crate::disk::{Disk, DiskError, FileSystem};
 use crate::file_pool::{FileKey, HeldFile, LogId};
@@ -84,31 +82,6 @@ pub struct TailCut {
     /// The log's new end.
     pub end: Offset,
     pub why: &'static str,
-}
-
-/// Bytes to append, validated and numbered.
-#[derive(Debug, Clone)]
-pub enum AppendBytes {
-    /// One or more whole batches.
-    Whole(Bytes),
-    /// One batch whose header was written anew, apart from its records.
-    Split { header: [u8; HEADER_BYTES], body: Bytes },
-}
-
-impl AppendBytes {
-    #[expect(clippy::len_without_is_empty, reason = "a batch is never empty")]
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Whole(bytes) => bytes.len(),
-            Self::Split { header, body } => header.len() + body.len(),
-        }
-    }
-}
-
-impl From<Bytes> for AppendBytes {
-    fn from(batches: Bytes) -> Self {
-        Self::Whole(batches)
-    }
 }
 
 /// What an append did.
@@ -239,17 +212,19 @@ impl SyncTicket {
     }
 }
 
-/// Files that are out of use (renamed to `.deleted`) and to be removed `file.delete.delay.ms` later.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DelayedDelete {
-    pub due: TimestampMs,
-    pub files: Vec<PathBuf>,
-}
-
 /// A record found by its timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FoundTimestamp {
     pub offset: Offset,
     pub timestamp: TimestampMs,
     pub leader_epoch: LeaderEpoch,
+}
+
+/// What a read found in memory.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub records: Bytes,
+    pub next: Offset,
+    /// The first batch has more bytes than were asked for.
+    pub too_large: bool,
 }

@@ -16,7 +16,8 @@ use std::io::{Read, Write};
 
 use bytes::Bytes;
 
-use super::{BatchError, lz4, snappy};
+use super::error::{BatchError, Fault};
+use super::{lz4, snappy};
 
 /// How records are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -169,13 +170,6 @@ pub(super) fn inflate_for_magic(
         Err(Fault::TooLarge) => Err(BatchError::TooLarge { limit }),
         Err(Fault::Stream(what)) => Err(BatchError::Decompress { codec: codec.name(), what }),
     }
-}
-
-/// Why a stream was given up.
-#[derive(Debug)]
-pub(super) enum Fault {
-    TooLarge,
-    Stream(String),
 }
 
 fn read_all(reader: impl Read, limit: usize, out: &mut Vec<u8>) -> Result<(), Fault> {

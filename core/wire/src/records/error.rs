@@ -26,3 +26,10 @@ pub enum BatchError {
     #[error("a batch cannot hold more than {limit} bytes")]
     Full { limit: usize },
 }
+
+/// Why a codec stopped at a stream of compressed bytes.
+#[derive(Debug)]
+pub(super) enum Fault {
+    TooLarge,
+    Stream(String),
+}

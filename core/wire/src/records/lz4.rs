@@ -11,7 +11,7 @@
 //!
 //! Source: LZ4 frame format 1.6.1; Kafka `Lz4BlockOutputStream`, `Lz4BlockInputStream`, KAFKA-3160.
 
-use super::compression::Fault;
+use super::error::Fault;
 
 const MAGIC: [u8; 4] = 0x184D_2204_u32.to_le_bytes();
 const BLOCK_BYTES: usize = 64 << 10;

@@ -8,7 +8,7 @@
 //!
 //! Source: xerial snappy-java `SnappyOutputStream`, `SnappyInputStream`.
 
-use super::compression::Fault;
+use super::error::Fault;
 
 const MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
 const CHUNK_BYTES: usize = 32 << 10;

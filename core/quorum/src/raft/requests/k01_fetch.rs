@@ -28,7 +28,7 @@ use barnabas_wire::messages::{FetchRequest, FetchResponse};
 
 use super::{Here, TOPIC, head_of, id_or_none, leader_address, nothing, topic};
 use crate::raft::message::{Fetch, Fetched, FetchedContent, OffsetAndEpoch, ReplicaKey, Request, Response};
-use crate::snapshot::SnapshotId;
+use crate::snapshot_id::SnapshotId;
 
 /// # Errors
 /// The answer: another cluster's, or not about the metadata log alone.

@@ -16,7 +16,7 @@ use barnabas_wire::messages::describe_quorum_response::{
 use barnabas_wire::messages::{DescribeQuorumRequest, DescribeQuorumResponse};
 
 use super::TOPIC;
-use crate::node::Now;
+use crate::now::Now;
 use crate::raft::Raft;
 use crate::raft::describe::{Described, ReplicaView};
 use crate::voters::Voter;

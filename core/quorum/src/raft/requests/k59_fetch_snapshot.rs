@@ -23,7 +23,7 @@ use barnabas_wire::messages::{
 
 use super::{Here, TOPIC, head_of, id_or_none, leader_address, nothing, topic};
 use crate::raft::message::{FetchSnapshot, ReplicaKey, Request, Response, SnapshotFetched};
-use crate::snapshot::SnapshotId;
+use crate::snapshot_id::SnapshotId;
 
 /// # Errors
 /// The answer: another cluster's, or not about the metadata log.

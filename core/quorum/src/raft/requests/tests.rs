@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::*;
 use crate::raft::message::*;
-use crate::snapshot::SnapshotId;
+use crate::snapshot_id::SnapshotId;
 
 fn here() -> Here {
     Here { cluster_id: Text::from("cluster"), listener: Text::from("CONTROLLER") }

@@ -15,7 +15,8 @@ use barnabas_wire::records::{
 use bytes::Bytes;
 
 use super::super::{CleanError, Cleaning, LastRecord, MapMemory, Replaced, Replacement};
-use crate::log::{AppendBytes, CleanBounds, CompactionDebt, Log, LogPlace};
+use crate::AppendBytes;
+use crate::log::{CleanBounds, CompactionDebt, Log, LogPlace};
 use crate::{
     AbortedTransaction, CleanupPolicy, CompactionConfig, FilePool, LogConfig, LogDir, MemoryDisk,
     StorageError,

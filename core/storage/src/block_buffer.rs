@@ -1,21 +1,21 @@
-//! A round's bytes, put together where O_DIRECT can take them from.
+//! Bytes put together where O_DIRECT can take them from: a journal's round, or a large write into a segment.
 //!
 //! O_DIRECT wants address, length and position to be multiples of the device's block. Records come in wherever a frame put
 //! them, so they are copied once, into this; that copy is the price of going past the page cache, which would copy as well.
 
-/// Rounds begin and end at multiples of this, in memory and in the file.
+/// The journal's rounds begin and end at multiples of this, in memory and in the file.
 pub const BLOCK_BYTES: usize = 4096;
 
 /// Grows up to the capacity it was made with and never moves.
 #[derive(Debug)]
-pub struct RoundBuffer {
+pub struct BlockBuffer {
     /// Bytes in front of `start` are there for the alignment alone.
     store: Vec<u8>,
     start: usize,
     capacity: usize,
 }
 
-impl RoundBuffer {
+impl BlockBuffer {
     pub(crate) fn new(capacity: usize) -> Self {
         let capacity = capacity.next_multiple_of(BLOCK_BYTES);
         let mut store: Vec<u8> = Vec::with_capacity(capacity + BLOCK_BYTES);
@@ -31,7 +31,7 @@ impl RoundBuffer {
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         // More would move the bytes and lose the alignment.
-        assert!(self.len() + bytes.len() <= self.capacity, "a round never grows past what it was made for");
+        assert!(self.len() + bytes.len() <= self.capacity, "a buffer never grows past what it was made for");
         self.store.extend_from_slice(bytes);
     }
 

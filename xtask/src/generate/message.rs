@@ -1,6 +1,6 @@
 //! One message as Rust: its structs, their defaults, and how they are read and written.
 //!
-//! The code it writes calls `barnabas_wire`'s Reader and Writer, which do the work; what is generated is the order of
+//! The code it writes calls `barnabas_messages`' Reader and Writer, which do the work; what is generated is the order of
 //! the fields and the versions in which each is there.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use super::field::{
 use super::names;
 use super::schema::{Api, Field, Kind, MessageDef, Range, Type};
 
-/// Whether a text is for a reader, who can do with the beginning of a long one: `core/wire/src/sentence.rs`.
+/// Whether a text is for a reader, who can do with the beginning of a long one: `core/messages/src/sentence.rs`.
 fn is_sentence(field: &Field) -> bool {
     field.name.ends_with("ErrorMessage") || field.name == "StatusDetail"
 }
@@ -120,7 +120,7 @@ impl<'a> Generator<'a> {
         }
         out.push_str("\nuse crate::runtime::*;\n");
         if matches!(message.kind, Kind::Request) {
-            out.push_str("use crate::ApiKey;\n");
+            out.push_str("use super::{ApiKey, Request};\n");
         }
         out.push('\n');
         out.push_str(&body);

@@ -1,4 +1,4 @@
-//! The schema notation: what stands in `core/wire/schema/**/*.msg`, read into a model.
+//! The schema notation: what stands in `core/messages/schema/**/*.msg`, read into a model.
 //!
 //! ```text
 //! -- A line of its own like this says what the next message or struct is.

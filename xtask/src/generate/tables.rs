@@ -6,6 +6,27 @@ use super::HEADER;
 use super::names;
 use super::schema::{Api, File, Kind, MessageDef};
 
+/// What stands in front of the table: its rows, and what a request says of its own.
+const API_ROW: &str = "\
+/// One row of the table.
+#[derive(Debug)]
+pub(crate) struct Api {
+    pub name: &'static str,
+    pub versions: VersionRange,
+    pub flexible_since: Option<i16>,
+    pub top_unstable: bool,
+    pub on_broker: bool,
+    pub on_controller: bool,
+}
+
+/// A request: has a key, and a response in the same versions.
+pub trait Request: Message {
+    const KEY: ApiKey;
+    type Response: Message;
+}
+
+";
+
 /// The APIs by key, each with its request.
 fn apis(files: &[File]) -> Vec<(&Api, &MessageDef)> {
     let mut found: Vec<_> = files
@@ -20,8 +41,8 @@ fn apis(files: &[File]) -> Vec<(&Api, &MessageDef)> {
 
 pub fn api_keys(files: &[File]) -> Result<String, String> {
     let apis = apis(files);
-    let mut out =
-        format!("{HEADER}//! The table of Kafka's APIs.\n\nuse crate::runtime::*;\nuse crate::Api;\n\n");
+    let mut out = format!("{HEADER}//! The table of Kafka's APIs.\n\nuse crate::runtime::*;\n\n");
+    out.push_str(API_ROW);
     out.push_str(
         "/// An API, by Kafka's name for it.\n\
          #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]\n#[repr(i16)]\npub enum ApiKey {\n",
@@ -71,9 +92,8 @@ pub fn api_keys(files: &[File]) -> Result<String, String> {
 
 pub fn bodies(files: &[File]) -> String {
     let apis = apis(files);
-    let mut out = format!(
-        "{HEADER}//! Any request, any response.\n\nuse super::*;\nuse crate::runtime::*;\nuse crate::ApiKey;\n\n"
-    );
+    let mut out =
+        format!("{HEADER}//! Any request, any response.\n\nuse super::*;\nuse crate::runtime::*;\n\n");
     for side in ["Request", "Response"] {
         let what = side.to_lowercase();
         let _ = writeln!(
@@ -233,9 +253,9 @@ pub fn coordinator_records(files: &[File]) -> String {
 
 pub fn index(files: &[File]) -> String {
     let mut out = format!(
-        "{HEADER}//! Kafka's messages: one module each, all generated from `core/wire/schema`.\n\n\
+        "{HEADER}//! Kafka's messages: one module each, all generated from `core/messages/schema`.\n\n\
          mod api_keys;\nmod bodies;\nmod coordinator_records;\nmod metadata_record;\n\
-         pub use api_keys::ApiKey;\npub(crate) use api_keys::APIS;\npub use bodies::*;\npub use coordinator_records::*;\n\
+         pub use api_keys::{{ApiKey, Request}};\npub(crate) use api_keys::{{APIS, Api}};\npub use bodies::*;\npub use coordinator_records::*;\n\
          pub use metadata_record::*;\n\n"
     );
     let mut messages: Vec<&MessageDef> = files.iter().flat_map(|file| &file.messages).collect();

@@ -9,7 +9,8 @@ use std::process::Command;
 /// A crate of ours and what it may use of ours. A crate that is missing here is a finding.
 const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-base", &[]),
-    ("barnabas-wire", &["base"]),
+    ("barnabas-messages", &["base"]),
+    ("barnabas-wire", &["base", "messages"]),
     ("barnabas-metadata", &["base", "wire"]),
     ("barnabas-security", &["base", "metadata"]),
     ("barnabas-partition", &["base"]),

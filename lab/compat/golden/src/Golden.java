@@ -25,8 +25,8 @@ import java.util.zip.GZIPOutputStream;
  *   check FILE           bytes that our codec wrote: Apache reads them and must write the same again
  *   show SEED NAME VERSION CASE   one case of `write` in full
  *
- * Versions that Kafka 4 still has are 4.4's, the older ones 3.9's. `core/wire/tests/golden.rs` is the other side;
- * `core/wire/tests/vectors/mod.rs` says how the file is laid out.
+ * Versions that Kafka 4 still has are 4.4's, the older ones 3.9's. `core/messages/tests/golden.rs` is the other side;
+ * `core/messages/tests/vectors/mod.rs` says how the file is laid out.
  */
 public final class Golden {
     private static final int CASES = 5;

@@ -98,7 +98,7 @@ fn run(options: &Options) -> Result<String, String> {
     if !options.again.is_empty() {
         return again(&mut node, &options.again);
     }
-    let requests = make::requests(&root.join("core/wire/schema"))?;
+    let requests = make::requests(&root.join("core/messages/schema"))?;
     let is_known = |(key, ..): &(i16, i16, i16)| requests.iter().any(|request| request.key == *key);
     let attack = Attack {
         seed: options.seed,

@@ -42,7 +42,7 @@ impl<'a> Fill<'a> {
 
 /// All requests of the schema.
 pub fn shapes() -> Vec<Shape> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../core/wire/schema/api");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../core/messages/schema/api");
     let entries = std::fs::read_dir(folder).expect("the schema").flatten();
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
     paths.sort();

@@ -295,7 +295,7 @@ class Story:
         """Until the start serves or says that it waits, and a little longer: the journal's files by then; after that there is room."""
         said = lambda text: text in self.server.log.read_bytes()[logged:]  # noqa: E731
         deadline = time.monotonic() + 20
-        while not (said(b" serves on ") or said(b"the start waits for room") or time.monotonic() > deadline):
+        while not (said(b" serves on ") or said(b"the start waits for free space") or time.monotonic() > deadline):
             time.sleep(0.01)
         time.sleep(1)
         seen["waited"] = not said(b" serves on ")
@@ -354,10 +354,10 @@ class Story:
         """ERROR lines other than that room is short, and panics."""
         lines = self.server.log.read_text(errors="replace").splitlines()
         expected = (
-            "short of room",
-            "the metadata log's disk is full",
-            "nothing can be written to the metadata log just now: topics and partitions are not created until that ends error=the disk is full",
-            "the start waits for room",
+            "nearly full",
+            "the disk of the metadata log is full",
+            "writes to the metadata log fail; topics and partitions cannot be created until they succeed error=the disk is full",
+            "the start waits for free space",
         )
         return [line for line in lines if (" ERROR " in line or "panicked" in line) and not any(text in line for text in expected)]
 

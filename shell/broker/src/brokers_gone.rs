@@ -37,7 +37,10 @@ fn knock(node: &Arc<Node>, id: BrokerId, epoch: BrokerEpoch) {
     let knocking = node.clone();
     node.links.handle().spawn(async move {
         if is_gone(&knocking, id, epoch).await {
-            tracing::info!("broker {id} (epoch {epoch}) is gone: its connection was closed, and nobody listens there any more");
+            tracing::info!(
+                "broker {id} (epoch {epoch}) is unreachable: it closed its connection and its \
+                port refuses connections"
+            );
             knocking.controller.broker_is_gone(id, epoch);
         }
     });

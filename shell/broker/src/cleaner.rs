@@ -147,8 +147,8 @@ fn clean(node: &Node, partition: PartitionKey) {
             let CleanStats { bytes_read, bytes_written, records_read, records_kept, .. } = stats;
             tracing::info!(
                 partition = %name,
-                "compacted up to offset {end}: {bytes_read} bytes became {bytes_written}, {records_kept} of {records_read} records \
-                 stay ({took} ms)"
+                "compacted up to offset {end}: {bytes_read} bytes became {bytes_written}, {records_kept} \
+                 of {records_read} records were kept ({took} ms)"
             );
             node.compaction.figures.cleaned(&stats);
         }
@@ -246,7 +246,8 @@ fn failed(
         _ if !is_known => candidates.forget(partition),
         CleanError::Stopped | CleanError::Gone(_) => candidates.rest(partition, REST_AFTER_ERROR),
         CleanError::Storage(error) if error.is_passing() => {
-            tracing::warn!(partition = name, %error, "not compacted for now; tried again in a while");
+            tracing::warn!(partition = name, %error, "compaction of the partition failed; it will be \
+                retried");
             candidates.rest(partition, REST_AFTER_ERROR);
         }
         // Reading a sector that is gone is this partition's matter; anything else is the directory's.
@@ -257,7 +258,8 @@ fn failed(
         }
         CleanError::Storage(StorageError::Failed(_)) => {}
         error => {
-            tracing::warn!(partition = name, %error, "cannot be compacted, and will not be tried again before the next start");
+            tracing::warn!(partition = name, %error, "compaction of the partition failed; it is skipped \
+                until the next start");
             candidates.set_uncleanable(partition, bytes);
         }
     }

@@ -236,7 +236,8 @@ fn put_aside(node: &Node, all: &[Closed]) {
             Ok(aside) => aside,
             Err(error) => {
                 let path = directory.path.display();
-                tracing::warn!(%error, "directories of deleted partitions stay behind in {path} until the next start");
+                tracing::warn!(%error, "directories of deleted partitions could not be removed from \
+                    {path}; the next start removes them");
                 continue;
             }
         };
@@ -263,7 +264,8 @@ fn put_strays_aside<'a>(
         if let Some(aside) = log_dir.rename_to_stray(name, random_uuid())? {
             let aside = aside.display();
             tracing::warn!(
-                "other brokers have the replicas of {name} now: what lay here is put aside as {aside}"
+                "the replicas of {name} are on other brokers now; the local directory was renamed to \
+                 {aside}"
             );
         }
     }

@@ -73,7 +73,7 @@ impl Checkpoints for Directory {
 impl Directory {
     pub fn new(log_dir: LogDir, id: DirectoryId, holds_partitions: bool) -> Self {
         for error in log_dir.damaged() {
-            tracing::warn!(%error, "a checkpoint is damaged");
+            tracing::warn!(%error, "a checkpoint file is corrupt");
         }
         let online = log_dir.is_online();
         Self {
@@ -295,8 +295,8 @@ impl Directories {
         if !self.said_unassigned.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 partition = %name,
-                "the metadata log does not say where this partition lies, and a log directory is offline: it may lie there, and is \
-                 not begun anew (said once, for all such partitions)"
+                "the partition is not created: the metadata log does not name its log directory, and an \
+                 offline directory may hold it (logged once for all such partitions)"
             );
         }
     }
@@ -312,13 +312,14 @@ impl Directories {
         let mut log_dir = self.list[directory].lock();
         // A move notes the copy in the checkpoints before it gives it the name; nobody who copies files by hand does.
         if log_dir.high_watermark(name).is_some() {
-            tracing::info!(partition = %name, "{} is a copy whose move was cut off", path.display());
+            tracing::info!(partition = %name, "{} is a copy of an interrupted move", path.display());
             return log_dir.rename_to_future(name, random_uuid());
         }
         let stray = log_dir.rename_to_stray(name, random_uuid())?;
         tracing::warn!(
             partition = %name,
-            "{} is a second copy of the partition, and the metadata log names another directory: put aside as {}",
+            "{} is a second copy of the partition, and the metadata log names another directory; renamed \
+             to {}",
             path.display(),
             stray.unwrap_or_default().display()
         );

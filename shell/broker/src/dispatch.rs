@@ -260,7 +260,7 @@ fn start_coordinated(call: Call, body: RequestBody) -> Starting {
         RequestBody::ListTransactions(request) => Box::pin(transactions::list(call, *request)),
         other => {
             // `is_served` and this table name the same APIs; a test holds that.
-            tracing::error!(api = %other.key(), "an API is advertised that nobody works on");
+            tracing::error!(api = %other.key(), "an advertised API has no handler");
             now(Started::Answer(Answer::Close))
         }
     }

@@ -176,7 +176,7 @@ impl Room {
         if now.0 >= due {
             self.say_exhausted_from_ms.store(now.0 + SAY_MS, Ordering::Relaxed);
             let path = self.path.display();
-            tracing::warn!("{path}: requests are refused, to be tried again by the client: {error}");
+            tracing::warn!("{path}: produce requests are refused with a retriable error: {error}");
         }
     }
 
@@ -296,12 +296,13 @@ impl Room {
                 self.say_from_ms.store(now.0 + SAY_MS, Ordering::Relaxed);
                 self.was_said.store(1, Ordering::Relaxed);
                 tracing::error!(
-                    "{path} is short of room, and producers are refused until there is more: {}",
+                    "log directory {path} is nearly full; produce requests are refused until there is \
+                     more free space: {}",
                     why()
                 );
             }
         } else if self.was_said.swap(0, Ordering::Relaxed) == 1 {
-            tracing::info!("{path} has room again: producers are let in");
+            tracing::info!("log directory {path} has free space again; produce requests are accepted");
         }
     }
 
@@ -335,10 +336,10 @@ pub fn with_room<T, E: std::fmt::Display>(
         }
         if !std::mem::replace(&mut was_said, true) {
             let path = node.directories[directory].path.display();
-            tracing::error!(%error, "the start waits for room in {path}");
+            tracing::error!(%error, "the start waits for free space in {path}");
             // That may be all it takes.
             if let Err(error) = node.controller.give_reserve_away(node, |_| true) {
-                tracing::warn!(%error, "the room that is kept back for the metadata log could not be used for it");
+                tracing::warn!(%error, "the space reserved for the metadata log could not be used for it");
             }
             continue;
         }
@@ -357,8 +358,8 @@ pub fn configure(directories: &Directories, config: &BrokerConfig) {
         {
             let (path, total) = (directory.path.display(), space.total);
             tracing::warn!(
-                "{MIN_FREE}={wanted} is more than the file system of {path}, which has {total} bytes: producers are refused there until \
-                 the key is lowered"
+                "{MIN_FREE}={wanted} exceeds the size of the file system of {path} ({total} bytes): \
+                 produce requests are refused there until the key is lowered"
             );
         }
         // So that it counts at once.

@@ -257,7 +257,8 @@ fn delete_due(node: &Node) {
         };
         if let Err(error) = done {
             let path = node.directories[directory].path.display();
-            tracing::warn!(%error, "files that are out of use stay behind in {path} until the next start");
+            tracing::warn!(%error, "unused files could not be removed from {path}; the next start \
+                removes them");
         }
     }
 }

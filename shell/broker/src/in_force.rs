@@ -62,8 +62,9 @@ pub fn file_bytes_max() -> Result<u64, String> {
         ));
     }
     tracing::warn!(
-        "the process may write files of {bytes} bytes at most (ulimit -f): segments end there, whatever log.segment.bytes and \
-         segment.bytes say, and a larger batch is refused. Raise the limit (of a systemd unit: LimitFSIZE=) if that is not meant"
+        "the process may write files of at most {bytes} bytes (ulimit -f). Segments are limited to that \
+         size regardless of log.segment.bytes and segment.bytes, and a larger batch is refused. Raise \
+         the limit (LimitFSIZE= in a systemd unit) if this is not intended"
     );
     Ok(bytes / 4096 * 4096)
 }
@@ -85,7 +86,7 @@ pub fn say(node: &Node, connections: usize) {
 fn say_directory(node: &Node, directory: &Directory) {
     let path = directory.path.display();
     let Ok(space) = directory.disk.space(&directory.path) else {
-        return tracing::info!("log directory {path}: how much room there is cannot be told");
+        return tracing::info!("log directory {path}: the free space cannot be determined");
     };
     let config = node.config.load();
     let marks = Watermarks::of(space.total, full::wanted(&config));
@@ -103,7 +104,8 @@ fn say_directory(node: &Node, directory: &Directory) {
         "no journal, acknowledged from the page cache (log.ack.durability=written)".to_owned()
     };
     tracing::info!(
-        "log directory {path}: {} of {} MiB free, producers are refused below {} (log.dir.min.free.bytes); {acks}",
+        "log directory {path}: {} of {} MiB free, produce requests are refused below {} \
+         (log.dir.min.free.bytes); {acks}",
         space.free / MIB,
         space.total / MIB,
         marks.refuse_below / MIB

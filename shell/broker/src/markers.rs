@@ -83,7 +83,7 @@ pub async fn send(node: &Node, markers: &[Marker]) -> Sent {
                 batch,
             }),
             Err(error) => {
-                tracing::error!(%error, "a marker could not be put into a batch: please report this");
+                tracing::error!(%error, "a transaction marker could not be encoded. Please report this");
                 outcomes[at] = ErrorCode::UnknownServerError;
             }
         }

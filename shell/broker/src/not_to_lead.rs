@@ -124,13 +124,15 @@ fn note_room(node: &Node, directory: usize) -> bool {
     if node.image.load().cluster.broker_count() > 1 {
         match hinders {
             Hinders::Writing => tracing::info!(
-                "{path} is full: others lead what lies there, and do not wait for this broker's copies where enough of them are in sync"
+                "{path} is full: leadership of its partitions moves to other brokers, and this broker's \
+                 replicas leave the ISR where min.insync.replicas allows"
             ),
             Hinders::Leading => tracing::info!(
-                "{path} has no room for producers: what this broker leads there is given to other replicas in sync, where they have room"
+                "{path} is nearly full: leadership of its partitions moves to in-sync replicas on other \
+                 brokers that have free space"
             ),
             Hinders::Nothing => {
-                tracing::info!("{path} has had room for a while: this broker may lead from there again")
+                tracing::info!("{path} has free space again: this broker may lead its partitions")
             }
         }
     }

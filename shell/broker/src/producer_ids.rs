@@ -56,7 +56,7 @@ async fn allocate(node: &Node) -> Result<(i64, i64), ErrorCode> {
                 ResponseBody::AllocateProducerIds(response) => ErrorCode::from_code(response.error_code),
                 _ => ErrorCode::UnknownServerError,
             };
-            tracing::warn!(%code, "the controller gave no producer ids");
+            tracing::warn!(%code, "the controller did not allocate producer ids");
             Err(ErrorCode::CoordinatorLoadInProgress)
         }
         // Kafka answers so while its own request to the controller is under way.

@@ -191,10 +191,11 @@ impl QuorumWorker {
             }
             // Only on the way out: until then the thread waits for room.
             Err(MetadataError::Storage(error)) if error.is_passing() => {
-                tracing::warn!(%error, "the metadata log stops while nothing can be written; what was not written was not answered");
+                tracing::warn!(%error, "the metadata log is stopped with unwritten records, because \
+                    writes fail; their requests were not acknowledged");
             }
             Err(error) => {
-                tracing::error!(%error, "the metadata quorum cannot go on, and the node stops");
+                tracing::error!(%error, "the metadata quorum failed; the node stops");
                 self.node.shutdown.failed("the metadata log has failed");
             }
         }
@@ -253,7 +254,7 @@ impl QuorumWorker {
             return Ok(());
         }
         self.left_to_others = true;
-        tracing::info!("the disk of this controller's metadata log is short of room: another one is to lead");
+        tracing::info!("the disk of this controller's metadata log is nearly full; it resigns leadership");
         self.quorum.resign(self.now())?;
         self.settle()
     }
@@ -396,7 +397,8 @@ impl QuorumWorker {
                     if !self.node.controller.shared.is_full.swap(true, Ordering::Relaxed) {
                         tracing::error!(
                             %error,
-                            "nothing can be written to the metadata log just now: topics and partitions are not created until that ends"
+                            "writes to the metadata log fail; topics and partitions cannot be created \
+                             until they succeed"
                         );
                         self.files.release_reserve()?;
                     } else if self.node.shutdown.is_wanted() {
@@ -421,9 +423,10 @@ impl QuorumWorker {
         let was_full = self.node.controller.shared.is_full.swap(is_full, Ordering::Relaxed);
         match (was_full, is_full) {
             (false, true) => tracing::error!(
-                "the metadata log's disk is full: topics and partitions are not created until there is room"
+                "the disk of the metadata log is full; topics and partitions cannot be created until \
+                 there is free space"
             ),
-            (true, false) => tracing::info!("there is room for the metadata log again"),
+            (true, false) => tracing::info!("there is free space for the metadata log again"),
             _ => {}
         }
         Ok(())
@@ -465,7 +468,8 @@ impl QuorumWorker {
             Effect::DeleteBefore { log_start, snapshots } => {
                 match self.files.delete_before(log_start, &snapshots, self.node.clock.wall()) {
                     Err(error) if error.is_passing() => {
-                        tracing::warn!(%error, "old parts of the metadata log stay until the next snapshot");
+                        tracing::warn!(%error, "old parts of the metadata log could not be removed; the \
+                            next snapshot removes them");
                     }
                     done => done?,
                 }
@@ -482,13 +486,15 @@ impl QuorumWorker {
         let write = move || {
             let written = writer.write(&task);
             if let Err(error) = &written {
-                tracing::error!(snapshot = %id, %error, "a snapshot of the metadata was not written: the log that it would replace is kept, and a later one is tried");
+                tracing::error!(snapshot = %id, %error, "a metadata snapshot could not be written; the \
+                    log is kept, and a later snapshot is attempted");
             }
             // The quorum thread may have ended: then nobody needs to know.
             let _ = sender.send(Message::SnapshotWritten { id, size: written.ok() });
         };
         if let Err(error) = std::thread::Builder::new().name("snapshot".to_owned()).spawn(write) {
-            tracing::error!(snapshot = %id, %error, "a snapshot of the metadata was not written: the log that it would replace is kept, and a later one is tried");
+            tracing::error!(snapshot = %id, %error, "a metadata snapshot could not be written; the log \
+                is kept, and a later snapshot is attempted");
             self.quorum.snapshot_written(id, None);
         }
     }

@@ -56,7 +56,8 @@ pub fn discard_stale(directory: &Directory) -> Result<(), StorageError> {
     }
     let path = directory.path.display();
     tracing::warn!(
-        "{path} holds a journal, but was shut down cleanly since: another broker has used it. The journal is out of date and is removed"
+        "{path} holds a journal that is older than the last clean shutdown: another broker has used the \
+         directory. The journal is stale and was removed"
     );
     Ok(remove_files(&*directory.disk, &directory.path, None)?)
 }
@@ -88,7 +89,8 @@ pub fn replay(node: &Node, index: usize) -> Result<Option<Recovered>, OpenError>
     }
     if !recovered.is_empty() || !at_once.is_empty() {
         tracing::info!(
-            "read {} rounds of the journal in {} in {} ms: {} partitions wait to be opened, {} were replayed",
+            "read {} rounds of the journal in {} in {} ms: {} partitions are replayed when they open, {} \
+             were replayed",
             recovered.rounds,
             directory.path.display(),
             begun.elapsed().as_millis(),
@@ -105,7 +107,7 @@ pub fn replay(node: &Node, index: usize) -> Result<Option<Recovered>, OpenError>
 /// As [`replay`].
 pub fn replay_rest(node: &Node, index: usize, recovered: &mut Recovered) -> Result<(), OpenError> {
     tracing::info!(
-        "the journal in {} has no file to go on in: {} partitions are replayed before anybody is served",
+        "the journal in {} has no free file: {} partitions are replayed before clients are served",
         node.directories[index].path.display(),
         recovered.partitions.len()
     );
@@ -166,7 +168,10 @@ fn replay_now(node: &Node, index: usize, partitions: &[PartitionReplay]) -> Resu
     match log_dir.write_checkpoints() {
         // What was replayed is synced in segments, and the next checkpoints name it: no start waits for that.
         Err(error) if error.is_passing() => {
-            tracing::info!("how far the journal was replayed is noted once there is room for it: {error}");
+            tracing::info!(
+                "the replay position of the journal will be recorded once there is free \
+                space: {error}"
+            );
             Ok(())
         }
         written => Ok(written?),
@@ -289,8 +294,8 @@ pub fn keep_aside(
     tracing::error!(
         partition = %name,
         error = %why,
-        "partition stays offline; the {bytes} bytes of record batches that the journal held of it are kept in {path}. Once its files \
-         are back, the next start takes them in"
+        "partition stays offline; the journal's {bytes} bytes of its record batches are kept in {path}. \
+         Once its files are restored, the next start applies them"
     );
     Ok(())
 }
@@ -302,7 +307,7 @@ pub fn forget_aside(directories: &[Directory], name: &TopicPartition, topic: Top
         if !matches!(directory.disk.stat(&path), Ok(None))
             && let Err(error) = directory.disk.remove_file(&path)
         {
-            tracing::warn!(%error, "{} stays behind", path.display());
+            tracing::warn!(%error, "{} could not be removed", path.display());
         }
     }
 }

@@ -56,7 +56,8 @@ pub fn name_damage(node: &Node, error: &StorageError) {
         StorageError::Damaged { file, position, .. } => {
             if node.damages.note(file, *position) {
                 node.meter.damage_found.one();
-                tracing::error!(%error, "damage found: it is not served, what lies before and behind it is");
+                tracing::error!(%error, "corruption found: the corrupt range is not served, the records \
+                    before and after it are");
             }
         }
         // Nothing is wrong with what was to be read.
@@ -70,7 +71,7 @@ pub fn name_damage(node: &Node, error: &StorageError) {
             }
         }
         StorageError::Disk(disk) if !node.damages.note(&disk.path, u64::MAX) => {}
-        error => tracing::error!(%error, "records cannot be read; whoever asks for them is refused"),
+        error => tracing::error!(%error, "records cannot be read; fetches of them are refused"),
     }
 }
 

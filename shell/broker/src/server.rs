@@ -159,7 +159,7 @@ async fn serve(running: Running, is_first_try: bool) -> Result<ExitCode, Failure
 fn say_stopping(node: &Node, signal: &str) {
     let Some((what, since)) = node.shutdown.progress() else { return };
     tracing::info!(
-        "{signal} again: {}. SIGKILL ends it at once, and the next start recovers its logs",
+        "{signal} again: {}. SIGKILL would end the node at once; the next start would recover its logs",
         signals::stopping(what, since)
     );
 }

@@ -31,8 +31,9 @@ impl TopicCreation {
             tracing::info!(
                 left_out,
                 key,
-                "Metadata requests name more topics that do not exist than may be created at once{unsaid}: the others are created when \
-                 clients ask again; raise the key to create more, or set auto.create.topics.enable=false"
+                "Metadata requests name more missing topics than may be auto-created at once{unsaid}. \
+                 The others are created when clients retry; raise the limit to create more, or set \
+                 auto.create.topics.enable=false"
             );
         }
         if !create.topics.is_empty() {

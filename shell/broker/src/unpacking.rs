@@ -126,7 +126,7 @@ impl Unpacking {
             let thread = std::thread::Builder::new().name(format!("unpack-{number}"));
             match thread.spawn(move || serve(&jobs)) {
                 Ok(_) => any = true,
-                Err(error) => tracing::warn!(%error, "a thread that inflates batches cannot be started"),
+                Err(error) => tracing::warn!(%error, "a decompression thread could not be started"),
             }
         }
         any.then_some(way)

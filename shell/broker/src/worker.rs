@@ -188,7 +188,7 @@ impl Worker {
                 let reader = new.reader.unwrap_or_else(fresh);
                 tokio::task::spawn_local(serve(session, stream, Handover { slot: new.slot, reader }));
             }
-            Err(error) => tracing::warn!(peer = %new.peer, %error, "connection cannot be served"),
+            Err(error) => tracing::warn!(peer = %new.peer, %error, "connection could not be set up"),
         }
     }
 

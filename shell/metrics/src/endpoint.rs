@@ -58,7 +58,7 @@ pub fn bind(address: Option<&str>) -> Result<Option<std::net::TcpListener>, Bind
 pub async fn serve(reader: Arc<Handle>, listener: std::net::TcpListener) {
     let listener = match TcpListener::from_std(listener) {
         Ok(listener) => listener,
-        Err(error) => return tracing::error!(%error, "metrics cannot be served"),
+        Err(error) => return tracing::error!(%error, "the metrics endpoint could not be started"),
     };
     if let Ok(address) = listener.local_addr() {
         tracing::info!("metrics on http://{address}/metrics");

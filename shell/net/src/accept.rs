@@ -308,8 +308,9 @@ impl Acceptor {
                 Err(error) => {
                     if is_exhaustion(&error) {
                         if !paused {
-                            tracing::error!(%error, "cannot accept connections for now, and tries again every 100 ms; those that are open go on. Where too many files are open, \
-                                 raise the limit of open files (ulimit -n) or lower log.open.files.max");
+                            tracing::error!(%error, "connections cannot be accepted; retrying every 100 \
+                                ms. Open connections are not affected. If too many files are open, raise \
+                                the limit of open files (ulimit -n) or lower log.open.files.max");
                         }
                         paused = true;
                         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -144,7 +144,8 @@ impl Node {
         });
         self.log_read += read.map_err(|error| format!("the node's log: {error}"))? as u64;
         // A topic whose deletion was committed just before the kill, and carried out no more.
-        let is_expected = |line: &str| line.contains("WARN passing-") && line.contains("belongs to no topic");
+        let is_expected =
+            |line: &str| line.contains("WARN passing-") && line.contains("belongs to no known topic");
         let bad = |line: &&str| {
             [" ERROR ", " WARN ", "panicked"].iter().any(|word| line.contains(word)) && !is_expected(line)
         };

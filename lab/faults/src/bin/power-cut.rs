@@ -173,7 +173,7 @@ impl<'a> Story<'a> {
             let took = self.broker.start()?;
             self.report.starts.push(took);
             self.read_back()?;
-            self.report.torn += u64::from(self.broker.log().contains(" unsynced bytes off "));
+            self.report.torn += u64::from(self.broker.log().contains(" unsynced bytes from "));
             self.report.cycles += 1;
             if self.report.cycles.is_multiple_of(TRIM_EVERY) {
                 self.judge.trim(&mut Connection::open(self.broker.port)?, &self.load)?;

@@ -109,8 +109,9 @@ impl Node {
     /// Whether it has logged a bug: a panic, or a broken invariant.
     pub fn complaint(&self) -> Option<String> {
         let text = std::fs::read_to_string(self.directory.join("node.log")).unwrap_or_default();
-        let is_bug =
-            |line: &&str| ["panicked", "damage found", "invariant"].iter().any(|word| line.contains(word));
+        let is_bug = |line: &&str| {
+            ["panicked", "corruption found", "invariant"].iter().any(|word| line.contains(word))
+        };
         text.lines().find(is_bug).map(str::to_owned)
     }
 

@@ -164,7 +164,7 @@ fn queue_front(
             }
             Poll::Ready(Some(Err(broken))) => {
                 let api = front.api;
-                tracing::error!(peer = %session.peer, %api, "answer ends in the middle, connection closed: {}", broken.0);
+                tracing::error!(peer = %session.peer, %api, "response was cut off, connection closed: {}", broken.0);
                 Front::Close
             }
         },
@@ -179,7 +179,8 @@ fn large_start(waiting: &Waiting, body_bytes: usize) -> Option<Bytes> {
     let header = encoded.ok().map(|()| w.into_bytes())?;
     let length = i32::try_from(header.len() + body_bytes).ok();
     let Some(length) = length else {
-        tracing::error!(api = %waiting.api, body_bytes, "answer is longer than a frame can be; connection closed");
+        tracing::error!(api = %waiting.api, body_bytes, "response exceeds the maximum frame size; \
+            connection closed");
         return None;
     };
     let mut start = BytesMut::with_capacity(4 + header.len());
@@ -214,7 +215,8 @@ pub(super) fn settle(session: &Session, waiting: &mut Waiting) {
         Err(error) => {
             // A bug of ours, but only this client need suffer from it.
             let (api, version) = (waiting.api, waiting.version);
-            tracing::error!(peer = %session.peer, %api, version, %error, "answer cannot be written; connection closed");
+            tracing::error!(peer = %session.peer, %api, version, %error, "response cannot be encoded; \
+                connection closed");
         }
     }
 }

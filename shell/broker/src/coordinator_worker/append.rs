@@ -49,7 +49,8 @@ pub(super) fn place(
         Contents::Marker(end) => (Standing::Marker(end.version.0), markers::batch(&end, now)),
     };
     let batch = built.map_err(|error| {
-        tracing::error!(%error, "a coordinator's records could not be put into a batch, and its request is refused: please report this");
+        tracing::error!(%error, "a coordinator's records do not fit into a batch; the request is \
+            refused. Please report this");
         ErrorCode::UnknownServerError
     })?;
     let (reply, answer) = oneshot::channel();

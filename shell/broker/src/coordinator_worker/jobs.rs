@@ -41,7 +41,8 @@ fn spawn(back: Mailbox) -> Option<SyncSender<Handed>> {
     match spawned {
         Ok(_) => Some(sender),
         Err(error) => {
-            tracing::warn!(%error, "no thread for the work of large groups: they are not rebalanced until there is one");
+            tracing::warn!(%error, "no thread could be started for assignments of large groups; they do \
+                not rebalance until one can");
             None
         }
     }

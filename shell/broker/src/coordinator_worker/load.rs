@@ -188,6 +188,7 @@ fn unavailable(is_passing: bool) -> NotLoaded {
 
 fn unreadable<S: Hosted>(key: PartitionKey, error: &dyn Display) -> NotLoaded {
     let topic = S::TOPIC;
-    tracing::error!(partition = %key.partition, %error, "{topic} cannot be read; what it coordinates cannot be served");
+    tracing::error!(partition = %key.partition, %error, "{topic} cannot be read; its groups or \
+        transactions are unavailable");
     unavailable(false)
 }

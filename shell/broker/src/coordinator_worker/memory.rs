@@ -76,7 +76,8 @@ pub(super) fn warn_of_refusal(room: &Room, now: Now) {
     if is_due {
         tracing::warn!(
             why = room.why(),
-            "a coordinator refused a request for want of room; raise the bound if its groups and transactional ids are sound"
+            "a coordinator refused a request because its memory limit is reached; raise the limit if its \
+             groups and transactional ids are legitimate"
         );
     }
 }

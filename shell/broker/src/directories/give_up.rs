@@ -50,7 +50,7 @@ pub fn put_aside(
     let put_aside = stray.map_or("its files were gone".to_owned(), |path| {
         format!("its files are put aside as {}", path.display())
     });
-    tracing::warn!(partition = %name, "{} was found: the partition begins anew, {put_aside}", told.display());
+    tracing::warn!(partition = %name, "{} exists: the partition starts empty, {put_aside}", told.display());
     Ok(())
 }
 

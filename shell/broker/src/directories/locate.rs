@@ -92,9 +92,9 @@ pub fn locate(node: &Node, key: PartitionKey, name: &TopicPartition) -> Result<P
         let path = directories[directory].path.join(name.to_string());
         tracing::error!(
             partition = %name,
-            "{} is gone, but its directory's checkpoints say that it reached offset {reached}: the partition stays offline. Put \
-             the files back and start again; or, to begin it anew without its records, make an empty file {} in {}; or delete the \
-             topic",
+            "{} is missing, but the checkpoints of its log directory show offset {reached}: the \
+             partition stays offline. Restore the files and restart; or create an empty file {} in {} \
+             and restart, to abandon its records; or delete the topic",
             path.display(),
             super::give_up::file_name(name, key.topic),
             directories[directory].path.display()
@@ -263,7 +263,8 @@ fn is_there(node: &Node, index: usize, name: &TopicPartition, topic: TopicId) ->
         Owner::ThisDamaged => {
             let path = path.display();
             tracing::warn!(
-                "{path}/{METADATA_NAME} names topic id {found}, which is {topic} but for a few bits: it is damaged, and written anew"
+                "{path}/{METADATA_NAME} names topic id {found}, which differs from {topic} in a few \
+                 bits: it is corrupt and was rewritten"
             );
             log_dir.write_topic_id(&current_dir(name), topic)?;
             Ok(true)
@@ -282,7 +283,7 @@ fn is_there(node: &Node, index: usize, name: &TopicPartition, topic: TopicId) ->
         Owner::Gone => {
             let stray = log_dir.rename_to_stray(name, random_uuid())?;
             tracing::warn!(
-                "{} belongs to topic id {found}, which is not {topic}: put aside as {}",
+                "{} belongs to topic id {found}, not {topic}; renamed to {}",
                 path.display(),
                 stray.unwrap_or_default().display()
             );

@@ -159,22 +159,25 @@ fn say(fate: Fate, id: DirectoryId, Named { count, names }: &Named) {
     let names = names.join(", ");
     match fate {
         Fate::Refilled | Fate::Waits => tracing::warn!(
-            "{count} partitions (such as {names}) lay here in the log directory of id {id} (directory.id in its meta.properties), which \
-             is not among this node's: other brokers have all their records, and they are fetched again from their leaders. If that \
-             directory was left out of log.dirs by mistake, put it back and start again"
+            "{count} partitions (such as {names}) were in log directory {id} (directory.id in its \
+             meta.properties), which is not among this node's. Other brokers have all their records, so \
+             they are fetched again from the leaders. If that directory is missing from log.dirs by \
+             mistake, add it and restart"
         ),
         Fate::Alone => tracing::error!(
-            "{count} partitions (such as {names}) stay offline: they lie in the log directory of id {id} (directory.id in its \
-             meta.properties), which is not among this node's, and no other broker has all their records. If it comes back, put it \
-             into log.dirs and start again. If its data is lost, each of them can go on with what another replica has, or, where this \
-             is the only one, begin anew, empty: barnabas leader-election (or kafka-leader-election.sh) --bootstrap-server HOST:PORT \
+            "{count} partitions (such as {names}) stay offline: they are in log directory {id} \
+             (directory.id in its meta.properties), which is not among this node's, and no other broker \
+             has all their records. If the directory can be restored, add it to log.dirs and restart. If \
+             its data is lost, elect another replica, or restart the partition empty if this is the only \
+             one: barnabas leader-election (or kafka-leader-election.sh) --bootstrap-server HOST:PORT \
              --election-type UNCLEAN --topic TOPIC --partition NUMBER"
         ),
         Fate::Unread => tracing::error!(
-            "{count} partitions (such as {names}) stay offline: they lie in the log directory of id {id} (directory.id in its \
-             meta.properties), which may be the one that could not be read at this start. If it comes back, start again. If its data \
-             is lost, each of them that no other broker has can begin anew, empty: barnabas leader-election (or \
-             kafka-leader-election.sh) --bootstrap-server HOST:PORT --election-type UNCLEAN --topic TOPIC --partition NUMBER"
+            "{count} partitions (such as {names}) stay offline: they are in log directory {id} \
+             (directory.id in its meta.properties), which may be the one that could not be read at this \
+             start. If the directory can be restored, restart. If its data is lost, partitions without \
+             another replica can restart empty: barnabas leader-election (or kafka-leader-election.sh) \
+             --bootstrap-server HOST:PORT --election-type UNCLEAN --topic TOPIC --partition NUMBER"
         ),
     }
 }

@@ -208,7 +208,8 @@ fn stop_if_unheard(node: &Node) {
     if let Some(directory) = unheard {
         let path = directory.path.display();
         tracing::error!(
-            "the controller could not be told within {timeout_ms} ms that log directory {path} has failed"
+            "the failure of log directory {path} could not be reported to the controller within \
+             {timeout_ms} ms"
         );
         node.shutdown.failed("a failed log directory could not be reported (log.dir.failure.timeout.ms)");
     }

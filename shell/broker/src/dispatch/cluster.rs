@@ -59,7 +59,7 @@ fn metadata_now(call: &Call, request: MetadataRequest) -> Started {
             return super::large::start(call, moment, Box::new(large.write()));
         }
         Err(error) => {
-            tracing::error!(%error, "answer cannot be written; connection closed");
+            tracing::error!(%error, "response cannot be encoded; connection closed");
             return Started::Answer(Answer::Close);
         }
     }
@@ -97,7 +97,7 @@ pub fn describe_configs(call: &Call, request: DescribeConfigsRequest) -> Started
             Started::reply(k32_describe_configs::answer(&request, call.version, &call.context(&moment)))
         }
         Err(error) => {
-            tracing::error!(%error, "answer cannot be written; connection closed");
+            tracing::error!(%error, "response cannot be encoded; connection closed");
             Started::Answer(Answer::Close)
         }
     }
@@ -123,7 +123,7 @@ pub fn list_config_resources(call: &Call, request: &ListConfigResourcesRequest) 
             Started::reply(k74_list_config_resources::answer(request, call.version, &call.context(&moment)))
         }
         Err(error) => {
-            tracing::error!(%error, "answer cannot be written; connection closed");
+            tracing::error!(%error, "response cannot be encoded; connection closed");
             Started::Answer(Answer::Close)
         }
     }

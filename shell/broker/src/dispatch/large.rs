@@ -195,7 +195,7 @@ pub fn start(call: &Call, moment: super::Moment, large: Box<dyn InPieces>) -> St
                 Answer::Pieces(Pieces { source, left: length, next })
             }
             Some(Err(error)) => {
-                tracing::error!(%error, "answer cannot be written; connection closed");
+                tracing::error!(%error, "response cannot be encoded; connection closed");
                 Answer::Close
             }
             None => Answer::Close,

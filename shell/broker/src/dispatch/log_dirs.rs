@@ -85,8 +85,8 @@ async fn alter_one(
     if !directory.room.admits_copy(bytes) {
         tracing::warn!(
             partition = %name,
-            "is not moved to {}: its {} MiB do not fit there and leave producers the room that they need \
-             (log.dir.min.free.bytes)",
+            "replica is not moved to {}: its {} MiB would leave less free space there than \
+             log.dir.min.free.bytes",
             directory.path.display(),
             bytes.div_ceil(1 << 20)
         );
@@ -100,7 +100,7 @@ async fn alter_one(
     let begun = tokio::task::spawn_blocking(move || {
         let path = node.directories[to].path.clone();
         moves::begin(&node, key, name.clone(), to).inspect_err(|error| {
-            tracing::warn!(partition = %name, %error, "cannot be moved to {}", path.display());
+            tracing::warn!(partition = %name, %error, "replica cannot be moved to {}", path.display());
         })
     });
     begun.await.ok().and_then(Result::ok).ok_or(ErrorCode::KafkaStorageError)

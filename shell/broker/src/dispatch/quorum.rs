@@ -184,7 +184,7 @@ async fn envelope(call: Call, request: EnvelopeRequest) -> Answer {
     match encode_response(correlation_id, &body, version) {
         Ok(frame) => Answer::Reply(k58_envelope::respond(frame.into_bytes()).into()),
         Err(error) => {
-            tracing::error!(%api, version, %error, "an answer for a broker's client cannot be written");
+            tracing::error!(%api, version, %error, "a response for a forwarded request cannot be encoded");
             refuse(ErrorCode::UnknownServerError)
         }
     }

@@ -67,15 +67,15 @@ pub fn note_foreign(call: &Call, api: ApiKey, asked: Option<&Str>) {
     match asked.filter(|asked| asked.as_str() != &*node.cluster_id) {
         Some(theirs) => tracing::warn!(
             %peer,
-            "a request of the quorum ({api}) is not for this one: it is meant for cluster {}, and this node is of cluster {}. Check \
-             controller.quorum.voters and controller.quorum.bootstrap.servers of the node that sent it, and the cluster.id in \
-             meta.properties of both{unsaid}",
+            "rejected {api}: it is meant for cluster {}, and this node belongs to cluster {}. Check \
+             controller.quorum.voters and controller.quorum.bootstrap.servers of the sender, and the \
+             cluster.id in meta.properties of both{unsaid}",
             shown(theirs),
             node.cluster_id
         ),
         None => tracing::warn!(
             %peer,
-            "a request of the quorum ({api}) is not for this one: it is not about the metadata log of cluster {}{unsaid}",
+            "rejected {api}: it does not concern the metadata log of cluster {}{unsaid}",
             node.cluster_id
         ),
     }
@@ -111,8 +111,8 @@ fn note_double(call: &Call, registrant: &Registrant) {
         .map_or_else(|| "is a process".to_owned(), |broker| described(broker));
     tracing::warn!(
         %peer,
-        "two nodes have the same node.id: broker {} {known}, which is alive, and another process ({registrant}) wants to register \
-         under the same id. Give one of them a node.id of its own{unsaid}",
+        "two nodes have the same node.id: broker {} {known}, which is alive, and another process \
+         ({registrant}) tries to register with the same id. Change the node.id of one of them{unsaid}",
         registrant.id
     );
 }

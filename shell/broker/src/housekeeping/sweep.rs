@@ -31,7 +31,7 @@ pub fn put_strays_aside(node: &Node) {
         let mut deleted = Vec::new();
         for entry in listed.unwrap_or_default() {
             if let Err(error) = settle(node, at, &entry, &mut deleted) {
-                tracing::warn!(directory = %directory.path.display(), %error, "{} stays as it is", entry.name);
+                tracing::warn!(directory = %directory.path.display(), %error, "{} was not changed", entry.name);
             }
             unassigned.extend(unassigned_key(node, directory, &entry).map(|key| (key, at)));
         }
@@ -92,7 +92,8 @@ fn finish_deletions(node: &Node, at: usize, deleted: &[(TopicPartition, TopicId)
             aside.into_iter().for_each(|(path, _)| node.deletions.directory_later(at, path, now));
         }
         Err(error) => {
-            tracing::warn!(directory = %directory.path.display(), %error, "deleted partitions stay until the next start");
+            tracing::warn!(directory = %directory.path.display(), %error, "deleted partitions could not \
+                be removed; the next start removes them");
         }
     }
 }
@@ -115,7 +116,8 @@ fn settle(
             if node.controller.log_was_cut() {
                 // The lost tail may have been what knew it.
                 tracing::warn!(
-                    "{} belongs to no topic that is known, but the metadata log was cut at this start: it stays where it is",
+                    "{} belongs to no known topic, but the metadata log was truncated at this start; the \
+                     directory was not changed",
                     directory.path.join(&entry.name).display()
                 );
                 return Ok(());
@@ -133,7 +135,7 @@ fn settle(
             let aside = log_dir.rename_to_stray(&entry.topic_partition, random_uuid())?;
             if let Some(aside) = aside {
                 let aside = aside.display();
-                tracing::warn!("{} belongs to no topic that is known: put aside as {aside}", entry.name);
+                tracing::warn!("{} belongs to no known topic; renamed to {aside}", entry.name);
             }
             Ok(())
         }

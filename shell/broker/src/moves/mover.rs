@@ -91,7 +91,8 @@ impl Mover {
                 continue;
             }
             if let Err(error) = copying.close() {
-                tracing::info!(copy = %copying.path().display(), %error, "the copy was not closed");
+                tracing::info!(copy = %copying.path().display(), %error, "the copy of the replica was \
+                    not closed cleanly");
             }
         }
     }
@@ -123,7 +124,7 @@ impl Mover {
                 continue;
             }
             if let Err(error) = remove_dir(&*directory.disk, &path) {
-                tracing::warn!(%error, "the copy of a move that was ended stays behind: {}", path.display());
+                tracing::warn!(%error, "the copy of a cancelled move could not be removed: {}", path.display());
             }
         }
     }
@@ -159,7 +160,8 @@ impl Mover {
         match copying.put(&read, node.clock.wall()) {
             Ok(Fits::Yes) => {
                 if std::mem::take(&mut copying.is_waiting) {
-                    tracing::info!(partition = %each.name, "there is room again: the move goes on");
+                    tracing::info!(partition = %each.name, "there is free space again; the move \
+                        continues");
                 }
             }
             Ok(Fits::No) => {
@@ -266,7 +268,8 @@ impl Mover {
             // What was there cannot be gone on with.
             _ if each.goes_on => self.begin_anew(key, each),
             error => {
-                tracing::error!(partition = %each.name, %error, "the move is given up; the partition stays where it is, and may be moved again");
+                tracing::error!(partition = %each.name, %error, "the move failed; the replica stays in \
+                    its directory and can be moved again");
                 self.give_up(key, each);
                 Turn::Over
             }
@@ -274,10 +277,11 @@ impl Mover {
     }
 
     fn begin_anew(&mut self, key: PartitionKey, each: &Move) -> Turn {
-        tracing::info!(partition = %each.name, "the copy is begun anew");
+        tracing::info!(partition = %each.name, "the copy was restarted from the beginning");
         self.give_up(key, each);
         if let Err(error) = begin(&self.node, key, each.name.clone(), each.to) {
-            tracing::error!(partition = %each.name, %error, "the move is given up; the partition stays where it is, and may be moved again");
+            tracing::error!(partition = %each.name, %error, "the move failed; the replica stays in its \
+                directory and can be moved again");
         }
         // Whatever it was may be so again.
         Turn::Waits
@@ -328,8 +332,8 @@ fn say_waits(each: &Move, to: &Path, why: &str) {
     let (copied, end) = (each.copied_end, each.log_end);
     tracing::warn!(
         partition = %each.name,
-        "the move to {} waits, {copied} of {end} offsets copied: {why}. It goes on by itself, or is taken back by naming the \
-         directory that it came from",
+        "the move to {} is paused, {copied} of {end} offsets copied: {why}. It continues by itself; to \
+         cancel it, move the replica to its current directory",
         to.display()
     );
 }
@@ -400,7 +404,8 @@ fn resume_one(node: &Node, at: usize, entry: &PartitionDir) {
         let mut log_dir = directory.lock();
         log_dir.forget(name);
         if let Err(error) = log_dir.write_checkpoints() {
-            tracing::warn!(partition = %name, %error, "a move that a stop cut off is not gone on with; the partition stays where it is, and may be moved again");
+            tracing::warn!(partition = %name, %error, "a move interrupted by a stop was cancelled; the \
+                replica stays in its directory and can be moved again");
             return;
         }
     }
@@ -413,6 +418,7 @@ fn resume_one(node: &Node, at: usize, entry: &PartitionDir) {
     }
     node.moves.discard(at, path);
     if let Err(error) = begin(node, key, name.clone(), at) {
-        tracing::warn!(partition = %name, %error, "a move that a stop cut off is not gone on with; the partition stays where it is, and may be moved again");
+        tracing::warn!(partition = %name, %error, "a move interrupted by a stop was cancelled; the \
+            replica stays in its directory and can be moved again");
     }
 }

@@ -123,8 +123,9 @@ impl PartitionWorker {
             if let Err(error) = written {
                 tracing::error!(
                     %error,
-                    "records that were to be deleted may come back with the next start: their deletion could not be written down. \
-                     It was refused, and may be asked for again"
+                    "DeleteRecords failed: the new log start offset could not be persisted, and the \
+                     records may reappear after the next start. The request was refused and can be \
+                     retried"
                 );
                 places.for_each(|place| outcomes[place].result = Err(Declined::Storage));
             }

@@ -59,8 +59,8 @@ impl PartitionWorker {
         if debt.checkpoint_was_wrong && !replica.log.config().cleanup.delete {
             tracing::warn!(
                 partition = %name,
-                "cleaner-offset-checkpoint says that it is compacted up to {}, and its log does not reach from there: it is \
-                 compacted from its start on",
+                "cleaner-offset-checkpoint names offset {}, which is outside the log; compaction starts \
+                 from the beginning of the log",
                 clean_to.unwrap_or(Offset::ZERO)
             );
         }

@@ -75,7 +75,7 @@ impl PartitionWorker {
     /// Another broker has the replica now: this one's log is closed, and its files go.
     pub(super) fn leave_replica(&mut self, key: PartitionKey, name: TopicPartition) {
         let delay = topic_settings::log_config(&self.node, &self.node.image.load(), &name.topic);
-        tracing::info!(partition = %name, "this broker has no replica of the partition any more");
+        tracing::info!(partition = %name, "this broker no longer has a replica of the partition");
         let then = Then::Deleted(self.node.clock.wall().plus(delay.file_delete_delay_ms));
         self.give_up_replica(key, name, then);
     }

@@ -68,7 +68,8 @@ impl PartitionWorker {
         let files = &mut files[replica.directory];
         let read = read_piece(replica, files, from, max_bytes, durable_end);
         read.map_err(|error| {
-            tracing::error!(partition = %replica.log.place().topic_partition, %error, "a partition on its way to another directory cannot be read there");
+            tracing::error!(partition = %replica.log.place().topic_partition, %error, "the copy of a \
+                moving replica cannot be read");
             Declined::Storage
         })
     }
@@ -95,7 +96,8 @@ impl PartitionWorker {
             }
             Err(error) => {
                 let path = self.node.directories[copying.to].path.display();
-                tracing::error!(%error, "a move to {path} is given up; the partition stays where it is, and may be moved again");
+                tracing::error!(%error, "the move to {path} failed; the replica stays in its directory \
+                    and can be moved again");
                 return Err(SwapFailure::Over(copying));
             }
         }

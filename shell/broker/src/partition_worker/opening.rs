@@ -136,24 +136,29 @@ impl PartitionWorker {
         let (name, log, opened) = (&replica.name.topic_partition, &replica.log, &report.log);
         let dir = log.place().dir();
         if report.took_in {
-            tracing::info!(partition = %name, end = %log.end(), "took in what an earlier start had kept aside");
+            tracing::info!(partition = %name, end = %log.end(), "restored record batches that an earlier \
+                start had set aside");
         }
         for file in &opened.disbelieved {
-            tracing::warn!(partition = %name, "{} does not fit its segment, and is made anew from it", file.display());
+            tracing::warn!(partition = %name, "{} does not match its segment; it was rebuilt from the \
+                segment", file.display());
         }
         for (from, to) in &opened.gaps {
             tracing::warn!(
                 partition = %name,
-                "no segment in {} holds offsets {from} up to {to}: another broker may have deleted it, or it was lost. The rest is served",
+                "no segment in {} holds offsets {from} up to {to}: it was deleted by another broker or \
+                 lost. The other records are served",
                 dir.display()
             );
         }
         if let Err(error) = note_gaps(log, opened, &mut self.node.directories[replica.directory].lock()) {
-            tracing::warn!(partition = %name, %error, "the gap is not noted: the next start may refuse the partition");
+            tracing::warn!(partition = %name, %error, "the gap could not be recorded; the next start may \
+                refuse to open the partition");
         }
         if let Some(cut) = &opened.cut {
             let (file, bytes, end) = (cut.file.display(), cut.bytes, cut.end);
-            tracing::info!(partition = %name, "cut {bytes} unsynced bytes off {file}, which ends at {end} now: {}", cut.why);
+            tracing::info!(partition = %name, "truncated {bytes} unsynced bytes from {file}, which now \
+                ends at {end}: {}", cut.why);
         }
     }
 

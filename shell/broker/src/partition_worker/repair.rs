@@ -34,7 +34,8 @@ impl PartitionWorker {
             let role = if replica.partition.is_leader() { "leads" } else { "follows" };
             tracing::warn!(
                 partition = %replica.name.topic_partition, broker = %node.broker_id,
-                "this broker {role} with a copy that is damaged from offset {from} on: others shall lead"
+                "this broker {role}, and its replica is corrupt from offset {from}; leadership should \
+                 move to another replica"
             );
         }
         if replica.following.is_some() {
@@ -72,14 +73,16 @@ impl PartitionWorker {
             RepairStep::Repaired => self.repaired(key),
             RepairStep::Refetch { from } => tracing::warn!(
                 %partition, %broker, %leader,
-                "this copy is damaged from offset {from} on, which is asked for again; what is here is kept until nobody counts on it"
+                "replica is corrupt from offset {from}. It will be fetched again from the leader once \
+                 this replica has left the ISR and ELR; local data is kept until then"
             ),
             RepairStep::GiveUp { from, to, cut } => {
                 let end = replica.partition.log_end();
                 tracing::warn!(
                     %partition, %broker, %leader,
-                    "damaged from offset {from} on: offsets {to} up to {end} in {} are given up (whole segments, *.deleted for \
-                     file.delete.delay.ms) and copied again from the leader",
+                    "replica is corrupt from offset {from}: offsets {to} up to {end} in {} are deleted \
+                     (whole segments, kept as *.deleted for file.delete.delay.ms) and fetched again from \
+                     the leader",
                     replica.log.place().dir().display()
                 );
                 self.note_truncation(key, cut, true);
@@ -104,7 +107,8 @@ impl PartitionWorker {
         let leader = replica.following.map_or(BrokerId::NONE, |(leader, _)| leader);
         tracing::warn!(
             partition = %replica.name.topic_partition, broker = %me, %leader,
-            "what the leader has from offset {offset} on is damaged ({what}): this replica cannot go on, and asks again{unsaid}"
+            "the leader's records from offset {offset} are corrupt ({what}); this replica cannot \
+             continue and will retry{unsaid}"
         );
     }
 }

@@ -276,13 +276,16 @@ fn log_event(partition: &TopicPartition, event: &LogEvent) {
             tracing::debug!(%partition, bytes, segment_bytes, "batch larger than a segment");
         }
         LogEvent::SnapshotNotWritten(error) => {
-            tracing::warn!(%partition, %error, "producer snapshot was not written; the next start reads more of the log");
+            tracing::warn!(%partition, %error, "producer snapshot could not be written; the next start \
+                reads more of the log");
         }
         LogEvent::AbortedNotNoted(error) => {
-            tracing::error!(%partition, %error, "aborted transaction was not noted; its records may be read");
+            tracing::error!(%partition, %error, "aborted transaction could not be recorded; \
+                read_committed consumers may see its records");
         }
         LogEvent::BatchesNotWritten(error) => {
-            tracing::error!(%partition, %error, "batches were not written, and their producers were told");
+            tracing::error!(%partition, %error, "batches could not be written; their producers received \
+                an error");
         }
     }
 }

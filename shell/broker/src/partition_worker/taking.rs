@@ -191,7 +191,8 @@ impl PartitionWorker {
             let (start, end) = (replica.partition.log_start(), replica.partition.log_end());
             tracing::error!(
                 partition = %replica.name.topic_partition,
-                "{why} (its log: {start} up to {end}): the replica follows no more until the partition is led anew"
+                "{why} (local log: {start} up to {end}): the replica stops fetching until the \
+                 next leader election"
             );
         }
         Again::Never

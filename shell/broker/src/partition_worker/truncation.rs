@@ -78,7 +78,8 @@ impl PartitionWorker {
         let directory = replica.directory;
         if is_of_the_log_alone(error) {
             let name = &replica.name.topic_partition;
-            tracing::error!(partition = %name, %error, "what the leader does not have cannot be cut off: the replica stays offline until the next start");
+            tracing::error!(partition = %name, %error, "the log could not be truncated to the leader's; \
+                the replica stays offline until the next start");
             replica.log.fail();
             replica.partition.fail(&mut effects.decisions);
             replica.wake_all();
@@ -99,10 +100,12 @@ fn log_truncation(replica: &Hosted, cut: Cut) {
     match cut {
         Cut::Nothing => {}
         Cut::To(to) => {
-            tracing::info!(%partition, %leader, "the log is cut from offset {end} to {to}: the leader has something else there, or nothing");
+            tracing::info!(%partition, %leader, "truncated the log from offset {end} to {to}, where it \
+                diverges from the leader's");
         }
         Cut::StartAt(at) => {
-            tracing::info!(%partition, %leader, "the log (offsets {start} up to {end}) begins anew at {at}, where the leader's begins");
+            tracing::info!(%partition, %leader, "the log (offsets {start} up to {end}) was deleted and \
+                restarts at offset {at}, the leader's log start offset");
         }
     }
 }

@@ -89,7 +89,8 @@ impl PartitionWorker {
                 self.directory_failed(directory);
             }
             error => {
-                tracing::error!(partition = %name, %error, "retention, or a checkpoint, of the partition failed; it is tried again")
+                tracing::error!(partition = %name, %error, "retention or a checkpoint of the partition \
+                    failed; it will be retried")
             }
         }
     }

@@ -69,7 +69,8 @@ impl PartitionWorker {
         }
         for directory in told {
             if let Err(error) = give_up::put_aside(&self.node, directory, name, key.topic) {
-                tracing::error!(partition = %name, %error, "partition is not given up and stays offline");
+                tracing::error!(partition = %name, %error, "partition could not be abandoned and stays \
+                    offline");
                 self.failed.insert(key);
                 return Err(Declined::Storage);
             }
@@ -163,7 +164,8 @@ impl PartitionWorker {
                 {
                     let path = self.node.directories[directory].path.display();
                     tracing::warn!(
-                        "{path}: what the journal holds could not be laid; the next start finds it"
+                        "{path}: batches in the journal could not be written back to segments; the next \
+                         start replays them"
                     );
                     self.node.directories[directory].fail();
                 }

@@ -70,7 +70,7 @@ impl MetadataFiles {
             if let Some(cut) = opened.cut {
                 was_cut = true;
                 tracing::info!(
-                    "cut {} unsynced bytes off the metadata log, which ends at {} now",
+                    "truncated {} unsynced bytes from the metadata log, which now ends at {}",
                     cut.bytes,
                     cut.end
                 );

@@ -44,13 +44,15 @@ impl ControllerHandle {
             Ok(Unpacked::Answer(answer)) => Some(Ok(answer)),
             Ok(Unpacked::Refused(code)) => {
                 let (api, version) = (body.key(), asked.version);
-                tracing::warn!(%api, version, code = code.name(), "the controller does not take what a client asked of it");
+                tracing::warn!(%api, version, code = code.name(), "the controller refused a forwarded \
+                    request");
                 Some(Err(NotTaken::Refused(code)))
             }
             Err(
                 error @ (LinkError::Request(_) | LinkError::Garbled { .. } | LinkError::Unsupported { .. }),
             ) => {
-                tracing::warn!(%error, api = %body.key(), "a request was not passed on to the controller");
+                tracing::warn!(%error, api = %body.key(), "a request could not be forwarded to the \
+                    controller");
                 Some(Err(NotTaken::Busy))
             }
             Err(error) => {

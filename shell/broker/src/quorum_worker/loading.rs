@@ -40,16 +40,13 @@ impl QuorumWorker {
         match effect {
             Effect::Truncate(end) => {
                 tracing::info!(
-                    "the metadata log is cut off at {end}: its leader has other records from there on"
+                    "truncated the metadata log to offset {end}, where it diverges from the leader's"
                 );
                 self.lower_recovery_point(end)?;
                 self.with_room(|worker| worker.files.truncate(end, now.wall))?;
             }
             Effect::RestartLog(id) => {
-                tracing::info!(
-                    "the metadata log begins anew at {}: snapshot {id} stands for what was before",
-                    id.end
-                );
+                tracing::info!("the metadata log restarts at offset {} from snapshot {id}", id.end);
                 self.lower_recovery_point(Offset::ZERO)?;
                 self.with_room(|worker| worker.files.restart(id.end, now.wall))?;
             }

@@ -154,7 +154,7 @@ impl Peers {
                 Some(leader) => {
                     tracing::info!("node {leader} leads the metadata quorum in epoch {}", known.epoch)
                 }
-                None => tracing::info!("nobody leads the metadata quorum in epoch {}", known.epoch),
+                None => tracing::info!("the metadata quorum has no leader in epoch {}", known.epoch),
             }
         }
         node.controller.led_by(ActiveController { leader, epoch: known.epoch, address, is_here });
@@ -267,7 +267,8 @@ async fn note_foreign(link: &Link, here: &Here, patience: Duration, unsaid: Unsa
         Ok(_) | Err(_) => "another cluster".to_owned(),
     };
     tracing::warn!(
-        "the controller at {} is of {theirs} and refuses this node, which is of cluster {}. Check controller.quorum.voters, \
+        "the controller at {} belongs to {theirs} and refuses this node, which belongs to cluster {}. \
+         Check controller.quorum.voters, \
          controller.quorum.bootstrap.servers and the cluster.id in meta.properties of both{unsaid}",
         link.address(),
         here.cluster_id

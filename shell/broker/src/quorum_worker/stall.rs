@@ -45,7 +45,7 @@ impl Stall {
                 let voters: Vec<String> = quorum.voters().iter().map(|voter| voter.id.to_string()).collect();
                 tracing::error!(
                     "the metadata quorum has had no leader with a majority for {} s: more than half of its voters ({}) must run and reach each \
-                     other. Until then no topic changes and no partition gets another leader",
+                     other. Until then topics cannot change and no partition can elect a leader",
                     for_ms / 1000,
                     voters.join(", ")
                 );

@@ -152,7 +152,8 @@ async fn ask(node: &Node, request: AlterPartitionRequest) -> Option<AlterPartiti
     match node.controller.ask(request, asked).await {
         Ok(ResponseBody::AlterPartition(response)) => Some(*response),
         Ok(other) => {
-            tracing::warn!(answer = %other.key(), "the controller answered something else to AlterPartition");
+            tracing::warn!(answer = %other.key(), "the controller sent an unexpected response to \
+                AlterPartition");
             None
         }
         Err(why) => {

@@ -85,13 +85,15 @@ impl Lifecycle {
             }
             if heard_at.elapsed() >= SILENCE {
                 tracing::info!(
-                    "no active controller could be told that this broker stops: it is missed later"
+                    "no active controller was reachable for a controlled shutdown; leadership moves when \
+                     the broker session expires"
                 );
                 return false;
             }
             if asked.elapsed() >= GOODBYE_PATIENCE {
                 tracing::warn!(
-                    "the controller did not let this broker go within {} s: its partitions' leaders change once it is missed",
+                    "controlled shutdown timed out after {} s; leadership moves when the broker session \
+                     expires",
                     GOODBYE_PATIENCE.as_secs()
                 );
                 return false;
@@ -131,7 +133,8 @@ async fn live(node: Arc<Node>, registration: BrokerRegistrationRequest, shared: 
             && told_at.replace(level) != Some(level)
         {
             tracing::info!(
-                "the cluster knows log directories since metadata.version {level}: broker {} registers again, with its own",
+                "metadata.version {level} supports log directories: broker {} registers again with its \
+                 directories",
                 node.broker_id
             );
             if !register(&node, &registration, &shared).await {
@@ -148,7 +151,7 @@ async fn live(node: Arc<Node>, registration: BrokerRegistrationRequest, shared: 
             match answer {
                 Some(response) if response.error_code == ErrorCode::StaleBrokerEpoch.code() => {
                     tracing::info!(
-                        "the controller does not know this broker's epoch {}: it registers again",
+                        "the controller does not know broker epoch {}; the broker registers again",
                         node.broker_epoch()
                     );
                     if !register(&node, &registration, &shared).await {
@@ -159,7 +162,7 @@ async fn live(node: Arc<Node>, registration: BrokerRegistrationRequest, shared: 
                 Some(response) if response.error_code != 0 => {
                     tracing::warn!(
                         code = response.error_code,
-                        "the controller refuses this broker's heartbeat"
+                        "the controller refused a heartbeat of this broker"
                     );
                     wake = RETRY;
                 }
@@ -240,9 +243,12 @@ pub fn register_controller(node: &Arc<Node>, registration: ControllerRegistratio
                 }
                 Ok(ResponseBody::ControllerRegistration(response)) => {
                     let code = ErrorCode::from_code(response.error_code);
-                    tracing::warn!(%code, "the active controller does not register this one, which tries again");
+                    tracing::warn!(%code, "the active controller did not register this broker; retrying");
                 }
-                Ok(_) => tracing::warn!("the active controller answers this one's registration with another response"),
+                Ok(_) => tracing::warn!(
+                    "the active controller sent an unexpected response to the \
+                    registration"
+                ),
                 Err(why) => tracing::debug!(?why, "this controller is not registered yet"),
             }
             tokio::time::sleep(RETRY * 10).await;
@@ -293,8 +299,9 @@ async fn register(node: &Node, registration: &BrokerRegistrationRequest, shared:
         }
         if code == ErrorCode::DuplicateBrokerRegistration && !std::mem::replace(&mut has_said, true) {
             tracing::info!(
-                "broker {} is registered by another process, which the active controller (node {leader}) has heard of just now: \
-                 waiting until that one is gone. If it is not this node's former life, two nodes have the same node.id",
+                "broker {} is registered by another process with a live session at the active controller \
+                 (node {leader}); waiting for that session to expire. Unless it is a former run of this \
+                 node, two nodes have the same node.id",
                 node.broker_id
             );
         }
@@ -320,13 +327,14 @@ fn say_untaken(node: &Node, leader: BrokerId, unsaid: Unsaid) {
     let id = node.broker_id;
     match leader {
         BrokerId::NONE => tracing::warn!(
-            "broker {id} is not registered yet, and serves no client: no controller leads the metadata quorum, or none that leads is \
-             reached. More than half of the voters must run; see that controller.quorum.voters or controller.quorum.bootstrap.servers names \
-             them{unsaid}"
+            "broker {id} is not registered yet and serves no clients: the metadata quorum has no leader, \
+             or its leader is unreachable. More than half of the voters must run; check \
+             controller.quorum.voters and controller.quorum.bootstrap.servers{unsaid}"
         ),
         leader => tracing::warn!(
-            "broker {id} is not registered yet, and serves no client: controller {leader}, which leads, is not reached, or whoever is reached in its \
-             place does not lead. See that controller.quorum.voters gives each controller its own address{unsaid}"
+            "broker {id} is not registered yet and serves no clients: the active controller {leader} is \
+             unreachable, or another process answers at its address. Check that controller.quorum.voters \
+             gives each controller its own address{unsaid}"
         ),
     }
 }
@@ -337,8 +345,8 @@ fn say_double(node: &Node, registration: &BrokerRegistrationRequest, unsaid: Uns
     let other = image.cluster.broker(node.broker_id).map(|broker| strangers::described(broker));
     let here = Registrant::of(registration);
     tracing::warn!(
-        "two nodes have the same node.id: broker {} {}, which is alive, and so is this process ({here}), which is not registered \
-         therefore. Give one of them a node.id of its own{unsaid}",
+        "two nodes have the same node.id: broker {} {} is alive, so this process ({here}) is not \
+         registered. Change the node.id of one of them{unsaid}",
         node.broker_id,
         other.as_deref().unwrap_or("is another process"),
     );

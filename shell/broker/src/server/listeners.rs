@@ -114,7 +114,7 @@ pub async fn accept(node: Arc<Node>, listener: usize, acceptor: Acceptor) {
     };
     if let Err(error) = acceptor.run(take, refuse).await {
         let at = node.listeners.get(listener).map(|(_, address)| address.to_string()).unwrap_or_default();
-        tracing::error!(%error, "the listener on {at} has stopped: nobody can connect there, and the node stops");
+        tracing::error!(%error, "the listener on {at} failed; the node stops");
         node.shutdown.failed("a listener has stopped");
     }
 }

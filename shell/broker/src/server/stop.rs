@@ -44,8 +44,9 @@ impl Stopping {
         node.moves.stop();
         join(threads.mover);
         if let Err(error) = node.controller.give_reserve_away(&node, |directory| directory.room.is_short()) {
-            tracing::warn!(%error, "the room that is kept back for the metadata log could not be given back before the stop; a full disk may keep logs from \
-                                       being closed, and the next start recovers those");
+            tracing::warn!(%error, "the space reserved for the metadata log could not be released before \
+                the stop. If the disk is full, logs may not close cleanly, and the next start recovers \
+                them");
         }
         node.shutdown.waits_for("its workers to close connections and logs");
         // Workers close their connections first, so that nothing is appended after its log is closed.
@@ -137,7 +138,8 @@ fn mark_clean(node: &Node, closed: &Set<TopicPartition>) -> bool {
         if let Ok(logs @ 1..) = left {
             let path = directory.path.display();
             tracing::info!(
-                "{path}: {logs} logs were not opened since an unclean stop; they are recovered when they are"
+                "{path}: {logs} logs were not opened since an unclean stop; they are recovered when they \
+                 open"
             );
         }
         let marked = log_dir.write_checkpoints().and(left).and_then(|left| match left {
@@ -147,7 +149,8 @@ fn mark_clean(node: &Node, closed: &Set<TopicPartition>) -> bool {
         });
         if let Err(error) = marked {
             let path = directory.path.display();
-            tracing::error!(%error, "log directory {path} was not marked clean; the next start recovers its logs");
+            tracing::error!(%error, "the clean-shutdown mark of log directory {path} could not be \
+                written; the next start recovers its logs");
             clean = false;
         }
     }

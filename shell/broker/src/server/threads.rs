@@ -90,7 +90,7 @@ pub fn start_settling(node: &Arc<Node>) -> Vec<JoinHandle<()>> {
             Ok(thread) => threads.extend(thread),
             Err(error) => {
                 // Logs see to themselves then, and the stop will not be called clean.
-                tracing::warn!(%error, "{} is not synced as a whole after the unclean stop", directory.path.display());
+                tracing::warn!(%error, "{} could not be synced after the unclean stop", directory.path.display());
             }
         }
     }

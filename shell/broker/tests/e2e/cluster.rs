@@ -266,7 +266,7 @@ fn raise(client: &mut Client, level: i16) -> i16 {
 fn a_cluster_that_is_raised_while_it_runs_learns_of_log_directories() {
     let cluster = Cluster::start_at(Some("3.6"), Voters::Static, "");
     assert_eq!(create(&mut cluster.client(1), 7, "before", 3, 3), 0);
-    let told = "registers again, with its own";
+    let told = "registers again with its directories";
     assert!(cluster.nodes.values().all(|node| !node.log().contains(told)));
     assert_eq!(raise(&mut cluster.client(2), 33), 0);
     for (id, node) in &cluster.nodes {
@@ -323,7 +323,7 @@ fn a_node_that_was_away_for_long_or_lost_its_disk_is_given_a_snapshot() {
     });
     eventually("it has what the others have", || topics(&mut cluster.client(away)) == expected);
     let log = cluster.nodes[&away].log();
-    assert!(log.contains("the metadata log begins anew at"), "{log}");
+    assert!(log.contains("the metadata log restarts at offset"), "{log}");
     cluster.await_brokers(&[1, 2, 3], &[1, 2, 3]);
 
     // One that comes back without its disk.
@@ -396,7 +396,7 @@ fn strangers_and_doubles_are_refused_with_both_sides_named() {
     stranger.launch_unawaited();
     let here = format!("is of cluster {id} and refuses this node, which is of cluster {foreign}");
     eventually("the stranger is told", || stranger.log().contains(&here));
-    let there = format!("it is meant for cluster {foreign}, and this node is of cluster {id}");
+    let there = format!("it is meant for cluster {foreign}, and this node belongs to cluster {id}");
     eventually("and so are those whom it asked", || {
         cluster.nodes.values().any(|node| node.log().contains(&there))
     });
@@ -405,7 +405,7 @@ fn strangers_and_doubles_are_refused_with_both_sides_named() {
     let times = |node: &TestNode, what: &str| node.log().matches(what).count();
     assert!(times(&stranger, "and refuses this node") <= controllers.len(), "{}", stranger.log());
     for node in cluster.nodes.values() {
-        assert!(times(node, "is not for this one") <= 1, "{}", node.log());
+        assert!(times(node, "rejected ") <= 1, "{}", node.log());
     }
     stranger.kill();
 

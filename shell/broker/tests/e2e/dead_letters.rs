@@ -193,6 +193,6 @@ fn a_topic_that_takes_none_holds_nobody_up() {
     let status = node.stop_expecting_trouble();
     assert!(status.success());
     let log = node.log();
-    assert_eq!(log.matches("archived and were not written to its dead-letter topic").count(), 1, "{log}");
+    assert_eq!(log.matches("archived but not written to its dead-letter topic").count(), 1, "{log}");
     assert!(log.contains("errors.deadletterqueue.group.enable=true"), "{log}");
 }

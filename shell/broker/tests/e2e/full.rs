@@ -56,7 +56,7 @@ fn producers_are_refused_while_everybody_else_is_served() {
     let ResponseBody::DeleteTopics(response) = client.call(request, 5) else { panic!("another response") };
     assert_eq!(response.responses[0].error_code, 0);
     assert!(node.stop_expecting_trouble().success(), "a clean stop: {}", node.log());
-    let said = node.log().matches("short of room").count();
+    let said = node.log().matches("nearly full").count();
     assert_eq!(said, 1, "said once, however many are refused");
 
     node.set_overrides(&["log.dir.min.free.bytes=0"]);

@@ -188,7 +188,7 @@ fn a_journal_that_kafka_has_overtaken_is_not_replayed() {
     std::fs::write(node.data().join(".kafka_cleanshutdown"), "{\"version\":0,\"brokerEpoch\":7}")
         .expect("written");
     node.launch();
-    assert!(node.log().contains("out of date and is removed"), "{}", node.log());
+    assert!(node.log().contains("is stale and was removed"), "{}", node.log());
     let mut client = node.client();
     assert_eq!(values(&mut client, "t", 0, 0), Ok(vec!["kept".to_owned()]));
     assert_eq!(produce(&mut client, "t", -1, &[(0, &["next"])]), [(0, 1)]);

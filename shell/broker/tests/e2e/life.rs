@@ -387,7 +387,7 @@ fn values_that_cannot_be_are_refused_with_key_value_range_and_unit() {
         ("log.cache.bytes=-5", "a whole number of bytes, 0 to 1099511627776"),
         ("log.cache.bytes=1000000000000", "half of this machine's memory"),
         ("log.dir.min.free.bytes=-2", "a whole number of bytes, 0 to 1125899906842624, or -1"),
-        ("log.dir.min.free.bytes=1125899906842624", "more than the file system of"),
+        ("log.dir.min.free.bytes=1125899906842624", "exceeds the size of the file system of"),
         ("log.open.files.max=3", "a whole number of files, 64 to 1048576, or -1"),
         ("log.scrub.bytes.per.second=5", "a whole number of bytes a second, 65536 to 1099511627776, or 0"),
         ("log.scrub.interval.ms=1", "a whole number of milliseconds, 1000 to 315360000000"),
@@ -424,7 +424,7 @@ fn segments_end_where_the_process_may_write_no_further() {
     // 16 MiB, in the shell's blocks of 512 bytes.
     let small = ["log.journal.bytes=12582912"];
     let mut node = TestNode::start_limited(Some("ulimit -f 32768"), &small);
-    assert!(node.log().contains("(ulimit -f): segments end there"), "{}", node.log());
+    assert!(node.log().contains("(ulimit -f). Segments are limited to that size"), "{}", node.log());
     let mut client = node.client();
     client.create_topic("t", 1, &[]);
     let value = "x".repeat(900_000);
@@ -512,7 +512,10 @@ fn after_a_cut_of_the_metadata_log_nothing_is_put_aside() {
     std::thread::sleep(std::time::Duration::from_millis(300));
     assert!(node.stop_expecting_trouble().success());
     let log = node.log();
-    assert!(log.contains("off the metadata log"), "{log}");
-    assert!(log.contains("lost-0 belongs to no topic") && log.contains("stays where it is"), "{log}");
+    assert!(log.contains("from the metadata log"), "{log}");
+    assert!(
+        log.contains("lost-0 belongs to no known topic") && log.contains("the directory was not changed"),
+        "{log}"
+    );
     assert!(node.data().join("lost-0").exists());
 }

@@ -94,7 +94,7 @@ fn longest_name_is_kept_aside_and_given_up() {
     assert_eq!(all_values(&mut node.client(), topic, 0), ["d"]);
     assert_eq!(kept(&node.data()), 0);
     let stray = entries(&node.data()).into_iter().find(|path| path.to_string_lossy().ends_with("-stray"));
-    let mut aside = entries(&stray.expect("put aside")).into_iter();
+    let mut aside = entries(&stray.expect("renamed")).into_iter();
     assert!(aside.any(|path| path.to_string_lossy().contains("/given-up-nnnn")));
     node.stop_expecting_trouble();
 }

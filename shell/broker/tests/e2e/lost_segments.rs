@@ -190,7 +190,7 @@ fn a_partition_is_given_up_on_the_operators_word() {
     node.launch();
     assert_eq!(offsets(&mut node.client(), 0, 0), Ok(vec![]));
     assert_eq!(produce(&mut node.client(), 0), Ok(0));
-    assert!(!told.exists() && node.log().contains("the partition begins anew"), "{}", node.log());
+    assert!(!told.exists() && node.log().contains("the partition starts empty"), "{}", node.log());
     assert_eq!(offsets(&mut node.client(), 1, 0).map(|found| found.len()), Ok(RECORDS as usize));
     let entries = std::fs::read_dir(node.data()).expect("a directory").flatten();
     let mut strays = entries.filter(|entry| entry.file_name().to_string_lossy().ends_with("-stray"));

@@ -403,12 +403,12 @@ fn a_move_asks_for_room_before_it_begins_and_while_it_copies() {
     std::thread::sleep(Duration::from_millis(1_200));
     assert!(copied(&rig.dirs[to]) <= so_far, "nothing more is copied");
     assert_eq!(rig.place("large"), (vec![from], vec![to]));
-    assert_eq!(rig.node.log().matches("waits, ").count(), 1, "said once");
+    assert_eq!(rig.node.log().matches("is paused, ").count(), 1, "said once");
     assert_eq!(all_values(&mut client, topic, 0).len(), 40, "it is read as ever");
     // Another place for it does not even begin.
     let third = (from + 2) % 3;
     assert_eq!(alter(&mut client, &rig.path(third), "large", 0), STORAGE_ERROR);
-    assert!(rig.node.log().contains("do not fit there"));
+    assert!(rig.node.log().contains("would leave less free space there"));
     eventually("the first one was taken back", || rig.place("large") == (vec![from], vec![]));
     assert!(rig.node.stop_expecting_trouble().success());
     rig.node.set_overrides(&[&log_dirs]);

@@ -228,8 +228,8 @@ fn nothing_is_lost_or_doubled_by_moves_that_are_cut_off() {
         );
     }
     let moved = node.log().matches("moved to ").count();
-    let cut_off = node.log().matches("a copy whose move was cut off").count();
-    let anew = node.log().matches("begun anew").count();
+    let cut_off = node.log().matches("a copy of an interrupted move").count();
+    let anew = node.log().matches("the copy was restarted").count();
     eprintln!(
         "{kills} kills, {moved} moves ({cut_off} cut off between renames, {anew} anew), acknowledged {acknowledged:?}"
     );

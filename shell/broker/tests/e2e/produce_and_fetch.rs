@@ -398,7 +398,7 @@ fn a_partition_whose_files_are_gone_does_not_begin_anew() {
     client.create_topic("lost", 1, &[]);
     assert_eq!(base_offset(client.call(produce("lost", 0, -1, batch(&["d"])), 9)), 0);
     assert!(node.stop_expecting_trouble().success());
-    assert!(node.log().contains("lost-0 is gone"), "{}", node.log());
+    assert!(node.log().contains("lost-0 is missing"), "{}", node.log());
 }
 
 #[test]

@@ -169,7 +169,7 @@ fn what_is_replayed_behind_a_cut_keeps_its_aborted_transactions() {
     end(&mut two, COMMIT);
     cluster.nodes.get_mut(&first).expect("there").launch();
     cluster.await_in_sync("t", 3);
-    assert!(cluster.nodes[&first].log().contains("the log is cut from offset 4 to"));
+    assert!(cluster.nodes[&first].log().contains("truncated the log from offset 4 to"));
     let ends = ends(&cluster, second);
     assert_eq!(ends.0, ends.1);
     check(&cluster, ends, &["c"], &["a", "b", "c"]);

@@ -37,7 +37,7 @@ fn nothing_acknowledged_is_lost_whoever_is_killed() {
     // Whoever else leads has the same.
     cluster.judge_on_all("kept", topic, &all);
     let cuts: usize =
-        cluster.nodes.values().map(|node| node.log().matches("the log is cut from").count()).sum();
+        cluster.nodes.values().map(|node| node.log().matches("truncated the log from").count()).sum();
     println!("{cuts} times a log was cut");
     cluster.stop();
 }
@@ -167,7 +167,7 @@ fn what_a_move_brings_is_told_of_while_it_lasts() {
 const EARLIEST: i64 = -2;
 
 /// What a node says whose disk was replaced.
-const REFILLS: &str = "they are fetched again from their leaders";
+const REFILLS: &str = "they are fetched again from the leaders";
 
 #[test]
 fn a_replaced_disk_is_filled_again_from_the_leaders() {
@@ -247,7 +247,7 @@ fn what_moved_away_while_its_broker_was_down_is_put_aside() {
     let all = producers.stop();
     cluster.judge_on_all("moved", topic, &all);
     assert_eq!(folders(&cluster.nodes[&1], "moved").1, PARTITIONS as usize, "nothing was deleted");
-    cluster.stop_expecting(&["what lay here is put aside as"]);
+    cluster.stop_expecting(&["the local directory was renamed to"]);
 }
 
 #[test]

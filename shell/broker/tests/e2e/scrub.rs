@@ -60,7 +60,7 @@ fn damage_that_nobody_reads_is_found_and_named_and_never_served() {
     let batch_bytes = 61 + 7 + 900 + 4;
     file.write_all_at(b"!", batch_bytes + batch_bytes / 2).expect("damages the second batch");
     let begun = Instant::now();
-    while !node.log().contains("damage found") {
+    while !node.log().contains("corruption found") {
         assert!(begun.elapsed() < Duration::from_secs(20), "{}", node.log());
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -69,6 +69,6 @@ fn damage_that_nobody_reads_is_found_and_named_and_never_served() {
     assert_eq!(fetch(&mut client, 1), (ErrorCode::CorruptMessage, vec![]));
     assert_eq!(fetch(&mut client, 0), (ErrorCode::None, vec![0]));
     assert_eq!(fetch(&mut client, 2).1.first(), Some(&2));
-    assert_eq!(node.log().matches("damage found").count(), 1, "named once");
+    assert_eq!(node.log().matches("corruption found").count(), 1, "named once");
     assert!(node.stop_expecting_trouble().success());
 }

@@ -144,7 +144,7 @@ impl Task {
             let seconds = trouble.since.elapsed().as_secs();
             let (who, address) = (&*self.settings.client_id, &self.address);
             // No WARN: whoever is down for a while is missed in other ways, and this only says why.
-            tracing::info!("{who} has not reached {address} for {seconds} s: {why}; it is tried again");
+            tracing::info!("{who} could not connect to {address} for {seconds} s: {why}; retrying");
         }
     }
 

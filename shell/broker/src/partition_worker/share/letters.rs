@@ -71,8 +71,8 @@ impl Complaints {
         }
         tracing::warn!(
             %group, partition = ?key.partition, %why,
-            "records that the share group has given up are archived and were not written to its dead-letter topic; \
-             this is said once for each reason"
+            "rejected records of the share group were archived but not written to its dead-letter topic \
+             (logged once per reason)"
         );
         if self.0.len() >= COMPLAINTS_MAX {
             self.0.clear();

@@ -92,7 +92,8 @@ impl PartitionWorker {
         SharePartition::load(&written, leader_epoch, settings, effects).map_err(|error| {
             tracing::error!(
                 group = %key.group, partition = ?key.partition, %error,
-                "what is written down of a share partition makes no sense: reset the group's offsets with kafka-share-groups"
+                "the persisted state of a share partition is invalid; reset the group's offsets with \
+                 kafka-share-groups"
             );
             ShareDeclined::NotLoaded(ErrorCode::UnknownServerError)
         })

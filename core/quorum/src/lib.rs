@@ -4,6 +4,7 @@
 //! - [`controller`]: request → (records, response), a function of the image
 //! - [`snapshot`], [`batches`]: the log's and the snapshots' bytes
 //! - [`bootstrap`]: what a freshly formatted directory holds
+//! - [`broker_probe`]: whether a broker whose connection has closed is gone
 //! - [`node`]: the four together; what the shell's quorum worker drives
 //!
 //! It touches no file: batches and state are handed out as [`node::Effect`]s, and the shell says when they are on disk.
@@ -12,6 +13,7 @@
 
 pub mod batches;
 pub mod bootstrap;
+pub mod broker_probe;
 pub mod controller;
 mod error;
 pub mod node;

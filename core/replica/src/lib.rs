@@ -14,6 +14,7 @@
 //! | `fetch_append` | what of a leader's answer is appended by a follower |
 //! | `leader` | which role the image gives, what a follower's fetch comes to |
 //! | `reads` | what a consumer may read |
+//! | `queries` | bounds, offsets by time, ends of epochs, deletion of records |
 //! | `retention` | which segments go, what a checkpoint may vouch for |
 //! | `round` | the batches that have offsets and are not written yet |
 //! | `sync` | what is unsynced, and what a finished sync makes durable |
@@ -76,6 +77,7 @@ mod fetch_append;
 mod leader;
 mod opening;
 mod producer_snapshot;
+mod queries;
 mod readers;
 mod reads;
 mod repair;
@@ -97,6 +99,7 @@ pub use fetch_append::{Misfit, NotApplied};
 pub use leader::{RoleChange, RoleView, registered};
 pub use opening::{Checkpointed, OpenError, OpenReport, OpenVerdict, Opening, note_gaps};
 pub use producer_snapshot::producer_entry;
+pub use queries::{ListBounds, QueryError, Search};
 pub use readers::Readers;
 pub use reads::{Read, ReadRequest};
 pub use repair::{Repair, RepairStep, RepairView};

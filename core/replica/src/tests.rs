@@ -8,6 +8,7 @@ mod bench;
 mod fetch_append;
 mod leader;
 mod opening;
+mod queries;
 mod readers;
 mod reads;
 mod repair;

@@ -16,7 +16,8 @@
 //! | `producer_snapshot.rs`, `epoch_file.rs`, `partition_metadata.rs` | the small files beside segments |
 //! | `room.rs` | how full a directory's file system is, and who may still write |
 //! | `log_dir.rs`, `dir_name.rs`, `offset_checkpoint.rs`, `meta_properties.rs`, `clean_shutdown.rs` | a log directory as a whole |
-//! | `placement.rs` | which directory a new partition goes to |
+//! | `placement.rs`, `placement/locate.rs` | which directory a new partition goes to; where a partition lies |
+//! | `sweep.rs` | what becomes of folders that no partition has opened |
 //! | `quarantine.rs` | what the journal held of a partition whose log cannot take it |
 //!
 //! Produce path 5 of 5. Before: core/partition/src/partition.rs, by way of shell/broker/src/partition_worker.rs.
@@ -50,6 +51,7 @@ mod room;
 pub mod scrub;
 mod segment;
 mod small_file;
+pub mod sweep;
 mod time_index;
 mod transaction_index;
 mod walker;

@@ -14,6 +14,8 @@
 //!
 //! Not here: which directories may be chosen at all (online, not cordoned), and the figures, which are the shell's to gather.
 
+pub mod locate;
+
 /// A directory that may be chosen, with the figures of its own partitions and of the file system that it lies on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate {

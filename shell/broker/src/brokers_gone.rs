@@ -1,21 +1,13 @@
-//! A broker's connection to the active controller has closed: is its process gone?
-//!
-//! A process that dies closes its connections at once, long before its session runs out; but so does a mere reset. So the
-//! controller knocks at the broker's own listener: where connections are refused, nobody is left there, and the broker is fenced
-//! without more ado. Where one comes about, or nothing is heard at all, its heartbeats decide.
+//! Probes the listener of a broker whose connection to the active controller has closed. core/quorum's `broker_probe` decides what follows.
 
 use crate::node::Node;
 use barnabas_base::{BrokerEpoch, BrokerId};
+use barnabas_quorum::broker_probe::{PAUSES_MS, Probe, TIMEOUT_MS, Verdict, concerns, verdict};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
-
-/// A process that is dying may still be connected to for a moment: the listener goes with the last of its files.
-const KNOCKS: [Duration; 4] =
-    [Duration::ZERO, Duration::from_millis(10), Duration::from_millis(50), Duration::from_millis(200)];
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// This node has just begun to lead: it has heard of no broker yet, and the one beside the last leader may have died with it.
 pub fn knock_at_all(node: &Arc<Node>) {
@@ -46,23 +38,25 @@ fn knock(node: &Arc<Node>, id: BrokerId, epoch: BrokerEpoch) {
     });
 }
 
-/// Whether nobody listens where this life of the broker did.
+/// Whether no process listens where this registration of the broker did.
 async fn is_gone(node: &Node, id: BrokerId, epoch: BrokerEpoch) -> bool {
-    for pause in KNOCKS {
-        sleep(pause).await;
+    for (at, pause) in PAUSES_MS.into_iter().enumerate() {
+        sleep(Duration::from_millis(pause)).await;
         let image = node.image.load_full();
-        let Some(broker) = image.cluster.broker(id).filter(|broker| broker.epoch == epoch) else {
+        let Some(broker) = image.cluster.broker(id).filter(|broker| concerns(Some(broker), epoch)) else {
             return false;
         };
-        if broker.fenced {
-            return false;
-        }
         let Some(endpoint) = broker.endpoints.first() else { return false };
         let connecting = TcpStream::connect((&*endpoint.host, endpoint.port));
-        if let Ok(Err(error)) = timeout(PATIENCE, connecting).await
-            && error.kind() == ErrorKind::ConnectionRefused
-        {
-            return true;
+        let probe = match timeout(Duration::from_millis(TIMEOUT_MS), connecting).await {
+            Ok(Ok(_)) => Probe::Connected,
+            Ok(Err(error)) if error.kind() == ErrorKind::ConnectionRefused => Probe::Refused,
+            Ok(Err(_)) | Err(_) => Probe::Failed,
+        };
+        match verdict(probe, at + 1 == PAUSES_MS.len()) {
+            Verdict::Gone => return true,
+            Verdict::Again => {}
+            Verdict::Unknown => return false,
         }
     }
     false

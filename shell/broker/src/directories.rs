@@ -252,11 +252,6 @@ impl Directories {
         self.list.iter().filter(|directory| directory.holds_partitions).count() > 1
     }
 
-    /// Whether this is the id of a directory of this node that is offline.
-    pub fn is_offline_here(&self, id: Option<DirectoryId>) -> bool {
-        id.and_then(|id| self.by_id(id)).is_some_and(|at| !self.list[at].is_online())
-    }
-
     /// A directory for a new partition, remembered until the metadata log knows it: one with room for producers, else one that is short of
     /// it, else one that is cordoned. Where all are cordoned the controller places no new partition here: this one is older than the cordon.
     pub fn place(&self, key: PartitionKey) -> Option<usize> {

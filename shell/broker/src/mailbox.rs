@@ -31,7 +31,7 @@ pub mod replication;
 pub mod share;
 mod storage;
 
-pub use barnabas_replica::{Read, RequestError as Declined, TxnVerification as Standing, Verified};
+pub use barnabas_replica::{Read, RequestError as Declined, Search, TxnVerification as Standing, Verified};
 pub use cleaning::CleanCommand;
 pub use connections::NewConnection;
 pub use coordinators::{
@@ -45,7 +45,7 @@ pub use moves::{Copying, MoveCommand};
 pub use queue::{Inbox, Mailbox};
 pub use records::{
     AppendCommand, AppendItem, AppendOutcome, AskCommand, AskItem, AskOutcome, FollowerLife, Question,
-    ReadCommand, ReadItem, ReadOutcome, Said, Search, Searched,
+    ReadCommand, ReadItem, ReadOutcome, Said, Searched,
 };
 pub use replication::Word;
 pub use share::ShareCommand;

@@ -18,7 +18,7 @@
 //! 3. nothing is replayed into a partition that has another topic id, was deleted, or lies in another directory
 
 use crate::directories::Directory;
-use crate::directories::locate::{Owner, exchanged, foreign, is_deleted, is_reserved};
+use crate::directories::locate::{exchanged, foreign, is_deleted, is_reserved, owner};
 use crate::journal_thread::{journal_config, remove_files};
 use crate::mailbox::key_of;
 use crate::node::Node;
@@ -26,6 +26,7 @@ use crate::topic_settings;
 use barnabas_base::{Offset, TopicId, TopicPartition};
 use barnabas_replica::{OpenError, read_journal, replay_log, waits_for_opening};
 use barnabas_storage::journal::{JournalConfig, JournalPartition, PartitionReplay, Recovered, slot_files};
+use barnabas_storage::placement::locate::Owner;
 use barnabas_storage::{DirKind, FilePool, FileSystem, LogPlace, PartitionDir, StorageError, quarantine};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -333,7 +334,7 @@ pub fn belongs_here(node: &Node, index: usize, partition: &JournalPartition) -> 
         // Torn or missing: the crash came before its first sync.
         let found = directory.lock().topic_id(&dir)?;
         if at == index {
-            return match found.map(|found| (found, Owner::of(node, found, *topic_id))) {
+            return match found.map(|found| (found, owner(node, found, *topic_id))) {
                 Some((found, Owner::Another)) => Err(exchanged(&directory.path, found, name, *topic_id)),
                 Some((found, Owner::Gone)) if is_deleted(node, found) => Ok(false),
                 // The journal has records of the partition here, so this is not its predecessor's.

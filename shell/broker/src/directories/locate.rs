@@ -1,42 +1,19 @@
-//! Where a partition lies, or may begin. The one place that decides it.
+//! Where a partition lies, or may begin: looks through the directories and carries out what core/storage's `placement::locate` decides.
 //!
-//! A directory that is offline may hold anything that is not seen elsewhere, so that a partition begins anew only where that
-//! cannot lose what it had:
-//!
-//! | found in an online directory | the metadata log says | then |
-//! |---|---|---|
-//! | yes | this directory, another online one, or none | it lies there; the metadata log is told where it differs |
-//! | yes | a directory of this node that is offline | the metadata log is told first, and the partition waits for that |
-//! | a deleted topic's, of the same name | anything | it waits until that one is closed; then that is put aside (deleted.rs) |
-//! | a topic's that nobody knows | anything | put aside; but where the checkpoints say that it had records and nobody else has them: offline |
-//! | in two | one of the two | it lies there; the other copy is put aside, and if a move was cut off between its two renames, that is begun again |
-//! | in two | neither | [`StorageError::Twice`] |
-//! | no, but its checkpoints name it | anything | its files are gone: offline |
-//! | no | an online directory | it begins there: nothing was ever written |
-//! | no | another directory than the one it was moved to before anything was written | it waits for the metadata log |
-//! | no | a directory that is offline here | offline: it lies there |
-//! | no | a directory that is none of this node's | offline until the metadata log names another: lost.rs sees to it where others have its records, else an unclean election does |
-//! | no | none (UNASSIGNED, MIGRATING), and it was made in this life of the node | it begins where it was placed |
-//! | no | none, and a directory is offline | offline: it may lie there |
-//! | no | none, and all directories are online | it is placed (core/storage/src/placement.rs) and begins |
-//!
-//! Always true: nothing is acknowledged in a second directory while the metadata log names a first one that may come back, so of
-//! two copies the one that the metadata log names has everything.
-//!
-//! Source: KIP-858; Kafka `LogManager.getOrCreateLog`, which knows less: it refuses whatever is not marked new while any directory is
-//! offline, and stops the start where it finds a partition twice.
+//! Neighbours: partition_worker/waiting.rs, which asks; moves.rs; core/storage/src/placement/locate.rs.
 
 use super::{Directories, current_dir, random_uuid, reports};
 use crate::mailbox::PartitionKey;
 use crate::moves;
 use crate::node::Node;
 use barnabas_base::{DirectoryId, Offset, TopicId, TopicPartition};
+use barnabas_storage::placement::locate::{
+    Assigned, Here, Located, Owner, Predecessor, Sight, keep_of_two, locate as decide, predecessor,
+};
 use barnabas_storage::{DiskErrorKind, LogDir, StorageError};
 use std::path::Path;
 
 const METADATA_NAME: &str = "partition.metadata";
-/// A topic id that differs in no more bits is not another topic's.
-const DAMAGED_BITS_MAX: u32 = 16;
 
 /// A directory, by its place in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,44 +55,65 @@ pub fn locate(node: &Node, key: PartitionKey, name: &TopicPartition) -> Result<P
     // In this order: what is no longer placed shows in the image.
     let placed = directories.figures.placed(key);
     let assigned = assigned_directory(node, key);
-    if let Some(found) = find(node, name, key.topic, assigned)? {
-        if directories.is_offline_here(assigned) {
-            reports::assign(node, &[(key, found)]);
-            return Err(Nowhere::Offline);
-        }
-        return Ok(Place::Found(found));
-    }
-    if node.deleted.begins(name) {
+    let found = find(node, name, key.topic, assigned)?;
+    if found.is_none() && node.deleted.begins(name) {
         forget_predecessor(directories, name)?;
     }
-    if let Some((directory, reached)) = vanished(directories, name) {
-        let path = directories[directory].path.join(name.to_string());
-        tracing::error!(
-            partition = %name,
-            "{} is missing, but the checkpoints of its log directory show offset {reached}: the \
-             partition stays offline. Restore the files and restart; or create an empty file {} in {} \
-             and restart, to abandon its records; or delete the topic",
-            path.display(),
-            super::give_up::file_name(name, key.topic),
-            directories[directory].path.display()
-        );
-        return Err(Nowhere::Broken);
+    let vanished = if found.is_none() { vanished(directories, name) } else { None };
+    let sight = Sight {
+        found,
+        has_vanished: vanished.is_some(),
+        assigned: assigned_here(directories, assigned),
+        placed: placed.map(|at| here(directories, at)),
+        some_offline: directories.iter().any(|each| each.holds_partitions && !each.is_online()),
+    };
+    match decide(&sight) {
+        Located::Found(at) => Ok(Place::Found(at)),
+        Located::New(at) => Ok(Place::New(at)),
+        Located::Unplaced => directories.place(key).map(Place::New).ok_or(Nowhere::Offline),
+        Located::FoundElsewhere(at) => {
+            reports::assign(node, &[(key, at)]);
+            Err(Nowhere::Offline)
+        }
+        Located::Offline => Err(Nowhere::Offline),
+        Located::MayBeOffline => {
+            directories.say_unassigned(name);
+            Err(Nowhere::Offline)
+        }
+        Located::Vanished => {
+            vanished.into_iter().for_each(|(at, reached)| log_vanished(directories, key, name, at, reached));
+            Err(Nowhere::Broken)
+        }
     }
-    if placed.is_some_and(|at| assigned.is_some_and(|id| directories[at].id != id)) {
-        return Err(Nowhere::Offline);
-    }
-    if let Some(id) = assigned {
-        let there = directories.by_id(id).filter(|&at| directories[at].is_usable());
-        return there.map(Place::New).ok_or(Nowhere::Offline);
-    }
-    if let Some(placed) = placed {
-        return if directories[placed].is_usable() { Ok(Place::New(placed)) } else { Err(Nowhere::Offline) };
-    }
-    if directories.iter().any(|directory| directory.holds_partitions && !directory.is_online()) {
-        directories.say_unassigned(name);
-        return Err(Nowhere::Offline);
-    }
-    directories.place(key).map(Place::New).ok_or(Nowhere::Offline)
+}
+
+fn here(directories: &Directories, directory: usize) -> Here {
+    let each = &directories[directory];
+    Here { directory, is_online: each.is_online(), is_usable: each.is_usable() }
+}
+
+fn assigned_here(directories: &Directories, assigned: Option<DirectoryId>) -> Assigned {
+    let Some(id) = assigned else { return Assigned::Nowhere };
+    directories.by_id(id).map_or(Assigned::Elsewhere, |at| Assigned::Here(here(directories, at)))
+}
+
+fn log_vanished(
+    directories: &Directories,
+    key: PartitionKey,
+    name: &TopicPartition,
+    directory: usize,
+    reached: Offset,
+) {
+    let path = &directories[directory].path;
+    tracing::error!(
+        partition = %name,
+        "{} is missing, but the checkpoints of its log directory show offset {reached}: the \
+         partition stays offline. Restore the files and restart; or create an empty file {} in {} \
+         and restart, to abandon its records; or delete the topic",
+        path.join(name.to_string()).display(),
+        super::give_up::file_name(name, key.topic),
+        path.display()
+    );
 }
 
 /// The checkpoints may speak still of a deleted topic's partition of this name, which is closed and has no folder.
@@ -182,17 +180,13 @@ fn look(
             continue;
         }
         let Some(first) = holding.replace(index) else { continue };
-        let other = match assigned {
-            Some(id) if id == directories[first].id => {
-                holding = Some(first);
-                index
-            }
-            Some(id) if id == directory.id => first,
-            _ => {
-                let [first, second] = [first, index].map(|at| directories[at].path.join(name.to_string()));
-                return Err((index, StorageError::Twice { first, second }));
-            }
+        let copies = [first, index];
+        let Some(kept) = keep_of_two(copies.map(|at| directories[at].id), assigned) else {
+            let [first, second] = copies.map(|at| directories[at].path.join(name.to_string()));
+            return Err((index, StorageError::Twice { first, second }));
         };
+        holding = Some(copies[kept]);
+        let other = copies[1 - kept];
         if let Some(copy) = directories.put_copy_aside(other, name).map_err(|why| (other, why))? {
             let key = PartitionKey { topic, partition: name.partition };
             moves::begin_again(node, key, name, other, copy).map_err(|why| (other, why))?;
@@ -201,28 +195,9 @@ fn look(
     Ok(holding)
 }
 
-/// What the topic id in a partition's directory says of whose it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Owner {
-    This,
-    /// The id differs in a few bits. Ids are random, two topics' differ in about 61: this one is damaged.
-    ThisDamaged,
-    /// A topic that is there under another name: files were exchanged.
-    Another,
-    /// A topic of this name that was deleted.
-    Gone,
-}
-
-impl Owner {
-    pub fn of(node: &Node, found: TopicId, topic: TopicId) -> Self {
-        let bits: u32 = found.0.iter().zip(topic.0).map(|(one, other)| (one ^ other).count_ones()).sum();
-        match bits {
-            0 => Self::This,
-            1..=DAMAGED_BITS_MAX => Self::ThisDamaged,
-            _ if node.image.load().topics.by_id(found).is_some() => Self::Another,
-            _ => Self::Gone,
-        }
-    }
+/// Of which topic a folder is that should be `topic`'s.
+pub fn owner(node: &Node, found: TopicId, topic: TopicId) -> Owner {
+    Owner::of(found, topic, || node.image.load().topics.by_id(found).is_some())
 }
 
 /// Whether it is known of a topic that it was deleted.
@@ -258,7 +233,7 @@ fn is_there(node: &Node, index: usize, name: &TopicPartition, topic: TopicId) ->
     }
     let mut log_dir = directory.lock();
     let Some(found) = log_dir.topic_id(&current_dir(name))? else { return Ok(true) };
-    match Owner::of(node, found, topic) {
+    match owner(node, found, topic) {
         Owner::This => Ok(true),
         Owner::ThisDamaged => {
             let path = path.display();
@@ -270,24 +245,27 @@ fn is_there(node: &Node, index: usize, name: &TopicPartition, topic: TopicId) ->
             Ok(true)
         }
         Owner::Another => Err(exchanged(&directory.path, found, name, topic)),
-        Owner::Gone if is_deleted(node, found) => {
-            if let Some(aside) = log_dir.rename_to_delete(&[(name.clone(), random_uuid())])?.pop() {
-                node.deletions.directory_later(index, aside, node.clock.wall());
-            }
-            Ok(false)
-        }
-        // After a kill the journal may hold more of it: there replay.rs says the same.
-        Owner::Gone if is_only_copy(node, name, topic) && reached(&log_dir, name) > Offset::ZERO => {
-            Err(foreign(&directory.path, found, name, topic))
-        }
         Owner::Gone => {
-            let stray = log_dir.rename_to_stray(name, random_uuid())?;
-            tracing::warn!(
-                "{} belongs to topic id {found}, not {topic}; renamed to {}",
-                path.display(),
-                stray.unwrap_or_default().display()
-            );
-            Ok(false)
+            let reached = reached(&log_dir, name);
+            match predecessor(is_deleted(node, found), is_only_copy(node, name, topic), reached) {
+                Predecessor::Deleted => {
+                    if let Some(aside) = log_dir.rename_to_delete(&[(name.clone(), random_uuid())])?.pop() {
+                        node.deletions.directory_later(index, aside, node.clock.wall());
+                    }
+                    Ok(false)
+                }
+                // After a kill the journal may hold more of it: there replay.rs says the same.
+                Predecessor::Foreign => Err(foreign(&directory.path, found, name, topic)),
+                Predecessor::Stray => {
+                    let stray = log_dir.rename_to_stray(name, random_uuid())?;
+                    tracing::warn!(
+                        "{} belongs to topic id {found}, not {topic}; renamed to {}",
+                        path.display(),
+                        stray.unwrap_or_default().display()
+                    );
+                    Ok(false)
+                }
+            }
         }
     }
 }

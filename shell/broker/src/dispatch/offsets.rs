@@ -9,6 +9,7 @@ use barnabas_api::k61_describe_producers::{self, Producer};
 use barnabas_api::{Plan, k21_delete_records, k23_offset_for_leader_epoch};
 use barnabas_base::{ErrorCode, LeaderEpoch, Map, Offset, PartitionIndex, TopicId};
 use barnabas_partition::Isolation;
+use barnabas_replica::ListBounds;
 use barnabas_storage::FoundTimestamp;
 use barnabas_wire::messages::{
     DeleteRecordsRequest, DescribeProducersRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest,
@@ -82,7 +83,7 @@ pub async fn list_offsets(call: Call, request: ListOffsetsRequest) -> Started {
         for AskOutcome { slot, result } in outcomes {
             let part = &parts[slot as usize];
             let outcome = match result {
-                Ok(Said::Listed { bounds, found }) => listed(&call, part, asker, &bounds, found).await,
+                Ok(Said::Listed { bounds, found }) => listed(&call, part, asker, bounds, found).await,
                 Ok(_) => Err(ErrorCode::UnknownServerError),
                 Err(declined) => Err(declined.code()),
             };
@@ -104,9 +105,16 @@ async fn listed(
     call: &Call,
     part: &k02_list_offsets::Part,
     asker: Asker,
-    bounds: &Bounds,
+    bounds: ListBounds,
     searched: Searched,
 ) -> Result<k02_list_offsets::Outcome, ErrorCode> {
+    let bounds = &Bounds {
+        readable_end: bounds.readable_end,
+        leader_epoch: bounds.leader_epoch,
+        log_start: bounds.log_start,
+        log_start_epoch: bounds.log_start_epoch,
+        high_watermark_lags: bounds.high_watermark_lags,
+    };
     if let Some(outcome) = part.answer(asker, bounds) {
         return Ok(outcome);
     }

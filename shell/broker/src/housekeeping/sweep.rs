@@ -1,5 +1,5 @@
-//! Looks through the log directories for partitions that nobody has opened: those that belong to nobody, and those in which
-//! retention has something to do.
+//! Looks through the log directories for folders that no partition has opened: those without an owner, and those in which retention has
+//! something to do. core/storage's `sweep` decides.
 //!
 //! Names, sizes and times of files are all that is read, so that a million idle partitions stay closed.
 
@@ -9,18 +9,16 @@ use crate::node::Node;
 use crate::pending::name_of;
 use crate::topic_settings;
 use barnabas_base::{TimestampMs, TopicId, TopicPartition, name};
-use barnabas_storage::journal::PartitionReplay;
+use barnabas_storage::sweep::{
+    Fate, Known, SegmentFile, Swept, has_retention, retention_is_due, sweep, unreplayed_is_too_old,
+};
 use barnabas_storage::{DirKind, LogConfig, PartitionDir, StorageError, remove_dir};
-use barnabas_wire::records::BatchHeader;
 
 /// Partitions sent to a worker at once.
 const KEYS_MAX: usize = 64;
 
 /// Puts aside what the metadata log does not know (a topic that was deleted while this node was down), or knows as others' (a replica
 /// that was moved away meanwhile), and finishes the deletions that the last stop interrupted.
-///
-/// # Source
-/// Kafka `LogManager.isStrayReplica`.
 pub fn put_strays_aside(node: &Node) {
     let mut all_were_listed = true;
     for (at, directory) in node.directories.iter().enumerate().filter(|(_, directory)| directory.is_usable())
@@ -106,59 +104,72 @@ fn settle(
     deleted: &mut Vec<(TopicPartition, TopicId)>,
 ) -> Result<(), StorageError> {
     let directory = &node.directories[at];
-    let topic = &entry.topic_partition.topic;
-    match entry.kind {
-        DirKind::Delete => remove_dir(&*directory.disk, &directory.path.join(&entry.name)),
-        DirKind::Current if **topic != *name::CLUSTER_METADATA => {
-            if is_known(node, at, entry)? {
-                return Ok(());
-            }
-            if node.controller.log_was_cut() {
-                // The lost tail may have been what knew it.
-                tracing::warn!(
-                    "{} belongs to no known topic, but the metadata log was truncated at this start; the \
-                     directory was not changed",
-                    directory.path.join(&entry.name).display()
-                );
-                return Ok(());
-            }
-            let mut log_dir = directory.lock();
-            match log_dir.topic_id(entry)? {
-                // A deletion of this life (deleted.rs).
-                Some(topic) if node.deleted.is_leaving(topic) => return Ok(()),
-                Some(topic) if node.written.was_deleted(topic) => {
-                    deleted.push((entry.topic_partition.clone(), topic));
-                    return Ok(());
-                }
-                _ => {}
-            }
+    let (known, key) = known(node, at, entry)?;
+    let log_was_cut = node.controller.log_was_cut();
+    // Held until the folder is renamed: a deletion renames under it too.
+    let mut log_dir = directory.lock();
+    let (fate, found) = match known {
+        Known::No => fate(node, log_dir.topic_id(entry)?),
+        Known::Mine | Known::Others => (Fate::Unknown, None),
+    };
+    match sweep(entry.kind, known, fate, log_was_cut) {
+        Swept::Stays => {}
+        Swept::Remove => {
+            drop(log_dir);
+            remove_dir(&*directory.disk, &directory.path.join(&entry.name))?;
+        }
+        Swept::StaysUnknown => tracing::warn!(
+            "{} belongs to no known topic, but the metadata log was truncated at this start; the \
+             directory was not changed",
+            directory.path.join(&entry.name).display()
+        ),
+        Swept::Close => {
+            drop(log_dir);
+            key.into_iter().for_each(|key| send_stray(node, key));
+        }
+        Swept::Delete => deleted.extend(found.map(|topic| (entry.topic_partition.clone(), topic))),
+        Swept::PutAside => {
             let aside = log_dir.rename_to_stray(&entry.topic_partition, random_uuid())?;
             if let Some(aside) = aside {
                 let aside = aside.display();
                 tracing::warn!("{} belongs to no known topic; renamed to {aside}", entry.name);
             }
-            Ok(())
         }
-        _ => Ok(()),
     }
+    Ok(())
 }
 
-/// Whether the metadata log knows whose it is. A replica that others have now is put aside once its owner has closed it.
-fn is_known(node: &Node, at: usize, entry: &PartitionDir) -> Result<bool, StorageError> {
+/// What is known of a topic that the image does not have, by the id in its folder.
+fn fate(node: &Node, found: Option<TopicId>) -> (Fate, Option<TopicId>) {
+    let fate = match found {
+        // A deletion of this life (deleted.rs).
+        Some(topic) if node.deleted.is_leaving(topic) => Fate::Leaving,
+        Some(topic) if node.written.was_deleted(topic) => Fate::Deleted,
+        _ => Fate::Unknown,
+    };
+    (fate, found)
+}
+
+/// What the image says of a folder, and of which partition it is.
+fn known(
+    node: &Node,
+    at: usize,
+    entry: &PartitionDir,
+) -> Result<(Known, Option<PartitionKey>), StorageError> {
     let TopicPartition { topic, partition } = &entry.topic_partition;
+    if entry.kind != DirKind::Current || **topic == *name::CLUSTER_METADATA {
+        return Ok((Known::Mine, None));
+    }
     let image = node.image.load_full();
-    let Some(known) = image.topics.by_name(topic) else { return Ok(false) };
-    let Some(row) = known.partition(*partition) else { return Ok(false) };
+    let Some(known) = image.topics.by_name(topic) else { return Ok((Known::No, None)) };
+    let Some(row) = known.partition(*partition) else { return Ok((Known::No, None)) };
+    let key = Some(PartitionKey { topic: known.id, partition: *partition });
     if row.has_replica(node.broker_id) {
-        return Ok(true);
+        return Ok((Known::Mine, key));
     }
     let found = node.directories[at].lock().topic_id(entry)?;
     let is_its = found.is_none_or(|found| found == known.id);
-    // The tail that was lost may have been what gave it back.
-    if is_its && !node.controller.log_was_cut() {
-        send_stray(node, PartitionKey { topic: known.id, partition: *partition });
-    }
-    Ok(is_its)
+    Ok((if is_its { Known::Others } else { Known::No }, key))
 }
 
 fn send_stray(node: &Node, key: PartitionKey) {
@@ -173,7 +184,7 @@ pub fn retain_unopened(node: &Node) {
         // What waits in memory has no file to go by.
         for (key, replay) in node.pending.all(at, |_| true) {
             let config = topic_settings::log_config(node, &node.image.load(), &name_of(&replay).topic);
-            if is_waiting_too_old(&replay, &config, now) {
+            if unreplayed_is_too_old(&replay, &config, now) {
                 due[key.owner(node.workers)].push(key);
             }
         }
@@ -201,41 +212,23 @@ pub fn retain_unopened(node: &Node) {
     }
 }
 
-fn is_waiting_too_old(replay: &PartitionReplay, config: &LogConfig, now: TimestampMs) -> bool {
-    let limit_ms = config.retention_ms.0;
-    let newest = replay.items.last().and_then(|item| BatchHeader::parse(&item.records).ok());
-    config.cleanup.delete
-        && limit_ms >= 0
-        && newest.is_some_and(|newest| now.0.saturating_sub(newest.max_timestamp.0) > limit_ms)
-}
-
 fn is_due(
     directory: &Directory,
     entry: &PartitionDir,
     config: &LogConfig,
     now: TimestampMs,
 ) -> Result<bool, StorageError> {
-    let (limit_ms, limit_bytes) = match config.cleanup.delete {
-        true => (config.retention_ms.0, config.retention_bytes),
-        false => (-1, -1),
-    };
     let start = directory.lock().log_start(&entry.topic_partition);
-    if limit_ms < 0 && limit_bytes < 0 && start.is_none() {
+    if !has_retention(config, start) {
         return Ok(false);
     }
     let dir = directory.path.join(&entry.name);
-    let mut bytes = 0u64;
-    let mut oldest: Option<TimestampMs> = None;
-    let mut bases: Vec<i64> = Vec::new();
+    let mut segments = Vec::new();
     // Names sort by base offset: the first segment is the oldest.
     for file in directory.disk.list(&dir)?.iter().filter(|file| file.name.ends_with(".log")) {
         let Some(stat) = directory.disk.stat(&dir.join(&file.name))? else { continue };
-        bytes += stat.len;
-        bases.extend(file.name.strip_suffix(".log").and_then(|base| base.parse::<i64>().ok()));
-        oldest = oldest.or((stat.len > 0).then_some(stat.modified));
+        let base = file.name.strip_suffix(".log").and_then(|base| base.parse::<i64>().ok());
+        segments.push(SegmentFile { base, bytes: stat.len, modified: stat.modified });
     }
-    let too_old = limit_ms >= 0 && oldest.is_some_and(|at| now.0.saturating_sub(at.0) > limit_ms);
-    // Deleted records (DeleteRecords) fill the first segment.
-    let deleted = start.is_some_and(|start| bases.get(1).is_some_and(|second| *second <= start.get()));
-    Ok(deleted || too_old || (limit_bytes >= 0 && bytes > limit_bytes as u64))
+    Ok(retention_is_due(&segments, start, config, now))
 }

@@ -1,12 +1,12 @@
 //! Appends, reads and small questions: what requests ask of partitions.
 
-use super::{Declined, PartitionKey, Read, Standing, Verified, Waiter};
-use barnabas_api::k02_list_offsets;
+use super::{Declined, PartitionKey, Read, Search, Standing, Verified, Waiter};
 use barnabas_base::{
     BrokerEpoch, BrokerId, LeaderEpoch, MonotonicMs, Offset, ProducerEpoch, ProducerId, Text, TimestampMs,
 };
 use barnabas_metrics::{AppendTimes, Stamp};
 use barnabas_partition::{Acked, Acks, Bounds, Isolation, Origin};
+use barnabas_replica::ListBounds;
 use barnabas_storage::{FoundTimestamp, ProducerEntry, TimedBatch};
 use barnabas_wire::records::ReadyBatch;
 use std::sync::Arc;
@@ -140,16 +140,6 @@ pub enum Question {
     },
 }
 
-/// What is looked for in a log.
-#[derive(Debug, Clone, Copy)]
-pub enum Search {
-    Nothing,
-    /// The first record at or after this time, at or past this offset.
-    ByTime(TimestampMs, Offset),
-    /// The record with the largest time.
-    MaxTime,
-}
-
 /// What a search of [`Question::List`] came to.
 #[derive(Debug, Clone, Copy)]
 pub enum Searched {
@@ -168,7 +158,7 @@ pub struct AskOutcome {
 #[derive(Debug)]
 pub enum Said {
     Listed {
-        bounds: k02_list_offsets::Bounds,
+        bounds: ListBounds,
         found: Searched,
     },
     TimedBatch(Option<TimedBatch>),

@@ -5,17 +5,18 @@
 //! gets one answer in the turn in which it arrives in any case, which is all of it for most.
 
 use super::PartitionWorker;
-use crate::mailbox::{AskCommand, AskItem, AskOutcome, Declined, Question, Said, Search, Searched, Verified};
+use crate::mailbox::{
+    AskCommand, AskItem, AskOutcome, Declined, PartitionKey, Question, Said, Search, Searched,
+};
 use crate::node::Node;
 use crate::replica::Replica;
 use crate::scrub::name_damage;
 use crate::unpacking::Spare;
-use barnabas_api::k02_list_offsets::Bounds;
-use barnabas_base::{LeaderEpoch, Offset, TimestampMs};
-use barnabas_partition::{Isolation, Refusal};
-use barnabas_replica::producer_entry;
-use barnabas_storage::{FilePool, StorageError, TimedBatch};
-use barnabas_wire::records::{BatchError, BatchHeader, TimestampType};
+use barnabas_base::Offset;
+use barnabas_partition::Refusal;
+use barnabas_replica::{QueryError, producer_entry};
+use barnabas_storage::{FilePool, StorageError};
+use barnabas_wire::records::BatchError;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -133,73 +134,59 @@ impl PartitionWorker {
     }
 
     fn ask_one(&mut self, item: &AskItem) -> Result<Said, Declined> {
-        self.open(item.partition)?;
-        if matches!(item.question, Question::DeleteRecords(_)) {
-            // So that the log's start never lies in what is in memory alone.
-            self.lay_all(item.partition).map_err(|error| failed(&self.node, &error))?;
+        let key = item.partition;
+        self.open(key)?;
+        if let Question::DeleteRecords(up_to) = item.question {
+            return self.delete_records(key, up_to).map(Said::LogStart);
         }
-        let Self { replicas, files, effects, node, .. } = self;
-        let replica = replicas.get_mut(&item.partition).ok_or(Declined::Unknown)?;
+        let Self { replicas, files, node, .. } = self;
+        let replica = &mut replicas.get_mut(&key).ok_or(Declined::Unknown)?.replica;
         let files = &mut files[replica.directory];
+        let failed = |error: StorageError| failed(node, &error);
         let said = match item.question {
             Question::List { isolation, search, from_any } => {
-                let bounds = list_bounds(replica, isolation, item.leader_epoch, from_any)?;
+                let bounds = replica.list_bounds(isolation, item.leader_epoch, from_any)?;
                 Said::Listed { bounds, found: find(node, replica, files, search)? }
             }
             Question::TimedBatch(search) => {
-                Said::TimedBatch(timed_batch(replica, files, search).map_err(|error| failed(node, &error))?)
+                Said::TimedBatch(replica.timed_batch(search, files).map_err(failed)?)
             }
             Question::EpochEnd(epoch) => {
-                replica.partition.check_leader(item.leader_epoch)?;
-                let (leader_epoch, end) = replica.log.epochs().end_offset_for(epoch, replica.log.end());
+                let (leader_epoch, end) = replica.epoch_end(epoch, item.leader_epoch)?;
                 Said::EpochEnd { leader_epoch, end }
             }
-            Question::DeleteRecords(up_to) => {
-                let start = replica.partition.delete_records(up_to, &mut effects.decisions)?;
-                replica.upkeep.is_changed = true;
-                // Followers hear of it with the next answer.
-                replica.follower_waiters.wake_all();
-                Said::LogStart(start)
-            }
+            Question::DeleteRecords(_) => unreachable!("answered above"),
             Question::Ends => Said::Ends {
                 high_watermark: replica.partition.high_watermark(),
                 last_stable: replica.partition.last_stable(),
                 log_start: replica.partition.log_start(),
             },
-            Question::TimeAt(at) => Said::TimeAt(time_at(node, replica, files, at)?),
+            Question::TimeAt(at) => Said::TimeAt(replica.time_at(at, files).map_err(failed)?),
             Question::LowWatermark => Said::LowWatermark(replica.partition.low_watermark()?),
             Question::Guard { producer_id, epoch, starts_at_zero } => {
-                let guard = replica.partition.guard(producer_id, epoch, starts_at_zero)?;
-                Said::Guard(guard.map(|guard| Verified { replica: replica.number, guard }))
+                Said::Guard(replica.verification(producer_id, epoch, starts_at_zero)?)
             }
             Question::Producers => {
                 Said::Producers(replica.partition.producers().into_iter().map(producer_entry).collect())
             }
         };
-        self.apply_effects(item.partition);
+        self.apply_effects(key);
         Ok(said)
     }
-}
 
-fn list_bounds(
-    replica: &Replica,
-    isolation: Isolation,
-    leader_epoch: Option<LeaderEpoch>,
-    from_any: bool,
-) -> Result<Bounds, Declined> {
-    let bounds = match from_any {
-        true => replica.partition.replica_bounds(isolation, leader_epoch)?,
-        false => replica.partition.bounds(isolation, leader_epoch)?,
-    };
-    let lags = replica.partition.list_bounds(isolation, leader_epoch) == Err(Refusal::OffsetNotAvailable);
-    let epochs = replica.log.epochs();
-    Ok(Bounds {
-        readable_end: bounds.end,
-        leader_epoch: epochs.latest().map_or(replica.partition.leader_epoch(), |entry| entry.epoch),
-        log_start: bounds.log_start,
-        log_start_epoch: epochs.epoch_at(bounds.log_start),
-        high_watermark_lags: lags,
-    })
+    fn delete_records(&mut self, key: PartitionKey, up_to: Option<Offset>) -> Result<Offset, Declined> {
+        let now = self.now();
+        let done = self.step(key, now, |replica, around| replica.delete_records(up_to, around));
+        let start = done.ok_or(Declined::Unknown)?.map_err(|error| match error {
+            QueryError::Refused(refused) => refused,
+            QueryError::Storage(error) => failed(&self.node, &error),
+        })?;
+        // Followers learn of it with the next answer.
+        if let Some(hosted) = self.replicas.get_mut(&key) {
+            hosted.follower_waiters.wake_all();
+        }
+        Ok(start)
+    }
 }
 
 /// Looks into the batches that may hold it, as long as that takes the worker no longer than it may.
@@ -210,7 +197,7 @@ fn find(
     mut search: Search,
 ) -> Result<Searched, Declined> {
     loop {
-        let batch = timed_batch(replica, files, search).map_err(|error| failed(node, &error))?;
+        let batch = replica.timed_batch(search, files).map_err(|error| failed(node, &error))?;
         let Some(batch) = batch else { return Ok(Searched::Nothing) };
         let began = Instant::now();
         let bytes_max = Spare::at_once(began).read_bytes_max;
@@ -229,56 +216,6 @@ fn find(
         let (time, from) = batch.next();
         search = Search::ByTime(time, from);
     }
-}
-
-fn timed_batch(
-    replica: &mut Replica,
-    files: &mut FilePool,
-    search: Search,
-) -> Result<Option<TimedBatch>, StorageError> {
-    match search {
-        Search::Nothing => Ok(None),
-        Search::ByTime(time, from) => {
-            replica.log.batch_for_timestamp(files, time, from.max(replica.log.start()))
-        }
-        Search::MaxTime => replica.log.batch_of_max_timestamp(files),
-    }
-}
-
-/// The time of the batch that holds `at`, or of the next one where compaction has taken that out: its header is all that is looked at, but for
-/// batches of before format 2, which say no time here.
-fn time_at(
-    node: &Node,
-    replica: &mut Replica,
-    files: &mut FilePool,
-    at: Offset,
-) -> Result<Option<TimestampMs>, Declined> {
-    let at = at.max(replica.log.start());
-    if at >= replica.log.end() {
-        return Ok(None);
-    }
-    let mut found = None;
-    let scanned =
-        replica.log.scan_headers(files, at, at.plus(1), &mut |batch| found = found.or(time_of(&batch)));
-    scanned.map_err(|error| failed(node, &error))?;
-    if found.is_none() {
-        let end = replica.log.end();
-        let next = replica.log.read(files, at, 0, end, true).map_err(|error| failed(node, &error))?;
-        found = time_of(&next.records);
-    }
-    Ok(found)
-}
-
-/// When a batch's first record was written, or the batch, where the broker dates it.
-fn time_of(batch: &[u8]) -> Option<TimestampMs> {
-    let header = BatchHeader::parse(batch).ok()?;
-    let is_dated_by_records = header.attributes.timestamp_type() == TimestampType::CreateTime;
-    // The first timestamp of a compacted batch may be the time at which its tombstones go (KIP-534).
-    let time = match is_dated_by_records && !header.attributes.has_delete_horizon() {
-        true => header.base_timestamp,
-        false => header.max_timestamp,
-    };
-    (time.0 >= 0).then_some(time)
 }
 
 fn failed(node: &Node, error: &StorageError) -> Declined {

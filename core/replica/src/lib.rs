@@ -23,6 +23,7 @@
 //! | `batch_info` | a batch's header in the words of core/partition |
 //! | `truncation` | in which order a log is truncated |
 //! | `repair` | when a damaged log may give up data |
+//! | `moving` | how a replica moves to another log directory |
 //! | `await_metadata` | which requests are ahead of the metadata |
 //! | `effects` | what the caller has to carry out |
 //!
@@ -75,6 +76,7 @@ mod batch_info;
 mod effects;
 mod fetch_append;
 mod leader;
+mod moving;
 mod opening;
 mod producer_snapshot;
 mod queries;
@@ -97,6 +99,7 @@ pub use batch_info::batch_info;
 pub use effects::{Committed, Durability, Effect, LogEvent, Moment, Outbox, RequestError, Surroundings};
 pub use fetch_append::{Misfit, NotApplied};
 pub use leader::{RoleChange, RoleView, registered};
+pub use moving::{CopyVerdict, Fits, LeftBehind, LogCopy, LogPiece, MoveBegins};
 pub use opening::{Checkpointed, OpenError, OpenReport, OpenVerdict, Opening, note_gaps};
 pub use producer_snapshot::producer_entry;
 pub use queries::{ListBounds, QueryError, Search};

@@ -7,6 +7,7 @@ mod await_metadata;
 mod bench;
 mod fetch_append;
 mod leader;
+mod moving;
 mod opening;
 mod queries;
 mod readers;

@@ -2,7 +2,7 @@
 //!
 //! A move is a second log of the partition, `TOPIC-P.<id>-future` in the directory that it goes to, which one thread of low priority
 //! fills with what the partition's owner reads out to it (moves/mover.rs). When it has nearly caught up, the owner itself does the rest
-//! in one go, between two rounds: copies what is left, syncs, and gives the copy the partition's name (partition_worker/moves.rs).
+//! in one go, between two rounds: copies what is left, syncs, and gives the copy the partition's name (core/replica/src/moving.rs).
 //! So the copy follows the log whatever happens to it meanwhile: appends, retention, deleted records, compaction.
 //!
 //! What a crash leaves, in the order of the steps, and what the next start does:

@@ -2,15 +2,9 @@
 //!
 //! Neighbours: moves/mover.rs, which asks; partition_worker/moves.rs, which answers.
 
-pub mod copying;
-
-pub use copying::Copying;
-
 use super::{Declined, PartitionKey};
 use barnabas_base::Offset;
-use barnabas_storage::{AbortedTransaction, LogConfig};
-use bytes::Bytes;
-use std::sync::Arc;
+use barnabas_replica::{LogCopy, LogPiece};
 use tokio::sync::oneshot;
 
 /// What a partition's owner is asked for the sake of a move.
@@ -23,7 +17,7 @@ pub enum MoveCommand {
         key: PartitionKey,
         from: Option<Offset>,
         max_bytes: usize,
-        reply: oneshot::Sender<Result<MoveRead, Declined>>,
+        reply: oneshot::Sender<Result<LogPiece, Declined>>,
     },
     /// The last step.
     Swap { copying: Box<Copying>, reply: oneshot::Sender<Result<(), SwapFailure>> },
@@ -38,18 +32,15 @@ pub enum Begun {
     ToCopy { bytes: u64 },
 }
 
-/// A piece of a log.
+/// One copy in the making. The mover fills it; the partition's owner takes it over for the last step.
 #[derive(Debug)]
-pub struct MoveRead {
-    pub records: Bytes,
-    /// The first batch's base offset; the log's end where there is none.
-    pub from: Offset,
-    /// Those whose marker is in `records`.
-    pub aborted: Vec<AbortedTransaction>,
-    pub log_start: Offset,
-    /// Everything below may be copied.
-    pub durable_end: Offset,
-    pub config: Arc<LogConfig>,
+pub struct Copying {
+    pub key: PartitionKey,
+    /// The directory that it goes to.
+    pub to: usize,
+    pub copy: LogCopy,
+    /// The operator was told that it waits for room.
+    pub is_waiting: bool,
 }
 
 /// Why the last step was not done. The partition goes on where it was.

@@ -6,12 +6,12 @@ use super::Move;
 use super::pace::Pace;
 use crate::cleaner::candidates::clean_point;
 use crate::directories::random_uuid;
-use crate::mailbox::moves::copying::{Copying, Fits};
-use crate::mailbox::moves::{Begun, MoveCommand, MoveRead, SwapFailure};
+use crate::mailbox::moves::{Begun, Copying, MoveCommand, SwapFailure};
 use crate::mailbox::{Command, Declined, PartitionKey};
 use crate::node::Node;
 use barnabas_base::{Offset, TopicPartition, name};
-use barnabas_storage::{DirKind, LogPlace, PartitionDir, StorageError, remove_dir};
+use barnabas_replica::{CopyVerdict, Fits, LogCopy, LogPiece};
+use barnabas_storage::{DirKind, FilePool, LogPlace, PartitionDir, StorageError, remove_dir};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use tokio::sync::oneshot;
 
 /// A piece: an owner that reads it out is busy for well under a millisecond.
 const PIECE_BYTES: usize = 256 << 10;
-/// The owner does the rest by itself when no more than so many offsets are missing, or the copy has all that is durable.
-const NEAR: i64 = 1;
+/// Files that a copy holds open.
+const FILES_OPEN: usize = 8;
 /// Before something is tried again that did not work (a full disk, a partition that is offline).
 const PAUSE: Duration = Duration::from_millis(500);
 const PACE_KEY: &str = "replica.alter.log.dirs.io.max.bytes.per.second";
@@ -90,8 +90,8 @@ impl Mover {
             if !self.node.directories[copying.to].is_online() {
                 continue;
             }
-            if let Err(error) = copying.close() {
-                tracing::info!(copy = %copying.path().display(), %error, "the copy of the replica was \
+            if let Err(error) = copying.copy.close() {
+                tracing::info!(copy = %copying.copy.path().display(), %error, "the copy of the replica was \
                     not closed cleanly");
             }
         }
@@ -113,9 +113,9 @@ impl Mover {
     fn remove_discarded(&mut self) {
         for (directory, path) in self.node.moves.take_discarded() {
             self.copies.retain(|_, copying| {
-                let is_gone = copying.path() == path;
+                let is_gone = copying.copy.path() == path;
                 if is_gone {
-                    copying.abandon();
+                    copying.copy.abandon();
                 }
                 !is_gone
             });
@@ -137,7 +137,7 @@ impl Mover {
             return Turn::Over;
         }
         let mut copying = match self.copies.remove(&key) {
-            Some(copying) if copying.place.future == Some(each.unique) => copying,
+            Some(copying) if copying.copy.place.future == Some(each.unique) => copying,
             _ => match self.open(key, each) {
                 Ok(copying) => copying,
                 Err(error) => return self.failed(key, each, &error),
@@ -147,7 +147,7 @@ impl Mover {
             self.copies.insert(key, copying);
             return Turn::Waits;
         }
-        let from = copying.end();
+        let from = copying.copy.end();
         let read =
             match ask(&node, key, |reply| MoveCommand::Read { key, from, max_bytes: PIECE_BYTES, reply }) {
                 Some(Ok(read)) => read,
@@ -157,7 +157,7 @@ impl Mover {
                     return Turn::Waits;
                 }
             };
-        match copying.put(&read, node.clock.wall()) {
+        match copying.copy.put(&read, node.clock.wall()) {
             Ok(Fits::Yes) => {
                 if std::mem::take(&mut copying.is_waiting) {
                     tracing::info!(partition = %each.name, "there is free space again; the move \
@@ -173,9 +173,9 @@ impl Mover {
                 return self.failed(key, each, &error);
             }
         }
-        let copied = copying.end().unwrap_or(read.log_start);
+        let copied = copying.copy.end().unwrap_or(read.log_start);
         node.moves.note(key, each.unique, copied, read.durable_end);
-        if read.durable_end.get() - copied.get() >= NEAR {
+        if !copying.copy.has_caught_up(&read) {
             self.copies.insert(key, copying);
             return Turn::Copied(read.records.len() as u64);
         }
@@ -193,18 +193,12 @@ impl Mover {
     }
 
     /// The copy has all that is durable: the owner does the rest.
-    fn swap(&mut self, key: PartitionKey, each: &Move, mut copying: Copying, read: &MoveRead) -> Turn {
-        let synced = copying.sync();
-        if let Err(error) = synced {
+    fn swap(&mut self, key: PartitionKey, each: &Move, mut copying: Copying, read: &LogPiece) -> Turn {
+        if let Err(error) = copying.copy.sync() {
             self.copies.insert(key, copying);
             return self.failed(key, each, &error);
         }
-        if copying.log.is_none() {
-            // The log has become empty since: there is a file to give a name to all the same.
-            let empty =
-                barnabas_storage::Log::create(copying.place.clone(), read.config.clone(), read.log_start);
-            copying.log = Some(empty);
-        }
+        copying.copy.fill_empty(read);
         let copying = Box::new(copying);
         match ask(&self.node, key, |reply| MoveCommand::Swap { copying, reply }) {
             Some(Ok(())) => {
@@ -238,42 +232,37 @@ impl Mover {
             topic_id: key.topic,
             future: Some(each.unique),
         };
-        let mut copying = Copying::new(key, each.to, directory.disk.clone(), place);
+        let mut copy = LogCopy::new(place, FilePool::new(directory.disk.clone(), FILES_OPEN));
         if each.goes_on {
             // What was compacted since it was begun, nobody knows.
             let image = self.node.image.load();
             let config = crate::topic_settings::log_config(&self.node, &image, &each.name.topic);
-            copying.go_on(config, self.node.clock.wall())?;
+            copy.resume(config, self.node.clock.wall())?;
         } else {
-            copying.clean_to = clean_point(&self.node, key);
+            copy.clean_to = clean_point(&self.node, key);
         }
-        Ok(copying)
+        Ok(Copying { key, to: each.to, copy, is_waiting: false })
     }
 
     fn failed(&mut self, key: PartitionKey, each: &Move, error: &StorageError) -> Turn {
-        match error {
+        match CopyVerdict::of(error, each.goes_on) {
             // The figures said otherwise (a quota, no more inodes), or something else than room is short.
-            error if error.is_passing() => {
+            CopyVerdict::Retry => {
                 if let Some(copying) = self.copies.get_mut(&key).filter(|copying| !copying.is_waiting) {
                     copying.is_waiting = true;
                     say_waits(each, &self.node.directories[each.to].path, &error.to_string());
                 }
-                Turn::Waits
+                return Turn::Waits;
             }
-            StorageError::Disk(_) | StorageError::Failed(_) => {
-                self.node.directory_failed(each.to, error);
-                self.give_up(key, each);
-                Turn::Over
-            }
-            // What was there cannot be gone on with.
-            _ if each.goes_on => self.begin_anew(key, each),
-            error => {
+            CopyVerdict::BeginAgain => return self.begin_anew(key, each),
+            CopyVerdict::DirectoryFailed => self.node.directory_failed(each.to, error),
+            CopyVerdict::Over => {
                 tracing::error!(partition = %each.name, %error, "the move failed; the replica stays in \
                     its directory and can be moved again");
-                self.give_up(key, each);
-                Turn::Over
             }
         }
+        self.give_up(key, each);
+        Turn::Over
     }
 
     fn begin_anew(&mut self, key: PartitionKey, each: &Move) -> Turn {
@@ -289,7 +278,7 @@ impl Mover {
 
     fn give_up(&mut self, key: PartitionKey, each: &Move) {
         if let Some(mut copying) = self.copies.remove(&key) {
-            copying.abandon();
+            copying.copy.abandon();
         }
         let is_same = self.node.moves.get(key).is_some_and(|now| now.unique == each.unique);
         if is_same {

@@ -8,13 +8,13 @@
 //! |---|---|
 //! | `replica` | the struct, its parts, and what becomes of the partition's decisions |
 //! | `opening` | how a partition is opened, and what becomes of one that cannot be |
-//! | `replay` | what a directory's journal holds after a crash, and what of it is replayed first |
+//! | `opening/replay` | what a directory's journal holds after a crash, and what of it is replayed first |
 //! | `append` | which way a batch takes to disk, and what a failed write means |
 //! | `write_back` | what is written back from the journal, and when the journal is answered |
 //! | `fetch_append` | what of a leader's answer is appended by a follower |
 //! | `leader` | which role the image gives, what a follower's fetch comes to |
 //! | `reads` | what a consumer may read |
-//! | `queries` | bounds, offsets by time, ends of epochs, deletion of records |
+//! | `reads/queries` | bounds, offsets by time, ends of epochs, deletion of records |
 //! | `retention` | which segments go, what a checkpoint may vouch for |
 //! | `round` | the batches that have offsets and are not written yet |
 //! | `sync` | what is unsynced, and what a finished sync makes durable |
@@ -79,11 +79,9 @@ mod leader;
 mod moving;
 mod opening;
 mod producer_snapshot;
-mod queries;
 mod readers;
 mod reads;
 mod repair;
-mod replay;
 mod replica;
 mod retention;
 mod round;
@@ -100,13 +98,13 @@ pub use effects::{Committed, Durability, Effect, LogEvent, Moment, Outbox, Reque
 pub use fetch_append::{Misfit, NotApplied};
 pub use leader::{RoleChange, RoleView, registered};
 pub use moving::{CopyVerdict, Fits, LeftBehind, LogCopy, LogPiece, MoveBegins};
+pub use opening::replay::{Checkpoints, read_journal, replay_log, waits_for_opening};
 pub use opening::{Checkpointed, OpenError, OpenReport, OpenVerdict, Opening, note_gaps};
 pub use producer_snapshot::producer_entry;
-pub use queries::{ListBounds, QueryError, Search};
 pub use readers::Readers;
+pub use reads::queries::{ListBounds, QueryError, Search};
 pub use reads::{Read, ReadRequest};
 pub use repair::{Repair, RepairStep, RepairView};
-pub use replay::{Checkpoints, read_journal, replay_log, waits_for_opening};
 pub use replica::{JournalState, LeaderHistory, Replica, Upkeep};
 pub use retention::Checkpoint;
 pub use round::{BatchLists, Round};

@@ -12,6 +12,8 @@
 //! Neighbours: shell/broker/src/partition_worker/opening.rs, which finds the directory and carries the verdict out; `replay`, which comes
 //! before for logs that were truncated; core/storage's `log/open.rs`, which recovers the files.
 
+pub(crate) mod replay;
+
 use std::sync::Arc;
 
 use barnabas_base::{Offset, TimestampMs, TopicPartition};

@@ -8,6 +8,8 @@
 //!
 //! Source: Kafka `Partition.readRecords`.
 
+pub(crate) mod queries;
+
 use barnabas_base::{LeaderEpoch, Offset};
 use barnabas_partition::{Bounds, Isolation, Refusal};
 use barnabas_storage::{AbortedTransaction, FilePool, StorageError};

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use barnabas_base::{ErrorCode, Offset, Text, TopicId};
+use barnabas_base::{ErrorCode, Offset, Set, Text, TopicId};
 use barnabas_wire::Str;
 use barnabas_wire::messages::alter_share_group_offsets_response::{
     AlterShareGroupOffsetsResponsePartition, AlterShareGroupOffsetsResponseTopic,
@@ -26,7 +26,7 @@ use super::{Group, GroupShard};
 use crate::framework::{BatchId, Caller, Effect, Now, Ticket};
 use crate::outbox::{GroupThen, TimerKey, append_refusal};
 use crate::share_group::{
-    self, Awaiting, Entry, Heartbeat, ShareGroup, ShareStateDone, ShareStateOrder, ShareStateWork, Stayed,
+    self, Awaiting, Entry, Heartbeat, Outcomes, ShareGroup, ShareStateDone, ShareStateOrder, ShareStateWork, Stayed,
 };
 use crate::{Request, Response, SharePartitionKey};
 
@@ -266,6 +266,8 @@ impl GroupShard {
         };
         check_at_rest(group)?;
         let (mut keys, mut topics, mut responses) = (Vec::new(), Vec::new(), Vec::new());
+        // A topic that is named again is answered again, and its share-partitions are deleted once.
+        let mut named = Set::default();
         for topic in &request.topics {
             let known = self.world.image.topics.by_name(&topic.topic_name);
             let is_kept = known.is_some_and(|known| {
@@ -274,7 +276,9 @@ impl GroupShard {
             });
             match known.filter(|_| is_kept) {
                 Some(known) => {
-                    keys.extend(group.set_up.delete(&id, known.id, &self.world.image));
+                    if named.insert(known.id) {
+                        keys.extend(group.set_up.delete(&id, known.id, &self.world.image));
+                    }
                     topics.push((known.id, known.name.clone()));
                 }
                 None => responses.push(DeleteShareGroupOffsetsResponseTopic {
@@ -421,13 +425,10 @@ impl GroupShard {
         mut response: AlterShareGroupOffsetsResponse,
         outcomes: &[(SharePartitionKey, ErrorCode)],
     ) {
+        let found = Outcomes::new(outcomes);
         for topic in &mut response.responses {
-            for partition in &mut topic.partitions {
-                let is_meant = |key: &SharePartitionKey| {
-                    key.topic == topic.topic_id && key.partition.get() == partition.partition_index
-                };
-                let found = outcomes.iter().find(|(key, _)| is_meant(key));
-                if let Some((_, error)) = found.filter(|_| partition.error_code == 0) {
+            for partition in topic.partitions.iter_mut().filter(|partition| partition.error_code == 0) {
+                if let Some(error) = found.of_partition(topic.topic_id, partition.partition_index) {
                     partition.error_code = error.code();
                 }
             }
@@ -450,10 +451,10 @@ impl GroupShard {
         mut response: DeleteShareGroupOffsetsResponse,
         outcomes: &[(SharePartitionKey, ErrorCode)],
     ) {
+        let outcomes = Outcomes::new(outcomes);
         let mut gone = Vec::new();
         for (topic_id, name) in topics {
-            let of = outcomes.iter().filter(|(key, _)| key.topic == topic_id);
-            let failed = of.map(|(_, error)| *error).find(|error| is_failure(*error));
+            let failed = outcomes.failure_of_topic(topic_id);
             if failed.is_none() {
                 gone.push(topic_id);
             }
@@ -484,10 +485,10 @@ impl GroupShard {
         outcomes: &[(SharePartitionKey, ErrorCode)],
         lost: Option<ErrorCode>,
     ) {
-        let mut taken = Vec::new();
+        let outcomes = Outcomes::new(outcomes);
+        let (mut taken, mut errors) = (Vec::new(), BTreeMap::new());
         for id in &groups {
-            let of = outcomes.iter().filter(|(key, _)| key.group == *id);
-            let failed = lost.or(of.map(|(_, error)| *error).find(|error| is_failure(*error)));
+            let failed = lost.or(outcomes.failure_of_group(id));
             let error = match self.groups.get_mut(id) {
                 Some(Group::Share(group)) => {
                     group.order = None;
@@ -499,8 +500,11 @@ impl GroupShard {
             if error.is_none() {
                 taken.extend(self.take_group(id));
             }
-            if let Some(result) = results.iter_mut().find(|result| result.group_id == id.as_str()) {
-                result.error_code = error.unwrap_or(ErrorCode::None).code();
+            errors.insert(id.as_str(), error.unwrap_or(ErrorCode::None));
+        }
+        for result in &mut results {
+            if let Some(error) = errors.remove(result.group_id.as_str()) {
+                result.error_code = error.code();
             }
         }
         let last = self.append_tombstones(Vec::new(), taken);
@@ -559,11 +563,6 @@ impl GroupShard {
             }
         }
     }
-}
-
-/// A topic that is gone has no state that could stay behind.
-fn is_failure(error: ErrorCode) -> bool {
-    !matches!(error, ErrorCode::None | ErrorCode::UnknownTopicOrPartition)
 }
 
 /// Whether a group's offsets may be changed: nobody reads, and nothing of it is under way.

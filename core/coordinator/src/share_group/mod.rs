@@ -31,6 +31,7 @@ mod group;
 mod heartbeat;
 mod member;
 mod order;
+mod outcomes;
 mod record;
 mod set_up;
 #[cfg(test)]
@@ -42,5 +43,6 @@ pub(crate) use heartbeat::{Stayed, check, fence, finish, forget_timers, leave, l
 #[cfg(test)]
 pub(crate) use member::ShareMember;
 pub(crate) use order::{Awaiting, Heartbeat};
+pub(crate) use outcomes::Outcomes;
 pub use order::{ShareStateDone, ShareStateOrder, ShareStateWork};
 pub(crate) use record::group_of;

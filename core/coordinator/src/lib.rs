@@ -25,12 +25,13 @@
 mod classic;
 mod config;
 mod consumer;
+mod effect;
 mod framework;
-mod invariants;
 mod memory;
 mod offsets;
 mod outbox;
 mod pattern;
+mod reconciled;
 mod records;
 mod request;
 mod room;
@@ -40,7 +41,6 @@ mod share_state;
 mod streams;
 mod table_order;
 mod transactions;
-mod unwritten;
 
 /// The epoch of a new consumer, share or streams group and of its target, which is empty and written nowhere. The first target
 /// that is made is of the next epoch; members that come before it are in this one.
@@ -54,9 +54,9 @@ pub use config::{
     StreamsSettings,
 };
 pub use consumer::{Done, Job};
+pub use effect::Effect;
 pub use framework::{
-    BatchId, Caller, Closed, Committed, Effect, EndTransaction, Held, Now, Pending, Producer, Record, Ticket,
-    Timers,
+    BatchId, Caller, Closed, Committed, EndTransaction, Held, Now, Pending, Producer, Record, Ticket, Timers,
 };
 pub use records::LoadError;
 pub use request::{Request, Response, StreamsHeartbeat};

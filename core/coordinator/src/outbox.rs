@@ -10,7 +10,9 @@ use bytes::Bytes;
 
 use crate::classic::Protocols;
 use crate::consumer::Entry;
-use crate::framework::{BatchId, Effect, Held, Now, Pending, Record, Refusable, Ticket, Timers};
+use crate::effect::Effect;
+pub(crate) use crate::framework::append_refusal;
+use crate::framework::{BatchId, Held, Now, Pending, Record, Refusable, Ticket, Timers};
 use crate::offsets::OffsetKey;
 use crate::shard::{Group, GroupCounts};
 use crate::share_group::{Entry as ShareEntry, ShareStateOrder};
@@ -191,22 +193,5 @@ impl Outbox {
 
     pub fn take_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
-    }
-}
-
-/// What a client is told when its records could not be appended.
-///
-/// # Source
-/// Kafka `CoordinatorOperationExceptionHelper`, `GroupMetadataManager.appendGroupMetadataErrorToResponseError`.
-pub(crate) fn append_refusal(error: ErrorCode) -> ErrorCode {
-    match error {
-        ErrorCode::UnknownTopicOrPartition | ErrorCode::NotEnoughReplicas | ErrorCode::RequestTimedOut => {
-            ErrorCode::CoordinatorNotAvailable
-        }
-        ErrorCode::NotLeaderOrFollower | ErrorCode::KafkaStorageError => ErrorCode::NotCoordinator,
-        ErrorCode::MessageTooLarge | ErrorCode::RecordListTooLarge | ErrorCode::InvalidFetchSize => {
-            ErrorCode::UnknownServerError
-        }
-        other => other,
     }
 }

@@ -97,6 +97,11 @@ pub enum Response {
     Close,
 }
 
+/// An answer that says nothing. As Kafka's, it has an empty list of statuses, not a null one.
+pub(crate) fn empty_streams_heartbeat() -> StreamsGroupHeartbeatResponse {
+    StreamsGroupHeartbeatResponse { status: Some(Vec::new()), ..Default::default() }
+}
+
 /// The answer to a StreamsGroupHeartbeat, with the internal topics that the broker is to create before it passes it on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamsHeartbeat {
@@ -106,7 +111,7 @@ pub struct StreamsHeartbeat {
 
 impl Default for StreamsHeartbeat {
     fn default() -> Self {
-        Self { response: crate::streams::empty(), create: Vec::new() }
+        Self { response: empty_streams_heartbeat(), create: Vec::new() }
     }
 }
 

@@ -15,6 +15,7 @@ mod admin;
 mod commits;
 mod consumer;
 mod groups;
+mod invariants;
 mod load;
 mod look;
 mod memory;
@@ -28,11 +29,13 @@ use barnabas_base::{ErrorCode, Map, MonotonicMs, Text, TopicId};
 use barnabas_metadata::Image;
 
 use crate::classic::{self, ClassicGroup};
-use crate::consumer::{ConsumerGroup, World};
-use crate::framework::{BatchId, Caller, Effect, Now, Record, Refusable, Ticket};
+use crate::consumer::ConsumerGroup;
+use crate::effect::Effect;
+use crate::framework::{BatchId, Caller, Now, Record, Refusable, Ticket};
 use crate::memory::Weights;
 use crate::offsets::{self, Heard, Offsets};
 use crate::outbox::{Outbox, TimerKey, append_refusal};
+use crate::reconciled::World;
 use crate::share_group::{Awaiting, ShareGroup};
 use crate::streams::StreamsGroup;
 use crate::{GroupConfig, Request, Response};
@@ -322,6 +325,6 @@ impl GroupShard {
     /// What is not as it must always be, in words; empty as long as there is no bug. Costs a look at everything: for tests
     /// and the simulator.
     pub fn violations(&self) -> Vec<String> {
-        crate::invariants::violations(self)
+        invariants::violations(self)
     }
 }

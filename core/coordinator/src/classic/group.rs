@@ -1,7 +1,7 @@
 //! A classic group's state, and the changes to it that keep it in one piece. Timers, answers and records are dealt with by
 //! the neighbours in this folder.
 //!
-//! Always true (checked by [`crate::invariants`]):
+//! Always true (checked by `shard/invariants.rs`):
 //! 1. Empty: no members. CompletingRebalance and Stable: members, a leader among them, a protocol that all of them speak
 //! 2. `awaiting_join` and `supported` are what counting would give
 //! 3. an instance id stands for exactly one member, and that member has it
@@ -241,7 +241,15 @@ impl ClassicGroup {
 
     /// Makes out anew what the members subscribe to.
     pub fn find_subscribed(&mut self) {
-        self.subscribed = self.is_consumer().then(|| subscription::topics(self)).flatten();
+        self.subscribed = self.is_consumer().then(|| self.topics()).flatten();
+    }
+
+    fn topics(&self) -> Option<BTreeSet<Text>> {
+        if self.members.is_empty() {
+            return Some(BTreeSet::new());
+        }
+        let protocol = self.protocol.as_ref()?;
+        subscription::topics(self.members.values().map(|member| member.protocols.metadata(protocol)))
     }
 
     fn count(&mut self, protocols: &Protocols, by: isize) {

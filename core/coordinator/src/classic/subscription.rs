@@ -11,17 +11,11 @@ use std::collections::BTreeSet;
 use barnabas_base::Text;
 use bytes::{Buf, Bytes};
 
-use super::group::ClassicGroup;
-
-/// What all members together subscribe to.
-pub(super) fn topics(group: &ClassicGroup) -> Option<BTreeSet<Text>> {
+/// What these subscriptions name together; `None` where one is missing or cannot be read.
+pub(super) fn topics<'a>(subscriptions: impl Iterator<Item = Option<&'a Bytes>>) -> Option<BTreeSet<Text>> {
     let mut all = BTreeSet::new();
-    if group.members.is_empty() {
-        return Some(all);
-    }
-    let protocol = group.protocol.as_ref()?;
-    for member in group.members.values() {
-        read(member.protocols.metadata(protocol)?.clone(), &mut all)?;
+    for subscription in subscriptions {
+        read(subscription?.clone(), &mut all)?;
     }
     Some(all)
 }

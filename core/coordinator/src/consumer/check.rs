@@ -7,28 +7,17 @@ use barnabas_base::ErrorCode;
 use barnabas_wire::messages::{ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse};
 
 use crate::GroupConfig;
+use crate::reconciled::Refused;
 
 /// From this version on, the member chooses its id.
 const OWN_ID_SINCE: i16 = 1;
 
-/// A refusal with words for people.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refused {
-    pub code: ErrorCode,
-    pub why: String,
-}
-
-impl Refused {
-    pub fn new(code: ErrorCode, why: impl Into<String>) -> Self {
-        Self { code, why: why.into() }
-    }
-
-    pub fn response(self) -> ConsumerGroupHeartbeatResponse {
-        ConsumerGroupHeartbeatResponse {
-            error_code: self.code.code(),
-            error_message: Some(self.why.into()),
-            ..Default::default()
-        }
+/// The refusal in this API's words.
+pub(crate) fn refusal(refused: Refused) -> ConsumerGroupHeartbeatResponse {
+    ConsumerGroupHeartbeatResponse {
+        error_code: refused.code.code(),
+        error_message: Some(refused.why.into()),
+        ..Default::default()
     }
 }
 

@@ -24,16 +24,14 @@ use barnabas_wire::messages::{
 };
 
 use super::group::ConsumerGroup;
-use super::heartbeat::{
-    advance, check_instance, check_room, replace, replacement, set_client, set_names, settle, watch,
-};
+use super::heartbeat::{advance, check_room, replace, replacement, set_client, set_names, settle, watch};
 use super::member::{ClassicSide, ConsumerMember, MemberState};
 use super::migrate::{self, assignment_bytes, subscription_of};
 use super::target::assign_if_due;
-use super::world::World;
 use crate::classic::Protocols;
 use crate::framework::Caller;
 use crate::outbox::{Outbox, TimerKey, append_refusal};
+use crate::reconciled::{World, check_instance};
 
 /// From this version on, a new dynamic member is given an id first and joins with it (KIP-394).
 const MEMBER_ID_REQUIRED_SINCE: i16 = 4;
@@ -191,7 +189,7 @@ fn speaker(
         Some(instance) => group.static_member(instance),
     };
     let member = member.ok_or(ErrorCode::UnknownMemberId)?;
-    check_instance(member, id, instance.unwrap_or_default()).map_err(|refused| refused.code)?;
+    check_instance(&member.id, id, instance.unwrap_or_default()).map_err(|refused| refused.code)?;
     let classic = member.classic.as_ref().ok_or(ErrorCode::UnknownMemberId)?;
     if member.epoch != generation {
         return Err(ErrorCode::IllegalGeneration);
@@ -273,7 +271,7 @@ pub(crate) fn leaves(group: &ConsumerGroup, who: &MemberIdentity) -> Result<Text
     };
     let member = member.ok_or(ErrorCode::UnknownMemberId)?;
     if !who.member_id.is_empty() {
-        check_instance(member, &who.member_id, who.group_instance_id.as_deref().unwrap_or_default())
+        check_instance(&member.id, &who.member_id, who.group_instance_id.as_deref().unwrap_or_default())
             .map_err(|refused| refused.code)?;
     }
     Ok(member.id.clone())

@@ -1,6 +1,6 @@
 //! A consumer group: what its records say, and what can be counted from them.
 //!
-//! Always true (checked by [`crate::invariants`]):
+//! Always true (checked by `shard/invariants.rs`):
 //! 1. a partition has one owner, and that member has it
 //! 2. an instance id stands for exactly one member, and that member has it
 //! 3. what is counted (names, expressions, assignors, classic members and their protocols) is what counting would give
@@ -17,7 +17,7 @@ use super::member::{ConsumerMember, MemberState};
 use crate::framework::{BatchId, Ticket};
 use crate::memory;
 use crate::outbox::{GroupThen, Outbox};
-use crate::unwritten::Unwritten;
+use crate::reconciled::{Unwritten, World};
 use crate::{FIRST_EPOCH, Response};
 
 /// What a member is to have: sorted partitions by topic.
@@ -184,6 +184,11 @@ impl ConsumerGroup {
         let matched = self.resolved.values().flat_map(|resolved| resolved.topics.iter());
         let all: BTreeSet<&Text> = self.names.keys().chain(matched).collect();
         all.into_iter().for_each(&mut show);
+    }
+
+    /// The hash over all topics that the group reads and that there are.
+    pub fn metadata_hash(&self, world: &mut World) -> i64 {
+        world.hash_of_each(|show| self.each_topic(show))
     }
 
     /// As [`ConsumerGroup::each_topic`], in any order, and some perhaps more than once.

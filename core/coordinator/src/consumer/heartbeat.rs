@@ -13,21 +13,18 @@ use barnabas_wire::messages::consumer_group_heartbeat_request::TopicPartitions a
 use barnabas_wire::messages::consumer_group_heartbeat_response::{Assignment, TopicPartitions};
 use barnabas_wire::messages::{ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse};
 
-use super::check::Refused;
 use super::group::{ConsumerGroup, Entry};
 use super::leave::cancel_timers;
 use super::member::{ConsumerMember, MemberState};
-use super::pace::{Standing, pace};
 use super::reconcile::{Owned, reconcile};
 use super::regex::{self, Change};
 use super::target::assign_if_due;
-use super::world::World;
 use crate::framework::Caller;
 use crate::outbox::{Outbox, TimerKey, append_refusal};
+use crate::reconciled::{
+    METADATA_REFRESH, Refused, Standing, World, check_instance, pace, unknown, unknown_instance,
+};
 use crate::request::ID_BYTES_MAX;
-
-/// A group's topics are looked at this often though nothing is known to have changed.
-pub(super) const METADATA_REFRESH: DurationMs = DurationMs(3_600_000);
 
 /// Works on a heartbeat whose `check` went well, of a member that does not leave. What is to be written is noted in the
 /// group.
@@ -165,27 +162,11 @@ fn find(group: &ConsumerGroup, id: &str, request: &ConsumerGroupHeartbeatRequest
         )),
         Some(known) if joins => Ok(Found::Replaces(Arc::clone(known))),
         Some(known) => {
-            check_instance(known, id, instance)?;
+            check_instance(&known.id, id, instance)?;
             check_epoch(known, request.member_epoch, owned)?;
             Ok(Found::Known(Arc::clone(known)))
         }
     }
-}
-
-pub(super) fn unknown(group: &str, id: &str) -> Refused {
-    Refused::new(ErrorCode::UnknownMemberId, format!("Member {id} is not a member of group {group}."))
-}
-
-pub(super) fn unknown_instance(instance: &str) -> Refused {
-    Refused::new(ErrorCode::UnknownMemberId, format!("Instance id {instance} is unknown."))
-}
-
-pub(super) fn check_instance(known: &ConsumerMember, id: &str, instance: &str) -> Result<(), Refused> {
-    if known.id == id {
-        return Ok(());
-    }
-    let why = format!("Static member {id} with instance id {instance} was fenced by member {}.", known.id);
-    Err(Refused::new(ErrorCode::FencedInstanceId, why))
 }
 
 /// A member may come with its epoch, with 0 to start again, or with its last epoch and nothing that is not its, as the answer
@@ -308,7 +289,7 @@ pub(super) fn settle(
     // What an expression matches is not known: whoever resolves it looks at the topics as well.
     let is_known = group.patterns().keys().all(|pattern| group.resolved.contains_key(pattern));
     if must_raise || (is_known && group.refresh_at <= out.now.mono) {
-        let hash = world.metadata_hash(group);
+        let hash = group.metadata_hash(world);
         if must_raise || hash != group.metadata_hash {
             group.raise(hash, out.now.mono);
         }

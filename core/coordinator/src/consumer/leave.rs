@@ -9,13 +9,11 @@ use barnabas_base::{DurationMs, Set, Text};
 use barnabas_wire::Str;
 use barnabas_wire::messages::{ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse};
 
-use super::check::Refused;
 use super::group::{ConsumerGroup, Entry};
-use super::heartbeat::{check_instance, unknown, unknown_instance};
 use super::member::{ConsumerMember, MemberState};
 use super::regex;
-use super::world::World;
 use crate::outbox::{Outbox, TimerKey};
+use crate::reconciled::{Refused, World, check_instance, unknown, unknown_instance};
 
 /// How a member leaves.
 pub(crate) enum Left {
@@ -34,7 +32,7 @@ pub(crate) fn leave(group: &ConsumerGroup, request: &ConsumerGroupHeartbeatReque
         return group.member(id).cloned().map(Left::ForGood).ok_or_else(|| unknown(&group.id, id));
     };
     let member = group.static_member(instance).cloned().ok_or_else(|| unknown_instance(instance))?;
-    check_instance(&member, id, instance)?;
+    check_instance(&member.id, id, instance)?;
     Ok(if request.member_epoch == -2 { Left::ForAMoment(member) } else { Left::ForGood(member) })
 }
 
@@ -73,7 +71,7 @@ pub(crate) fn fence(group: &mut ConsumerGroup, ids: &[Text], world: &mut World, 
     for pattern in gone.iter().filter_map(|member| member.pattern()) {
         regex::forget_if_unused(group, pattern);
     }
-    let hash = world.metadata_hash(group);
+    let hash = group.metadata_hash(world);
     group.raise(hash, out.now.mono);
     if group.is_empty() {
         // There is nobody to assign to: the target is made.
@@ -151,7 +149,7 @@ pub(crate) fn loaded(group: &mut ConsumerGroup, world: &mut World, out: &mut Out
     group.settle_claims();
     group.drop_strays(out.now.mono);
     if group.epoch == group.assignment_epoch && !has_whole_target(group, world) {
-        let hash = world.metadata_hash(group);
+        let hash = group.metadata_hash(world);
         group.raise(hash, out.now.mono);
     }
     watch_all(group, out);

@@ -16,11 +16,11 @@ use barnabas_wire::messages::{ConsumerProtocolAssignment, ConsumerProtocolSubscr
 use barnabas_wire::{Message, Reader, Str, Writer};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-use super::check::Refused;
 use super::group::{ConsumerGroup, Entry, Target};
 use super::member::{Assigned, ClassicSide, ConsumerMember};
 use crate::classic::{self, ClassicGroup, Protocols, State};
 use crate::outbox::Outbox;
+use crate::reconciled::Refused;
 
 pub(crate) use crate::config::MigrationPolicy as Policy;
 

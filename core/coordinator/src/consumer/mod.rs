@@ -4,7 +4,7 @@
 //!  heartbeat ─▶ who is in the group, what do they want?  a change raises the group's epoch
 //!                    │
 //!                    ▼
-//!               target: who is to have what, for one group epoch    [`target`], assignor/
+//!               target: who is to have what, for one group epoch    [`target`], jobs/assignor/
 //!                    │   computed on the spot, or as a [`crate::Job`] that the worker runs elsewhere
 //!                    ▼
 //!               reconcile: a member gives up what is not its any more, says so, gets what others have given up, and so
@@ -22,38 +22,33 @@
 //! # Source
 //! KIP-848, KIP-1263 (assignment interval); Kafka 4.4 `GroupMetadataManager`, `ConsumerGroup`, `CurrentAssignmentBuilder`.
 
-pub(crate) mod assignor;
 mod check;
 mod classic_member;
 mod describe;
 mod group;
 mod heartbeat;
-mod job;
+mod jobs;
 mod leave;
 mod member;
 mod migrate;
-mod pace;
 mod reconcile;
 mod record;
 mod regex;
 mod target;
-mod world;
 
-pub(crate) use check::{Refused, check};
+pub(crate) use check::{check, refusal};
 pub(crate) use classic_member::{Joined, join, leaves, sync, touch};
 pub(crate) use describe::{describe, describe_missing, list, not_consumer};
 #[cfg(test)]
 pub(crate) use group::Resolved;
 pub(crate) use group::{ConsumerGroup, Entry};
 pub(crate) use heartbeat::heartbeat;
-pub(crate) use job::Outcome;
-pub use job::{Done, Job};
+pub(crate) use jobs::Outcome;
+pub use jobs::{Done, Job};
 pub(crate) use leave::{Left, fence, forget_timers, is_late, leave, loaded, static_leave, watch_all};
 #[cfg(test)]
 pub(crate) use member::{Assigned, ConsumerMember};
 pub(crate) use migrate::{can_downgrade, can_upgrade, from_classic, to_classic};
-pub(crate) use pace::{Standing, pace};
 pub(crate) use record::group_of;
 pub(crate) use regex::resolved;
 pub(crate) use target::assigned;
-pub(crate) use world::World;

@@ -6,29 +6,23 @@
 //! # Source
 //! KIP-848; Kafka 4.4 `GroupMetadataManager.maybeUpdateRegularExpressions`, `handleRegularExpressionsResult`.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use barnabas_base::{ErrorCode, Text};
-use barnabas_metadata::Image;
 
-use super::check::Refused;
 use super::group::{ConsumerGroup, Entry, Resolved};
-use super::heartbeat::METADATA_REFRESH;
-use super::job::{Job, Work};
+use super::jobs::{Job, Resolving, Topics, Work};
 use super::member::ConsumerMember;
-use super::world::World;
-use crate::framework::Effect;
+use crate::effect::Effect;
 use crate::outbox::Outbox;
 use crate::pattern;
+use crate::reconciled::{METADATA_REFRESH, Refused, World};
 
 /// Expressions are not resolved again before this much time has passed.
 const RESOLVE_AGAIN_MIN_MS: i64 = 10_000;
 
-/// Different expressions of one group, and names that they match, all together; where several match the same, it is held once.
-/// Kafka has no such bounds, and no group of good will comes near them.
+/// Different expressions of one group. Kafka has no such bound, and no group of good will comes near it.
 const EXPRESSIONS_MAX: usize = 1_000;
-const NAMES_MAX: usize = 1_000_000;
 
 /// What a heartbeat means for the group's expressions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,59 +106,6 @@ pub(super) fn resolve_if_due(group: &mut ConsumerGroup, world: &World, out: &mut
     }
 }
 
-#[derive(Debug, Clone)]
-pub(super) struct Resolving {
-    pub group: Text,
-    patterns: Vec<Text>,
-    image: Image,
-}
-
-impl PartialEq for Resolving {
-    fn eq(&self, other: &Self) -> bool {
-        self.group == other.group && self.patterns == other.patterns
-    }
-}
-
-/// What each expression matched, and the metadata offset that was looked at.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Topics {
-    version: i64,
-    by_pattern: BTreeMap<Text, Arc<BTreeSet<Text>>>,
-}
-
-impl Resolving {
-    pub fn run(self) -> Topics {
-        self.run_within(NAMES_MAX)
-    }
-
-    /// An expression for whose names there is no room stays unresolved: who subscribes by it gets nothing of it.
-    fn run_within(self, names_max: usize) -> Topics {
-        let mut by_pattern = BTreeMap::new();
-        let mut sets: Vec<Arc<BTreeSet<Text>>> = Vec::new();
-        let mut names_left = names_max;
-        for wanted in self.patterns {
-            let matched = matched(&wanted, &self.image);
-            if let Some(known) = sets.iter().find(|known| ***known == matched) {
-                by_pattern.insert(wanted, Arc::clone(known));
-            } else if let Some(left) = names_left.checked_sub(matched.len()) {
-                names_left = left;
-                let matched = Arc::new(matched);
-                sets.push(Arc::clone(&matched));
-                by_pattern.insert(wanted, matched);
-            }
-        }
-        Topics { version: self.image.provenance.end.get() - 1, by_pattern }
-    }
-}
-
-/// The names that an expression matches.
-fn matched(wanted: &str, image: &Image) -> BTreeSet<Text> {
-    // One that was found sound when it came cannot have become otherwise, unless another build wrote it.
-    let Ok(regex) = pattern::of_topics(wanted) else { return BTreeSet::new() };
-    let names = image.topics.iter().map(|topic| &topic.name);
-    names.filter(|name| regex.is_match(name.as_bytes())).cloned().collect()
-}
-
 /// The group's expressions are resolved; `None`: nobody could. The members hear of it with their next heartbeats.
 pub(crate) fn resolved(
     group: &mut ConsumerGroup,
@@ -191,7 +132,7 @@ pub(crate) fn resolved(
         group.resolved.insert(pattern.clone(), now);
         group.note(Entry::Regex(pattern));
     }
-    let hash = world.metadata_hash(group);
+    let hash = group.metadata_hash(world);
     if is_other || hash != group.metadata_hash {
         group.raise(hash, out.now.mono);
         group.refresh_at = out.now.mono.plus(METADATA_REFRESH);

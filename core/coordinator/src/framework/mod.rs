@@ -1,12 +1,14 @@
 //! What every coordinator is made of. See the crate's page.
 
+mod call;
 mod committed;
-mod effect;
 mod pending;
 mod timers;
+mod transaction_version;
 
+pub use call::{BatchId, Caller, EndTransaction, Now, Producer, Record, Ticket};
 pub use committed::Committed;
-pub use effect::{BatchId, Caller, Effect, EndTransaction, Now, Producer, Record, Ticket};
-pub(crate) use pending::Refusable;
 pub use pending::{Closed, Held, Pending};
+pub(crate) use pending::{Refusable, append_refusal};
 pub use timers::Timers;
+pub use transaction_version::TransactionVersion;

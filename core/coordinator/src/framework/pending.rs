@@ -153,3 +153,20 @@ impl<T, R> Pending<T, R> {
         Some(Closed { id: batch.id, answers: batch.held, then: batch.then })
     }
 }
+
+/// What a client is told when its records could not be appended.
+///
+/// # Source
+/// Kafka `CoordinatorOperationExceptionHelper`, `GroupMetadataManager.appendGroupMetadataErrorToResponseError`.
+pub(crate) fn append_refusal(error: ErrorCode) -> ErrorCode {
+    match error {
+        ErrorCode::UnknownTopicOrPartition | ErrorCode::NotEnoughReplicas | ErrorCode::RequestTimedOut => {
+            ErrorCode::CoordinatorNotAvailable
+        }
+        ErrorCode::NotLeaderOrFollower | ErrorCode::KafkaStorageError => ErrorCode::NotCoordinator,
+        ErrorCode::MessageTooLarge | ErrorCode::RecordListTooLarge | ErrorCode::InvalidFetchSize => {
+            ErrorCode::UnknownServerError
+        }
+        other => other,
+    }
+}

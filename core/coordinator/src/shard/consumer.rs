@@ -11,9 +11,11 @@ use barnabas_wire::messages::{
 
 use super::{Group, GroupShard};
 use crate::classic::{self, ClassicGroup, State};
-use crate::consumer::{self, ConsumerGroup, Joined, Left, Outcome, Refused};
-use crate::framework::{BatchId, Caller, Effect, Now, Record, Ticket};
+use crate::consumer::{self, ConsumerGroup, Joined, Left, Outcome};
+use crate::effect::Effect;
+use crate::framework::{BatchId, Caller, Now, Record, Ticket};
 use crate::outbox::{GroupThen, Then, TimerKey};
+use crate::reconciled::Refused;
 use crate::streams;
 use crate::{Done, Response};
 
@@ -35,7 +37,7 @@ impl GroupShard {
             }
         });
         if let Err(refused) = worked {
-            self.out.answer(ticket, Response::ConsumerGroupHeartbeat(refused.response()));
+            self.out.answer(ticket, Response::ConsumerGroupHeartbeat(consumer::refusal(refused)));
         }
     }
 

@@ -4,7 +4,8 @@ use barnabas_base::{ErrorCode, Text};
 
 use super::{Group, GroupShard};
 use crate::classic::{self, ClassicGroup};
-use crate::framework::{BatchId, Effect};
+use crate::effect::Effect;
+use crate::framework::BatchId;
 use crate::outbox::{GroupThen, Outbox, Then, append_refusal};
 
 impl GroupShard {

@@ -23,10 +23,12 @@ use barnabas_wire::messages::{
 };
 
 use super::{Group, GroupShard};
-use crate::framework::{BatchId, Caller, Effect, Now, Ticket};
+use crate::effect::Effect;
+use crate::framework::{BatchId, Caller, Now, Ticket};
 use crate::outbox::{GroupThen, TimerKey, append_refusal};
 use crate::share_group::{
-    self, Awaiting, Entry, Heartbeat, Outcomes, ShareGroup, ShareStateDone, ShareStateOrder, ShareStateWork, Stayed,
+    self, Awaiting, Entry, Heartbeat, Outcomes, ShareGroup, ShareStateDone, ShareStateOrder, ShareStateWork,
+    Stayed,
 };
 use crate::{Request, Response, SharePartitionKey};
 

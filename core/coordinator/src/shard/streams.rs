@@ -9,9 +9,9 @@ use barnabas_wire::messages::{
 use super::{Group, GroupShard};
 use crate::Response;
 use crate::classic::{self, ClassicGroup, State};
-use crate::consumer::Refused;
 use crate::framework::{Caller, Ticket};
 use crate::outbox::TimerKey;
+use crate::reconciled::Refused;
 use crate::request::StreamsHeartbeat;
 use crate::streams::{self, StreamsGroup};
 

@@ -5,7 +5,8 @@ use barnabas_wire::messages::TxnOffsetCommitRequest;
 
 use super::{Group, GroupShard};
 use crate::Response;
-use crate::framework::{Caller, Effect, EndTransaction, Producer, Ticket};
+use crate::effect::Effect;
+use crate::framework::{Caller, EndTransaction, Producer, Ticket};
 use crate::offsets::{self, Transactional};
 use crate::outbox::{GroupThen, Then, append_refusal};
 

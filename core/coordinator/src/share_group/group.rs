@@ -1,6 +1,6 @@
 //! A share group: what its records say, and what can be counted from them.
 //!
-//! Always true (checked by [`crate::invariants`]):
+//! Always true (checked by `shard/invariants.rs`):
 //! 1. the names that are counted are those that members subscribe to
 //! 2. a target is a member's; no member is ahead of the target, the target is not ahead of the group
 //! 3. nothing is assigned that is not set up

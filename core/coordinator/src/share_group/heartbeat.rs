@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use barnabas_base::{DurationMs, ErrorCode, Map, Text, TopicId};
+use barnabas_base::{ErrorCode, Map, Text, TopicId};
 use barnabas_wire::Str;
 use barnabas_wire::messages::share_group_heartbeat_response::{Assignment, TopicPartitions};
 use barnabas_wire::messages::{ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse};
@@ -17,9 +17,9 @@ use super::assignor::{self, Candidate};
 use super::group::{Entry, ShareGroup};
 use super::member::{ShareMember, Target};
 use super::order::Heartbeat;
-use crate::consumer::{Standing, World, pace};
 use crate::framework::{Caller, Ticket};
 use crate::outbox::{Outbox, TimerKey, append_refusal};
+use crate::reconciled::{METADATA_REFRESH, Standing, World, pace};
 use crate::request::ID_BYTES_MAX;
 
 /// A refusal with words for people.
@@ -27,9 +27,6 @@ pub(crate) type Refused = (ErrorCode, String);
 
 /// What numbers, lengths and framing take in a member's record, and more.
 const NUMBERS_BYTES: usize = 100;
-
-/// A group's topics are looked at this often though nothing is known to have changed.
-const METADATA_REFRESH: DurationMs = DurationMs(3_600_000);
 
 /// How far a heartbeat has got.
 pub(crate) struct Stayed {

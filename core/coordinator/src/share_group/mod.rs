@@ -43,6 +43,6 @@ pub(crate) use heartbeat::{Stayed, check, fence, finish, forget_timers, leave, l
 #[cfg(test)]
 pub(crate) use member::ShareMember;
 pub(crate) use order::{Awaiting, Heartbeat};
-pub(crate) use outcomes::Outcomes;
 pub use order::{ShareStateDone, ShareStateOrder, ShareStateWork};
+pub(crate) use outcomes::Outcomes;
 pub(crate) use record::group_of;

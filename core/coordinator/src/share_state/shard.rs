@@ -28,8 +28,8 @@ use super::request::{
     ShareStateSummary,
 };
 use super::state::{ShareState, StateBatch, Update};
+use crate::framework::append_refusal;
 use crate::framework::{BatchId, Held, Now, Pending, Record, Refusable, Ticket, Timers};
-use crate::outbox::append_refusal;
 use crate::room::Room;
 
 const NEGATIVE_PARTITION: &str = "A partition has no negative number.";

@@ -10,19 +10,15 @@ use barnabas_base::ErrorCode;
 use barnabas_wire::messages::streams_group_heartbeat_request::{TaskIds, Topology};
 use barnabas_wire::messages::{StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse};
 
-use crate::consumer::Refused;
-
-/// An answer that says nothing. As Kafka's, it has an empty list of statuses, not a null one.
-pub(crate) fn empty() -> StreamsGroupHeartbeatResponse {
-    StreamsGroupHeartbeatResponse { status: Some(Vec::new()), ..Default::default() }
-}
+use crate::reconciled::Refused;
+use crate::request::empty_streams_heartbeat;
 
 /// The refusal in this API's words.
 pub(crate) fn refusal(refused: Refused) -> StreamsGroupHeartbeatResponse {
     StreamsGroupHeartbeatResponse {
         error_code: refused.code.code(),
         error_message: Some(refused.why.into()),
-        ..empty()
+        ..empty_streams_heartbeat()
     }
 }
 

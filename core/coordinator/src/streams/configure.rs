@@ -20,7 +20,7 @@ use barnabas_wire::messages::create_topics_request::{CreatableTopic, CreatableTo
 use barnabas_wire::messages::streams_group_topology_value::{Subtopology, TopicInfo};
 
 use super::topology::{Topology, copartition_groups};
-use crate::consumer::Refused;
+use crate::reconciled::Refused;
 
 /// What a member is told when something is amiss with the group.
 ///

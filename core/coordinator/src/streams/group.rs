@@ -1,6 +1,6 @@
 //! A streams group: what its records say, and what can be counted from them.
 //!
-//! Always true (checked by [`crate::invariants`]):
+//! Always true (checked by `shard/invariants.rs`):
 //! 1. an active task has one owner, and that member has it; who holds copies is who has them
 //! 2. an instance id stands for exactly one member, and that member has it
 //! 3. a target is a member's; what is known of offsets is of a member
@@ -23,7 +23,7 @@ use super::tasks::{Held, Role, Target, each, each_active};
 use super::topology::Topology;
 use crate::framework::{BatchId, Ticket};
 use crate::outbox::{GroupThen, Outbox};
-use crate::unwritten::Unwritten;
+use crate::reconciled::Unwritten;
 use crate::{FIRST_EPOCH, Response};
 
 /// One record of the group, by what it is about.

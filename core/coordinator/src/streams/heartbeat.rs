@@ -24,20 +24,19 @@ use super::assignor::Offsets;
 use super::configure::{Configured, StatusCode, configure};
 use super::endpoints::endpoints;
 use super::group::{Entry, StreamsGroup, TaskOffsets};
-use super::leave::cancel_timers;
+use super::leave::{cancel_timers, watch};
 use super::member::{Endpoint, MemberState, StreamsMember};
 use super::missed::has_missed;
 use super::reconcile::reconcile;
 use super::target::{Delay, assign_if_due};
 use super::tasks::{Target, Tasks};
 use super::topology::{Topology, said};
-use crate::consumer::{Refused, Standing, World, pace};
 use crate::framework::Caller;
 use crate::outbox::{Outbox, TimerKey, append_refusal};
+use crate::reconciled::{
+    METADATA_REFRESH, Refused, Standing, World, check_instance, pace, unknown, unknown_instance,
+};
 use crate::request::{ID_BYTES_MAX, StreamsHeartbeat};
-
-/// A group's topics are looked at this often though nothing is known to have changed.
-const METADATA_REFRESH: DurationMs = DurationMs(3_600_000);
 
 /// Tasks of which a member may report offsets.
 const OFFSETS_MAX: usize = 10_000;
@@ -126,7 +125,7 @@ fn find(
                 Ok(Found::Known(Arc::clone(member)))
             }
             None if joins => Ok(Found::New),
-            None => Err(unknown(group, id)),
+            None => Err(unknown(&group.id, id)),
         };
     };
     match group.static_member(instance) {
@@ -143,28 +142,11 @@ fn find(
         )),
         Some(known) if joins => Ok(Found::Replaces(Arc::clone(known))),
         Some(known) => {
-            check_instance(known, id, instance)?;
+            check_instance(&known.id, id, instance)?;
             check_epoch(known, request.member_epoch, owned)?;
             Ok(Found::Known(Arc::clone(known)))
         }
     }
-}
-
-pub(super) fn unknown(group: &StreamsGroup, id: &str) -> Refused {
-    let why = format!("Member {id} is not a member of group {}.", group.id);
-    Refused::new(ErrorCode::UnknownMemberId, why)
-}
-
-pub(super) fn unknown_instance(instance: &str) -> Refused {
-    Refused::new(ErrorCode::UnknownMemberId, format!("Instance id {instance} is unknown."))
-}
-
-pub(super) fn check_instance(known: &StreamsMember, id: &str, instance: &str) -> Result<(), Refused> {
-    if known.id == id {
-        return Ok(());
-    }
-    let why = format!("Static member {id} with instance id {instance} was fenced by member {}.", known.id);
-    Err(Refused::new(ErrorCode::FencedInstanceId, why))
 }
 
 /// A member may come with its epoch, with 0 to start again, or with its last epoch and nothing that is not its, as the answer
@@ -441,12 +423,6 @@ fn advance(group: &mut StreamsGroup, id: &Text, owned: Option<&Target>, out: &mu
     } else {
         out.timers.cancel(&key);
     }
-}
-
-/// Sets the clock by which the member must be heard of again.
-pub(super) fn watch(group: &StreamsGroup, id: &Text, out: &mut Outbox) {
-    let within = out.config.streams_of(&group.id).session_timeout;
-    out.set_timer(TimerKey::Session { group: group.id.clone(), member: id.clone() }, within);
 }
 
 /// What an answer depends on beside how things are now.

@@ -9,13 +9,12 @@ use barnabas_base::{DurationMs, Text};
 use barnabas_wire::Str;
 use barnabas_wire::messages::{StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse};
 
-use super::check::empty;
 use super::group::{Entry, StreamsGroup};
-use super::heartbeat::{check_instance, unknown, unknown_instance, watch};
 use super::member::{MemberState, StreamsMember};
 use super::tasks::Held;
-use crate::consumer::Refused;
 use crate::outbox::{Outbox, TimerKey};
+use crate::reconciled::{Refused, check_instance, unknown, unknown_instance};
+use crate::request::empty_streams_heartbeat;
 
 /// Takes out the member that says so; a static one may be away for a moment only.
 ///
@@ -31,11 +30,11 @@ pub(crate) fn leave(
     }
     let member = match request.instance_id.as_deref() {
         None => {
-            group.member(&request.member_id).cloned().ok_or_else(|| unknown(group, &request.member_id))?
+            group.member(&request.member_id).cloned().ok_or_else(|| unknown(&group.id, &request.member_id))?
         }
         Some(instance) => {
             let known = group.static_member(instance).cloned().ok_or_else(|| unknown_instance(instance))?;
-            check_instance(&known, &request.member_id, instance)?;
+            check_instance(&known.id, &request.member_id, instance)?;
             known
         }
     };
@@ -47,7 +46,7 @@ pub(crate) fn leave(
     Ok(StreamsGroupHeartbeatResponse {
         member_id: Str::from(&member.id),
         member_epoch: request.member_epoch,
-        ..empty()
+        ..empty_streams_heartbeat()
     })
 }
 
@@ -90,6 +89,12 @@ pub(crate) fn fence(group: &mut StreamsGroup, ids: &[Text], out: &mut Outbox) {
         group.note(Entry::TargetEpoch);
         out.timers.cancel(&TimerKey::FirstTarget(group.id.clone()));
     }
+}
+
+/// Sets the clock by which the member must be heard of again.
+pub(super) fn watch(group: &StreamsGroup, id: &Text, out: &mut Outbox) {
+    let within = out.config.streams_of(&group.id).session_timeout;
+    out.set_timer(TimerKey::Session { group: group.id.clone(), member: id.clone() }, within);
 }
 
 pub(super) fn cancel_timers(group: &Text, member: &Text, out: &mut Outbox) {

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! The machine is that of consumer groups (consumer/): epochs, states of members, records that are written as state is
-//! ([`crate::unwritten`]), jobs. What differs: partitions are tasks in three roles, processes share state, and there are topics to be
+//! ([`crate::reconciled`]), jobs. What differs: partitions are tasks in three roles, processes share state, and there are topics to be
 //! made. No active task has two owners, whatever the target says.
 //!
 //! # Source
@@ -38,7 +38,7 @@ mod target;
 mod tasks;
 mod topology;
 
-pub(crate) use check::{check, empty, refusal};
+pub(crate) use check::{check, refusal};
 pub(crate) use describe::{describe, describe_missing, list, not_streams};
 pub(crate) use group::{Entry, StreamsGroup};
 pub(crate) use heartbeat::heartbeat;

@@ -17,7 +17,7 @@ use super::configure::Configured;
 use super::group::{Entry, StreamsGroup};
 use super::tasks::Target;
 use crate::consumer::Job;
-use crate::framework::Effect;
+use crate::effect::Effect;
 use crate::outbox::{Outbox, TimerKey};
 
 /// Everything that a target is made of, as it was at one moment.

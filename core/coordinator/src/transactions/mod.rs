@@ -21,14 +21,14 @@
 
 mod config;
 mod effect;
-mod invariants;
 mod record;
 mod request;
 mod shard;
 mod state;
 mod transaction;
 
-pub use config::{TransactionConfig, TransactionVersion};
+pub use crate::framework::TransactionVersion;
+pub use config::TransactionConfig;
 pub use effect::{MarkerOrder, MarkerOutcome, MarkerTicket, TransactionEffect};
 pub use request::{AddOffsets, AddPartitions, TransactionCaller, TransactionRequest, TransactionResponse};
 pub use shard::{TransactionShard, TransactionStats};

@@ -16,6 +16,7 @@ mod add;
 mod admin;
 mod end;
 mod init;
+mod invariants;
 mod late;
 mod load;
 mod markers;
@@ -38,8 +39,8 @@ use super::{
     MarkerTicket, TransactionCaller, TransactionConfig, TransactionEffect, TransactionRequest,
     TransactionResponse, TransactionState,
 };
+use crate::framework::append_refusal;
 use crate::framework::{BatchId, Committed, Held, Now, Pending, Record, Refusable, Ticket, Timers};
-use crate::outbox::append_refusal;
 use crate::room::Room;
 
 /// How much a shard holds.
@@ -313,7 +314,7 @@ impl TransactionShard {
     /// What is not as it must always be, in words; empty as long as there is no bug. Costs a look at everything: for tests
     /// and the simulator.
     pub fn violations(&self) -> Vec<String> {
-        super::invariants::violations(self)
+        invariants::violations(self)
     }
 
     pub(crate) fn is_active(&self) -> bool {

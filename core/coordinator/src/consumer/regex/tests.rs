@@ -1,7 +1,7 @@
 //! What expressions may take.
 
 use barnabas_base::{LeaderEpoch, Offset, TimestampMs, Uuid};
-use barnabas_metadata::{Delta, Provenance};
+use barnabas_metadata::{Delta, Image, Provenance};
 use barnabas_wire::messages::{MetadataRecord, TopicRecord};
 
 use super::*;

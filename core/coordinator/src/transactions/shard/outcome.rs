@@ -3,8 +3,8 @@
 use barnabas_base::{DurationMs, ErrorCode, Text};
 
 use super::{TimerKey, TransactionShard};
+use crate::framework::append_refusal;
 use crate::framework::{BatchId, Now};
-use crate::outbox::append_refusal;
 use crate::transactions::{TransactionEffect, TransactionState};
 
 impl TransactionShard {

@@ -1,11 +1,11 @@
-//! What goes into a coordinator and what comes out of it.
+//! One call of a coordinator: who asks, when, and what is written for it.
 
 use barnabas_base::{
     ConnectionNumber, CoordinatorEpoch, MonotonicMs, ProducerEpoch, ProducerId, TimestampMs,
 };
 use bytes::Bytes;
 
-use crate::{Job, Response, ShareStateOrder, TransactionVersion};
+use super::TransactionVersion;
 
 /// A request that waits for its answer, as the worker knows it. Answered exactly once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -48,24 +48,6 @@ impl Record {
     pub fn bytes(&self) -> usize {
         self.key.len() + self.value.as_ref().map_or(0, Bytes::len) + 24
     }
-}
-
-/// What the worker is to do. In this order.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Effect {
-    /// Append `records` to the shard's partition, all or none, timestamped with the wall clock's time; batches in the order
-    /// of their ids, several of them in one log batch if the worker likes. Then say `durable` or `failed`.
-    Append { batch: BatchId, records: Vec<Record> },
-    /// As `Append`, as part of the producer's transaction: the batch says so and bears its id and epoch, without a sequence.
-    AppendInTransaction { batch: BatchId, producer: Producer, records: Vec<Record> },
-    /// Append the marker that ends the producer's transaction, in order with the rest. Then say `durable` or `failed`.
-    AppendMarker { batch: BatchId, end: EndTransaction },
-    /// Run the job away from the shard, and bring what comes of it back by [`crate::GroupShard::computed`].
-    Compute(Box<Job>),
-    /// Bring this to the share coordinator, and what comes of it back by [`crate::GroupShard::share_state_done`].
-    ShareState(ShareStateOrder),
-    /// The answer to `ticket`.
-    Answer { ticket: Ticket, response: Response },
 }
 
 /// Whose transaction records belong to.

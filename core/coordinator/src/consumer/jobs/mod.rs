@@ -6,16 +6,21 @@
 
 use barnabas_base::Text;
 
-use super::regex::{Resolving, Topics};
-use super::target::{Assigning, Assignment};
 use crate::streams;
+
+mod assign;
+mod assignor;
+mod resolve;
+
+pub(crate) use assign::{Assigning, Assignment, NewTarget};
+pub(crate) use resolve::{Resolving, Topics};
 
 /// To be run away from the shard; costs up to seconds.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Job(pub(super) Work);
+pub struct Job(pub(crate) Work);
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Work {
+pub(crate) enum Work {
     Assign(Assigning),
     AssignStreams(streams::Assigning),
     Resolve(Resolving),

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use barnabas_base::{Map, Text, TopicId};
 
-use super::group::Target;
+use crate::consumer::group::Target;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Candidate {

@@ -9,7 +9,8 @@ use barnabas_wire::messages::sync_group_request::SyncGroupRequestAssignment;
 use barnabas_wire::messages::{JoinGroupRequest, OffsetCommitRequest, SyncGroupRequest};
 
 use crate::classic::{ClassicGroup, State};
-use crate::framework::{BatchId, Caller, Effect, Now, Ticket};
+use crate::effect::Effect;
+use crate::framework::{BatchId, Caller, Now, Ticket};
 use crate::offsets::OffsetKey;
 use crate::outbox::TimerKey;
 use crate::shard::Group;

@@ -12,11 +12,12 @@
 //! # Source
 //! Kafka 4.4 `Utils.computeTopicHash`, `Utils.computeGroupHash`; hash4j 0.22 `HashStream64.putString`.
 
-use barnabas_base::{Map, Text};
+use barnabas_base::{DurationMs, Map, Text};
 use barnabas_metadata::{Image, Topic};
 use twox_hash::XxHash3_64;
 
-use super::group::ConsumerGroup;
+/// A group's topics are looked at this often though nothing is known to have changed.
+pub(crate) const METADATA_REFRESH: DurationMs = DurationMs(3_600_000);
 
 #[derive(Debug)]
 pub(crate) struct World {
@@ -50,14 +51,14 @@ impl World {
         }
     }
 
-    /// The hash over all topics that the group reads and that there are.
-    pub fn metadata_hash(&mut self, group: &ConsumerGroup) -> i64 {
+    /// The hash over all topics that there are of those that `each` shows, which is in the order of their names.
+    pub fn hash_of_each(&mut self, each: impl FnOnce(&mut dyn FnMut(&Text))) -> i64 {
         let mut bytes = Vec::new();
-        group.each_topic(|name| self.add_hash(name, &mut bytes));
+        each(&mut |name| self.add_hash(name, &mut bytes));
         over(&bytes)
     }
 
-    /// As [`World::metadata_hash`], of topics in the order of their names.
+    /// As [`World::hash_of_each`].
     pub fn hash_of<'a>(&mut self, names: impl Iterator<Item = &'a Text>) -> i64 {
         let mut bytes = Vec::new();
         names.for_each(|name| self.add_hash(name, &mut bytes));

@@ -8,7 +8,8 @@ use barnabas_metadata::{Delta, Image, Provenance};
 use barnabas_wire::messages::{MetadataRecord, PartitionRecord, ShareGroupHeartbeatRequest, TopicRecord};
 
 use super::super::tests::caught;
-use crate::framework::{BatchId, Caller, Effect, Now, Ticket};
+use crate::effect::Effect;
+use crate::framework::{BatchId, Caller, Now, Ticket};
 use crate::outbox::TimerKey;
 use crate::shard::Group;
 use crate::share_group::{Entry, ShareGroup, ShareMember, ShareStateDone, ShareStateWork};

@@ -3,9 +3,9 @@
 
 use barnabas_base::{ProducerId, Set, Text};
 
-use super::shard::{self, Entry, TimerKey, TransactionShard};
-use super::{TransactionState, transaction::Transaction};
+use super::{Entry, TimerKey, TransactionShard};
 use crate::framework::Ticket;
+use crate::transactions::{TransactionState, transaction::Transaction};
 
 #[cfg(test)]
 mod tests;
@@ -122,7 +122,7 @@ fn decision_goes_on(shard: &TransactionShard, id: &Text, entry: &Entry) -> Optio
 
 fn held_is_the_sum(shard: &TransactionShard) -> Option<String> {
     let entries = shard.entries.iter();
-    let weights = entries.map(|(id, entry)| shard::weigh(id, entry.transaction.steps().flatten()));
+    let weights = entries.map(|(id, entry)| super::weigh(id, entry.transaction.steps().flatten()));
     let (sum, held) = (weights.sum::<usize>(), shard.room().held());
     (sum != held).then(|| format!("transactional ids take {sum} bytes, and {held} are counted"))
 }

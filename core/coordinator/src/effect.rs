@@ -1,0 +1,24 @@
+//! What a shard of groups hands out for the worker to do.
+
+use crate::consumer::Job;
+use crate::framework::{BatchId, EndTransaction, Producer, Record, Ticket};
+use crate::request::Response;
+use crate::share_group::ShareStateOrder;
+
+/// What the worker is to do. In this order.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Append `records` to the shard's partition, all or none, timestamped with the wall clock's time; batches in the order
+    /// of their ids, several of them in one log batch if the worker likes. Then say `durable` or `failed`.
+    Append { batch: BatchId, records: Vec<Record> },
+    /// As `Append`, as part of the producer's transaction: the batch says so and bears its id and epoch, without a sequence.
+    AppendInTransaction { batch: BatchId, producer: Producer, records: Vec<Record> },
+    /// Append the marker that ends the producer's transaction, in order with the rest. Then say `durable` or `failed`.
+    AppendMarker { batch: BatchId, end: EndTransaction },
+    /// Run the job away from the shard, and bring what comes of it back by [`crate::GroupShard::computed`].
+    Compute(Box<Job>),
+    /// Bring this to the share coordinator, and what comes of it back by [`crate::GroupShard::share_state_done`].
+    ShareState(ShareStateOrder),
+    /// The answer to `ticket`.
+    Answer { ticket: Ticket, response: Response },
+}

@@ -32,6 +32,28 @@ impl FetchSessionShards {
         let place = named.unwrap_or(worker) % self.shards.len();
         self.shards[place].lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// What all shards hold together, for the metrics.
+    pub fn counts(&self) -> FetchSessionCounts {
+        let mut counts = FetchSessionCounts::default();
+        for shard in &self.shards {
+            let sessions = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            counts.sessions += sessions.len() as u64;
+            counts.partitions += sessions.partition_count() as u64;
+            counts.evictions += sessions.evictions();
+        }
+        counts
+    }
+}
+
+/// Kafka's metrics of its `FetchSessionCache`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct FetchSessionCounts {
+    pub sessions: u64,
+    /// Partitions of all sessions.
+    pub partitions: u64,
+    /// Sessions evicted since the start.
+    pub evictions: u64,
 }
 
 #[cfg(test)]

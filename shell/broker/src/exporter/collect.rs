@@ -172,6 +172,7 @@ impl Collector {
         let now = Snapshot::of(node);
         let mut page = Page::default();
         requests::topics(&mut page, node, &now);
+        requests::fetch_sessions(&mut page, node);
         requests::kafka(&mut page, &now, &self.older);
         requests::idle(&mut page, node, &now, &self.older);
         self.cluster.follow(node);

@@ -22,6 +22,7 @@ mod damaged_replicas;
 mod dead_letters;
 mod deletes;
 mod descriptors;
+mod documented_cluster;
 mod every_api;
 mod extreme_numbers;
 mod foreign_disks;

@@ -4,6 +4,7 @@
 use crate::harness::patience::until;
 use crate::harness::quorum::{create, eventually, metadata, prepared, random_uuid};
 use crate::harness::{Client, TestNode, batch, binary, free_port};
+use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use barnabas_wire::messages::{FetchRequest, ProduceRequest, ResponseBody};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -231,7 +232,6 @@ fn phases_add_up_to_the_latency_that_a_client_sees() {
 
 #[test]
 fn a_consumers_wait_is_told_from_its_reading() {
-    use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
     let mut metered = Metered::start();
     let mut client = metered.node.client();
     client.create_topic("read", 1, &[]);
@@ -271,6 +271,32 @@ fn a_consumers_wait_is_told_from_its_reading() {
     assert!(page.get("kafka_log_log_size{topic=\"read\",partition=\"0\"}") > 60.0);
     assert!(!metered.page("").kinds.contains_key("kafka_log_log_size"), "only where it is asked for");
     assert!(!metered.page("?topic=unknown").kinds.contains_key("kafka_log_log_size"));
+    assert!(metered.node.stop().success());
+}
+
+#[test]
+fn fetch_sessions_are_counted_as_kafka_counts_them() {
+    let mut metered = Metered::start();
+    let mut client = metered.node.client();
+    client.create_topic("t", 2, &[]);
+    let counts = |metered: &Metered| {
+        let page = metered.page("");
+        let name = |of: &str| format!("kafka_server_fetchsessioncache_numincrementalfetch{of}");
+        (page.get(&name("sessions")), page.get(&name("partitionscached")))
+    };
+    assert_eq!(counts(&metered), (0.0, 0.0));
+    let partitions = [0, 1].map(|partition| FetchPartition {
+        partition,
+        partition_max_bytes: 1 << 20,
+        current_leader_epoch: -1,
+        ..Default::default()
+    });
+    let topic = FetchTopic { topic: "t".into(), partitions: partitions.to_vec(), ..Default::default() };
+    let request =
+        FetchRequest { session_epoch: 0, max_wait_ms: 0, topics: vec![topic], ..Default::default() };
+    let ResponseBody::Fetch(response) = client.call(request, 11) else { panic!("another response") };
+    assert!(response.session_id > 0, "{response:?}");
+    assert_eq!(counts(&metered), (1.0, 2.0));
     assert!(metered.node.stop().success());
 }
 

@@ -47,6 +47,14 @@ pub fn topics(page: &mut Page, node: &Node, now: &Snapshot) {
     page.count(&name("failedproducerequests"), &[], node.meter.batches_refused.get());
 }
 
+pub fn fetch_sessions(page: &mut Page, node: &Node) {
+    let name = |of: &str| format!("kafka_server_fetchsessioncache_{of}");
+    let counts = node.fetch_sessions.counts();
+    page.count(&name("numincrementalfetchsessions"), &[], counts.sessions);
+    page.count(&name("numincrementalfetchpartitionscached"), &[], counts.partitions);
+    page.count(&name("incrementalfetchsessionevictions_total"), &[], counts.evictions);
+}
+
 pub fn kafka(page: &mut Page, now: &Snapshot, older: &Snapshot) {
     let name = |of: &str| format!("kafka_network_requestmetrics_{of}");
     // What Kafka calls an API in its metrics is its name; a Fetch is told apart by who sends it as well.

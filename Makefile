@@ -1,6 +1,8 @@
 # One command for each thing. The names are a contract: people and CI call them.
 SHELL := /bin/bash
 CARGO ?= cargo
+PREFIX ?= /usr/local
+target := $(or $(CARGO_TARGET_DIR),target)
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -12,6 +14,17 @@ run: ## build, start one node on loopback with data in ./barnabas-data
 cluster: ## three nodes on loopback in a temporary directory, and how to watch one be killed
 	@$(CARGO) build --release --locked -p barnabas
 	@lab/cluster/run
+
+dist: ## a release in target/dist: the stripped binary, and its debug file, which a debugger finds beside it
+	@$(CARGO) build --release --locked -p barnabas
+	@mkdir -p $(target)/dist
+	@objcopy --only-keep-debug $(target)/release/barnabas $(target)/dist/barnabas.debug
+	@cd $(target)/dist && objcopy --strip-all --add-gnu-debuglink=barnabas.debug ../release/barnabas barnabas
+	@cd $(target)/dist && ./barnabas version && du -m barnabas barnabas.debug | awk '{printf "%s: %s MiB\n", $$2, $$1}'
+
+install: dist ## the release binary in PREFIX/bin (PREFIX=/usr/local; DESTDIR for packages)
+	@install -D -m 755 $(target)/dist/barnabas $(DESTDIR)$(PREFIX)/bin/barnabas
+	@echo "installed $(DESTDIR)$(PREFIX)/bin/barnabas"
 
 test: ## everything that CI runs
 	@lab/test
@@ -120,5 +133,5 @@ bench-node: ## size, start and cost of one node beside Apache Kafka
 density: ## a million partitions on one node, and nearly two: size, times, files
 	@lab/density/run
 
-.PHONY: help run cluster test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
+.PHONY: help run cluster dist install test compat compat-groups compat-tools kafka-dirs kill-story power-cut damage fuzz golden bench bench-full bench-log bench-node density
 .PHONY: attack nightly chaos compat-apache mixed kill-loop disk-full sim streams-story connect-story bench-coordinators bench-cluster

@@ -3,7 +3,7 @@
 use barnabas_base::{EpochEntry, Offset, TimestampMs};
 
 use super::direct::Run;
-use super::gather::{Batches, Order, gather};
+use super::gather::{Batches, Order, begins_epoch, gather};
 use super::memory::TailMemory;
 use super::{Active, Appended, Log};
 use crate::batch::{AppendBytes, BatchHeader};
@@ -288,7 +288,7 @@ impl Log {
     }
 
     pub(super) fn note_epoch(&mut self, header: &BatchHeader) {
-        if header.magic >= 2 && self.epochs.latest().is_none_or(|latest| latest.epoch < header.leader_epoch) {
+        if begins_epoch(self.epochs.latest(), header) {
             self.assign_epoch(header.leader_epoch, header.base_offset);
         }
     }

@@ -58,7 +58,7 @@ pub(super) fn gather(
             piece = store.len();
         }
         order.check(&header)?;
-        if header.magic >= 2 && latest.is_none_or(|latest| latest.epoch < header.leader_epoch) {
+        if begins_epoch(latest, &header) {
             let entry = EpochEntry { epoch: header.leader_epoch, start: header.base_offset };
             latest = Some(entry);
             epochs.push(entry);
@@ -156,4 +156,14 @@ impl<'a> Iterator for Batches<'a> {
             }
         }
     }
+}
+
+/// Whether the epochs change with this batch: it is the first of a newer one, or of an older one than a leader that wrote nothing had
+/// begun at or before its place. What is written back from memory finds all its epochs known, and newer ones behind it.
+pub(super) fn begins_epoch(latest: Option<EpochEntry>, header: &BatchHeader) -> bool {
+    header.magic >= 2
+        && latest.is_none_or(|latest| {
+            let is_empty = latest.epoch > header.leader_epoch && latest.start <= header.base_offset;
+            latest.epoch < header.leader_epoch || is_empty
+        })
 }

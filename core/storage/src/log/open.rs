@@ -12,6 +12,7 @@ use std::sync::Arc;
 use barnabas_base::{LeaderEpochs, Offset, TimestampMs};
 use bytes::Bytes;
 
+use super::gather::begins_epoch;
 use super::read::OUT_OF_REACH;
 use super::transactions::Transactions;
 use super::vouched::Vouched;
@@ -484,7 +485,7 @@ fn offset_file(entry: &DirEntry) -> Option<(&str, Offset, &str)> {
 }
 
 fn note_epoch(epochs: &mut LeaderEpochs, header: &BatchHeader) {
-    if header.magic >= 2 && epochs.latest().is_none_or(|latest| latest.epoch < header.leader_epoch) {
+    if begins_epoch(epochs.latest(), header) {
         epochs.assign(header.leader_epoch, header.base_offset);
     }
 }

@@ -4,6 +4,7 @@ mod append_read;
 mod chain;
 mod crash;
 mod damage;
+mod epochs;
 mod kill;
 mod retain_truncate;
 pub(in crate::log) mod staged;

@@ -1,0 +1,35 @@
+//! Leader epochs of a log, whichever way its records come.
+
+use super::*;
+
+/// A leader of epoch 8 wrote nothing, and follows one that has more of epoch 7. Were its epoch kept, followers whose records are those
+/// of this log would be told to cut them off, again and again (found by lab/sim).
+#[test]
+fn older_records_displace_an_empty_epoch_however_written() {
+    for is_staged in [true, false] {
+        let mut bench = Bench::new(LogConfig::default());
+        bench.append(batch(0, 4, 10, 1000, 7)).unwrap();
+        assert!(bench.log.assign_epoch(LeaderEpoch(8), Offset(4)));
+        bench.checkpoint().unwrap();
+        let older = batch(4, 1, 10, 1000, 7);
+        if is_staged {
+            bench.log.stage(&mut bench.memory, &[AppendBytes::Whole(older)]).unwrap();
+        } else {
+            bench.append(older).unwrap();
+        }
+        let end_of_epoch = |log: &Log| log.epochs().end_offset_for(LeaderEpoch(7), log.end());
+        assert_eq!(end_of_epoch(&bench.log), (LeaderEpoch(7), Offset(5)), "staged: {is_staged}");
+        bench.log.assign_epoch(LeaderEpoch(9), Offset(5));
+        bench.log.lay_all(&mut bench.files, NOW).unwrap();
+        assert_eq!(
+            end_of_epoch(&bench.log),
+            (LeaderEpoch(7), Offset(5)),
+            "what is written back changes nothing"
+        );
+        assert_eq!(bench.log.epochs().latest().map(|entry| entry.epoch), Some(LeaderEpoch(9)));
+        // The epoch file still names epoch 8.
+        bench.sync().unwrap();
+        bench.reopen().unwrap();
+        assert_eq!(end_of_epoch(&bench.log), (LeaderEpoch(7), Offset(5)));
+    }
+}

@@ -151,6 +151,10 @@ impl PartitionWorker {
             self.node.directories[replica.directory].room.settle(laid.bytes);
         }
         if replica.log.is_on_disk() {
+            if replica.sync.is_in_flight {
+                // The checkpoints are written, and the journal goes, before the committer is through with it.
+                replica.log.note_unsynced_again(files)?;
+            }
             // No sync request counts any more: there is nothing to carry out.
             replica.snapshot_producers(files, &mut Vec::new())?;
             replica.sync.closing = replica.log.close(files)?;

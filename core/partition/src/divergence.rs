@@ -9,8 +9,6 @@
 
 use barnabas_base::{LeaderEpoch, LeaderEpochs, Offset};
 
-use crate::planted::{self, Mistake};
-
 /// What a reader whose last record before `from` is of epoch `last` is told, if its log is not a beginning of this one: the
 /// largest epoch that both may know, and where it ends here. Both −1: no record here is of that epoch, nor of any older one.
 pub fn diverging(
@@ -32,7 +30,7 @@ pub fn truncation(
     leaders_end: Offset,
 ) -> Offset {
     let (own, own_end) = epochs.end_offset_for(leaders, log_end);
-    let target = if own == LeaderEpoch::NONE || planted::is(Mistake::TruncatesOnce) {
+    let target = if own == LeaderEpoch::NONE {
         // No epoch is known here that old: the leader's word is all there is.
         leaders_end
     } else if own == leaders {

@@ -7,7 +7,6 @@
 use barnabas_base::{Offset, PartitionEpoch};
 
 use crate::Leadership;
-use crate::planted::{self, Mistake};
 
 mod followers;
 
@@ -34,9 +33,8 @@ impl Leading {
     pub fn update(&mut self, leadership: &Leadership<'_>) -> bool {
         self.min_in_sync = leadership.min_in_sync;
         let known = self.followers.as_ref().map_or(PartitionEpoch::NONE, |known| known.partition_epoch());
-        let is_newer = leadership.partition_epoch == PartitionEpoch::NONE
-            || leadership.partition_epoch > known
-            || planted::is(Mistake::TakesOldWords);
+        let is_newer =
+            leadership.partition_epoch == PartitionEpoch::NONE || leadership.partition_epoch > known;
         if !is_newer {
             return false;
         }
@@ -46,13 +44,6 @@ impl Leading {
         }
         self.followers = followers.map(Box::new);
         true
-    }
-
-    /// For a mistake that is planted.
-    pub fn remember(&mut self, former: &Self) {
-        if let (Some(followers), Some(known)) = (&mut self.followers, &former.followers) {
-            followers.remember(known);
-        }
     }
 
     pub fn set_min_in_sync(&mut self, min_in_sync: u16) {
@@ -82,7 +73,7 @@ impl Leading {
     /// few: what only they have could be lost with them, so nobody is shown it.
     pub fn safe_end(&self, durable_end: Offset) -> Option<Offset> {
         let Some(followers) = &self.followers else { return Some(durable_end) };
-        if self.in_sync() < self.needed() && !planted::is(Mistake::IgnoresTheMinimum) {
+        if self.in_sync() < self.needed() {
             return None;
         }
         Some(followers.safe_end(durable_end))

@@ -32,8 +32,6 @@ mod planted;
 mod producers;
 mod replication;
 mod share;
-#[cfg(test)]
-mod sim;
 mod throttle;
 mod types;
 mod waits;

@@ -18,7 +18,6 @@ use barnabas_base::{DurationMs, LeaderEpoch, MonotonicMs, Offset, TimestampMs};
 
 use self::follower::AsksAgain;
 use crate::leading::Leading;
-use crate::planted::{self, Mistake};
 use crate::producers::Producers;
 use crate::waits::{Wait, Waits};
 use crate::{
@@ -158,7 +157,7 @@ impl Partition {
     /// Kafka `Partition.getLocalLog`; KIP-320.
     pub fn check_leader(&self, asked: Option<LeaderEpoch>) -> Result<(), Refusal> {
         let current = self.leader_epoch;
-        match (&self.role, asked.filter(|_| !planted::is(Mistake::SkipsTheEpochCheck))) {
+        match (&self.role, asked) {
             (Role::Failed, _) => Err(Refusal::Offline),
             (_, Some(asked)) if asked < current => Err(Refusal::FencedEpoch { asked, current }),
             (_, Some(asked)) if asked > current => Err(Refusal::UnknownEpoch { asked, current }),
@@ -193,7 +192,6 @@ impl Partition {
 
     fn bounds_of(&self, isolation: Isolation) -> Bounds {
         let end = match isolation {
-            _ if planted::is(Mistake::ShowsEverything) => self.log_end,
             Isolation::LogEnd => self.log_end,
             Isolation::ReadUncommitted => self.high_watermark,
             Isolation::ReadCommitted => self.last_stable,
@@ -255,7 +253,7 @@ impl Partition {
         if self.is_old(leadership.epoch) || self.is_failed() {
             return false;
         }
-        let mut leading = match &mut self.role {
+        let leading = match &mut self.role {
             Role::Leader(leading) if leadership.epoch == self.leader_epoch => {
                 let is_news = leading.update(leadership);
                 self.advance(effects);
@@ -263,11 +261,6 @@ impl Partition {
             }
             _ => Leading::new(self.log_end, leadership),
         };
-        if let Role::Leader(former) = &self.role
-            && planted::is(Mistake::KeepsFollowerEnds)
-        {
-            leading.remember(former);
-        }
         self.role = Role::Leader(Box::new(leading));
         self.leader_epoch = leadership.epoch;
         self.advance(effects);
@@ -435,7 +428,7 @@ impl Partition {
     // How it does that.
 
     fn is_old(&self, epoch: LeaderEpoch) -> bool {
-        epoch < self.leader_epoch && !planted::is(Mistake::TakesOldWords)
+        epoch < self.leader_epoch
     }
 
     fn producers_mut(&mut self) -> &mut Producers {
@@ -485,7 +478,7 @@ impl Partition {
 
     /// What this replica itself has safely.
     fn own_end(&self) -> Offset {
-        if planted::is(Mistake::CountsTheUndurable) { self.log_end } else { self.durable_end }
+        self.durable_end
     }
 
     /// After an end or the in-sync replicas have moved: moves the high watermark, answers who waited for any of them.
@@ -555,7 +548,6 @@ impl Partition {
     /// What the head of this file promises. Stays on in release: a dozen comparisons.
     fn assert_invariants(&self) {
         let marks = [self.log_start, self.high_watermark, self.durable_end, self.written_end, self.log_end];
-        let marks = if planted::is(Mistake::CountsTheUndurable) { [Offset::ZERO; 5] } else { marks };
         assert!(marks.is_sorted(), "invariant 1: {marks:?} rise");
         let stable = self.log_start <= self.last_stable && self.last_stable <= self.high_watermark;
         assert!(stable, "invariant 4: {} lies at or before {}", self.last_stable, self.high_watermark);

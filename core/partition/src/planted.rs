@@ -1,49 +1,9 @@
-//! Mistakes in replication that tests plant, one at a time, to show that the simulation notices them. Outside of tests there are none.
+//! Mistakes in fetchers and in share partitions that tests plant, one at a time, to show that they would be noticed. Outside of tests there
+//! are none. Mistakes of replicas are planted around this crate, by lab/sim.
 
-/// See `sim/`, `fetcher/sim.rs`.
+/// See `fetcher/sim.rs`, `share/tests/model.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(not(test), allow(dead_code, reason = "one of them stands in a test's worker"))]
 pub(crate) enum Mistake {
-    /// The high watermark follows the leader alone.
-    AcksBeforeTheIsr,
-    /// It follows the replica that has come furthest.
-    CountsTheFastest,
-    /// It follows what the leader has been given, not what is durable.
-    CountsTheUndurable,
-    /// It moves on below `min.insync.replicas`.
-    IgnoresTheMinimum,
-    /// A leader answers whatever leader epoch is named.
-    SkipsTheEpochCheck,
-    /// A leader does not compare a follower's last epoch with its own.
-    SkipsDivergence,
-    /// A new leadership believes what the former one knew of its followers.
-    KeepsFollowerEnds,
-    /// Who leaves the in-sync replicas is not waited for as soon as the controller is asked.
-    ShrinksBeforeTheAnswer,
-    /// Who joins is not waited for until the controller has answered.
-    ExpandsAfterTheAnswer,
-    /// A question to the controller that failed is forgotten, though it may have been heard.
-    ForgetsTheQuestion,
-    /// Any life of a broker may join.
-    ExpandsAnyLife,
-    /// Who joins need not have reached the leader's own epoch, nor the high watermark.
-    ExpandsWhoLags,
-    /// A follower asks from where its log ends, durable or not.
-    FetchesAtLogEnd,
-    /// A follower cuts its log at its high watermark, not where the logs part.
-    TruncatesToHighWatermark,
-    /// A follower cuts where the leader's epoch ends, though it does not know that epoch itself.
-    TruncatesOnce,
-    /// A follower takes an answer to an older question for one to its last.
-    BelievesLateAnswers,
-    /// A follower does not note producers.
-    ForgetsProducers,
-    /// An older word of the controller is taken.
-    TakesOldWords,
-    /// Consumers are shown all there is.
-    ShowsEverything,
-    /// A replica whose log is damaged cuts it while others count on it.
-    HealsWhileItCounts,
     /// A fetcher asks for partitions whose records are on their way to the disk.
     AsksForTheBusy,
     /// A fetcher takes an answer about what was followed before for one about what is followed now.
@@ -76,30 +36,6 @@ pub(crate) enum Mistake {
 
 #[cfg(test)]
 impl Mistake {
-    /// What sim/ notices.
-    pub const OF_REPLICAS: &[Self] = &[
-        Self::AcksBeforeTheIsr,
-        Self::CountsTheFastest,
-        Self::CountsTheUndurable,
-        Self::IgnoresTheMinimum,
-        Self::SkipsTheEpochCheck,
-        Self::SkipsDivergence,
-        Self::KeepsFollowerEnds,
-        Self::ShrinksBeforeTheAnswer,
-        Self::ExpandsAfterTheAnswer,
-        Self::ForgetsTheQuestion,
-        Self::ExpandsAnyLife,
-        Self::ExpandsWhoLags,
-        Self::FetchesAtLogEnd,
-        Self::TruncatesToHighWatermark,
-        Self::TruncatesOnce,
-        Self::BelievesLateAnswers,
-        Self::ForgetsProducers,
-        Self::TakesOldWords,
-        Self::ShowsEverything,
-        Self::HealsWhileItCounts,
-    ];
-
     /// What share/tests.rs notices.
     pub const OF_SHARES: &[Self] = &[
         Self::PassesTheUnwritten,

@@ -1,11 +1,17 @@
-//! A batch as the simulation writes it: what a partition must know of it, and what it says.
+//! A batch in the words of the simulation, and as Kafka's bytes: what clients and coordinators mean is written as a record batch, and what
+//! invariants judge is read back from the bytes in a log.
 
 use barnabas_base::{
     CoordinatorEpoch, LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, TimestampMs,
 };
 use barnabas_coordinator::Record;
-use barnabas_partition::{BatchInfo, BatchKind, Marker, Outcome};
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use barnabas_wire::records::{
+    self, BatchBuilder, BatchError, BatchHeader, BatchOptions, EndTxnMarker, ReadyBatch, control_batch,
+};
+use bytes::Bytes;
+
+/// Bytes of a record of words, by its batch's sequence: one size in five makes a batch that goes past the journal.
+const WORDS_BYTES: [usize; 5] = [20, 60, 20, 700, 120];
 
 /// What a transactional client writes; never twice the same.
 pub(crate) type Value = u64;
@@ -52,103 +58,93 @@ impl Batch {
         self.base.plus(i64::from(self.offsets))
     }
 
-    pub fn info(&self) -> BatchInfo {
-        let (is_transactional, kind) = match self.contents {
-            Contents::Words => (false, BatchKind::Data),
-            Contents::Value(_) => (true, BatchKind::Data),
-            Contents::Records { in_transaction, .. } => (in_transaction, BatchKind::Data),
-            Contents::Marker { commit, coordinator_epoch } => {
-                let outcome = if commit { Outcome::Commit } else { Outcome::Abort };
-                // The log does not say of which version a marker is; who appends it knows.
-                (true, BatchKind::Marker(Marker { outcome, coordinator_epoch, transaction_version: 0 }))
-            }
-        };
-        BatchInfo {
-            offsets: self.offsets,
-            max_timestamp: TimestampMs(0),
+    /// As a client or a coordinator sends it: Kafka's bytes, without a place.
+    pub fn to_ready(&self, now: TimestampMs) -> ReadyBatch {
+        let options = BatchOptions {
             producer_id: self.producer,
             producer_epoch: self.producer_epoch,
             base_sequence: self.sequence,
-            is_transactional,
-            kind,
-        }
+            transactional: !matches!(
+                self.contents,
+                Contents::Words | Contents::Records { in_transaction: false, .. }
+            ),
+            ..BatchOptions::default()
+        };
+        let bytes = self.build(options, now).expect("invariant: what is written fits a batch");
+        ReadyBatch::from_bytes(bytes).expect("invariant: it is one batch")
     }
 
-    /// As records of a Fetch.
-    pub fn write(batches: &[Self]) -> Bytes {
-        let mut bytes = BytesMut::new();
-        for batch in batches {
-            bytes.put_i64(batch.base.get());
-            bytes.put_i32(batch.epoch.get());
-            bytes.put_i32(batch.offsets);
-            bytes.put_i64(batch.producer.get());
-            bytes.put_i16(batch.producer_epoch.get());
-            bytes.put_i32(batch.sequence.get());
-            batch.contents.write(&mut bytes);
+    fn build(&self, options: BatchOptions, now: TimestampMs) -> Result<Bytes, BatchError> {
+        let mut builder = BatchBuilder::new(options);
+        match &self.contents {
+            Contents::Words => {
+                let size = WORDS_BYTES[(self.sequence.get() as usize) % WORDS_BYTES.len()];
+                let words = vec![self.sequence.get() as u8; size];
+                (0..self.offsets).for_each(|_| builder.push(now, None, Some(&words), &[]));
+            }
+            Contents::Value(value) => builder.push(now, None, Some(&value.to_be_bytes()), &[]),
+            Contents::Records { records, .. } => {
+                for record in records {
+                    builder.push(now, Some(&record.key), record.value.as_deref(), &[]);
+                }
+            }
+            Contents::Marker { commit, coordinator_epoch } => {
+                let marker = EndTxnMarker { commit: *commit, coordinator_epoch: *coordinator_epoch };
+                return control_batch(options, now, marker.control_type(), &marker.value());
+            }
         }
-        bytes.freeze()
+        builder.build()
     }
 
-    pub fn read(mut bytes: Bytes) -> Vec<Self> {
-        let mut batches = Vec::new();
-        while bytes.has_remaining() {
-            batches.push(Self {
-                base: Offset(bytes.get_i64()),
-                epoch: LeaderEpoch(bytes.get_i32()),
-                offsets: bytes.get_i32(),
-                producer: ProducerId(bytes.get_i64()),
-                producer_epoch: ProducerEpoch(bytes.get_i16()),
-                sequence: Sequence(bytes.get_i32()),
-                contents: Contents::read(&mut bytes),
-            });
-        }
-        batches
+    /// The batches of a log. Their checksums are looked at.
+    ///
+    /// # Errors
+    /// They are not what was written.
+    pub fn read(bytes: Bytes) -> Result<Vec<Self>, BatchError> {
+        records::batches(bytes).map(|batch| Self::of(&batch?)).collect()
+    }
+
+    fn of(batch: &records::Batch) -> Result<Self, BatchError> {
+        batch.check_crc()?;
+        let header = batch.header();
+        Ok(Self {
+            base: header.base_offset,
+            epoch: header.partition_leader_epoch,
+            offsets: header.last_offset_delta + 1,
+            producer: header.producer_id,
+            producer_epoch: header.producer_epoch,
+            sequence: header.base_sequence,
+            contents: Contents::of(batch, header)?,
+        })
     }
 }
 
 impl Contents {
-    fn write(&self, bytes: &mut BytesMut) {
-        match self {
-            Self::Words => bytes.put_u8(0),
-            Self::Value(value) => {
-                bytes.put_u8(1);
-                bytes.put_u64(*value);
-            }
-            Self::Records { records, in_transaction } => {
-                bytes.put_u8(2 + u8::from(*in_transaction));
-                bytes.put_u32(records.len() as u32);
-                for record in records {
-                    put(bytes, Some(&record.key));
-                    put(bytes, record.value.as_ref());
+    fn of(batch: &records::Batch, header: &BatchHeader) -> Result<Self, BatchError> {
+        let is_transactional = header.attributes.is_transactional();
+        if header.attributes.is_control() {
+            let marker =
+                EndTxnMarker::of_batch(batch)?.expect("invariant: there are no other control batches");
+            return Ok(Self::Marker { commit: marker.commit, coordinator_epoch: marker.coordinator_epoch });
+        }
+        if header.has_producer_id() && !is_transactional {
+            return Ok(Self::Words);
+        }
+        let mut records = Vec::new();
+        for record in batch.records()?.iter() {
+            let record = record?;
+            match (record.key, record.value) {
+                (None, Some(value)) => {
+                    let value =
+                        value.try_into().expect("invariant: a value of a transaction has eight bytes");
+                    return Ok(Self::Value(u64::from_be_bytes(value)));
                 }
-            }
-            Self::Marker { commit, coordinator_epoch } => {
-                bytes.put_u8(4 + u8::from(*commit));
-                bytes.put_i32(coordinator_epoch.get());
+                (key, value) => records.push(Record {
+                    key: Bytes::copy_from_slice(key.unwrap_or_default()),
+                    value: value.map(Bytes::copy_from_slice),
+                }),
             }
         }
+        Ok(Self::Records { records, in_transaction: is_transactional })
     }
-
-    fn read(bytes: &mut Bytes) -> Self {
-        match bytes.get_u8() {
-            0 => Self::Words,
-            1 => Self::Value(bytes.get_u64()),
-            kind @ (2 | 3) => {
-                let count = bytes.get_u32();
-                let record = |_| Record { key: take(bytes).unwrap_or_default(), value: take(bytes) };
-                Self::Records { records: (0..count).map(record).collect(), in_transaction: kind == 3 }
-            }
-            kind => Self::Marker { commit: kind == 5, coordinator_epoch: CoordinatorEpoch(bytes.get_i32()) },
-        }
-    }
-}
-
-fn put(bytes: &mut BytesMut, part: Option<&Bytes>) {
-    bytes.put_i32(part.map_or(-1, |part| part.len() as i32));
-    bytes.put_slice(part.map_or(&[][..], |part| &part[..]));
-}
-
-fn take(bytes: &mut Bytes) -> Option<Bytes> {
-    let length = usize::try_from(bytes.get_i32()).ok()?;
-    Some(bytes.split_to(length))
 }

@@ -1,12 +1,15 @@
 //! One broker: its disk, and its process with a replica of each partition that the metadata gives it.
 //!
 //! What shell/broker does with several threads is done here in one: learn ([`learn`]), serve ([`serve`]), fetch ([`fetch`]), coordinate
-//! ([`coordinators`]), look after transactions ([`transactional`]), and what time brings.
+//! ([`coordinators`]), look after transactions ([`transactional`]), mend what is damaged ([`damage`]), and what time brings. The replicas
+//! and their log directory are in [`crate::host`].
 
 pub(crate) mod coordinators;
+mod damage;
 mod fetch;
 mod learn;
 mod serve;
+mod slips;
 mod transactional;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,17 +20,18 @@ use barnabas_base::{BrokerEpoch, BrokerId, DurationMs, ErrorCode, MonotonicMs, O
 use barnabas_coordinator::TransactionVersion;
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
-use barnabas_partition::{
-    Acked, Acks, Effect, FetcherId, Fetchers, IsrRequests, Origin, Refusal, ReplicaKey,
-};
+use barnabas_partition::{Acked, Acks, Cut, FetcherId, Fetchers, IsrRequests, Origin, ReplicaKey};
+use barnabas_replica::{Replica, TxnVerification};
+use barnabas_storage::MemoryDisk;
 
 use crate::batch::{Batch, Contents};
-use crate::counts::{Fault, Faults};
+use crate::counts::Faults;
+use crate::host::{Failure, Handing, HostTime, News, Readable, ReplicaHost, Waiter};
 use crate::mistake::Mistake;
 use crate::network::{Answer, Letter, Message, Place, Reply};
 use crate::random::Random;
-use crate::replica::{Bends, DiskLog, Handing, Replica, Waiter};
 use coordinators::Coordinators;
+use slips::Slips;
 
 /// `replica.lag.time.max.ms`, in a world that lives faster.
 pub(crate) const LAG_MAX: DurationMs = DurationMs(150);
@@ -39,24 +43,96 @@ const APPEND_PATIENCE: DurationMs = DurationMs(100);
 /// What happened that invariants must hear of.
 #[derive(Debug)]
 pub(crate) enum Event {
-    Acked { key: ReplicaKey, batch: Batch },
-    HighWatermark { key: ReplicaKey, to: Offset },
-    LastStable { key: ReplicaKey, to: Offset },
-    Cut { key: ReplicaKey, to: Offset, high_watermark: Offset },
-    Leads { key: ReplicaKey },
+    /// `None`: what was acknowledged is not in the log.
+    Acked {
+        key: ReplicaKey,
+        base: Offset,
+        batch: Option<Batch>,
+    },
+    HighWatermark {
+        key: ReplicaKey,
+        to: Offset,
+        leads: bool,
+        read: Readable,
+    },
+    /// What a reader of committed records was sent, and whether it passes over it.
+    LastStable {
+        key: ReplicaKey,
+        to: Offset,
+        read: Vec<(Batch, bool)>,
+    },
+    Cut {
+        key: ReplicaKey,
+        to: Offset,
+        high_watermark: Offset,
+    },
+    Leads {
+        key: ReplicaKey,
+        log: Readable,
+    },
+    Opened {
+        key: ReplicaKey,
+        start: Offset,
+        log: Readable,
+    },
+    Durable {
+        key: ReplicaKey,
+        batches: Vec<Batch>,
+    },
+    WillCut {
+        key: ReplicaKey,
+        cut: Cut,
+    },
+    GaveUp {
+        key: ReplicaKey,
+        to: Offset,
+    },
+    /// `is_gone`: its files are, too.
+    Left {
+        key: ReplicaKey,
+        is_gone: bool,
+    },
+    Failed(Failure),
+}
+
+/// What a broker has called durable of one log: all of it is found again after whatever stop.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DurableLog {
+    pub log: Vec<Batch>,
+    pub start: Offset,
+}
+
+impl DurableLog {
+    fn has(&self, batch: &Batch) -> bool {
+        let at = self.log.partition_point(|other| other.base < batch.base);
+        self.log.get(at) == Some(batch) || batch.end() <= self.start
+    }
+
+    fn truncate(&mut self, cut: Cut) {
+        match cut {
+            Cut::Nothing => {}
+            Cut::To(end) => self.log.retain(|batch| batch.end() <= end),
+            Cut::StartAt(start) => *self = Self { log: Vec::new(), start },
+        }
+    }
 }
 
 #[derive(Debug)]
 pub(crate) struct Broker {
     pub id: BrokerId,
-    pub disk: BTreeMap<ReplicaKey, DiskLog>,
+    pub disk: MemoryDisk,
+    pub durable: BTreeMap<ReplicaKey, DurableLog>,
     pub process: Option<Process>,
     /// Its disk was lost, and it has not said so yet.
     pub is_hollow: bool,
     /// It may have had more than it has.
     pub has_lost_disk: bool,
-    /// What it held until it was told to hold it no longer: it may have had more of that than it has, too.
+    /// What it held until it was told to hold it no longer, or gave up as it was damaged: it may have had more of that than it has, too.
     pub given_up: BTreeSet<ReplicaKey>,
+    /// Logs of which bytes were changed on the disk, and not given up since.
+    pub damaged: BTreeSet<ReplicaKey>,
+    /// It does not start on its disk any more, and waits for another one.
+    pub wants_disk: bool,
 }
 
 /// A request that is not answered.
@@ -74,7 +150,13 @@ pub(crate) struct Process {
     pub image: Arc<Image>,
     pub seen: usize,
     config: Arc<BrokerConfig>,
-    pub replicas: BTreeMap<ReplicaKey, Replica>,
+    pub host: ReplicaHost,
+    /// The journal is read: partitions may be opened.
+    has_begun: bool,
+    /// Replicas that met a full disk.
+    to_reopen: BTreeSet<ReplicaKey>,
+    /// Replicas with damage that is known: others shall lead.
+    pub hindered: BTreeSet<ReplicaKey>,
     pub coordinators: Coordinators,
     fetchers: Fetchers,
     fetches: BTreeMap<FetcherId, Open>,
@@ -83,9 +165,9 @@ pub(crate) struct Process {
     /// The request to the controller, and the numbers of its questions.
     question: Option<(Open, Vec<(ReplicaKey, u32)>)>,
     requests: u64,
-    /// What one round of the journal will have made durable, and when.
-    round: Option<(MonotonicMs, Vec<(ReplicaKey, Offset)>)>,
     lag_checked: MonotonicMs,
+    /// For mistakes that are planted.
+    slips: Slips,
 }
 
 /// What a broker may touch while it acts.
@@ -105,26 +187,37 @@ impl Around<'_> {
     fn is(&self, mistake: Mistake) -> bool {
         self.mistake == Some(mistake)
     }
+
+    fn time(&mut self) -> HostTime<'_> {
+        HostTime { now: self.now, random: self.random, faults: self.faults, mistake: self.mistake }
+    }
 }
 
 impl Broker {
     pub fn new(id: BrokerId) -> Self {
         Self {
             id,
-            disk: BTreeMap::new(),
+            disk: MemoryDisk::new(),
+            durable: BTreeMap::new(),
             process: None,
             is_hollow: false,
             has_lost_disk: false,
             given_up: BTreeSet::new(),
+            damaged: BTreeSet::new(),
+            wants_disk: false,
         }
     }
 
     /// Whether a batch is on its disk.
     pub fn has(&self, key: ReplicaKey, batch: &Batch) -> bool {
-        self.disk.get(&key).is_some_and(|disk| disk.has(batch))
+        self.durable.get(&key).is_some_and(|durable| durable.has(batch))
     }
 
-    pub fn start(&mut self, life: BrokerEpoch, config: Arc<BrokerConfig>) {
+    pub fn replica(&self, key: ReplicaKey) -> Option<&Replica> {
+        self.process.as_ref()?.host.replica(key)
+    }
+
+    pub fn start(&mut self, host: ReplicaHost, life: BrokerEpoch, config: Arc<BrokerConfig>) {
         self.is_hollow = false;
         self.process = Some(Process {
             id: self.id,
@@ -132,7 +225,10 @@ impl Broker {
             image: Arc::default(),
             seen: 0,
             config,
-            replicas: BTreeMap::new(),
+            host,
+            has_begun: false,
+            to_reopen: BTreeSet::new(),
+            hindered: BTreeSet::new(),
             coordinators: Coordinators::default(),
             fetchers: Fetchers::new(learn::SETTINGS, 2),
             fetches: BTreeMap::new(),
@@ -141,50 +237,94 @@ impl Broker {
             question: None,
             // Answers to what a former life asked are nobody's.
             requests: (life.get() as u64) << 20,
-            round: None,
             lag_checked: MonotonicMs(0),
+            slips: Slips::default(),
         });
     }
 
-    /// The process dies; of what was not synced, a part may be found again.
+    /// The power goes: what was not synced is kept, lost or torn.
     pub fn crash(&mut self, random: &mut Random) {
-        let Some(process) = self.process.take() else { return };
-        for (key, replica) in process.replicas {
-            let disk = self.disk.entry(key).or_default();
-            let from = disk.log.len();
-            let unsynced = replica.log.len().saturating_sub(from);
-            let kept = random.below(unsynced + 1);
-            disk.log.extend_from_slice(&replica.log[from..from + kept]);
-            disk.end = disk.log.last().map_or(disk.end, |last| last.end().max(disk.end));
+        self.process = None;
+        self.disk.crash(random.draw());
+    }
+
+    /// The process is killed, and the machine goes on.
+    pub fn kill(&mut self) {
+        self.process = None;
+        self.disk.kill();
+    }
+
+    /// The disk is replaced by an empty one.
+    pub fn lose_disk(&mut self) {
+        self.process = None;
+        self.disk = MemoryDisk::new();
+        self.durable.clear();
+        self.damaged.clear();
+        (self.is_hollow, self.has_lost_disk, self.wants_disk) = (true, true, false);
+    }
+
+    /// What cannot be read of a damaged log is what was durable there.
+    pub fn fill_gaps(&self, event: &mut Event) {
+        let (key, read) = match event {
+            Event::HighWatermark { key, read, .. } => (*key, read),
+            Event::Leads { key, log } | Event::Opened { key, log, .. } => (*key, log),
+            _ => return,
+        };
+        if read.is_whole || !self.damaged.contains(&key) {
+            return;
+        }
+        let durable = self.durable.get(&key).map_or(&[][..], |durable| &durable.log);
+        let mut all: BTreeMap<Offset, Batch> =
+            durable.iter().map(|batch| (batch.base, batch.clone())).collect();
+        all.extend(read.batches.drain(..).map(|batch| (batch.base, batch)));
+        *read = Readable { batches: all.into_values().collect(), is_whole: true };
+    }
+
+    /// What it calls durable from now on.
+    pub fn note(&mut self, event: &Event) {
+        match event {
+            Event::Opened { key, start, log } => {
+                self.durable.insert(*key, DurableLog { log: log.batches.clone(), start: *start });
+            }
+            Event::Durable { key, batches } => {
+                let durable = self.durable.entry(*key).or_default();
+                let end = durable.log.last().map_or(durable.start, Batch::end);
+                durable.log.extend(batches.iter().filter(|batch| batch.base >= end).cloned());
+            }
+            Event::WillCut { key, cut } => self.durable.entry(*key).or_default().truncate(*cut),
+            Event::GaveUp { key, .. } => {
+                self.damaged.remove(key);
+                self.given_up.insert(*key);
+            }
+            Event::Left { key, is_gone } => {
+                self.durable.remove(key);
+                if *is_gone {
+                    self.damaged.remove(key);
+                }
+                self.given_up.insert(*key);
+            }
+            _ => {}
         }
     }
 
-    pub fn lose_disk(&mut self) {
-        self.process = None;
-        self.disk.clear();
-        (self.is_hollow, self.has_lost_disk) = (true, true);
-    }
-
     pub fn receive(&mut self, letter: Letter, around: &mut Around<'_>) {
-        let Self { process, disk, .. } = self;
-        let Some(process) = process else { return };
+        let Some(process) = &mut self.process else { return };
         let from = letter.from;
         match letter.message {
             Message::Fetch { number, request } => {
                 let response = process.serve(request, around);
                 process.send(from, Message::Fetched { number, response }, around);
             }
-            Message::Fetched { number, response } => process.fetched(from, number, response, around, disk),
+            Message::Fetched { number, response } => process.fetched(from, number, response, around),
             Message::FindEnds { key, epoch, asked } => {
-                let replica = process.replicas.get(&key);
-                let partition = replica.map(|replica| &replica.partition);
+                let partition = process.host.replica(key).map(|replica| &replica.partition);
                 let ends = partition.ok_or(ErrorCode::NotLeaderOrFollower).and_then(|partition| {
                     partition.check_leader(Some(epoch)).map_err(|refusal| refusal.code())?;
                     Ok((partition.log_start(), partition.log_end()))
                 });
                 process.send(from, Message::Ends { key, asked, ends }, around);
             }
-            Message::Ends { key, asked, ends } => process.found_ends(key, &asked, ends, around, disk),
+            Message::Ends { key, asked, ends } => process.found_ends(key, &asked, ends, around),
             Message::PartitionAltered { number, response } => process.altered(number, response, around),
             Message::Produce { key, batches } => process.produce(from, key, &batches, around),
             Message::Ask { number, question } => {
@@ -193,16 +333,20 @@ impl Broker {
             Message::Told { number, answer } => process.was_told(number, answer, around),
             Message::AlterPartition { .. } | Message::Produced { .. } => {}
         }
+        process.finish_turn(around);
     }
 
     pub fn tick(&mut self, around: &mut Around<'_>) {
-        let Self { process, disk, .. } = self;
-        let Some(process) = process else { return };
-        process.sync(around, disk);
+        let Some(process) = &mut self.process else { return };
+        process.host.tick(&mut around.time());
+        process.finish_turn(around);
         process.expire(around);
+        process.reopen_some(around);
+        process.look_for_damage(around);
         process.ask_leaders(around);
         process.ask_controller(around);
         process.coordinate(around);
+        process.finish_turn(around);
     }
 }
 
@@ -216,30 +360,31 @@ impl Process {
         self.requests
     }
 
+    /// What the turn appended is written, and what came of it dealt with.
+    fn finish_turn(&mut self, around: &mut Around<'_>) {
+        self.host.finish_turn(around.now, around.mistake);
+        self.hear(around);
+        self.host.finish_turn(around.now, around.mistake);
+    }
+
     fn produce(&mut self, from: Place, key: ReplicaKey, batches: &[Batch], around: &mut Around<'_>) {
         let Place::Client(client) = from else { return };
-        let acks = if around.is(Mistake::AnswersAtOnce) { Acks::Leader } else { Acks::All };
-        let deadline = around.now.plus(APPEND_PATIENCE);
-        let bends = Bends::default();
-        let how = Handing { origin: Origin::Client, acks, verified: false, version: 0, deadline, bends };
+        if self.host.is_over() {
+            // The connection is not read; its client asks again.
+            return;
+        }
+        let how = Handing {
+            origin: Origin::Client,
+            acks: if around.is(Mistake::AnswersAtOnce) { Acks::Leader } else { Acks::All },
+            verification: TxnVerification::Open,
+            deadline: around.now.plus(APPEND_PATIENCE),
+        };
         for batch in batches {
-            let mut effects = Vec::new();
             let waiter = Waiter::Producer { client, sequence: batch.sequence };
-            let refusal = match self.replicas.get_mut(&key) {
-                Some(replica) => {
-                    let refusal = replica.append(batch, how, waiter, &mut effects).err();
-                    if around.is(Mistake::SkipsTheSync) {
-                        replica.partition.synced(replica.partition.log_end(), &mut effects);
-                    }
-                    refusal
-                }
-                None => Some(ErrorCode::NotLeaderOrFollower),
-            };
-            if let Some(code) = refusal {
+            if let Err(code) = self.host.append(key, batch, how, waiter, around.now) {
                 let message = Message::Produced { sequence: batch.sequence, answer: Err(code) };
                 self.send(from, message, around);
             }
-            self.carry_out(key, effects, around);
         }
     }
 
@@ -248,84 +393,82 @@ impl Process {
         if checks_lag {
             self.lag_checked = around.now;
         }
+        let now = around.now;
         for key in self.keys() {
-            let mut effects = Vec::new();
-            if let Some(replica) = self.replicas.get_mut(&key) {
-                replica.partition.expire(around.now, &mut effects);
+            self.host.step(key, now, |replica, around| {
+                replica.partition.expire(now, &mut around.outbox.decisions);
                 if checks_lag {
-                    replica.partition.check_lag(around.now, &mut effects);
+                    replica.partition.check_lag(now, &mut around.outbox.decisions);
                 }
-            }
-            self.carry_out(key, effects, around);
+            });
         }
-    }
-
-    /// One round of the journal: everything that was appended by when it began.
-    fn sync(&mut self, around: &mut Around<'_>, disk: &mut BTreeMap<ReplicaKey, DiskLog>) {
-        if let Some((_, ends)) = self.round.take_if(|(at, _)| *at <= around.now) {
-            for (key, end) in ends {
-                let mut effects = Vec::new();
-                let Some(replica) = self.replicas.get_mut(&key) else { continue };
-                if end <= replica.partition.durable_end() || end > replica.partition.log_end() {
-                    // It was cut, and that was synced.
-                    continue;
-                }
-                replica.synced(end, disk.entry(key).or_default(), &mut effects);
-                self.settle(key);
-                self.carry_out(key, effects, around);
-            }
-        }
-        if self.round.is_none() {
-            let waits = |replica: &Replica| replica.partition.durable_end() < replica.partition.log_end();
-            let ends: Vec<_> = self
-                .replicas
-                .iter()
-                .filter(|(_, replica)| waits(replica))
-                .map(|(key, replica)| (*key, replica.partition.log_end()))
-                .collect();
-            if !ends.is_empty() {
-                let is_late = around.random.one_in(25);
-                if is_late {
-                    around.faults.note(Fault::SlowSync);
-                }
-                let late = if is_late { around.random.below(80) } else { around.random.below(4) };
-                self.round = Some((MonotonicMs(around.now.0 + 1 + late as u64), ends));
-            }
-        }
+        self.hear(around);
     }
 
     fn keys(&self) -> Vec<ReplicaKey> {
-        self.replicas.keys().copied().collect()
+        self.host.replicas.keys().copied().collect()
     }
 
-    fn carry_out(&mut self, key: ReplicaKey, effects: Vec<Effect>, around: &mut Around<'_>) {
-        for effect in effects {
-            match effect {
-                Effect::Answer { ticket, answer } => {
-                    let Some(replica) = self.replicas.get_mut(&key) else { continue };
-                    let Some(waiter) = replica.answered(ticket) else { continue };
-                    if let Ok(acked) = answer {
-                        // What a coordinator or a marker rests on is judged by what comes of it.
-                        let is_a_clients =
-                            |batch: &Batch| matches!(batch.contents, Contents::Words | Contents::Value(_));
-                        let batch = replica.log.iter().find(|batch| batch.base == acked.base);
-                        let batch = batch.filter(|batch| is_a_clients(batch)).cloned();
-                        around.events.extend(batch.map(|batch| Event::Acked { key, batch }));
-                    }
-                    self.appended(key, waiter, answer, around);
+    /// Deals with what steps of replicas have brought.
+    fn hear(&mut self, around: &mut Around<'_>) {
+        while let Some(news) = self.host.news.pop_front() {
+            match news {
+                News::Answer { key, waiter, answer, batch } => {
+                    self.answered(key, waiter, answer, batch, around);
                 }
-                Effect::HighWatermark(to) => around.events.push(Event::HighWatermark { key, to }),
-                Effect::AlterIsr => {
-                    let replica = self.replicas.get(&key);
+                News::HighWatermark { key, to, read } => {
+                    let leads = self.host.replica(key).is_some_and(|replica| replica.partition.is_leader());
+                    around.events.push(Event::HighWatermark { key, to, leads, read });
+                }
+                News::Opened { key, start, log } => around.events.push(Event::Opened { key, start, log }),
+                News::Durable { key, batches } => around.events.push(Event::Durable { key, batches }),
+                News::LastStable { key, to, read } => around.events.push(Event::LastStable { key, to, read }),
+                News::WillCut { key, cut } => around.events.push(Event::WillCut { key, cut }),
+                News::Cut { key, to, high_watermark } => {
+                    around.events.push(Event::Cut { key, to, high_watermark });
+                }
+                News::GaveUp { key, to } => {
+                    self.hindered.remove(&key);
+                    around.events.push(Event::GaveUp { key, to });
+                }
+                News::Left { key, is_gone } => around.events.push(Event::Left { key, is_gone }),
+                News::AlterIsr(key) => {
+                    let replica = self.host.replica(key);
                     if let Some(change) = replica.and_then(|replica| replica.partition.isr_change()) {
                         self.questions.ask(key, change.clone());
                     }
                 }
-                Effect::LastStable(to) => around.events.push(Event::LastStable { key, to }),
-                // The replica has indexed it; nothing is deleted.
-                Effect::Aborted(_) | Effect::LogStart(_) => {}
+                News::FollowOn(key) => self.settle(key, around),
+                News::Damaged(key, offset) => self.met_damage(key, offset, around),
+                News::Reopen(key) => {
+                    self.fetchers.unfollow(key);
+                    self.to_reopen.insert(key);
+                }
             }
         }
+        if let Some(failure) = &self.host.failed
+            && !matches!(around.events.last(), Some(Event::Failed(_)))
+        {
+            around.events.push(Event::Failed(failure.clone()));
+        }
+    }
+
+    fn answered(
+        &mut self,
+        key: ReplicaKey,
+        waiter: Waiter,
+        answer: Result<Acked, ErrorCode>,
+        batch: Option<Batch>,
+        around: &mut Around<'_>,
+    ) {
+        if let Ok(acked) = answer {
+            // What a coordinator or a marker rests on is judged by what comes of it.
+            let is_a_clients = |batch: &Batch| matches!(batch.contents, Contents::Words | Contents::Value(_));
+            if batch.as_ref().is_none_or(is_a_clients) && !self.host_is_damaged(key) {
+                around.events.push(Event::Acked { key, base: acked.base, batch });
+            }
+        }
+        self.appended(key, waiter, answer, around);
     }
 
     /// An append is safe, or is not and will not be.
@@ -333,10 +476,9 @@ impl Process {
         &mut self,
         key: ReplicaKey,
         waiter: Waiter,
-        answer: Result<Acked, Refusal>,
+        answer: Result<Acked, ErrorCode>,
         around: &mut Around<'_>,
     ) {
-        let answer = answer.map_err(Refusal::code);
         match waiter {
             Waiter::Producer { client, sequence } => {
                 let message = Message::Produced { sequence, answer: answer.map(|acked| acked.base) };

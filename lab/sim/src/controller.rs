@@ -1,11 +1,14 @@
 //! The real controller, in a process that never dies: each request is decided on the last image, and makes the next.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use barnabas_base::{BrokerEpoch, BrokerId, LeaderEpoch, MonotonicMs, Offset, Text, TimestampMs, Uuid};
 use barnabas_metadata::config::{BrokerConfig, Properties, StaticConfig};
 use barnabas_metadata::{Delta, Image, MetadataVersion, Provenance};
+use barnabas_partition::ReplicaKey;
 use barnabas_quorum::controller::brokers::supported_features;
+use barnabas_quorum::controller::hindered::said::Hindrances;
 use barnabas_quorum::controller::{Asked, Controller, ControllerSettings};
 use barnabas_quorum::{Now, bootstrap};
 use barnabas_wire::messages::broker_registration_request::{Feature, Listener};
@@ -32,7 +35,7 @@ pub(crate) struct Host {
 
 /// What a node is configured with.
 pub(crate) fn config() -> BrokerConfig {
-    let given = [("broker.session.timeout.ms", "50")];
+    let given = [("broker.session.timeout.ms", "80")];
     let given: Properties = given.iter().map(|(key, value)| (Text::from(*key), Text::from(*value))).collect();
     BrokerConfig::new(StaticConfig::check(given).expect("invariant: the settings are sound").0)
 }
@@ -82,6 +85,18 @@ impl Host {
         outcome.response
     }
 
+    /// What time brings: silent brokers are fenced, damaged leaders replaced.
+    pub fn tick(&mut self, at: MonotonicMs) {
+        if self.controller.next_tick().is_none_or(|due| due > at) {
+            return;
+        }
+        let image = Arc::clone(self.image());
+        let records = self.controller.tick(&image, time(at));
+        if !records.is_empty() {
+            self.replay(&records);
+        }
+    }
+
     /// A broker's life begins, unless the controller believes that it goes on. `knows`: it has what it had.
     pub fn register(&mut self, id: BrokerId, knows: bool, at: MonotonicMs) -> Option<BrokerEpoch> {
         let feature = |(name, min, max): (&str, i16, i16)| Feature {
@@ -115,13 +130,28 @@ impl Host {
     }
 
     pub fn heartbeat(&mut self, id: BrokerId, life: BrokerEpoch, seen: Offset, fence: bool, at: MonotonicMs) {
-        let request = BrokerHeartbeatRequest {
+        self.heartbeat_of(id, life, (seen, fence), &BTreeSet::new(), at);
+    }
+
+    /// `damaged`: replicas that had better not lead.
+    pub fn heartbeat_of(
+        &mut self,
+        id: BrokerId,
+        life: BrokerEpoch,
+        (seen, fence): (Offset, bool),
+        damaged: &BTreeSet<ReplicaKey>,
+        at: MonotonicMs,
+    ) {
+        let partitions = damaged.iter().map(|key| (key.topic, key.partition)).collect();
+        let hindrances = Hindrances { partitions, ..Hindrances::default() };
+        let mut request = BrokerHeartbeatRequest {
             broker_id: id.get(),
             broker_epoch: life.get(),
             current_metadata_offset: seen.get(),
             want_fence: fence,
             ..BrokerHeartbeatRequest::default()
         };
+        hindrances.write(&mut request.unknown_tagged_fields);
         self.ask(request, 1, at);
     }
 

@@ -15,10 +15,19 @@ pub enum Fault {
     LateMessage,
     DoubledMessage,
     SlowSync,
+    /// The process dies, the machine goes on.
+    Killed,
+    CleanStop,
+    FullDisk,
+    /// A full disk kept something from being written back.
+    PostponedWriteBack,
+    FailedSync,
+    /// Bytes of a segment were changed.
+    Damage,
 }
 
 impl Fault {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 17] = [
         Self::Crash,
         Self::LostDisk,
         Self::FencedAlive,
@@ -30,6 +39,12 @@ impl Fault {
         Self::LateMessage,
         Self::DoubledMessage,
         Self::SlowSync,
+        Self::Killed,
+        Self::CleanStop,
+        Self::FullDisk,
+        Self::PostponedWriteBack,
+        Self::FailedSync,
+        Self::Damage,
     ];
 
     const fn word(self) -> &'static str {
@@ -45,6 +60,12 @@ impl Fault {
             Self::LateMessage => "late_messages",
             Self::DoubledMessage => "doubled_messages",
             Self::SlowSync => "slow_syncs",
+            Self::Killed => "killed",
+            Self::CleanStop => "clean_stops",
+            Self::FullDisk => "full_disks",
+            Self::PostponedWriteBack => "postponed_write_backs",
+            Self::FailedSync => "failed_syncs",
+            Self::Damage => "damaged",
         }
     }
 }
@@ -57,18 +78,20 @@ pub enum Invariant {
     LogsMatch,
     NothingCutBelow,
     AcknowledgedIsKept,
+    DurableIsKept,
     MetadataIsSound,
     Transactions,
     AtRest,
 }
 
 impl Invariant {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::ExposedIsSafe,
         Self::BatchesOnce,
         Self::LogsMatch,
         Self::NothingCutBelow,
         Self::AcknowledgedIsKept,
+        Self::DurableIsKept,
         Self::MetadataIsSound,
         Self::Transactions,
         Self::AtRest,
@@ -81,6 +104,7 @@ impl Invariant {
             Self::LogsMatch => "logs_match",
             Self::NothingCutBelow => "nothing_cut_below",
             Self::AcknowledgedIsKept => "acknowledged_is_kept",
+            Self::DurableIsKept => "durable_is_kept",
             Self::MetadataIsSound => "metadata_is_sound",
             Self::Transactions => "transactions",
             Self::AtRest => "at_rest",

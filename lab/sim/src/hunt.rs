@@ -1,5 +1,6 @@
 //! Each planted mistake is noticed within a thousand days: the first that it spoils, and how.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use barnabas_coordinator::TransactionVersion;
@@ -31,7 +32,20 @@ pub fn in_shares(mistake: ShareMistake) -> Noticed {
     first(0, |seed| ShareWorld::new(seed).with(mistake).run().map(drop))
 }
 
+thread_local! {
+    static SEED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Of the day that this thread looks at.
+pub fn seed() -> u64 {
+    SEED.get()
+}
+
 fn first(from: u64, day: impl Fn(u64) -> Result<(), String>) -> Noticed {
+    let day = |seed| {
+        SEED.set(seed);
+        day(seed)
+    };
     (from..from + 1000).find_map(|seed| match catch_unwind(AssertUnwindSafe(|| day(seed))) {
         Ok(Ok(())) => None,
         Ok(Err(why)) => Some((seed, why.chars().take(160).collect())),

@@ -1,111 +1,189 @@
 //! `barnabas-sim [transactions] [SEEDS] [FIRST]`: runs that many days from seed FIRST on, each a second time where it is divisible by ten,
 //! and prints one JSON line: what went wrong, how often each invariant was asked, how many traces were equal. Days of transactions have each
-//! `transaction.version` in turn, the newest most often.
+//! `transaction.version` in turn, the newest most often. A day on which an invariant does not hold is named, and the others go on.
 //!
-//! `barnabas-sim planted`: hunts each planted mistake for a thousand days at most, and prints which day noticed it, and how.
+//! `barnabas-sim planted [NAME]`: hunts each planted mistake for a thousand days at most, and prints which day noticed it, and how.
+//!
+//! `barnabas-sim tell SEED [transactions]`: prints all that happens on one day.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use barnabas_sim::hunt::{self, Noticed};
-use barnabas_sim::{Checks, Faults, Mistake, ShareMistake, TransactionVersion, World};
+use barnabas_sim::{Checks, Day, Faults, Mistake, ShareMistake, TransactionVersion, World};
+
+const USAGE: &str =
+    "usage: barnabas-sim [transactions] [SEEDS] [FIRST] | planted [NAME] | tell SEED [transactions]";
 
 fn main() -> ExitCode {
-    let mut words: Vec<String> = std::env::args().skip(1).collect();
-    if words.first().is_some_and(|word| word == "planted") {
-        return planted();
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let number = |word: &str| word.parse::<u64>().ok();
+    match words[..] {
+        ["planted"] => planted(),
+        ["planted", name] => hunt_one(name),
+        ["tell", seed] => number(seed).map_or_else(usage, |seed| tell(World::new(seed))),
+        ["tell", seed, "transactions"] => number(seed).map_or_else(usage, |seed| tell(of_transactions(seed))),
+        ["transactions", ref rest @ ..] => days(of_transactions, rest),
+        ref rest => days(World::new, rest),
     }
-    let of_transactions = words.first().is_some_and(|word| word == "transactions");
-    if of_transactions {
-        words.remove(0);
-    }
-    let mut words = words.iter().map(|word| word.parse::<u64>());
-    let (seeds, first) = match (words.next(), words.next()) {
-        (None, _) => (1000, 0),
-        (Some(Ok(seeds)), None) => (seeds, 0),
-        (Some(Ok(seeds)), Some(Ok(first))) => (seeds, first),
-        _ => {
-            eprintln!("usage: barnabas-sim [transactions] [SEEDS] [FIRST] | planted");
-            return ExitCode::from(2);
-        }
-    };
-    days(of_transactions, first..first + seeds)
 }
 
-fn days(of_transactions: bool, seeds: std::ops::Range<u64>) -> ExitCode {
-    let world = |seed: u64| {
-        if of_transactions {
-            World::of_transactions(seed, TransactionVersion([2, 2, 1, 0][(seed % 4) as usize]))
-        } else {
-            World::new(seed)
+fn usage() -> ExitCode {
+    eprintln!("{USAGE}");
+    ExitCode::from(2)
+}
+
+fn of_transactions(seed: u64) -> World {
+    World::of_transactions(seed, TransactionVersion([2, 2, 1, 0][(seed % 4) as usize]))
+}
+
+fn tell(world: World) -> ExitCode {
+    match world.told_of().run() {
+        Ok(day) => {
+            println!("{day:?}");
+            ExitCode::SUCCESS
         }
-    };
-    let count = seeds.end - seeds.start;
-    let (mut faults, mut checks) = (Faults::default(), Checks::default());
-    let (mut acked, mut committed, mut aborted, mut cuts, mut changes, mut ms, mut replayed) =
-        (0, 0, 0, 0, 0, 0, 0);
-    for seed in seeds {
-        let day = match world(seed).run() {
-            Ok(day) => day,
-            Err(why) => {
-                eprintln!("seed {seed}: {why}");
-                return ExitCode::FAILURE;
-            }
-        };
-        if seed % 10 == 0 {
-            replayed += 1;
-            if world(seed).run() != Ok(day) {
-                eprintln!("seed {seed}: the second day was another one");
-                return ExitCode::FAILURE;
-            }
+        Err(why) => {
+            println!("{why}");
+            ExitCode::FAILURE
         }
-        faults.add(&day.faults);
-        checks.add(&day.checks);
-        (acked, committed, aborted) = (acked + day.acked, committed + day.committed, aborted + day.aborted);
-        (cuts, changes, ms) = (cuts + day.cuts, changes + day.metadata_changes, ms + day.simulated_ms);
     }
-    println!(
-        "{{\"seeds\":{count},\"simulated_hours\":{:.2},\"acked\":{acked},\"committed\":{committed},\
-         \"aborted\":{aborted},\"faults\":{},\"faults_by_kind\":{},\"invariants_asked\":{},\
-         \"metadata_changes\":{changes},\"cuts\":{cuts},\"equal_on_replay\":{replayed}}}",
-        ms as f64 / 3_600_000.0,
-        faults.total(),
-        faults.json(),
-        checks.json(),
-    );
-    ExitCode::SUCCESS
+}
+
+/// What days came to, together.
+#[derive(Default)]
+struct Sum {
+    days: u64,
+    replayed: u64,
+    failed: u64,
+    faults: Faults,
+    checks: Checks,
+    acked: usize,
+    committed: usize,
+    aborted: usize,
+    cuts: usize,
+    repairs: usize,
+    changes: usize,
+    ms: u64,
+}
+
+impl Sum {
+    fn add(&mut self, day: &Day) {
+        self.days += 1;
+        self.faults.add(&day.faults);
+        self.checks.add(&day.checks);
+        self.acked += day.acked;
+        self.committed += day.committed;
+        self.aborted += day.aborted;
+        self.cuts += day.cuts;
+        self.repairs += day.repairs;
+        self.changes += day.metadata_changes;
+        self.ms += day.simulated_ms;
+    }
+
+    fn print(&self) {
+        println!(
+            "{{\"seeds\":{},\"failed\":{},\"simulated_hours\":{:.2},\"acked\":{},\"committed\":{},\
+             \"aborted\":{},\"faults\":{},\"faults_by_kind\":{},\"invariants_asked\":{},\
+             \"metadata_changes\":{},\"cuts\":{},\"repairs\":{},\"equal_on_replay\":{}}}",
+            self.days,
+            self.failed,
+            self.ms as f64 / 3_600_000.0,
+            self.acked,
+            self.committed,
+            self.aborted,
+            self.faults.total(),
+            self.faults.json(),
+            self.checks.json(),
+            self.changes,
+            self.cuts,
+            self.repairs,
+            self.replayed,
+        );
+    }
+}
+
+fn days(world: impl Fn(u64) -> World + Sync, words: &[&str]) -> ExitCode {
+    let numbers: Option<Vec<u64>> = words.iter().map(|word| word.parse().ok()).collect();
+    let (count, first) = match numbers.as_deref() {
+        Some([]) => (1000, 0),
+        Some(&[count]) => (count, 0),
+        Some(&[count, first]) => (count, first),
+        _ => return usage(),
+    };
+    let (next, sum) = (AtomicU64::new(first), Mutex::new(Sum::default()));
+    in_threads(|| {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= first + count {
+                return;
+            }
+            let run = || catch_unwind(AssertUnwindSafe(|| world(seed).run()));
+            let day = run().unwrap_or_else(|_| Err("an assertion".to_owned()));
+            let is_replayed = seed.is_multiple_of(10) && day.is_ok();
+            let differs = is_replayed && !matches!(run(), Ok(again) if again == day);
+            let mut sum = sum.lock().expect("invariant: no thread panics while it holds it");
+            sum.replayed += u64::from(is_replayed && !differs);
+            match day {
+                Ok(_) if differs => {
+                    sum.failed += 1;
+                    eprintln!("seed {seed}: the second day was another one");
+                }
+                Ok(day) => sum.add(&day),
+                Err(why) => {
+                    sum.failed += 1;
+                    eprintln!("seed {seed}: {why}");
+                }
+            }
+        }
+    });
+    let sum = sum.into_inner().expect("likewise");
+    sum.print();
+    if sum.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn in_threads(work: impl Fn() + Sync) {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(&work);
+        }
+    });
 }
 
 type Hunt = Box<dyn Fn() -> Noticed + Send>;
 
-fn planted() -> ExitCode {
+fn hunts() -> Vec<(String, Hunt)> {
     let mut hunts: Vec<(String, Hunt)> = Vec::new();
     for mistake in Mistake::ALL {
         hunts.push((format!("{mistake:?}"), Box::new(move || hunt::among_brokers(mistake))));
     }
     for mistake in Mistake::OF_TRANSACTIONS {
-        hunts.push((format!("{mistake:?} (transactions)"), Box::new(move || hunt::in_transactions(mistake))));
+        hunts.push((format!("{mistake:?}:transactions"), Box::new(move || hunt::in_transactions(mistake))));
     }
     for mistake in ShareMistake::ALL {
-        hunts.push((format!("{mistake:?} (share groups)"), Box::new(move || hunt::in_shares(mistake))));
+        hunts.push((format!("{mistake:?}:shares"), Box::new(move || hunt::in_shares(mistake))));
     }
-    let count = hunts.len();
-    let (left, missed) = (Mutex::new(hunts), Mutex::new(Vec::new()));
-    // Some are noticed by an assertion of the core's own, which is expected here.
-    std::panic::set_hook(Box::new(|_| {}));
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let next = left.lock().expect("nobody panics while holding it").pop();
-                    let Some((name, hunt)) = next else { return };
-                    match hunt() {
-                        Some((seed, why)) => println!("{name}: seed {seed}: {why}"),
-                        None => missed.lock().expect("likewise").push(name),
-                    }
-                }
-            });
+    hunts
+}
+
+/// Each in a process of its own: some are noticed by an assertion of the core's, which ends a process that was built for release.
+fn planted() -> ExitCode {
+    let left = Mutex::new(hunts());
+    let count = left.lock().map_or(0, |left| left.len());
+    let missed = Mutex::new(Vec::new());
+    let Ok(me) = std::env::current_exe() else { return ExitCode::FAILURE };
+    in_threads(|| {
+        loop {
+            let next = left.lock().expect("invariant: no thread panics while it holds it").pop();
+            let Some((name, _)) = next else { return };
+            let hunted = std::process::Command::new(&me).args(["planted", &name]).status();
+            if !hunted.is_ok_and(|status| status.success()) {
+                missed.lock().expect("likewise").push(name);
+            }
         }
     });
     let missed = missed.into_inner().expect("likewise");
@@ -115,4 +193,20 @@ fn planted() -> ExitCode {
     }
     eprintln!("not noticed: {missed:?}");
     ExitCode::FAILURE
+}
+
+fn hunt_one(wanted: &str) -> ExitCode {
+    let Some((name, hunt)) = hunts().into_iter().find(|(name, _)| name == wanted) else { return usage() };
+    let told = name.clone();
+    std::panic::set_hook(Box::new(move |panic| {
+        println!("{told}: seed {}: {}", hunt::seed(), panic.to_string().replace('\n', " "));
+        std::process::exit(0);
+    }));
+    match hunt() {
+        Some((seed, why)) => {
+            println!("{name}: seed {seed}: {why}");
+            ExitCode::SUCCESS
+        }
+        None => ExitCode::FAILURE,
+    }
 }

@@ -1,10 +1,56 @@
-//! Mistakes in what carries the core's decisions out, planted one at a time to show that each invariant can fire. Mistakes in the core
-//! itself are planted where it stands: core/partition `sim`.
+//! Mistakes that are planted one at a time to show that each invariant can fire: in what carries the core's decisions out, and in what the
+//! core is told.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mistake {
     /// What was appended counts as durable at once.
     SkipsTheSync,
+    /// Segments that were not synced count as synced.
+    SkipsTheSegmentSync,
+    /// A recovery point is written down before what it names is synced.
+    ChecksBeforeTheSync,
+    /// The journal does not note a truncation first.
+    TruncatesUnnoted,
+    /// A start does not read the journal.
+    ForgetsTheJournal,
+    /// The names of new segments are not synced with them.
+    SkipsTheNames,
+    /// The journal's orders to write back are answered before the segments are synced.
+    AnswersOrdersEarly,
+    /// A start that ends before it has registered leaves the mark of a clean stop.
+    KeepsTheCleanMark,
+    /// A clean stop does not wait for syncs that are under way.
+    ClosesOverASync,
+    /// A leader counts what it was given, durable or not.
+    CountsTheUndurable,
+    /// A follower asks from where its log ends, durable or not.
+    FollowsUndurably,
+    /// The high watermark follows the leader alone.
+    LeadsAlone,
+    /// It follows the replica that has come furthest.
+    CountsTheFastest,
+    /// A new leadership believes what the former one knew of its followers.
+    KeepsFollowerEnds,
+    /// Who leaves the in-sync replicas is not waited for as soon as the controller is asked.
+    ShrinksBeforeTheAnswer,
+    /// Who joins is not waited for until the controller has answered.
+    ExpandsAfterTheAnswer,
+    /// Silence of the controller is taken for a refusal, though it may have heard.
+    ForgetsTheQuestion,
+    /// Any life of a broker may join.
+    ExpandsAnyLife,
+    /// Who joins need not have reached the leader's own epoch, nor the high watermark.
+    ExpandsWhoLags,
+    /// A follower cuts its log at its high watermark, not where the logs part.
+    TruncatesToHighWatermark,
+    /// A follower cuts where the leader's epoch ends, though it does not know that epoch itself.
+    TruncatesOnce,
+    /// A follower takes an answer to an older question for one to its last.
+    BelievesLateAnswers,
+    /// Consumers are shown all there is.
+    ShowsEverything,
+    /// A replica whose log is damaged gives it up while others count on it.
+    HealsWhileItCounts,
     /// `min.insync.replicas` is taken for 1.
     LeadsBelowTheMinimum,
     /// A follower does not say of which epoch its last record is.
@@ -72,8 +118,72 @@ impl Mistake {
         Self::AnswersEarly,
     ];
 
-    pub const ALL: [Self; 8] = [
+    /// Those of [`Mistake::ALL`] that one of the first days notices.
+    pub const SOON: [Self; 21] = [
         Self::SkipsTheSync,
+        Self::SkipsTheSegmentSync,
+        Self::TruncatesUnnoted,
+        Self::ForgetsTheJournal,
+        Self::SkipsTheNames,
+        Self::KeepsTheCleanMark,
+        Self::ClosesOverASync,
+        Self::CountsTheUndurable,
+        Self::FollowsUndurably,
+        Self::LeadsAlone,
+        Self::CountsTheFastest,
+        Self::ShrinksBeforeTheAnswer,
+        Self::ExpandsAfterTheAnswer,
+        Self::ExpandsWhoLags,
+        Self::TruncatesToHighWatermark,
+        Self::ShowsEverything,
+        Self::HealsWhileItCounts,
+        Self::LeadsBelowTheMinimum,
+        Self::AsksWithoutEpochs,
+        Self::AnswersAtOnce,
+        Self::IgnoresCuts,
+    ];
+
+    /// Those of [`Mistake::OF_TRANSACTIONS`] that one of the first days notices.
+    pub const SOON_OF_TRANSACTIONS: [Self; 11] = [
+        Self::AnswersEarly,
+        Self::EndsTwice,
+        Self::ForgetsPendingOffsets,
+        Self::ShowsAbortedOffsets,
+        Self::TurnsDecisions,
+        Self::ForgetsTheLast,
+        Self::ForgetsDecisions,
+        Self::SkipsVerification,
+        Self::MarksUnsafely,
+        Self::MarksEarly,
+        Self::MarksAnyEpoch,
+    ];
+
+    /// Those that a day of brokers notices.
+    pub const ALL: [Self; 31] = [
+        Self::SkipsTheSync,
+        Self::SkipsTheSegmentSync,
+        Self::ChecksBeforeTheSync,
+        Self::TruncatesUnnoted,
+        Self::ForgetsTheJournal,
+        Self::SkipsTheNames,
+        Self::AnswersOrdersEarly,
+        Self::KeepsTheCleanMark,
+        Self::ClosesOverASync,
+        Self::CountsTheUndurable,
+        Self::FollowsUndurably,
+        Self::LeadsAlone,
+        Self::CountsTheFastest,
+        Self::KeepsFollowerEnds,
+        Self::ShrinksBeforeTheAnswer,
+        Self::ExpandsAfterTheAnswer,
+        Self::ForgetsTheQuestion,
+        Self::ExpandsAnyLife,
+        Self::ExpandsWhoLags,
+        Self::TruncatesToHighWatermark,
+        Self::TruncatesOnce,
+        Self::BelievesLateAnswers,
+        Self::ShowsEverything,
+        Self::HealsWhileItCounts,
         Self::LeadsBelowTheMinimum,
         Self::AsksWithoutEpochs,
         Self::ForgetsProducers,

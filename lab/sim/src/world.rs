@@ -1,21 +1,21 @@
 //! The world: time, what goes wrong in it, and whom it concerns.
 
+mod nemesis;
+
 use std::sync::Arc;
 
 use barnabas_base::{BrokerId, ErrorCode, MonotonicMs, Offset, PartitionIndex, ProducerId, Text, name};
 use barnabas_coordinator::TransactionVersion;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_partition::ReplicaKey;
-use barnabas_wire::messages::alter_partition_reassignments_request::{
-    AlterPartitionReassignmentsRequest, ReassignablePartition, ReassignableTopic,
-};
-use barnabas_wire::messages::elect_leaders_request::{ElectLeadersRequest, TopicPartitions};
-use barnabas_wire::{ResponseBody, Str};
+use barnabas_storage::Faults as DiskFaults;
+use barnabas_wire::ResponseBody;
 
 use crate::broker::{Around, Broker, Event};
 use crate::clients::Client;
 use crate::controller::{Host, config};
-use crate::counts::{Checks, Fault, Faults};
+use crate::counts::{Checks, Faults};
+use crate::host::{Failure, ReplicaHost};
 use crate::invariants::{Judge, View, Violation};
 use crate::mistake::Mistake;
 use crate::network::{Answer, Letter, Message, Network, Place, Question};
@@ -32,8 +32,8 @@ const BAD_STEPS: usize = 600;
 /// Transactions take longer, and need several partitions at once: their days are longer, and less goes wrong at a time.
 const BAD_STEPS_OF_TRANSACTIONS: usize = 1500;
 const CALM_STEPS: usize = 3000;
-/// After so long without a word a broker is taken for dead.
-const SILENCE_MS: u64 = 80;
+/// Of a disk that is not full.
+const ROOM: u64 = 1 << 40;
 
 /// What one day came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +48,8 @@ pub struct Day {
     pub checks: Checks,
     pub metadata_changes: usize,
     pub cuts: usize,
+    /// Damaged segments that were given up.
+    pub repairs: usize,
     pub simulated_ms: u64,
 }
 
@@ -56,8 +58,6 @@ pub struct World {
     random: Random,
     now: MonotonicMs,
     brokers: Vec<Broker>,
-    /// When each was last heard of.
-    heard: Vec<MonotonicMs>,
     host: Host,
     config: Arc<BrokerConfig>,
     clients: Vec<Client>,
@@ -69,6 +69,8 @@ pub struct World {
     day: Day,
     judged: usize,
     mistake: Option<Mistake>,
+    /// All of it is printed.
+    is_told: bool,
 }
 
 impl World {
@@ -76,6 +78,12 @@ impl World {
     #[must_use]
     pub fn with(self, mistake: Mistake) -> Self {
         Self { mistake: Some(mistake), ..self }
+    }
+
+    /// The world of which everything is printed as it happens.
+    #[must_use]
+    pub fn told_of(self) -> Self {
+        Self { is_told: true, ..self }
     }
 
     /// A world of idempotent producers.
@@ -118,7 +126,9 @@ impl World {
         for broker in &mut brokers {
             let life =
                 host.register(broker.id, true, now).expect("invariant: nobody is there before the first");
-            broker.start(life, Arc::clone(&config));
+            let replicas =
+                ReplicaHost::start(&broker.disk, broker.id, None).expect("invariant: the disk is empty");
+            broker.start(replicas, life, Arc::clone(&config));
             host.heartbeat(broker.id, life, Offset(i64::MAX), false, now);
         }
         for name in topics {
@@ -136,12 +146,12 @@ impl World {
             checks: Checks::default(),
             metadata_changes: 0,
             cuts: 0,
+            repairs: 0,
             simulated_ms: 0,
         };
         Self {
             random,
             now,
-            heard: vec![now; brokers.len()],
             brokers,
             host,
             config,
@@ -154,6 +164,7 @@ impl World {
             day,
             judged: 0,
             mistake: None,
+            is_told: false,
         }
     }
 
@@ -164,19 +175,27 @@ impl World {
     pub fn run(mut self) -> Result<Day, String> {
         let steps = if self.writers.is_empty() { BAD_STEPS } else { BAD_STEPS_OF_TRANSACTIONS };
         for _ in 0..steps {
-            self.nemesis();
+            self.nemesis()?;
             self.step()?;
         }
         self.network.heal();
         self.network.is_calm = true;
+        for broker in &self.brokers {
+            broker.disk.set_capacity(ROOM);
+            broker.disk.set_faults(DiskFaults::default());
+        }
         self.clients.iter_mut().for_each(|client| client.is_done = true);
         self.writers.iter_mut().for_each(|client| client.is_done = true);
         let mut rests = Err("the calm has not begun".to_owned());
         for step in 0..CALM_STEPS {
-            (0..self.brokers.len()).for_each(|at| self.start(at));
+            (0..self.brokers.len()).try_for_each(|at| self.start(at))?;
             self.step()?;
             if step % 50 == 49 {
+                self.look_at_damaged();
                 rests = self.judge.at_rest(&self.view());
+                if rests.is_ok() {
+                    self.read_all()?;
+                }
                 if rests.is_ok() {
                     break;
                 }
@@ -190,6 +209,28 @@ impl World {
         self.day.metadata_changes = self.host.images.len();
         self.day.simulated_ms = self.now.0;
         Ok(self.day)
+    }
+
+    /// What was damaged may have been truncated since.
+    fn look_at_damaged(&mut self) {
+        for broker in &mut self.brokers {
+            let Some(process) = &mut broker.process else { continue };
+            broker
+                .damaged
+                .retain(|key| process.host.replica(*key).is_none() || !process.host.log(*key).is_whole);
+        }
+    }
+
+    /// In the end every log is what was shown.
+    fn read_all(&mut self) -> Result<(), Violation> {
+        for broker in &mut self.brokers {
+            let Some(process) = &mut broker.process else { continue };
+            for key in process.host.replicas.keys().copied().collect::<Vec<_>>() {
+                let log = process.host.log(key);
+                self.judge.log_at_rest(broker.id, key, &log)?;
+            }
+        }
+        Ok(())
     }
 
     fn view(&self) -> View<'_> {
@@ -208,8 +249,9 @@ impl World {
         while let Some(letter) = self.network.receive(self.now) {
             self.deliver(letter)?;
         }
+        self.host.tick(self.now);
         for at in 0..self.brokers.len() {
-            self.watch(at);
+            self.beat(at);
             self.learn(at)?;
             self.act(at, Broker::tick)?;
         }
@@ -223,6 +265,11 @@ impl World {
             self.look_into_coordinators()?;
         }
         if self.judged < self.host.images.len() {
+            if self.is_told {
+                for (key, state) in self.view().keys() {
+                    println!("{} image {} {key:?} {state:?}", self.now.0, self.host.images.len());
+                }
+            }
             self.judged = self.host.images.len();
             self.note(self.judged as u64);
             self.judge.learned(&self.view())?;
@@ -230,22 +277,14 @@ impl World {
         Ok(())
     }
 
-    /// Heartbeats, and what the controller makes of silence.
-    fn watch(&mut self, at: usize) {
+    /// Heartbeats.
+    fn beat(&mut self, at: usize) {
         let broker = &self.brokers[at];
-        let id = broker.id;
-        let is_cut = self.network.is_cut(Place::Broker(id), Place::Controller);
-        let known = self.host.image().cluster.broker(id).map(|known| (known.epoch, known.fenced));
-        if let Some(process) = broker.process.as_ref().filter(|_| !is_cut) {
-            self.heard[at] = self.now;
-            let (life, seen) = (process.life, process.image.provenance.end);
-            if self.random.one_in(8) {
-                self.host.heartbeat(id, life, seen, false, self.now);
-            }
-        } else if let Some((life, false)) = known
-            && self.now.0 - self.heard[at].0 > SILENCE_MS
-        {
-            self.host.heartbeat(id, life, Offset::NONE, true, self.now);
+        let is_cut = self.network.is_cut(Place::Broker(broker.id), Place::Controller);
+        let Some(process) = broker.process.as_ref().filter(|_| !is_cut) else { return };
+        if self.random.one_in(4) {
+            let (id, life, seen) = (broker.id, process.life, process.image.provenance.end);
+            self.host.heartbeat_of(id, life, (seen, false), &process.hindered, self.now);
         }
     }
 
@@ -260,17 +299,38 @@ impl World {
         self.act(at, |broker, around| broker.learn(newest, &image, around))
     }
 
-    /// In a new life, if the controller lets it: its metadata begins with its registration.
-    fn start(&mut self, at: usize) {
+    /// In a new life, if its disk and the controller let it: its metadata begins with its registration.
+    fn start(&mut self, at: usize) -> Result<(), Violation> {
         if self.brokers[at].process.is_some() {
-            return;
+            return Ok(());
         }
-        let (id, knows) = (self.brokers[at].id, !self.brokers[at].is_hollow);
+        let id = self.brokers[at].id;
+        if self.brokers[at].wants_disk {
+            if !self.may_lose_disk(id) {
+                return Ok(());
+            }
+            self.brokers[at].lose_disk();
+        }
+        let knows = !self.brokers[at].is_hollow;
+        let host = match ReplicaHost::start(&self.brokers[at].disk, id, self.mistake) {
+            Ok(host) => host,
+            Err(Failure::Disk(_)) => {
+                self.brokers[at].crash(&mut self.random);
+                return Ok(());
+            }
+            Err(Failure::Lost(why)) if self.brokers[at].damaged.is_empty() => {
+                return Err(format!("{id} cannot start: {why}"));
+            }
+            Err(Failure::Lost(_)) => {
+                self.brokers[at].wants_disk = true;
+                return Ok(());
+            }
+        };
         let knows = knows || self.mistake == Some(Mistake::ClaimsToKnow);
         if let Some(life) = self.host.register(id, knows, self.now) {
-            self.brokers[at].start(life, Arc::clone(&self.config));
-            self.judge.restarted(id);
+            self.brokers[at].start(host, life, Arc::clone(&self.config));
         }
+        Ok(())
     }
 
     /// Lets a broker act, sends what it has to say, and judges.
@@ -284,17 +344,30 @@ impl World {
             self.network.send(&mut self.random, self.now, letter);
         }
         let id = self.brokers[at].id;
-        for event in &events {
+        let mut has_failed = false;
+        for event in &mut events {
+            self.brokers[at].fill_gaps(event);
+            let event = &*event;
             self.trace(id, event);
+            if self.is_told {
+                println!("{} {id}: {event:?}", self.now.0);
+            }
             let Self { brokers, clients, writers, host, judge, .. } = self;
             judge.happened(id, event, &View { brokers, clients, writers, image: host.image() })?;
+            self.brokers[at].note(event);
+            has_failed |= matches!(event, Event::Failed(_));
+            self.brokers[at].wants_disk |= matches!(event, Event::Failed(Failure::Lost(_)));
+        }
+        if has_failed && self.brokers[at].process.is_some() {
+            // What a failed sync covered is not on the disk, whatever the page cache says.
+            self.brokers[at].crash(&mut self.random);
         }
         Ok(())
     }
 
     fn trace(&mut self, id: BrokerId, event: &Event) {
         let (kind, value) = match event {
-            Event::Acked { batch, .. } => (1, batch.base),
+            Event::Acked { base, .. } => (1, *base),
             Event::HighWatermark { to, .. } => (2, *to),
             Event::Cut { to, .. } => {
                 self.day.cuts += 1;
@@ -302,6 +375,12 @@ impl World {
             }
             Event::Leads { .. } => (4, Offset::ZERO),
             Event::LastStable { to, .. } => (5, *to),
+            Event::GaveUp { to, .. } => {
+                self.day.repairs += 1;
+                (6, *to)
+            }
+            Event::Opened { start, .. } => (7, *start),
+            Event::Failed(_) | Event::Left { .. } | Event::Durable { .. } | Event::WillCut { .. } => return,
         };
         self.note(self.now.0 * 64 + id.get() as u64 * 8 + kind);
         self.note(value.get() as u64);
@@ -413,133 +492,5 @@ impl World {
         let message = Message::Produce { key, batches };
         let letter = Letter { from: Place::Client(at), to: Place::Broker(leader), message };
         self.network.send(&mut self.random, self.now, letter);
-    }
-
-    fn nemesis(&mut self) {
-        let pause = if self.writers.is_empty() { 9 } else { 36 };
-        if !self.random.one_in(pause) {
-            return;
-        }
-        // Whoever has what was acknowledged is let alone until it is known who has not.
-        let mut hollow = self.brokers.iter().filter(|broker| broker.is_hollow).peekable();
-        let is_hollow = hollow.peek().is_some();
-        let is_spared = hollow.any(|broker| !self.may_lose_disk(broker.id));
-        if !self.writers.is_empty() && !is_spared && self.random.one_in(3) {
-            return self.depose();
-        }
-        let at = self.random.below(self.brokers.len());
-        let id = self.brokers[at].id;
-        match self.random.below(16) {
-            0 | 1 | 8..=10 if is_spared => {}
-            // Nobody loses two disks, or lets two go who have what was acknowledged.
-            7 | 13 | 14 if is_hollow => {}
-            0 | 1 => {
-                self.day.faults.note(Fault::Crash);
-                self.brokers[at].crash(&mut self.random);
-            }
-            2..=6 => self.start(at),
-            7 if self.may_lose_disk(id) => {
-                self.day.faults.note(Fault::LostDisk);
-                self.brokers[at].lose_disk();
-            }
-            8 => self.fence(id),
-            9 | 10 => self.cut(id),
-            11 | 12 => self.network.heal(),
-            13 => self.move_replicas(),
-            14 => self.call_off(),
-            _ => self.elect(),
-        }
-    }
-
-    fn fence(&mut self, id: BrokerId) {
-        self.day.faults.note(Fault::FencedAlive);
-        let known = self.host.image().cluster.broker(id).map(|known| known.epoch);
-        if let Some(life) = known {
-            self.host.heartbeat(id, life, Offset::NONE, true, self.now);
-        }
-    }
-
-    /// Somebody else leads a partition from now on. Who led it has yet to hear of that.
-    fn depose(&mut self) {
-        let (name, partition) = self.a_partition();
-        let topic = self.host.image().topics.by_name(name);
-        let leader =
-            topic.and_then(|topic| topic.partition(PartitionIndex(partition))).map(|state| state.leader);
-        if let Some(leader) = leader {
-            self.fence(leader);
-        }
-    }
-
-    fn cut(&mut self, id: BrokerId) {
-        self.day.faults.note(Fault::CutLine);
-        let other = Place::Broker(self.brokers[self.random.below(self.brokers.len())].id);
-        let other = if self.random.one_in(3) { Place::Controller } else { other };
-        self.network.cut(Place::Broker(id), other);
-        if self.random.one_in(2) {
-            self.network.cut(other, Place::Broker(id));
-        }
-    }
-
-    /// Whether of every partition two are left who have everything that was acknowledged, and are there: one may be let go before the
-    /// loss is known.
-    fn may_lose_disk(&self, id: BrokerId) -> bool {
-        let is_there = |other: BrokerId| {
-            let is_cut = self.network.is_cut(Place::Broker(other), Place::Controller);
-            let broker = self.brokers.iter().find(|broker| broker.id == other);
-            !is_cut && broker.is_some_and(|broker| broker.process.is_some())
-        };
-        let is_left = |state: &barnabas_metadata::Partition| {
-            let others = state.isr().iter().filter(|&&other| other != id && is_there(other)).count();
-            !state.has_replica(id) || others >= 2
-        };
-        self.host.image().topics.by_ids().all(|topic| topic.partitions().all(|(_, state)| is_left(state)))
-    }
-
-    fn a_partition(&mut self) -> (&'static str, i32) {
-        (self.topics[self.random.below(self.topics.len())], self.random.below(PARTITIONS as usize) as i32)
-    }
-
-    fn reassign(&mut self, replicas: Option<Vec<i32>>) {
-        let (name, partition_index) = self.a_partition();
-        let partition =
-            ReassignablePartition { partition_index, replicas, ..ReassignablePartition::default() };
-        let topic = ReassignableTopic {
-            name: Str::from(name),
-            partitions: vec![partition],
-            ..ReassignableTopic::default()
-        };
-        let request = AlterPartitionReassignmentsRequest {
-            allow_replication_factor_change: true,
-            topics: vec![topic],
-            ..AlterPartitionReassignmentsRequest::default()
-        };
-        self.host.ask(request, 1, self.now);
-    }
-
-    /// Two to four replicas, wherever.
-    fn move_replicas(&mut self) {
-        self.day.faults.note(Fault::MovedReplicas);
-        let mut all: Vec<i32> = self.brokers.iter().map(|broker| broker.id.get()).collect();
-        let count = (2 + self.random.below(3)).min(all.len());
-        let target = (0..count).map(|_| all.remove(self.random.below(all.len()))).collect();
-        self.reassign(Some(target));
-    }
-
-    fn call_off(&mut self) {
-        self.day.faults.note(Fault::CalledOffMove);
-        self.reassign(None);
-    }
-
-    fn elect(&mut self) {
-        self.day.faults.note(Fault::Election);
-        let (name, partition) = self.a_partition();
-        let topic = TopicPartitions {
-            topic: Str::from(name),
-            partitions: vec![partition],
-            ..TopicPartitions::default()
-        };
-        let request =
-            ElectLeadersRequest { topic_partitions: Some(vec![topic]), ..ElectLeadersRequest::default() };
-        self.host.ask(request, 2, self.now);
     }
 }

@@ -1,20 +1,26 @@
-//! The short form: a few days, each the same the second time.
+//! The short form: a few days, each the same the second time. All mistakes, and thousands of days: `make sim`.
 
 use barnabas_sim::{Fault, Faults, Mistake, World, hunt};
 
 #[test]
-fn a_few_days_go_well() {
-    let (mut acked, mut cuts) = (0, 0);
+fn days_go_well_whatever_goes_wrong() {
+    let (mut acked, mut cuts, mut faults) = (0, 0, Faults::default());
     for seed in 0..60 {
         let day = World::new(seed).run().unwrap_or_else(|why| panic!("seed {seed}: {why}"));
         (acked, cuts) = (acked + day.acked, cuts + day.cuts);
+        faults.add(&day.faults);
     }
     assert!(acked > 3000 && cuts > 30, "{acked} acknowledged, {cuts} cuts");
+    // Only questions about transactions come twice. Disks that fill in the middle of a write-back are rarer than that.
+    let expected = |fault: &&Fault| !matches!(fault, Fault::DoubledMessage | Fault::PostponedWriteBack);
+    for fault in Fault::ALL.iter().filter(expected) {
+        assert!(faults.of(*fault) > 0, "{fault:?}: {}", faults.json());
+    }
 }
 
 #[test]
-fn every_mistake_is_noticed() {
-    for mistake in Mistake::ALL {
+fn mistakes_are_noticed_in_the_first_days() {
+    for mistake in Mistake::SOON {
         let (seed, why) =
             hunt::among_brokers(mistake).unwrap_or_else(|| panic!("{mistake:?} is not noticed"));
         println!("{mistake:?}: seed {seed}: {why}");
@@ -22,21 +28,16 @@ fn every_mistake_is_noticed() {
 }
 
 #[test]
-fn everything_goes_wrong_at_some_time() {
-    let mut faults = Faults::default();
-    for seed in 0..60 {
-        faults.add(&World::new(seed).run().unwrap_or_else(|why| panic!("seed {seed}: {why}")).faults);
-    }
-    // Only questions about transactions come twice.
-    let expected = |fault: &&Fault| **fault != Fault::DoubledMessage;
-    for fault in Fault::ALL.iter().filter(expected) {
-        assert!(faults.of(*fault) > 0, "{fault:?}: {}", faults.json());
+fn the_same_seed_is_the_same_day() {
+    for seed in 0..5 {
+        assert_eq!(World::new(seed).run(), World::new(seed).run());
     }
 }
 
 #[test]
-fn the_same_seed_is_the_same_day() {
-    for seed in 0..5 {
-        assert_eq!(World::new(seed).run(), World::new(seed).run());
+fn days_that_found_a_defect_go_well() {
+    // A clean stop did not wait for syncs that were under way.
+    for seed in [19, 27] {
+        World::new(seed).run().unwrap_or_else(|why| panic!("seed {seed}: {why}"));
     }
 }

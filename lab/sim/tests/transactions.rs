@@ -32,8 +32,8 @@ fn version_0_holds() {
 }
 
 #[test]
-fn every_mistake_is_noticed() {
-    let left = Mutex::new(Mistake::OF_TRANSACTIONS.to_vec());
+fn mistakes_are_noticed_in_the_first_days() {
+    let left = Mutex::new(Mistake::SOON_OF_TRANSACTIONS.to_vec());
     let missed = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..4 {

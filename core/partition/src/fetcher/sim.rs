@@ -11,7 +11,29 @@ use barnabas_base::{PartitionIndex, Uuid};
 
 use super::*;
 use crate::planted::{self, Mistake};
-use crate::sim::Random;
+
+/// splitmix64.
+#[derive(Debug, Clone)]
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    /// True in one of `n` cases.
+    fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+}
 
 const SETTINGS: FetcherSettings =
     FetcherSettings { backoff_min: DurationMs(5), backoff_max: DurationMs(40), patience: DurationMs(10) };

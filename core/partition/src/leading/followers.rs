@@ -20,7 +20,6 @@ use barnabas_base::{
     BrokerEpoch, BrokerId, DurationMs, ErrorCode, LeaderEpoch, MonotonicMs, Offset, PartitionEpoch,
 };
 
-use crate::planted::{self, Mistake};
 use crate::{FollowerFetch, FollowerState, IsrAnswer, IsrChange, IsrNext, Leadership, Refusal};
 
 /// Another replica.
@@ -114,7 +113,7 @@ impl Follower {
         let (Some(registered), Some(life)) = (self.state.registered, self.life) else {
             return false;
         };
-        life == BrokerEpoch::NONE || life == registered || planted::is(Mistake::ExpandsAnyLife)
+        life == BrokerEpoch::NONE || life == registered
     }
 }
 
@@ -210,14 +209,8 @@ impl Followers {
 
     /// Up to where every follower that counts has everything, and `durable_end` at most.
     pub fn safe_end(&self, durable_end: Offset) -> Offset {
-        if planted::is(Mistake::AcksBeforeTheIsr) {
-            return durable_end;
-        }
         let counts = |follower: &&Follower| self.counts(follower);
         let ends = self.list.iter().filter(counts).map(|follower| follower.end);
-        if planted::is(Mistake::CountsTheFastest) {
-            return ends.max().map_or(durable_end, |end| end.min(durable_end));
-        }
         ends.fold(durable_end, Offset::min)
     }
 
@@ -228,14 +221,6 @@ impl Followers {
     /// Whether the high watermark waits for it: the maximal in-sync replicas, and who is about to join.
     fn counts(&self, follower: &Follower) -> bool {
         let joins = self.pending.as_ref().and_then(|pending| pending.joins);
-        if planted::is(Mistake::ShrinksBeforeTheAnswer)
-            && let Some(pending) = &self.pending
-        {
-            return pending.change.in_sync.iter().any(|(broker, _)| *broker == follower.state.broker);
-        }
-        if planted::is(Mistake::ExpandsAfterTheAnswer) {
-            return follower.state.in_sync;
-        }
         follower.state.in_sync || follower.is_joining || joins == Some(follower.state.broker)
     }
 
@@ -246,9 +231,7 @@ impl Followers {
         }
         match fetch.registered {
             Some(registered)
-                if fetch.broker_epoch != BrokerEpoch::NONE
-                    && fetch.broker_epoch < registered
-                    && !planted::is(Mistake::ExpandsAnyLife) =>
+                if fetch.broker_epoch != BrokerEpoch::NONE && fetch.broker_epoch < registered =>
             {
                 let (broker, asked) = (fetch.broker, fetch.broker_epoch);
                 Err(Refusal::StaleReplica { broker, asked, registered })
@@ -284,8 +267,7 @@ impl Followers {
         let may_be_waited_for = !was_turned_away || follower.end > before;
         follower.is_joining =
             may_join && may_be_waited_for && follower.has_caught_up(leader_end, fetch.now, lag_max);
-        let has_reached = follower.end >= high_watermark && follower.end >= epoch_start
-            || planted::is(Mistake::ExpandsWhoLags);
+        let has_reached = follower.end >= high_watermark && follower.end >= epoch_start;
         if !(may_join && has_reached && is_free) {
             return false;
         }
@@ -321,10 +303,7 @@ impl Followers {
     fn ask(&mut self, joins: Option<BrokerId>, is_member: impl Fn(&Follower) -> bool) {
         self.asked = self.asked.wrapping_add(1);
         let in_sync = self.list.iter().filter(|follower| is_member(follower));
-        let life = |follower: &Follower| match planted::is(Mistake::ExpandsAnyLife) {
-            true => BrokerEpoch::NONE,
-            false => follower.life.unwrap_or(BrokerEpoch::NONE),
-        };
+        let life = |follower: &Follower| follower.life.unwrap_or(BrokerEpoch::NONE);
         let in_sync = in_sync.map(|follower| (follower.state.broker, life(follower))).collect();
         let change = IsrChange {
             number: self.asked,
@@ -385,13 +364,7 @@ impl Followers {
                 | ErrorCode::InvalidRequest
                 | ErrorCode::NewLeaderElected,
             ) => IsrNext::AwaitMetadata,
-            IsrAnswer::Refused(_) => {
-                if planted::is(Mistake::ForgetsTheQuestion) {
-                    self.pending = None;
-                    return IsrNext::Settled;
-                }
-                IsrNext::Ask
-            }
+            IsrAnswer::Refused(_) => IsrNext::Ask,
         }
     }
 

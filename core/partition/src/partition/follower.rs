@@ -17,7 +17,6 @@ use barnabas_base::{LeaderEpoch, LeaderEpochs, Offset};
 
 use super::{Partition, Role};
 use crate::divergence::truncation;
-use crate::planted::{self, Mistake};
 use crate::{BatchInfo, Bounds, Cut, Effect, FetchPosition, Follow, Isolation, Refusal};
 
 /// What a damaged follower remembers until its log is cut, or another leads. Boxed: hardly any replica needs it.
@@ -79,18 +78,14 @@ impl Partition {
     /// What must go so that it can be whole again; `counts`: it is in sync, or eligible to lead.
     pub fn heal(&self, counts: bool) -> Cut {
         match &self.role {
-            Role::AsksAgain(asking)
-                if asking.is_seen_behind && !counts || planted::is(Mistake::HealsWhileItCounts) =>
-            {
-                self.cut_to(asking.from)
-            }
+            Role::AsksAgain(asking) if asking.is_seen_behind && !counts => self.cut_to(asking.from),
             _ => Cut::Nothing,
         }
     }
 
     /// Where to fetch from, by the epochs of this replica's log. `None`: it does not follow, or what it has is not durable yet.
     pub fn fetch_position(&self, epochs: &LeaderEpochs) -> Option<FetchPosition> {
-        let is_settled = self.durable_end == self.log_end || planted::is(Mistake::FetchesAtLogEnd);
+        let is_settled = self.durable_end == self.log_end;
         if self.role.told().is_none() || !is_settled {
             return None;
         }
@@ -111,7 +106,7 @@ impl Partition {
     pub fn may_take(&self, asked: &FetchPosition, epochs: &LeaderEpochs) -> bool {
         let Some(now) = self.fetch_position(epochs) else { return false };
         let words = |at: &FetchPosition| (at.leader_epoch, at.offset, at.last_epoch);
-        words(asked) == words(&now) || planted::is(Mistake::BelievesLateAnswers)
+        words(asked) == words(&now)
     }
 
     /// What to do with a batch at `base` that was written under `epoch`.
@@ -144,9 +139,7 @@ impl Partition {
         assert!(base >= self.log_end || is_empty, "an offset is taken once");
         assert!(base.plus(i64::from(batch.offsets)) > self.log_end, "a log does not shrink by an append");
         self.log_end = base.plus(i64::from(batch.offsets));
-        if !planted::is(Mistake::ForgetsProducers) {
-            effects.extend(self.note(base, batch).map(Effect::Aborted));
-        }
+        effects.extend(self.note(base, batch).map(Effect::Aborted));
         self.assert_invariants();
     }
 

@@ -10,7 +10,6 @@ use barnabas_base::{BrokerEpoch, BrokerId, LeaderEpoch, LeaderEpochs, MonotonicM
 use super::{Partition, Role};
 use crate::divergence::diverging;
 use crate::leading::Followers;
-use crate::planted::{self, Mistake};
 use crate::{Effect, FollowerFetch, FollowerRead, Isolation, IsrAnswer, IsrChange, IsrNext, Refusal};
 
 impl Partition {
@@ -42,7 +41,6 @@ impl Partition {
             other => other,
         })?;
         if let Some(last) = fetch.last_epoch
-            && !planted::is(Mistake::SkipsDivergence)
             && let Some((epoch, end)) = diverging(epochs, log_end, last, fetch.offset)
         {
             if end == Offset::NONE {

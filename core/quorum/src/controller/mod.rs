@@ -304,7 +304,7 @@ impl Controller {
     }
 
     /// Fences brokers that were silent for too long; else what is due for partitions ([`balance`]).
-    pub(crate) fn tick(&mut self, image: &Image, now: Now) -> Vec<MetadataRecord> {
+    pub fn tick(&mut self, image: &Image, now: Now) -> Vec<MetadataRecord> {
         self.config.refresh(image, self.me);
         let electorate = Electorate::new(image, &self.config.config, &self.hindered);
         let records = brokers::fence_silent(electorate, &mut self.sessions, now.monotonic);
@@ -315,7 +315,8 @@ impl Controller {
         self.balance.tick(electorate, now.monotonic)
     }
 
-    pub(crate) fn next_tick(&self) -> Option<MonotonicMs> {
+    /// When there may be something for [`Controller::tick`]. `None`: not before a broker is heard of.
+    pub fn next_tick(&self) -> Option<MonotonicMs> {
         let expiry = self.sessions.next_expiry()?;
         Some(expiry.min(self.balance.next_due(&self.hindered)))
     }

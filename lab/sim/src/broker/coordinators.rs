@@ -15,16 +15,17 @@ use barnabas_coordinator::{
     Request, Response, Ticket, TransactionCaller, TransactionConfig, TransactionEffect, TransactionRequest,
     TransactionShard, TransactionState, TransactionVersion,
 };
-use barnabas_partition::{Acks, Guard, Origin, Refusal, ReplicaKey};
+use barnabas_partition::{Acks, Origin, ReplicaKey};
+use barnabas_replica::{TxnVerification, Verified};
 use barnabas_wire::messages::TransactionLogValue;
 use barnabas_wire::messages::{TransactionRecordKey, TransactionRecordValue};
 
 use super::transactional::Asked;
 use super::{APPEND_PATIENCE, Around, Process};
 use crate::batch::{Batch, Contents};
+use crate::host::{Handing, Waiter};
 use crate::mistake::Mistake;
 use crate::network::{Answer, Reply};
-use crate::replica::{Bends, Handing, Waiter};
 
 /// A partition's word on a batch is waited for however long it takes.
 const EVER: DurationMs = DurationMs(1 << 40);
@@ -51,7 +52,7 @@ pub(super) enum Standing {
     /// It has begun already, or there is none.
     Open,
     /// The coordinator has agreed, when it was asked under this guard.
-    By(Guard),
+    By(Verified),
     /// Nobody is asked.
     Waived,
 }
@@ -308,7 +309,7 @@ fn append_error(code: ErrorCode) -> ErrorCode {
 
 impl Process {
     /// The broker leads the partition in this epoch.
-    pub(super) fn host(&mut self, key: ReplicaKey, epoch: LeaderEpoch, around: &mut Around<'_>) {
+    pub(super) fn load_shard(&mut self, key: ReplicaKey, epoch: LeaderEpoch, around: &mut Around<'_>) {
         self.let_go(key, around);
         let Some(topic) = self.image.topics.by_id(key.topic) else { return };
         if let Some(machine) = Machine::of(&topic.name, around.version, epoch) {
@@ -351,18 +352,20 @@ impl Process {
         let Some(shard) = self.coordinators.shards.get_mut(&key).filter(|shard| !shard.is_active) else {
             return;
         };
-        let Some(replica) = self.replicas.get(&key) else { return };
+        let epoch = shard.epoch;
+        let Some(replica) = self.host.replica(key) else { return };
         let partition = &replica.partition;
-        let leads = partition.is_leader() && partition.leader_epoch() == shard.epoch;
+        let leads = partition.is_leader() && partition.leader_epoch() == epoch;
         let is_safe = partition.high_watermark() == partition.log_end() || around.is(Mistake::LoadsTheUnsafe);
         if !leads || !is_safe || !around.random.one_in(3) {
             return;
         }
-        let mut count = replica.log.len();
+        let mut log = self.host.log(key).batches;
         if around.is(Mistake::ForgetsTheLast) {
-            count = count.saturating_sub(1);
+            log.pop();
         }
-        replica.log[..count].iter().for_each(|batch| shard.machine.replay(batch, around.mistake));
+        let Some(shard) = self.coordinators.shards.get_mut(&key) else { return };
+        log.iter().for_each(|batch| shard.machine.replay(batch, around.mistake));
         shard.is_active = true;
         let waiting = std::mem::take(&mut shard.waiting);
         let steps = shard.machine.activate(now(around.now));
@@ -463,35 +466,37 @@ impl Process {
             return Ok(());
         };
         let is_marker = matches!(batch.contents, Contents::Marker { .. });
-        let verified = self.stands(key, batch, standing, around)?;
-        let replica = self.replicas.get_mut(&key).ok_or(ErrorCode::NotLeaderOrFollower)?;
         let is_unsafe = around.is(Mistake::AnswersEarly) || is_marker && around.is(Mistake::MarksUnsafely);
+        let verification = match is_marker {
+            true => TxnVerification::Marker(marker_version(version, around)),
+            false => verification(standing, around),
+        };
         let how = Handing {
             origin: Origin::Coordinator,
             acks: if is_unsafe { Acks::Leader } else { Acks::All },
-            verified: verified || is_marker,
-            version: version.0,
+            verification,
             deadline: around.now.plus(EVER),
-            bends: bends(around),
         };
-        let mut effects = Vec::new();
-        replica.append(batch, how, Waiter::Shard(epoch, id), &mut effects)?;
-        self.carry_out(key, effects, around);
-        Ok(())
+        let batch = self.bent(key, batch, around);
+        self.host.append(key, &batch, how, Waiter::Shard(epoch, id), around.now)
     }
 
-    /// Whether the batch may begin its transaction here.
-    pub(super) fn stands(
-        &self,
-        key: ReplicaKey,
-        batch: &Batch,
-        standing: Standing,
-        around: &Around<'_>,
-    ) -> Result<bool, ErrorCode> {
-        let Standing::By(guard) = standing else { return Ok(matches!(standing, Standing::Waived)) };
-        let replica = self.replicas.get(&key).ok_or(ErrorCode::NotLeaderOrFollower)?;
-        let is_verified = replica.partition.is_verified(&batch.info(), &guard).map_err(Refusal::code)?;
-        Ok(is_verified || around.is(Mistake::KeepsOldWords))
+    /// A marker as the partition would have it, where a mistake is planted.
+    pub(super) fn bent(&self, key: ReplicaKey, batch: &Batch, around: &Around<'_>) -> Batch {
+        let mut batch = batch.clone();
+        let Contents::Marker { coordinator_epoch, .. } = &mut batch.contents else { return batch };
+        let Some(replica) = self.host.replica(key) else { return batch };
+        let known =
+            replica.partition.producers().into_iter().find(|known| known.producer_id == batch.producer);
+        let none = (ProducerEpoch::NONE, CoordinatorEpoch::NONE);
+        let known = known.map_or(none, |known| (known.producer_epoch, known.coordinator_epoch));
+        if around.is(Mistake::MarksAnyEpoch) {
+            batch.producer_epoch = batch.producer_epoch.max(known.0);
+        }
+        if around.is(Mistake::MarksForOldCoordinators) {
+            *coordinator_epoch = (*coordinator_epoch).max(known.1);
+        }
+        batch
     }
 
     /// The shard that looks after `id`, and the broker that leads it, as far as this one knows.
@@ -511,9 +516,16 @@ pub(crate) fn shard_of(
     Some((ReplicaKey { topic: topic.id, partition }, leader))
 }
 
-pub(super) fn bends(around: &Around<'_>) -> Bends {
-    Bends {
-        producer_epoch: around.is(Mistake::MarksAnyEpoch),
-        coordinator_epoch: around.is(Mistake::MarksForOldCoordinators),
+/// What a batch's transaction rests on, in the words of its replica.
+pub(super) fn verification(standing: Standing, around: &Around<'_>) -> TxnVerification {
+    match standing {
+        Standing::Open => TxnVerification::Open,
+        Standing::By(_) if around.is(Mistake::KeepsOldWords) => TxnVerification::Waived,
+        Standing::By(verified) => TxnVerification::Verified(verified),
+        Standing::Waived => TxnVerification::Waived,
     }
+}
+
+pub(super) fn marker_version(version: TransactionVersion, around: &Around<'_>) -> i16 {
+    if around.is(Mistake::MarksAnyEpoch) { 0 } else { version.0 }
 }

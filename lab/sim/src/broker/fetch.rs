@@ -7,19 +7,19 @@ use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset, Text};
 use barnabas_partition::{
     Cut, FetchPlan, FetchPosition, FetcherId, IsrAnswer, IsrNext, PartitionAnswer, ReplicaKey, Todo,
 };
+use barnabas_replica::NotApplied;
 use barnabas_wire::messages::{AlterPartitionResponse, FetchResponse};
 
-use super::{Around, Event, Open, PATIENCE, Process};
-use crate::batch::Batch;
+use super::{Around, Open, PATIENCE, Process};
 use crate::controller::CLUSTER;
 use crate::mistake::Mistake;
 use crate::network::{ALTER_PARTITION, FETCH, Message, Place};
-use crate::replica::DiskLog;
-
-type Disk = BTreeMap<ReplicaKey, DiskLog>;
 
 impl Process {
     pub(super) fn ask_leaders(&mut self, around: &mut Around<'_>) {
+        if self.host.is_over() {
+            return;
+        }
         for at in self.fetchers.ids() {
             let Some(fetcher) = self.fetchers.get_mut(at) else { continue };
             if let Some(open) = self.fetches.get(&at) {
@@ -43,7 +43,7 @@ impl Process {
             wait_max: DurationMs(0),
             bytes_min: 0,
             bytes_max: 10 << 20,
-            partition_bytes_max: 1 << 20,
+            partition_bytes_max: 4 << 10,
         };
         let asks = plan.partitions.iter().map(|(key, at)| fetch::Ask {
             topic: key.topic,
@@ -68,18 +68,17 @@ impl Process {
         number: u64,
         response: FetchResponse,
         around: &mut Around<'_>,
-        disk: &mut Disk,
     ) {
         let Place::Broker(leader) = from else { return };
         let is_it = |(_, open): &(&FetcherId, &Open)| open.number == number;
         let Some(at) = self.fetches.iter().find(is_it).map(|(at, _)| *at) else { return };
         self.fetches.remove(&at);
         let (error, session) = (ErrorCode::from_code(response.error_code), response.session_id);
-        let mut answers = Vec::new();
-        let mut records = BTreeMap::new();
+        let mut words = Vec::new();
+        let mut answers = BTreeMap::new();
         for answer in fetch::answers(response) {
             let key = ReplicaKey { topic: answer.topic, partition: answer.partition };
-            answers.push(PartitionAnswer {
+            words.push(PartitionAnswer {
                 key,
                 error: answer.error,
                 high_watermark: answer.high_watermark,
@@ -87,64 +86,99 @@ impl Process {
                 diverging: answer.diverging,
                 bytes: answer.records.len(),
             });
-            records.insert(key, (Batch::read(answer.records), answer.high_watermark, answer.log_start));
+            answers.insert(key, answer);
         }
         let mut todos = Vec::new();
         if let Some(fetcher) = self.fetchers.get_mut(at) {
-            fetcher.answered(error, session, DurationMs(0), &answers, around.now, |key, asked, todo| {
+            fetcher.answered(error, session, DurationMs(0), &words, around.now, |key, asked, todo| {
                 todos.push((key, *asked, todo));
             });
         }
         for (key, asked, todo) in todos {
-            let sent = records.remove(&key).unwrap_or_default();
-            self.carry_on(leader, key, &asked, todo, sent, around, disk);
+            if let Some(answer) = answers.remove(&key) {
+                self.carry_on(leader, key, &asked, todo, answer, around);
+            }
         }
     }
 
-    #[allow(clippy::too_many_arguments, reason = "what one answer brings for one partition")]
     fn carry_on(
         &mut self,
         leader: BrokerId,
         key: ReplicaKey,
         asked: &FetchPosition,
         todo: Todo,
-        (batches, high_watermark, log_start): (Vec<Batch>, Offset, Offset),
+        answer: fetch::Answer,
         around: &mut Around<'_>,
-        disk: &mut Disk,
     ) {
-        let Some(replica) = self.replicas.get_mut(&key) else { return };
-        if !replica.partition.may_take(asked, &replica.epochs) {
-            self.settle(key);
+        let Some(hosted) = self.host.replicas.get_mut(&key) else { return self.fetchers.unfollow(key) };
+        let replica = &mut hosted.replica;
+        if replica.truncation.is_some() || replica.partition.is_failed() {
             return;
         }
-        let mut effects = Vec::new();
+        let may_take = replica.partition.may_take(asked, replica.log.epochs());
+        if !may_take && !around.is(Mistake::BelievesLateAnswers) {
+            return self.settle(key, around);
+        }
         match todo {
-            Todo::Append | Todo::Marks => {
-                replica.follow(batches, &mut effects);
-                if around.is(Mistake::SkipsTheSync) {
-                    replica.partition.synced(replica.partition.log_end(), &mut effects);
-                }
-                replica.partition.follow_marks(high_watermark, log_start, &mut effects);
+            Todo::Append if replica.partition.asks_again_from().is_some() => {
+                // Its leader has seen it behind. What came comes again once there is a place for it.
+                replica.partition.seen_behind();
+                self.delay(key, around);
+                self.repair(key, around);
             }
+            Todo::Append | Todo::Marks => self.take_answer(key, answer, around),
             Todo::Cut { epoch, end } => {
-                let cut = replica.partition.diverged(epoch, end, &replica.epochs);
-                self.cut(key, cut, around, disk);
-                return;
+                let cut = replica.partition.diverged(epoch, end, replica.log.epochs());
+                let cut = match around.mistake {
+                    Some(Mistake::IgnoresCuts) => Cut::Nothing,
+                    Some(Mistake::TruncatesOnce) => Cut::To(end.min(replica.log.end())),
+                    _ => cut,
+                };
+                self.host.truncate(key, cut, &around.time());
             }
             Todo::FindEnds { leader_epoch } => {
                 let message = Message::FindEnds { key, epoch: leader_epoch, asked: *asked };
                 self.send(Place::Broker(leader), message, around);
                 // If nobody answers it is asked for again.
-                if let Some(fetcher) = self.fetchers.of(key) {
-                    fetcher.delayed(key, around.now);
-                }
-                return;
+                self.delay(key, around);
             }
-            Todo::Later | Todo::AwaitMetadata => return,
+            Todo::Later | Todo::AwaitMetadata => {}
         }
-        self.carry_out(key, effects, around);
-        // What could not be appended is asked for again.
-        self.settle(key);
+    }
+
+    fn delay(&mut self, key: ReplicaKey, around: &Around<'_>) {
+        if let Some(fetcher) = self.fetchers.of(key) {
+            fetcher.delayed(key, around.now);
+        }
+    }
+
+    fn take_answer(&mut self, key: ReplicaKey, answer: fetch::Answer, around: &mut Around<'_>) {
+        let fetch::Answer { records, high_watermark, log_start, .. } = answer;
+        let is_full = self.host.is_full();
+        self.host.touch(key);
+        let applied = self.host.step(key, around.now, |replica, around| {
+            let applied = match records.is_empty() {
+                true => Ok(()),
+                false => replica.apply_fetched(records, |_| !is_full, around),
+            };
+            if !replica.partition.is_failed() {
+                replica.apply_marks(high_watermark, log_start, around);
+            }
+            applied
+        });
+        match applied {
+            Some(Ok(())) => self.settle(key, around),
+            Some(Err(NotApplied::Later | NotApplied::Damaged { .. })) => {
+                self.delay(key, around);
+                self.settle(key, around);
+            }
+            Some(Err(NotApplied::Never(_))) => {
+                if let Some(fetcher) = self.fetchers.of(key) {
+                    fetcher.failed(key);
+                }
+            }
+            None => {}
+        }
     }
 
     pub(super) fn found_ends(
@@ -153,24 +187,17 @@ impl Process {
         asked: &FetchPosition,
         ends: Result<(Offset, Offset), ErrorCode>,
         around: &mut Around<'_>,
-        disk: &mut Disk,
     ) {
-        let Some(replica) = self.replicas.get_mut(&key) else { return };
+        let Some(hosted) = self.host.replicas.get_mut(&key) else { return };
+        let replica = &mut hosted.replica;
         if let Ok((start, end)) = ends
-            && replica.partition.may_take(asked, &replica.epochs)
+            && replica.truncation.is_none()
+            && replica.partition.may_take(asked, replica.log.epochs())
         {
             let cut = replica.partition.out_of_range(start, end);
-            self.cut(key, cut, around, disk);
+            replica.follow_damage();
+            self.host.truncate(key, cut, &around.time());
         }
-    }
-
-    fn cut(&mut self, key: ReplicaKey, cut: Cut, around: &mut Around<'_>, disk: &mut Disk) {
-        let Some(replica) = self.replicas.get_mut(&key) else { return };
-        let cut = if around.is(Mistake::IgnoresCuts) { Cut::Nothing } else { cut };
-        if let Some((to, high_watermark)) = replica.cut(cut, disk.entry(key).or_default()) {
-            around.events.push(Event::Cut { key, to, high_watermark });
-        }
-        self.settle(key);
     }
 
     pub(super) fn ask_controller(&mut self, around: &mut Around<'_>) {
@@ -178,8 +205,9 @@ impl Process {
             if open.until > around.now {
                 return;
             }
-            self.question = None;
+            let asked = self.question.take().map(|(_, asked)| asked).unwrap_or_default();
             self.questions.unanswered(around.now);
+            self.slip_after_silence(asked, around);
         }
         let taken = self.questions.take(around.now);
         if taken.is_empty() {
@@ -194,7 +222,9 @@ impl Process {
         });
         let request = alter_partition::request(self.id, self.life, ALTER_PARTITION, questions);
         let numbers = taken.iter().map(|(key, change)| (*key, change.number)).collect();
+        let asked = taken.to_vec();
         let number = self.next_number();
+        self.slip_after_question(&asked, around);
         self.question = Some((Open { number, until: around.now.plus(PATIENCE) }, numbers));
         self.send(Place::Controller, Message::AlterPartition { number, request }, around);
     }
@@ -219,7 +249,7 @@ impl Process {
         }
     }
 
-    fn told(
+    pub(super) fn told(
         &mut self,
         key: ReplicaKey,
         number: u32,
@@ -227,15 +257,15 @@ impl Process {
         now: MonotonicMs,
         around: &mut Around<'_>,
     ) {
-        let Some(replica) = self.replicas.get_mut(&key) else { return };
-        let mut effects = Vec::new();
-        let next = replica.partition.isr_answered(number, word, now, &mut effects);
-        if next == IsrNext::Ask
-            && let Some(change) = replica.partition.isr_change()
+        let next = self.host.step(key, now, |replica, around| {
+            replica.partition.isr_answered(number, word, now, &mut around.outbox.decisions)
+        });
+        if next == Some(IsrNext::Ask)
+            && let Some(change) = self.host.replica(key).and_then(|replica| replica.partition.isr_change())
         {
             self.questions.ask(key, change.clone());
             self.questions.hold(now);
         }
-        self.carry_out(key, effects, around);
+        self.hear(around);
     }
 }

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use barnabas_api::k01_fetch::{self, Outcome, Part, Read, Reader, Work};
 use barnabas_api::{AnswerRoom, Client, Context, Plan};
 use barnabas_base::{BrokerEpoch, BrokerId, ErrorCode, LeaderEpoch, Offset, Text, TimestampMs};
-use barnabas_partition::{FollowerFetch, FollowerRead, ReplicaKey};
+use barnabas_partition::{FollowerFetch, FollowerRead, Isolation, ReplicaKey};
+use barnabas_replica::{ReadRequest, RequestError, registered};
 use barnabas_wire::messages::{FetchRequest, FetchResponse};
 
-use super::learn::registered;
 use super::{Around, Process};
-use crate::batch::Batch;
 use crate::controller::CLUSTER;
 use crate::mistake::Mistake;
 use crate::network::FETCH;
 
-const BATCHES_PER_ANSWER: usize = 4;
+/// Bytes of one partition in an answer, but for its first batch.
+const BYTES_PER_ANSWER: usize = 1500;
 
 impl Process {
     pub(super) fn serve(&mut self, request: FetchRequest, around: &mut Around<'_>) -> FetchResponse {
@@ -57,28 +57,37 @@ impl Process {
             return Outcome::Refused(ErrorCode::InvalidRequest);
         };
         let fetch = self.fetch_of(id, epoch, part, around);
-        let Some(replica) = self.replicas.get_mut(&key) else {
-            return Outcome::Refused(ErrorCode::NotLeaderOrFollower);
-        };
-        let mut effects = Vec::new();
-        let read = replica.partition.follower_fetch(&fetch, &replica.epochs, &mut effects);
-        let outcome = match read {
-            Ok(FollowerRead::Records(bounds)) => {
-                let at = replica.log.partition_point(|batch| batch.end() <= part.from);
-                let upto = replica.log.len().min(at + BATCHES_PER_ANSWER);
-                Outcome::Read(Read {
-                    records: Ok(Batch::write(&replica.log[at..upto])),
-                    high_watermark: bounds.high_watermark,
-                    last_stable: bounds.last_stable,
-                    log_start: bounds.log_start,
-                    aborted: None,
-                })
+        let outcome = self.host.step(key, around.now, |replica, around| {
+            match replica.follower_fetch(&fetch, around.outbox) {
+                (Ok(FollowerRead::Records(_)), Some(bounds)) => {
+                    let request = ReadRequest {
+                        from: fetch.offset,
+                        max_bytes: BYTES_PER_ANSWER,
+                        at_least_one: true,
+                        isolation: Isolation::LogEnd,
+                        from_any: false,
+                        leader_epoch: None,
+                        last_fetched_epoch: None,
+                    };
+                    match replica.read_records(&request, bounds, around.files, around.outbox) {
+                        Ok(read) => Outcome::Read(Read {
+                            records: Ok(read.records),
+                            high_watermark: bounds.high_watermark,
+                            last_stable: bounds.last_stable,
+                            log_start: bounds.log_start,
+                            aborted: None,
+                        }),
+                        Err(error) => Outcome::Refused(RequestError::code(error)),
+                    }
+                }
+                (Ok(FollowerRead::Diverging { epoch, end }), _) => diverging(epoch, end),
+                (Ok(FollowerRead::Records(_)), None) => Outcome::Refused(ErrorCode::NotLeaderOrFollower),
+                (Err(refusal), _) => Outcome::Refused(refusal.code()),
             }
-            Ok(FollowerRead::Diverging { epoch, end }) => diverging(epoch, end),
-            Err(refusal) => Outcome::Refused(refusal.code()),
-        };
-        self.carry_out(key, effects, around);
-        outcome
+        });
+        self.slip_after_fetch(key, &fetch, around);
+        self.hear(around);
+        outcome.unwrap_or(Outcome::Refused(ErrorCode::NotLeaderOrFollower))
     }
 
     fn fetch_of(
@@ -91,7 +100,10 @@ impl Process {
         FollowerFetch {
             broker,
             broker_epoch,
-            registered: registered(&self.image, broker),
+            registered: match around.is(Mistake::ExpandsAnyLife) {
+                true => Some(broker_epoch),
+                false => registered(&self.image, broker),
+            },
             leader_epoch: part.leader_epoch.filter(|_| !around.is(Mistake::ServesAnyEpoch)),
             offset: part.from,
             last_epoch: part.last_fetched_epoch,

@@ -10,17 +10,20 @@ use barnabas_coordinator::{
     AddPartitions, EndTransaction, MarkerOrder, MarkerOutcome, MarkerTicket, Producer, Request,
     TransactionCaller, TransactionRequest, TransactionResponse, TransactionState, TransactionVersion,
 };
-use barnabas_partition::{Acks, Guard, Origin, ReplicaKey};
+use barnabas_partition::{Acks, Origin, ReplicaKey};
+use barnabas_replica::{TxnVerification, Verified};
 use barnabas_wire::Str;
 use barnabas_wire::messages::offset_fetch_request::OffsetFetchRequestGroup;
 use barnabas_wire::messages::{AllocateProducerIdsRequest, TransactionLogValue, TxnOffsetCommitRequest};
 
-use super::coordinators::{Standing, Work, bends, marker_of, state_of, transaction_of};
+use super::coordinators::{
+    Standing, Work, marker_of, marker_version, state_of, transaction_of, verification,
+};
 use super::{APPEND_PATIENCE, Around, Process};
 use crate::batch::{Batch, Contents};
+use crate::host::{Handing, Waiter};
 use crate::mistake::Mistake;
 use crate::network::{Answer, MARK_OVERDUE_MS, Message, Place, Question, Reply};
-use crate::replica::{Handing, Waiter};
 
 /// How long the coordinator's word is waited for: longer than a client waits for its answer.
 const WORD_PATIENCE: DurationMs = DurationMs(260);
@@ -40,7 +43,7 @@ pub(crate) enum Asked {
         reply: Reply,
         key: ReplicaKey,
         batch: Batch,
-        guard: Guard,
+        verified: Verified,
     },
     /// Likewise, offsets.
     OffsetsWord {
@@ -48,7 +51,7 @@ pub(crate) enum Asked {
         shard: ReplicaKey,
         version: i16,
         request: TxnOffsetCommitRequest,
-        guard: Guard,
+        verified: Verified,
     },
     Marker {
         shard: ReplicaKey,
@@ -126,7 +129,7 @@ impl Process {
     }
 
     /// An end that was asked for before is made one of what is open now: a mistake.
-    fn renew_end(&self, shard: ReplicaKey, request: &mut TransactionRequest) {
+    fn renew_end(&mut self, shard: ReplicaKey, request: &mut TransactionRequest) {
         let TransactionRequest::EndTxn(end) = request else { return };
         if let Some(value) = self.last_of(shard, &end.transactional_id) {
             end.producer_epoch = value.producer_epoch;
@@ -134,7 +137,7 @@ impl Process {
     }
 
     /// Whether a client of versions 0 or 1 asks for what this coordinator has done already.
-    fn remembers(&self, shard: ReplicaKey, version: i16, request: &TransactionRequest) -> bool {
+    fn remembers(&mut self, shard: ReplicaKey, version: i16, request: &TransactionRequest) -> bool {
         let (id, producer, epoch, added, state) = match request {
             TransactionRequest::AddPartitions(add) if version < ADD_PARTITIONS => {
                 let (producer, epoch) = (add.producer_id.get(), add.producer_epoch.get());
@@ -162,8 +165,9 @@ impl Process {
     }
 
     /// What is written last of a transactional id.
-    fn last_of(&self, shard: ReplicaKey, id: &str) -> Option<TransactionLogValue> {
-        let records = self.replicas.get(&shard)?.log.iter().rev().filter_map(|batch| match &batch.contents {
+    fn last_of(&mut self, shard: ReplicaKey, id: &str) -> Option<TransactionLogValue> {
+        let log = self.host.log(shard).batches;
+        let records = log.iter().rev().filter_map(|batch| match &batch.contents {
             Contents::Records { records, .. } => Some(records.iter().rev()),
             _ => None,
         });
@@ -180,28 +184,28 @@ impl Process {
         batch: Batch,
         around: &mut Around<'_>,
     ) {
-        let guard = match self.guard(key, &batch, joins) {
-            Ok(Some(guard)) if !around.is(Mistake::SkipsVerification) => guard,
+        let verified = match self.guard(key, &batch, joins) {
+            Ok(Some(verified)) if !around.is(Mistake::SkipsVerification) => verified,
             Ok(word) => return self.append_value(reply, key, &batch, unasked(word), around),
             Err(code) => return self.reply(reply, Answer::Written(Err(code)), around),
         };
         let Some(partition) = self.name_of(key) else { return };
         let wish = Wish { id, producer: (batch.producer, batch.producer_epoch), joins, partition };
-        let asked = Asked::Word { reply, key, batch: batch.clone(), guard };
+        let asked = Asked::Word { reply, key, batch: batch.clone(), verified };
         if !self.ask_for_word(&wish, asked, around) {
             self.reply(reply, Answer::Written(Err(ErrorCode::CoordinatorNotAvailable)), around);
         }
     }
 
-    fn guard(&self, key: ReplicaKey, batch: &Batch, joins: bool) -> Result<Option<Guard>, ErrorCode> {
-        let replica = self.replicas.get(&key).ok_or(ErrorCode::NotLeaderOrFollower)?;
-        replica
-            .partition
-            .guard(batch.producer, batch.producer_epoch, joins)
-            .map_err(barnabas_partition::Refusal::code)
+    /// What the coordinator's word will rest on, if it has to be asked.
+    fn guard(&self, key: ReplicaKey, batch: &Batch, joins: bool) -> Result<Option<Verified>, ErrorCode> {
+        let replica = self.host.replica(key).ok_or(ErrorCode::NotLeaderOrFollower)?;
+        let guard = replica.partition.guard(batch.producer, batch.producer_epoch, joins);
+        let guard = guard.map_err(barnabas_partition::Refusal::code)?;
+        Ok(guard.map(|guard| Verified { replica: replica.number, guard }))
     }
 
-    fn name_of(&self, key: ReplicaKey) -> Option<TopicPartition> {
+    pub(super) fn name_of(&self, key: ReplicaKey) -> Option<TopicPartition> {
         Some(TopicPartition::new(self.image.topics.by_id(key.topic)?.name.clone(), key.partition))
     }
 
@@ -231,17 +235,11 @@ impl Process {
         standing: Standing,
         around: &mut Around<'_>,
     ) {
-        let verified = match self.stands(key, batch, standing, around) {
-            Ok(verified) => verified,
-            Err(code) => return self.reply(reply, Answer::Written(Err(code)), around),
-        };
         let how = Handing {
             origin: Origin::Client,
             acks: if around.is(Mistake::AnswersEarly) { Acks::Leader } else { Acks::All },
-            verified,
-            version: 0,
+            verification: verification(standing, around),
             deadline: around.now.plus(APPEND_PATIENCE),
-            bends: bends(around),
         };
         self.append_for(reply, key, batch, how, around);
     }
@@ -254,15 +252,12 @@ impl Process {
         how: Handing,
         around: &mut Around<'_>,
     ) {
-        let mut effects = Vec::new();
-        let appended = match self.replicas.get_mut(&key) {
-            Some(replica) => replica.append(batch, how, Waiter::Asker(reply), &mut effects),
-            None => Err(ErrorCode::NotLeaderOrFollower),
-        };
+        let batch = self.bent(key, batch, around);
+        let appended = self.host.append(key, &batch, how, Waiter::Asker(reply), around.now);
         if appended.is_err() {
             self.reply(reply, Answer::Written(appended), around);
         }
-        self.carry_out(key, effects, around);
+        self.hear(around);
     }
 
     fn commit_offsets(
@@ -278,8 +273,8 @@ impl Process {
         let probe = Batch::new(producer.0, producer.1, Contents::Words);
         let asked = Request::TxnOffsetCommit(request.clone());
         let refuse = |code| Answer::Offsets(Box::new(asked.refuse(code)));
-        let guard = match self.guard(shard, &probe, joins) {
-            Ok(Some(guard)) if !around.is(Mistake::SkipsVerification) => guard,
+        let verified = match self.guard(shard, &probe, joins) {
+            Ok(Some(verified)) if !around.is(Mistake::SkipsVerification) => verified,
             Ok(word) => {
                 let work = Work::Group(version, Request::TxnOffsetCommit(request));
                 return self.hand(shard, reply, work, unasked(word), around);
@@ -290,7 +285,7 @@ impl Process {
         let Some(partition) = self.name_of(shard) else { return };
         let refusal = refuse(ErrorCode::CoordinatorNotAvailable);
         let wish = Wish { id: &id, producer, joins, partition };
-        let asked = Asked::OffsetsWord { reply, shard, version, request, guard };
+        let asked = Asked::OffsetsWord { reply, shard, version, request, verified };
         if !self.ask_for_word(&wish, asked, around) {
             self.reply(reply, refusal, around);
         }
@@ -315,10 +310,8 @@ impl Process {
         let how = Handing {
             origin: Origin::Coordinator,
             acks: if around.is(Mistake::MarksUnsafely) { Acks::Leader } else { Acks::All },
-            verified: true,
-            version: end.version.0,
+            verification: TxnVerification::Marker(marker_version(end.version, around)),
             deadline: around.now.plus(APPEND_PATIENCE),
-            bends: bends(around),
         };
         self.append_for(reply, key, &marker_of(end), how, around);
     }
@@ -364,8 +357,7 @@ impl Process {
                 continue;
             }
             let version = TransactionVersion(value.client_transaction_version);
-            let Some(epoch) = self.replicas.get(&shard).map(|replica| replica.partition.leader_epoch())
-            else {
+            let Some(epoch) = self.host.replica(shard).map(|replica| replica.partition.leader_epoch()) else {
                 return;
             };
             let coordinator_epoch = CoordinatorEpoch(epoch.get());
@@ -403,18 +395,18 @@ impl Process {
     pub(super) fn was_told(&mut self, number: u64, answer: Answer, around: &mut Around<'_>) {
         let Some((_, asked)) = self.coordinators.asked.remove(&number) else { return };
         match (asked, answer) {
-            (Asked::Word { reply, key, batch, guard }, Answer::Transaction(word)) => {
+            (Asked::Word { reply, key, batch, verified }, Answer::Transaction(word)) => {
                 match refusal_of(&word) {
-                    ErrorCode::None => self.append_value(reply, key, &batch, Standing::By(guard), around),
+                    ErrorCode::None => self.append_value(reply, key, &batch, Standing::By(verified), around),
                     code => self.reply(reply, Answer::Written(Err(code)), around),
                 }
             }
-            (Asked::OffsetsWord { reply, shard, version, request, guard }, Answer::Transaction(word)) => {
+            (Asked::OffsetsWord { reply, shard, version, request, verified }, Answer::Transaction(word)) => {
                 let request = Request::TxnOffsetCommit(request);
                 match refusal_of(&word) {
                     ErrorCode::None => {
                         let work = Work::Group(version, request);
-                        self.hand(shard, reply, work, Standing::By(guard), around);
+                        self.hand(shard, reply, work, Standing::By(verified), around);
                     }
                     code => self.reply(reply, Answer::Offsets(Box::new(request.refuse(code))), around),
                 }
@@ -467,7 +459,7 @@ fn is_of(known: &TransactionLogValue, partition: &TopicPartition) -> bool {
 }
 
 /// Whom nobody asks about.
-fn unasked(guard: Option<Guard>) -> Standing {
+fn unasked(guard: Option<Verified>) -> Standing {
     // A guard of which nothing comes: a mistake.
     if guard.is_some() { Standing::Waived } else { Standing::Open }
 }

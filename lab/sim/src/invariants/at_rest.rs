@@ -3,13 +3,18 @@
 
 use std::collections::BTreeMap;
 
+use barnabas_base::BrokerId;
 use barnabas_partition::ReplicaKey;
 
-use super::{History, View, Violation};
+use super::{Batch, History, View, Violation};
 
+/// What can be seen without reading a log.
 pub(super) fn check(histories: &BTreeMap<ReplicaKey, History>, view: &View<'_>) -> Result<(), Violation> {
     if let Some(client) = view.clients.iter().find(|client| !client.is_answered()) {
         return Err(format!("{client:?} has no answer"));
+    }
+    if let Some(broker) = view.brokers.iter().find(|broker| !broker.damaged.is_empty()) {
+        return Err(format!("{} has damage in {:?}", broker.id, broker.damaged));
     }
     for (key, state) in view.keys() {
         if state.isr().len() < state.replicas().len() || state.is_reassigning() {
@@ -17,16 +22,32 @@ pub(super) fn check(histories: &BTreeMap<ReplicaKey, History>, view: &View<'_>) 
         }
         let Some(history) = histories.get(&key) else { continue };
         for &id in state.replicas() {
-            let process = view.broker(id).and_then(|broker| broker.process.as_ref());
-            let Some(replica) = process.and_then(|process| process.replicas.get(&key)) else {
+            let Some(replica) = view.broker(id).and_then(|broker| broker.replica(key)) else {
                 return Err(format!("{id} has no replica of {key:?}"));
             };
             let partition = &replica.partition;
             let ends = [partition.log_end(), partition.high_watermark()];
-            if ends != [history.shown_end; 2] || !history.shown.values().eq(&replica.log) {
+            if ends != [history.shown_end; 2] {
                 return Err(format!("{id}'s log of {key:?} ends at {ends:?} of {}", history.shown_end));
+            }
+            if replica.repair.damaged_from().is_some() {
+                return Err(format!("{id}'s log of {key:?} is damaged"));
             }
         }
     }
     Ok(())
+}
+
+/// Every log, read whole.
+pub(super) fn check_log(
+    id: BrokerId,
+    key: ReplicaKey,
+    log: &[Batch],
+    histories: &BTreeMap<ReplicaKey, History>,
+) -> Result<(), Violation> {
+    let Some(history) = histories.get(&key) else { return Ok(()) };
+    if history.shown.values().eq(log) {
+        return Ok(());
+    }
+    Err(format!("{id}'s log of {key:?} is not what was shown"))
 }

@@ -3,6 +3,7 @@
 mod acknowledged_is_kept;
 mod at_rest;
 mod batches_once;
+mod durable_is_kept;
 mod exposed_is_safe;
 mod logs_match;
 mod metadata_is_sound;
@@ -20,6 +21,7 @@ use crate::batch::{Batch, Contents, Value};
 use crate::broker::{Broker, Event};
 use crate::clients::Client;
 use crate::counts::{Checks, Invariant};
+use crate::host::{Failure, Readable};
 use crate::network::Answer;
 use crate::transactional::TxnClient;
 use transactions::Ledger;
@@ -45,7 +47,7 @@ impl View<'_> {
         self.image.topics.by_id(key.topic)?.partition(key.partition)
     }
 
-    fn keys(&self) -> impl Iterator<Item = (ReplicaKey, &State)> {
+    pub fn keys(&self) -> impl Iterator<Item = (ReplicaKey, &State)> {
         self.image.topics.by_ids().flat_map(|topic| {
             let key = move |partition| ReplicaKey { topic: topic.id, partition };
             topic.partitions().map(move |(partition, state)| (key(partition), state))
@@ -61,8 +63,6 @@ pub(crate) struct History {
     acked: Vec<Batch>,
     /// The sequence that each producer's next batch must begin with.
     next: BTreeMap<ProducerId, Sequence>,
-    /// Up to where each replica's log was compared.
-    compared: BTreeMap<BrokerId, Offset>,
 }
 
 #[derive(Debug, Default)]
@@ -86,24 +86,44 @@ impl Judge {
 
     /// A broker did something.
     pub fn happened(&mut self, id: BrokerId, event: &Event, view: &View<'_>) -> Result<(), Violation> {
-        let Some(broker) = view.broker(id) else { return Ok(()) };
         match event {
-            Event::HighWatermark { key, to } => self.moved(broker, *key, *to, view),
-            Event::LastStable { key, to } => {
-                self.asked(Invariant::Transactions);
-                self.ledger.stable(id, *key, *to, view)
+            Event::HighWatermark { key, to, leads, read } => {
+                is_whole(id, *key, read)?;
+                self.moved(id, *key, (*to, *leads), &read.batches, view)
             }
-            Event::Acked { key, batch } => self.history(*key).acked(batch),
+            Event::LastStable { key, to, read } => {
+                self.asked(Invariant::Transactions);
+                self.ledger.stable(id, *key, *to, read)
+            }
+            Event::Acked { key, base, batch } => match batch {
+                Some(batch) => self.history(*key).acked(batch),
+                None => Err(format!("{id} acknowledged {base} of {key:?}, where its log has no batch")),
+            },
             Event::Cut { key, to, high_watermark } => {
-                self.history(*key).compared.remove(&id);
                 self.asked(Invariant::NothingCutBelow);
                 nothing_cut_below::check(id, *key, *to, *high_watermark)
             }
-            Event::Leads { key } => {
+            Event::Leads { key, log } => {
+                is_whole(id, *key, log)?;
                 self.asked(Invariant::AcknowledgedIsKept);
                 let history = self.histories.entry(*key).or_default();
-                acknowledged_is_kept::check(broker, *key, history, view)
+                acknowledged_is_kept::check(id, *key, &log.batches, history)
             }
+            Event::Opened { key, log, .. } => {
+                is_whole(id, *key, log)?;
+                self.asked(Invariant::DurableIsKept);
+                durable_is_kept::check(id, *key, &log.batches, view)
+            }
+            Event::Failed(Failure::Lost(why)) => {
+                // What was damaged may be refused by a start: its operator replaces the disk.
+                let is_damaged = view.broker(id).is_some_and(|broker| !broker.damaged.is_empty());
+                if is_damaged { Ok(()) } else { Err(format!("{id} cannot go on: {why}")) }
+            }
+            Event::Durable { .. }
+            | Event::WillCut { .. }
+            | Event::GaveUp { .. }
+            | Event::Left { .. }
+            | Event::Failed(Failure::Disk(_)) => Ok(()),
         }
     }
 
@@ -113,14 +133,12 @@ impl Judge {
 
     fn moved(
         &mut self,
-        broker: &Broker,
+        id: BrokerId,
         key: ReplicaKey,
-        to: Offset,
+        (to, leads): (Offset, bool),
+        batches: &[Batch],
         view: &View<'_>,
     ) -> Result<(), Violation> {
-        let Some(replica) = broker.process.as_ref().and_then(|process| process.replicas.get(&key)) else {
-            return Ok(());
-        };
         self.asked(Invariant::LogsMatch);
         let asked = |invariant| {
             let mut checks = self.checks.get();
@@ -128,9 +146,9 @@ impl Judge {
             self.checks.set(checks);
         };
         let history = self.histories.entry(key).or_default();
-        if replica.partition.is_leader() && to > history.shown_end {
+        if leads && to > history.shown_end {
             let from = history.shown_end;
-            for batch in replica.log.iter().filter(|batch| batch.base >= from && batch.end() <= to) {
+            for batch in batches.iter().filter(|batch| batch.base >= from && batch.end() <= to) {
                 asked(Invariant::ExposedIsSafe);
                 exposed_is_safe::check(key, batch, view)?;
                 if batch.contents == Contents::Words {
@@ -142,7 +160,7 @@ impl Judge {
             }
             history.shown_end = to;
         }
-        logs_match::check(broker.id, &replica.log, to, history)
+        logs_match::check(id, batches, to, history)
     }
 
     /// A client that writes in transactions is told something.
@@ -167,13 +185,6 @@ impl Judge {
         (self.ledger.commits, self.ledger.aborts)
     }
 
-    /// Its logs were read anew.
-    pub fn restarted(&mut self, id: BrokerId) {
-        for history in self.histories.values_mut() {
-            history.compared.remove(&id);
-        }
-    }
-
     /// The metadata has changed.
     pub fn learned(&self, view: &View<'_>) -> Result<(), Violation> {
         self.asked(Invariant::MetadataIsSound);
@@ -187,9 +198,20 @@ impl Judge {
         self.ledger.at_rest(view)
     }
 
+    /// What one replica's log holds then.
+    pub fn log_at_rest(&self, id: BrokerId, key: ReplicaKey, log: &Readable) -> Result<(), Violation> {
+        is_whole(id, key, log)?;
+        at_rest::check_log(id, key, &log.batches, &self.histories)
+    }
+
     pub fn acked(&self) -> usize {
         self.histories.values().map(|history| history.acked.len()).sum()
     }
+}
+
+/// Nothing is damaged but what was.
+fn is_whole(id: BrokerId, key: ReplicaKey, read: &Readable) -> Result<(), Violation> {
+    if read.is_whole { Ok(()) } else { Err(format!("{id} cannot read its log of {key:?}")) }
 }
 
 impl History {

@@ -63,8 +63,6 @@ pub(crate) struct Ledger {
     seen: BTreeMap<(ReplicaKey, ProducerId), ProducerEpoch>,
     /// By group.
     offsets: BTreeMap<Text, Value>,
-    /// How far each replica was read at read_committed.
-    read: BTreeMap<(BrokerId, ReplicaKey), Offset>,
     pub commits: usize,
     pub aborts: usize,
 }
@@ -148,13 +146,10 @@ impl Ledger {
         broker: BrokerId,
         key: ReplicaKey,
         to: Offset,
-        view: &View<'_>,
+        read: &[(Batch, bool)],
     ) -> Result<(), Violation> {
         stable_offset::check(self, broker, key, to)?;
-        let replica = view.broker(broker).and_then(|broker| broker.process.as_ref()?.replicas.get(&key));
-        let Some(replica) = replica else { return Ok(()) };
-        let from = self.read.insert((broker, key), to).unwrap_or(Offset::ZERO);
-        aborted_is_hidden::check(self, key, replica, from, to)
+        aborted_is_hidden::check(self, key, read)
     }
 
     /// A client is told something.

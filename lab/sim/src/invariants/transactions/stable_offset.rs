@@ -19,8 +19,9 @@ pub(super) fn at_rest(ledger: &Ledger, view: &View<'_>) -> Result<(), Violation>
         return Err(format!("no marker came for {open:?}"));
     }
     for broker in view.brokers {
-        let replicas = broker.process.iter().flat_map(|process| &process.replicas);
-        for (key, replica) in replicas {
+        let replicas = broker.process.iter().flat_map(|process| &process.host.replicas);
+        for (key, hosted) in replicas {
+            let replica = &hosted.replica;
             let (stable, high) = (replica.partition.last_stable(), replica.partition.high_watermark());
             if stable != high {
                 return Err(format!("{}: {key:?} is stable up to {stable} of {high}", broker.id));

@@ -1,0 +1,448 @@
+//! One broker's log directory and the replicas that are open on it: core/replica and core/storage as they are, over a disk in memory.
+//!
+//! What shell/broker does with several threads is done here in one: a replica's effects are carried out ([`ReplicaHost::step`]), the
+//! journal's rounds and the syncs of segments take their time ([`journal`], [`syncs`]), a start recovers what the disk has kept
+//! ([`start`]), logs are read for consumers and for the invariants ([`reading`]).
+//!
+//! Not played: several log directories, moves between them, `log.ack.durability=written`, compaction, the reserve of a full directory.
+
+mod journal;
+mod reading;
+mod start;
+mod syncs;
+mod truncation;
+mod upkeep;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use barnabas_base::{ErrorCode, MonotonicMs, Offset, TimestampMs};
+use barnabas_coordinator::BatchId;
+use barnabas_partition::{Acked, Acks, Append, Cut, Origin, ReplicaKey, Ticket};
+use barnabas_replica::{
+    BatchLists, Durability, Effect, Moment, Outbox, Replica, RequestError, Surroundings, TxnVerification,
+};
+use barnabas_storage::journal::{Entry, JournalError, JournalPartition, PartitionReplay};
+use barnabas_storage::{FilePool, LogConfig, LogDir, MemoryDisk, StorageError, TailMemory};
+
+use crate::batch::Batch;
+use crate::counts::{Fault, Faults};
+use crate::mistake::Mistake;
+use crate::network::Reply;
+use crate::random::Random;
+use journal::JournalWriter;
+pub(crate) use reading::Readable;
+use syncs::Syncs;
+
+/// A round of a replica that holds more goes straight into the segment.
+const JOURNAL_APPEND_BYTES_MAX: u64 = 1000;
+/// What is in memory and in segments, at most, before the oldest is forgotten.
+const CACHE_BYTES: u64 = 16 << 10;
+
+/// Who waits for an append.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waiter {
+    Producer {
+        client: usize,
+        sequence: barnabas_base::Sequence,
+    },
+    Asker(Reply),
+    /// The coordinator beside the partition, as it was loaded in this epoch.
+    Shard(barnabas_base::LeaderEpoch, BatchId),
+}
+
+/// How a batch is handed to a replica.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Handing {
+    pub origin: Origin,
+    pub acks: Acks,
+    pub verification: TxnVerification,
+    pub deadline: MonotonicMs,
+}
+
+/// What a broker does about a step of one of its replicas, and what invariants hear of it.
+#[derive(Debug)]
+pub(crate) enum News {
+    Answer {
+        key: ReplicaKey,
+        waiter: Waiter,
+        answer: Result<Acked, ErrorCode>,
+        batch: Option<Batch>,
+    },
+    /// The log was opened, with these batches.
+    Opened {
+        key: ReplicaKey,
+        start: Offset,
+        log: Readable,
+    },
+    /// These batches count as durable from now on.
+    Durable {
+        key: ReplicaKey,
+        batches: Vec<Batch>,
+    },
+    /// The high watermark is at `to`.
+    HighWatermark {
+        key: ReplicaKey,
+        to: Offset,
+        read: Readable,
+    },
+    /// A reader of committed records sees as far as `to`: these batches, some of which it passes over.
+    LastStable {
+        key: ReplicaKey,
+        to: Offset,
+        read: Vec<(Batch, bool)>,
+    },
+    /// The log is about to be truncated: nothing from there on counts as durable any more.
+    WillCut {
+        key: ReplicaKey,
+        cut: Cut,
+    },
+    Cut {
+        key: ReplicaKey,
+        to: Offset,
+        high_watermark: Offset,
+    },
+    /// Damaged segments are given up.
+    GaveUp {
+        key: ReplicaKey,
+        to: Offset,
+    },
+    /// The replica is none any more: its directory is put aside.
+    /// `is_gone`: its files are, too.
+    Left {
+        key: ReplicaKey,
+        is_gone: bool,
+    },
+    AlterIsr(ReplicaKey),
+    FollowOn(ReplicaKey),
+    Damaged(ReplicaKey, Offset),
+    /// It is not open any more, or refuses everything.
+    Reopen(ReplicaKey),
+}
+
+/// A replica that is open.
+#[derive(Debug)]
+pub(crate) struct Hosted {
+    pub replica: Replica,
+    waiting: VecDeque<(Ticket, Waiter)>,
+    /// Up to here was reported as durable, as shown, and as stable.
+    seen_durable: Offset,
+    seen_high: Offset,
+    seen_stable: Offset,
+    /// The image has something new, and is looked at once the log is truncated.
+    pub role_waits: bool,
+}
+
+/// Why a directory is of no use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// A disk that is full, or fails: another start may go well.
+    Disk(String),
+    /// What is on the disk is not what was left there.
+    Lost(String),
+}
+
+impl From<StorageError> for Failure {
+    fn from(error: StorageError) -> Self {
+        match error {
+            StorageError::Full(_) | StorageError::Exhausted(_) | StorageError::Disk(_) => {
+                Self::Disk(error.to_string())
+            }
+            _ => Self::Lost(error.to_string()),
+        }
+    }
+}
+
+impl From<JournalError> for Failure {
+    fn from(error: JournalError) -> Self {
+        match error {
+            JournalError::Disk(_) | JournalError::NoRoom => Self::Disk(error.to_string()),
+            _ => Self::Lost(error.to_string()),
+        }
+    }
+}
+
+/// What a host may use while it acts.
+pub(crate) struct HostTime<'a> {
+    pub now: MonotonicMs,
+    pub random: &'a mut Random,
+    pub faults: &'a mut Faults,
+    pub mistake: Option<Mistake>,
+}
+
+impl HostTime<'_> {
+    fn is(&self, mistake: Mistake) -> bool {
+        self.mistake == Some(mistake)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct ReplicaHost {
+    pub disk: MemoryDisk,
+    dir: LogDir,
+    config: Arc<LogConfig>,
+    files: FilePool,
+    memory: TailMemory,
+    entries: Vec<Entry>,
+    lists: BatchLists,
+    outbox: Outbox,
+    journal: JournalWriter,
+    syncs: Syncs,
+    /// The journal's orders to write back.
+    orders: VecDeque<(Arc<JournalPartition>, Offset)>,
+    pub replicas: BTreeMap<ReplicaKey, Hosted>,
+    /// What only the journal holds.
+    unreplayed: BTreeMap<ReplicaKey, Arc<PartitionReplay>>,
+    /// Partitions whose logs are damaged beyond repair here.
+    pub offline: BTreeSet<ReplicaKey>,
+    touched: BTreeSet<ReplicaKey>,
+    pub news: VecDeque<News>,
+    deletions: Vec<(TimestampMs, PathBuf)>,
+    cached: VecDeque<(ReplicaKey, Offset, u64)>,
+    cached_bytes: u64,
+    opened: u64,
+    tickets: u64,
+    room_is_short: bool,
+    /// A mistake that is planted.
+    pub shows_everything: bool,
+    /// The directory takes no more writes.
+    pub failed: Option<Failure>,
+}
+
+pub(crate) fn moment(now: MonotonicMs) -> Moment {
+    Moment { wall: TimestampMs(now.0 as i64), monotonic: now }
+}
+
+const DURABILITY: Durability =
+    Durability { acks_are_synced: true, journal_append_bytes_max: JOURNAL_APPEND_BYTES_MAX };
+
+impl ReplicaHost {
+    pub fn replica(&self, key: ReplicaKey) -> Option<&Replica> {
+        self.replicas.get(&key).map(|hosted| &hosted.replica)
+    }
+
+    /// One step of a replica. What it asks for is carried out.
+    pub fn step<R>(
+        &mut self,
+        key: ReplicaKey,
+        now: MonotonicMs,
+        work: impl FnOnce(&mut Replica, &mut Surroundings<'_>) -> R,
+    ) -> Option<R> {
+        let Self { replicas, files, memory, entries, lists, outbox, .. } = self;
+        let hosted = replicas.get_mut(&key)?;
+        let now = moment(now);
+        let mut around = Surroundings { now, durability: DURABILITY, files, memory, entries, lists, outbox };
+        let done = work(&mut hosted.replica, &mut around);
+        self.carry_out(key);
+        Some(done)
+    }
+
+    /// Hands a batch in. Who waits for it hears by the news.
+    pub fn append(
+        &mut self,
+        key: ReplicaKey,
+        batch: &Batch,
+        how: Handing,
+        waiter: Waiter,
+        now: MonotonicMs,
+    ) -> Result<(), ErrorCode> {
+        if self.room_is_short && how.origin == Origin::Client {
+            return Err(RequestError::Full.code());
+        }
+        self.tickets += 1;
+        let ticket = Ticket(self.tickets);
+        let Handing { origin, acks, verification, deadline } = how;
+        let append = Append { origin, acks, ticket, deadline, leader_epoch: None, verified: false };
+        let hosted = self.replicas.get_mut(&key).ok_or(ErrorCode::NotLeaderOrFollower)?;
+        if hosted.replica.partition.is_failed() {
+            return Err(RequestError::Storage.code());
+        }
+        hosted.waiting.push_back((ticket, waiter));
+        let ready = batch.to_ready(TimestampMs(now.0 as i64));
+        let appended =
+            self.step(key, now, |replica, around| replica.append(ready, verification, append, around));
+        match appended {
+            Some(Ok(_)) => {
+                self.touched.insert(key);
+                Ok(())
+            }
+            refused => {
+                if let Some(hosted) = self.replicas.get_mut(&key) {
+                    hosted.waiting.retain(|(waiting, _)| *waiting != ticket);
+                }
+                Err(refused.and_then(Result::err).map_or(ErrorCode::NotLeaderOrFollower, RequestError::code))
+            }
+        }
+    }
+
+    /// A replica has something for the end of the turn.
+    pub fn touch(&mut self, key: ReplicaKey) {
+        self.touched.insert(key);
+    }
+
+    /// Writes what the turn has appended, and hands the journal what is new.
+    pub fn finish_turn(&mut self, now: MonotonicMs, mistake: Option<Mistake>) {
+        while let Some(key) = self.touched.pop_first() {
+            self.step(key, now, |replica, around| {
+                replica.finish_round(around);
+                let counts = match mistake {
+                    Some(Mistake::CountsTheUndurable) => replica.partition.is_leader(),
+                    Some(Mistake::FollowsUndurably) => !replica.partition.is_leader(),
+                    _ => false,
+                };
+                if counts && !replica.partition.is_failed() {
+                    replica.partition.synced(replica.log.end(), &mut around.outbox.decisions);
+                }
+            });
+        }
+        self.submit();
+    }
+
+    fn submit(&mut self) {
+        self.journal.pending.extend(self.entries.drain(..));
+    }
+
+    /// Whether appends and fetches are held back.
+    pub fn is_over(&self) -> bool {
+        self.journal.is_over()
+    }
+
+    /// Carries out what a replica asks for; what concerns others becomes news.
+    fn carry_out(&mut self, key: ReplicaKey) {
+        let Some(hosted) = self.replicas.get_mut(&key) else { return };
+        hosted.replica.absorb(&mut self.outbox);
+        self.observe(key);
+        for effect in std::mem::take(&mut self.outbox.effects) {
+            match effect {
+                Effect::Answer { ticket, answer } => self.answer(key, ticket, answer),
+                Effect::AlterIsr => self.news.push_back(News::AlterIsr(key)),
+                Effect::SyncCovers(end) => self.syncs.extend(key, end),
+                Effect::SyncEnds => self.syncs.end(key),
+                Effect::Sync => self.sync_now(key),
+                Effect::WroteToSegment { end, bytes } | Effect::WroteBack { end, bytes } => {
+                    self.cache(key, end, bytes);
+                }
+                Effect::WriteBackDone(order) => self.journal.laid.push(order),
+                Effect::NoRoom(_) => self.room_is_short = true,
+                Effect::DirectoryFailed(error) => self.fail(Failure::from(*error)),
+                Effect::ReadFailed(error) => self.read_failed(key, &error),
+                Effect::Reopen => {
+                    self.let_go(key);
+                    self.news.push_back(News::Reopen(key));
+                }
+                Effect::FollowOn => self.news.push_back(News::FollowOn(key)),
+                Effect::Readable { .. }
+                | Effect::FlushLater
+                | Effect::Appended { .. }
+                | Effect::AppendedDirectly
+                | Effect::Released(_)
+                | Effect::WakeReaders
+                | Effect::Log(_) => {}
+            }
+        }
+    }
+
+    fn answer(&mut self, key: ReplicaKey, ticket: Ticket, answer: Result<Acked, RequestError>) {
+        let Some(hosted) = self.replicas.get_mut(&key) else { return };
+        let Some(at) = hosted.waiting.iter().position(|(waiting, _)| *waiting == ticket) else { return };
+        let Some((_, waiter)) = hosted.waiting.remove(at) else { return };
+        let batch = answer.ok().and_then(|acked| self.batch_at(key, acked.base));
+        self.news.push_back(News::Answer { key, waiter, answer: answer.map_err(RequestError::code), batch });
+    }
+
+    fn read_failed(&mut self, key: ReplicaKey, error: &StorageError) {
+        if let StorageError::Damaged { offset, .. } | StorageError::Unreadable { offset } = error {
+            self.news.push_back(News::Damaged(key, *offset));
+        }
+    }
+
+    /// Nothing is written in the directory any more.
+    fn fail(&mut self, failure: Failure) {
+        self.failed.get_or_insert(failure);
+        self.journal.fail();
+        for key in self.replicas.keys().copied().collect::<Vec<_>>() {
+            let Some(hosted) = self.replicas.get_mut(&key) else { continue };
+            hosted.replica.log.fail();
+            hosted.replica.fail(RequestError::Storage, &mut self.outbox);
+            self.carry_out(key);
+        }
+    }
+
+    /// So many bytes below `end` are in memory and in segments.
+    fn cache(&mut self, key: ReplicaKey, end: Offset, bytes: u64) {
+        self.cached.push_back((key, end, bytes));
+        self.cached_bytes += bytes;
+        while self.cached_bytes > CACHE_BYTES
+            && let Some((key, end, bytes)) = self.cached.pop_front()
+        {
+            self.cached_bytes -= bytes;
+            if let Some(hosted) = self.replicas.get_mut(&key) {
+                hosted.replica.log.forget_below(end);
+            }
+        }
+    }
+
+    /// What time brings: rounds and syncs that are done, orders to write back, checkpoints.
+    pub fn tick(&mut self, time: &mut HostTime<'_>) {
+        if self.failed.is_some() {
+            return;
+        }
+        self.disk.set_now(TimestampMs(time.now.0 as i64));
+        self.write_rounds(time);
+        self.run_syncs(time);
+        self.write_back_some(time);
+        self.keep_house(time);
+        self.submit();
+    }
+
+    fn write_rounds(&mut self, time: &mut HostTime<'_>) {
+        let done = match self.journal.turn(&self.disk, &self.dir, time) {
+            Ok(done) => done,
+            Err(error) => return self.fail(error),
+        };
+        for durable in done {
+            let partition = &durable.partition;
+            let key =
+                ReplicaKey { topic: partition.topic_id, partition: partition.topic_partition.partition };
+            let Some(hosted) = self.replicas.get_mut(&key) else { continue };
+            hosted.replica.journal_durable(durable.end, &mut self.outbox);
+            self.carry_out(key);
+        }
+        self.orders.extend(self.journal.orders());
+    }
+
+    fn write_back_some(&mut self, time: &mut HostTime<'_>) {
+        let mut postponed = Vec::new();
+        for _ in 0..4 {
+            let Some((order, end)) = self.orders.pop_front() else { break };
+            if time.random.one_in(4) {
+                postponed.push((order, end));
+                continue;
+            }
+            let key = ReplicaKey { topic: order.topic_id, partition: order.topic_partition.partition };
+            if self.unreplayed.contains_key(&key) {
+                // It is opened when the image is looked at.
+                postponed.push((order, end));
+                continue;
+            }
+            if !self.replicas.contains_key(&key) {
+                self.journal.laid.push(order);
+                continue;
+            }
+            if time.is(Mistake::AnswersOrdersEarly) {
+                self.journal.laid.push(Arc::clone(&order));
+            }
+            let name = Arc::clone(&order);
+            let done =
+                self.step(key, time.now, |replica, around| replica.write_back_as_ordered(name, end, around));
+            if let Some(Err(error)) = done
+                && error.is_passing()
+            {
+                time.faults.note(Fault::PostponedWriteBack);
+                postponed.push((order, end));
+            }
+        }
+        self.orders.extend(postponed);
+    }
+}

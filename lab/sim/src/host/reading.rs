@@ -1,0 +1,150 @@
+//! Logs, read: for the invariants, for coordinators that load, and as a consumer of committed records reads them.
+
+use barnabas_base::Offset;
+use barnabas_partition::{Isolation, ReplicaKey};
+use barnabas_replica::ReadRequest;
+
+use super::{News, ReplicaHost};
+use crate::batch::Batch;
+use crate::random::Random;
+
+/// What can be read of a part of a log.
+#[derive(Debug, Clone)]
+pub(crate) struct Readable {
+    pub batches: Vec<Batch>,
+    /// Nothing of it is damaged.
+    pub is_whole: bool,
+}
+
+impl ReplicaHost {
+    /// The batches from `from` up to `upto`, durable or not.
+    pub fn batches(&mut self, key: ReplicaKey, from: Offset, upto: Offset) -> Readable {
+        let mut found = Readable { batches: Vec::new(), is_whole: true };
+        let Some(hosted) = self.replicas.get_mut(&key) else { return found };
+        let log = &mut hosted.replica.log;
+        let (mut at, upto) = (from.max(log.start()), upto.min(log.end()));
+        while at < upto {
+            let read = log.read(&mut self.files, at, 1 << 20, upto, true).ok();
+            let batches = read.and_then(|read| Batch::read(read.records).ok()).unwrap_or_default();
+            match batches.last() {
+                Some(last) => at = last.end(),
+                // It is damaged. What lies behind it may not be.
+                None => (at, found.is_whole) = (at.plus(1), false),
+            }
+            found.batches.extend(batches);
+        }
+        found.batches.retain(|batch| batch.base >= from);
+        found
+    }
+
+    /// The whole log.
+    pub fn log(&mut self, key: ReplicaKey) -> Readable {
+        let end = self.replica(key).map_or(Offset::ZERO, |replica| replica.log.end());
+        self.batches(key, Offset::ZERO, end)
+    }
+
+    /// Changes a byte in a segment, where what lies there is synced and shown. `false`: there is no such place.
+    pub fn damage(&mut self, key: ReplicaKey, random: &mut Random) -> bool {
+        let Some(hosted) = self.replicas.get_mut(&key) else { return false };
+        let replica = &mut hosted.replica;
+        let name = replica.log.place().topic_partition.clone();
+        let (start, safe) = (
+            replica.log.start().get(),
+            self.dir.recovery_point(&name).min(replica.partition.high_watermark()).get(),
+        );
+        if safe <= start {
+            return false;
+        }
+        let at = Offset(start + random.below((safe - start) as usize) as i64);
+        replica.log.forget_below(Offset(safe));
+        let Ok(read) = replica.log.read(&mut self.files, at, 1, Offset(safe), true) else { return false };
+        let Some(place) = read.position.filter(|_| !read.records.is_empty()) else { return false };
+        let path = replica.log.place().dir().join(format!("{:020}.log", place.segment.get()));
+        // Kafka's checksum does not cover the leader epoch: nothing can tell that it has changed.
+        let byte = match random.below(read.records.len()) {
+            byte @ 12..16 => byte + 4,
+            byte => byte,
+        };
+        let byte = place.position as usize + byte;
+        self.disk.corrupt(&path, |bytes| bytes[byte] ^= 0x40);
+        replica.log.forget_sound();
+        true
+    }
+
+    pub(super) fn batch_at(&mut self, key: ReplicaKey, base: Offset) -> Option<Batch> {
+        let log = &mut self.replicas.get_mut(&key)?.replica.log;
+        let end = log.end();
+        let read = log.read(&mut self.files, base, 1, end, true).ok()?;
+        Batch::read(read.records).ok()?.into_iter().find(|batch| batch.base == base)
+    }
+
+    /// Says what has become durable, shown and stable since the last step.
+    pub(super) fn observe(&mut self, key: ReplicaKey) {
+        let Some(hosted) = self.replicas.get(&key) else { return };
+        let (partition, log) = (&hosted.replica.partition, &hosted.replica.log);
+        if partition.is_failed() {
+            return;
+        }
+        let end = log.end();
+        let (durable, high, stable) = (
+            partition.durable_end().min(end),
+            partition.high_watermark().min(end),
+            partition.last_stable().min(end),
+        );
+        let high = if self.shows_everything { end } else { high };
+        let seen = (hosted.seen_durable, hosted.seen_high, hosted.seen_stable);
+        // What is about to be truncated counts no more.
+        let durable = if hosted.replica.truncation.is_some() { seen.0 } else { durable };
+        if durable > seen.0 {
+            let batches = self.batches(key, seen.0, durable).batches;
+            self.news.push_back(News::Durable { key, batches });
+        }
+        if high > seen.1 {
+            let batches = self.batches(key, seen.1, high);
+            self.news.push_back(News::HighWatermark { key, to: high, read: batches });
+        }
+        if stable > seen.2
+            && let Some(read) = self.read_committed(key, seen.2, stable)
+        {
+            self.news.push_back(News::LastStable { key, to: stable, read });
+        }
+        if let Some(hosted) = self.replicas.get_mut(&key) {
+            hosted.seen_durable = hosted.seen_durable.max(durable);
+            hosted.seen_high = hosted.seen_high.max(high);
+            hosted.seen_stable = hosted.seen_stable.max(stable);
+        }
+    }
+
+    /// The batches that a consumer is sent, each with whether it passes over it, as it belongs to an aborted transaction.
+    fn read_committed(&mut self, key: ReplicaKey, from: Offset, to: Offset) -> Option<Vec<(Batch, bool)>> {
+        let Self { replicas, files, outbox, .. } = self;
+        let replica = &mut replicas.get_mut(&key)?.replica;
+        let mut at = from.max(replica.log.start());
+        let mut read = Vec::new();
+        while at < to {
+            let request = ReadRequest {
+                from: at,
+                max_bytes: 1 << 20,
+                at_least_one: true,
+                isolation: Isolation::ReadCommitted,
+                from_any: true,
+                leader_epoch: None,
+                last_fetched_epoch: None,
+            };
+            let bounds = replica.bounds_for(&request).ok()?;
+            let done = replica.read(&request, bounds, files, outbox).ok()?;
+            if done.next <= at {
+                return None;
+            }
+            at = done.next;
+            for batch in Batch::read(done.records).ok()? {
+                let is_hidden = done.aborted.iter().any(|aborted| {
+                    aborted.producer_id == batch.producer
+                        && (aborted.first_offset..=aborted.last_offset).contains(&batch.base)
+                });
+                read.push((batch, is_hidden));
+            }
+        }
+        Some(read)
+    }
+}

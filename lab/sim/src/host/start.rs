@@ -1,0 +1,270 @@
+//! The start of a process on what its disk has kept: the directory, its journal, its logs; and a clean stop.
+//!
+//! core/replica reads the journal, replays and opens. What is done around it is what shell/broker does: replay.rs and pending.rs, server/stop.rs.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
+
+use barnabas_base::{
+    BrokerEpoch, BrokerId, DirectoryId, DurationMs, MonotonicMs, Offset, Set, Text, TimestampMs,
+    TopicPartition,
+};
+use barnabas_metadata::Image;
+use barnabas_partition::ReplicaKey;
+use barnabas_replica::{
+    BatchLists, Checkpointed, Checkpoints, OpenError, Opening, Outbox, Replica, read_journal, replay_log,
+};
+use barnabas_storage::journal::{JournalError, JournalPartition, PartitionReplay, Recovered};
+use barnabas_storage::{
+    DirKind, Disk, FilePool, LogConfig, LogDir, LogPlace, MemoryDisk, MetaProperties, StorageError,
+    TailMemory,
+};
+
+use super::journal::{JournalWriter, files_in, remove_files};
+use super::syncs::Syncs;
+use super::{Failure, HostTime, Hosted, News, ReplicaHost, moment};
+use crate::controller::CLUSTER;
+use crate::mistake::Mistake;
+
+pub(super) const ROOT: &str = "/data";
+const FILES_OPEN: usize = 12;
+
+fn config() -> LogConfig {
+    LogConfig {
+        segment_bytes: 8 << 10,
+        index_interval_bytes: 512,
+        retention_ms: DurationMs(-1),
+        file_delete_delay_ms: DurationMs(50),
+        ..LogConfig::default()
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Journal(error) => error.into(),
+            OpenError::Storage(error) => error.into(),
+        }
+    }
+}
+
+impl ReplicaHost {
+    /// Takes the directory.
+    pub fn start(disk: &MemoryDisk, id: BrokerId, mistake: Option<Mistake>) -> Result<Self, Failure> {
+        let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+        let mut dir = LogDir::open(Arc::clone(&shared), Path::new(ROOT))?;
+        if dir.meta().is_none() {
+            dir.write_meta(MetaProperties {
+                version: 1,
+                cluster_id: Some(Text::from(CLUSTER)),
+                node_id: Some(id),
+                directory_id: Some(DirectoryId::from_random([id.get() as u8; 16])),
+            })?;
+        }
+        dir.set_synced(true);
+        if dir.was_clean() && files_in(disk, dir.path()).map_err(StorageError::from)? > 0 {
+            remove_files(disk, dir.path(), None).map_err(StorageError::from)?;
+        }
+        if mistake != Some(Mistake::KeepsTheCleanMark) {
+            dir.begin()?;
+        }
+        Ok(Self {
+            disk: disk.clone(),
+            dir,
+            config: Arc::new(config()),
+            files: FilePool::new(shared, FILES_OPEN),
+            memory: TailMemory::default(),
+            entries: Vec::new(),
+            lists: BatchLists::default(),
+            outbox: Outbox::default(),
+            journal: JournalWriter::default(),
+            syncs: Syncs::default(),
+            orders: VecDeque::new(),
+            replicas: BTreeMap::new(),
+            unreplayed: BTreeMap::new(),
+            offline: BTreeSet::new(),
+            touched: BTreeSet::new(),
+            news: VecDeque::new(),
+            deletions: Vec::new(),
+            cached: VecDeque::new(),
+            cached_bytes: 0,
+            opened: 0,
+            tickets: 0,
+            room_is_short: false,
+            shows_everything: mistake == Some(Mistake::ShowsEverything),
+            failed: None,
+        })
+    }
+
+    /// Reads the journal, and brings those logs up to it that it does more to than append.
+    pub fn recover(&mut self, image: &Image, time: &mut HostTime<'_>) -> Result<(), Failure> {
+        self.disk.set_now(TimestampMs(time.now.0 as i64));
+        let path = Arc::clone(self.dir.path());
+        let directory = self.dir.meta().and_then(|meta| meta.directory_id).unwrap_or_default();
+        let recovered = read_journal(&OneDir(RefCell::new(&mut self.dir)), directory)?;
+        let Some(mut recovered) = recovered else { return Ok(()) };
+        let is_known = |replay: &PartitionReplay| image.topics.by_id(replay.partition.topic_id).is_some();
+        recovered.keep(is_known);
+        if time.is(Mistake::ForgetsTheJournal) {
+            recovered.keep(|_| false);
+        }
+        let at_once: Vec<PartitionReplay> =
+            recovered.partitions.iter().filter(|replay| !replay.only_appends()).cloned().collect();
+        self.replay_now(&at_once, time.now)?;
+        recovered.keep(PartitionReplay::only_appends);
+        let opening = time.random.draw();
+        match self.journal.go_on(&self.disk, &path, &recovered, opening, time.now) {
+            Err(JournalError::NoRoom) if !recovered.is_empty() => {
+                self.replay_now(&recovered.partitions, time.now)?;
+                recovered.keep(|_| false);
+                self.journal.go_on(&self.disk, &path, &recovered, opening, time.now)?;
+            }
+            gone_on => gone_on?,
+        }
+        self.wait_for(recovered);
+        Ok(())
+    }
+
+    fn wait_for(&mut self, recovered: Recovered) {
+        for replay in recovered.partitions {
+            let JournalPartition { topic_id, topic_partition } = &*replay.partition;
+            let key = ReplicaKey { topic: *topic_id, partition: topic_partition.partition };
+            self.unreplayed.insert(key, Arc::new(replay));
+        }
+    }
+
+    fn replay_now(&mut self, partitions: &[PartitionReplay], now: MonotonicMs) -> Result<(), Failure> {
+        for replay in partitions {
+            let end = self.replay_one(replay, now)?;
+            self.dir.vouch_for(replay.partition.topic_partition.clone(), end);
+        }
+        if !partitions.is_empty() {
+            self.dir.write_checkpoints()?;
+        }
+        Ok(())
+    }
+
+    fn place(&self, partition: &JournalPartition) -> LogPlace {
+        LogPlace {
+            root: Arc::clone(self.dir.path()),
+            topic_partition: partition.topic_partition.clone(),
+            topic_id: partition.topic_id,
+            future: None,
+        }
+    }
+
+    fn replay_one(&mut self, replay: &PartitionReplay, now: MonotonicMs) -> Result<Offset, Failure> {
+        let (place, config) = (self.place(&replay.partition), Arc::clone(&self.config));
+        let Self { dir, files, .. } = self;
+        let dir = OneDir(RefCell::new(dir));
+        Ok(replay_log(replay, place, config, false, &dir, files, moment(now).wall)??)
+    }
+
+    /// Opens a replica, unless it is open.
+    pub fn open(
+        &mut self,
+        key: ReplicaKey,
+        name: &TopicPartition,
+        time: &HostTime<'_>,
+    ) -> Result<(), Failure> {
+        if self.replicas.contains_key(&key) || self.offline.contains(&key) || self.failed.is_some() {
+            return Ok(());
+        }
+        let unreplayed = self.unreplayed.get(&key).cloned();
+        let partition = JournalPartition { topic_id: key.topic, topic_partition: name.clone() };
+        let place = self.place(&partition);
+        let is_there = self.disk.stat(&place.dir()).map_err(StorageError::from)?.is_some();
+        let is_known = is_there || unreplayed.is_some();
+        let checkpointed = is_known.then(|| Checkpointed::read(&mut self.dir, name));
+        let opening = Opening {
+            key,
+            number: self.opened + 1,
+            directory: 0,
+            place,
+            config: Arc::clone(&self.config),
+            checkpointed,
+            producers_max: u32::MAX,
+            unreplayed: unreplayed.as_deref(),
+            now: moment(time.now).wall,
+        };
+        let (replica, _) = Replica::open(opening, &mut self.files)?;
+        self.unreplayed.remove(&key);
+        self.opened += 1;
+        self.note_opened(replica);
+        Ok(())
+    }
+
+    fn note_opened(&mut self, replica: Replica) {
+        let (key, start, end) = (replica.key, replica.log.start(), replica.log.end());
+        // A producer snapshot does not say which transactions ended above the high watermark: the last stable offset may pass them, as
+        // Kafka's. What it is at first is not looked at.
+        let seen_stable = replica.partition.last_stable();
+        let hosted = Hosted {
+            replica,
+            waiting: VecDeque::new(),
+            seen_durable: end,
+            seen_high: start,
+            seen_stable,
+            role_waits: false,
+        };
+        self.replicas.insert(key, hosted);
+        let log = self.log(key);
+        self.news.push_back(News::Opened { key, start, log });
+        self.observe(key);
+    }
+
+    /// Stops cleanly: everything is written back and synced, the journal closed, and the directory says so.
+    pub fn close(&mut self, life: BrokerEpoch, image: &Image, time: &HostTime<'_>) -> Result<(), Failure> {
+        self.finish_turn(time.now, None);
+        for key in self.unreplayed.keys().copied().collect::<Vec<_>>() {
+            if let Some(topic) = image.topics.by_id(key.topic) {
+                self.open(key, &TopicPartition::new(topic.name.clone(), key.partition), time)?;
+            }
+        }
+        let mut closed = Set::default();
+        for (_, mut hosted) in std::mem::take(&mut self.replicas) {
+            let replica = &mut hosted.replica;
+            let name = replica.log.place().topic_partition.clone();
+            replica.log.lay_all(&mut self.files, moment(time.now).wall)?;
+            if replica.log.is_on_disk() {
+                if replica.sync.is_in_flight && !time.is(Mistake::ClosesOverASync) {
+                    replica.log.note_unsynced_again(&mut self.files)?;
+                }
+                replica.snapshot_producers(&mut self.files, &mut Vec::new())?;
+                if let Some(dirty) = replica.log.close(&mut self.files)? {
+                    dirty.sync(&self.disk, None).map_err(StorageError::from)?;
+                    replica.log.mark_synced(dirty.ticket);
+                }
+            }
+            let checkpoint = replica.checkpoint(&mut self.files)?;
+            self.note_checkpoint(&name, checkpoint);
+            closed.insert(name);
+        }
+        self.dir.set_journal(None);
+        self.dir.write_checkpoints()?;
+        let path = Arc::clone(self.dir.path());
+        self.journal.close(&self.disk, &path, time.now)?;
+        match self.dir.unrecovered(&closed)? {
+            0 if self.dir.is_settled() => self.dir.mark_clean(life)?,
+            _ => self.dir.mark_left()?,
+        }
+        Ok(())
+    }
+
+    /// Directories of partitions that this broker has no replica of.
+    pub fn strays(&self, mine: &BTreeSet<TopicPartition>) -> Result<Vec<TopicPartition>, Failure> {
+        let found = self.dir.partitions()?.into_iter().filter(|dir| dir.kind == DirKind::Current);
+        Ok(found.map(|dir| dir.topic_partition).filter(|name| !mine.contains(name)).collect())
+    }
+}
+
+/// The checkpoints of the only directory.
+struct OneDir<'a>(RefCell<&'a mut LogDir>);
+
+impl Checkpoints for OneDir<'_> {
+    fn with<R>(&self, work: impl FnOnce(&mut LogDir) -> R) -> R {
+        work(&mut self.0.borrow_mut())
+    }
+}

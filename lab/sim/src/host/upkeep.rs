@@ -1,0 +1,202 @@
+//! What a directory needs now and then: checkpoints, files that go for good, room; and what becomes of a replica that is given up.
+
+use std::sync::Arc;
+
+use barnabas_base::{LeaderEpoch, MonotonicMs, Offset, TimestampMs, TopicPartition, Uuid};
+use barnabas_partition::ReplicaKey;
+use barnabas_replica::{Checkpoint, RequestError};
+use barnabas_storage::journal::{Entry, EntryKind, JournalPartition};
+use barnabas_storage::scrub::{Scrubbed, SegmentScrub, segments};
+use barnabas_storage::{Disk, StorageError, remove_dir};
+
+use super::{Failure, HostTime, News, ReplicaHost};
+use crate::mistake::Mistake;
+use crate::random::Random;
+
+/// Below so many free bytes producers are refused.
+const ROOM_BYTES: u64 = 24 << 10;
+
+impl ReplicaHost {
+    pub(super) fn keep_house(&mut self, time: &mut HostTime<'_>) {
+        if time.random.one_in(8) {
+            self.look_for_room();
+        }
+        if time.random.one_in(30) {
+            self.write_checkpoints(time);
+        }
+        if !self.dir.is_settled() && time.random.one_in(20) {
+            match self.disk.sync_all() {
+                Ok(()) => self.dir.note_settled(),
+                Err(error) => self.fail(StorageError::from(error).into()),
+            }
+        }
+        if self.deletions.iter().any(|(due, _)| due.0 <= time.now.0 as i64) {
+            self.delete_due(time.now);
+        }
+    }
+
+    fn look_for_room(&mut self) {
+        if let Ok(space) = self.dir.space() {
+            self.room_is_short = space.free < ROOM_BYTES;
+        }
+    }
+
+    fn delete_due(&mut self, now: MonotonicMs) {
+        let (due, later) = std::mem::take(&mut self.deletions)
+            .into_iter()
+            .partition::<Vec<_>, _>(|(due, _)| due.0 <= now.0 as i64);
+        self.deletions = later;
+        for (_, path) in due {
+            let is_dir = self.disk.stat(&path).ok().flatten().is_some_and(|stat| stat.is_dir);
+            let gone = match is_dir {
+                true => remove_dir(&self.disk, &path),
+                false => self.disk.remove_file(&path).map_err(StorageError::from),
+            };
+            if let Err(error) = gone {
+                self.fail(Failure::from(error));
+                return;
+            }
+        }
+    }
+
+    fn write_checkpoints(&mut self, time: &HostTime<'_>) {
+        let mut epochs_left = 256;
+        for key in self.replicas.keys().copied().collect::<Vec<_>>() {
+            let Some(hosted) = self.replicas.get_mut(&key) else { continue };
+            let replica = &mut hosted.replica;
+            if replica.partition.is_failed() || !std::mem::take(&mut replica.upkeep.is_changed) {
+                continue;
+            }
+            let name = replica.log.place().topic_partition.clone();
+            match replica.checkpoint_ahead(&mut self.files, &mut epochs_left) {
+                Ok(Some(mut checkpoint)) => {
+                    if time.is(Mistake::ChecksBeforeTheSync) {
+                        checkpoint.recovery_point = replica.log.laid_end();
+                    }
+                    self.note_checkpoint(&name, checkpoint);
+                }
+                Ok(None) => {
+                    replica.upkeep.is_changed = true;
+                    if !replica.log.has_new_epochs() {
+                        self.sync_now(key);
+                    }
+                }
+                Err(error) if error.is_passing() => self.room_is_short = true,
+                Err(error) => return self.fail(Failure::from(error)),
+            }
+        }
+        self.dir.set_journal(self.journal.life());
+        match self.dir.write_checkpoints() {
+            Err(error) if error.is_passing() => self.room_is_short = true,
+            Err(error) => self.fail(Failure::from(error)),
+            Ok(()) => {}
+        }
+    }
+
+    pub(super) fn note_checkpoint(&mut self, name: &TopicPartition, checkpoint: Checkpoint) {
+        let Checkpoint { recovery_point, log_start, high_watermark } = checkpoint;
+        self.dir.set_recovery_point(name.clone(), recovery_point);
+        self.dir.raise_log_start(name.clone(), log_start);
+        self.dir.set_high_watermark(name.clone(), high_watermark);
+    }
+
+    /// Drops a replica that is built again from its log. What of it is in files is synced first.
+    pub(super) fn let_go(&mut self, key: ReplicaKey) {
+        let Some(hosted) = self.replicas.get_mut(&key) else { return };
+        if hosted.replica.log.lay_all(&mut self.files, TimestampMs::NONE).is_err() {
+            // What is in memory alone would be lost with it: it stays, and refuses everything.
+            return;
+        }
+        let Some(mut hosted) = self.replicas.remove(&key) else { return };
+        let replica = &mut hosted.replica;
+        let noted = match replica.sync.is_in_flight {
+            true => replica.log.note_unsynced_again(&mut self.files),
+            false => Ok(()),
+        };
+        let disk = &self.disk;
+        let synced = noted.and_then(|()| {
+            replica
+                .log
+                .take_dirty()
+                .map_or(Ok(()), |dirty| dirty.sync(disk, None).map_err(StorageError::from))
+        });
+        if let Err(error) = synced {
+            self.fail(Failure::from(error));
+        } else if let Some((order, _)) = replica.journal.write_back.take() {
+            self.journal.laid.push(order);
+        }
+    }
+
+    /// This broker has no replica of the partition any more: its directory is put aside.
+    pub fn leave(&mut self, key: ReplicaKey, name: &TopicPartition, now: MonotonicMs, random: &mut Random) {
+        self.unreplayed.remove(&key);
+        self.offline.remove(&key);
+        if let Some(hosted) = self.replicas.get_mut(&key) {
+            hosted.replica.fail(RequestError::Unknown, &mut self.outbox);
+            self.carry_out(key);
+        }
+        if let Some(mut hosted) = self.replicas.remove(&key) {
+            hosted.replica.log.abandon(&mut self.files);
+            if let Some((order, _)) = hosted.replica.journal.write_back.take() {
+                self.journal.laid.push(order);
+            }
+        }
+        // What the turn has for the journal comes before the word that it is gone.
+        self.submit();
+        let unique = Uuid::from_random(random.bytes());
+        let renamed = self.dir.rename_to_delete(&[(name.clone(), unique)]);
+        self.news.push_back(News::Left { key, is_gone: renamed.is_ok() });
+        match renamed {
+            Ok(paths) => {
+                let due = TimestampMs(now.0 as i64 + 50);
+                self.deletions.extend(paths.into_iter().map(|path| (due, path)));
+                let partition =
+                    Arc::new(JournalPartition { topic_id: key.topic, topic_partition: name.clone() });
+                let kind = EntryKind::Remove;
+                self.entries.push(Entry { partition, leader_epoch: LeaderEpoch::NONE, kind });
+                self.submit();
+            }
+            // It stays until the next start.
+            Err(error) if error.is_passing() => {}
+            Err(error) => self.fail(Failure::from(error)),
+        }
+    }
+
+    /// Whether nothing of others is taken either.
+    pub fn is_full(&self) -> bool {
+        self.room_is_short && self.dir.space().is_ok_and(|space| space.free < ROOM_BYTES / 2)
+    }
+
+    /// Reads the segments of a log as the scrub does. Returns the first offset that is damaged.
+    pub fn scrub(&mut self, key: ReplicaKey) -> Option<Offset> {
+        let Self { replicas, disk, .. } = self;
+        let log = &mut replicas.get_mut(&key)?.replica.log;
+        let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+        let dir = log.place().dir();
+        for listed in segments(disk, &dir).ok()? {
+            let walk = SegmentScrub::open(&shared, &dir, listed, log.recovery_point(), true).ok()?;
+            let Some(mut walk) = walk else { continue };
+            loop {
+                match walk.step(64 << 10).ok()? {
+                    Scrubbed::Sound(_) => {}
+                    Scrubbed::End(_) => break,
+                    Scrubbed::Damage(_, error) => {
+                        // What readers found sound before may be what has changed.
+                        log.forget_sound();
+                        let StorageError::Damaged { offset, .. } = error else { return None };
+                        return Some(offset);
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// A replica that met a full disk and could not be dropped then.
+    pub fn reopen(&mut self, key: ReplicaKey) -> bool {
+        if self.replica(key).is_some_and(|replica| replica.partition.is_failed()) && self.failed.is_none() {
+            self.let_go(key);
+        }
+        !self.replicas.contains_key(&key)
+    }
+}

@@ -1,0 +1,210 @@
+//! What goes wrong in the world.
+//!
+//! Two replicas of each partition that have all that was acknowledged are spared at a time: more than `min.insync.replicas` promises is not
+//! asked for.
+
+use std::path::Path;
+
+use barnabas_base::{BrokerId, Offset, PartitionIndex};
+use barnabas_partition::ReplicaKey;
+use barnabas_storage::{Disk, Faults as DiskFaults};
+use barnabas_wire::Str;
+use barnabas_wire::messages::alter_partition_reassignments_request::{
+    AlterPartitionReassignmentsRequest, ReassignablePartition, ReassignableTopic,
+};
+use barnabas_wire::messages::elect_leaders_request::{ElectLeadersRequest, TopicPartitions};
+
+use super::{PARTITIONS, ROOM, World};
+use crate::counts::Fault;
+use crate::host::HostTime;
+use crate::invariants::Violation;
+use crate::network::Place;
+
+impl World {
+    pub(super) fn nemesis(&mut self) -> Result<(), Violation> {
+        let pause = if self.writers.is_empty() { 9 } else { 36 };
+        if !self.random.one_in(pause) {
+            return Ok(());
+        }
+        // Whoever has what was acknowledged is let alone until it is known who has not.
+        let mut hollow = self.brokers.iter().filter(|broker| broker.is_hollow).peekable();
+        let is_hollow = hollow.peek().is_some();
+        let is_spared = hollow.any(|broker| !self.may_lose_disk(broker.id));
+        let is_harmed = is_hollow || self.brokers.iter().any(|broker| !broker.damaged.is_empty());
+        if !self.writers.is_empty() && !is_spared && self.random.one_in(3) {
+            self.depose();
+            return Ok(());
+        }
+        let at = self.random.below(self.brokers.len());
+        let id = self.brokers[at].id;
+        let what = self.random.below(27);
+        if self.is_told {
+            println!("{} {id}: fault {what}", self.now.0);
+        }
+        match what {
+            0 | 1 | 8..=10 | 16..=18 | 20 if is_spared => {}
+            // Nobody loses two disks, or lets two go who have what was acknowledged.
+            7 | 13 | 14 | 21 | 24..=26 if is_harmed => {}
+            0 | 1 => {
+                self.day.faults.note(Fault::Crash);
+                self.brokers[at].crash(&mut self.random);
+            }
+            2..=6 => return self.start(at),
+            7 if self.may_lose_disk(id) => {
+                self.day.faults.note(Fault::LostDisk);
+                self.brokers[at].lose_disk();
+            }
+            8 => self.fence(id),
+            9 | 10 => self.cut(id),
+            11 | 12 => self.network.heal(),
+            13 => self.move_replicas(),
+            14 => self.call_off(),
+            16 | 17 => {
+                self.day.faults.note(Fault::Killed);
+                self.brokers[at].kill();
+            }
+            18 => self.stop(at),
+            19 => self.fill_disk(at),
+            20 => {
+                self.day.faults.note(Fault::FailedSync);
+                let after = Some(self.random.below(4) as u64);
+                let faults = DiskFaults { syncs_until_error: after, ..DiskFaults::default() };
+                self.brokers[at].disk.set_faults(faults);
+            }
+            21 | 24..=26 if self.may_lose_disk(id) => self.damage(at),
+            22 | 23 => self.brokers[at].disk.set_capacity(ROOM),
+            _ => self.elect(),
+        }
+        Ok(())
+    }
+
+    /// Stops cleanly, as far as its disk allows.
+    fn stop(&mut self, at: usize) {
+        let Self { random, brokers, now, mistake, day, .. } = self;
+        let Some(mut process) = brokers[at].process.take() else { return };
+        day.faults.note(Fault::CleanStop);
+        let mut time = HostTime { now: *now, random, faults: &mut day.faults, mistake: *mistake };
+        let stopped = process.stop(&mut time);
+        drop(process);
+        match stopped {
+            Ok(()) => brokers[at].kill(),
+            Err(_) => brokers[at].crash(&mut self.random),
+        }
+    }
+
+    fn fill_disk(&mut self, at: usize) {
+        self.day.faults.note(Fault::FullDisk);
+        let most = if self.random.one_in(2) { 4 << 10 } else { 60 << 10 };
+        let disk = &self.brokers[at].disk;
+        let Ok(space) = disk.space(Path::new("/")) else { return };
+        disk.set_capacity(space.total - space.free + self.random.below(most) as u64);
+    }
+
+    /// Changes bytes of a segment that other replicas have as well.
+    fn damage(&mut self, at: usize) {
+        let Self { random, brokers, day, .. } = self;
+        let broker = &mut brokers[at];
+        let Some(process) = &mut broker.process else { return };
+        let keys: Vec<ReplicaKey> = process.host.replicas.keys().copied().collect();
+        if keys.is_empty() {
+            return;
+        }
+        let key = keys[random.below(keys.len())];
+        if process.host.damage(key, random) {
+            day.faults.note(Fault::Damage);
+            broker.damaged.insert(key);
+        }
+    }
+
+    fn fence(&mut self, id: BrokerId) {
+        self.day.faults.note(Fault::FencedAlive);
+        let known = self.host.image().cluster.broker(id).map(|known| known.epoch);
+        if let Some(life) = known {
+            self.host.heartbeat(id, life, Offset::NONE, true, self.now);
+        }
+    }
+
+    /// Somebody else leads a partition from now on. Who led it has yet to hear of that.
+    fn depose(&mut self) {
+        let (name, partition) = self.a_partition();
+        let topic = self.host.image().topics.by_name(name);
+        let leader =
+            topic.and_then(|topic| topic.partition(PartitionIndex(partition))).map(|state| state.leader);
+        if let Some(leader) = leader {
+            self.fence(leader);
+        }
+    }
+
+    fn cut(&mut self, id: BrokerId) {
+        self.day.faults.note(Fault::CutLine);
+        let other = Place::Broker(self.brokers[self.random.below(self.brokers.len())].id);
+        let other = if self.random.one_in(3) { Place::Controller } else { other };
+        self.network.cut(Place::Broker(id), other);
+        if self.random.one_in(2) {
+            self.network.cut(other, Place::Broker(id));
+        }
+    }
+
+    /// Whether of every partition two are left who have everything that was acknowledged, and are there: one may be let go before the
+    /// loss is known.
+    pub(super) fn may_lose_disk(&self, id: BrokerId) -> bool {
+        let is_there = |other: BrokerId| {
+            let is_cut = self.network.is_cut(Place::Broker(other), Place::Controller);
+            let broker = self.brokers.iter().find(|broker| broker.id == other);
+            !is_cut && broker.is_some_and(|broker| broker.process.is_some())
+        };
+        let is_left = |state: &barnabas_metadata::Partition| {
+            let others = state.isr().iter().filter(|&&other| other != id && is_there(other)).count();
+            !state.has_replica(id) || others >= 2
+        };
+        self.host.image().topics.by_ids().all(|topic| topic.partitions().all(|(_, state)| is_left(state)))
+    }
+
+    fn a_partition(&mut self) -> (&'static str, i32) {
+        (self.topics[self.random.below(self.topics.len())], self.random.below(PARTITIONS as usize) as i32)
+    }
+
+    fn reassign(&mut self, replicas: Option<Vec<i32>>) {
+        let (name, partition_index) = self.a_partition();
+        let partition =
+            ReassignablePartition { partition_index, replicas, ..ReassignablePartition::default() };
+        let topic = ReassignableTopic {
+            name: Str::from(name),
+            partitions: vec![partition],
+            ..ReassignableTopic::default()
+        };
+        let request = AlterPartitionReassignmentsRequest {
+            allow_replication_factor_change: true,
+            topics: vec![topic],
+            ..AlterPartitionReassignmentsRequest::default()
+        };
+        self.host.ask(request, 1, self.now);
+    }
+
+    /// Two to four replicas, wherever.
+    fn move_replicas(&mut self) {
+        self.day.faults.note(Fault::MovedReplicas);
+        let mut all: Vec<i32> = self.brokers.iter().map(|broker| broker.id.get()).collect();
+        let count = (2 + self.random.below(3)).min(all.len());
+        let target = (0..count).map(|_| all.remove(self.random.below(all.len()))).collect();
+        self.reassign(Some(target));
+    }
+
+    fn call_off(&mut self) {
+        self.day.faults.note(Fault::CalledOffMove);
+        self.reassign(None);
+    }
+
+    fn elect(&mut self) {
+        self.day.faults.note(Fault::Election);
+        let (name, partition) = self.a_partition();
+        let topic = TopicPartitions {
+            topic: Str::from(name),
+            partitions: vec![partition],
+            ..TopicPartitions::default()
+        };
+        let request =
+            ElectLeadersRequest { topic_partitions: Some(vec![topic]), ..ElectLeadersRequest::default() };
+        self.host.ask(request, 2, self.now);
+    }
+}

@@ -15,6 +15,7 @@
 mod figures;
 mod report;
 mod scrape;
+mod units;
 mod verdict;
 
 use crate::{ToolError, block_on, bootstrap_server, number, say, text, value};

@@ -4,12 +4,10 @@
 //! clients have been away the longest; its figures are counted into `other` from then on, so that no total ever falls.
 //! Looked up when a connection names another id than before, not for each request.
 
-use crate::recorder::ClientCounts;
+use crate::recorder::{CLIENTS_MAX, ClientCounts};
 use barnabas_base::Text;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Client ids with figures of their own.
-pub const CLIENTS_MAX: usize = 64;
 /// The place of all others.
 pub const OTHER: u16 = CLIENTS_MAX as u16;
 /// How clients without an id, and all that have no place, are called: a client that calls itself so is counted with them.

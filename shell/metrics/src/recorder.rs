@@ -3,7 +3,6 @@
 //! A request costs about ten histogram entries when its answer is written, a turn of the worker two clock readings. The cells of an
 //! API or a client are made when the first of its requests comes: an idle node has none.
 
-use crate::clients::CLIENTS_MAX;
 use crate::histogram::{Cell, Counts, Histogram, Scale};
 use crate::requests::{PHASES, Phase, Track, spans};
 use barnabas_clock::Stamp;
@@ -13,6 +12,9 @@ use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tokio::runtime::RuntimeMetrics;
+
+/// Client ids with figures of their own.
+pub const CLIENTS_MAX: usize = 64;
 
 /// A place for each number that Kafka has given to an API.
 const APIS: usize = ApiKey::ALL[ApiKey::ALL.len() - 1].number() as usize + 1;

@@ -1,8 +1,9 @@
 //! The report of two pages, word for word (`golden/`; `UPDATE_GOLDEN=1` writes it anew), and each bottleneck by name.
 
 use super::figures::Figures;
-use super::report::{bytes, duration, report};
+use super::report::report;
 use super::scrape::Scrape;
+use super::units::{bytes, duration};
 use super::verdict::verdict;
 use std::path::Path;
 

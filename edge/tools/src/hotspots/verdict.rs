@@ -5,7 +5,7 @@
 //! the server waits for its clients.
 
 use super::figures::{Figures, share};
-use super::report::{bytes, duration, percent};
+use super::units::{bytes, duration, percent};
 
 /// Busy for so much of the time is used up.
 const USED_UP: f64 = 0.8;

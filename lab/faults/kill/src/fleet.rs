@@ -23,6 +23,9 @@ pub const COMPACTED: &str = "compacted";
 /// Name, partitions, configs.
 pub type Topic = (&'static str, i32, &'static [(&'static str, &'static str)]);
 
+/// Written by a client of another make, in a process of its own.
+pub const OUTSIDE: &str = "outside";
+
 pub const TOPICS: &[Topic] = &[
     (KEPT, 8, &[("retention.ms", "-1"), ("segment.bytes", "4194304")]),
     (LOOSE, 4, &[("retention.ms", "-1"), ("segment.bytes", "2097152")]),
@@ -38,7 +41,7 @@ pub const TOPICS: &[Topic] = &[
             ("segment.ms", "2000"),
         ],
     ),
-    (crate::outside::TOPIC, 4, &[("retention.ms", "-1"), ("segment.bytes", "4194304")]),
+    (OUTSIDE, 4, &[("retention.ms", "-1"), ("segment.bytes", "4194304")]),
 ];
 
 /// Keys of the compacted topic.

@@ -3,14 +3,13 @@
 //! It is told the address, the topic and how many partitions there are, and says on standard output `sent P N` before and
 //! `acked P N` after record N of partition P, `failed …` where it gives up, until its standard input ends.
 
-use crate::fleet;
+use crate::fleet::{self, OUTSIDE};
 use crate::ledger::Ledger;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-pub const TOPIC: &str = "outside";
 /// What stands in its values.
 pub const PRODUCER: u32 = 9;
 
@@ -24,7 +23,7 @@ pub fn start(command: &[String], address: &str, ledger: &Arc<Ledger>) -> Result<
     let (program, words) = command.split_first().ok_or("--librdkafka wants a command")?;
     let child = Command::new(program)
         .args(words)
-        .args([address, TOPIC, &fleet::partitions(TOPIC).to_string(), &PRODUCER.to_string()])
+        .args([address, OUTSIDE, &fleet::partitions(OUTSIDE).to_string(), &PRODUCER.to_string()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn();
@@ -46,9 +45,9 @@ fn note(line: &str, ledger: &Ledger) {
     let numbers = partition.and_then(|text| text.parse().ok()).zip(count.and_then(|text| text.parse().ok()));
     match (verb, numbers) {
         (Some("sent"), Some((partition, count))) => {
-            ledger.sent((TOPIC, partition, PRODUCER), count);
+            ledger.sent((OUTSIDE, partition, PRODUCER), count);
         }
-        (Some("acked"), Some((partition, count))) => ledger.acked((TOPIC, partition, PRODUCER), count),
+        (Some("acked"), Some((partition, count))) => ledger.acked((OUTSIDE, partition, PRODUCER), count),
         _ => ledger.problem(format!("librdkafka: {line}")),
     }
 }

@@ -146,9 +146,10 @@ pub(crate) enum Failure {
 impl From<StorageError> for Failure {
     fn from(error: StorageError) -> Self {
         match error {
-            StorageError::Full(_) | StorageError::Exhausted(_) | StorageError::Disk(_) => {
-                Self::Disk(error.to_string())
-            }
+            StorageError::Full(_)
+            | StorageError::Exhausted(_)
+            | StorageError::Disk(_)
+            | StorageError::Failed(_) => Self::Disk(error.to_string()),
             _ => Self::Lost(error.to_string()),
         }
     }

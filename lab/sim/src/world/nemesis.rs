@@ -100,12 +100,19 @@ impl World {
         disk.set_capacity(space.total - space.free + self.random.below(most) as u64);
     }
 
-    /// Changes bytes of a segment that other replicas have as well.
+    /// Changes bytes of a segment that other replicas have as well. Of two replicas, and `min.insync.replicas` of two, a damaged one never
+    /// leaves the ISR, and is not repaired.
     fn damage(&mut self, at: usize) {
-        let Self { random, brokers, day, .. } = self;
+        let Self { random, brokers, day, host, .. } = self;
         let broker = &mut brokers[at];
         let Some(process) = &mut broker.process else { return };
-        let keys: Vec<ReplicaKey> = process.host.replicas.keys().copied().collect();
+        let is_repaired = |key: &ReplicaKey| {
+            let topic = host.image().topics.by_id(key.topic);
+            let state = topic.and_then(|topic| topic.partition(key.partition));
+            state.is_some_and(|state| state.replicas().len() > 2 && !state.is_reassigning())
+        };
+        let keys: Vec<ReplicaKey> =
+            process.host.replicas.keys().copied().filter(|key| is_repaired(key)).collect();
         if keys.is_empty() {
             return;
         }

@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-replica", &["base", "wire", "metadata", "partition", "storage"]),
     ("barnabas-coordinator", &["base", "wire", "metadata"]),
     ("barnabas-quorum", &["base", "wire", "metadata"]),
+    ("barnabas-sasl", &["base"]),
     ("barnabas-api", &["base", "wire", "metadata", "security"]),
     ("barnabas-clock", &["base"]),
     ("barnabas-disk", &["base", "clock", "storage"]),
@@ -39,6 +40,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "replica",
             "coordinator",
             "quorum",
+            "sasl",
             "api",
             "clock",
             "disk",
@@ -53,19 +55,25 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// What of other people's the core may use: data and arithmetic, nothing that touches the machine.
 const CORE_MAY_USE: &[&str] = &[
+    "base64",
     "bytes",
     "crc-fast",
     "crc32fast",
     "flate2",
     "foldhash",
+    "hmac",
     "imbl",
     "lz4_flex",
+    "pbkdf2",
     "regex",
     "serde_json",
+    "sha2",
     "smallvec",
     "snap",
+    "subtle",
     "thiserror",
     "twox-hash",
+    "zeroize",
     "zstd",
 ];
 

@@ -1,0 +1,30 @@
+//! Login as values: is this client who it says it is, and under which principal is it known.
+//!
+//! Pure. No socket, clock or random number: nonces, salts and the time come in as arguments. Credentials come
+//! in from the
+//! metadata image or from JAAS. Each exchange is a chain of types: a step consumes the state before it, so a
+//! message out
+//! of order cannot be written down.
+//!
+//! | file | answers |
+//! |---|---|
+//! | `plain` | PLAIN, both sides (RFC 4616) |
+//! | `scram` | SCRAM-SHA-256 and SCRAM-SHA-512, both sides (RFC 5802, RFC 7677) |
+//! | `refusal` | why a login failed, and how much of that the client may read |
+//! | `secret` | bytes that are zeroed after use and never printed |
+//!
+//! Always true:
+//! 1. a client that fails cannot tell an unknown user from a wrong password, by text or by the work done
+//! 2. a secret has no `Display`, and its `Debug` prints no byte of it
+//! 3. no input panics, and the work on a message is linear in its length
+//!
+//! It does not know listeners, SaslHandshake or SaslAuthenticate: the shell carries the messages and bounds their size
+//! (`sasl.server.max.receive.size`).
+
+pub mod plain;
+mod refusal;
+pub mod scram;
+mod secret;
+
+pub use refusal::{Login, Refusal};
+pub use secret::Secret;

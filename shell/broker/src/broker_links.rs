@@ -1,41 +1,22 @@
-//! Links to other brokers for what coordinators say: markers to the leaders of partitions, questions of those leaders about
-//! transactions, the state of share groups, the ends of logs; for their dead letters; and for batches whose partition has just got
-//! another leader.
+//! Links to other brokers for what coordinators ask of them: which there are, and what waits for an answer. Data only.
 //!
 //! One link for each broker and each [`Purpose`]: answers on a connection come in the order of the requests, and a marker that waits for
-//! its replicas is not to hold up a producer who waits for a coordinator's word. What can be said of many at once is gathered by a
-//! [`Courier`]. All of it lives on the links' thread.
+//! its replicas must not hold up a producer that waits for a coordinator's verdict.
 //!
-//! Always true:
-//! 1. nobody waits for a broker that the cluster has fenced ([`while_there`]): others are responsible by then
-//! 2. what waits is bounded by the couriers' and the links' queues, and counted ([`Awaited`])
-//!
-//! Neighbours: markers/away.rs, dispatch/verification.rs, share_persister/away.rs and ends.rs, dead_letters/away.rs,
-//! dispatch/handing_on.rs, which ask; links.rs, the connections.
+//! Neighbours: broker_requests.rs, which opens links and sends.
 
-mod courier;
-
-pub use courier::{Courier, Parcel};
-
-use crate::dispatch::{Verification, handing_on};
-use crate::markers::MarkerParcel;
-use crate::node::Node;
-use crate::replica::line::address_of;
-use crate::replica::manner::listener;
-use barnabas_base::BrokerId;
-use barnabas_net::links::{Awaited, Link, LinkSettings};
+use crate::mailbox::PartitionKey;
+use barnabas_api::k24_add_partitions_to_txn::Part;
+use barnabas_api::k27_write_txn_markers::Ask;
+use barnabas_base::{BrokerId, ErrorCode, Map, TopicPartition};
+use barnabas_net::links::{Awaited, Entry, Link};
+use barnabas_wire::messages::add_partitions_to_txn_response::AddPartitionsToTxnResult;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use tokio::sync::{mpsc, oneshot};
 
-/// Requests of one link that are under way.
-const IN_FLIGHT_MAX: usize = 64;
-
-/// For a connection and its handshake: what Kafka gives one (`socket.connection.setup.timeout.ms`).
-const CONNECT: Duration = Duration::from_secs(10);
-
-/// How often it is looked whether a broker that is asked something is still there.
-const LOOK: Duration = Duration::from_millis(100);
+/// What the other broker sees as the client id where batches are forwarded.
+pub const HANDING_ON_CLIENT_ID: &str = "batches-handed-on";
 
 /// What a link is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,14 +52,14 @@ impl Purpose {
     }
 
     /// What the other broker sees as the client id.
-    fn client_id(self) -> &'static str {
+    pub fn client_id(self) -> &'static str {
         match self {
             Self::Markers => "transaction-markers",
             Self::Verification => "transaction-verification",
             Self::ShareState => "share-state",
             Self::LogEnds => "log-ends",
             Self::DeadLetters => "share-group-dead-letters",
-            Self::HandingOn => handing_on::CLIENT_ID,
+            Self::HandingOn => HANDING_ON_CLIENT_ID,
         }
     }
 }
@@ -86,7 +67,7 @@ impl Purpose {
 /// See the file's header.
 #[derive(Debug, Default)]
 pub struct BrokerLinks {
-    known: Mutex<BTreeMap<(BrokerId, Purpose), Link>>,
+    pub known: Mutex<BTreeMap<(BrokerId, Purpose), Link>>,
     /// By [`Purpose::ALL`]'s places.
     awaited: [Arc<Awaited>; Purpose::ALL.len()],
     pub markers: Courier<MarkerParcel>,
@@ -94,70 +75,42 @@ pub struct BrokerLinks {
 }
 
 impl BrokerLinks {
-    /// The link to a broker, where it listens now. `None`: it is not registered, or has no listener for brokers.
-    pub fn to(&self, node: &Node, broker: BrokerId, purpose: Purpose) -> Option<Link> {
-        let (image, config) = (node.image.load(), node.config.load());
-        let address = address_of(&image, broker, listener(&config))?;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(link) = known.get(&(broker, purpose)).filter(|link| *link.address() == address) {
-            return Some(link.clone());
-        }
-        // Brokers that the cluster has forgotten have no links.
-        known.retain(|(id, _), _| image.cluster.broker(*id).is_some());
-        let settings = LinkSettings {
-            in_flight_max: IN_FLIGHT_MAX,
-            timeout: CONNECT,
-            // A marker that is still on its way when it is given up may be sent to the partition's next leader, and its transaction's
-            // successor be open when the first one arrives.
-            is_cut_off: purpose == Purpose::Markers,
-            ..LinkSettings::new(purpose.client_id())
-        };
-        let link = Link::start(node.links.handle(), address, settings);
-        known.insert((broker, purpose), link.clone());
-        Some(link)
-    }
-
     /// What was handed in for this and has no answer.
     pub fn awaited(&self, purpose: Purpose) -> &Arc<Awaited> {
         &self.awaited[purpose as usize]
     }
+}
 
-    /// The link ends, and with it what is under way, once nobody holds it any more.
-    fn forget(&self, broker: BrokerId, purpose: Purpose) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(&(broker, purpose));
+/// A parcel, counted as long as it has no answer.
+pub type Waiting<P> = (P, Entry);
+
+/// See the file's header.
+#[derive(Debug)]
+pub struct Courier<P> {
+    pub queues: Mutex<Map<BrokerId, mpsc::Sender<Waiting<P>>>>,
+}
+
+impl<P> Default for Courier<P> {
+    fn default() -> Self {
+        Self { queues: Mutex::new(Map::default()) }
     }
 }
 
-/// Whether what is asked of a broker may be answered by it: the cluster has not fenced it.
-pub fn is_there(node: &Node, broker: BrokerId) -> bool {
-    node.image.load().cluster.broker(broker).is_some_and(|known| !known.fenced)
+/// One transaction's outcomes on partitions of one broker.
+pub type Outcomes = Vec<(TopicPartition, ErrorCode)>;
+
+/// One transaction's markers for partitions that one broker leads.
+#[derive(Debug)]
+pub struct MarkerParcel {
+    /// Of the coordinator that ordered them.
+    pub shard: PartitionKey,
+    pub ask: Ask,
+    pub reply: oneshot::Sender<Outcomes>,
 }
 
-/// Waits for what is asked of a broker, as long as it is there. `None`: it is not, and who is asked has changed: the patience for a broker
-/// that is alive and waits for its replicas is far longer than it takes to fence one that is silent.
-pub async fn while_there<T>(
-    node: &Node,
-    (broker, purpose): (BrokerId, Purpose),
-    asked: impl Future<Output = T>,
-) -> Option<T> {
-    let leaves = async {
-        while is_there(node, broker) {
-            tokio::time::sleep(LOOK).await;
-        }
-    };
-    tokio::select! {
-        biased;
-        answer = asked => Some(answer),
-        () = leaves => {
-            node.broker_links.forget(broker, purpose);
-            None
-        }
-    }
-}
-
-/// How long another broker may take for what waits for replicas: as long as it says itself, and a while for the way.
-pub fn patience(node: &Node) -> Duration {
-    const WAY: Duration = Duration::from_secs(5);
-    Duration::from_millis(u64::try_from(node.config.load().long("request.timeout.ms")).unwrap_or(30_000))
-        + WAY
+/// One transaction's question to a coordinator that is on another broker.
+#[derive(Debug)]
+pub struct Verification {
+    pub part: Part,
+    pub reply: oneshot::Sender<Result<AddPartitionsToTxnResult, ErrorCode>>,
 }

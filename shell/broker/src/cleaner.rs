@@ -5,8 +5,7 @@
 //!
 //! | file | answers |
 //! |---|---|
-//! | `cleaner/candidates.rs` | which partitions may have something to compact |
-//! | `cleaner/figures.rs` | how much waits and what was done, for the metrics |
+//! | `cleaner/candidates.rs` | which partitions may have something to compact (compaction.rs keeps them) |
 //! | `cleaner/pace.rs` | how fast may it go on, and whether it has to stop |
 //!
 //! Always true:
@@ -17,7 +16,6 @@
 //! 4. a partition that cannot be cleaned is named once at WARN and counted until the next start; the others go on
 
 pub mod candidates;
-pub mod figures;
 mod pace;
 
 use crate::directories::{Directory, random_uuid};
@@ -28,8 +26,6 @@ use crate::node::Node;
 use barnabas_base::Offset;
 use barnabas_storage::cleaner::{CleanError, CleanStats, Cleaning, LogToClean, MapMemory, Replaced};
 use barnabas_storage::{CompactionDebt, DiskErrorKind, StorageError};
-use candidates::Candidates;
-use figures::Figures;
 use pace::Throttled;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -40,13 +36,6 @@ use tokio::sync::oneshot;
 const SWEEP_EVERY: Duration = Duration::from_secs(3600);
 /// After an error that may pass (no room, a change of leaders), a partition is left alone this long.
 const REST_AFTER_ERROR: Duration = Duration::from_secs(60);
-
-/// What compaction's threads and everybody else share.
-#[derive(Debug, Default)]
-pub struct Compaction {
-    pub candidates: Candidates,
-    pub figures: Figures,
-}
 
 /// # Errors
 /// The system gives no thread.

@@ -12,21 +12,12 @@
 //!
 //! Metadata path, besides: publisher.rs announces, directories/locate.rs asks, housekeeping.rs removes the files later.
 
-use crate::directories::{Directory, random_uuid};
 use crate::mailbox::PartitionKey;
-use crate::node::Node;
 use barnabas_base::{Map, Set, Text, TimestampMs, TopicId, TopicPartition};
-use barnabas_storage::journal::{Entry, EntryKind, JournalPartition};
-use barnabas_storage::{DirKind, PartitionDir, StorageError};
+use barnabas_storage::journal::JournalPartition;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
-
-/// Between two turns there are so many times as long as one took, so that what a move takes away does not have the checkpoints, which
-/// name every partition of a directory, written for each handful.
-const GATHER_FACTOR: u32 = 4;
-const GATHER_MAX: Duration = Duration::from_millis(500);
+use std::time::Duration;
 
 /// One worker's partitions of a deleted topic: their logs are closed.
 #[derive(Debug)]
@@ -78,7 +69,7 @@ struct Leaving {
 }
 
 impl Closed {
-    fn owned(&self) -> impl Iterator<Item = (&TopicPartition, TopicId)> {
+    pub fn owned(&self) -> impl Iterator<Item = (&TopicPartition, TopicId)> {
         self.names.iter().map(|name| (name, self.topic))
     }
 
@@ -170,7 +161,7 @@ impl DeletedTopics {
     }
 
     /// All that is closed; waits for some. `None`: the node stops.
-    fn next(&self) -> Option<Vec<Closed>> {
+    pub fn next(&self) -> Option<Vec<Closed>> {
         let waits = |shared: &mut Shared| shared.closed.is_empty() && !shared.is_stopping;
         let shared = self.changed.wait_while(self.lock(), waits);
         let mut shared = shared.unwrap_or_else(PoisonError::into_inner);
@@ -178,12 +169,12 @@ impl DeletedTopics {
     }
 
     /// Lets partitions gather that leave one after the other. A deleted topic is not held up by it.
-    fn gather(&self, how_long: Duration) {
+    pub fn gather(&self, how_long: Duration) {
         let waits = |shared: &mut Shared| shared.leaving.is_empty() && !shared.is_stopping;
         drop(self.changed.wait_timeout_while(self.lock(), how_long, waits));
     }
 
-    fn done(&self, all: &[Closed]) {
+    pub fn done(&self, all: &[Closed]) {
         let mut shared = self.lock();
         for closed in all {
             let was_left = closed.keys().fold(false, |any, key| shared.partitions.remove(&key) | any);
@@ -202,79 +193,6 @@ impl DeletedTopics {
     fn lock(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// # Errors
-/// The system gives no thread.
-pub fn start(node: Arc<Node>) -> std::io::Result<JoinHandle<()>> {
-    std::thread::Builder::new().name("deletions".to_owned()).spawn(move || {
-        while let Some(all) = node.deleted.next() {
-            let begun = Instant::now();
-            put_aside(&node, &all);
-            node.deleted.done(&all);
-            node.deleted.gather((begun.elapsed() * GATHER_FACTOR).min(GATHER_MAX));
-        }
-    })
-}
-
-fn put_aside(node: &Node, all: &[Closed]) {
-    let is_stray = |closed: &&Closed| closed.then == Then::Stray;
-    let names: Vec<(&TopicPartition, TopicId)> =
-        all.iter().filter(|closed| !is_stray(closed)).flat_map(Closed::owned).collect();
-    let is_free = |name: &Text| node.image.load().topics.by_name(name).is_none();
-    let due = |closed: &Closed| match closed.then {
-        Then::Deleted(due) => Some((closed.topic, due)),
-        Then::Stray => None,
-    };
-    let due: Map<TopicId, TimestampMs> = all.iter().filter_map(due).collect();
-    for (at, directory) in node.directories.iter().enumerate().filter(|(_, each)| each.is_usable()) {
-        let strays = all.iter().filter(is_stray).flat_map(Closed::owned);
-        let has_successor = |name: &TopicPartition| node.deleted.has_successor(name);
-        let aside = put_strays_aside(directory, strays)
-            .and_then(|()| directory.put_aside(&names, is_free, has_successor));
-        let aside = match aside {
-            Ok(aside) => aside,
-            Err(error) => {
-                let path = directory.path.display();
-                tracing::warn!(%error, "directories of deleted partitions could not be removed from \
-                    {path}; the next start removes them");
-                continue;
-            }
-        };
-        for (path, topic) in aside {
-            node.deletions.directory_later(at, path, due[&topic]);
-        }
-        let removed = all.iter().flat_map(|closed| &closed.removed).filter(|(directory, _)| *directory == at);
-        let mut entries: Vec<Entry> = removed.map(|(_, name)| removal(name)).collect();
-        directory.journal.submit(&mut entries);
-    }
-}
-
-fn put_strays_aside<'a>(
-    directory: &Directory,
-    strays: impl Iterator<Item = (&'a TopicPartition, TopicId)>,
-) -> Result<(), StorageError> {
-    for (name, topic) in strays {
-        let mut log_dir = directory.lock();
-        let folder =
-            PartitionDir { name: name.to_string(), topic_partition: name.clone(), kind: DirKind::Current };
-        if log_dir.topic_id(&folder)?.is_some_and(|found| found != topic) {
-            continue;
-        }
-        if let Some(aside) = log_dir.rename_to_stray(name, random_uuid())? {
-            let aside = aside.display();
-            tracing::warn!(
-                "the replicas of {name} are on other brokers now; the local directory was renamed to \
-                 {aside}"
-            );
-        }
-    }
-    Ok(())
-}
-
-fn removal(name: &Arc<JournalPartition>) -> Entry {
-    let leader_epoch = barnabas_base::LeaderEpoch::NONE;
-    Entry { partition: Arc::clone(name), leader_epoch, kind: EntryKind::Remove }
 }
 
 #[cfg(test)]

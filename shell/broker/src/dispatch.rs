@@ -8,6 +8,7 @@
 
 mod admin;
 mod answer_room;
+mod auto_creation;
 mod cluster;
 mod fetch;
 pub mod fetch_sessions;
@@ -47,7 +48,6 @@ pub use handing_on::HandingOn;
 pub use large::Pieces;
 pub use open_transactions::OpenTransactions;
 pub use share_fetch::members_gone as share_members_gone;
-pub use verification::Verification;
 
 /// What goes back to the client.
 #[derive(Debug)]

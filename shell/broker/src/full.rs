@@ -18,7 +18,6 @@
 //! 3. a write that failed while the figures were short does not shut the directory once they show room again
 
 use crate::directories::Directories;
-use crate::node::Node;
 use barnabas_base::MonotonicMs;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_partition::Origin;
@@ -26,7 +25,6 @@ use barnabas_storage::{Disk, Level, StorageError, Watermarks, Writer};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 const MIN_FREE: &str = "log.dir.min.free.bytes";
 /// Between two questions to the file system.
@@ -45,11 +43,6 @@ const LEAD_AFTER_MS: u64 = 10_000;
 const LEAD_AFTER_HIT_MS: u64 = 60_000;
 /// So long after a write found no room others do not wait for what lies here: it comes into no ISR.
 const FULL_AFTER_HIT_MS: u64 = 10_000;
-
-/// Between two tries of the start to find room.
-const WAIT: Duration = Duration::from_millis(500);
-/// How long a start waits for room in one directory while others could serve.
-const WAIT_BESIDE_OTHERS: Duration = Duration::from_secs(30);
 
 /// What a directory's want of room keeps this broker from, from nothing to the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -308,42 +301,6 @@ impl Room {
 
     fn level(&self) -> Level {
         level_of(self.level.load(Ordering::Relaxed))
-    }
-}
-
-/// At the start, before anybody is served: tries again until there is room. Nothing of what is tried is lost meanwhile, and
-/// nobody has to start the node a second time. Where other directories could serve, only for a while.
-///
-/// # Errors
-/// What `work` ends with; a full disk where the node is to stop, or others wait for it.
-pub fn with_room<T, E: std::fmt::Display>(
-    node: &Node,
-    directory: usize,
-    is_full: impl Fn(&E) -> bool,
-    mut work: impl FnMut() -> Result<T, E>,
-) -> Result<T, E> {
-    let begun = Instant::now();
-    let others =
-        node.directories.iter().filter(|other| other.holds_partitions && other.is_online()).count() > 1;
-    let mut was_said = false;
-    loop {
-        let error = match work() {
-            Err(error) if is_full(&error) => error,
-            done => return done,
-        };
-        if node.shutdown.is_wanted() || (others && begun.elapsed() > WAIT_BESIDE_OTHERS) {
-            return Err(error);
-        }
-        if !std::mem::replace(&mut was_said, true) {
-            let path = node.directories[directory].path.display();
-            tracing::error!(%error, "the start waits for free space in {path}");
-            // That may be all it takes.
-            if let Err(error) = node.controller.give_reserve_away(node, |_| true) {
-                tracing::warn!(%error, "the space reserved for the metadata log could not be used for it");
-            }
-            continue;
-        }
-        std::thread::sleep(WAIT);
     }
 }
 

@@ -7,17 +7,17 @@
 mod sweep;
 
 use crate::cleaner;
+use crate::deletions::Deletion;
 use crate::directories::reports;
+use crate::hindrances;
 use crate::mailbox::{Checkpointed, Command};
 use crate::node::Node;
-use crate::not_to_lead;
 use crate::quorum_worker;
-use crate::replica::arrivals;
+use crate::replication::arrivals;
 use crate::scrub;
-use barnabas_base::{Offset, TimestampMs};
-use barnabas_storage::{DelayedDelete, remove_dir};
-use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use barnabas_base::Offset;
+use barnabas_storage::remove_dir;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -35,63 +35,6 @@ const CHECKPOINT_PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// While a directory is short of room, retention looks this often: what it finds may be what producers wait for.
 const RETAIN_WHILE_SHORT: Duration = Duration::from_secs(2);
-
-/// Files and directories that are out of use and go later.
-#[derive(Debug, Default)]
-pub struct Deletions {
-    waiting: Mutex<Vec<Deletion>>,
-    stopping: Mutex<bool>,
-    stopped: Condvar,
-}
-
-#[derive(Debug)]
-enum Deletion {
-    Files { directory: usize, delete: DelayedDelete },
-    Directory { directory: usize, path: PathBuf, due: TimestampMs },
-}
-
-impl Deletions {
-    /// Files of a log that goes on.
-    pub fn later(&self, directory: usize, delete: DelayedDelete) {
-        self.push(Deletion::Files { directory, delete });
-    }
-
-    /// The directory of a deleted partition.
-    pub fn directory_later(&self, directory: usize, path: PathBuf, due: TimestampMs) {
-        self.push(Deletion::Directory { directory, path, due });
-    }
-
-    fn push(&self, deletion: Deletion) {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(deletion);
-    }
-
-    /// What is due; in a directory that is short of room, everything: whoever still reads a file keeps it by its handle.
-    fn take_due(&self, now: TimestampMs, is_short: impl Fn(usize) -> bool) -> Vec<Deletion> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting
-            .extract_if(.., |deletion| match deletion {
-                Deletion::Files { directory, delete } => delete.due <= now || is_short(*directory),
-                Deletion::Directory { directory, due, .. } => *due <= now || is_short(*directory),
-            })
-            .collect()
-    }
-
-    /// Ends the thread at its next turn.
-    pub fn stop(&self) {
-        *self.stopping.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.stopped.notify_all();
-    }
-
-    /// Sleeps so long, or until the node stops. Returns whether to go on.
-    pub fn go_on_after(&self, how_long: Duration) -> bool {
-        let stopping = self.stopping.lock().unwrap_or_else(PoisonError::into_inner);
-        let (stopping, _) = self
-            .stopped
-            .wait_timeout_while(stopping, how_long, |stopping| !*stopping)
-            .unwrap_or_else(PoisonError::into_inner);
-        !*stopping
-    }
-}
 
 /// # Errors
 /// The system gives no thread.
@@ -125,8 +68,8 @@ fn run(node: &Node) {
         delete_due(node);
         note_journals(node);
         reports::watch(node);
-        not_to_lead::watch(node);
-        arrivals::watch(node);
+        hindrances::watch(node);
+        arrivals::watch(&node.replication.arrivals, node.metering.arriving());
         let now = Instant::now();
         let retain = now >= retain_at || (is_short && now >= retain_short_at);
         if now < checkpoint_at && !retain {

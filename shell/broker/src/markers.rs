@@ -11,8 +11,6 @@
 
 mod away;
 
-pub use away::MarkerParcel;
-
 use crate::coordinator_worker::led_under;
 use crate::mailbox::{
     AppendItem, AppendOutcome, Command, GroupCommand, PartitionKey, Standing, ToTransactionShard,

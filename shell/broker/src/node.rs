@@ -4,25 +4,25 @@
 //! the directories go offline. Whoever takes the image sees one moment of the cluster.
 
 use crate::broker_links::BrokerLinks;
-use crate::cleaner::Compaction;
+use crate::compaction::Compaction;
 use crate::complaints::Complaints;
+use crate::controller::ControllerHandle;
 use crate::coordinator_memory::CoordinatorMemory;
+use crate::damages::Damages;
 use crate::deleted::DeletedTopics;
-use crate::directories::{Directories, reports};
+use crate::deletions::Deletions;
+use crate::directories::Directories;
 use crate::dispatch::fetch_sessions::FetchSessionShards;
-use crate::dispatch::strangers::Strangers;
-use crate::housekeeping::Deletions;
 use crate::lost_touch::LostTouch;
-use crate::mailbox::{Mailbox, PartitionKey, Report};
+use crate::mailbox::{Mailbox, PartitionKey};
 use crate::moves::Moves;
 use crate::node_config::Listener;
 use crate::not_to_lead::NotToLead;
 use crate::pending::Pending;
 use crate::producer_ids::ProducerIds;
-use crate::quorum_worker::ControllerHandle;
-use crate::replica::Replication;
-use crate::scrub::Damages;
+use crate::replication::Replication;
 use crate::shutdown::Shutdown;
+use crate::strangers::Strangers;
 use crate::topic_creation::TopicCreation;
 use crate::unpacking::Unpacking;
 use crate::written::WrittenPartitions;
@@ -240,31 +240,6 @@ impl Node {
     /// What one worker keeps of recent batches in memory.
     pub fn cache_share(&self) -> u64 {
         self.cache_bytes_max / self.workers.max(1) as u64
-    }
-
-    fn tell_workers(&self, directory: usize) {
-        for mailbox in &self.mailboxes {
-            mailbox.report(Report::DirectoryFailed(directory));
-        }
-    }
-
-    /// A write, or a sync, failed: the directory is offline for good. With the last one the node has nothing to serve.
-    pub fn directory_failed(&self, directory: usize, error: &dyn std::error::Error) {
-        let failed = &self.directories[directory];
-        if !failed.fail() {
-            return;
-        }
-        let path = failed.path.display();
-        tracing::error!(
-            %error,
-            "log directory {path} is offline until the next start, and so are its partitions. Check its disk"
-        );
-        reports::heartbeat(self);
-        self.tell_workers(directory);
-        let any_left = self.directories.iter().any(|dir| dir.holds_partitions && dir.is_online());
-        if !any_left || self.controller.lies_in(failed.id) {
-            self.shutdown.failed("no log directory is left, or the metadata log's own has failed");
-        }
     }
 }
 

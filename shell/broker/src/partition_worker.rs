@@ -39,9 +39,9 @@ mod waiting;
 use crate::committer::SyncRequest;
 use crate::directories::Directory;
 use crate::full;
+use crate::hindrances;
 use crate::mailbox::{AppendCommand, AppendItem, AppendOutcome, Command, Declined, PartitionKey, Report};
 use crate::node::Node;
-use crate::not_to_lead;
 use crate::planted::{self, Mistake};
 use crate::replica::Hosted;
 use crate::scrub;
@@ -59,7 +59,6 @@ use following::Following;
 use journaled::Journaled;
 use patience::Patient;
 use rounds::{carry_out, surroundings};
-pub use share::ShareWaiters;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -251,7 +250,8 @@ impl PartitionWorker {
     }
 
     fn append_item(&mut self, item: AppendItem, ticket: Ticket, acks: Acks, deadline: MonotonicMs) {
-        let is_early = acks == Acks::All && planted::is(&self.node, Mistake::AcksBeforeTheIsr);
+        let is_early =
+            acks == Acks::All && planted::is(&self.node.replication.planted, Mistake::AcksBeforeTheIsr);
         let acks = if is_early { Acks::Leader } else { acks };
         let append =
             Append { origin: item.origin, acks, ticket, deadline, leader_epoch: None, verified: false };
@@ -282,7 +282,7 @@ impl PartitionWorker {
         let bytes = item.batch.size_bytes();
         if !self.node.directories[directory].room.admit(bytes, writer, now) {
             self.node.meter.batches_refused_full.one();
-            not_to_lead::no_room(&self.node, directory);
+            hindrances::no_room(&self.node, directory);
             return Err(Declined::Full);
         }
         // Whatever does not come as far as the round's write gives its room back.

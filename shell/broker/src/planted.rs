@@ -5,7 +5,6 @@
 //!
 //! See tests/replication.rs, replica/tests.rs. The mistakes of the core crates are planted in their own tests.
 
-use crate::node::Node;
 #[cfg(debug_assertions)]
 use std::sync::OnceLock;
 
@@ -53,11 +52,11 @@ impl Planted {
 }
 
 #[cfg(debug_assertions)]
-pub fn is(node: &Node, mistake: Mistake) -> bool {
-    node.replication.planted.mistake.get() == Some(&mistake)
+pub fn is(planted: &Planted, mistake: Mistake) -> bool {
+    planted.mistake.get() == Some(&mistake)
 }
 
 #[cfg(not(debug_assertions))]
-pub const fn is(_node: &Node, _mistake: Mistake) -> bool {
+pub const fn is(_planted: &Planted, _mistake: Mistake) -> bool {
     false
 }

@@ -3,63 +3,11 @@
 //! A block that is not used up when the node stops is lost, as with Kafka: an id is never given out twice.
 //! Source: KIP-730; Kafka `RPCProducerIdManager`.
 
-use crate::node::Node;
-use barnabas_base::{ErrorCode, ProducerId};
-use barnabas_quorum::controller::Asked;
-use barnabas_wire::ResponseBody;
-use barnabas_wire::messages::AllocateProducerIdsRequest;
 use tokio::sync::Mutex;
 
 /// The block that ids are taken from.
 #[derive(Debug, Default)]
 pub struct ProducerIds {
     /// Next id, and the end of the block.
-    block: Mutex<(i64, i64)>,
-}
-
-impl ProducerIds {
-    /// An id that nobody has.
-    ///
-    /// # Errors
-    /// What the client is told; it tries again.
-    pub async fn next(&self, node: &Node) -> Result<ProducerId, ErrorCode> {
-        let mut block = self.block.lock().await;
-        if block.0 >= block.1 {
-            *block = allocate(node).await?;
-        }
-        let id = block.0;
-        block.0 += 1;
-        Ok(ProducerId(id))
-    }
-}
-
-async fn allocate(node: &Node) -> Result<(i64, i64), ErrorCode> {
-    let request = AllocateProducerIdsRequest {
-        broker_id: node.broker_id.get(),
-        broker_epoch: node.broker_epoch().get(),
-        ..AllocateProducerIdsRequest::default()
-    };
-    let answer = node.controller.ask(request, Asked::default()).await;
-    match answer {
-        Ok(ResponseBody::AllocateProducerIds(response)) if response.error_code == 0 => {
-            let start = response.producer_id_start;
-            Ok((start, start + i64::from(response.producer_id_len)))
-        }
-        // This process is not registered yet, or anew.
-        Ok(ResponseBody::AllocateProducerIds(response))
-            if response.error_code == ErrorCode::StaleBrokerEpoch.code() =>
-        {
-            Err(ErrorCode::CoordinatorLoadInProgress)
-        }
-        Ok(other) => {
-            let code = match other {
-                ResponseBody::AllocateProducerIds(response) => ErrorCode::from_code(response.error_code),
-                _ => ErrorCode::UnknownServerError,
-            };
-            tracing::warn!(%code, "the controller did not allocate producer ids");
-            Err(ErrorCode::CoordinatorLoadInProgress)
-        }
-        // Kafka answers so while its own request to the controller is under way.
-        Err(_) => Err(ErrorCode::CoordinatorLoadInProgress),
-    }
+    pub block: Mutex<(i64, i64)>,
 }

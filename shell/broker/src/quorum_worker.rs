@@ -15,10 +15,9 @@
 mod damage;
 mod figures;
 mod files;
-mod forward;
-mod handle;
 mod loading;
 mod peers;
+mod reserve;
 mod snapshot_check;
 mod stall;
 #[cfg(test)]
@@ -26,21 +25,21 @@ mod tests;
 mod voters;
 
 pub use files::{MetadataFiles, make_dir, partition, write_file};
-pub use handle::{ControllerHandle, NotTaken, Requests};
 
 use crate::cluster_events::{self, Line};
+use crate::controller::{Message, Reply, Requests};
 use crate::directories::Directory;
 use crate::full::{Hinders, Room};
 use crate::node::Node;
 use crate::publisher;
-use barnabas_base::{BrokerEpoch, BrokerId, MonotonicMs, Offset};
+use barnabas_base::{MonotonicMs, Offset};
 use barnabas_quorum::batches::EncodedBatch;
 use barnabas_quorum::controller::Asked;
 use barnabas_quorum::node::Declined;
-use barnabas_quorum::raft::message::{Request as PeerRequest, Response as PeerResponse};
-use barnabas_quorum::{Effect, Node as Quorum, Now, QuorumError, SnapshotId, SnapshotTask};
+use barnabas_quorum::raft::message::Response as PeerResponse;
+use barnabas_quorum::{Effect, Node as Quorum, Now, QuorumError, SnapshotTask};
 use barnabas_storage::StorageError;
-use barnabas_wire::{RequestBody, ResponseBody};
+use barnabas_wire::RequestBody;
 use figures::Watching;
 use peers::Peers;
 use stall::Stall;
@@ -60,64 +59,6 @@ const FULL_PAUSE: Duration = Duration::from_millis(500);
 const ROUND_MAX: usize = 512;
 /// How long a leader that stops waits for the others to hear of it: they need not wait for a timeout then.
 const RESIGN_PATIENCE: Duration = Duration::from_millis(300);
-
-/// What a request to the controller comes to.
-enum Reply {
-    Answer(ResponseBody),
-    /// This node is not the active controller: here is the request again.
-    Back(Box<RequestBody>),
-    /// It stopped leading with this under way: what was asked may come about or not.
-    LeadershipLost,
-}
-
-/// What the thread is asked to do.
-enum Message {
-    Request {
-        body: Box<RequestBody>,
-        asked: Asked,
-        reply: Option<oneshot::Sender<Reply>>,
-    },
-    /// Another member asks.
-    PeerAsked {
-        request: Box<PeerRequest>,
-        reply: oneshot::Sender<PeerResponse>,
-    },
-    /// What came of a request to another member.
-    PeerAnswered {
-        from: BrokerId,
-        number: u64,
-        response: Option<Box<PeerResponse>>,
-    },
-    /// Nobody listens any more where a member was connected to.
-    PeerGone(BrokerId),
-    /// A broker's connection was closed, and nobody listens where it did.
-    BrokerGone {
-        id: BrokerId,
-        epoch: BrokerEpoch,
-    },
-    SnapshotWritten {
-        id: SnapshotId,
-        size: Option<u64>,
-    },
-    /// This node is about to stop: another one had better lead.
-    Resign,
-    Stop(oneshot::Sender<()>),
-}
-
-impl std::fmt::Debug for Message {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Request { body, .. } => write!(f, "Request({})", body.key()),
-            Self::PeerAsked { .. } => f.write_str("PeerAsked"),
-            Self::PeerAnswered { from, number, .. } => write!(f, "PeerAnswered({from}, {number})"),
-            Self::PeerGone(peer) => write!(f, "PeerGone({peer})"),
-            Self::BrokerGone { id, epoch } => write!(f, "BrokerGone({id}, {epoch})"),
-            Self::SnapshotWritten { id, .. } => write!(f, "SnapshotWritten({id})"),
-            Self::Resign => f.write_str("Resign"),
-            Self::Stop(_) => f.write_str("Stop"),
-        }
-    }
-}
 
 /// Why the metadata log cannot be gone on with.
 #[derive(Debug, thiserror::Error)]
@@ -449,7 +390,7 @@ impl QuorumWorker {
             Effect::Respond { ticket, response } => match self.replies.remove(&ticket) {
                 // A connection that is gone does not hear its answer.
                 Some(reply) => drop(reply.send(Reply::Answer(response))),
-                None => forward::log_unheard(&response, self.node.controller.events()),
+                None => crate::controller::log_unheard(&response, self.node.controller.events()),
             },
             Effect::Decline(ticket) => {
                 if let Some(reply) = self.replies.remove(&ticket) {

@@ -4,7 +4,6 @@
 //!
 //! In replica/: what brokers say to each other about their replicas.
 
-pub mod arrivals;
 pub mod behind;
 pub mod bulk;
 pub mod isr;
@@ -12,20 +11,17 @@ pub mod line;
 pub mod manner;
 #[cfg(test)]
 mod tests;
-pub mod throttles;
 
 pub use barnabas_replica::{Replica, batch_info, registered};
 
 use crate::committer::{Covers, SyncRequest};
 use crate::mailbox::PartitionKey;
 use crate::mailbox::fetch_wait::Waiters;
-use crate::partition_worker::ShareWaiters;
-use crate::planted::Planted;
+use crate::mailbox::share::ShareWaiters;
+use crate::replication::throttles::Throttled;
 use barnabas_base::Offset;
-use barnabas_metadata::config::BrokerConfig;
 use barnabas_replica::Committed;
 use std::ops::{Deref, DerefMut};
-use throttles::{Throttled, Throttles};
 
 /// An open replica on this worker. Stands for the [`Replica`] in it wherever that is enough.
 #[derive(Debug)]
@@ -112,27 +108,6 @@ impl Hosted {
         }
         if !self.share_waiters.is_empty() {
             self.share_waiters.wake_one_each();
-        }
-    }
-}
-
-/// What the workers of a node share of replication.
-#[derive(Debug)]
-pub struct Replication {
-    pub isr: isr::IsrDesk,
-    pub throttles: Throttles,
-    pub arrivals: arrivals::Arrivals,
-    #[cfg_attr(not(debug_assertions), allow(dead_code, reason = "tests alone plant mistakes"))]
-    pub planted: Planted,
-}
-
-impl Replication {
-    pub fn new(config: &BrokerConfig) -> Self {
-        Self {
-            isr: isr::IsrDesk::default(),
-            throttles: Throttles::new(config),
-            arrivals: arrivals::Arrivals::default(),
-            planted: Planted::from_env(),
         }
     }
 }

@@ -19,9 +19,7 @@ use crate::topic_settings;
 use barnabas_base::{Offset, TopicPartition};
 use barnabas_storage::scrub::{Scrubbed, SegmentScrub, segments};
 use barnabas_storage::{DirKind, OpenMode, PartitionDir, StorageError};
-use std::collections::BTreeSet;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -29,26 +27,7 @@ use std::time::{Duration, Instant};
 const PIECE_BYTES: u64 = 256 << 10;
 /// A change of the settings is noticed after this long.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Places that are remembered as named; past that they are named again.
-const PLACES_MAX: usize = 10_000;
 const PROGRESS: &str = "barnabas-scrub";
-
-/// Damaged places that have been named.
-#[derive(Debug, Default)]
-pub struct Damages {
-    named: Mutex<BTreeSet<(PathBuf, u64)>>,
-}
-
-impl Damages {
-    /// Whether this place is new.
-    fn note(&self, file: &std::path::Path, position: u64) -> bool {
-        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
-        if named.len() >= PLACES_MAX {
-            named.clear();
-        }
-        named.insert((file.to_path_buf(), position))
-    }
-}
 
 /// Names `error` at ERROR, a damaged place only once, and counts those.
 pub fn name_damage(node: &Node, error: &StorageError) {
@@ -286,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_place_is_new_once() {
-        let damages = Damages::default();
+        let damages = crate::damages::Damages::default();
         let file = std::path::Path::new("/a/b");
         assert!(damages.note(file, 7) && !damages.note(file, 7) && damages.note(file, 8));
     }

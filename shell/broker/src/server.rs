@@ -11,6 +11,7 @@ mod membership;
 mod memory;
 mod signals;
 mod start;
+mod start_room;
 mod stop;
 mod threads;
 

@@ -2,42 +2,13 @@
 //!
 //! Decided by `barnabas_api::AutoCreation`; here are its lock and its log line. A Metadata answer has no place for a reason.
 
-use crate::node::Node;
 use crate::seldom::Seldom;
 use barnabas_api::AutoCreation;
-use barnabas_wire::messages::create_topics_request::CreateTopicsRequest;
-use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::sync::Mutex;
 
 /// One lock, held for a look at each name of a request that names topics which do not exist.
 #[derive(Debug, Default)]
 pub struct TopicCreation {
-    admission: Mutex<AutoCreation>,
-    limited: Seldom<&'static str>,
-}
-
-impl TopicCreation {
-    /// Asks the controller for as many of the topics as may be created now.
-    pub fn ask(&self, node: &Node, mut create: CreateTopicsRequest) {
-        let config = node.config.load();
-        let admitted = {
-            let mut admission = self.admission.lock().unwrap_or_else(PoisonError::into_inner);
-            admission.admit(&mut create, &config, node.clock.monotonic())
-        };
-        if admitted.left_out > 0
-            && let Some(unsaid) = self.limited.happened(&admitted.key, Instant::now())
-        {
-            let (left_out, key) = (admitted.left_out, admitted.key);
-            tracing::info!(
-                left_out,
-                key,
-                "Metadata requests name more missing topics than may be auto-created at once{unsaid}. \
-                 The others are created when clients retry; raise the limit to create more, or set \
-                 auto.create.topics.enable=false"
-            );
-        }
-        if !create.topics.is_empty() {
-            node.controller.auto_create(create);
-        }
-    }
+    pub admission: Mutex<AutoCreation>,
+    pub limited: Seldom<&'static str>,
 }

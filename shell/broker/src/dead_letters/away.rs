@@ -1,7 +1,8 @@
 //! Letters for a partition that another broker leads: by Produce, as a client's.
 
 use super::{PRODUCE_TIMEOUT, Place};
-use crate::broker_links::{Purpose, patience, while_there};
+use crate::broker_links::Purpose;
+use crate::broker_requests::{patience, while_there};
 use crate::node::Node;
 use barnabas_base::ErrorCode;
 use barnabas_wire::messages::ProduceRequest;

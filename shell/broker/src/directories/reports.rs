@@ -8,9 +8,9 @@
 //! Source: Kafka `AssignmentsManager`, `BrokerLifecycleManager.propagateDirectoryFailure`, `DynamicLogConfig`.
 
 use crate::directories::lost;
+use crate::hindrances;
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
-use crate::not_to_lead;
 use barnabas_base::{DirectoryId, TopicPartition};
 use barnabas_metadata::{Changes, Image, ResourceType};
 use barnabas_storage::{DiskError, DiskErrorKind};
@@ -134,7 +134,7 @@ pub fn heartbeat_request(node: &Node) -> BrokerHeartbeatRequest {
     let image = node.image.load();
     let cordoned = image.metadata_version().has_cordoned_log_dirs();
     let mut more = TaggedFields::default();
-    not_to_lead::hindrances(node).write(&mut more);
+    hindrances::hindrances(node).write(&mut more);
     BrokerHeartbeatRequest {
         broker_id: node.broker_id.get(),
         broker_epoch: node.broker_epoch().get(),

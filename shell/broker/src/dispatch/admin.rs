@@ -2,8 +2,8 @@
 //! published.
 
 use super::{Answer, Call, Started};
+use crate::controller::NotTaken;
 use crate::logging;
-use crate::quorum_worker::NotTaken;
 use barnabas_api::{
     Plan, Refusal, k19_create_topics, k20_delete_topics, k33_alter_configs, k37_create_partitions,
     k43_elect_leaders, k44_incremental_alter_configs, k45_alter_partition_reassignments, k55_describe_quorum,

@@ -16,7 +16,8 @@
 //! Neighbours: produce.rs, which asks; broker_links.rs, the connections; server/stop.rs, which waits until producers have gone.
 
 use super::Call;
-use crate::broker_links::{Purpose, is_there, while_there};
+use crate::broker_links::Purpose;
+use crate::broker_requests::{is_there, while_there};
 use crate::connection::Session;
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
@@ -38,7 +39,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 /// What the new leader sees as the client id.
-pub const CLIENT_ID: &str = "batches-handed-on";
+use crate::broker_links::HANDING_ON_CLIENT_ID as CLIENT_ID;
 /// How long a partition's batches are handed on: far longer than a producer takes to go where an acknowledgement sends it.
 pub const FOR: DurationMs = DurationMs(500);
 /// A client that keeps five requests under way (a producer with an id does) may have more that it has not sent. librdkafka takes those back

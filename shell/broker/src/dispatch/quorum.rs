@@ -8,7 +8,7 @@
 
 use super::strangers::{self, Registrant};
 use super::{Answer, Call, Started, Waiting};
-use crate::quorum_worker::NotTaken;
+use crate::controller::NotTaken;
 use barnabas_api::{
     k56_alter_partition, k58_envelope, k62_broker_registration, k63_broker_heartbeat,
     k67_allocate_producer_ids, k70_controller_registration, k73_assign_replicas_to_dirs,

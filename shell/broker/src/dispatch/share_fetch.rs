@@ -3,7 +3,7 @@
 //!
 //! A fetch asks the owners one after another, each for as many records as are still wanted: an owner that acquires records takes
 //! them from everybody else, so that nothing is acquired that may be too much. Whoever finds nothing waits with all of them
-//! (partition_worker/share/waiters.rs).
+//! (mailbox/share/waiters.rs).
 //!
 //! Share path 2½ of 5. Before: connection.rs. After: core/api/src/k78_share_fetch.rs, partition_worker/share.rs.
 

@@ -4,21 +4,12 @@
 
 use super::Call;
 use crate::node::Node;
-use crate::seldom::Seldom;
 use barnabas_base::{BrokerId, ErrorCode, Uuid};
 use barnabas_metadata::{Broker, Endpoint};
 use barnabas_wire::messages::{BrokerRegistrationRequest, BrokerRegistrationResponse};
 use barnabas_wire::{ApiKey, RequestBody, Str};
 use std::fmt;
-use std::net::IpAddr;
 use std::time::{Duration, Instant};
-
-/// Who has been told of.
-#[derive(Debug, Default)]
-pub struct Strangers {
-    foreign: Seldom<IpAddr>,
-    doubles: Seldom<BrokerId>,
-}
 
 /// Whom a request's sender takes itself for.
 #[derive(Debug)]

@@ -10,7 +10,8 @@
 
 use super::Call;
 use super::transactions::send;
-use crate::broker_links::{Parcel, Purpose, patience};
+use crate::broker_links::{Purpose, Verification};
+use crate::broker_requests::{Parcel, patience};
 use crate::mailbox::{AskItem, PartitionKey, Question, Said, Standing};
 use crate::node::Node;
 use crate::owners;
@@ -180,13 +181,6 @@ async fn ask_away(node: &Arc<Node>, wish: &Wish, broker: BrokerId, partitions: V
         // The broker was fenced, or the node is stopping.
         Err(_) => Word::All(ErrorCode::NetworkException),
     }
-}
-
-/// One transaction's question to a coordinator that is on another broker.
-#[derive(Debug)]
-pub struct Verification {
-    part: Part,
-    reply: oneshot::Sender<Result<AddPartitionsToTxnResult, ErrorCode>>,
 }
 
 impl Parcel for Verification {

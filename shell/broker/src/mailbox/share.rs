@@ -1,5 +1,9 @@
 //! What the owner of a partition is asked on behalf of share groups, and what it answers. Data only.
 
+mod waiters;
+
+pub use waiters::ShareWaiters;
+
 use super::{Declined, PartitionKey, Waiter};
 use barnabas_api::dead_letters::NoDestination;
 use barnabas_base::{ErrorCode, Offset, Text};

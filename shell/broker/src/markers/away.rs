@@ -6,7 +6,8 @@
 //!
 //! Source: Kafka 4.4 `TransactionMarkerChannelManager`, `TransactionMarkerRequestCompletionHandler`.
 
-use crate::broker_links::{Parcel, Purpose, patience};
+use crate::broker_links::{MarkerParcel, Outcomes, Purpose};
+use crate::broker_requests::{Parcel, patience};
 use crate::coordinator_worker::led_under;
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
@@ -19,17 +20,6 @@ use tokio::sync::oneshot;
 
 /// Partitions of one transaction in one request.
 const PARTITIONS_MAX: usize = 5_000;
-
-type Outcomes = Vec<(TopicPartition, ErrorCode)>;
-
-/// One transaction's markers for partitions that one broker leads.
-#[derive(Debug)]
-pub struct MarkerParcel {
-    /// Of the coordinator that ordered them.
-    shard: PartitionKey,
-    ask: Ask,
-    reply: oneshot::Sender<Outcomes>,
-}
 
 /// Brings one marker to partitions that a broker leads; the outcome of each of them. NETWORK_EXCEPTION: nobody knows.
 pub async fn bring(

@@ -5,7 +5,7 @@ use crate::mailbox::ImageChange;
 use crate::mailbox::{Declined, PartitionKey};
 use crate::node::Node;
 use crate::replica::Hosted;
-use crate::replica::throttles::Throttled;
+use crate::replication::throttles::Throttled;
 use crate::topic_settings;
 use barnabas_base::{DurationMs, Text, TopicPartition};
 use barnabas_metadata::{Image, Partition as Row, ResourceType};
@@ -108,7 +108,7 @@ impl PartitionWorker {
         for key in keys {
             if let Some(replica) = self.replicas.get_mut(&key) {
                 let TopicPartition { topic: name, partition } = &replica.name.topic_partition.clone();
-                replica.throttled = Throttled::of(&self.node, image, name, *partition);
+                replica.throttled = Throttled::of(self.node.broker_id, image, name, *partition);
                 if let Some(fetcher) = self.following.fetcher_of(key) {
                     fetcher.set_throttled(key.into(), replica.throttled.as_follower);
                 }

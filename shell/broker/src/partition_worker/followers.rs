@@ -15,7 +15,7 @@ use super::rounds::carry_out;
 use crate::mailbox::{Declined, FollowerLife, PartitionKey, Read, ReadItem, ReadOutcome};
 use crate::node::Node;
 use crate::replica::registered;
-use crate::replica::throttles::Quota;
+use crate::replication::throttles::Quota;
 use barnabas_api::replication::alter_partition::Altered;
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs};
 use barnabas_metadata::Image;

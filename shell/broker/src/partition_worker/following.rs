@@ -22,11 +22,11 @@ use crate::mailbox::Word;
 use crate::mailbox::{Declined, PartitionKey};
 use crate::planted::{self, Mistake};
 use crate::replica::Hosted;
-use crate::replica::arrivals::Arriving;
 use crate::replica::behind::Behind;
 use crate::replica::bulk::Bulk;
 use crate::replica::line::{Line, address_of};
 use crate::replica::manner::Manner;
+use crate::replication::arrivals::Arriving;
 use crate::seldom::Seldom;
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset};
 use barnabas_metadata::config::BrokerConfig;
@@ -312,7 +312,7 @@ impl PartitionWorker {
             }
             Some((leader, epoch)) => {
                 let mut must_cut = Cut::Nothing;
-                if planted::is(node, Mistake::TruncatesToHighWatermark) {
+                if planted::is(&node.replication.planted, Mistake::TruncatesToHighWatermark) {
                     let high_watermark = replica.partition.high_watermark();
                     must_cut = replica.partition.out_of_range(Offset::ZERO, high_watermark);
                 }

@@ -8,8 +8,8 @@ use super::{PartitionWorker, changes};
 use crate::directories::locate::Place;
 use crate::directories::reports;
 use crate::mailbox::{Declined, PartitionKey};
-use crate::replica::throttles::Throttled;
 use crate::replica::{Hosted, Replica};
+use crate::replication::throttles::Throttled;
 use crate::topic_settings;
 use barnabas_base::TopicPartition;
 use barnabas_metadata::{Image, Partition as Row};
@@ -88,7 +88,7 @@ impl PartitionWorker {
         }
         (replica.flush.messages_max, replica.flush.after) =
             topic_settings::flush(&self.node, image, &name.topic);
-        replica.throttled = Throttled::of(&self.node, image, &name.topic, name.partition);
+        replica.throttled = Throttled::of(self.node.broker_id, image, &name.topic, name.partition);
         self.node.not_to_lead.healed(key);
         changes::take_role(&mut replica, row, &self.node, image, &mut self.effects);
         self.replicas.insert(key, replica);

@@ -19,7 +19,6 @@
 mod fetch;
 mod letters;
 mod load;
-mod waiters;
 mod write;
 
 use super::PartitionWorker;
@@ -40,8 +39,6 @@ use barnabas_partition::{
 };
 use letters::{Complaints, Given, Letters};
 use tokio::sync::oneshot;
-
-pub use waiters::ShareWaiters;
 
 /// The share partitions of a worker.
 #[derive(Debug, Default)]

@@ -1,54 +1,16 @@
-//! What is told of the metadata quorum on the metrics page: written by the quorum's thread alone, read by whoever asks.
+//! Measures the metadata quorum for the metrics page (controller/figures.rs).
 //!
 //! Always true: what waits to be committed is bounded; where there is more, the oldest is not measured.
 
 use super::Quorum;
+use crate::controller::Figures;
 use barnabas_base::{LeaderEpoch, Offset};
-use barnabas_metrics::histogram::{Histogram, Scale};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// Appends whose commitment is awaited.
 const UNCOMMITTED_MAX: usize = 1024;
-
-/// The quorum's figures, in nanoseconds.
-#[derive(Debug)]
-pub struct Figures {
-    /// From a leader's append to its commitment.
-    pub commits: Histogram,
-    /// From nobody's lead to somebody's.
-    pub elections: Histogram,
-    high_watermark: AtomicI64,
-    voters: AtomicU64,
-}
-
-/// How the quorum stands here.
-#[derive(Debug, Clone, Copy)]
-pub struct Standing {
-    pub high_watermark: Offset,
-    pub voters: u64,
-}
-
-impl Default for Figures {
-    fn default() -> Self {
-        Self {
-            commits: Histogram::new(Scale::Nanoseconds),
-            elections: Histogram::new(Scale::Nanoseconds),
-            high_watermark: AtomicI64::new(Offset::NONE.get()),
-            voters: AtomicU64::default(),
-        }
-    }
-}
-
-impl Figures {
-    pub fn standing(&self) -> Standing {
-        Standing {
-            high_watermark: Offset(self.high_watermark.load(Ordering::Relaxed)),
-            voters: self.voters.load(Ordering::Relaxed),
-        }
-    }
-}
 
 /// What the quorum's thread remembers for them.
 #[derive(Debug, Default)]

@@ -5,9 +5,10 @@
 //!
 //! Before: core/quorum's `Effect::Send`. After: shell/net/src/links.rs; core/quorum/src/raft/requests for Kafka's words.
 
-use super::handle::ActiveController;
-use super::{Message, Quorum};
+use super::Quorum;
 use crate::brokers_gone;
+use crate::controller::ActiveController;
+use crate::controller::Message;
 use crate::node::Node;
 use crate::seldom::{Seldom, Unsaid};
 use crate::shutdown::Shutdown;

@@ -13,95 +13,21 @@
 use crate::mailbox::Word;
 use crate::mailbox::{PartitionKey, Report};
 use crate::node::Node;
+#[cfg(test)]
+use crate::replication::isr::Answers;
 use barnabas_api::replication::alter_partition::{self, Question};
-use barnabas_base::{DurationMs, ErrorCode, MonotonicMs};
-use barnabas_partition::{IsrChange, IsrRequests, ReplicaKey};
+use barnabas_base::{ErrorCode, MonotonicMs};
+use barnabas_partition::ReplicaKey;
 use barnabas_quorum::controller::Asked;
 use barnabas_wire::ResponseBody;
 use barnabas_wire::messages::{AlterPartitionRequest, AlterPartitionResponse};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
 
-/// After an answer that was none. Kafka waits as long.
-const BACKOFF: DurationMs = DurationMs(50);
 /// How long the controller is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The newest version: of every controller since Kafka 3.5.
 const VERSION: i16 = 3;
-
-/// See the file's header.
-#[derive(Debug)]
-pub struct IsrDesk {
-    requests: Mutex<IsrRequests>,
-    changed: Notify,
-    #[cfg(test)]
-    answers: std::sync::OnceLock<Answers>,
-}
-
-/// A controller that a test makes up.
-#[cfg(test)]
-pub struct Answers(
-    Box<
-        dyn Fn(AlterPartitionRequest) -> tokio::sync::oneshot::Receiver<AlterPartitionResponse> + Send + Sync,
-    >,
-);
-
-#[cfg(test)]
-impl std::fmt::Debug for Answers {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Answers")
-    }
-}
-
-impl Default for IsrDesk {
-    fn default() -> Self {
-        Self {
-            requests: Mutex::new(IsrRequests::new(BACKOFF)),
-            changed: Notify::new(),
-            #[cfg(test)]
-            answers: std::sync::OnceLock::new(),
-        }
-    }
-}
-
-impl IsrDesk {
-    /// A partition asks, or asks again.
-    pub fn ask(&self, key: PartitionKey, change: IsrChange) {
-        self.lock().ask(key.into(), change);
-        self.changed.notify_one();
-    }
-
-    /// As [`IsrDesk::ask`], after the backoff: the controller has refused for a reason that passes.
-    pub fn ask_later(&self, key: PartitionKey, change: IsrChange, now: MonotonicMs) {
-        let mut requests = self.lock();
-        requests.ask(key.into(), change);
-        requests.hold(now);
-        drop(requests);
-        self.changed.notify_one();
-    }
-
-    /// Who answers instead of the controller.
-    #[cfg(test)]
-    pub fn answer_with(
-        &self,
-        answer: impl Fn(AlterPartitionRequest) -> tokio::sync::oneshot::Receiver<AlterPartitionResponse>
-        + Send
-        + Sync
-        + 'static,
-    ) {
-        assert!(self.answers.set(Answers(Box::new(answer))).is_ok(), "said once");
-    }
-
-    /// A partition asks nothing any more.
-    pub fn withdraw(&self, key: PartitionKey) {
-        self.lock().withdraw(key.into());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, IsrRequests> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// Carries questions to the controller for as long as the node lives.
 pub async fn run(node: Arc<Node>) {

@@ -6,12 +6,12 @@
 //!
 //! Source: KIP-631; Kafka `BrokerLifecycleManager`.
 //!
-//! [`ControllerHandle::ask`]: crate::quorum_worker::ControllerHandle::ask
+//! [`ControllerHandle::ask`]: crate::controller::ControllerHandle::ask
 
+use crate::controller::NotTaken;
 use crate::directories::reports;
 use crate::dispatch::strangers::{self, Registrant};
 use crate::node::Node;
-use crate::quorum_worker::NotTaken;
 use crate::seldom::{Seldom, Unsaid};
 use barnabas_base::{BrokerEpoch, BrokerId, ErrorCode};
 use barnabas_metadata::MetadataVersion;

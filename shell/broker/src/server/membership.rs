@@ -6,11 +6,12 @@
 
 use super::Failure;
 use super::signals::Signals;
+use crate::controller::{ControllerHandle, Requests};
 use crate::directories::{Directories, random_uuid};
 use crate::format::voter;
 use crate::node::Node;
 use crate::node_config::{Listener, NodeConfig};
-use crate::quorum_worker::{self, ControllerHandle, MetadataFiles, Requests};
+use crate::quorum_worker::{self, MetadataFiles};
 use barnabas_base::{BrokerEpoch, DirectoryId, DurationMs, Text, Uuid};
 use barnabas_clock::Clock;
 use barnabas_metadata::config::BrokerConfig;

@@ -10,16 +10,17 @@ use super::memory;
 use super::signals::Signals;
 use super::threads::{Threads, start_committers, start_journals, start_settling, start_workers};
 use super::{Failure, Running};
-use crate::deleted;
+use crate::deletions::Deletions;
 use crate::descriptors;
 use crate::directories::random_uuid;
 use crate::exporter;
-use crate::housekeeping::{self, Deletions};
+use crate::housekeeping;
 use crate::in_force;
 use crate::mailbox::{Command, Inbox, Mailbox};
 use crate::moves;
 use crate::node::{Node, NodeParts};
 use crate::node_config::NodeConfig;
+use crate::put_aside;
 use crate::quorum_worker;
 use crate::settings::ConfigError;
 use crate::shutdown::Shutdown;
@@ -132,7 +133,7 @@ fn run(
         quorum,
         housekeeping: housekeeping::start(node.clone())?,
         mover: moves::start(node.clone())?,
-        deletions: deleted::start(node.clone())?,
+        deletions: put_aside::start(node.clone())?,
         metrics: exporter::start(node.clone())?,
     };
     let lifecycle = Lifecycle::default();

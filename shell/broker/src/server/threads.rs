@@ -3,8 +3,8 @@
 //! Committers and the quorum's thread run before the journals are read: what the journals hold is synced by them. See
 //! [`super::start`] for the order, and [`super::stop`] for the way back.
 
+use super::start_room::with_room;
 use crate::committer::CommitterParts;
-use crate::full;
 use crate::journal_thread::{JournalParts, LinuxJournal, Prepared, StartError};
 use crate::mailbox::Inbox;
 use crate::node::Node;
@@ -98,13 +98,13 @@ pub fn start_settling(node: &Arc<Node>) -> Vec<JoinHandle<()>> {
 }
 
 fn prepare_journal(node: &Arc<Node>, index: usize) -> Result<Prepared, StartError> {
-    let recovered = full::with_room(node, index, is_full, || replay::replay(node, index));
+    let recovered = with_room(node, index, is_full, || replay::replay(node, index));
     let recovered = recovered.map_err(Box::new)?;
     let journal = &node.directories[index].journal;
     match (journal.prepare(journal_parts(node, index, recovered.clone())), recovered) {
         (Err(StartError::NoRoom), Some(mut recovered)) => {
             let replayed =
-                full::with_room(node, index, is_full, || replay::replay_rest(node, index, &mut recovered));
+                with_room(node, index, is_full, || replay::replay_rest(node, index, &mut recovered));
             replayed.map_err(Box::new)?;
             journal.prepare(journal_parts(node, index, Some(recovered)))
         }

@@ -6,7 +6,8 @@
 //!
 //! Source: Kafka 4.4 `PersisterStateManager`.
 
-use crate::broker_links::{Purpose, patience, while_there};
+use crate::broker_links::Purpose;
+use crate::broker_requests::{patience, while_there};
 use crate::node::Node;
 use barnabas_base::{BrokerId, ErrorCode, LeaderEpoch, Offset, TimestampMs};
 use barnabas_coordinator::{

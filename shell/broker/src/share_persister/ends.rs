@@ -2,7 +2,8 @@
 //!
 //! Source: Kafka 4.4 `NetworkPartitionMetadataClient`.
 
-use crate::broker_links::{Purpose, patience, while_there};
+use crate::broker_links::Purpose;
+use crate::broker_requests::{patience, while_there};
 use crate::mailbox::{AskItem, PartitionKey, Question, Said, Search};
 use crate::node::Node;
 use crate::owners;

@@ -2,8 +2,9 @@
 
 use crate::committer::CommitterParts;
 use crate::connection::MOVE_PATIENCE;
+use crate::controller::ControllerHandle;
+use crate::deletions::Deletions;
 use crate::directories::{Directories, Directory};
-use crate::housekeeping::Deletions;
 use crate::journal_thread::{JournalParts, LinuxJournal};
 use crate::mailbox::NewConnection;
 use crate::mailbox::{Command, Mailbox};
@@ -11,7 +12,6 @@ use crate::node::{Node, NodeParts};
 use crate::node_config::Listener;
 use crate::planted::Mistake;
 use crate::publisher::publish;
-use crate::quorum_worker::ControllerHandle;
 use crate::replay;
 use crate::shutdown::Shutdown;
 use crate::worker;

@@ -10,8 +10,7 @@
 //!
 //! Source: KIP-73; Kafka `ReplicationQuotaManager`, `ReplicaManager.shouldLeaderThrottle`, `ReplicaFetcherThread.shouldFollowerThrottle`.
 
-use crate::node::Node;
-use barnabas_base::{DurationMs, MonotonicMs, PartitionIndex, Text};
+use barnabas_base::{BrokerId, DurationMs, MonotonicMs, PartitionIndex, Text};
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metadata::{Image, Resource};
 use barnabas_partition::{Throttle, ThrottledReplicas};
@@ -95,11 +94,11 @@ pub struct Throttled {
 
 impl Throttled {
     /// This broker's replica of a partition.
-    pub fn of(node: &Node, image: &Image, topic: &Text, partition: PartitionIndex) -> Self {
+    pub fn of(broker: BrokerId, image: &Image, topic: &Text, partition: PartitionIndex) -> Self {
         let Some(values) = image.configs.of(&Resource::topic(topic.clone())) else { return Self::default() };
         let names = |key: &str| {
             let named = values.get(key).and_then(|value| ThrottledReplicas::parse(value));
-            named.is_some_and(|named| named.names(partition, node.broker_id))
+            named.is_some_and(|named| named.names(partition, broker))
         };
         Self {
             as_leader: names("leader.replication.throttled.replicas"),

@@ -10,15 +10,16 @@
 //! Source: the shape is that of Kafka 4.4's `AddPartitionsToTxnManager` and `TransactionMarkerChannelManager`, which gather while one
 //! request is under way.
 
-use super::{Purpose, is_there, while_there};
+use super::{is_there, while_there};
+use crate::broker_links::{Courier, Purpose, Waiting};
 use crate::node::Node;
-use barnabas_base::{BrokerId, Map, Set};
+use barnabas_base::{BrokerId, Set};
 use barnabas_net::links::{Entry, Link};
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::future::Future;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use tokio::sync::{Semaphore, mpsc};
 
 /// Parcels that wait for one broker.
@@ -41,21 +42,6 @@ pub trait Parcel: Debug + Send + Sized + 'static {
         link: Option<Link>,
         parcels: Vec<Self>,
     ) -> impl Future<Output = ()> + Send + 'static;
-}
-
-/// A parcel, counted as long as it has no answer.
-type Waiting<P> = (P, Entry);
-
-/// See the file's header.
-#[derive(Debug)]
-pub struct Courier<P> {
-    queues: Mutex<Map<BrokerId, mpsc::Sender<Waiting<P>>>>,
-}
-
-impl<P> Default for Courier<P> {
-    fn default() -> Self {
-        Self { queues: Mutex::new(Map::default()) }
-    }
 }
 
 impl<P: Parcel> Courier<P> {

@@ -6,18 +6,14 @@
 //! Before: dispatch/admin.rs and all that the broker says in its own name. After: quorum_worker.rs here, forward.rs elsewhere.
 
 use super::figures::Figures;
-use super::files::RESERVE_NAME;
-use super::{Message, MetadataFiles, Reply};
+use super::{Message, Reply};
 use crate::cluster_events::ClusterEvents;
-use crate::directories::Directory;
-use crate::node::Node;
 use barnabas_base::{BrokerEpoch, BrokerId, DirectoryId, ErrorCode, LeaderEpoch, Offset};
 use barnabas_metadata::Image;
 use barnabas_net::links::{Address, Link, LinkThread};
 use barnabas_quorum::controller::Asked;
 use barnabas_quorum::raft::message::{Request as PeerRequest, Response as PeerResponse};
 use barnabas_quorum::raft::requests::Here;
-use barnabas_storage::StorageError;
 use barnabas_wire::messages::CreateTopicsRequest;
 use barnabas_wire::{RequestBody, ResponseBody};
 use std::sync::atomic::{AtomicBool, AtomicI16, AtomicI64, Ordering};
@@ -69,11 +65,11 @@ pub struct ActiveController {
 /// Where requests for the controller go. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ControllerHandle {
-    pub(super) shared: Arc<Shared>,
+    pub shared: Arc<Shared>,
 }
 
 #[derive(Debug)]
-pub(super) struct Shared {
+pub struct Shared {
     sender: SyncSender<Message>,
     pub kraft_version: AtomicI16,
     directory: OnceLock<DirectoryId>,
@@ -103,7 +99,7 @@ pub(super) struct Shared {
 /// The receiving end, until the thread is started with it.
 #[derive(Debug)]
 pub struct Requests {
-    pub(super) receiver: Receiver<Message>,
+    pub receiver: Receiver<Message>,
 }
 
 impl Shared {
@@ -181,11 +177,11 @@ impl ControllerHandle {
         self.shared.active.borrow().is_here
     }
 
-    pub(super) fn led_by(&self, active: ActiveController) {
+    pub fn led_by(&self, active: ActiveController) {
         self.shared.active.send_if_modified(|known| std::mem::replace(known, active.clone()) != active);
     }
 
-    pub(super) fn published(&self) {
+    pub fn published(&self) {
         self.shared.has_image.send_if_modified(|has_image| !std::mem::replace(has_image, true));
     }
 
@@ -371,26 +367,6 @@ impl ControllerHandle {
     /// Whether the metadata log has something that `image` does not show yet.
     pub fn knows_more(&self, image: &Image) -> bool {
         Offset(self.shared.log_end.load(Ordering::Acquire)) > image.provenance.end
-    }
-
-    /// Gives the reserve's room away, where the metadata log's own directory is one that is `short`: to the end of the node
-    /// (checkpoints, snapshots and the marks of a clean stop need a few bytes) or to a start that finds none. It is taken again
-    /// when there is room.
-    ///
-    /// # Errors
-    /// The file system refuses.
-    pub fn give_reserve_away(
-        &self,
-        node: &Node,
-        short: impl Fn(&Directory) -> bool,
-    ) -> Result<(), StorageError> {
-        for directory in node.directories.iter().filter(|directory| short(directory)) {
-            if self.lies_in(directory.id) {
-                self.shared.is_full.store(true, Ordering::Relaxed);
-                directory.disk.remove_file(&MetadataFiles::dir_in(&directory.path).join(RESERVE_NAME))?;
-            }
-        }
-        Ok(())
     }
 
     /// This node is about to stop: where others vote, one of them is to lead, before this one's connections and logs are closed.

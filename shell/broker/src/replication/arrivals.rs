@@ -7,7 +7,6 @@
 //! Neighbours: partition_worker/following.rs and taking.rs, which tell; exporter/collect/cluster.rs, which shows it.
 
 use crate::mailbox::PartitionKey;
-use crate::node::Node;
 use barnabas_metrics::{Arriving as Standing, WorkerCells};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -122,9 +121,8 @@ impl Pace {
 }
 
 /// Once a second.
-pub fn watch(node: &Node) {
-    let now = node.metering.arriving();
-    let mut pace = node.replication.arrivals.pace.lock().unwrap_or_else(PoisonError::into_inner);
+pub fn watch(arrivals: &Arrivals, now: Standing) {
+    let mut pace = arrivals.pace.lock().unwrap_or_else(PoisonError::into_inner);
     let said = pace.follow(now, Instant::now());
     drop(pace);
     if let Some(said) = said {

@@ -48,7 +48,7 @@ impl Default for Figures {
 }
 
 impl Figures {
-    pub(super) fn looked<'a>(&self, found: impl Iterator<Item = &'a Waiting>, now: TimestampMs) {
+    pub fn looked<'a>(&self, found: impl Iterator<Item = &'a Waiting>, now: TimestampMs) {
         let (mut dirty, mut held_back, mut count, mut ratio) = (0, 0, 0, 0.0_f64);
         for waiting in found {
             dirty += waiting.debt.dirty_bytes;
@@ -63,14 +63,14 @@ impl Figures {
         self.looked_at_ms.store(now.0, Ordering::Relaxed);
     }
 
-    pub(super) fn cleaned(&self, stats: &CleanStats) {
+    pub fn cleaned(&self, stats: &CleanStats) {
         self.cleanings.one();
         self.bytes_read.add(stats.bytes_read);
         self.bytes_written.add(stats.bytes_written);
         self.records_dropped.add(stats.records_read - stats.records_kept);
     }
 
-    pub(super) fn failed(&self) {
+    pub fn failed(&self) {
         self.failures.one();
     }
 

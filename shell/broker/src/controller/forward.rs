@@ -25,7 +25,7 @@ const PRINCIPAL_VERSION: i16 = 0;
 
 impl ControllerHandle {
     /// Asks the active controller, which is another node. `None`: it is no longer, or cannot be reached; to be tried again.
-    pub(super) async fn ask_there(
+    pub async fn ask_there(
         &self,
         active: &ActiveController,
         body: &RequestBody,
@@ -159,7 +159,7 @@ fn envelope(body: &RequestBody, asked: &Asked) -> Result<EnvelopeRequest, Encode
 }
 
 /// What came of topics that the broker asked for in its own name.
-pub(super) fn log_unheard(response: &ResponseBody, events: &ClusterEvents) {
+pub fn log_unheard(response: &ResponseBody, events: &ClusterEvents) {
     let ResponseBody::CreateTopics(response) = response else { return };
     for topic in &response.topics {
         match topic.error_code {

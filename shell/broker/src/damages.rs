@@ -1,0 +1,27 @@
+//! Damaged places that have been named, so that each is named once.
+//!
+//! Neighbours: scrub.rs, which names them.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+/// Places that are remembered as named; past that they are named again.
+const PLACES_MAX: usize = 10_000;
+
+/// Damaged places that have been named.
+#[derive(Debug, Default)]
+pub struct Damages {
+    named: Mutex<BTreeSet<(PathBuf, u64)>>,
+}
+
+impl Damages {
+    /// Whether this place is new.
+    pub fn note(&self, file: &std::path::Path, position: u64) -> bool {
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        if named.len() >= PLACES_MAX {
+            named.clear();
+        }
+        named.insert((file.to_path_buf(), position))
+    }
+}

@@ -1,0 +1,33 @@
+//! Topics that Metadata requests create: asks the controller for as many as may be created now (topic_creation.rs).
+
+use crate::node::Node;
+use crate::topic_creation::TopicCreation;
+use barnabas_wire::messages::create_topics_request::CreateTopicsRequest;
+use std::sync::PoisonError;
+use std::time::Instant;
+
+impl TopicCreation {
+    /// Asks the controller for as many of the topics as may be created now.
+    pub fn ask(&self, node: &Node, mut create: CreateTopicsRequest) {
+        let config = node.config.load();
+        let admitted = {
+            let mut admission = self.admission.lock().unwrap_or_else(PoisonError::into_inner);
+            admission.admit(&mut create, &config, node.clock.monotonic())
+        };
+        if admitted.left_out > 0
+            && let Some(unsaid) = self.limited.happened(&admitted.key, Instant::now())
+        {
+            let (left_out, key) = (admitted.left_out, admitted.key);
+            tracing::info!(
+                left_out,
+                key,
+                "Metadata requests name more missing topics than may be auto-created at once{unsaid}. \
+                 The others are created when clients retry; raise the limit to create more, or set \
+                 auto.create.topics.enable=false"
+            );
+        }
+        if !create.topics.is_empty() {
+            node.controller.auto_create(create);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! A log directory that fails while the node runs: who is told.
+
+use crate::directories::reports;
+use crate::mailbox::Report;
+use crate::node::Node;
+
+impl Node {
+    fn tell_workers(&self, directory: usize) {
+        for mailbox in &self.mailboxes {
+            mailbox.report(Report::DirectoryFailed(directory));
+        }
+    }
+
+    /// A write, or a sync, failed: the directory is offline for good. With the last one the node has nothing to serve.
+    pub fn directory_failed(&self, directory: usize, error: &dyn std::error::Error) {
+        let failed = &self.directories[directory];
+        if !failed.fail() {
+            return;
+        }
+        let path = failed.path.display();
+        tracing::error!(
+            %error,
+            "log directory {path} is offline until the next start, and so are its partitions. Check its disk"
+        );
+        reports::heartbeat(self);
+        self.tell_workers(directory);
+        let any_left = self.directories.iter().any(|dir| dir.holds_partitions && dir.is_online());
+        if !any_left || self.controller.lies_in(failed.id) {
+            self.shutdown.failed("no log directory is left, or the metadata log's own has failed");
+        }
+    }
+}

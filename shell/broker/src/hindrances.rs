@@ -1,0 +1,100 @@
+//! What each heartbeat says of this broker: from where it must not lead, and which of its copies are damaged.
+//!
+//! Neighbours: not_to_lead.rs and full.rs, which know it; directories/reports.rs, which sends it; core/quorum's
+//! `controller/hindered.rs`, which acts on it.
+
+use crate::directories::reports;
+use crate::full::{Hinders, Room};
+use crate::node::Node;
+use barnabas_base::DirectoryId;
+use barnabas_quorum::controller::hindered::said::Hindrances;
+use std::sync::atomic::Ordering;
+
+/// What a heartbeat says of this broker now.
+pub fn hindrances(node: &Node) -> Hindrances {
+    let now = node.clock.monotonic();
+    let usable = || node.directories.iter().filter(|directory| directory.is_usable());
+    let named = |least: Hinders| {
+        let is_so = |room: &Room| room.hinders(now) >= least;
+        let mut ids: Vec<_> = usable()
+            .filter(|directory| directory.is_known() && is_so(&directory.room))
+            .map(|directory| directory.id)
+            .collect();
+        if !ids.is_empty() && usable().all(|directory| is_so(&directory.room)) {
+            // Wherever the metadata log may think that something lies.
+            ids.push(DirectoryId::DIRECTORY_UNASSIGNED);
+        }
+        ids
+    };
+    let partitions = node.not_to_lead.partitions();
+    Hindrances {
+        directories: named(Hinders::Leading),
+        partitions: partitions.into_iter().map(|key| (key.topic, key.partition)).collect(),
+        full: named(Hinders::Writing),
+    }
+}
+
+/// A producer is refused for want of room: the controller hears of it now, if it has not yet.
+pub fn no_room(node: &Node, directory: usize) {
+    if note_room(node, directory) {
+        tell(node);
+    }
+}
+
+/// Whether the controller does not know yet what is to be said of a directory.
+fn note_room(node: &Node, directory: usize) -> bool {
+    let directory = &node.directories[directory];
+    if !directory.is_usable() {
+        return false;
+    }
+    let Some(hinders) = directory.room.take_hindrance(node.clock.monotonic()) else { return false };
+    let path = directory.path.display();
+    if node.image.load().cluster.broker_count() > 1 {
+        match hinders {
+            Hinders::Writing => tracing::info!(
+                "{path} is full: leadership of its partitions moves to other brokers, and this broker's \
+                 replicas leave the ISR where min.insync.replicas allows"
+            ),
+            Hinders::Leading => tracing::info!(
+                "{path} is nearly full: leadership of its partitions moves to in-sync replicas on other \
+                 brokers that have free space"
+            ),
+            Hinders::Nothing => {
+                tracing::info!("{path} has free space again: this broker may lead its partitions")
+            }
+        }
+    }
+    true
+}
+
+/// Tells the controller, if anything has changed since it was told. Once a second, and by whoever does not want to wait that long.
+pub fn say(node: &Node) {
+    if node.not_to_lead.has_changed.swap(false, Ordering::AcqRel) {
+        tell(node);
+    }
+}
+
+/// Once a second.
+pub fn watch(node: &Node) {
+    node.not_to_lead.forget_strangers(node.broker_id, &node.image.load());
+    // All of them, not up to the first.
+    let changed = (0..node.directories.len()).filter(|&at| note_room(node, at)).count();
+    node.not_to_lead.has_changed.fetch_or(changed > 0, Ordering::AcqRel);
+    say(node);
+}
+
+/// A heartbeat between two of the lifecycle's, which would say the same. Only while this broker serves: it asks to be unfenced.
+fn tell(node: &Node) {
+    let image = node.image.load();
+    if image.cluster.broker_count() <= 1 {
+        // Nobody else could lead.
+        return;
+    }
+    let serves = image
+        .cluster
+        .broker(node.broker_id)
+        .is_some_and(|known| known.is_active() && known.epoch == node.broker_epoch());
+    if serves && !node.shutdown.is_wanted() {
+        reports::heartbeat(node);
+    }
+}

@@ -1,0 +1,12 @@
+//! Nodes that are not whom this one expects, and have been named lately (dispatch/strangers.rs).
+
+use crate::seldom::Seldom;
+use barnabas_base::BrokerId;
+use std::net::IpAddr;
+
+/// Who has been told of.
+#[derive(Debug, Default)]
+pub struct Strangers {
+    pub foreign: Seldom<IpAddr>,
+    pub doubles: Seldom<BrokerId>,
+}

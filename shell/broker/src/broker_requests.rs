@@ -2,7 +2,7 @@
 //! transactions, the state of share groups, the ends of logs; for their dead letters; and for batches whose partition has just got
 //! another leader.
 //!
-//! What can be asked of many at once is gathered by a [`Courier`](crate::broker_links::Courier) (broker_requests/courier.rs). All of it
+//! What can be asked of many at once is gathered by a [`Courier`](crate::node::peers::broker_links::Courier) (broker_requests/courier.rs). All of it
 //! lives on the links' thread.
 //!
 //! Always true:
@@ -10,14 +10,14 @@
 //! 2. what waits is bounded by the couriers' and the links' queues, and counted ([`Awaited`](barnabas_net::links::Awaited))
 //!
 //! Neighbours: markers/away.rs, dispatch/verification.rs, share_persister/away.rs and ends.rs, dead_letters/away.rs,
-//! dispatch/handing_on.rs, which ask; broker_links.rs, which holds the links.
+//! dispatch/handing_on.rs, which ask; node/peers/broker_links.rs, which holds the links.
 
 mod courier;
 
 pub use courier::Parcel;
 
-use crate::broker_links::{BrokerLinks, Purpose};
 use crate::node::Node;
+use crate::node::peers::broker_links::{BrokerLinks, Purpose};
 use crate::replica::line::address_of;
 use crate::replica::manner::listener;
 use barnabas_base::BrokerId;
@@ -37,7 +37,7 @@ const LOOK: Duration = Duration::from_millis(100);
 impl BrokerLinks {
     /// The link to a broker, where it listens now. `None`: it is not registered, or has no listener for brokers.
     pub fn to(&self, node: &Node, broker: BrokerId, purpose: Purpose) -> Option<Link> {
-        let (image, config) = (node.image.load(), node.config.load());
+        let (image, config) = (node.cluster.image.load(), node.cluster.config.load());
         let address = address_of(&image, broker, listener(&config))?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(link) = known.get(&(broker, purpose)).filter(|link| *link.address() == address) {
@@ -53,7 +53,7 @@ impl BrokerLinks {
             is_cut_off: purpose == Purpose::Markers,
             ..LinkSettings::new(purpose.client_id())
         };
-        let link = Link::start(node.links.handle(), address, settings);
+        let link = Link::start(node.peers.links.handle(), address, settings);
         known.insert((broker, purpose), link.clone());
         Some(link)
     }
@@ -66,7 +66,7 @@ impl BrokerLinks {
 
 /// Whether what is asked of a broker may be answered by it: the cluster has not fenced it.
 pub fn is_there(node: &Node, broker: BrokerId) -> bool {
-    node.image.load().cluster.broker(broker).is_some_and(|known| !known.fenced)
+    node.cluster.image.load().cluster.broker(broker).is_some_and(|known| !known.fenced)
 }
 
 /// Waits for what is asked of a broker, as long as it is there. `None`: it is not, and who is asked has changed: the patience for a broker
@@ -85,7 +85,7 @@ pub async fn while_there<T>(
         biased;
         answer = asked => Some(answer),
         () = leaves => {
-            node.broker_links.forget(broker, purpose);
+            node.peers.broker_links.forget(broker, purpose);
             None
         }
     }
@@ -94,6 +94,7 @@ pub async fn while_there<T>(
 /// How long another broker may take for what waits for replicas: as long as it says itself, and a while for the way.
 pub fn patience(node: &Node) -> Duration {
     const WAY: Duration = Duration::from_secs(5);
-    Duration::from_millis(u64::try_from(node.config.load().long("request.timeout.ms")).unwrap_or(30_000))
-        + WAY
+    Duration::from_millis(
+        u64::try_from(node.cluster.config.load().long("request.timeout.ms")).unwrap_or(30_000),
+    ) + WAY
 }

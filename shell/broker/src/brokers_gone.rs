@@ -11,29 +11,29 @@ use tokio::time::{sleep, timeout};
 
 /// This node has just begun to lead: it has heard of no broker yet, and the one beside the last leader may have died with it.
 pub fn knock_at_all(node: &Arc<Node>) {
-    let image = node.image.load();
-    for broker in image.cluster.alive().filter(|broker| broker.id != node.broker_id) {
+    let image = node.cluster.image.load();
+    for broker in image.cluster.alive().filter(|broker| broker.id != node.identity.broker_id) {
         knock(node, broker.id, broker.epoch);
     }
 }
 
 /// The connection on which this broker's life was heard of is closed.
 pub fn connection_closed(node: &Arc<Node>, id: BrokerId, epoch: BrokerEpoch) {
-    if !node.shutdown.is_wanted() && node.controller.is_active() {
-        node.lost_touch.lost(&node.image.load(), id, node.clock.monotonic());
+    if !node.shutdown.is_wanted() && node.peers.controller.is_active() {
+        node.cluster.lost_touch.lost(&node.cluster.image.load(), id, node.clock.monotonic());
         knock(node, id, epoch);
     }
 }
 
 fn knock(node: &Arc<Node>, id: BrokerId, epoch: BrokerEpoch) {
     let knocking = node.clone();
-    node.links.handle().spawn(async move {
+    node.peers.links.handle().spawn(async move {
         if is_gone(&knocking, id, epoch).await {
             tracing::info!(
                 "broker {id} (epoch {epoch}) is unreachable: it closed its connection and its \
                 port refuses connections"
             );
-            knocking.controller.broker_is_gone(id, epoch);
+            knocking.peers.controller.broker_is_gone(id, epoch);
         }
     });
 }
@@ -42,7 +42,7 @@ fn knock(node: &Arc<Node>, id: BrokerId, epoch: BrokerEpoch) {
 async fn is_gone(node: &Node, id: BrokerId, epoch: BrokerEpoch) -> bool {
     for (at, pause) in PAUSES_MS.into_iter().enumerate() {
         sleep(Duration::from_millis(pause)).await;
-        let image = node.image.load_full();
+        let image = node.cluster.image.load_full();
         let Some(broker) = image.cluster.broker(id).filter(|broker| concerns(Some(broker), epoch)) else {
             return false;
         };

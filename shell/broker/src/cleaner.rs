@@ -5,7 +5,7 @@
 //!
 //! | file | answers |
 //! |---|---|
-//! | `cleaner/candidates.rs` | which partitions may have something to compact (compaction.rs keeps them) |
+//! | `cleaner/candidates.rs` | which partitions may have something to compact (node/log_dirs/compaction.rs keeps them) |
 //! | `cleaner/pace.rs` | how fast may it go on, and whether it has to stop |
 //!
 //! Always true:
@@ -40,7 +40,7 @@ const REST_AFTER_ERROR: Duration = Duration::from_secs(60);
 /// # Errors
 /// The system gives no thread.
 pub fn start(node: &Arc<Node>) -> std::io::Result<Vec<JoinHandle<()>>> {
-    let config = node.config.load();
+    let config = node.cluster.config.load();
     let threads = usize::try_from(config.int("log.cleaner.threads")).unwrap_or(0);
     if config.value("log.cleaner.enable") == Some("false") {
         tracing::warn!(
@@ -69,18 +69,18 @@ fn run(node: &Node, sweeps: bool) {
             candidates::sweep(node);
             sweep_at = Instant::now() + SWEEP_EVERY;
         }
-        match node.compaction.candidates.next(|| look(node)) {
+        match node.log_dirs.compaction.candidates.next(|| look(node)) {
             Some(partition) => {
                 clean(node, partition);
-                node.compaction.candidates.done(partition);
-                if !node.deletions.go_on_after(Duration::ZERO) {
+                node.log_dirs.compaction.candidates.done(partition);
+                if !node.log_dirs.deletions.go_on_after(Duration::ZERO) {
                     return;
                 }
             }
             None => {
-                let backoff_ms = node.config.load().long("log.cleaner.backoff.ms");
+                let backoff_ms = node.cluster.config.load().long("log.cleaner.backoff.ms");
                 let backoff = Duration::from_millis(u64::try_from(backoff_ms).unwrap_or(15_000).max(10));
-                if !node.deletions.go_on_after(backoff) {
+                if !node.log_dirs.deletions.go_on_after(backoff) {
                     return;
                 }
             }
@@ -90,7 +90,7 @@ fn run(node: &Node, sweeps: bool) {
 
 /// Asks the workers how much waits, and returns those partitions that are due, the dirtiest first.
 fn look(node: &Node) -> Vec<PartitionKey> {
-    let compaction = &node.compaction;
+    let compaction = &node.log_dirs.compaction;
     let mut found: Vec<(PartitionKey, Waiting)> = Vec::new();
     for (owner, partitions) in candidates::by_owner(node) {
         let Some(answer) = ask(node, owner, |reply| CleanCommand::Look { partitions, reply }) else {
@@ -106,24 +106,24 @@ fn look(node: &Node) -> Vec<PartitionKey> {
         }
     }
     compaction.figures.looked(found.iter().map(|(_, waiting)| waiting), node.clock.wall());
-    found.retain(|(_, waiting)| waiting.is_due() && node.directories[waiting.directory].is_online());
+    found.retain(|(_, waiting)| waiting.is_due() && node.log_dirs.directories[waiting.directory].is_online());
     found.sort_by(|(_, a), (_, b)| b.debt.dirty_ratio().total_cmp(&a.debt.dirty_ratio()));
     found.into_iter().map(|(partition, _)| partition).collect()
 }
 
 fn ask<T>(node: &Node, owner: usize, command: impl FnOnce(oneshot::Sender<T>) -> CleanCommand) -> Option<T> {
     let (reply, answer) = oneshot::channel();
-    node.mailboxes[owner].send_blocking(Command::Clean(command(reply)));
+    node.workers.mailboxes[owner].send_blocking(Command::Clean(command(reply)));
     // A worker that has ended answers nothing.
     answer.blocking_recv().ok()
 }
 
 fn clean(node: &Node, partition: PartitionKey) {
-    let owner = partition.owner(node.workers);
+    let owner = partition.owner(node.workers.count);
     let clean_to = candidates::clean_point(node, partition);
     let begun = ask(node, owner, |reply| CleanCommand::Begin { partition, clean_to, reply }).flatten();
     let Some(begun) = begun else {
-        node.compaction.candidates.rest(partition, REST_AFTER_ERROR);
+        node.log_dirs.compaction.candidates.rest(partition, REST_AFTER_ERROR);
         return;
     };
     let directory = begun.checkpoint.directory;
@@ -139,7 +139,7 @@ fn clean(node: &Node, partition: PartitionKey) {
                 "compacted up to offset {end}: {bytes_read} bytes became {bytes_written}, {records_kept} \
                  of {records_read} records were kept ({took} ms)"
             );
-            node.compaction.figures.cleaned(&stats);
+            node.log_dirs.compaction.figures.cleaned(&stats);
         }
         Err(error) => failed(node, partition, directory, bytes, &name.to_string(), &error),
     }
@@ -154,7 +154,7 @@ fn clean_log(
 ) -> Result<(Offset, CleanStats), CleanError> {
     let Begun { log, last_records, checkpoint, debt } = begun;
     let at = checkpoint.directory;
-    let directory = &node.directories[at];
+    let directory = &node.log_dirs.directories[at];
     let name = log.name.clone();
     check_room(directory, &log, &debt)?;
     let dir = log.dir.clone();
@@ -171,7 +171,7 @@ fn clean_log(
         let replacement = Box::new(replacement);
         let swapped = ask(node, owner, |reply| CleanCommand::Swap { partition, replacement, reply });
         match swapped {
-            Some(Ok(Replaced::Done(delete))) => node.deletions.later(at, delete),
+            Some(Ok(Replaced::Done(delete))) => node.log_dirs.deletions.later(at, delete),
             Some(Err(error)) => {
                 cleaning.give_up()?;
                 return Err(CleanError::Storage(error));
@@ -188,7 +188,7 @@ fn clean_log(
     // Asked under the lock: a deletion forgets its entries under it too, after the image has lost the topic; and a move does so
     // after it has renamed the partition's directory.
     let is_here = directory.disk.stat(&dir)?.is_some();
-    if is_here && node.image.load().topics.by_id(partition.topic).is_some() {
+    if is_here && node.cluster.image.load().topics.by_id(partition.topic).is_some() {
         log_dir.set_cleaner_point(name, Some(end));
         log_dir.write_checkpoints().map_err(CleanError::Storage)?;
     }
@@ -206,7 +206,7 @@ fn check_room(directory: &Directory, log: &LogToClean, debt: &CompactionDebt) ->
 }
 
 fn memory(node: &Node) -> MapMemory {
-    let config = node.config.load();
+    let config = node.cluster.config.load();
     let threads = u64::try_from(config.int("log.cleaner.threads")).unwrap_or(1).max(1);
     let all = u64::try_from(config.long("log.cleaner.dedupe.buffer.size")).unwrap_or(128 << 20);
     let random = random_uuid().0;
@@ -228,8 +228,8 @@ fn failed(
     name: &str,
     error: &CleanError,
 ) {
-    let is_known = node.image.load().topics.by_id(partition.topic).is_some();
-    let candidates = &node.compaction.candidates;
+    let is_known = node.cluster.image.load().topics.by_id(partition.topic).is_some();
+    let candidates = &node.log_dirs.compaction.candidates;
     match error {
         // The topic was deleted under the cleaner's hands, and perhaps made again.
         _ if !is_known => candidates.forget(partition),
@@ -252,5 +252,5 @@ fn failed(
             candidates.set_uncleanable(partition, bytes);
         }
     }
-    node.compaction.figures.failed();
+    node.log_dirs.compaction.figures.failed();
 }

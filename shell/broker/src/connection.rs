@@ -23,10 +23,10 @@ mod answers;
 mod foreign;
 
 use crate::brokers_gone;
-use crate::complaints::Cause;
 use crate::dispatch::{self, Answer, HandingOn, OpenTransactions, Pieces, Started};
 use crate::mailbox::{Command, NewConnection};
 use crate::node::Node;
+use crate::node::workers::complaints::Cause;
 use barnabas_api::Client;
 use barnabas_api::k01_fetch::FetchSessions;
 use barnabas_api::share::Connection as ShareConnection;
@@ -117,8 +117,8 @@ pub struct Session {
 impl Session {
     pub fn new(node: Arc<Node>, recorder: Rc<Recorder>, new: &NewConnection, worker: usize) -> Self {
         let active_ms = Cell::new(node.clock.monotonic().0);
-        let account = node.budget.account(new.peer.ip());
-        let is_reserved = node.listeners[new.listener].0.is_reserved;
+        let account = node.workers.budget.account(new.peer.ip());
+        let is_reserved = node.identity.listeners[new.listener].0.is_reserved;
         recorder.cells().connected.add(1);
         Self {
             node,
@@ -157,10 +157,10 @@ impl Session {
         {
             return client.clone();
         }
-        let place = self.node.metering.client_came(client_id);
+        let place = self.node.workers.metering.client_came(client_id);
         let client = Arc::new(dispatch::client(self, client_id));
         if let Some((_, left)) = known.replace((client.clone(), place)) {
-            self.node.metering.client_left(left);
+            self.node.workers.metering.client_left(left);
         }
         client
     }
@@ -191,19 +191,19 @@ impl Session {
             return None;
         }
         // Nobody else can do its work; or one of several can, and is not to do everybody's.
-        let connections = |worker| self.node.metering.connections(worker);
+        let connections = |worker| self.node.workers.metering.connections(worker);
         let goes = same >= self.patience || connections(owner) <= connections(self.worker) + UNEVEN_MAX;
         goes.then_some(owner)
     }
 
     /// The shard that holds fetch session `id`; 0: the one for a new session.
     pub fn fetch_sessions(&self, id: i32) -> MutexGuard<'_, FetchSessions> {
-        self.node.fetch_sessions.of(id, self.worker)
+        self.node.workers.fetch_sessions.of(id, self.worker)
     }
 
     /// An empty share of the memory budget.
     pub fn claim(&self) -> Claim {
-        self.node.budget.claim(Some(self.account.clone()))
+        self.node.workers.budget.claim(Some(self.account.clone()))
     }
 
     /// Ends the connection at its next turn.
@@ -237,7 +237,7 @@ impl Drop for Session {
             dispatch::share_members_gone(&self.node, connection);
         }
         if let Some((_, place)) = self.client.get_mut().take() {
-            self.node.metering.client_left(place);
+            self.node.workers.metering.client_left(place);
         }
     }
 }
@@ -299,7 +299,7 @@ pub async fn serve(session: Rc<Session>, mut stream: TcpStream, new: Handover) {
             let (peer, listener) = (session.peer, session.listener);
             let patience = session.patience.saturating_mul(4);
             let new = NewConnection { stream, peer, listener, slot, reader: Some(reader), patience };
-            session.node.mailboxes[worker].send(Command::Connection(new)).await;
+            session.node.workers.mailboxes[worker].send(Command::Connection(new)).await;
         }
         Err(error) => tracing::debug!(peer = %session.peer, %error, "connection lost"),
     }
@@ -348,8 +348,8 @@ async fn read_half(
                 return End::Closed;
             }
             Err(error) => {
-                node.meter.bad_frames.one();
-                node.complaints.closed(session.peer, Cause::from(&error), error);
+                node.workers.meter.bad_frames.one();
+                node.workers.complaints.closed(session.peer, Cause::from(&error), error);
                 return End::Closed;
             }
         };
@@ -452,7 +452,7 @@ async fn begin(session: &Rc<Session>, frame: Bytes, mut claim: Claim) -> Option<
         return None;
     }
     let frame_bytes = frame.len();
-    let decoded = match RequestBody::decode_counted(frame, session.node.decode_bytes_max) {
+    let decoded = match RequestBody::decode_counted(frame, session.node.workers.decode_bytes_max) {
         Ok(decoded) => decoded,
         Err(error) => {
             bad_request(session, Cause::Body(api), &format!("{api} version {}: {error}", start.api_version));
@@ -470,6 +470,6 @@ async fn begin(session: &Rc<Session>, frame: Bytes, mut claim: Claim) -> Option<
 }
 
 fn bad_request(session: &Session, cause: Cause, what: &str) {
-    session.node.meter.bad_requests.one();
-    session.node.complaints.closed(session.peer, cause, what);
+    session.node.workers.meter.bad_requests.one();
+    session.node.workers.complaints.closed(session.peer, cause, what);
 }

@@ -29,8 +29,6 @@ mod share_state;
 mod together;
 mod transactions;
 
-pub use host::led_under;
-
 use crate::mailbox::ImageChange;
 use crate::mailbox::{
     Command, GroupCommand, PartitionKey, ShareStateCommand, Standing, ToTransactionShard, TransactionCommand,
@@ -83,11 +81,11 @@ impl CoordinatorWorker {
 
     /// The first request for a group, whoever's it is, has all workers load what they have of groups.
     fn want_groups(&self) {
-        let wanted = &self.node.groups_are_wanted;
+        let wanted = &self.node.workers.groups_are_wanted;
         if wanted.load(Ordering::Relaxed) || wanted.swap(true, Ordering::Relaxed) {
             return;
         }
-        for mailbox in &self.node.mailboxes {
+        for mailbox in &self.node.workers.mailboxes {
             let mailbox = mailbox.clone();
             tokio::task::spawn_local(async move { mailbox.send(Command::HostGroups).await });
         }
@@ -95,7 +93,7 @@ impl CoordinatorWorker {
 
     /// Begins to load the shards of groups that are led here.
     pub fn host_groups(&mut self) {
-        if self.node.groups_are_wanted.load(Ordering::Relaxed) {
+        if self.node.workers.groups_are_wanted.load(Ordering::Relaxed) {
             for key in self.led_here(name::CONSUMER_OFFSETS) {
                 self.groups.host(key);
             }
@@ -135,7 +133,7 @@ impl CoordinatorWorker {
                     continue;
                 }
             };
-            let Err(job) = self.jobs.run(key, job, self.node.owner(key)) else { continue };
+            let Err(job) = self.jobs.run(key, job, self.node.workers.owner(key)) else { continue };
             let now = now(&self.node);
             let Some(shard) = self.groups.active(key) else { continue };
             let effects = shard.computed(job.give_up(), now);
@@ -169,7 +167,7 @@ impl CoordinatorWorker {
     /// As [`CoordinatorWorker::take`].
     pub fn take_share_state(&mut self, command: ShareStateCommand, partitions: &mut PartitionWorker) {
         if matches!(command.ask.request, ShareStateRequest::Write { .. }) {
-            self.node.meter.share_state_writes.one();
+            self.node.workers.meter.share_state_writes.one();
         }
         self.share_state.take(command.shard, command.ask, partitions);
         self.pass_on();
@@ -265,7 +263,7 @@ impl CoordinatorWorker {
         for (topic, is_of_groups) in [(name::CONSUMER_OFFSETS, true), (name::SHARE_GROUP_STATE, false)] {
             let Some(topic) = change.image.topics.by_name(topic) else { continue };
             let Some(changed) = change.changes.topics.get(&topic.id) else { continue };
-            let me = self.node.broker_id;
+            let me = self.node.identity.broker_id;
             let leader =
                 |image: &Image, partition| Some(image.topics.by_id(topic.id)?.partition(partition)?.leader);
             let arrived = changed.partitions.iter().filter(|&&partition| {
@@ -274,7 +272,7 @@ impl CoordinatorWorker {
             });
             for &partition in arrived {
                 let key = PartitionKey { topic: topic.id, partition };
-                match key.owner(self.node.workers) == self.id {
+                match key.owner(self.node.workers.count) == self.id {
                     true if is_of_groups => self.groups.host(key),
                     true => self.share_state.host(key),
                     false => {}
@@ -299,11 +297,11 @@ impl CoordinatorWorker {
 
     /// The partitions of a topic that this broker leads and this worker owns; none before they may be opened.
     fn led_here(&self, topic: &str) -> Vec<PartitionKey> {
-        let image = self.node.image.load();
+        let image = self.node.cluster.image.load();
         let Some(topic) = image.topics.by_name(topic).filter(|_| self.has_begun) else { return Vec::new() };
-        let led = topic.partitions().filter(|(_, state)| state.leader == self.node.broker_id);
+        let led = topic.partitions().filter(|(_, state)| state.leader == self.node.identity.broker_id);
         let keys = led.map(|(partition, _)| PartitionKey { topic: topic.id, partition });
-        keys.filter(|key| key.owner(self.node.workers) == self.id).collect()
+        keys.filter(|key| key.owner(self.node.workers.count) == self.id).collect()
     }
 }
 

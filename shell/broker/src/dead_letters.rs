@@ -81,10 +81,10 @@ pub async fn deliver(
         let now = node.clock.wall();
         let built = batch(&sender, &left[..ready], &copies, now, place.bytes_max);
         let (records, count) = built.map_err(|_| Undelivered::NoBatch)?;
-        node.meter.dead_letter_requests.one();
+        node.workers.meter.dead_letter_requests.one();
         match write(node, &place, records).await {
             Ok(()) => {
-                node.meter.dead_letters.add(count as u64);
+                node.workers.meter.dead_letters.add(count as u64);
                 left = &left[count..];
                 tries = Tries::default();
             }
@@ -92,10 +92,10 @@ pub async fn deliver(
                 tries
                     .again(&place.letters.topic)
                     .await
-                    .inspect_err(|_| node.meter.dead_letters_failed.one())?;
+                    .inspect_err(|_| node.workers.meter.dead_letters_failed.one())?;
             }
             Err(code) => {
-                node.meter.dead_letters_failed.one();
+                node.workers.meter.dead_letters_failed.one();
                 return Err(Undelivered::Refused { topic: place.letters.topic, code });
             }
         }
@@ -126,7 +126,7 @@ fn may_pass(code: ErrorCode) -> bool {
 
 /// The name that letters call the source by; its id, where the topic is gone.
 fn source_name(node: &Node, source: PartitionKey) -> Text {
-    let image = node.image.load();
+    let image = node.cluster.image.load();
     let topic = image.topics.by_id(source.topic);
     topic.map_or_else(|| Text::from(source.topic.to_string()), |topic| topic.name.clone())
 }
@@ -139,7 +139,7 @@ async fn find(
     tries: &mut Tries,
 ) -> Result<Place, Undelivered> {
     loop {
-        let (image, config) = (node.image.load_full(), node.config.load_full());
+        let (image, config) = (node.cluster.image.load_full(), node.cluster.config.load_full());
         let letters = DeadLetters::of(group, &image).ok_or(NoDestination::NotNamed)?;
         match letters.destination(source.partition, &image, &config)? {
             Destination::Partition { topic, partition, leader, bytes_max } if leader != BrokerId::NONE => {
@@ -159,7 +159,7 @@ async fn find(
 /// Has the topic made. Gives whether it was, or at least is to be tried again.
 async fn create(node: &Node, request: CreateTopicsRequest, topic: &Text) -> Result<bool, Undelivered> {
     let asked = Asked { version: CREATE_VERSION, ..Asked::default() };
-    let response = match node.controller.ask(request, asked).await {
+    let response = match node.peers.controller.ask(request, asked).await {
         Ok(ResponseBody::CreateTopics(response)) => response,
         // Not taken, for whatever reason.
         Ok(_) | Err(_) => return Ok(false),
@@ -178,7 +178,7 @@ async fn create(node: &Node, request: CreateTopicsRequest, topic: &Text) -> Resu
 async fn becomes_known(node: &Node, topic: &Text) -> bool {
     let begun = tokio::time::Instant::now();
     while begun.elapsed() < KNOWN_WITHIN {
-        if node.image.load().topics.by_name(topic).is_some() {
+        if node.cluster.image.load().topics.by_name(topic).is_some() {
             return true;
         }
         tokio::time::sleep(LOOK_AGAIN).await;
@@ -197,7 +197,8 @@ async fn copy(node: &Node, source: PartitionKey, letters: &[Letter], bytes_max: 
         let ahead = &letters[settled..];
         let rising = ahead.windows(2).take_while(|pair| pair[0].offset < pair[1].offset).count() + 1;
         let (wanted, most) = (ahead[..rising].to_vec(), bytes_max.saturating_sub(bytes));
-        let Some((end, taken)) = node.unpacking.run(None, move || take(records, &wanted, most)).await else {
+        let Some((end, taken)) = node.workers.unpacking.run(None, move || take(records, &wanted, most)).await
+        else {
             settled += rising;
             continue;
         };
@@ -261,7 +262,7 @@ async fn read(node: &Node, source: PartitionKey, from: Offset) -> Bytes {
 
 /// Writes a batch, wherever its partition is led.
 async fn write(node: &Node, place: &Place, records: Bytes) -> Result<(), ErrorCode> {
-    match place.leader == node.broker_id {
+    match place.leader == node.identity.broker_id {
         true => write_here(node, place, records).await,
         false => away::write(node, place, records).await,
     }
@@ -269,12 +270,12 @@ async fn write(node: &Node, place: &Place, records: Bytes) -> Result<(), ErrorCo
 
 async fn write_here(node: &Node, place: &Place, records: Bytes) -> Result<(), ErrorCode> {
     let rules = {
-        let image = node.image.load();
+        let image = node.cluster.image.load();
         let config = topic_settings::topic_config(node, &image, &place.letters.topic);
         k00_produce::rules(&config, ProduceRequest::VERSIONS.max, node.clock.wall())
     };
     let judge = move || validate_produce(records, &rules);
-    let validated = node.unpacking.run(None, judge).await.ok_or(ErrorCode::UnknownServerError)?;
+    let validated = node.workers.unpacking.run(None, judge).await.ok_or(ErrorCode::UnknownServerError)?;
     let validated = validated.map_err(|refusal| refusal.code)?;
     // A batch with a letter in it is not empty.
     let Some(validated) = validated else { return Ok(()) };

@@ -11,7 +11,6 @@ mod answer_room;
 mod auto_creation;
 mod cluster;
 mod fetch;
-pub mod fetch_sessions;
 mod groups;
 pub mod handing_on;
 mod large;
@@ -106,7 +105,7 @@ pub struct Moment {
 impl Call {
     pub fn moment(&self) -> Moment {
         let node = &self.session.node;
-        Moment { image: node.image.load_full(), config: node.config.load_full() }
+        Moment { image: node.cluster.image.load_full(), config: node.cluster.config.load_full() }
     }
 
     pub fn context<'a>(&'a self, moment: &'a Moment) -> Context<'a> {
@@ -114,8 +113,8 @@ impl Call {
         Context {
             image: &moment.image,
             config: &moment.config,
-            cluster_id: &node.cluster_id,
-            node: node.broker_id,
+            cluster_id: &node.identity.cluster_id,
+            node: node.identity.broker_id,
             client: &self.client,
             now: node.clock.wall(),
             loggers: crate::logging::shown,
@@ -138,7 +137,7 @@ impl Call {
 }
 
 fn listener_of(session: &Session) -> Listener {
-    let is_controller = session.node.listeners[session.listener].0.is_controller;
+    let is_controller = session.node.identity.listeners[session.listener].0.is_controller;
     if is_controller { Listener::Controller } else { Listener::Broker }
 }
 
@@ -273,7 +272,7 @@ fn now(started: Started) -> Starting {
 
 /// A client as core/api sees it.
 pub fn client(session: &Session, client_id: Option<&str>) -> Client {
-    let listener = &session.node.listeners[session.listener].0;
+    let listener = &session.node.identity.listeners[session.listener].0;
     Client {
         listener: Text::from(listener.endpoint.listener.as_str()),
         client_id: client_id.map(Text::from),

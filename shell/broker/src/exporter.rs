@@ -22,6 +22,6 @@ use std::thread::JoinHandle;
 /// The system gives no thread, or no event queue.
 pub fn start(node: Arc<Node>) -> std::io::Result<JoinHandle<()>> {
     let mut collector = Collector::new()?;
-    let handle = node.metering.reader().clone();
+    let handle = node.workers.metering.reader().clone();
     reader::start(&handle, move |detail| collector.collect(&node, detail))
 }

@@ -6,14 +6,14 @@ use crate::node::Node;
 
 impl Node {
     fn tell_workers(&self, directory: usize) {
-        for mailbox in &self.mailboxes {
+        for mailbox in &self.workers.mailboxes {
             mailbox.report(Report::DirectoryFailed(directory));
         }
     }
 
     /// A write, or a sync, failed: the directory is offline for good. With the last one the node has nothing to serve.
     pub fn directory_failed(&self, directory: usize, error: &dyn std::error::Error) {
-        let failed = &self.directories[directory];
+        let failed = &self.log_dirs.directories[directory];
         if !failed.fail() {
             return;
         }
@@ -24,8 +24,8 @@ impl Node {
         );
         reports::heartbeat(self);
         self.tell_workers(directory);
-        let any_left = self.directories.iter().any(|dir| dir.holds_partitions && dir.is_online());
-        if !any_left || self.controller.lies_in(failed.id) {
+        let any_left = self.log_dirs.directories.iter().any(|dir| dir.holds_partitions && dir.is_online());
+        if !any_left || self.peers.controller.lies_in(failed.id) {
             self.shutdown.failed("no log directory is left, or the metadata log's own has failed");
         }
     }

@@ -8,7 +8,7 @@
 //! looks): [`Room::hit`] shuts the directory for everybody, and a second later the next writer tries.
 //!
 //! Where producers are refused here, others lead, if there are any; where nothing can be written, they do not wait for this broker either
-//! ([`Room::hinders`], not_to_lead.rs).
+//! ([`Room::hinders`], node/log_dirs/not_to_lead.rs).
 //!
 //! Always true:
 //! 1. bytes that were let in count as used until [`Room::settle`], whether they lie in memory, in the journal or in a write

@@ -1,6 +1,6 @@
 //! What each heartbeat says of this broker: from where it must not lead, and which of its copies are damaged.
 //!
-//! Neighbours: not_to_lead.rs and full.rs, which know it; directories/reports.rs, which sends it; core/quorum's
+//! Neighbours: node/log_dirs/not_to_lead.rs and full.rs, which know it; directories/reports.rs, which sends it; core/quorum's
 //! `controller/hindered.rs`, which acts on it.
 
 use crate::directories::reports;
@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 /// What a heartbeat says of this broker now.
 pub fn hindrances(node: &Node) -> Hindrances {
     let now = node.clock.monotonic();
-    let usable = || node.directories.iter().filter(|directory| directory.is_usable());
+    let usable = || node.log_dirs.directories.iter().filter(|directory| directory.is_usable());
     let named = |least: Hinders| {
         let is_so = |room: &Room| room.hinders(now) >= least;
         let mut ids: Vec<_> = usable()
@@ -26,7 +26,7 @@ pub fn hindrances(node: &Node) -> Hindrances {
         }
         ids
     };
-    let partitions = node.not_to_lead.partitions();
+    let partitions = node.log_dirs.not_to_lead.partitions();
     Hindrances {
         directories: named(Hinders::Leading),
         partitions: partitions.into_iter().map(|key| (key.topic, key.partition)).collect(),
@@ -43,13 +43,13 @@ pub fn no_room(node: &Node, directory: usize) {
 
 /// Whether the controller does not know yet what is to be said of a directory.
 fn note_room(node: &Node, directory: usize) -> bool {
-    let directory = &node.directories[directory];
+    let directory = &node.log_dirs.directories[directory];
     if !directory.is_usable() {
         return false;
     }
     let Some(hinders) = directory.room.take_hindrance(node.clock.monotonic()) else { return false };
     let path = directory.path.display();
-    if node.image.load().cluster.broker_count() > 1 {
+    if node.cluster.image.load().cluster.broker_count() > 1 {
         match hinders {
             Hinders::Writing => tracing::info!(
                 "{path} is full: leadership of its partitions moves to other brokers, and this broker's \
@@ -69,31 +69,31 @@ fn note_room(node: &Node, directory: usize) -> bool {
 
 /// Tells the controller, if anything has changed since it was told. Once a second, and by whoever does not want to wait that long.
 pub fn say(node: &Node) {
-    if node.not_to_lead.has_changed.swap(false, Ordering::AcqRel) {
+    if node.log_dirs.not_to_lead.has_changed.swap(false, Ordering::AcqRel) {
         tell(node);
     }
 }
 
 /// Once a second.
 pub fn watch(node: &Node) {
-    node.not_to_lead.forget_strangers(node.broker_id, &node.image.load());
+    node.log_dirs.not_to_lead.forget_strangers(node.identity.broker_id, &node.cluster.image.load());
     // All of them, not up to the first.
-    let changed = (0..node.directories.len()).filter(|&at| note_room(node, at)).count();
-    node.not_to_lead.has_changed.fetch_or(changed > 0, Ordering::AcqRel);
+    let changed = (0..node.log_dirs.directories.len()).filter(|&at| note_room(node, at)).count();
+    node.log_dirs.not_to_lead.has_changed.fetch_or(changed > 0, Ordering::AcqRel);
     say(node);
 }
 
 /// A heartbeat between two of the lifecycle's, which would say the same. Only while this broker serves: it asks to be unfenced.
 fn tell(node: &Node) {
-    let image = node.image.load();
+    let image = node.cluster.image.load();
     if image.cluster.broker_count() <= 1 {
         // Nobody else could lead.
         return;
     }
     let serves = image
         .cluster
-        .broker(node.broker_id)
-        .is_some_and(|known| known.is_active() && known.epoch == node.broker_epoch());
+        .broker(node.identity.broker_id)
+        .is_some_and(|known| known.is_active() && known.epoch == node.identity.broker_epoch());
     if serves && !node.shutdown.is_wanted() {
         reports::heartbeat(node);
     }

@@ -7,13 +7,13 @@
 mod sweep;
 
 use crate::cleaner;
-use crate::deletions::Deletion;
 use crate::directories::reports;
 use crate::hindrances;
 use crate::mailbox::{Checkpointed, Command};
 use crate::node::Node;
+use crate::node::log_dirs::deletions::Deletion;
+use crate::node::peers::replication::arrivals;
 use crate::quorum_worker;
-use crate::replication::arrivals;
 use crate::scrub;
 use barnabas_base::Offset;
 use barnabas_storage::remove_dir;
@@ -57,10 +57,10 @@ fn run(node: &Node) {
     let mut retain_at = Instant::now() + retention_interval(node);
     let mut retain_short_at = Instant::now();
     let mut expire_at = Instant::now() + expiration_interval(node);
-    while node.deletions.go_on_after(TICK.min(expiration_interval(node))) {
+    while node.log_dirs.deletions.go_on_after(TICK.min(expiration_interval(node))) {
         expire_producers(node, &mut expire_at);
         let mut is_short = false;
-        for directory in node.directories.iter().filter(|directory| directory.is_online()) {
+        for directory in node.log_dirs.directories.iter().filter(|directory| directory.is_online()) {
             directory.room.look_if_due(node.clock.monotonic());
             is_short |= directory.room.is_short();
             directory.journal.lay_all(directory.room.is_short());
@@ -69,7 +69,7 @@ fn run(node: &Node) {
         note_journals(node);
         reports::watch(node);
         hindrances::watch(node);
-        arrivals::watch(&node.replication.arrivals, node.metering.arriving());
+        arrivals::watch(&node.peers.replication.arrivals, node.workers.metering.arriving());
         let now = Instant::now();
         let retain = now >= retain_at || (is_short && now >= retain_short_at);
         if now < checkpoint_at && !retain {
@@ -93,7 +93,7 @@ fn run(node: &Node) {
 
 /// So that after an unclean stop a journal that is gone is missed, and so is its newest file.
 fn note_journals(node: &Node) {
-    for directory in node.directories.iter().filter(|directory| directory.is_online()) {
+    for directory in node.log_dirs.directories.iter().filter(|directory| directory.is_online()) {
         let mut log_dir = directory.lock();
         if log_dir.set_journal(directory.journal.life())
             && let Err(error) = log_dir.write_checkpoints()
@@ -110,24 +110,24 @@ fn expire_producers(node: &Node, expire_at: &mut Instant) {
     *expire_at = (*expire_at).min(now + interval);
     if now >= *expire_at {
         *expire_at = now + interval;
-        node.mailboxes.iter().for_each(|mailbox| mailbox.send_blocking(Command::ExpireProducers));
+        node.workers.mailboxes.iter().for_each(|mailbox| mailbox.send_blocking(Command::ExpireProducers));
     }
 }
 
 fn expiration_interval(node: &Node) -> Duration {
-    let interval_ms = node.config.load().long("producer.id.expiration.check.interval.ms");
+    let interval_ms = node.cluster.config.load().long("producer.id.expiration.check.interval.ms");
     Duration::from_millis(u64::try_from(interval_ms).unwrap_or(600_000)).max(EXPIRATION_INTERVAL_MIN)
 }
 
 fn retention_interval(node: &Node) -> Duration {
-    let interval_ms = node.config.load().long("log.retention.check.interval.ms");
+    let interval_ms = node.cluster.config.load().long("log.retention.check.interval.ms");
     Duration::from_millis(u64::try_from(interval_ms).unwrap_or(300_000).max(1))
 }
 
 /// Asks every worker and waits for all of them.
 pub fn ask_workers<T>(node: &Node, command: impl Fn(oneshot::Sender<Vec<T>>) -> Command) -> Vec<T> {
-    let mut answers = Vec::with_capacity(node.workers);
-    for mailbox in &node.mailboxes {
+    let mut answers = Vec::with_capacity(node.workers.count);
+    for mailbox in &node.workers.mailboxes {
         let (reply, answer) = oneshot::channel();
         mailbox.send_blocking(command(reply));
         answers.push(answer);
@@ -143,14 +143,14 @@ pub fn write_checkpoints(node: &Node, checkpoints: Vec<Checkpointed>) {
     {
         // A topic that was deleted in the meantime must not come back into the files. Asked under the lock: a deletion forgets
         // its entries under it too, after the image has lost the topic.
-        let mut log_dir = node.directories[directory].lock();
-        if node.image.load().topics.by_id(topic).is_none() {
+        let mut log_dir = node.log_dirs.directories[directory].lock();
+        if node.cluster.image.load().topics.by_id(topic).is_none() {
             continue;
         }
         // Nor one that has moved: what is synced lies in a folder.
-        let folder = node.directories[directory].path.join(partition.to_string());
-        let may_move = node.directories.are_several() && recovery_point > Offset::ZERO;
-        if may_move && matches!(node.directories[directory].disk.stat(&folder), Ok(None)) {
+        let folder = node.log_dirs.directories[directory].path.join(partition.to_string());
+        let may_move = node.log_dirs.directories.are_several() && recovery_point > Offset::ZERO;
+        if may_move && matches!(node.log_dirs.directories[directory].disk.stat(&folder), Ok(None)) {
             continue;
         }
         log_dir.set_recovery_point(partition.clone(), recovery_point);
@@ -162,10 +162,10 @@ pub fn write_checkpoints(node: &Node, checkpoints: Vec<Checkpointed>) {
         }
     }
     for directory in concerned {
-        let written = node.directories[directory].lock().write_checkpoints();
+        let written = node.log_dirs.directories[directory].lock().write_checkpoints();
         if let Err(error) = written {
             if error.is_passing() {
-                node.directories[directory].room.hit(&error, node.clock.monotonic());
+                node.log_dirs.directories[directory].room.hit(&error, node.clock.monotonic());
             } else {
                 node.directory_failed(directory, &error);
             }
@@ -176,30 +176,31 @@ pub fn write_checkpoints(node: &Node, checkpoints: Vec<Checkpointed>) {
 /// The metadata log is synced after each append: its recovery point is named like any other partition's, so that damage below
 /// it is not cut at the next start.
 pub fn note_metadata_log(node: &Node) -> Option<usize> {
-    let at = node.directories.iter().position(|directory| node.controller.lies_in(directory.id))?;
-    let synced = node.controller.recovery_point();
-    if synced > Offset::ZERO && node.directories[at].is_online() {
-        node.directories[at].lock().set_recovery_point(quorum_worker::partition(), synced);
+    let at =
+        node.log_dirs.directories.iter().position(|directory| node.peers.controller.lies_in(directory.id))?;
+    let synced = node.peers.controller.recovery_point();
+    if synced > Offset::ZERO && node.log_dirs.directories[at].is_online() {
+        node.log_dirs.directories[at].lock().set_recovery_point(quorum_worker::partition(), synced);
         return Some(at);
     }
     None
 }
 
 fn delete_due(node: &Node) {
-    let is_short = |directory: usize| node.directories[directory].room.is_short();
-    for deletion in node.deletions.take_due(node.clock.wall(), is_short) {
+    let is_short = |directory: usize| node.log_dirs.directories[directory].room.is_short();
+    for deletion in node.log_dirs.deletions.take_due(node.clock.wall(), is_short) {
         let (directory, done) = match deletion {
             Deletion::Files { directory, delete } => {
-                let disk = &node.directories[directory].disk;
+                let disk = &node.log_dirs.directories[directory].disk;
                 let done = delete.files.iter().try_for_each(|file| disk.remove_file(file));
                 (directory, done.map_err(Into::into))
             }
             Deletion::Directory { directory, path, .. } => {
-                (directory, remove_dir(&*node.directories[directory].disk, &path))
+                (directory, remove_dir(&*node.log_dirs.directories[directory].disk, &path))
             }
         };
         if let Err(error) = done {
-            let path = node.directories[directory].path.display();
+            let path = node.log_dirs.directories[directory].path.display();
             tracing::warn!(%error, "unused files could not be removed from {path}; the next start \
                 removes them");
         }

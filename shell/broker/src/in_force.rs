@@ -74,11 +74,11 @@ pub fn say(node: &Node, connections: usize) {
     tracing::info!(
         "limits: {} log files open at a time (log.open.files.max), {connections} connections, {} MiB of recent batches in memory \
          (log.cache.bytes), {} workers",
-        node.open_files_max,
-        node.cache_bytes_max / MIB,
-        node.workers
+        node.log_dirs.open_files_max,
+        node.log_dirs.cache_bytes_max / MIB,
+        node.workers.count
     );
-    for directory in node.directories.iter().filter(|directory| directory.is_usable()) {
+    for directory in node.log_dirs.directories.iter().filter(|directory| directory.is_usable()) {
         say_directory(node, directory);
     }
 }
@@ -88,10 +88,11 @@ fn say_directory(node: &Node, directory: &Directory) {
     let Ok(space) = directory.disk.space(&directory.path) else {
         return tracing::info!("log directory {path}: the free space cannot be determined");
     };
-    let config = node.config.load();
+    let config = node.cluster.config.load();
     let marks = Watermarks::of(space.total, full::wanted(&config));
-    let journal = journal_config(&config, space.total, node.memory_bytes, node.file_bytes_max);
-    let acks = if node.acks_are_synced {
+    let journal =
+        journal_config(&config, space.total, node.workers.memory_bytes, node.log_dirs.file_bytes_max);
+    let acks = if node.log_dirs.acks_are_synced {
         let ring = journal.files as u64 * u64::from(journal.file_bytes);
         format!(
             "a journal of {} MiB is set aside with the first record (log.journal.bytes), rounds end {} µs apart at least \

@@ -11,12 +11,12 @@
 
 mod away;
 
-use crate::coordinator_worker::led_under;
 use crate::mailbox::{
     AppendItem, AppendOutcome, Command, GroupCommand, PartitionKey, Standing, ToTransactionShard,
     TransactionCommand,
 };
 use crate::node::Node;
+use crate::owners::led_under;
 use crate::owners::{self, Gathering};
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, Text, TimestampMs, TopicPartition, name};
 use barnabas_coordinator::{
@@ -86,7 +86,7 @@ pub async fn send(node: &Node, markers: &[Marker]) -> Sent {
             }
         }
     }
-    let patience = DurationMs(node.config.load().long("request.timeout.ms"));
+    let patience = DurationMs(node.cluster.config.load().long("request.timeout.ms"));
     let deadline = node.clock.monotonic().plus(patience);
     let appended = owners::append(node, items, Acks::All, deadline).await;
     Sent { outcomes, appended, by_groups }
@@ -105,7 +105,7 @@ async fn ask_group_shard(node: &Node, marker: &Marker) -> oneshot::Receiver<Resp
         standing: Standing::Waived,
         reply,
     };
-    node.owner(marker.partition).send(Command::Group(command)).await;
+    node.workers.owner(marker.partition).send(Command::Group(command)).await;
     answer
 }
 
@@ -199,14 +199,14 @@ impl Told {
         let (ticket, transactional_id) = (self.ticket, self.transactional_id.clone());
         let what = ToTransactionShard::Markers { ticket, transactional_id, outcomes };
         let command = TransactionCommand { shard: self.shard, what };
-        self.node.owner(self.shard).send(Command::Transaction(command)).await;
+        self.node.workers.owner(self.shard).send(Command::Transaction(command)).await;
     }
 }
 
 /// A partition that the image does not know is gone: whoever leads the transaction's coordinator has seen all of the metadata that was
 /// there when the partition joined.
 fn place(node: &Node, partitions: Vec<TopicPartition>) -> Placed {
-    let image = node.image.load();
+    let image = node.cluster.image.load();
     let mut placed = Placed::default();
     for name in partitions {
         let topic = image.topics.by_name(&name.topic);
@@ -216,7 +216,7 @@ fn place(node: &Node, partitions: Vec<TopicPartition>) -> Placed {
             Some((_, BrokerId::NONE)) => {
                 placed.known.push((name, MarkerOutcome::Failed(ErrorCode::LeaderNotAvailable)));
             }
-            Some((topic, leader)) if leader == node.broker_id => {
+            Some((topic, leader)) if leader == node.identity.broker_id => {
                 let key = PartitionKey { topic, partition: name.partition };
                 placed.here.push((name, key));
             }

@@ -9,6 +9,7 @@ use crate::mailbox::{
     PartitionKey, ReadCommand, ReadItem, ReadOutcome,
 };
 use crate::node::Node;
+use barnabas_base::LeaderEpoch;
 use barnabas_base::{MonotonicMs, Text};
 use barnabas_partition::{Acks, Isolation};
 use std::sync::Arc;
@@ -47,9 +48,9 @@ impl<T> Gathering<T> {
 
 /// Sorts items by the worker that owns their partition.
 fn by_owner<T>(node: &Node, items: Vec<T>, key: impl Fn(&T) -> PartitionKey) -> Vec<(usize, Vec<T>)> {
-    let mut parts: Vec<(usize, Vec<T>)> = Vec::with_capacity(items.len().min(node.workers));
+    let mut parts: Vec<(usize, Vec<T>)> = Vec::with_capacity(items.len().min(node.workers.count));
     for item in items {
-        let owner = key(&item).owner(node.workers);
+        let owner = key(&item).owner(node.workers.count);
         match parts.iter_mut().find(|(known, _)| *known == owner) {
             Some((_, part)) => part.push(item),
             None => parts.push((owner, vec![item])),
@@ -69,7 +70,7 @@ pub async fn append(
     for (owner, items) in by_owner(node, items, |item| item.partition) {
         let reply = (acks != Acks::None).then(|| gathering.expect());
         let command = Command::Append(AppendCommand { acks, deadline, items, reply });
-        node.mailboxes[owner].send(command).await;
+        node.workers.mailboxes[owner].send(command).await;
     }
     gathering
 }
@@ -110,7 +111,7 @@ pub async fn read(
             was_early: false,
             reply,
         };
-        node.mailboxes[owner].send(Command::Read(command)).await;
+        node.workers.mailboxes[owner].send(Command::Read(command)).await;
     }
     gathering
 }
@@ -120,7 +121,14 @@ pub async fn ask(node: &Node, items: Vec<AskItem>) -> Gathering<AskOutcome> {
     let mut gathering = Gathering::new();
     for (owner, items) in by_owner(node, items, |item| item.partition) {
         let reply = gathering.expect();
-        node.mailboxes[owner].send(Command::Ask(AskCommand { items, reply })).await;
+        node.workers.mailboxes[owner].send(Command::Ask(AskCommand { items, reply })).await;
     }
     gathering
+}
+
+/// The epoch under which this broker leads the partition now.
+pub fn led_under(node: &Node, key: PartitionKey) -> Option<LeaderEpoch> {
+    let image = node.cluster.image.load();
+    let partition = image.topics.by_id(key.topic)?.partition(key.partition)?;
+    (partition.leader == node.identity.broker_id).then_some(partition.leader_epoch)
 }

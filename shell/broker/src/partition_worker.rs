@@ -42,7 +42,7 @@ use crate::full;
 use crate::hindrances;
 use crate::mailbox::{AppendCommand, AppendItem, AppendOutcome, Command, Declined, PartitionKey, Report};
 use crate::node::Node;
-use crate::planted::{self, Mistake};
+use crate::node::peers::planted::{self, Mistake};
 use crate::replica::Hosted;
 use crate::scrub;
 use crate::tickets::{NOBODY, Opened, Tickets};
@@ -121,15 +121,16 @@ pub struct PartitionWorker {
 
 impl PartitionWorker {
     pub fn new(id: usize, node: Arc<Node>, recorder: Rc<Recorder>) -> Self {
-        let share = node.open_files_max / (node.workers * node.directories.len()).max(1);
+        let share =
+            node.log_dirs.open_files_max / (node.workers.count * node.log_dirs.directories.len()).max(1);
         let pool = |dir: &Directory| {
             FilePool::new(dir.disk.clone(), share).with_file_system(dir.file_system.clone())
         };
-        let files = node.directories.iter().map(pool).collect();
-        let submissions = node.directories.iter().map(|_| Vec::new()).collect();
+        let files = node.log_dirs.directories.iter().map(pool).collect();
+        let submissions = node.log_dirs.directories.iter().map(|_| Vec::new()).collect();
         let memory = TailMemory::new((node.cache_share() / 2 * 3).max(MEMORY_KEPT_MIN));
-        let journaled = Journaled::new(node.directories.len(), memory);
-        let following = Following::new(&node.config.load());
+        let journaled = Journaled::new(node.log_dirs.directories.len(), memory);
+        let following = Following::new(&node.cluster.config.load());
         Self {
             id,
             node,
@@ -251,12 +252,12 @@ impl PartitionWorker {
 
     fn append_item(&mut self, item: AppendItem, ticket: Ticket, acks: Acks, deadline: MonotonicMs) {
         let is_early =
-            acks == Acks::All && planted::is(&self.node.replication.planted, Mistake::AcksBeforeTheIsr);
+            acks == Acks::All && planted::is(&self.node.peers.replication.planted, Mistake::AcksBeforeTheIsr);
         let acks = if is_early { Acks::Leader } else { acks };
         let append =
             Append { origin: item.origin, acks, ticket, deadline, leader_epoch: None, verified: false };
         if let Err(declined) = self.place_in_round(item, append) {
-            self.node.meter.batches_refused.one();
+            self.node.workers.meter.batches_refused.one();
             self.tickets.answer(ticket, Err(declined));
         }
     }
@@ -280,15 +281,15 @@ impl PartitionWorker {
         };
         let (now, writer) = (self.moment().monotonic, full::writer(item.origin));
         let bytes = item.batch.size_bytes();
-        if !self.node.directories[directory].room.admit(bytes, writer, now) {
-            self.node.meter.batches_refused_full.one();
+        if !self.node.log_dirs.directories[directory].room.admit(bytes, writer, now) {
+            self.node.workers.meter.batches_refused_full.one();
             hindrances::no_room(&self.node, directory);
             return Err(Declined::Full);
         }
         // Whatever does not come as far as the round's write gives its room back.
         let placed = self.place_admitted(item, append);
         if !matches!(placed, Ok(true)) {
-            self.node.directories[directory].room.settle(bytes as u64);
+            self.node.log_dirs.directories[directory].room.settle(bytes as u64);
         }
         placed.map(|_| ())
     }

@@ -1,9 +1,9 @@
-//! Takes blocks of producer ids from the controller (producer_ids.rs keeps the one in use).
+//! Takes blocks of producer ids from the controller (node/peers/producer_ids.rs keeps the one in use).
 //!
 //! Source: KIP-730; Kafka `RPCProducerIdManager`.
 
 use crate::node::Node;
-use crate::producer_ids::ProducerIds;
+use crate::node::peers::producer_ids::ProducerIds;
 use barnabas_base::{ErrorCode, ProducerId};
 use barnabas_quorum::controller::Asked;
 use barnabas_wire::ResponseBody;
@@ -27,11 +27,11 @@ impl ProducerIds {
 
 async fn allocate(node: &Node) -> Result<(i64, i64), ErrorCode> {
     let request = AllocateProducerIdsRequest {
-        broker_id: node.broker_id.get(),
-        broker_epoch: node.broker_epoch().get(),
+        broker_id: node.identity.broker_id.get(),
+        broker_epoch: node.identity.broker_epoch().get(),
         ..AllocateProducerIdsRequest::default()
     };
-    let answer = node.controller.ask(request, Asked::default()).await;
+    let answer = node.peers.controller.ask(request, Asked::default()).await;
     match answer {
         Ok(ResponseBody::AllocateProducerIds(response)) if response.error_code == 0 => {
             let start = response.producer_id_start;

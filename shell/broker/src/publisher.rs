@@ -20,17 +20,17 @@ use std::sync::Arc;
 pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {
     if changes.configs.iter().any(|resource| resource.kind == ResourceType::Broker) || changes.everything {
         let dynamic = dynamic_configs(node, &image);
-        node.config.store(Arc::new(node.config.load().with_dynamic(dynamic)));
-        full::configure(&node.directories, &node.config.load());
-        node.replication.throttles.configure(&node.config.load());
+        node.cluster.config.store(Arc::new(node.cluster.config.load().with_dynamic(dynamic)));
+        full::configure(&node.log_dirs.directories, &node.cluster.config.load());
+        node.peers.replication.throttles.configure(&node.cluster.config.load());
     }
     let deleted = || changes.topics.iter().filter(|(_, topic)| topic.deleted);
     // Before a topic of the same name can be made.
-    deleted().for_each(|(id, topic)| node.deleted.announce(*id, &topic.name, node.workers));
-    node.written.note_deleted(changes.removed.iter().copied().chain(deleted().map(|(id, _)| *id)));
+    deleted().for_each(|(id, topic)| node.log_dirs.deleted.announce(*id, &topic.name, node.workers.count));
+    node.log_dirs.written.note_deleted(changes.removed.iter().copied().chain(deleted().map(|(id, _)| *id)));
     // New partitions have their places before anybody can ask for them.
-    let placed = reports::before_publishing(node, &node.image.load_full(), &image, &changes);
-    let before = node.image.swap(image.clone());
+    let placed = reports::before_publishing(node, &node.cluster.image.load_full(), &image, &changes);
+    let before = node.cluster.image.swap(image.clone());
     note_events(node, &before, &image, &changes);
     reports::after_publishing(node, &before, &image, &changes, &placed);
     let concerns_workers = changes.everything
@@ -42,7 +42,7 @@ pub fn publish(node: &Node, image: Arc<Image>, changes: Box<Changes>) {
         return;
     }
     let change = Arc::new(ImageChange { before, image, changes });
-    for mailbox in &node.mailboxes {
+    for mailbox in &node.workers.mailboxes {
         mailbox.send_blocking(Command::ImageChanged(change.clone()));
     }
 }
@@ -52,16 +52,20 @@ fn note_events(node: &Node, before: &Image, image: &Image, changes: &Changes) {
     let min_in_sync = |topic: &Text| topic_settings::min_in_sync(node, image, topic);
     events::between(before, image, changes, min_in_sync, |event| {
         if let Event::Partition { change, old_leader, state, .. } = &event {
-            count(node, *change, *old_leader == node.broker_id && state.leader == node.broker_id);
+            count(
+                node,
+                *change,
+                *old_leader == node.identity.broker_id && state.leader == node.identity.broker_id,
+            );
         }
-        if let Some(line) = node.controller.events().happened(&event, node.broker_id) {
+        if let Some(line) = node.peers.controller.events().happened(&event, node.identity.broker_id) {
             line.write();
         }
     });
 }
 
 fn count(node: &Node, change: PartitionChange, is_led_here: bool) {
-    let meter = &node.meter;
+    let meter = &node.workers.meter;
     match change {
         PartitionChange::UncleanElection { .. } => meter.unclean_elections.one(),
         PartitionChange::IsrShrank { .. } => meter.isr_shrinks.add(is_led_here.into()),
@@ -78,5 +82,5 @@ pub fn dynamic_configs(node: &Node, image: &Image) -> DynamicConfigs {
             .map(|values| values.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
             .unwrap_or_default()
     };
-    DynamicConfigs { broker: of(&node.broker_id.to_string()), default: of("") }
+    DynamicConfigs { broker: of(&node.identity.broker_id.to_string()), default: of("") }
 }

@@ -1,10 +1,10 @@
 //! The thread that puts aside what is left of deleted partitions, once their owners have closed them.
 //!
-//! Before: deleted.rs, where workers hand them in. After: housekeeping.rs, which removes the files later.
+//! Before: node/log_dirs/deleted.rs, where workers hand them in. After: housekeeping.rs, which removes the files later.
 
-use crate::deleted::{Closed, Then};
 use crate::directories::{Directory, random_uuid};
 use crate::node::Node;
+use crate::node::log_dirs::deleted::{Closed, Then};
 use barnabas_base::{Map, Text, TimestampMs, TopicId, TopicPartition};
 use barnabas_storage::journal::{Entry, EntryKind, JournalPartition};
 use barnabas_storage::{DirKind, PartitionDir, StorageError};
@@ -21,11 +21,11 @@ const GATHER_MAX: Duration = Duration::from_millis(500);
 /// The system gives no thread.
 pub fn start(node: Arc<Node>) -> std::io::Result<JoinHandle<()>> {
     std::thread::Builder::new().name("deletions".to_owned()).spawn(move || {
-        while let Some(all) = node.deleted.next() {
+        while let Some(all) = node.log_dirs.deleted.next() {
             let begun = Instant::now();
             put_aside(&node, &all);
-            node.deleted.done(&all);
-            node.deleted.gather((begun.elapsed() * GATHER_FACTOR).min(GATHER_MAX));
+            node.log_dirs.deleted.done(&all);
+            node.log_dirs.deleted.gather((begun.elapsed() * GATHER_FACTOR).min(GATHER_MAX));
         }
     })
 }
@@ -34,15 +34,15 @@ fn put_aside(node: &Node, all: &[Closed]) {
     let is_stray = |closed: &&Closed| closed.then == Then::Stray;
     let names: Vec<(&TopicPartition, TopicId)> =
         all.iter().filter(|closed| !is_stray(closed)).flat_map(Closed::owned).collect();
-    let is_free = |name: &Text| node.image.load().topics.by_name(name).is_none();
+    let is_free = |name: &Text| node.cluster.image.load().topics.by_name(name).is_none();
     let due = |closed: &Closed| match closed.then {
         Then::Deleted(due) => Some((closed.topic, due)),
         Then::Stray => None,
     };
     let due: Map<TopicId, TimestampMs> = all.iter().filter_map(due).collect();
-    for (at, directory) in node.directories.iter().enumerate().filter(|(_, each)| each.is_usable()) {
+    for (at, directory) in node.log_dirs.directories.iter().enumerate().filter(|(_, each)| each.is_usable()) {
         let strays = all.iter().filter(is_stray).flat_map(Closed::owned);
-        let has_successor = |name: &TopicPartition| node.deleted.has_successor(name);
+        let has_successor = |name: &TopicPartition| node.log_dirs.deleted.has_successor(name);
         let aside = put_strays_aside(directory, strays)
             .and_then(|()| directory.put_aside(&names, is_free, has_successor));
         let aside = match aside {
@@ -55,7 +55,7 @@ fn put_aside(node: &Node, all: &[Closed]) {
             }
         };
         for (path, topic) in aside {
-            node.deletions.directory_later(at, path, due[&topic]);
+            node.log_dirs.deletions.directory_later(at, path, due[&topic]);
         }
         let removed = all.iter().flat_map(|closed| &closed.removed).filter(|(directory, _)| *directory == at);
         let mut entries: Vec<Entry> = removed.map(|(_, name)| removal(name)).collect();

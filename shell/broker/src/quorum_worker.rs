@@ -27,10 +27,10 @@ mod voters;
 pub use files::{MetadataFiles, make_dir, partition, write_file};
 
 use crate::cluster_events::{self, Line};
-use crate::controller::{Message, Reply, Requests};
 use crate::directories::Directory;
 use crate::full::{Hinders, Room};
 use crate::node::Node;
+use crate::node::peers::controller::{Message, Reply, Requests};
 use crate::publisher;
 use barnabas_base::{MonotonicMs, Offset};
 use barnabas_quorum::batches::EncodedBatch;
@@ -83,9 +83,9 @@ pub fn start(
     requests: Requests,
     node: Arc<Node>,
 ) -> Result<JoinHandle<()>, Box<dyn std::error::Error>> {
-    let shared = &node.controller.shared;
+    let shared = &node.peers.controller.shared;
     shared.was_cut.store(files.was_cut, Ordering::Relaxed);
-    let peers = Peers::new(node.links.clone(), node.controller.here(), shared.sender(), &node);
+    let peers = Peers::new(node.peers.links.clone(), node.peers.controller.here(), shared.sender(), &node);
     let mut worker = QuorumWorker {
         voters: KnownVoters::new(quorum.voters()),
         quorum,
@@ -163,9 +163,10 @@ impl QuorumWorker {
                 self.quorum.tick(now)?;
             }
             self.settle()?;
-            self.node.controller.events().due(Instant::now()).iter().for_each(Line::write);
+            self.node.peers.controller.events().due(Instant::now()).iter().for_each(Line::write);
             let idle_ms =
-                u64::try_from(self.node.config.load().long("metadata.max.idle.interval.ms")).unwrap_or(0);
+                u64::try_from(self.node.cluster.config.load().long("metadata.max.idle.interval.ms"))
+                    .unwrap_or(0);
             self.stall.look(&self.quorum, idle_ms, self.node.clock.monotonic());
             if self.is_full() && stopping.is_none() {
                 self.retake_reserve()?;
@@ -184,8 +185,8 @@ impl QuorumWorker {
     /// shortage: where nobody has room, whoever is left with it leads on.
     fn leave_to_others(&mut self) -> Result<(), MetadataError> {
         let now = self.node.clock.monotonic();
-        let here = |directory: &&Directory| self.node.controller.lies_in(directory.id);
-        let room = self.node.directories.iter().find(here).map(|directory| &directory.room);
+        let here = |directory: &&Directory| self.node.peers.controller.lies_in(directory.id);
+        let room = self.node.log_dirs.directories.iter().find(here).map(|directory| &directory.room);
         let is_short = self.is_full() || room.is_some_and(Room::is_short);
         // Figures may show room where writes find none: it counts once that has not been so for a while.
         if !self.is_full() && room.is_none_or(|room| room.hinders(now) == Hinders::Nothing) {
@@ -227,7 +228,7 @@ impl QuorumWorker {
         if self.is_full() {
             sleep = sleep.min(FULL_PAUSE);
         }
-        if self.node.controller.events().are_waiting() {
+        if self.node.peers.controller.events().are_waiting() {
             sleep = sleep.min(cluster_events::APART);
         }
         if !self.quorum.is_alone() {
@@ -293,8 +294,8 @@ impl QuorumWorker {
     fn settle(&mut self) -> Result<(), MetadataError> {
         loop {
             let Offset(end) = self.quorum.log_end();
-            self.node.controller.shared.log_end.store(end, Ordering::Release);
-            self.watching.look(&self.quorum, &self.node.controller.shared.figures);
+            self.node.peers.controller.shared.log_end.store(end, Ordering::Release);
+            self.watching.look(&self.quorum, &self.node.peers.controller.shared.figures);
             self.voters.look(self.quorum.voters());
             let effects = self.quorum.take_effects();
             if effects.is_empty() {
@@ -312,7 +313,7 @@ impl QuorumWorker {
             if let Some(end) = appended {
                 self.files.sync()?;
                 if let Some(Offset(synced)) = self.files.recovery_point()? {
-                    self.node.controller.shared.recovery_point.store(synced, Ordering::Release);
+                    self.node.peers.controller.shared.recovery_point.store(synced, Ordering::Release);
                 }
                 self.quorum.synced(end, self.now())?;
             }
@@ -331,11 +332,11 @@ impl QuorumWorker {
     ) -> Result<(), MetadataError> {
         loop {
             let written = write(self);
-            self.node.controller.shared.waits_for_room.store(false, Ordering::Relaxed);
+            self.node.peers.controller.shared.waits_for_room.store(false, Ordering::Relaxed);
             match written {
                 Ok(()) => return Ok(()),
                 Err(error) if error.is_passing() => {
-                    if !self.node.controller.shared.is_full.swap(true, Ordering::Relaxed) {
+                    if !self.node.peers.controller.shared.is_full.swap(true, Ordering::Relaxed) {
                         tracing::error!(
                             %error,
                             "writes to the metadata log fail; topics and partitions cannot be created \
@@ -345,7 +346,7 @@ impl QuorumWorker {
                     } else if self.node.shutdown.is_wanted() {
                         return Err(error.into());
                     } else {
-                        self.node.controller.shared.waits_for_room.store(true, Ordering::Relaxed);
+                        self.node.peers.controller.shared.waits_for_room.store(true, Ordering::Relaxed);
                         std::thread::sleep(FULL_PAUSE);
                     }
                 }
@@ -355,13 +356,13 @@ impl QuorumWorker {
     }
 
     fn is_full(&self) -> bool {
-        self.node.controller.shared.is_full.load(Ordering::Relaxed)
+        self.node.peers.controller.shared.is_full.load(Ordering::Relaxed)
     }
 
     /// Takes the reserve (again). Where there is no room for it, the disk counts as full.
     fn retake_reserve(&mut self) -> Result<(), MetadataError> {
         let is_full = !self.files.take_reserve()?;
-        let was_full = self.node.controller.shared.is_full.swap(is_full, Ordering::Relaxed);
+        let was_full = self.node.peers.controller.shared.is_full.swap(is_full, Ordering::Relaxed);
         match (was_full, is_full) {
             (false, true) => tracing::error!(
                 "the disk of the metadata log is full; topics and partitions cannot be created until \
@@ -379,18 +380,22 @@ impl QuorumWorker {
             Effect::Append(_) => unreachable!("appended by the caller"),
             Effect::Publish { image, changes } => {
                 self.node
+                    .peers
                     .controller
                     .shared
                     .kraft_version
                     .store(self.quorum.kraft_version(), Ordering::Relaxed);
-                self.node.follow_broker_epoch(&image);
+                self.node.identity.follow_broker_epoch(&image);
                 publisher::publish(&self.node, image, changes);
-                self.node.controller.published();
+                self.node.peers.controller.published();
             }
             Effect::Respond { ticket, response } => match self.replies.remove(&ticket) {
                 // A connection that is gone does not hear its answer.
                 Some(reply) => drop(reply.send(Reply::Answer(response))),
-                None => crate::controller::log_unheard(&response, self.node.controller.events()),
+                None => crate::node::peers::controller::log_unheard(
+                    &response,
+                    self.node.peers.controller.events(),
+                ),
             },
             Effect::Decline(ticket) => {
                 if let Some(reply) = self.replies.remove(&ticket) {
@@ -422,7 +427,7 @@ impl QuorumWorker {
     /// In the background: it takes a while for a large cluster, and nobody waits for it.
     fn write_snapshot(&mut self, task: Box<SnapshotTask>) {
         let writer = self.files.snapshot_writer();
-        let sender = self.node.controller.shared.sender();
+        let sender = self.node.peers.controller.shared.sender();
         let id = task.id;
         let write = move || {
             let written = writer.write(&task);

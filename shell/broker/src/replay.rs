@@ -1,6 +1,6 @@
 //! After an unclean stop: what each directory's journal holds and its segments lack.
 //!
-//! Most of it waits in memory until its partition is opened (pending.rs), and the journal goes on holding it: so a start takes as
+//! Most of it waits in memory until its partition is opened (node/log_dirs/pending.rs), and the journal goes on holding it: so a start takes as
 //! long as reading the journal, whatever number of partitions it names.
 //!
 //! Written into segments before anybody is served is what does more than append (a log that was cut or given up), and
@@ -44,7 +44,12 @@ const AHEAD_PAUSE: Duration = Duration::from_millis(100);
 /// The journal's bounds in this directory.
 pub fn config_of(node: &Node, directory: &Directory) -> JournalConfig {
     let total = directory.lock().space().map_or(u64::MAX, |space| space.total);
-    journal_config(&node.config.load(), total, node.memory_bytes, node.file_bytes_max)
+    journal_config(
+        &node.cluster.config.load(),
+        total,
+        node.workers.memory_bytes,
+        node.log_dirs.file_bytes_max,
+    )
 }
 
 /// Before anything is written in a directory that was shut down cleanly: a journal there is out of date.
@@ -69,15 +74,15 @@ pub fn discard_stale(directory: &Directory) -> Result<(), StorageError> {
 /// # Errors
 /// The directory cannot be served: its journal is damaged or belongs elsewhere, or the machine refuses.
 pub fn replay(node: &Node, index: usize) -> Result<Option<Recovered>, OpenError> {
-    let directory = &node.directories[index];
+    let directory = &node.log_dirs.directories[index];
     let begun = Instant::now();
     let Some(mut recovered) = read_journal(directory, directory.id)? else { return Ok(None) };
     // Before its bytes count as somebody's.
     recovered.keep(|replay| is_known(node, replay.partition.topic_id));
-    let image = node.image.load();
+    let image = node.cluster.image.load();
     let waits = |replay: &PartitionReplay| {
         let is_there = image.topics.by_id(replay.partition.topic_id).is_some();
-        waits_for_opening(replay, node.acks_are_synced, is_there)
+        waits_for_opening(replay, node.log_dirs.acks_are_synced, is_there)
     };
     let at_once: Vec<PartitionReplay> =
         recovered.partitions.iter().filter(|replay| !waits(replay)).cloned().collect();
@@ -85,8 +90,8 @@ pub fn replay(node: &Node, index: usize) -> Result<Option<Recovered>, OpenError>
     recovered.keep(waits);
     for replay in &recovered.partitions {
         let key = key_of(&replay.partition);
-        node.written.add(key);
-        node.pending.add(&node.directories, index, key, Arc::new(replay.clone()));
+        node.log_dirs.written.add(key);
+        node.log_dirs.pending.add(&node.log_dirs.directories, index, key, Arc::new(replay.clone()));
     }
     if !recovered.is_empty() || !at_once.is_empty() {
         tracing::info!(
@@ -109,12 +114,12 @@ pub fn replay(node: &Node, index: usize) -> Result<Option<Recovered>, OpenError>
 pub fn replay_rest(node: &Node, index: usize, recovered: &mut Recovered) -> Result<(), OpenError> {
     tracing::info!(
         "the journal in {} has no free file: {} partitions are replayed before clients are served",
-        node.directories[index].path.display(),
+        node.log_dirs.directories[index].path.display(),
         recovered.partitions.len()
     );
     replay_now(node, index, &recovered.partitions)?;
     for replay in &recovered.partitions {
-        node.pending.remove(&node.directories, index, key_of(&replay.partition), 0);
+        node.log_dirs.pending.remove(&node.log_dirs.directories, index, key_of(&replay.partition), 0);
     }
     recovered.keep(|_| false);
     Ok(())
@@ -130,7 +135,7 @@ pub fn replay_rest(node: &Node, index: usize, recovered: &mut Recovered) -> Resu
 /// # Errors
 /// The system gives no thread.
 pub fn settle(node: &Arc<Node>, index: usize) -> std::io::Result<Option<JoinHandle<()>>> {
-    let directory = &node.directories[index];
+    let directory = &node.log_dirs.directories[index];
     let Some(file_system) = directory.file_system.clone().filter(|_| !directory.lock().was_clean()) else {
         return Ok(None);
     };
@@ -139,7 +144,7 @@ pub fn settle(node: &Arc<Node>, index: usize) -> std::io::Result<Option<JoinHand
         let begun = Instant::now();
         match file_system.sync() {
             Ok(()) => {
-                told.directories[index].lock().note_settled();
+                told.log_dirs.directories[index].lock().note_settled();
                 tracing::debug!(
                     directory = index,
                     ms = begun.elapsed().as_millis() as u64,
@@ -156,7 +161,7 @@ fn replay_now(node: &Node, index: usize, partitions: &[PartitionReplay]) -> Resu
     if partitions.is_empty() {
         return Ok(());
     }
-    let directory = &node.directories[index];
+    let directory = &node.log_dirs.directories[index];
     let whole = directory.file_system.as_ref().filter(|_| partitions.len() >= WHOLE_FROM);
     let ends = replay_all(node, index, partitions, whole.map(|whole| &**whole))?;
     if let Some(whole) = whole {
@@ -181,7 +186,7 @@ fn replay_now(node: &Node, index: usize, partitions: &[PartitionReplay]) -> Resu
 
 /// What belongs to a topic that was deleted is nobody's, unless the metadata log has lost its end.
 fn is_known(node: &Node, topic: TopicId) -> bool {
-    node.image.load().topics.by_id(topic).is_some() || node.controller.log_was_cut()
+    node.cluster.image.load().topics.by_id(topic).is_some() || node.peers.controller.log_was_cut()
 }
 
 type Ends = Vec<(TopicPartition, Offset)>;
@@ -196,16 +201,16 @@ fn replay_all(
     let next = AtomicUsize::new(0);
     let synced_as_a_whole = whole.is_some();
     let done: Mutex<Result<Ends, StorageError>> = Mutex::new(Ok(Vec::new()));
-    let threads = node.workers.min(partitions.len());
+    let threads = node.workers.count.min(partitions.len());
     // No worker has opened anything yet: their share is free.
-    let share = (node.open_files_max / threads.max(1)).min(FILES_OPEN);
+    let share = (node.log_dirs.open_files_max / threads.max(1)).min(FILES_OPEN);
     std::thread::scope(|scope| {
         if let Some(whole) = whole.filter(|_| partitions.len() >= AHEAD_FROM) {
             scope.spawn(|| sync_ahead(whole, &next, partitions.len(), &done));
         }
         for _ in 0..threads {
             scope.spawn(|| {
-                let directory = &node.directories[index];
+                let directory = &node.log_dirs.directories[index];
                 let mut files = FilePool::new(directory.disk.clone(), share)
                     .with_file_system(directory.file_system.clone());
                 while let Some(replay) = partitions.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -252,7 +257,7 @@ fn replay_one(
     synced_as_a_whole: bool,
 ) -> Result<Option<Offset>, StorageError> {
     let JournalPartition { topic_id, topic_partition: name } = &*replay.partition;
-    let directory = &node.directories[index];
+    let directory = &node.log_dirs.directories[index];
     let belongs_here = match belongs_here(node, index, &replay.partition) {
         Err(error @ StorageError::WrongOwner { .. }) => {
             keep_aside(directory, replay, &error.into())?;
@@ -270,7 +275,7 @@ fn replay_one(
         topic_id: *topic_id,
         future: None,
     };
-    let config = topic_settings::log_config(node, &node.image.load_full(), &name.topic);
+    let config = topic_settings::log_config(node, &node.cluster.image.load_full(), &name.topic);
     let now = node.clock.wall();
     match replay_log(replay, place, config, synced_as_a_whole, directory, files, now)? {
         Ok(end) => Ok(Some(end)),
@@ -324,7 +329,9 @@ pub fn belongs_here(node: &Node, index: usize, partition: &JournalPartition) -> 
     }
     let dir = PartitionDir { name: name.to_string(), topic_partition: name.clone(), kind: DirKind::Current };
     let mut is_elsewhere = false;
-    for (at, directory) in node.directories.iter().enumerate().filter(|(_, dir)| dir.holds_partitions) {
+    for (at, directory) in
+        node.log_dirs.directories.iter().enumerate().filter(|(_, dir)| dir.holds_partitions)
+    {
         if !directory.is_online() {
             continue;
         }
@@ -345,9 +352,9 @@ pub fn belongs_here(node: &Node, index: usize, partition: &JournalPartition) -> 
         is_elsewhere |= found == Some(*topic_id);
     }
     // It may have moved to a directory that is offline now.
-    let image = node.image.load();
+    let image = node.cluster.image.load();
     let row = image.topics.by_id(*topic_id).and_then(|topic| topic.partition(name.partition));
-    let assigned = row.and_then(|row| row.directory(node.broker_id)).filter(|id| !is_reserved(*id));
-    let is_assigned_elsewhere = assigned.is_some_and(|id| id != node.directories[index].id);
+    let assigned = row.and_then(|row| row.directory(node.identity.broker_id)).filter(|id| !is_reserved(*id));
+    let is_assigned_elsewhere = assigned.is_some_and(|id| id != node.log_dirs.directories[index].id);
     Ok(!is_elsewhere && !is_assigned_elsewhere)
 }

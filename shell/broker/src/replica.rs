@@ -18,7 +18,7 @@ use crate::committer::{Covers, SyncRequest};
 use crate::mailbox::PartitionKey;
 use crate::mailbox::fetch_wait::Waiters;
 use crate::mailbox::share::ShareWaiters;
-use crate::replication::throttles::Throttled;
+use crate::node::peers::replication::throttles::Throttled;
 use barnabas_base::Offset;
 use barnabas_replica::Committed;
 use std::ops::{Deref, DerefMut};

@@ -33,8 +33,8 @@ const PROGRESS: &str = "barnabas-scrub";
 pub fn name_damage(node: &Node, error: &StorageError) {
     match error {
         StorageError::Damaged { file, position, .. } => {
-            if node.damages.note(file, *position) {
-                node.meter.damage_found.one();
+            if node.log_dirs.damages.note(file, *position) {
+                node.workers.meter.damage_found.one();
                 tracing::error!(%error, "corruption found: the corrupt range is not served, the records \
                     before and after it are");
             }
@@ -45,11 +45,13 @@ pub fn name_damage(node: &Node, error: &StorageError) {
                 StorageError::Exhausted(error) => &error.path,
                 _ => return,
             };
-            if let Some(directory) = node.directories.iter().find(|each| file.starts_with(&each.path)) {
+            if let Some(directory) =
+                node.log_dirs.directories.iter().find(|each| file.starts_with(&each.path))
+            {
                 directory.room.hit(error, node.clock.monotonic());
             }
         }
-        StorageError::Disk(disk) if !node.damages.note(&disk.path, u64::MAX) => {}
+        StorageError::Disk(disk) if !node.log_dirs.damages.note(&disk.path, u64::MAX) => {}
         error => tracing::error!(%error, "records cannot be read; fetches of them are refused"),
     }
 }
@@ -64,8 +66,8 @@ fn run(node: &Node) {
     if let Err(error) = rustix::process::setpriority_process(None, 15) {
         tracing::debug!(%error, "the scrub keeps its priority");
     }
-    while node.deletions.go_on_after(LOOK_EVERY) {
-        for directory in node.directories.iter().filter(|directory| directory.is_online()) {
+    while node.log_dirs.deletions.go_on_after(LOOK_EVERY) {
+        for directory in node.log_dirs.directories.iter().filter(|directory| directory.is_online()) {
             if !Round::of(node, directory).is_none_or(|mut round| round.run()) {
                 return;
             }
@@ -74,7 +76,7 @@ fn run(node: &Node) {
 }
 
 fn rate(node: &Node) -> u64 {
-    u64::try_from(node.config.load().long("log.scrub.bytes.per.second")).unwrap_or(0)
+    u64::try_from(node.cluster.config.load().long("log.scrub.bytes.per.second")).unwrap_or(0)
 }
 
 /// How far the look through a directory has come.
@@ -120,7 +122,7 @@ impl<'a> Round<'a> {
             return None;
         }
         let now = node.clock.wall();
-        let interval_ms = node.config.load().long("log.scrub.interval.ms");
+        let interval_ms = node.cluster.config.load().long("log.scrub.interval.ms");
         let read = read_progress(directory);
         let progress = match read {
             // A clock that was put back ends no pause.
@@ -183,7 +185,7 @@ impl<'a> Round<'a> {
                         (read, false)
                     }
                 };
-                self.node.meter.bytes_scrubbed.add(read);
+                self.node.workers.meter.bytes_scrubbed.add(read);
                 self.bytes += read;
                 if !self.keep_pace() {
                     return Ok(false);
@@ -198,7 +200,7 @@ impl<'a> Round<'a> {
     }
 
     fn is_never_compacted(&self, name: &TopicPartition) -> bool {
-        let image = self.node.image.load_full();
+        let image = self.node.cluster.image.load_full();
         let is_known = image.topics.by_name(&name.topic).is_some();
         is_known && !topic_settings::log_config(self.node, &image, &name.topic).cleanup.compact
     }
@@ -206,9 +208,10 @@ impl<'a> Round<'a> {
     /// What readers found sound before may be what has changed.
     fn tell_owner(&self, partition: &PartitionDir, from: Offset) {
         let name = &partition.topic_partition;
-        if let Some(topic) = self.node.image.load().topics.id_of(&name.topic) {
+        if let Some(topic) = self.node.cluster.image.load().topics.id_of(&name.topic) {
             let key = PartitionKey { topic, partition: name.partition };
-            self.node.mailboxes[key.owner(self.node.workers)].send_blocking(Command::Damaged(key, from));
+            self.node.workers.mailboxes[key.owner(self.node.workers.count)]
+                .send_blocking(Command::Damaged(key, from));
         }
     }
 
@@ -222,7 +225,8 @@ impl<'a> Round<'a> {
             let rate = rate(self.node);
             let owed = Duration::from_secs_f64(self.bytes as f64 / rate.max(1) as f64);
             let wait = owed.saturating_sub(self.since.elapsed());
-            if !self.directory.is_online() || !self.node.deletions.go_on_after(wait.min(LOOK_EVERY)) {
+            if !self.directory.is_online() || !self.node.log_dirs.deletions.go_on_after(wait.min(LOOK_EVERY))
+            {
                 self.write_progress();
                 return false;
             }
@@ -265,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_place_is_new_once() {
-        let damages = crate::damages::Damages::default();
+        let damages = crate::node::log_dirs::damages::Damages::default();
         let file = std::path::Path::new("/a/b");
         assert!(damages.note(file, 7) && !damages.note(file, 7) && damages.note(file, 8));
     }

@@ -173,16 +173,16 @@ fn let_in(
 ) -> Vec<JoinHandle<()>> {
     let accept = |(listener, acceptor)| tokio::spawn(listeners::accept(node.clone(), listener, acceptor));
     let metered = metrics_listener
-        .map(|listener| tokio::spawn(endpoint::serve(node.metering.reader().clone(), listener)));
+        .map(|listener| tokio::spawn(endpoint::serve(node.workers.metering.reader().clone(), listener)));
     acceptors.into_iter().map(accept).chain(metered).collect()
 }
 
 /// What to try on a node that was started without a file: the address, and three commands that work as they stand.
 fn show_first_steps(node: &Node) {
-    let Some((_, address)) = node.listeners.first() else { return };
+    let Some((_, address)) = node.identity.listeners.first() else { return };
     let binary = std::env::args().next().unwrap_or_else(|| "barnabas".to_owned());
     let data: Vec<String> =
-        node.directories.iter().map(|directory| directory.path.display().to_string()).collect();
+        node.log_dirs.directories.iter().map(|directory| directory.path.display().to_string()).collect();
     let data = data.join(", ");
     let steps = format!(
         "\nBarnabas listens on {address} (data in {data}; Ctrl-C stops it). In a second shell, try:\n\n  \
@@ -196,6 +196,7 @@ fn show_first_steps(node: &Node) {
 
 fn say_ready(node: &Node) {
     let addresses: Vec<String> = node
+        .identity
         .listeners
         .iter()
         .map(|(listener, address)| format!("{}://{address}", listener.endpoint.listener))
@@ -203,8 +204,8 @@ fn say_ready(node: &Node) {
     let took = node.clock.monotonic().0;
     tracing::info!(
         "node {} of cluster {} serves on {} ({took} ms after the start)",
-        node.broker_id,
-        node.cluster_id,
+        node.identity.broker_id,
+        node.identity.cluster_id,
         addresses.join(", ")
     );
 }

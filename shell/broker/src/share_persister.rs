@@ -212,7 +212,7 @@ async fn ask(node: &Node, request: ShareStateRequest) -> ShareStateResponse {
 pub async fn ask_once(node: &Node, request: ShareStateRequest) -> ShareStateResponse {
     match place(node, &request) {
         Ok((_, BrokerId::NONE)) => request.refuse(ErrorCode::CoordinatorNotAvailable),
-        Ok((shard, leader)) if leader == node.broker_id => ask_shard(node, shard, request).await,
+        Ok((shard, leader)) if leader == node.identity.broker_id => ask_shard(node, shard, request).await,
         Ok((_, leader)) => away::ask(node, leader, request).await,
         Err(code) => request.refuse(code),
     }
@@ -221,7 +221,7 @@ pub async fn ask_once(node: &Node, request: ShareStateRequest) -> ShareStateResp
 /// Asks a shard of this node, and tells whatever is said: for another broker's question, which is asked again there.
 pub async fn ask_here(node: &Node, request: ShareStateRequest) -> ShareStateResponse {
     match place(node, &request) {
-        Ok((shard, leader)) if leader == node.broker_id => ask_shard(node, shard, request).await,
+        Ok((shard, leader)) if leader == node.identity.broker_id => ask_shard(node, shard, request).await,
         Ok(_) => request.refuse(ErrorCode::NotCoordinator),
         Err(code) => request.refuse(code),
     }
@@ -231,16 +231,20 @@ async fn ask_shard(node: &Node, shard: PartitionKey, request: ShareStateRequest)
     let (reply, answer) = oneshot::channel();
     let gone = request.refuse(ErrorCode::NotCoordinator);
     let command = ShareStateCommand { shard, ask: ShareStateAsk { request, reply } };
-    node.owner(shard).send(Command::ShareState(command)).await;
+    node.workers.owner(shard).send(Command::ShareState(command)).await;
     // The worker has ended: the node is stopping.
     answer.await.unwrap_or(gone)
 }
 
 /// The shard that is to be asked, and who leads it. Where the topic is missing it is asked for.
 fn place(node: &Node, request: &ShareStateRequest) -> Result<(PartitionKey, BrokerId), ErrorCode> {
-    let image = node.image.load();
+    let image = node.cluster.image.load();
     let Some(topic) = image.topics.id_of(name::SHARE_GROUP_STATE) else {
-        node.controller.auto_create(share_state::creation(&image, &node.config.load(), node.broker_id));
+        node.peers.controller.auto_create(share_state::creation(
+            &image,
+            &node.cluster.config.load(),
+            node.identity.broker_id,
+        ));
         return Err(ErrorCode::CoordinatorNotAvailable);
     };
     let (partition, leader) = share_state::coordinated_by(&request.key().coordinator_key(), &image)?;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Everything that is configured for a topic.
 pub fn topic_config(node: &Node, image: &Image, topic: &Text) -> Arc<TopicConfig> {
-    let config = node.config.load();
+    let config = node.cluster.config.load();
     match image.configs.of(&Resource::topic(topic.clone())) {
         None => Arc::clone(config.topic_defaults()),
         Some(values) => config.topic_config(values.iter().map(|(key, value)| (&**key, &**value))),
@@ -27,7 +27,8 @@ pub fn log_config(node: &Node, image: &Image, topic: &Text) -> Arc<LogConfig> {
         true => config.segment_ms.min(config.max_compaction_lag_ms.max(1)),
         false => config.segment_ms,
     };
-    let segment_bytes = u64::try_from(config.segment_bytes).unwrap_or(u64::MAX).min(node.file_bytes_max);
+    let segment_bytes =
+        u64::try_from(config.segment_bytes).unwrap_or(u64::MAX).min(node.log_dirs.file_bytes_max);
     Arc::new(LogConfig {
         segment_bytes: u32::try_from(segment_bytes).unwrap_or(u32::MAX >> 1),
         segment_ms: DurationMs(segment_ms),

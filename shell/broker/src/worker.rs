@@ -34,7 +34,7 @@ const TIMERS_LATE_MAX: Duration = Duration::from_millis(200);
 /// The system gives no event queue.
 pub fn run(id: usize, node: Arc<Node>, inbox: Inbox) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let recorder = Rc::new(node.metering.recorder(id));
+    let recorder = Rc::new(node.workers.metering.recorder(id));
     let _ = recorder.cells().runtime.set(runtime.metrics());
     let local = LocalSet::new();
     local.block_on(&runtime, async move {
@@ -183,7 +183,8 @@ impl Worker {
                 self.sessions.push(Rc::downgrade(&session));
                 let node = &self.node;
                 let fresh = || {
-                    FrameReader::new(session.claim(), node.request_bytes_max).paced(new.slot.gate().clone())
+                    FrameReader::new(session.claim(), node.workers.request_bytes_max)
+                        .paced(new.slot.gate().clone())
                 };
                 let reader = new.reader.unwrap_or_else(fresh);
                 tokio::task::spawn_local(serve(session, stream, Handover { slot: new.slot, reader }));
@@ -248,11 +249,12 @@ impl Worker {
 
     /// Closes connections on which nothing has moved for `connections.max.idle.ms`.
     fn close_idle(&mut self) {
-        let Ok(idle_max) = u64::try_from(self.node.config.load().long("connections.max.idle.ms")) else {
+        let Ok(idle_max) = u64::try_from(self.node.cluster.config.load().long("connections.max.idle.ms"))
+        else {
             return;
         };
         let now = self.node.clock.monotonic().0;
-        let meter = &self.node.meter;
+        let meter = &self.node.workers.meter;
         self.sessions.retain(|session| {
             let Some(session) = session.upgrade() else { return false };
             if now.saturating_sub(session.active_ms.get()) < idle_max {

@@ -11,8 +11,8 @@
 //! request is under way.
 
 use super::{is_there, while_there};
-use crate::broker_links::{Courier, Purpose, Waiting};
 use crate::node::Node;
+use crate::node::peers::broker_links::{Courier, Purpose, Waiting};
 use barnabas_base::{BrokerId, Set};
 use barnabas_net::links::{Entry, Link};
 use std::collections::VecDeque;
@@ -48,7 +48,7 @@ impl<P: Parcel> Courier<P> {
     /// Hands a parcel in; waits while too many do.
     pub async fn bring(&self, node: &Arc<Node>, to: BrokerId, parcel: P) {
         let queue = self.queue(node, to);
-        let entry = node.broker_links.awaited(P::PURPOSE).begin();
+        let entry = node.peers.broker_links.awaited(P::PURPOSE).begin();
         // Where the links' thread has ended, the parcel is dropped, and that is its answer.
         drop(queue.send((parcel, entry)).await);
     }
@@ -57,7 +57,7 @@ impl<P: Parcel> Courier<P> {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         let queue = queues.entry(to).or_insert_with(|| {
             let (sender, parcels) = mpsc::channel(WAITING_MAX);
-            node.links.handle().spawn(run(node.clone(), to, parcels));
+            node.peers.links.handle().spawn(run(node.clone(), to, parcels));
             sender
         });
         queue.clone()
@@ -82,7 +82,7 @@ async fn run<P: Parcel>(node: Arc<Node>, to: BrokerId, mut parcels: mpsc::Receiv
             waiting.push_back(parcel);
         }
         let (going, entries): (Vec<P>, Vec<Entry>) = together(&mut waiting).into_iter().unzip();
-        let link = is_there(&node, to).then(|| node.broker_links.to(&node, to, P::PURPOSE)).flatten();
+        let link = is_there(&node, to).then(|| node.peers.broker_links.to(&node, to, P::PURPOSE)).flatten();
         let node = node.clone();
         tokio::spawn(async move {
             let delivered = P::deliver(node.clone(), link, going);

@@ -14,10 +14,10 @@ type Question = (usize, Vec<(PartitionKey, Option<Offset>)>);
 
 /// The candidates in pieces for one [`Look`](crate::mailbox::CleanCommand::Look) each, with the workers that own them.
 pub(super) fn by_owner(node: &Node) -> Vec<Question> {
-    let waiting = node.compaction.candidates.waiting();
-    let mut by_owner: Vec<Vec<(PartitionKey, Option<Offset>)>> = vec![Vec::new(); node.workers];
+    let waiting = node.log_dirs.compaction.candidates.waiting();
+    let mut by_owner: Vec<Vec<(PartitionKey, Option<Offset>)>> = vec![Vec::new(); node.workers.count];
     for partition in waiting {
-        by_owner[partition.owner(node.workers)].push((partition, clean_point(node, partition)));
+        by_owner[partition.owner(node.workers.count)].push((partition, clean_point(node, partition)));
     }
     let pieces = by_owner.into_iter().enumerate().flat_map(|(owner, partitions)| {
         let pieces: Vec<_> = partitions.chunks(PARTITIONS_PER_QUESTION).map(<[_]>::to_vec).collect();
@@ -29,20 +29,20 @@ pub(super) fn by_owner(node: &Node) -> Vec<Question> {
 /// How far a partition is clean, as the checkpoints say. In the last step of a move two directories have an entry for it, and what was
 /// left of one that was cut off is older.
 pub fn clean_point(node: &Node, partition: PartitionKey) -> Option<Offset> {
-    let image = node.image.load();
+    let image = node.cluster.image.load();
     let topic = image.topics.by_id(partition.topic)?.name.clone();
     let name = TopicPartition { topic, partition: partition.partition };
-    let usable = node.directories.iter().filter(|directory| directory.is_usable());
+    let usable = node.log_dirs.directories.iter().filter(|directory| directory.is_usable());
     usable.filter_map(|directory| directory.lock().cleaner_point(&name)).min()
 }
 
 /// Names the compacted partitions on disk whose newest segment begins past what is clean. File names are all that is read.
 pub(super) fn sweep(node: &Node) {
     let mut last: Option<(Text, bool)> = None;
-    for directory in node.directories.iter().filter(|directory| directory.is_usable()) {
+    for directory in node.log_dirs.directories.iter().filter(|directory| directory.is_usable()) {
         let listed = directory.lock().partitions();
         for entry in listed.unwrap_or_default().iter().filter(|entry| entry.kind == DirKind::Current) {
-            let image = node.image.load();
+            let image = node.cluster.image.load();
             let TopicPartition { topic, partition } = &entry.topic_partition;
             let Some(id) = image.topics.id_of(topic) else { continue };
             // Partitions of a topic mostly follow one another.
@@ -53,7 +53,7 @@ pub(super) fn sweep(node: &Node) {
             last = Some((topic.clone(), is_compacted));
             // A directory that cannot be read is the next opener's to complain of.
             if is_compacted && is_dirty(directory, entry).unwrap_or(false) {
-                node.compaction.candidates.add(PartitionKey { topic: id, partition: *partition });
+                node.log_dirs.compaction.candidates.add(PartitionKey { topic: id, partition: *partition });
             }
         }
     }

@@ -26,7 +26,7 @@ impl<'a> Throttled<'a> {
 
     /// How long it takes at the allowed rate to do what was done.
     fn owed(&self) -> Duration {
-        let config = self.node.config.load();
+        let config = self.node.cluster.config.load();
         let threads = f64::from(config.int("log.cleaner.threads").max(1));
         let rate = config.double("log.cleaner.io.max.bytes.per.second") / threads;
         Duration::try_from_secs_f64(self.bytes / rate.max(1.0)).unwrap_or(Duration::MAX)
@@ -42,7 +42,7 @@ impl Pace for Throttled<'_> {
         self.bytes += std::mem::take(&mut self.unseen) as f64;
         loop {
             let wait = self.owed().saturating_sub(self.since.elapsed());
-            if !self.directory.is_online() || !self.node.deletions.go_on_after(wait.min(SLEEP_MAX)) {
+            if !self.directory.is_online() || !self.node.log_dirs.deletions.go_on_after(wait.min(SLEEP_MAX)) {
                 return ControlFlow::Break(());
             }
             if wait <= SLEEP_MAX {

@@ -3,8 +3,8 @@
 //! Invariants 3 and 4 of connection.rs are kept here: what answers hold until the peer reads them is counted when they are ready.
 
 use super::{Half, Queue, Session, State, WRITE_BYTES, Waiting};
-use crate::complaints::Cause;
 use crate::dispatch::Answer;
+use crate::node::workers::complaints::Cause;
 use barnabas_metrics::Stamp;
 use barnabas_net::{Claim, FrameWriter, Pace, Standing};
 use barnabas_wire::messages::ResponseHeader;
@@ -67,7 +67,7 @@ async fn flush(
         let what = format!(
             "its answers are not read: {late} bytes of {bytes} went in {seconds} s, and others wait for the memory that they hold"
         );
-        session.node.complaints.closed(session.peer, Cause::Unread, what);
+        session.node.workers.complaints.closed(session.peer, Cause::Unread, what);
         false
     };
     writer.flush_while(stream, goes_on).await

@@ -31,7 +31,7 @@ pub(super) fn carry_out(node: &Arc<Node>, shard: PartitionKey, order: ShareState
     let node = node.clone();
     tokio::task::spawn_local(async move {
         let done = share_persister::carry_out(&node, order).await;
-        node.owner(shard).send(Command::GroupShareStateDone(shard, done)).await;
+        node.workers.owner(shard).send(Command::GroupShareStateDone(shard, done)).await;
     });
 }
 
@@ -46,7 +46,7 @@ impl Hosted for GroupShard {
 
     fn create(node: &Node, _led_under: LeaderEpoch) -> Self {
         let mut shard = Self::new(group_config(node));
-        shard.image_changed(&node.image.load(), None, true);
+        shard.image_changed(&node.cluster.image.load(), None, true);
         shard
     }
 

@@ -12,6 +12,7 @@ use super::together::{Gathered, Together};
 use super::{append, now};
 use crate::mailbox::{AppendOutcome, PartitionKey, Standing};
 use crate::node::Node;
+use crate::owners::led_under;
 use crate::partition_worker::PartitionWorker;
 use barnabas_base::{DurationMs, ErrorCode, LeaderEpoch, Map, MonotonicMs, Offset};
 use barnabas_coordinator::{BatchId, LoadError, Now, Room, Ticket};
@@ -529,11 +530,4 @@ fn tell<S: Hosted>(
         Ok(base) => shard.durable(batch, base.plus(place), now),
         Err(error) => shard.failed(batch, error, now),
     }
-}
-
-/// The epoch under which this broker leads the partition now.
-pub fn led_under(node: &Node, key: PartitionKey) -> Option<LeaderEpoch> {
-    let image = node.image.load();
-    let partition = image.topics.by_id(key.topic)?.partition(key.partition)?;
-    (partition.leader == node.broker_id).then_some(partition.leader_epoch)
 }

@@ -36,14 +36,14 @@ impl Counted {
     /// What the shard holds now.
     pub fn set(&mut self, bytes: usize) {
         if bytes != self.bytes {
-            self.node.coordinator_memory.change(self.bytes, bytes);
+            self.node.workers.coordinator_memory.change(self.bytes, bytes);
             self.bytes = bytes;
         }
     }
 
     /// What the node's other shards hold.
     pub fn others(&self) -> usize {
-        self.node.coordinator_memory.besides(self.bytes)
+        self.node.workers.coordinator_memory.besides(self.bytes)
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) fn changed_topics(change: &ImageChange) -> ChangedTopics {
 }
 
 pub(super) fn group_config(node: &Node) -> GroupConfig {
-    let config = node.config.load();
+    let config = node.cluster.config.load();
     let count = |key| usize::try_from(config.long(key)).unwrap_or(usize::MAX);
     let minutes = |key| DurationMs(config.long(key).saturating_mul(60_000));
     let millis = |key| DurationMs(config.long(key));
@@ -51,11 +51,11 @@ pub(super) fn group_config(node: &Node) -> GroupConfig {
         batch_bytes_max: count("message.max.bytes").saturating_sub(4096).max(4096),
         member_bytes_max: count("group.member.metadata.max.bytes"),
         group_bytes_max: count("group.memory.max.bytes"),
-        groups_bytes_max: super::memory::bytes_max(&config, node.memory_bytes),
+        groups_bytes_max: super::memory::bytes_max(&config, node.workers.memory_bytes),
         settling_heartbeat_interval: millis("group.settling.heartbeat.interval.ms"),
-        consumer: consumer_config(&config, &node.image.load()),
-        streams: streams_config(&config, &node.image.load()),
-        share: share_config(&config, &node.image.load()),
+        consumer: consumer_config(&config, &node.cluster.image.load()),
+        streams: streams_config(&config, &node.cluster.image.load()),
+        share: share_config(&config, &node.cluster.image.load()),
         ..GroupConfig::default()
     }
 }

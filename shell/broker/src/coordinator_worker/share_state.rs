@@ -45,7 +45,7 @@ impl Hosted for ShareStateShard {
 
     fn create(node: &Node, _led_under: LeaderEpoch) -> Self {
         let mut shard = Self::new(config(node));
-        shard.image_changed(&node.image.load());
+        shard.image_changed(&node.cluster.image.load());
         shard
     }
 
@@ -114,7 +114,7 @@ impl Hosted for ShareStateShard {
 }
 
 fn config(node: &Node) -> ShareStateConfig {
-    let config = node.config.load();
+    let config = node.cluster.config.load();
     let millis = |key| DurationMs(config.long(key));
     let batch_bytes = usize::try_from(config.long("message.max.bytes")).unwrap_or(usize::MAX);
     let updates = config.long("share.coordinator.snapshot.update.records.per.snapshot");
@@ -124,7 +124,7 @@ fn config(node: &Node) -> ShareStateConfig {
         prune_interval: millis("share.coordinator.state.topic.prune.interval.ms"),
         cold_snapshot_interval: millis("share.coordinator.cold.partition.snapshot.interval.ms"),
         batch_bytes_max: batch_bytes.saturating_sub(4096).max(4096),
-        memory_bytes_max: memory::bytes_max(&config, node.memory_bytes),
+        memory_bytes_max: memory::bytes_max(&config, node.workers.memory_bytes),
         ..ShareStateConfig::default()
     }
 }

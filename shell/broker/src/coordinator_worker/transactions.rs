@@ -36,7 +36,10 @@ pub(super) fn carry_out(node: &Arc<Node>, shard: PartitionKey, order: Order) {
             Order::Markers(order) => markers::bring_ordered(&node, shard, order).await,
             Order::ProducerIds => {
                 let what = ToTransactionShard::ProducerIds(producer_ids(&node).await);
-                node.owner(shard).send(Command::Transaction(TransactionCommand { shard, what })).await;
+                node.workers
+                    .owner(shard)
+                    .send(Command::Transaction(TransactionCommand { shard, what }))
+                    .await;
             }
         }
     });
@@ -45,7 +48,7 @@ pub(super) fn carry_out(node: &Arc<Node>, shard: PartitionKey, order: Order) {
 async fn producer_ids(node: &Node) -> Result<Vec<barnabas_base::ProducerId>, ErrorCode> {
     let mut ids = Vec::with_capacity(IDS);
     while ids.len() < IDS {
-        match node.producer_ids.next(node).await {
+        match node.peers.producer_ids.next(node).await {
             Ok(id) => ids.push(id),
             Err(error) if ids.is_empty() => return Err(error),
             Err(_) => break,
@@ -133,18 +136,18 @@ impl Hosted for TransactionShard {
 }
 
 fn config(node: &Node) -> TransactionConfig {
-    let config = node.config.load();
+    let config = node.cluster.config.load();
     let millis = |key| DurationMs(config.long(key));
     let batch_bytes = usize::try_from(config.long("message.max.bytes")).unwrap_or(usize::MAX);
     TransactionConfig {
-        version: TransactionVersion(node.image.load().features.level(features::name::TRANSACTION)),
+        version: TransactionVersion(node.cluster.image.load().features.level(features::name::TRANSACTION)),
         timeout_max: millis("transaction.max.timeout.ms"),
         id_expiration: millis("transactional.id.expiration.ms"),
         id_expiration_check_interval: millis("transaction.remove.expired.transaction.cleanup.interval.ms"),
         append_timeout: millis("request.timeout.ms"),
         busy_patience: millis("add.partitions.to.txn.retry.backoff.max.ms"),
         batch_bytes_max: batch_bytes.saturating_sub(4096).max(4096),
-        memory_bytes_max: memory::bytes_max(&config, node.memory_bytes),
+        memory_bytes_max: memory::bytes_max(&config, node.workers.memory_bytes),
         ..TransactionConfig::default()
     }
 }

@@ -1,9 +1,9 @@
 //! Letters for a partition that another broker leads: by Produce, as a client's.
 
 use super::{PRODUCE_TIMEOUT, Place};
-use crate::broker_links::Purpose;
 use crate::broker_requests::{patience, while_there};
 use crate::node::Node;
+use crate::node::peers::broker_links::Purpose;
 use barnabas_base::ErrorCode;
 use barnabas_wire::messages::ProduceRequest;
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
@@ -15,8 +15,10 @@ const ALL: i16 = -1;
 
 pub(super) async fn write(node: &Node, place: &Place, records: Bytes) -> Result<(), ErrorCode> {
     let to = (place.leader, Purpose::DeadLetters);
-    let Some(link) = node.broker_links.to(node, to.0, to.1) else { return Err(ErrorCode::NetworkException) };
-    let _counted = node.broker_links.awaited(to.1).begin();
+    let Some(link) = node.peers.broker_links.to(node, to.0, to.1) else {
+        return Err(ErrorCode::NetworkException);
+    };
+    let _counted = node.peers.broker_links.awaited(to.1).begin();
     let (topic, at) = (place.letters.topic.clone(), place.at);
     let make = move |version| {
         let by_id = version >= TOPIC_IDS_SINCE;

@@ -22,7 +22,7 @@ pub fn where_told(node: &Node, name: &TopicPartition, topic: TopicId) -> Vec<usi
         // One that cannot be asked is found out by whoever needs it.
         directory.is_usable() && told(directory, name, topic).is_some()
     };
-    (0..node.directories.len()).filter(|at| is_told(&node.directories[*at])).collect()
+    (0..node.log_dirs.directories.len()).filter(|at| is_told(&node.log_dirs.directories[*at])).collect()
 }
 
 /// Does it in one of them.
@@ -35,7 +35,7 @@ pub fn put_aside(
     name: &TopicPartition,
     topic: TopicId,
 ) -> Result<(), StorageError> {
-    let directory = &node.directories[directory];
+    let directory = &node.log_dirs.directories[directory];
     let disk = &directory.disk;
     let stray = directory.lock().rename_to_stray(name, random_uuid())?;
     let unreplayed = quarantine::path(&directory.path, name, topic);

@@ -47,16 +47,16 @@ pub enum Nowhere {
 /// # Errors
 /// [`Nowhere`].
 pub fn locate(node: &Node, key: PartitionKey, name: &TopicPartition) -> Result<Place, Nowhere> {
-    let directories = &node.directories;
+    let directories = &node.log_dirs.directories;
     // Its predecessor's log is closed first, in a moment.
-    if node.deleted.may_be_open(name) {
+    if node.log_dirs.deleted.may_be_open(name) {
         return Err(Nowhere::Offline);
     }
     // In this order: what is no longer placed shows in the image.
     let placed = directories.figures.placed(key);
     let assigned = assigned_directory(node, key);
     let found = find(node, name, key.topic, assigned)?;
-    if found.is_none() && node.deleted.begins(name) {
+    if found.is_none() && node.log_dirs.deleted.begins(name) {
         forget_predecessor(directories, name)?;
     }
     let vanished = if found.is_none() { vanished(directories, name) } else { None };
@@ -129,9 +129,9 @@ fn forget_predecessor(directories: &Directories, name: &TopicPartition) -> Resul
 
 /// What the metadata log says of where it lies here.
 fn assigned_directory(node: &Node, key: PartitionKey) -> Option<DirectoryId> {
-    let image = node.image.load();
+    let image = node.cluster.image.load();
     let row = image.topics.by_id(key.topic)?.partition(key.partition)?;
-    row.directory(node.broker_id).filter(|id| !is_reserved(*id))
+    row.directory(node.identity.broker_id).filter(|id| !is_reserved(*id))
 }
 
 /// As [`look`]; a directory that cannot be asked is out of service from then on, and the others are asked again.
@@ -148,7 +148,7 @@ fn find(
         };
         // The directory is sound; asked again, it may answer.
         if error.is_passing() {
-            node.directories[directory].room.hit(&error, node.clock.monotonic());
+            node.log_dirs.directories[directory].room.hit(&error, node.clock.monotonic());
             return Err(Nowhere::Offline);
         }
         // A file that may not be read says nothing of the others.
@@ -173,7 +173,7 @@ fn look(
     topic: TopicId,
     assigned: Option<DirectoryId>,
 ) -> Result<Option<usize>, (usize, StorageError)> {
-    let directories = &node.directories;
+    let directories = &node.log_dirs.directories;
     let mut holding: Option<usize> = None;
     for (index, directory) in directories.iter().enumerate() {
         if !directory.is_usable() || !is_there(node, index, name, topic).map_err(|why| (index, why))? {
@@ -197,12 +197,12 @@ fn look(
 
 /// Of which topic a folder is that should be `topic`'s.
 pub fn owner(node: &Node, found: TopicId, topic: TopicId) -> Owner {
-    Owner::of(found, topic, || node.image.load().topics.by_id(found).is_some())
+    Owner::of(found, topic, || node.cluster.image.load().topics.by_id(found).is_some())
 }
 
 /// Whether it is known of a topic that it was deleted.
 pub fn is_deleted(node: &Node, topic: TopicId) -> bool {
-    node.written.was_deleted(topic) || node.deleted.is_leaving(topic)
+    node.log_dirs.written.was_deleted(topic) || node.log_dirs.deleted.is_leaving(topic)
 }
 
 /// The folder of a topic that nobody knows, where one of ours should be.
@@ -226,7 +226,7 @@ pub fn exchanged(directory: &Path, found: TopicId, name: &TopicPartition, topic:
 }
 
 fn is_there(node: &Node, index: usize, name: &TopicPartition, topic: TopicId) -> Result<bool, StorageError> {
-    let directory = &node.directories[index];
+    let directory = &node.log_dirs.directories[index];
     let path = directory.path.join(name.to_string());
     if directory.disk.stat(&path)?.is_none() {
         return Ok(false);
@@ -250,7 +250,7 @@ fn is_there(node: &Node, index: usize, name: &TopicPartition, topic: TopicId) ->
             match predecessor(is_deleted(node, found), is_only_copy(node, name, topic), reached) {
                 Predecessor::Deleted => {
                     if let Some(aside) = log_dir.rename_to_delete(&[(name.clone(), random_uuid())])?.pop() {
-                        node.deletions.directory_later(index, aside, node.clock.wall());
+                        node.log_dirs.deletions.directory_later(index, aside, node.clock.wall());
                     }
                     Ok(false)
                 }
@@ -272,9 +272,9 @@ fn is_there(node: &Node, index: usize, name: &TopicPartition, topic: TopicId) ->
 
 /// Whether nobody else has what lay here: it must not begin anew.
 fn is_only_copy(node: &Node, name: &TopicPartition, topic: TopicId) -> bool {
-    let image = node.image.load();
+    let image = node.cluster.image.load();
     let row = image.topics.by_id(topic).and_then(|topic| topic.partition(name.partition));
-    row.is_some_and(|row| row.isr().iter().all(|broker| *broker == node.broker_id))
+    row.is_some_and(|row| row.isr().iter().all(|broker| *broker == node.identity.broker_id))
 }
 
 /// Up to where a directory's checkpoints say that it held the partition's records.

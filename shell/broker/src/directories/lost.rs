@@ -58,13 +58,13 @@ pub fn is_lost(directories: &Directories, me: BrokerId, row: &Row) -> bool {
 }
 
 fn fate(node: &Node, row: &Row) -> Option<Fate> {
-    let me = node.broker_id;
-    if !is_lost(&node.directories, me, row) {
+    let me = node.identity.broker_id;
+    if !is_lost(&node.log_dirs.directories, me, row) {
         return None;
     }
     let is_unread = |directory: &Directory| directory.holds_partitions && !directory.is_known();
     let mut with_all = row.isr().iter().chain(row.elr());
-    Some(if node.directories.iter().any(is_unread) {
+    Some(if node.log_dirs.directories.iter().any(is_unread) {
         Fate::Unread
     } else if with_all.clone().all(|broker| *broker == me) {
         Fate::Alone
@@ -77,14 +77,14 @@ fn fate(node: &Node, row: &Row) -> Option<Fate> {
 
 /// The controller has judged what the former life of this broker left, by the directories of this one.
 fn is_registered(node: &Node, image: &Image) -> bool {
-    let known = image.cluster.broker(node.broker_id);
-    known.is_some_and(|broker| broker.incarnation == node.incarnation)
+    let known = image.cluster.broker(node.identity.broker_id);
+    known.is_some_and(|broker| broker.incarnation == node.identity.incarnation)
 }
 
 /// An image is published: with the one that first knows this process, all of it is looked through, once.
 pub fn look(node: &Node, image: &Image, changes: &Changes) {
-    let lost = &node.directories.lost;
-    let concerns_me = changes.everything || changes.brokers.contains(&node.broker_id);
+    let lost = &node.log_dirs.directories.lost;
+    let concerns_me = changes.everything || changes.brokers.contains(&node.identity.broker_id);
     if !concerns_me || !is_registered(node, image) || lost.has_looked.swap(true, Ordering::AcqRel) {
         return;
     }
@@ -93,7 +93,7 @@ pub fn look(node: &Node, image: &Image, changes: &Changes) {
     for topic in image.topics.iter() {
         for (partition, row) in topic.partitions() {
             let Some(fate) = fate(node, row) else { continue };
-            let id = row.directory(node.broker_id).unwrap_or_default();
+            let id = row.directory(node.identity.broker_id).unwrap_or_default();
             // As it is said: those that wait are refilled in the end.
             let said = if fate == Fate::Waits { Fate::Refilled } else { fate };
             found.entry((said, id)).or_default().add(|| format!("{}-{partition}", topic.name));
@@ -110,20 +110,20 @@ pub fn look(node: &Node, image: &Image, changes: &Changes) {
 
 /// Once a second: tells the controller of new directories that the metadata log does not know yet.
 pub fn watch(node: &Node) {
-    if node.directories.lost.has_any.load(Ordering::Acquire) {
-        refill(node, &node.image.load_full());
+    if node.log_dirs.directories.lost.has_any.load(Ordering::Acquire) {
+        refill(node, &node.cluster.image.load_full());
     }
 }
 
 fn refill(node: &Node, image: &Image) {
-    let lost = &node.directories.lost;
+    let lost = &node.log_dirs.directories.lost;
     let mut keys = lost.keys.lock().unwrap_or_else(PoisonError::into_inner);
     let mut placed = Vec::new();
     keys.retain(|key| {
         let row = image.topics.by_id(key.topic).and_then(|topic| topic.partition(key.partition));
         let fate = row.and_then(|row| fate(node, row));
         if fate == Some(Fate::Refilled) {
-            placed.extend(place(&node.directories, *key).map(|directory| (*key, directory)));
+            placed.extend(place(&node.log_dirs.directories, *key).map(|directory| (*key, directory)));
         }
         fate.is_some()
     });

@@ -31,11 +31,11 @@ pub fn before_publishing(
     image: &Image,
     changes: &Changes,
 ) -> Vec<(PartitionKey, usize)> {
-    let directories = &node.directories;
+    let directories = &node.log_dirs.directories;
     let of_broker = |resource: &barnabas_metadata::Resource| resource.kind == ResourceType::Broker;
     if changes.everything || changes.features || changes.configs.iter().any(of_broker) {
         let is_known = image.metadata_version().has_cordoned_log_dirs();
-        let config = node.config.load();
+        let config = node.cluster.config.load();
         directories.cordon(if is_known { config.list("cordoned.log.dirs") } else { Vec::new() });
     }
     if !directories.are_several() {
@@ -54,10 +54,10 @@ pub fn before_publishing(
             let Some(row) = topic.partition(partition).filter(|_| is_new) else { continue };
             let key = PartitionKey { topic: id, partition };
             let name = TopicPartition { topic: change.name.clone(), partition };
-            if let Some(directory) = node.moves.take_preferred(&name) {
+            if let Some(directory) = node.log_dirs.moves.take_preferred(&name) {
                 directories.figures.prefer(key, directory);
                 placed.push((key, directory));
-            } else if row.directory(node.broker_id) == Some(DirectoryId::DIRECTORY_UNASSIGNED)
+            } else if row.directory(node.identity.broker_id) == Some(DirectoryId::DIRECTORY_UNASSIGNED)
                 && let Some(directory) = directories.place(key)
             {
                 placed.push((key, directory));
@@ -75,9 +75,11 @@ pub fn after_publishing(
     changes: &Changes,
     placed: &[(PartitionKey, usize)],
 ) {
-    let directories = &node.directories;
+    let directories = &node.log_dirs.directories;
     if directories.are_several() {
-        directories.figures.follow(before, image, changes, node.broker_id, |id| directories.by_id(id));
+        directories
+            .figures
+            .follow(before, image, changes, node.identity.broker_id, |id| directories.by_id(id));
     }
     assign(node, placed);
     if is_out_of_step(node) {
@@ -88,7 +90,7 @@ pub fn after_publishing(
 
 /// Tells the controller where partitions lie.
 pub fn assign(node: &Node, placed: &[(PartitionKey, usize)]) {
-    if !node.image.load().metadata_version().has_directories() {
+    if !node.cluster.image.load().metadata_version().has_directories() {
         return;
     }
     for part in placed.chunks(ASSIGNED_MAX) {
@@ -104,17 +106,17 @@ pub fn assign(node: &Node, placed: &[(PartitionKey, usize)]) {
             topics.into_iter().map(topic).collect()
         };
         let directories = by_directory.into_iter().map(|(directory, of)| assign::DirectoryData {
-            id: node.directories[directory].id,
+            id: node.log_dirs.directories[directory].id,
             topics: topics(of),
             ..Default::default()
         });
         let request = AssignReplicasToDirsRequest {
-            broker_id: node.broker_id.get(),
-            broker_epoch: node.broker_epoch().get(),
+            broker_id: node.identity.broker_id.get(),
+            broker_epoch: node.identity.broker_epoch().get(),
             directories: directories.collect(),
             ..AssignReplicasToDirsRequest::default()
         };
-        if node.controller.tell(request, 0).is_err() {
+        if node.peers.controller.tell(request, 0).is_err() {
             tracing::debug!("the controller does not know of some partitions' directories yet: it is busy");
         }
     }
@@ -122,41 +124,46 @@ pub fn assign(node: &Node, placed: &[(PartitionKey, usize)]) {
 
 /// Tells the controller which directories have failed, so that it moves what can be moved, and which take nothing new.
 pub fn heartbeat(node: &Node) {
-    if node.controller.tell(heartbeat_request(node), 2).is_err() {
+    if node.peers.controller.tell(heartbeat_request(node), 2).is_err() {
         tracing::debug!("the controller was not told of the log directories: it is busy");
     }
 }
 
 /// A heartbeat of a broker that serves, with what it has to say of its directories and of what it should not lead.
 pub fn heartbeat_request(node: &Node) -> BrokerHeartbeatRequest {
-    let offline_log_dirs: Vec<DirectoryId> =
-        node.directories.iter().filter(|dir| !dir.is_online() && dir.is_known()).map(|dir| dir.id).collect();
-    let image = node.image.load();
+    let offline_log_dirs: Vec<DirectoryId> = node
+        .log_dirs
+        .directories
+        .iter()
+        .filter(|dir| !dir.is_online() && dir.is_known())
+        .map(|dir| dir.id)
+        .collect();
+    let image = node.cluster.image.load();
     let cordoned = image.metadata_version().has_cordoned_log_dirs();
     let mut more = TaggedFields::default();
     hindrances::hindrances(node).write(&mut more);
     BrokerHeartbeatRequest {
-        broker_id: node.broker_id.get(),
-        broker_epoch: node.broker_epoch().get(),
+        broker_id: node.identity.broker_id.get(),
+        broker_epoch: node.identity.broker_epoch().get(),
         current_metadata_offset: image.provenance.end.get() - 1,
         want_fence: false,
         want_shut_down: false,
         offline_log_dirs,
-        cordoned_log_dirs: cordoned.then(|| node.directories.cordoned()),
+        cordoned_log_dirs: cordoned.then(|| node.log_dirs.directories.cordoned()),
         unknown_tagged_fields: more,
     }
 }
 
 /// Once a second: measures, and tells again what the metadata log does not show yet.
 pub fn watch(node: &Node) {
-    let directories = &node.directories;
+    let directories = &node.log_dirs.directories;
     notice_missing(node);
     lost::watch(node);
     if directories.are_several() {
         directories.figures.measure(directories);
         let untold = directories.figures.untold();
         if !untold.is_empty() {
-            let image = node.image.load();
+            let image = node.cluster.image.load();
             let known = |key: &PartitionKey| image.topics.by_id(key.topic).is_some();
             let untold: Vec<_> = untold.into_iter().filter(|(key, _)| known(key)).collect();
             assign(node, &untold);
@@ -170,7 +177,8 @@ pub fn watch(node: &Node) {
 
 /// A directory that is gone (its disk was taken out, its mount point is empty) is noticed though nobody writes to it.
 fn notice_missing(node: &Node) {
-    for (at, directory) in node.directories.iter().enumerate().filter(|(_, directory)| directory.is_online())
+    for (at, directory) in
+        node.log_dirs.directories.iter().enumerate().filter(|(_, directory)| directory.is_online())
     {
         let path = directory.path.join("meta.properties");
         let error = match directory.disk.stat(&path) {
@@ -185,23 +193,24 @@ fn notice_missing(node: &Node) {
 
 /// Whether the metadata log says something else of this broker's directories than is so.
 fn is_out_of_step(node: &Node) -> bool {
-    let image = node.image.load();
-    let Some(broker) = image.cluster.broker(node.broker_id) else { return false };
-    let mut offline = node.directories.iter().filter(|dir| !dir.is_online());
+    let image = node.cluster.image.load();
+    let Some(broker) = image.cluster.broker(node.identity.broker_id) else { return false };
+    let mut offline = node.log_dirs.directories.iter().filter(|dir| !dir.is_online());
     if image.metadata_version().has_directories() && offline.any(|dir| broker.log_dirs.contains(&dir.id)) {
         return true;
     }
     let told = broker.cordoned_log_dirs.as_deref().unwrap_or_default();
-    image.metadata_version().has_cordoned_log_dirs() && told != node.directories.cordoned()
+    image.metadata_version().has_cordoned_log_dirs() && told != node.log_dirs.directories.cordoned()
 }
 
 /// `log.dir.failure.timeout.ms`: a broker that goes on leading what it cannot read any more is worse than one that stops.
 fn stop_if_unheard(node: &Node) {
-    let timeout_ms = u64::try_from(node.config.load().long("log.dir.failure.timeout.ms")).unwrap_or(30_000);
+    let timeout_ms =
+        u64::try_from(node.cluster.config.load().long("log.dir.failure.timeout.ms")).unwrap_or(30_000);
     let timeout = Duration::from_millis(timeout_ms);
-    let image = node.image.load();
-    let Some(broker) = image.cluster.broker(node.broker_id) else { return };
-    let unheard = node.directories.iter().find(|directory| {
+    let image = node.cluster.image.load();
+    let Some(broker) = image.cluster.broker(node.identity.broker_id) else { return };
+    let unheard = node.log_dirs.directories.iter().find(|directory| {
         let is_late = directory.failed_for().is_some_and(|since| since > timeout);
         is_late && broker.log_dirs.contains(&directory.id)
     });

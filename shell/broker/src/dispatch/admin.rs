@@ -2,8 +2,8 @@
 //! published.
 
 use super::{Answer, Call, Started};
-use crate::controller::NotTaken;
 use crate::logging;
+use crate::node::peers::controller::NotTaken;
 use barnabas_api::{
     Plan, Refusal, k19_create_topics, k20_delete_topics, k33_alter_configs, k37_create_partitions,
     k43_elect_leaders, k44_incremental_alter_configs, k45_alter_partition_reassignments, k55_describe_quorum,
@@ -28,7 +28,7 @@ async fn ask(call: &Call, body: impl Into<RequestBody>) -> Result<ResponseBody, 
 /// The same for a request in the form of another version than the client's: its plan says which.
 async fn ask_in(version: i16, call: &Call, body: impl Into<RequestBody>) -> Result<ResponseBody, Refusal> {
     let asked = Asked { version, ..Asked::default() };
-    call.session.node.controller.ask(body, asked).await.map_err(refusal)
+    call.session.node.peers.controller.ask(body, asked).await.map_err(refusal)
 }
 
 fn refusal(why: NotTaken) -> Refusal {
@@ -79,7 +79,7 @@ pub async fn create_for_group(
     request: CreateTopicsRequest,
 ) -> Result<Vec<CreatableTopicResult>, String> {
     let asked = Asked { version: CREATE_TOPICS_VERSION, ..Asked::default() };
-    match call.session.node.controller.ask(request, asked).await.map_err(refusal) {
+    match call.session.node.peers.controller.ask(request, asked).await.map_err(refusal) {
         Ok(ResponseBody::CreateTopics(response)) => Ok(response.topics),
         Ok(_) => Err(ErrorCode::UnknownServerError.name().to_owned()),
         Err(refusal) => Err(refusal.message.unwrap_or_else(|| refusal.code.name().to_owned())),
@@ -132,7 +132,7 @@ pub fn alter_configs(call: Call, request: AlterConfigsRequest) -> Started {
 
 /// Levels of loggers are changed here, at once; everything else is the controller's.
 pub fn incremental_alter_configs(call: Call, mut request: IncrementalAlterConfigsRequest) -> Started {
-    let decided = loggers::decide(&mut request, call.session.node.broker_id, logging::shown);
+    let decided = loggers::decide(&mut request, call.session.node.identity.broker_id, logging::shown);
     logging::alter(&decided.changes);
     let moment = call.moment();
     match k44_incremental_alter_configs::plan(request, call.route(), &call.context(&moment)) {
@@ -193,7 +193,7 @@ pub fn unregister_controller(call: Call, request: UnregisterControllerRequest) -
 pub fn change_voters(call: Call, request: impl Into<RequestBody>) -> Started {
     let request = request.into();
     Started::wait(async move {
-        if call.session.node.controller.is_active() {
+        if call.session.node.peers.controller.is_active() {
             return match super::quorum::start(call, request) {
                 Ok(Started::Answer(answer)) => answer,
                 Ok(Started::Wait(waiting)) => waiting.await,

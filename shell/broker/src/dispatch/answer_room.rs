@@ -38,7 +38,7 @@ impl Lender for Share {
 impl Room {
     pub fn of(session: &Rc<Session>) -> Self {
         let share = Share { session: session.clone(), claim: RefCell::new(None) };
-        Self(Rc::new(AnswerRoom::new(session.node.answer_bytes_max as u64, share)))
+        Self(Rc::new(AnswerRoom::new(session.node.workers.answer_bytes_max as u64, share)))
     }
 
     pub fn as_dyn(&self) -> &AnswerRoom {

@@ -1,7 +1,7 @@
-//! Topics that Metadata requests create: asks the controller for as many as may be created now (topic_creation.rs).
+//! Topics that Metadata requests create: asks the controller for as many as may be created now (node/cluster/topic_creation.rs).
 
 use crate::node::Node;
-use crate::topic_creation::TopicCreation;
+use crate::node::cluster::topic_creation::TopicCreation;
 use barnabas_wire::messages::create_topics_request::CreateTopicsRequest;
 use std::sync::PoisonError;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use std::time::Instant;
 impl TopicCreation {
     /// Asks the controller for as many of the topics as may be created now.
     pub fn ask(&self, node: &Node, mut create: CreateTopicsRequest) {
-        let config = node.config.load();
+        let config = node.cluster.config.load();
         let admitted = {
             let mut admission = self.admission.lock().unwrap_or_else(PoisonError::into_inner);
             admission.admit(&mut create, &config, node.clock.monotonic())
@@ -27,7 +27,7 @@ impl TopicCreation {
             );
         }
         if !create.topics.is_empty() {
-            node.controller.auto_create(create);
+            node.peers.controller.auto_create(create);
         }
     }
 }

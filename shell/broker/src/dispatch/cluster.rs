@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(2);
 
 pub fn api_versions(call: &Call, request: &ApiVersionsRequest) -> Started {
     let moment = call.moment();
-    let kraft_version = call.session.node.controller.kraft_version();
+    let kraft_version = call.session.node.peers.controller.kraft_version();
     let context = call.context(&moment);
     Started::reply(k18_api_versions::answer(request, call.version, call.listener(), kraft_version, &context))
 }
@@ -31,7 +31,7 @@ pub fn metadata(call: Call, request: MetadataRequest) -> Started {
     let arrived = call.session.node.clock.monotonic();
     let must_wait = move |call: &Call| {
         let node = &call.session.node;
-        node.lost_touch.must_wait(&node.image.load(), arrived, node.clock.monotonic())
+        node.cluster.lost_touch.must_wait(&node.cluster.image.load(), arrived, node.clock.monotonic())
     };
     if !must_wait(&call) {
         return metadata_now(&call, request);
@@ -54,7 +54,7 @@ fn metadata_now(call: &Call, request: MetadataRequest) -> Started {
         Ok(Some(mut large)) => {
             if let Some(create) = large.take_creation() {
                 let node = &call.session.node;
-                node.topic_creation.ask(node, create);
+                node.cluster.topic_creation.ask(node, create);
             }
             return super::large::start(call, moment, Box::new(large.write()));
         }
@@ -67,7 +67,7 @@ fn metadata_now(call: &Call, request: MetadataRequest) -> Started {
         Plan::Answer(response) => Started::reply(response),
         Plan::Work(work) => {
             let node = &call.session.node;
-            node.topic_creation.ask(node, work.create);
+            node.cluster.topic_creation.ask(node, work.create);
             Started::reply(work.response)
         }
     }
@@ -79,7 +79,7 @@ pub fn find_coordinator(call: &Call, request: FindCoordinatorRequest) -> Started
     match k10_find_coordinator::plan(request, call.version, &call.context(&moment)) {
         Plan::Answer(response) => Started::reply(response),
         Plan::Work(work) => {
-            call.session.node.controller.auto_create(work.create);
+            call.session.node.peers.controller.auto_create(work.create);
             Started::reply(work.response)
         }
     }
@@ -91,7 +91,7 @@ pub fn describe_configs(call: &Call, request: DescribeConfigsRequest) -> Started
     }
     let moment = call.moment();
     let node = &call.session.node;
-    match k32_describe_configs::large(request, call.version, node.answer_bytes_max) {
+    match k32_describe_configs::large(request, call.version, node.workers.answer_bytes_max) {
         Ok(Ok(large)) => super::large::start(call, moment, Box::new(large)),
         Ok(Err(request)) => {
             Started::reply(k32_describe_configs::answer(&request, call.version, &call.context(&moment)))
@@ -105,7 +105,7 @@ pub fn describe_configs(call: &Call, request: DescribeConfigsRequest) -> Started
 
 pub fn describe_cluster(call: &Call, request: &DescribeClusterRequest) -> Started {
     let moment = call.moment();
-    let leader = call.session.node.controller.leader();
+    let leader = call.session.node.peers.controller.leader();
     let context = call.context(&moment);
     Started::reply(k60_describe_cluster::answer(request, call.version, call.listener(), leader, &context))
 }

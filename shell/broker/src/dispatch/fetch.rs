@@ -49,7 +49,7 @@ pub async fn fetch(call: Call, request: FetchRequest) -> Started {
     let is_known = follower.as_ref().is_some_and(|follower| follower.registered == Some(follower.epoch));
     call.session.is_follower.set(is_known);
     // A follower's worker asks for its own partitions, which one worker owns here too: it is served there.
-    let workers = call.session.node.workers;
+    let workers = call.session.node.workers.count;
     call.session.worked_for(parts.iter().map(|part| key_of(part).owner(workers)));
     let deadline = Instant::now() + Duration::from_millis(u64::try_from(wait.0).unwrap_or(0));
     let waiter = (wait.0 > 0 && bytes_min > 0)
@@ -108,7 +108,7 @@ pub(super) fn granted(call: &Call, claim: &mut Claim, wanted: usize) -> usize {
     wanted.min(SCARCE_BYTES)
 }
 
-/// The records as the client's version has them: made over for old consumers, on the threads of unpacking.rs.
+/// The records as the client's version has them: made over for old consumers, on the threads of node/workers/unpacking.rs.
 async fn in_words_of(call: &Call, records: Bytes, from: Offset) -> Result<Bytes, ErrorCode> {
     let version = call.version;
     if records.is_empty() || k01_fetch::reads_stored_format(version) {
@@ -116,7 +116,7 @@ async fn in_words_of(call: &Call, records: Bytes, from: Offset) -> Result<Bytes,
     }
     let session = &call.session;
     let work = move || k01_fetch::in_words_of(records, from, version);
-    let made = session.node.unpacking.run(Some(session.peer.ip().to_canonical()), work).await;
+    let made = session.node.workers.unpacking.run(Some(session.peer.ip().to_canonical()), work).await;
     made.unwrap_or(Err(ErrorCode::UnknownServerError))
 }
 

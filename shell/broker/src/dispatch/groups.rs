@@ -46,7 +46,7 @@ pub(super) async fn send_standing(
 ) -> Asked {
     let (asked, left) = hand_over(call, shard, request, standing);
     if let Some((owner, command)) = left {
-        call.session.node.owner(owner).send(*command).await;
+        call.session.node.workers.owner(owner).send(*command).await;
     }
     asked
 }
@@ -61,14 +61,14 @@ fn hand_over(
     let (reply, answer) = oneshot::channel();
     let asked = Asked { answer };
     let node = &call.session.node;
-    let Some(topic) = node.image.load().topics.id_of(name::CONSUMER_OFFSETS) else {
+    let Some(topic) = node.cluster.image.load().topics.id_of(name::CONSUMER_OFFSETS) else {
         // Deleted since the plan was made.
         drop(reply.send(request.refuse(ErrorCode::NotCoordinator)));
         return (asked, None);
     };
     let shard = PartitionKey { topic, partition: shard };
     // A consumer asks its coordinator by a connection of its own, which had better be where the shard is.
-    call.session.worked_for(std::iter::once(shard.owner(node.workers)));
+    call.session.worked_for(std::iter::once(shard.owner(node.workers.count)));
     let command = GroupCommand {
         shard,
         request,
@@ -79,7 +79,7 @@ fn hand_over(
         standing,
         reply,
     };
-    let left = node.owner(shard).offer(Command::Group(command)).err();
+    let left = node.workers.owner(shard).offer(Command::Group(command)).err();
     (asked, left.map(|command| (shard, command)))
 }
 
@@ -104,7 +104,7 @@ pub(super) fn ask<R, A: Into<ResponseBody>>(
     let Some((owner, command)) = left else { return now(started) };
     let node = call.session.node.clone();
     Box::pin(async move {
-        node.owner(owner).send(*command).await;
+        node.workers.owner(owner).send(*command).await;
         started
     })
 }

@@ -13,14 +13,15 @@
 //!    one goes to the leader too that looks for it beside errors alone (KIP-951)
 //! 3. what was handed on is not handed on again: no batch goes in circles
 //!
-//! Neighbours: produce.rs, which asks; broker_links.rs, the connections; server/stop.rs, which waits until producers have gone.
+//! Neighbours: produce.rs, which asks; node/peers/broker_links.rs, the connections; server/stop.rs, which waits until producers have gone.
 
 use super::Call;
-use crate::broker_links::Purpose;
 use crate::broker_requests::{is_there, while_there};
 use crate::connection::Session;
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
+use crate::node::peers::broker_links::HANDING_ON_CLIENT_ID as CLIENT_ID;
+use crate::node::peers::broker_links::Purpose;
 use barnabas_api::Slot;
 use barnabas_api::k00_produce::{Outcome, Part, Pending};
 use barnabas_base::{
@@ -38,8 +39,6 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-/// What the new leader sees as the client id.
-use crate::broker_links::HANDING_ON_CLIENT_ID as CLIENT_ID;
 /// How long a partition's batches are handed on: far longer than a producer takes to go where an acknowledgement sends it.
 pub const FOR: DurationMs = DurationMs(500);
 /// A client that keeps five requests under way (a producer with an id does) may have more that it has not sent. librdkafka takes those back
@@ -185,7 +184,7 @@ pub async fn hand_on(
             let Some(answer) = answer_to(&response, &batch) else { continue };
             match ErrorCode::from_code(answer.error_code) {
                 ErrorCode::None => {
-                    node.meter.batches_handed_on.one();
+                    node.workers.meter.batches_handed_on.one();
                     let append_time =
                         (answer.log_append_time_ms >= 0).then_some(TimestampMs(answer.log_append_time_ms));
                     let (base, log_start) = (Offset(answer.base_offset), Offset(answer.log_start_offset));
@@ -222,7 +221,7 @@ pub async fn hand_on(
 /// Takes out the batches that go to one broker now. What goes nowhere is dropped: its producer is told.
 fn next(call: &Call, left: &mut Vec<Kept>) -> Option<(BrokerId, Vec<Kept>)> {
     let node = &call.session.node;
-    let (image, now) = (node.image.load_full(), node.clock.monotonic());
+    let (image, now) = (node.cluster.image.load_full(), node.clock.monotonic());
     let leader_of = |key: PartitionKey| {
         let state = image.topics.by_id(key.topic)?.partition(key.partition)?;
         // It may have been elected itself by now: then it is its own client.
@@ -250,10 +249,10 @@ async fn send(
     batches: &[Kept],
 ) -> Result<ProduceResponse, &'static str> {
     let to = (leader, Purpose::HandingOn);
-    let Some(link) = node.broker_links.to(node, to.0, to.1) else {
+    let Some(link) = node.peers.broker_links.to(node, to.0, to.1) else {
         return Err("it has no listener for brokers");
     };
-    let _counted = node.broker_links.awaited(to.1).begin();
+    let _counted = node.peers.broker_links.awaited(to.1).begin();
     let left = deadline.since(node.clock.monotonic()).0.max(0);
     let patience = Duration::from_millis(left.unsigned_abs()) + WAY;
     let (acks, timeout_ms) =

@@ -180,8 +180,8 @@ pub fn start(call: &Call, moment: super::Moment, large: Box<dyn InPieces>) -> St
     let source = Arc::new(Source {
         moment,
         client: call.client.clone(),
-        cluster_id: node.cluster_id.clone(),
-        node: node.broker_id,
+        cluster_id: node.identity.cluster_id.clone(),
+        node: node.identity.broker_id,
         now: node.clock.wall(),
     });
     Started::wait(async move {

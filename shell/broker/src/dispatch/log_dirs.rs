@@ -37,16 +37,18 @@ pub fn alter_replica_log_dirs(call: Call, request: AlterReplicaLogDirsRequest) -
     let node = call.session.node.clone();
     let moment = call.moment();
     let directories: Vec<_> = node
+        .log_dirs
         .directories
         .iter()
         .map(|each| k34::Directory { is_online: each.is_online(), is_cordoned: each.is_cordoned() })
         .collect();
-    let named =
-        |path: &str| node.directories.iter().position(|each| each.holds_partitions && each.is_called(path));
+    let named = |path: &str| {
+        node.log_dirs.directories.iter().position(|each| each.holds_partitions && each.is_called(path))
+    };
     let too_long = PartitionDir::future_is_too_long;
     let mut work = k34::plan(request, &directories, named, too_long, &call.context(&moment));
     for (name, directory) in work.preferred.drain(..) {
-        node.moves.prefer(name, directory);
+        node.log_dirs.moves.prefer(name, directory);
     }
     Started::wait(async move {
         for part in work.parts {
@@ -66,12 +68,12 @@ async fn alter_one(
     to: usize,
 ) -> Result<(), ErrorCode> {
     let key = PartitionKey { topic, partition: name.partition };
-    let known = node.moves.get(key);
+    let known = node.log_dirs.moves.get(key);
     if known.as_ref().is_some_and(|each| each.to != to) {
-        node.moves.cancel(key, |each| moves::path_of(node, each));
+        node.log_dirs.moves.cancel(key, |each| moves::path_of(node, each));
     }
     let (reply, answer) = oneshot::channel();
-    node.owner(key).send(Command::Move(MoveCommand::Begin { key, to, reply })).await;
+    node.workers.owner(key).send(Command::Move(MoveCommand::Begin { key, to, reply })).await;
     let bytes = match answer.await {
         Ok(Ok(Begun::There)) => return Ok(()),
         Ok(Ok(Begun::ToCopy { .. })) if known.is_some_and(|each| each.to == to) => return Ok(()),
@@ -81,7 +83,7 @@ async fn alter_one(
             return Err(ErrorCode::KafkaStorageError);
         }
     };
-    let directory = &node.directories[to];
+    let directory = &node.log_dirs.directories[to];
     if !directory.room.admits_copy(bytes) {
         tracing::warn!(
             partition = %name,
@@ -93,12 +95,12 @@ async fn alter_one(
         return Err(ErrorCode::KafkaStorageError);
     }
     // A copy of it may lie in a directory that is offline: there are never to be two.
-    if node.directories.iter().any(|each| each.holds_partitions && !each.is_online()) {
+    if node.log_dirs.directories.iter().any(|each| each.holds_partitions && !each.is_online()) {
         return Err(ErrorCode::KafkaStorageError);
     }
     let node = node.clone();
     let begun = tokio::task::spawn_blocking(move || {
-        let path = node.directories[to].path.clone();
+        let path = node.log_dirs.directories[to].path.clone();
         moves::begin(&node, key, name.clone(), to).inspect_err(|error| {
             tracing::warn!(partition = %name, %error, "replica cannot be moved to {}", path.display());
         })
@@ -112,7 +114,9 @@ fn describe_all(node: &Arc<Node>, wanted: &Wanted) -> Vec<Described> {
         sizes.into_iter().map(|size| ((size.directory, size.partition), size.bytes)).collect();
     let mut on_disk = BTreeSet::new();
     let mut described: Vec<Described> = Vec::new();
-    for (at, directory) in node.directories.iter().enumerate().filter(|entry| entry.1.holds_partitions) {
+    for (at, directory) in
+        node.log_dirs.directories.iter().enumerate().filter(|entry| entry.1.holds_partitions)
+    {
         let path = std::path::absolute(&directory.path).unwrap_or_else(|_| directory.path.to_path_buf());
         let path = Text::from(path.to_string_lossy().into_owned());
         let found = if directory.is_online() { partitions(node, at, wanted, &open).ok() } else { None };
@@ -136,9 +140,9 @@ fn describe_all(node: &Arc<Node>, wanted: &Wanted) -> Vec<Described> {
 type Sizes = Map<(usize, TopicPartition), u64>;
 
 fn partitions(node: &Node, at: usize, wanted: &Wanted, open: &Sizes) -> Result<Vec<Replica>, StorageError> {
-    let directory = &node.directories[at];
+    let directory = &node.log_dirs.directories[at];
     let listed = directory.lock().partitions()?;
-    let moves = node.moves.all();
+    let moves = node.log_dirs.moves.all();
     let lag_of = |name: &TopicPartition| {
         let found = moves.iter().find(|(_, each)| each.name == *name);
         found.map_or(-1, |(_, each)| (each.log_end.get() - each.copied_end.get()).max(0))
@@ -171,18 +175,19 @@ fn add_unwritten(
 ) {
     // As in `described`: each with its place among all of the node's.
     let holding: Vec<_> =
-        node.directories.iter().enumerate().filter(|entry| entry.1.holds_partitions).collect();
+        node.log_dirs.directories.iter().enumerate().filter(|entry| entry.1.holds_partitions).collect();
     let place_of: Map<&TopicPartition, (usize, u64)> =
         open.iter().map(|((directory, name), bytes)| (name, (*directory, *bytes))).collect();
-    let image = node.image.load();
+    let image = node.cluster.image.load();
     for topic in image.topics.iter() {
         for (partition, state) in topic.partitions() {
             let name = TopicPartition { topic: topic.name.clone(), partition };
-            let is_wanted = state.has_replica(node.broker_id) && wanted.contains(&topic.name, partition);
+            let is_wanted =
+                state.has_replica(node.identity.broker_id) && wanted.contains(&topic.name, partition);
             if !is_wanted || on_disk.contains(&name) {
                 continue;
             }
-            let assigned = state.directory(node.broker_id);
+            let assigned = state.directory(node.identity.broker_id);
             let named = holding.iter().position(|entry| Some(entry.1.id) == assigned);
             // Where it lies in a directory that is not there, nobody here knows anything of it.
             let nowhere = assigned.is_none_or(|id| id == DirectoryId::DIRECTORY_UNASSIGNED);

@@ -35,7 +35,7 @@ pub fn describe(call: &Call, request: &DescribeConfigsRequest) -> Option<Started
             DescribeConfigsResult { resource_type: RESOURCE, resource_name, ..Default::default() };
         // Its share of the memory budget, as a Fetch's answer has one: who does not take it gets no second one.
         let mut claim = call.session.claim();
-        match call.session.node.metering.reader().ask(detail).await {
+        match call.session.node.workers.metering.reader().ask(detail).await {
             Some(page) => {
                 if !claim.try_grow_to(page.len() as u64) {
                     call.session.is_scarce.set(true);

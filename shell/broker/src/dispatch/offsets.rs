@@ -131,7 +131,7 @@ async fn listed(
     Ok(part.answer_found(asker, found, bounds))
 }
 
-/// Searches batches that a worker may not read: one at a time, on the threads of unpacking.rs.
+/// Searches batches that a worker may not read: one at a time, on the threads of node/workers/unpacking.rs.
 async fn search(call: &Call, part: &k02_list_offsets::Part) -> Result<Option<FoundTimestamp>, ErrorCode> {
     let node = &call.session.node;
     let address = call.session.peer.ip().to_canonical();
@@ -149,7 +149,7 @@ async fn search(call: &Call, part: &k02_list_offsets::Part) -> Result<Option<Fou
         let mut claim = call.session.claim();
         claim.grow_to(batch.size_bytes() as u64).await;
         let (time, from) = batch.next();
-        let looked = node.unpacking.run(Some(address), move || batch.look(usize::MAX)).await;
+        let looked = node.workers.unpacking.run(Some(address), move || batch.look(usize::MAX)).await;
         match looked.ok_or(ErrorCode::UnknownServerError)? {
             Ok(Some(found)) => return Ok(Some(found)),
             Ok(None) => search = Search::ByTime(time, from),

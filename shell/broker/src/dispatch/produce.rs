@@ -2,7 +2,7 @@
 //! their leader (handing_on.rs).
 //!
 //! Headers and small batches are judged here, on the connection's worker. What would hold the worker up (batches that inflate far, or
-//! are written again) goes to the threads of unpacking.rs, one batch at a time, while the connection's next request waits.
+//! are written again) goes to the threads of node/workers/unpacking.rs, one batch at a time, while the connection's next request waits.
 //!
 //! Batches that are written again may be larger than they came. They are claimed from the memory budget before they go on, and
 //! together they are no more than `socket.request.max.bytes`.
@@ -11,9 +11,9 @@ use super::handing_on::{self, Kept, Turn};
 use super::verification::{self, Wish};
 use super::{Answer, Call, Started};
 use crate::mailbox::{AppendItem, AppendOutcome, Declined, PartitionKey, Standing};
+use crate::node::workers::unpacking::{Spare, TURN};
 use crate::owners;
 use crate::topic_settings;
-use crate::unpacking::{Spare, TURN};
 use barnabas_api::k00_produce::{self, Acks as Wanted, Outcome, Part, Pending, Reply, Work};
 use barnabas_api::{Plan, Slot};
 use barnabas_base::{ErrorCode, Map, Offset, TimestampMs, TopicPartition};
@@ -75,7 +75,7 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
     }
     let deadline = node.clock.monotonic().plus(timeout);
     let turn = (!kept.is_empty()).then(|| Turn::take(&call.session, &kept));
-    call.session.worked_for(items.iter().map(|item| item.partition.owner(node.workers)));
+    call.session.worked_for(items.iter().map(|item| item.partition.owner(node.workers.count)));
     let sent = items.len();
     let gathering = owners::append(&node, items, acks, deadline).await;
     if acks == Acks::None {
@@ -201,7 +201,7 @@ impl Judge<'_> {
                 None
             }
             Err(refusal) => {
-                node.meter.batches_refused.one();
+                node.workers.meter.batches_refused.one();
                 pending.set(part.slot, Outcome::Refused { refusal, log_start: Offset::NONE }, &context);
                 None
             }
@@ -235,7 +235,7 @@ impl Judge<'_> {
         let session = &self.call.session;
         let address = session.peer.ip().to_canonical();
         let work = move || validate_produce(records, &rules);
-        let verdict = session.node.unpacking.run(Some(address), work).await;
+        let verdict = session.node.workers.unpacking.run(Some(address), work).await;
         verdict.unwrap_or_else(|| {
             Err(refusal(ErrorCode::UnknownServerError, "no thread to read the records with"))
         })
@@ -244,7 +244,7 @@ impl Judge<'_> {
     /// Takes the bytes of a rebuilt batch from the budget.
     async fn claim(&mut self, bytes: u64) -> Result<(), Refusal> {
         self.rebuilt_bytes += bytes;
-        if self.rebuilt_bytes > self.call.session.node.request_bytes_max as u64 {
+        if self.rebuilt_bytes > self.call.session.node.workers.request_bytes_max as u64 {
             let what = "the request's batches, as they are stored, exceed socket.request.max.bytes";
             return Err(refusal(ErrorCode::MessageTooLarge, what));
         }

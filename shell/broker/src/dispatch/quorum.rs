@@ -8,7 +8,7 @@
 
 use super::strangers::{self, Registrant};
 use super::{Answer, Call, Started, Waiting};
-use crate::controller::NotTaken;
+use crate::node::peers::controller::NotTaken;
 use barnabas_api::{
     k56_alter_partition, k58_envelope, k62_broker_registration, k63_broker_heartbeat,
     k67_allocate_producer_ids, k70_controller_registration, k73_assign_replicas_to_dirs,
@@ -26,7 +26,7 @@ use std::future::Future;
 
 /// Starts what is the controller's; gives back what is answered as on any listener.
 pub fn start(call: Call, body: RequestBody) -> Result<Started, (Call, RequestBody)> {
-    let here = call.session.node.controller.here();
+    let here = call.session.node.peers.controller.here();
     let asked = strangers::cluster_of(&body);
     let version = call.version;
     macro_rules! member {
@@ -91,7 +91,7 @@ fn ask_member(
     respond: impl FnOnce(barnabas_quorum::raft::message::Response) -> ResponseBody + 'static,
 ) -> Started {
     Started::wait(async move {
-        match call.session.node.controller.ask_member(request).await {
+        match call.session.node.peers.controller.ask_member(request).await {
             Some(answer) => Answer::Reply(respond(answer)),
             None => Answer::Close,
         }
@@ -121,7 +121,7 @@ async fn ask_active(call: Call, body: RequestBody) -> Answer {
     };
     let asked = Asked { version: call.version, ..Asked::default() };
     let session = &call.session;
-    match session.node.controller.ask_active(body, asked).await {
+    match session.node.peers.controller.ask_active(body, asked).await {
         Ok(Some(response)) => {
             let is_known =
                 matches!(&response, ResponseBody::BrokerHeartbeat(response) if response.error_code == 0);
@@ -158,10 +158,10 @@ fn not_controller(api: ApiKey) -> Answer {
 async fn envelope(call: Call, request: EnvelopeRequest) -> Answer {
     let refuse = |code: ErrorCode| Answer::Reply(k58_envelope::refuse(code).into());
     let node = &call.session.node;
-    if !node.controller.is_active() {
+    if !node.peers.controller.is_active() {
         return refuse(ErrorCode::NotController);
     }
-    let decoded = RequestBody::decode_frame(request.request_data, node.decode_bytes_max);
+    let decoded = RequestBody::decode_frame(request.request_data, node.workers.decode_bytes_max);
     let Ok((header, body)) = decoded else { return refuse(ErrorCode::InvalidRequest) };
     let (api, version) = (body.key(), header.request_api_version);
     if !k58_envelope::is_forwarded(api) {

@@ -39,7 +39,7 @@ pub async fn share_fetch(call: Call, request: ShareFetchRequest) -> Started {
     let connection = connection(&call);
     let moment = call.moment();
     let plan = {
-        let mut sessions = call.session.node.share_sessions();
+        let mut sessions = call.session.node.workers.share_sessions();
         k78_share_fetch::plan(&request, call.version, &mut sessions, connection, &call.context(&moment))
     };
     let mut work = match plan {
@@ -68,7 +68,7 @@ pub async fn share_fetch(call: Call, request: ShareFetchRequest) -> Started {
 pub async fn share_acknowledge(call: Call, request: ShareAcknowledgeRequest) -> Started {
     let moment = call.moment();
     let plan = {
-        let mut sessions = call.session.node.share_sessions();
+        let mut sessions = call.session.node.workers.share_sessions();
         k79_share_acknowledge::plan(&request, call.version, &mut sessions, &call.context(&moment))
     };
     drop(moment);
@@ -93,7 +93,7 @@ pub async fn share_acknowledge(call: Call, request: ShareAcknowledgeRequest) -> 
 
 /// The members whose sessions were begun on a connection are gone with it.
 pub fn members_gone(node: &Arc<Node>, connection: Connection) {
-    let ended = node.share_sessions().disconnected(connection);
+    let ended = node.workers.share_sessions().disconnected(connection);
     if ended.is_empty() {
         return;
     }
@@ -110,13 +110,13 @@ pub fn members_gone(node: &Arc<Node>, connection: Connection) {
 /// The connection's number among those that share sessions know.
 fn connection(call: &Call) -> Connection {
     let known = call.session.share_connection.get();
-    let connection = known.unwrap_or_else(|| call.session.node.next_connection());
+    let connection = known.unwrap_or_else(|| call.session.node.workers.next_connection());
     call.session.share_connection.set(Some(connection));
     connection
 }
 
 async fn end(node: &Node, key: &MemberKey) {
-    let ended = node.share_sessions().end(key);
+    let ended = node.workers.share_sessions().end(key);
     if let Some(ended) = ended {
         release(node, ended).await;
     }
@@ -125,8 +125,8 @@ async fn end(node: &Node, key: &MemberKey) {
 /// What a member holds is free for others. With a group's last member everybody hears of it: partitions that it fetched and forgot.
 async fn release(node: &Node, ended: Ended) {
     let Ended { key, parts, is_last } = ended;
-    for (owner, mailbox) in node.mailboxes.iter().enumerate() {
-        let of_owner = parts.iter().map(partition_key).filter(|key| key.owner(node.workers) == owner);
+    for (owner, mailbox) in node.workers.mailboxes.iter().enumerate() {
+        let of_owner = parts.iter().map(partition_key).filter(|key| key.owner(node.workers.count) == owner);
         let partitions: Vec<PartitionKey> = of_owner.collect();
         if !partitions.is_empty() || is_last {
             let (group, member) = (key.group.clone(), key.member.clone());
@@ -175,7 +175,7 @@ async fn acknowledge(call: &Call, key: &MemberKey, parts: Vec<AckPart>) -> Ackno
             types: batch.types.into_iter().filter_map(AckType::from_code).collect(),
         });
         let item = ShareAckItem { slot: slot as u32, partition, batches: batches.collect() };
-        let owner = partition.owner(node.workers);
+        let owner = partition.owner(node.workers.count);
         match by_owner.iter_mut().find(|(known, _)| *known == owner) {
             Some((_, items)) => items.push(item),
             None => by_owner.push((owner, vec![item])),
@@ -187,7 +187,7 @@ async fn acknowledge(call: &Call, key: &MemberKey, parts: Vec<AckPart>) -> Ackno
         receivers.push(receiver);
         let (group, member) = (key.group.clone(), key.member.clone());
         let command = ShareCommand::Acknowledge(ShareAckCommand { group, member, items, reply });
-        node.mailboxes[owner].send(Command::Share(Box::new(command))).await;
+        node.workers.mailboxes[owner].send(Command::Share(Box::new(command))).await;
     }
     Acknowledging { slots, receivers }
 }
@@ -207,12 +207,12 @@ impl Fetching {
     fn new(call: Call, mut work: Work) -> Self {
         let node = &call.session.node;
         let is_committed = {
-            let (image, config) = (node.image.load(), node.config.load());
+            let (image, config) = (node.cluster.image.load(), node.cluster.config.load());
             ShareGroupSettings::of(&work.key.group, &image, &config).read_committed
         };
         let mut owners: Vec<(usize, Vec<FetchPart>)> = Vec::new();
         for part in std::mem::take(&mut work.fetch) {
-            let owner = partition_key(&part.part).owner(node.workers);
+            let owner = partition_key(&part.part).owner(node.workers.count);
             match owners.iter_mut().find(|(known, _)| *known == owner) {
                 Some((_, parts)) => parts.push(part),
                 None => owners.push((owner, vec![part])),
@@ -290,7 +290,7 @@ impl Fetching {
             waiter: self.waiter.clone().filter(|_| !is_last_look),
             reply,
         };
-        let mailbox = &self.call.session.node.mailboxes[*owner];
+        let mailbox = &self.call.session.node.workers.mailboxes[*owner];
         mailbox.send(Command::Share(Box::new(ShareCommand::Fetch(command)))).await;
         receiver.await.map_err(|_| Gone)
     }
@@ -330,7 +330,7 @@ impl Fetching {
             let partitions = parts.iter().map(|part| partition_key(&part.part)).collect();
             let command = ShareCommand::Pass { group, partitions };
             // A worker with a full mailbox does not sleep, and whoever waits looks by itself when its time is over.
-            self.call.session.node.mailboxes[*owner].try_send(Command::Share(Box::new(command)));
+            self.call.session.node.workers.mailboxes[*owner].try_send(Command::Share(Box::new(command)));
         }
     }
 
@@ -346,7 +346,7 @@ impl Fetching {
         // What no record came for is given back.
         let held = claim.split(bytes);
         let pending = std::mem::take(&mut work.pending);
-        let response = pending.respond(&mut call.session.node.share_sessions(), &context);
+        let response = pending.respond(&mut call.session.node.workers.share_sessions(), &context);
         Answer::Held(response.into(), held)
     }
 }

@@ -97,7 +97,7 @@ pub async fn describe_offsets(call: Call, request: DescribeShareGroupOffsetsRequ
 
 /// Topics that are gone are left out.
 fn named(node: &Node, topics: Vec<(barnabas_base::TopicId, Vec<i32>)>) -> Vec<Topic> {
-    let image = node.image.load();
+    let image = node.cluster.image.load();
     let there = topics.into_iter().filter_map(|(id, partitions)| {
         let name = image.topics.by_id(id)?.name.clone();
         Some(Topic { id, name, partitions })

@@ -54,20 +54,20 @@ pub fn cluster_of(body: &RequestBody) -> Option<Str> {
 /// A request of the quorum is not for this one: its sender's operator has mixed up addresses.
 pub fn note_foreign(call: &Call, api: ApiKey, asked: Option<&Str>) {
     let (node, peer) = (&call.session.node, call.session.peer);
-    let Some(unsaid) = node.strangers.foreign.happened(&peer.ip(), Instant::now()) else { return };
-    match asked.filter(|asked| asked.as_str() != &*node.cluster_id) {
+    let Some(unsaid) = node.cluster.strangers.foreign.happened(&peer.ip(), Instant::now()) else { return };
+    match asked.filter(|asked| asked.as_str() != &*node.identity.cluster_id) {
         Some(theirs) => tracing::warn!(
             %peer,
             "rejected {api}: it is meant for cluster {}, and this node belongs to cluster {}. Check \
              controller.quorum.voters and controller.quorum.bootstrap.servers of the sender, and the \
              cluster.id in meta.properties of both{unsaid}",
             shown(theirs),
-            node.cluster_id
+            node.identity.cluster_id
         ),
         None => tracing::warn!(
             %peer,
             "rejected {api}: it does not concern the metadata log of cluster {}{unsaid}",
-            node.cluster_id
+            node.identity.cluster_id
         ),
     }
 }
@@ -92,10 +92,11 @@ pub fn note_refused(call: &Call, registrant: &Registrant, response: &BrokerRegis
 fn note_double(call: &Call, registrant: &Registrant) {
     let (node, peer) = (&call.session.node, call.session.peer);
     let now = Instant::now();
-    let Some(unsaid) = node.strangers.doubles.lasts(&registrant.id, session_timeout(node), now) else {
+    let Some(unsaid) = node.cluster.strangers.doubles.lasts(&registrant.id, session_timeout(node), now)
+    else {
         return;
     };
-    let image = node.image.load();
+    let image = node.cluster.image.load();
     let known = image
         .cluster
         .broker(registrant.id)
@@ -110,7 +111,7 @@ fn note_double(call: &Call, registrant: &Registrant) {
 
 /// How long a broker may be silent.
 pub fn session_timeout(node: &Node) -> Duration {
-    Duration::from_millis(node.config.load().long("broker.session.timeout.ms").max(0).unsigned_abs())
+    Duration::from_millis(node.cluster.config.load().long("broker.session.timeout.ms").max(0).unsigned_abs())
 }
 
 /// A registered broker: which life of it, and where it listens.

@@ -36,12 +36,12 @@ pub(super) async fn send(
 ) -> Asked {
     let (reply, answer) = oneshot::channel();
     let node = &call.session.node;
-    let topic = node.image.load().topics.id_of(name::TRANSACTION_STATE);
+    let topic = node.cluster.image.load().topics.id_of(name::TRANSACTION_STATE);
     match topic {
         Some(topic) => {
             let shard = PartitionKey { topic, partition: shard };
             let what = ToTransactionShard::Request(TransactionAsk { request, caller, reply });
-            node.owner(shard).send(Command::Transaction(TransactionCommand { shard, what })).await;
+            node.workers.owner(shard).send(Command::Transaction(TransactionCommand { shard, what })).await;
         }
         // Deleted since the plan was made.
         None => drop(reply.send(request.refuse(ErrorCode::NotCoordinator))),
@@ -98,7 +98,7 @@ pub async fn init_producer_id(call: Call, request: InitProducerIdRequest) -> Sta
         Plan::Work(k22_init_producer_id::Work::Fresh) => {
             return Started::wait(async move {
                 let node = &call.session.node;
-                let id = node.producer_ids.next(node).await;
+                let id = node.peers.producer_ids.next(node).await;
                 Answer::Reply(k22_init_producer_id::respond(id).into())
             });
         }

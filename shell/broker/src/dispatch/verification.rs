@@ -4,16 +4,16 @@
 //! Always true: the word rests on a guard that the partition gave out before the coordinator was asked, so that a marker that is written
 //! meanwhile takes it away (core/partition/src/partition/verification.rs).
 //!
-//! Asked by: produce.rs, and transactions.rs for the offsets of a group. After: coordinator_worker.rs, broker_links.rs.
+//! Asked by: produce.rs, and transactions.rs for the offsets of a group. After: coordinator_worker.rs, node/peers/broker_links.rs.
 //!
 //! Source: Kafka 4.4 `AddPartitionsToTxnManager`, `ReplicaManager.maybeSendPartitionsToTransactionCoordinator`.
 
 use super::Call;
 use super::transactions::send;
-use crate::broker_links::{Purpose, Verification};
 use crate::broker_requests::{Parcel, patience};
 use crate::mailbox::{AskItem, PartitionKey, Question, Said, Standing};
 use crate::node::Node;
+use crate::node::peers::broker_links::{Purpose, Verification};
 use crate::owners;
 use barnabas_api::k24_add_partitions_to_txn::{self as add_partitions, BROKERS_SINCE, JOINS_SINCE, Part};
 use barnabas_api::transactions;
@@ -52,7 +52,8 @@ pub async fn verify(
     wish: &Wish,
     partitions: Vec<(PartitionKey, TopicPartition)>,
 ) -> Vec<Result<Standing, ErrorCode>> {
-    let is_enabled = call.session.node.config.load().boolean("transaction.partition.verification.enable");
+    let is_enabled =
+        call.session.node.cluster.config.load().boolean("transaction.partition.verification.enable");
     if !is_enabled && !wish.joins {
         return vec![Ok(Standing::Waived); partitions.len()];
     }
@@ -145,7 +146,9 @@ async fn ask_coordinator(call: &Call, wish: &Wish, partitions: &[(usize, TopicPa
     partitions.sort();
     match shard.leader.id {
         BrokerId::NONE => Word::All(ErrorCode::CoordinatorNotAvailable),
-        leader if leader == node.broker_id => ask_here(call, wish, shard.partition, partitions).await,
+        leader if leader == node.identity.broker_id => {
+            ask_here(call, wish, shard.partition, partitions).await
+        }
         leader => ask_away(node, wish, leader, partitions).await,
     }
 }
@@ -174,7 +177,7 @@ async fn ask_away(node: &Arc<Node>, wish: &Wish, broker: BrokerId, partitions: V
         partitions,
     };
     let (reply, answer) = oneshot::channel();
-    node.broker_links.verification.bring(node, broker, Verification { part, reply }).await;
+    node.peers.broker_links.verification.bring(node, broker, Verification { part, reply }).await;
     match answer.await {
         Ok(Ok(result)) => result.into(),
         Ok(Err(code)) => Word::All(code),

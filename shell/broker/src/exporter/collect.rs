@@ -116,9 +116,9 @@ struct Snapshot {
 
 impl Snapshot {
     fn of(node: &Node) -> Self {
-        let metering = &node.metering;
+        let metering = &node.workers.metering;
         let mut syncs = Counts::new(Scale::Nanoseconds);
-        for directory in node.directories.iter() {
+        for directory in node.log_dirs.directories.iter() {
             syncs.add(&directory.journal.cells().writes);
             syncs.add(&directory.committer.cells().syncs);
         }
@@ -128,9 +128,9 @@ impl Snapshot {
             api => ApiCounts::of(metering, *api),
         };
         let apis = ApiKey::ALL.iter().map(of).collect();
-        let figures = node.controller.figures();
+        let figures = node.peers.controller.figures();
         let (commits, elections) = (figures.commits.counts(), figures.elections.counts());
-        let busy = (0..node.workers).map(|worker| metering.busy(worker)).sum();
+        let busy = (0..node.workers.count).map(|worker| metering.busy(worker)).sum();
         Self { at: Stamp::now(), apis, fetches, commits, elections, syncs, busy }
     }
 

@@ -92,7 +92,7 @@ impl Lags {
     /// Looks anew, if that is due or somebody asks for a group by name.
     pub fn follow(&mut self, node: &Node, group: Option<&Text>) {
         let is_fresh = self.newest.as_ref().is_some_and(|(at, _)| at.elapsed() < AT_MOST_EVERY);
-        if !node.is_broker || (is_fresh && group.is_none()) {
+        if !node.identity.is_broker || (is_fresh && group.is_none()) {
             return;
         }
         let looked = survey::survey(node, &mut self.times, group);

@@ -6,7 +6,7 @@
 use crate::directories::{Directory, random_uuid, reports};
 use crate::mailbox::{Command, PartitionKey};
 use crate::node::Node;
-use crate::pending::name_of;
+use crate::node::log_dirs::pending::name_of;
 use crate::topic_settings;
 use barnabas_base::{TimestampMs, TopicId, TopicPartition, name};
 use barnabas_storage::sweep::{
@@ -21,7 +21,8 @@ const KEYS_MAX: usize = 64;
 /// that was moved away meanwhile), and finishes the deletions that the last stop interrupted.
 pub fn put_strays_aside(node: &Node) {
     let mut all_were_listed = true;
-    for (at, directory) in node.directories.iter().enumerate().filter(|(_, directory)| directory.is_usable())
+    for (at, directory) in
+        node.log_dirs.directories.iter().enumerate().filter(|(_, directory)| directory.is_usable())
     {
         let listed = note_written(node, directory);
         all_were_listed &= listed.is_ok();
@@ -34,21 +35,21 @@ pub fn put_strays_aside(node: &Node) {
             unassigned.extend(unassigned_key(node, directory, &entry).map(|key| (key, at)));
         }
         // What waits in memory has no folder to go by.
-        for (key, _) in node.pending.all(at, |_| true) {
-            let image = node.image.load();
+        for (key, _) in node.log_dirs.pending.all(at, |_| true) {
+            let image = node.cluster.image.load();
             let row = image.topics.by_id(key.topic).and_then(|topic| topic.partition(key.partition));
-            let is_others = row.is_some_and(|row| !row.has_replica(node.broker_id));
-            if is_others && !node.controller.log_was_cut() {
+            let is_others = row.is_some_and(|row| !row.has_replica(node.identity.broker_id));
+            if is_others && !node.peers.controller.log_was_cut() {
                 send_stray(node, key);
             }
         }
         finish_deletions(node, at, &deleted);
-        if node.directories.are_several() {
+        if node.log_dirs.directories.are_several() {
             reports::assign(node, &unassigned);
         }
     }
     if all_were_listed {
-        node.written.complete();
+        node.log_dirs.written.complete();
     }
 }
 
@@ -56,11 +57,11 @@ pub fn put_strays_aside(node: &Node) {
 fn note_written(node: &Node, directory: &Directory) -> Result<Vec<PartitionDir>, StorageError> {
     let log_dir = directory.lock();
     let listed = log_dir.partitions()?;
-    let image = node.image.load();
+    let image = node.cluster.image.load();
     let found = listed.iter().map(|entry| &entry.topic_partition);
     for TopicPartition { topic, partition } in found.chain(log_dir.checkpointed()) {
         if let Some(topic) = image.topics.id_of(topic) {
-            node.written.add(PartitionKey { topic, partition: *partition });
+            node.log_dirs.written.add(PartitionKey { topic, partition: *partition });
         }
     }
     drop(log_dir);
@@ -71,23 +72,23 @@ fn note_written(node: &Node, directory: &Directory) -> Result<Vec<PartitionDir>,
 /// online here: it is told, before the next directory fails.
 fn unassigned_key(node: &Node, directory: &Directory, entry: &PartitionDir) -> Option<PartitionKey> {
     let TopicPartition { topic, partition } = &entry.topic_partition;
-    let image = node.image.load();
+    let image = node.cluster.image.load();
     let topic = image.topics.by_name(topic).filter(|_| entry.kind == DirKind::Current)?;
-    let id = topic.partition(*partition)?.directory(node.broker_id)?;
-    let known = node.directories.by_id(id).filter(|&at| node.directories[at].is_online());
+    let id = topic.partition(*partition)?.directory(node.identity.broker_id)?;
+    let known = node.log_dirs.directories.by_id(id).filter(|&at| node.log_dirs.directories[at].is_online());
     let is_there = directory.disk.stat(&directory.path.join(&entry.name)).ok()?.is_some();
     (known.is_none() && is_there).then_some(PartitionKey { topic: topic.id, partition: *partition })
 }
 
 /// Partitions whose deletion the last stop interrupted.
 fn finish_deletions(node: &Node, at: usize, deleted: &[(TopicPartition, TopicId)]) {
-    let directory = &node.directories[at];
+    let directory = &node.log_dirs.directories[at];
     let names: Vec<(&TopicPartition, TopicId)> = deleted.iter().map(|(name, topic)| (name, *topic)).collect();
     // Their folders were there a moment ago: whoever renamed one since has seen to its entries.
     match directory.put_aside(&names, |_| false, |_| true) {
         Ok(aside) => {
             let now = node.clock.wall();
-            aside.into_iter().for_each(|(path, _)| node.deletions.directory_later(at, path, now));
+            aside.into_iter().for_each(|(path, _)| node.log_dirs.deletions.directory_later(at, path, now));
         }
         Err(error) => {
             tracing::warn!(directory = %directory.path.display(), %error, "deleted partitions could not \
@@ -103,9 +104,9 @@ fn settle(
     entry: &PartitionDir,
     deleted: &mut Vec<(TopicPartition, TopicId)>,
 ) -> Result<(), StorageError> {
-    let directory = &node.directories[at];
+    let directory = &node.log_dirs.directories[at];
     let (known, key) = known(node, at, entry)?;
-    let log_was_cut = node.controller.log_was_cut();
+    let log_was_cut = node.peers.controller.log_was_cut();
     // Held until the folder is renamed: a deletion renames under it too.
     let mut log_dir = directory.lock();
     let (fate, found) = match known {
@@ -143,8 +144,8 @@ fn settle(
 fn fate(node: &Node, found: Option<TopicId>) -> (Fate, Option<TopicId>) {
     let fate = match found {
         // A deletion of this life (deleted.rs).
-        Some(topic) if node.deleted.is_leaving(topic) => Fate::Leaving,
-        Some(topic) if node.written.was_deleted(topic) => Fate::Deleted,
+        Some(topic) if node.log_dirs.deleted.is_leaving(topic) => Fate::Leaving,
+        Some(topic) if node.log_dirs.written.was_deleted(topic) => Fate::Deleted,
         _ => Fate::Unknown,
     };
     (fate, found)
@@ -160,52 +161,53 @@ fn known(
     if entry.kind != DirKind::Current || **topic == *name::CLUSTER_METADATA {
         return Ok((Known::Mine, None));
     }
-    let image = node.image.load_full();
+    let image = node.cluster.image.load_full();
     let Some(known) = image.topics.by_name(topic) else { return Ok((Known::No, None)) };
     let Some(row) = known.partition(*partition) else { return Ok((Known::No, None)) };
     let key = Some(PartitionKey { topic: known.id, partition: *partition });
-    if row.has_replica(node.broker_id) {
+    if row.has_replica(node.identity.broker_id) {
         return Ok((Known::Mine, key));
     }
-    let found = node.directories[at].lock().topic_id(entry)?;
+    let found = node.log_dirs.directories[at].lock().topic_id(entry)?;
     let is_its = found.is_none_or(|found| found == known.id);
     Ok((if is_its { Known::Others } else { Known::No }, key))
 }
 
 fn send_stray(node: &Node, key: PartitionKey) {
-    node.mailboxes[key.owner(node.workers)].send_blocking(Command::Stray(key));
+    node.workers.mailboxes[key.owner(node.workers.count)].send_blocking(Command::Stray(key));
 }
 
 /// Sends the owners those partitions whose oldest segment is too old or holds deleted records alone, or that are too large.
 pub fn retain_unopened(node: &Node) {
     let now = node.clock.wall();
-    let mut due: Vec<Vec<PartitionKey>> = vec![Vec::new(); node.workers];
-    for (at, directory) in node.directories.iter().enumerate().filter(|(_, each)| each.is_usable()) {
+    let mut due: Vec<Vec<PartitionKey>> = vec![Vec::new(); node.workers.count];
+    for (at, directory) in node.log_dirs.directories.iter().enumerate().filter(|(_, each)| each.is_usable()) {
         // What waits in memory has no file to go by.
-        for (key, replay) in node.pending.all(at, |_| true) {
-            let config = topic_settings::log_config(node, &node.image.load(), &name_of(&replay).topic);
+        for (key, replay) in node.log_dirs.pending.all(at, |_| true) {
+            let config =
+                topic_settings::log_config(node, &node.cluster.image.load(), &name_of(&replay).topic);
             if unreplayed_is_too_old(&replay, &config, now) {
-                due[key.owner(node.workers)].push(key);
+                due[key.owner(node.workers.count)].push(key);
             }
         }
         let listed = directory.lock().partitions();
         for entry in listed.unwrap_or_default().iter().filter(|entry| entry.kind == DirKind::Current) {
-            let image = node.image.load();
+            let image = node.cluster.image.load();
             let Some(topic) = image.topics.id_of(&entry.topic_partition.topic) else { continue };
             let config = topic_settings::log_config(node, &image, &entry.topic_partition.topic);
             // A directory that cannot be read is the next opener's to complain of.
             if is_due(directory, entry, &config, now).unwrap_or(false) {
                 let key = PartitionKey { topic, partition: entry.topic_partition.partition };
-                let owner = key.owner(node.workers);
+                let owner = key.owner(node.workers.count);
                 due[owner].push(key);
                 if due[owner].len() >= KEYS_MAX {
                     let keys = std::mem::take(&mut due[owner]);
-                    node.mailboxes[owner].send_blocking(Command::Retain(keys));
+                    node.workers.mailboxes[owner].send_blocking(Command::Retain(keys));
                 }
             }
         }
     }
-    for (mailbox, keys) in node.mailboxes.iter().zip(due) {
+    for (mailbox, keys) in node.workers.mailboxes.iter().zip(due) {
         if !keys.is_empty() {
             mailbox.send_blocking(Command::Retain(keys));
         }

@@ -6,11 +6,11 @@
 //!
 //! Source: Kafka 4.4 `TransactionMarkerChannelManager`, `TransactionMarkerRequestCompletionHandler`.
 
-use crate::broker_links::{MarkerParcel, Outcomes, Purpose};
 use crate::broker_requests::{Parcel, patience};
-use crate::coordinator_worker::led_under;
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
+use crate::node::peers::broker_links::{MarkerParcel, Outcomes, Purpose};
+use crate::owners::led_under;
 use barnabas_api::k27_write_txn_markers::{Ask, outcomes, request};
 use barnabas_base::{BrokerId, ErrorCode, Map, ProducerId, TopicPartition};
 use barnabas_coordinator::EndTransaction;
@@ -40,7 +40,7 @@ pub async fn bring(
             transaction_version: end.version.0,
             partitions: some.to_vec(),
         };
-        node.broker_links.markers.bring(node, broker, MarkerParcel { shard, ask, reply }).await;
+        node.peers.broker_links.markers.bring(node, broker, MarkerParcel { shard, ask, reply }).await;
         let unknown = || some.iter().map(|at| (at.clone(), ErrorCode::NetworkException)).collect();
         all.extend(answer.await.unwrap_or_else(|_| unknown()));
     }

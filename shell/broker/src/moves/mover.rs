@@ -57,15 +57,15 @@ impl Mover {
         if let Err(error) = rustix::process::setpriority_process(None, 19) {
             tracing::debug!(%error, "the mover keeps its priority");
         }
-        if self.node.directories.are_several() {
+        if self.node.log_dirs.directories.are_several() {
             resume(&self.node);
         }
         let node = self.node.clone();
-        while node.moves.wait_for_moves() {
+        while node.log_dirs.moves.wait_for_moves() {
             self.remove_discarded();
             let mut all_wait = true;
-            for (key, each) in node.moves.all() {
-                if node.moves.is_stopping() {
+            for (key, each) in node.log_dirs.moves.all() {
+                if node.log_dirs.moves.is_stopping() {
                     break;
                 }
                 match self.turn(key, &each) {
@@ -77,7 +77,7 @@ impl Mover {
                     Turn::Over => all_wait = false,
                 }
             }
-            if all_wait && !node.moves.wait(PAUSE) {
+            if all_wait && !node.log_dirs.moves.wait(PAUSE) {
                 break;
             }
         }
@@ -87,7 +87,7 @@ impl Mover {
     /// What is open at a clean stop is gone on with at the next start.
     fn close(&mut self) {
         for copying in self.copies.values_mut() {
-            if !self.node.directories[copying.to].is_online() {
+            if !self.node.log_dirs.directories[copying.to].is_online() {
                 continue;
             }
             if let Err(error) = copying.copy.close() {
@@ -98,7 +98,7 @@ impl Mover {
     }
 
     fn keep_pace(&mut self, bytes: u64) {
-        let config = self.node.config.load();
+        let config = self.node.cluster.config.load();
         let bound = config.dynamic().broker.get(PACE_KEY).or_else(|| config.dynamic().default.get(PACE_KEY));
         let bound =
             bound.and_then(|value| value.trim().parse::<u64>().ok()).filter(|&rate| rate < i64::MAX as u64);
@@ -106,12 +106,12 @@ impl Mover {
         let sleep = self.pace.spend(bytes, now - self.last, bound);
         self.last = now;
         if !sleep.is_zero() {
-            self.node.moves.wait(sleep);
+            self.node.log_dirs.moves.wait(sleep);
         }
     }
 
     fn remove_discarded(&mut self) {
-        for (directory, path) in self.node.moves.take_discarded() {
+        for (directory, path) in self.node.log_dirs.moves.take_discarded() {
             self.copies.retain(|_, copying| {
                 let is_gone = copying.copy.path() == path;
                 if is_gone {
@@ -119,7 +119,7 @@ impl Mover {
                 }
                 !is_gone
             });
-            let directory = &self.node.directories[directory];
+            let directory = &self.node.log_dirs.directories[directory];
             if !directory.is_online() {
                 continue;
             }
@@ -132,7 +132,9 @@ impl Mover {
     /// One piece of one move, or its last step.
     fn turn(&mut self, key: PartitionKey, each: &Move) -> Turn {
         let node = self.node.clone();
-        if node.image.load().topics.by_id(key.topic).is_none() || !node.directories[each.to].is_online() {
+        if node.cluster.image.load().topics.by_id(key.topic).is_none()
+            || !node.log_dirs.directories[each.to].is_online()
+        {
             self.give_up(key, each);
             return Turn::Over;
         }
@@ -174,7 +176,7 @@ impl Mover {
             }
         }
         let copied = copying.copy.end().unwrap_or(read.log_start);
-        node.moves.note(key, each.unique, copied, read.durable_end);
+        node.log_dirs.moves.note(key, each.unique, copied, read.durable_end);
         if !copying.copy.has_caught_up(&read) {
             self.copies.insert(key, copying);
             return Turn::Copied(read.records.len() as u64);
@@ -184,7 +186,7 @@ impl Mover {
 
     /// Whether the directory that it goes to has room for one more piece. Says so once when there is none.
     fn has_room(&self, each: &Move, copying: &mut Copying) -> bool {
-        let directory = &self.node.directories[each.to];
+        let directory = &self.node.log_dirs.directories[each.to];
         let has_room = directory.room.admits_copy(PIECE_BYTES as u64);
         if !has_room && !std::mem::replace(&mut copying.is_waiting, true) {
             say_waits(each, &directory.path, "there is no room but what producers must have left");
@@ -202,11 +204,11 @@ impl Mover {
         let copying = Box::new(copying);
         match ask(&self.node, key, |reply| MoveCommand::Swap { copying, reply }) {
             Some(Ok(())) => {
-                self.node.moves.finish(key);
+                self.node.log_dirs.moves.finish(key);
                 tracing::info!(
                     partition = %each.name,
                     "moved to {}",
-                    self.node.directories[each.to].path.display()
+                    self.node.log_dirs.directories[each.to].path.display()
                 );
                 Turn::Over
             }
@@ -225,7 +227,7 @@ impl Mover {
     }
 
     fn open(&self, key: PartitionKey, each: &Move) -> Result<Copying, StorageError> {
-        let directory = &self.node.directories[each.to];
+        let directory = &self.node.log_dirs.directories[each.to];
         let place = LogPlace {
             root: directory.path.clone(),
             topic_partition: each.name.clone(),
@@ -235,7 +237,7 @@ impl Mover {
         let mut copy = LogCopy::new(place, FilePool::new(directory.disk.clone(), FILES_OPEN));
         if each.goes_on {
             // What was compacted since it was begun, nobody knows.
-            let image = self.node.image.load();
+            let image = self.node.cluster.image.load();
             let config = crate::topic_settings::log_config(&self.node, &image, &each.name.topic);
             copy.resume(config, self.node.clock.wall())?;
         } else {
@@ -250,7 +252,7 @@ impl Mover {
             CopyVerdict::Retry => {
                 if let Some(copying) = self.copies.get_mut(&key).filter(|copying| !copying.is_waiting) {
                     copying.is_waiting = true;
-                    say_waits(each, &self.node.directories[each.to].path, &error.to_string());
+                    say_waits(each, &self.node.log_dirs.directories[each.to].path, &error.to_string());
                 }
                 return Turn::Waits;
             }
@@ -280,11 +282,11 @@ impl Mover {
         if let Some(mut copying) = self.copies.remove(&key) {
             copying.copy.abandon();
         }
-        let is_same = self.node.moves.get(key).is_some_and(|now| now.unique == each.unique);
+        let is_same = self.node.log_dirs.moves.get(key).is_some_and(|now| now.unique == each.unique);
         if is_same {
-            self.node.moves.finish(key);
+            self.node.log_dirs.moves.finish(key);
         }
-        self.node.moves.discard(each.to, path_of(&self.node, each));
+        self.node.log_dirs.moves.discard(each.to, path_of(&self.node, each));
     }
 }
 
@@ -295,10 +297,10 @@ impl Mover {
 pub fn begin(node: &Node, key: PartitionKey, name: TopicPartition, to: usize) -> Result<(), StorageError> {
     let (unique, end) = (random_uuid(), Offset::ZERO);
     let each = Move { name, to, unique, copied_end: end, log_end: end, goes_on: false };
-    let directory = &node.directories[to];
+    let directory = &node.log_dirs.directories[to];
     directory.disk.create_dir(&path_of(node, &each))?;
     directory.disk.sync_dir(&directory.path)?;
-    node.moves.begin(key, each, |old| path_of(node, old));
+    node.log_dirs.moves.begin(key, each, |old| path_of(node, old));
     Ok(())
 }
 
@@ -313,7 +315,7 @@ pub fn begin_again(
     to: usize,
     left: PathBuf,
 ) -> Result<(), StorageError> {
-    node.moves.discard(to, left);
+    node.log_dirs.moves.discard(to, left);
     begin(node, key, name.clone(), to)
 }
 
@@ -329,7 +331,7 @@ fn say_waits(each: &Move, to: &Path, why: &str) {
 
 /// Where a move's copy lies.
 pub fn path_of(node: &Node, each: &Move) -> PathBuf {
-    let root = node.directories[each.to].path.clone();
+    let root = node.log_dirs.directories[each.to].path.clone();
     let topic_partition = each.name.clone();
     let place =
         LogPlace { root, topic_partition, topic_id: barnabas_base::Uuid::ZERO, future: Some(each.unique) };
@@ -343,13 +345,13 @@ fn ask<T>(
     command: impl FnOnce(oneshot::Sender<T>) -> MoveCommand,
 ) -> Option<T> {
     let (reply, answer) = oneshot::channel();
-    node.owner(key).send_blocking(Command::Move(command(reply)));
+    node.workers.owner(key).send_blocking(Command::Move(command(reply)));
     answer.blocking_recv().ok()
 }
 
 /// Finds the copies that the last life of the node left, and goes on with those moves.
 fn resume(node: &Node) {
-    for (at, directory) in node.directories.iter().enumerate().filter(|(_, each)| each.is_usable()) {
+    for (at, directory) in node.log_dirs.directories.iter().enumerate().filter(|(_, each)| each.is_usable()) {
         let listed = directory.lock().partitions();
         for entry in listed.unwrap_or_default().iter().filter(|entry| entry.kind == DirKind::Future) {
             resume_one(node, at, entry);
@@ -359,27 +361,27 @@ fn resume(node: &Node) {
 
 fn resume_one(node: &Node, at: usize, entry: &PartitionDir) {
     let name = &entry.topic_partition;
-    let directory = &node.directories[at];
+    let directory = &node.log_dirs.directories[at];
     let path = directory.path.join(&entry.name);
-    let image = node.image.load_full();
+    let image = node.cluster.image.load_full();
     let topic = image.topics.by_name(&name.topic).filter(|_| *name.topic != *name::CLUSTER_METADATA);
     let known = topic.filter(|topic| topic.partition(name.partition).is_some());
     let Some((topic, unique)) = known.zip(entry.unique()) else {
-        if !node.controller.log_was_cut() {
-            node.moves.discard(at, path);
+        if !node.peers.controller.log_was_cut() {
+            node.log_dirs.moves.discard(at, path);
         }
         return;
     };
     let key = PartitionKey { topic: topic.id, partition: name.partition };
     let of_other = directory.lock().topic_id(entry).ok().flatten().is_some_and(|found| found != topic.id);
-    let is_second = node.moves.get(key).is_some();
+    let is_second = node.log_dirs.moves.get(key).is_some();
     if of_other || is_second {
-        node.moves.discard(at, path);
+        node.log_dirs.moves.discard(at, path);
         return;
     }
     match ask(node, key, |reply| MoveCommand::Begin { key, to: at, reply }) {
         Some(Ok(Begun::ToCopy { .. })) => {}
-        Some(Ok(Begun::There)) => return node.moves.discard(at, path),
+        Some(Ok(Begun::There)) => return node.log_dirs.moves.discard(at, path),
         // The partition is offline: what was copied of it stays where it is.
         Some(Err(
             Declined::Storage | Declined::Full | Declined::Damaged | Declined::Refused(_) | Declined::Unknown,
@@ -399,13 +401,13 @@ fn resume_one(node: &Node, at: usize, entry: &PartitionDir) {
         }
     }
     // Only a clean stop vouches that the partition has all that was copied.
-    if node.directories.iter().all(|each| !each.is_online() || each.lock().was_clean()) {
+    if node.log_dirs.directories.iter().all(|each| !each.is_online() || each.lock().was_clean()) {
         let (name, end) = (name.clone(), Offset::ZERO);
         let each = Move { name, to: at, unique, copied_end: end, log_end: end, goes_on: true };
-        node.moves.begin(key, each, |old| path_of(node, old));
+        node.log_dirs.moves.begin(key, each, |old| path_of(node, old));
         return;
     }
-    node.moves.discard(at, path);
+    node.log_dirs.moves.discard(at, path);
     if let Err(error) = begin(node, key, name.clone(), at) {
         tracing::warn!(partition = %name, %error, "a move interrupted by a stop was cancelled; the \
             replica stays in its directory and can be moved again");

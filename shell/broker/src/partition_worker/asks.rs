@@ -9,9 +9,9 @@ use crate::mailbox::{
     AskCommand, AskItem, AskOutcome, Declined, PartitionKey, Question, Said, Search, Searched,
 };
 use crate::node::Node;
+use crate::node::workers::unpacking::Spare;
 use crate::replica::Replica;
 use crate::scrub::name_damage;
-use crate::unpacking::Spare;
 use barnabas_base::Offset;
 use barnabas_partition::Refusal;
 use barnabas_replica::{QueryError, producer_entry};
@@ -107,20 +107,20 @@ impl PartitionWorker {
                 outcome.result = Err(Refusal::NotLeader.into());
                 continue;
             };
-            let mut log_dir = self.node.directories[replica.directory].lock();
+            let mut log_dir = self.node.log_dirs.directories[replica.directory].lock();
             // Under the lock, as a deletion of the topic forgets its entries under it too.
-            if self.node.image.load().topics.by_id(item.partition.topic).is_some() {
+            if self.node.cluster.image.load().topics.by_id(item.partition.topic).is_some() {
                 log_dir.set_log_start(replica.log.place().topic_partition.clone(), Some(start));
                 touched.push((replica.directory, place));
             }
         }
-        for directory in 0..self.node.directories.len() {
+        for directory in 0..self.node.log_dirs.directories.len() {
             let mut places =
                 touched.iter().filter(|entry| entry.0 == directory).map(|entry| entry.1).peekable();
             if places.peek().is_none() {
                 continue;
             }
-            let written = self.node.directories[directory].lock().write_checkpoints();
+            let written = self.node.log_dirs.directories[directory].lock().write_checkpoints();
             if let Err(error) = written {
                 tracing::error!(
                     %error,

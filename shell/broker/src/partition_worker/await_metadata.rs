@@ -57,7 +57,7 @@ impl PartitionWorker {
         }
         let Some(replica) = self.replicas.get(&item.partition) else { return Some(item) };
         let now = self.node.clock.monotonic();
-        let knows_more = || self.node.controller.knows_more(&self.node.image.load());
+        let knows_more = || self.node.peers.controller.knows_more(&self.node.cluster.image.load());
         if !replica.append_awaits_metadata(now, handing_on::FOR, knows_more) {
             return Some(item);
         }

@@ -4,8 +4,8 @@ use super::PartitionWorker;
 use crate::mailbox::ImageChange;
 use crate::mailbox::{Declined, PartitionKey};
 use crate::node::Node;
+use crate::node::peers::replication::throttles::Throttled;
 use crate::replica::Hosted;
-use crate::replication::throttles::Throttled;
 use crate::topic_settings;
 use barnabas_base::{DurationMs, Text, TopicPartition};
 use barnabas_metadata::{Image, Partition as Row, ResourceType};
@@ -14,11 +14,11 @@ use barnabas_replica::{Outbox, RoleChange, RoleView};
 /// Gives a replica the role that the image says, where it has another one.
 pub(super) fn take_role(hosted: &mut Hosted, row: &Row, node: &Node, image: &Image, effects: &mut Outbox) {
     let view = RoleView {
-        me: node.broker_id,
+        me: node.identity.broker_id,
         image,
         row,
         min_in_sync: topic_settings::min_in_sync(node, image, &hosted.name.topic_partition.topic),
-        lag_max: DurationMs(node.config.load().long("replica.lag.time.max.ms")),
+        lag_max: DurationMs(node.cluster.config.load().long("replica.lag.time.max.ms")),
         now: node.clock.monotonic(),
     };
     match hosted.replica.take_role(&view, effects) {
@@ -48,7 +48,7 @@ impl PartitionWorker {
             }
             for &partition in &topic.partitions {
                 let key = PartitionKey { topic: id, partition };
-                if key.owner(self.node.workers) != self.id {
+                if key.owner(self.node.workers.count) != self.id {
                     continue;
                 }
                 if self.has_left(change, key) {
@@ -75,7 +75,7 @@ impl PartitionWorker {
     fn has_left(&self, change: &ImageChange, key: PartitionKey) -> bool {
         let has_replica = |image: &Image| {
             let row = image.topics.by_id(key.topic)?.partition(key.partition)?;
-            Some(row.has_replica(self.node.broker_id))
+            Some(row.has_replica(self.node.identity.broker_id))
         };
         has_replica(&change.before) == Some(true) && has_replica(&change.image) == Some(false)
     }
@@ -108,7 +108,7 @@ impl PartitionWorker {
         for key in keys {
             if let Some(replica) = self.replicas.get_mut(&key) {
                 let TopicPartition { topic: name, partition } = &replica.name.topic_partition.clone();
-                replica.throttled = Throttled::of(self.node.broker_id, image, name, *partition);
+                replica.throttled = Throttled::of(self.node.identity.broker_id, image, name, *partition);
                 if let Some(fetcher) = self.following.fetcher_of(key) {
                     fetcher.set_throttled(key.into(), replica.throttled.as_follower);
                 }

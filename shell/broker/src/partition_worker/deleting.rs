@@ -1,11 +1,11 @@
 //! Closing the partitions of deleted topics: a few in a turn, whatever their number.
 //!
-//! Before: changes.rs, which hears of the deletion. After: deleted.rs, whose thread puts their folders aside.
+//! Before: changes.rs, which hears of the deletion. After: node/log_dirs/deleted.rs, whose thread puts their folders aside.
 
 use super::PartitionWorker;
-use crate::deleted::{Closed, Then};
 use crate::mailbox::ImageChange;
 use crate::mailbox::{Declined, PartitionKey};
+use crate::node::log_dirs::deleted::{Closed, Then};
 use crate::replay;
 use crate::topic_settings;
 use barnabas_base::{PartitionIndex, TopicId, TopicPartition};
@@ -26,19 +26,19 @@ pub(super) struct Deleting {
 
 impl PartitionWorker {
     pub(super) fn topic_deleted(&mut self, id: TopicId, topic: &TopicChange, change: &ImageChange) {
-        self.node.compaction.candidates.topic_deleted(id);
-        let (workers, me) = (self.node.workers, self.id);
+        self.node.log_dirs.compaction.candidates.topic_deleted(id);
+        let (workers, me) = (self.node.workers.count, self.id);
         let is_mine = |partition: &PartitionIndex| {
             PartitionKey { topic: id, partition: *partition }.owner(workers) == me
         };
-        let written = self.node.written.take(id, |partition| is_mine(&partition));
+        let written = self.node.log_dirs.written.take(id, |partition| is_mine(&partition));
         let written = written.unwrap_or_else(|| {
             let before = change.before.topics.by_id(id);
             let count = before.map_or(0, |topic| topic.partition_count() as i32);
             (0..count).map(PartitionIndex).filter(is_mine).collect()
         });
         let name = |partition| TopicPartition { topic: topic.name.clone(), partition };
-        let config = topic_settings::log_config(&self.node, &self.node.image.load(), &topic.name);
+        let config = topic_settings::log_config(&self.node, &self.node.cluster.image.load(), &topic.name);
         let closed = Closed {
             topic: id,
             names: written.into_iter().map(name).collect(),
@@ -62,7 +62,7 @@ impl PartitionWorker {
             }
             // What the round has for the journal comes before the word that they are gone.
             self.submit();
-            self.node.deleted.closed(self.id, closed);
+            self.node.log_dirs.deleted.closed(self.id, closed);
         }
         false
     }
@@ -74,7 +74,7 @@ impl PartitionWorker {
 
     /// Another broker has the replica now: this one's log is closed, and its files go.
     pub(super) fn leave_replica(&mut self, key: PartitionKey, name: TopicPartition) {
-        let delay = topic_settings::log_config(&self.node, &self.node.image.load(), &name.topic);
+        let delay = topic_settings::log_config(&self.node, &self.node.cluster.image.load(), &name.topic);
         tracing::info!(partition = %name, "this broker no longer has a replica of the partition");
         let then = Then::Deleted(self.node.clock.wall().plus(delay.file_delete_delay_ms));
         self.give_up_replica(key, name, then);
@@ -82,18 +82,20 @@ impl PartitionWorker {
 
     /// The start found files of a partition whose replicas others have, since this node was down: its log is closed and put aside.
     pub(super) fn put_stray_aside(&mut self, key: PartitionKey) {
-        let image = self.node.image.load_full();
+        let image = self.node.cluster.image.load_full();
         let topic = image.topics.by_id(key.topic);
         let Some((topic, row)) = topic.and_then(|topic| Some((topic, topic.partition(key.partition)?)))
         else {
             return;
         };
-        if self.closed || row.has_replica(self.node.broker_id) || self.node.deleted.is_partition_leaving(key)
+        if self.closed
+            || row.has_replica(self.node.identity.broker_id)
+            || self.node.log_dirs.deleted.is_partition_leaving(key)
         {
             return;
         }
         // What only the journal holds of it comes along, where that can be.
-        if !self.node.pending.find(key).is_empty() {
+        if !self.node.log_dirs.pending.find(key).is_empty() {
             let _ = self.open_known(key);
         }
         if self.replicas.contains_key(&key) && self.lay_all(key).is_err() {
@@ -106,10 +108,10 @@ impl PartitionWorker {
     fn give_up_replica(&mut self, key: PartitionKey, name: TopicPartition, then: Then) {
         let removed = self.close_deleted(key.topic, &name);
         self.following.forget(key);
-        self.node.replication.isr.withdraw(key);
+        self.node.peers.replication.isr.withdraw(key);
         // What the round has for the journal comes before the word that it is gone.
         self.submit();
-        self.node.deleted.left(Closed {
+        self.node.log_dirs.deleted.left(Closed {
             topic: key.topic,
             names: vec![name],
             removed: removed.into_iter().collect(),
@@ -125,21 +127,21 @@ impl PartitionWorker {
     ) -> Option<(usize, Arc<JournalPartition>)> {
         let key = PartitionKey { topic, partition: name.partition };
         self.failed.remove(&key);
-        replay::forget_aside(&self.node.directories, name, key.topic);
+        replay::forget_aside(&self.node.log_dirs.directories, name, key.topic);
         let mut removed =
             self.forget_waiting(key).map(|(directory, replay)| (directory, replay.partition.clone()));
         let Self { replicas, effects, files, node, .. } = self;
         if let Some(mut replica) = replicas.remove(&key) {
             let directory = replica.directory;
             let unwritten = replica.round.size_bytes() + replica.log.unlaid_bytes();
-            node.directories[directory].room.settle(unwritten);
+            node.log_dirs.directories[directory].room.settle(unwritten);
             replica.replica.fail(Declined::Unknown, effects);
             replica.wake_all();
             replica.log.abandon(&mut files[directory]);
             if let Some((partition, _)) = replica.journal.write_back.take() {
                 self.laid_otherwise(directory, partition);
             }
-            if self.node.acks_are_synced {
+            if self.node.log_dirs.acks_are_synced {
                 removed = Some((directory, replica.replica.name));
             }
             self.apply_effects(key);

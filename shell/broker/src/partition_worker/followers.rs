@@ -14,8 +14,8 @@ use super::reads::request_of;
 use super::rounds::carry_out;
 use crate::mailbox::{Declined, FollowerLife, PartitionKey, Read, ReadItem, ReadOutcome};
 use crate::node::Node;
+use crate::node::peers::replication::throttles::Quota;
 use crate::replica::registered;
-use crate::replication::throttles::Quota;
 use barnabas_api::replication::alter_partition::Altered;
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs};
 use barnabas_metadata::Image;
@@ -42,7 +42,7 @@ impl Leading {
 
 /// Twice within the time after which a follower counts as fallen behind, as Kafka.
 fn check_interval(node: &Node) -> DurationMs {
-    DurationMs((node.config.load().long("replica.lag.time.max.ms") / 2).max(1))
+    DurationMs((node.cluster.config.load().long("replica.lag.time.max.ms") / 2).max(1))
 }
 
 impl PartitionWorker {
@@ -75,7 +75,7 @@ impl PartitionWorker {
     ) -> Result<Read, Declined> {
         let Self { replicas, files, node, effects, .. } = self;
         let replica = replicas.get_mut(&item.partition).ok_or(Declined::Unknown)?;
-        let quota = replica.throttled.as_leader.then_some(&node.replication.throttles.leader);
+        let quota = replica.throttled.as_leader.then_some(&node.peers.replication.throttles.leader);
         let is_held =
             |quota: &&Quota| !replica.partition.waits_for(follower.broker) && quota.is_exceeded(now);
         if quota.as_ref().is_some_and(is_held) {
@@ -161,7 +161,7 @@ impl PartitionWorker {
         let Some(change) = replica.partition.isr_change() else { return };
         let members: Vec<BrokerId> = change.in_sync.iter().map(|(broker, _)| *broker).collect();
         tracing::debug!(partition = %replica.name.topic_partition, ?members, "the in-sync replicas should be these, and this one");
-        self.node.replication.isr.ask(key, change.clone());
+        self.node.peers.replication.isr.ask(key, change.clone());
     }
 
     /// What the controller said to a question.
@@ -179,7 +179,7 @@ impl PartitionWorker {
                 }
             }
             Err(code) => {
-                node.meter.isr_updates_failed.one();
+                node.workers.meter.isr_updates_failed.one();
                 IsrAnswer::Refused(*code)
             }
         };
@@ -188,7 +188,7 @@ impl PartitionWorker {
         if next == IsrNext::Ask
             && let Some(change) = replica.partition.isr_change()
         {
-            node.replication.isr.ask_later(key, change.clone(), now);
+            node.peers.replication.isr.ask_later(key, change.clone(), now);
         }
     }
 

@@ -20,13 +20,13 @@ use crate::directories::lost;
 use crate::journal_thread::JournalHandle;
 use crate::mailbox::Word;
 use crate::mailbox::{Declined, PartitionKey};
-use crate::planted::{self, Mistake};
+use crate::node::peers::planted::{self, Mistake};
+use crate::node::peers::replication::arrivals::Arriving;
 use crate::replica::Hosted;
 use crate::replica::behind::Behind;
 use crate::replica::bulk::Bulk;
 use crate::replica::line::{Line, address_of};
 use crate::replica::manner::Manner;
-use crate::replication::arrivals::Arriving;
 use crate::seldom::Seldom;
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset};
 use barnabas_metadata::config::BrokerConfig;
@@ -179,7 +179,7 @@ impl PartitionWorker {
     /// The journals are read: what this broker follows is opened from now on.
     pub fn begin(&mut self) {
         self.following.has_begun = true;
-        let image = self.node.image.load_full();
+        let image = self.node.cluster.image.load_full();
         self.follow_what_is_mine(&image);
     }
 
@@ -230,7 +230,7 @@ impl PartitionWorker {
         for topic in image.topics.iter() {
             for (partition, row) in topic.partitions() {
                 let key = PartitionKey { topic: topic.id, partition };
-                if key.owner(self.node.workers) == self.id && !self.replicas.contains_key(&key) {
+                if key.owner(self.node.workers.count) == self.id && !self.replicas.contains_key(&key) {
                     self.open_if_it_follows(key, row);
                 }
             }
@@ -244,10 +244,10 @@ impl PartitionWorker {
     }
 
     fn follows(&self, row: &Row) -> bool {
-        let me = self.node.broker_id;
+        let me = self.node.identity.broker_id;
         let is_led_elsewhere = row.replicas().len() > 1 && row.leader != me && row.has_replica(me);
         // One whose directory is gone waits until the metadata log knows another.
-        is_led_elsewhere && !lost::is_lost(&self.node.directories, me, row)
+        is_led_elsewhere && !lost::is_lost(&self.node.log_dirs.directories, me, row)
     }
 
     fn open_some(&mut self) -> bool {
@@ -257,7 +257,7 @@ impl PartitionWorker {
             self.following.to_open.extend(self.following.to_open_again.drain(..));
         }
         while let Some(key) = self.following.to_open.pop_front() {
-            let image = self.node.image.load_full();
+            let image = self.node.cluster.image.load_full();
             let row = image.topics.by_id(key.topic).and_then(|topic| topic.partition(key.partition));
             if row.is_some_and(|row| self.follows(row)) {
                 match self.open(key) {
@@ -280,7 +280,7 @@ impl PartitionWorker {
 
     /// Asks whoever the image names for what comes next, or nobody.
     pub(super) fn turn_to_leader(&mut self, key: PartitionKey, row: &Row) {
-        let me = self.node.broker_id;
+        let me = self.node.identity.broker_id;
         let Self { replicas, following, node, leading, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
         let is_shared = row.replicas().len() > 1;
@@ -289,7 +289,7 @@ impl PartitionWorker {
             leading.watch(node);
         }
         if is_shared && (!leads || replica.partition.isr_change().is_none()) {
-            node.replication.isr.withdraw(key);
+            node.peers.replication.isr.withdraw(key);
         }
         let follows = !leads && row.leader != BrokerId::NONE && row.has_replica(me);
         let whom = (follows && !replica.partition.is_failed()).then_some((row.leader, row.leader_epoch));
@@ -312,7 +312,7 @@ impl PartitionWorker {
             }
             Some((leader, epoch)) => {
                 let mut must_cut = Cut::Nothing;
-                if planted::is(&node.replication.planted, Mistake::TruncatesToHighWatermark) {
+                if planted::is(&node.peers.replication.planted, Mistake::TruncatesToHighWatermark) {
                     let high_watermark = replica.partition.high_watermark();
                     must_cut = replica.partition.out_of_range(Offset::ZERO, high_watermark);
                 }
@@ -335,16 +335,16 @@ impl PartitionWorker {
 
     fn ask_leaders(&mut self) {
         let now = self.node.clock.monotonic();
-        let is_exceeded = self.node.replication.throttles.follower.is_exceeded(now);
+        let is_exceeded = self.node.peers.replication.throttles.follower.is_exceeded(now);
         self.following.throttled_until = is_exceeded.then(|| now.plus(THROTTLE_LOOK));
-        if self.node.directories.iter().any(|directory| directory.journal.is_over()) {
+        if self.node.log_dirs.directories.iter().any(|directory| directory.journal.is_over()) {
             // There will be a report when there is room.
             self.following.not_before = now.plus(THROTTLE_LOOK);
             return;
         }
         (self.following.not_before, self.following.bulk_not_before) = (now, now);
         let any = |is: fn(&JournalHandle) -> bool| {
-            self.node.directories.iter().any(|directory| is(&directory.journal))
+            self.node.log_dirs.directories.iter().any(|directory| is(&directory.journal))
         };
         let (is_crowded, is_slow) = (any(JournalHandle::is_crowded), any(JournalHandle::is_slow));
         let ids = self.following.fetchers.ids();
@@ -371,7 +371,8 @@ impl PartitionWorker {
     fn ask_leader(&mut self, at: FetcherId, plan: FetchPlan, now: MonotonicMs) {
         let Self { following, node, .. } = self;
         following.manner.renew(node);
-        let Some(address) = address_of(&node.image.load(), at.leader, &following.manner.listener) else {
+        let Some(address) = address_of(&node.cluster.image.load(), at.leader, &following.manner.listener)
+        else {
             if let Some(fetcher) = following.fetchers.get_mut(at) {
                 fetcher.unanswered(now);
             }
@@ -389,7 +390,7 @@ impl PartitionWorker {
     /// The connection of this fetcher, made anew where its leader has another address now.
     fn line(&mut self, at: FetcherId, address: Address) -> &Line {
         let Self { following: Following { lines, manner, .. }, node, id, .. } = self;
-        let open = |address| Line::open(address, at, manner, node.mailboxes[*id].clone());
+        let open = |address| Line::open(address, at, manner, node.workers.mailboxes[*id].clone());
         let line = lines.entry(at).or_insert_with(|| open(address.clone()));
         if *line.address() != address {
             *line = open(address);
@@ -434,7 +435,7 @@ impl PartitionWorker {
     /// What waited for a log that was being cut.
     pub(super) fn take_waiting_roles(&mut self) {
         for key in std::mem::take(&mut self.following.roles_waiting) {
-            let image = self.node.image.load_full();
+            let image = self.node.cluster.image.load_full();
             self.partition_changed(&image, key);
         }
     }

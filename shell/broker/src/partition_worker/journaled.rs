@@ -56,11 +56,11 @@ impl PartitionWorker {
     /// Whether an append has to wait for room in a journal; it is kept then.
     pub(super) fn hold(&mut self, command: Command) -> Option<Command> {
         let Command::Append(append) = &command else { return Some(command) };
-        let is_over = || self.node.directories.iter().any(|directory| directory.journal.is_over());
+        let is_over = || self.node.log_dirs.directories.iter().any(|directory| directory.journal.is_over());
         if self.journaled.held.is_empty() && !is_over() {
             return Some(command);
         }
-        self.node.meter.appends_held.one();
+        self.node.workers.meter.appends_held.one();
         self.journaled.held_bytes += append.items.iter().map(|item| item.batch.size_bytes()).sum::<usize>();
         self.journaled.held.push_back(command);
         None
@@ -74,7 +74,7 @@ impl PartitionWorker {
     /// Goes on with appends that had to wait.
     pub fn take_held(&mut self) {
         while !self.journaled.held.is_empty()
-            && !self.node.directories.iter().any(|directory| directory.journal.is_over())
+            && !self.node.log_dirs.directories.iter().any(|directory| directory.journal.is_over())
         {
             let Some(Command::Append(append)) = self.journaled.held.pop_front() else { return };
             let bytes: usize = append.items.iter().map(|item| item.batch.size_bytes()).sum();
@@ -135,8 +135,10 @@ impl PartitionWorker {
 
     fn lay_ordered(&mut self, order: LayOrder) -> u64 {
         let key = order.key();
-        let is_online = self.node.directories[order.directory].is_online();
-        if is_online && self.node.pending.has(order.directory, key) && !self.open_to_lay(order.directory, key)
+        let is_online = self.node.log_dirs.directories[order.directory].is_online();
+        if is_online
+            && self.node.log_dirs.pending.has(order.directory, key)
+            && !self.open_to_lay(order.directory, key)
         {
             self.journaled.postponed.push(order);
             return 0;
@@ -227,7 +229,7 @@ impl PartitionWorker {
         let Self { id, journaled, node, .. } = self;
         let is_for_one = journaled.entries.iter().filter(|entries| !entries.is_empty()).count() == 1;
         let lists = journaled.entries.iter_mut().zip(&mut journaled.laid);
-        for (directory, (entries, laid)) in node.directories.iter().zip(lists) {
+        for (directory, (entries, laid)) in node.log_dirs.directories.iter().zip(lists) {
             match is_for_one {
                 true => directory.journal.submit_or_write(entries, *id),
                 false => directory.journal.submit(entries),

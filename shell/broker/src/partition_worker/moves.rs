@@ -39,7 +39,7 @@ impl PartitionWorker {
         replica.waiters.wake_all();
         self.apply_effects(key);
         self.replicas.remove(&key);
-        self.node.directories.figures.prefer(key, to);
+        self.node.log_dirs.directories.figures.prefer(key, to);
         reports::assign(&self.node, &[(key, to)]);
         Ok(Begun::There)
     }
@@ -54,7 +54,7 @@ impl PartitionWorker {
         let Self { replicas, files, node, .. } = self;
         let replica = replicas.get_mut(&key).ok_or(Declined::Unknown)?;
         let files = &mut files[replica.directory];
-        let read = replica.read_durable_piece(from, max_bytes, node.acks_are_synced, files);
+        let read = replica.read_durable_piece(from, max_bytes, node.log_dirs.acks_are_synced, files);
         read.map_err(|error| {
             tracing::error!(partition = %replica.log.place().topic_partition, %error, "the copy of a \
                 moving replica cannot be read");
@@ -67,7 +67,7 @@ impl PartitionWorker {
         let key = copying.key;
         self.finish_round();
         let is_ready = self.open(key).is_ok()
-            && self.node.directories[copying.to].is_usable()
+            && self.node.log_dirs.directories[copying.to].is_usable()
             && self.replicas.get(&key).is_some_and(|replica| replica.may_finish_move(copying.to));
         if !is_ready {
             return Err(SwapFailure::Over(copying));
@@ -80,7 +80,7 @@ impl PartitionWorker {
                     CopyVerdict::Retry => return Err(SwapFailure::NotYet(copying)),
                     CopyVerdict::DirectoryFailed => self.node.directory_failed(copying.to, &error),
                     CopyVerdict::BeginAgain | CopyVerdict::Over => {
-                        let path = self.node.directories[copying.to].path.display();
+                        let path = self.node.log_dirs.directories[copying.to].path.display();
                         tracing::error!(%error, "the move to {path} failed; the replica stays in its directory and can be moved again");
                     }
                 }
@@ -114,7 +114,7 @@ impl PartitionWorker {
         let Some(replica) = self.replicas.get(&copying.key) else {
             return Err(StorageError::Failed(copying.copy.path()));
         };
-        let mut log_dir = self.node.directories[copying.to].lock();
+        let mut log_dir = self.node.log_dirs.directories[copying.to].lock();
         copying.copy.promote(&mut log_dir, replica.partition.high_watermark())
     }
 
@@ -127,21 +127,22 @@ impl PartitionWorker {
         // What the old journal still holds of it is in the new segments: at a crash it is not replayed, as the partition's folder
         // lies elsewhere (replay.rs).
         let left = replica.move_to(to, log, &mut files[from], effects);
-        node.directories[from].room.settle(left.unwritten_bytes);
-        let renamed = node.directories[from].lock().rename_moved(&copy.place.topic_partition, random_uuid());
+        node.log_dirs.directories[from].room.settle(left.unwritten_bytes);
+        let renamed =
+            node.log_dirs.directories[from].lock().rename_moved(&copy.place.topic_partition, random_uuid());
         match renamed {
             Ok(aside) => {
                 let delay = replica.log.config().file_delete_delay_ms;
                 let due = node.clock.wall().plus(delay);
                 if let Some(aside) = aside {
-                    node.deletions.directory_later(from, aside, due);
+                    node.log_dirs.deletions.directory_later(from, aside, due);
                 }
                 replica.moved(effects);
                 self.apply_effects(key);
                 if let Some(order) = left.order {
                     self.laid_otherwise(from, order);
                 }
-                if self.node.acks_are_synced {
+                if self.node.log_dirs.acks_are_synced {
                     self.note_ranges(key);
                 }
                 self.submit();

@@ -8,8 +8,8 @@ use super::{PartitionWorker, changes};
 use crate::directories::locate::Place;
 use crate::directories::reports;
 use crate::mailbox::{Declined, PartitionKey};
+use crate::node::peers::replication::throttles::Throttled;
 use crate::replica::{Hosted, Replica};
-use crate::replication::throttles::Throttled;
 use crate::topic_settings;
 use barnabas_base::TopicPartition;
 use barnabas_metadata::{Image, Partition as Row};
@@ -23,7 +23,7 @@ impl PartitionWorker {
     /// Opens a partition that this broker leads, unless it is open already.
     pub(super) fn open(&mut self, key: PartitionKey) -> Result<(), Declined> {
         if let Some(replica) = self.replicas.get(&key) {
-            let directory = &self.node.directories[replica.directory];
+            let directory = &self.node.log_dirs.directories[replica.directory];
             if !replica.partition.is_failed() || !directory.is_online() {
                 return Ok(());
             }
@@ -33,10 +33,10 @@ impl PartitionWorker {
                 return Err(Declined::Full);
             }
         }
-        let image = self.node.image.load();
+        let image = self.node.cluster.image.load();
         let topic = image.topics.by_id(key.topic).ok_or(Declined::Unknown)?;
         let state = topic.partition(key.partition).ok_or(Declined::Unknown)?;
-        if !self.closed && !state.has_replica(self.node.broker_id) {
+        if !self.closed && !state.has_replica(self.node.identity.broker_id) {
             return Err(Refusal::NotLeader.into());
         }
         drop(image);
@@ -51,14 +51,14 @@ impl PartitionWorker {
         if self.closed {
             return Err(Refusal::NotLeader.into());
         }
-        if self.failed.contains(&key) || self.node.deleted.is_partition_leaving(key) {
+        if self.failed.contains(&key) || self.node.log_dirs.deleted.is_partition_leaving(key) {
             return Err(Declined::Storage);
         }
-        let image = self.node.image.load_full();
+        let image = self.node.cluster.image.load_full();
         let topic = image.topics.by_id(key.topic).ok_or(Declined::Unknown)?;
         let state = topic.partition(key.partition).ok_or(Declined::Unknown)?;
         let name = TopicPartition { topic: topic.name.clone(), partition: key.partition };
-        self.node.written.add(key);
+        self.node.log_dirs.written.add(key);
         self.give_up_where_told(key, &name)?;
         let (place, waiting) = self.locate_waiting(key, &name)?;
         let directory = place.directory();
@@ -69,7 +69,7 @@ impl PartitionWorker {
             opened.map_err(|error| self.cannot_open(key, &name, directory, waiting.as_ref(), &error))?;
         if waiting.is_some() {
             let unlaid = replica.log.unlaid_bytes();
-            self.node.pending.remove(&self.node.directories, directory, key, unlaid);
+            self.node.log_dirs.pending.remove(&self.node.log_dirs.directories, directory, key, unlaid);
         }
         self.opened(replica, &report, &image, state);
         Ok(())
@@ -81,15 +81,17 @@ impl PartitionWorker {
         let (key, directory) = (replica.partition_key(), replica.directory);
         let name = replica.name.topic_partition.clone();
         self.log_opened(&replica, report);
-        self.node.meter.partitions_opened.one();
-        let assigned = self.node.directories[directory].id;
-        if row.directory(self.node.broker_id) != Some(assigned) && self.node.directories.are_several() {
+        self.node.workers.meter.partitions_opened.one();
+        let assigned = self.node.log_dirs.directories[directory].id;
+        if row.directory(self.node.identity.broker_id) != Some(assigned)
+            && self.node.log_dirs.directories.are_several()
+        {
             reports::assign(&self.node, &[(key, directory)]);
         }
         (replica.flush.messages_max, replica.flush.after) =
             topic_settings::flush(&self.node, image, &name.topic);
-        replica.throttled = Throttled::of(self.node.broker_id, image, &name.topic, name.partition);
-        self.node.not_to_lead.healed(key);
+        replica.throttled = Throttled::of(self.node.identity.broker_id, image, &name.topic, name.partition);
+        self.node.log_dirs.not_to_lead.healed(key);
         changes::take_role(&mut replica, row, &self.node, image, &mut self.effects);
         self.replicas.insert(key, replica);
         self.apply_effects(key);
@@ -107,7 +109,7 @@ impl PartitionWorker {
         match (error.verdict(waiting.is_some()), waiting) {
             (OpenVerdict::Retry, _) => {
                 if let OpenError::Storage(error) = error {
-                    self.node.directories[directory].room.hit(error, self.node.clock.monotonic());
+                    self.node.log_dirs.directories[directory].room.hit(error, self.node.clock.monotonic());
                 }
                 return Declined::Storage;
             }
@@ -126,7 +128,7 @@ impl PartitionWorker {
                 "partition cannot be opened and stays offline until the next start"
             ),
         }
-        self.node.meter.partitions_failed.one();
+        self.node.workers.meter.partitions_failed.one();
         self.failed.insert(key);
         Declined::Storage
     }
@@ -151,7 +153,9 @@ impl PartitionWorker {
                 dir.display()
             );
         }
-        if let Err(error) = note_gaps(log, opened, &mut self.node.directories[replica.directory].lock()) {
+        if let Err(error) =
+            note_gaps(log, opened, &mut self.node.log_dirs.directories[replica.directory].lock())
+        {
             tracing::warn!(partition = %name, %error, "the gap could not be recorded; the next start may \
                 refuse to open the partition");
         }
@@ -171,15 +175,15 @@ impl PartitionWorker {
         unreplayed: Option<&'a PartitionReplay>,
     ) -> Opening<'a> {
         let index = place.directory();
-        let directory = &self.node.directories[index];
+        let directory = &self.node.log_dirs.directories[index];
         let checkpointed = match place {
             Place::Found(_) => Some(Checkpointed::read(&mut directory.lock(), &name)),
             Place::New(_) => None,
         };
-        let config = topic_settings::log_config(&self.node, &self.node.image.load(), &name.topic);
+        let config = topic_settings::log_config(&self.node, &self.node.cluster.image.load(), &name.topic);
         let root = directory.path.clone();
         let place = LogPlace { root, topic_partition: name, topic_id: key.topic, future: None };
-        let producers_max = self.node.config.load().long("producer.ids.per.partition.max");
+        let producers_max = self.node.cluster.config.load().long("producer.ids.per.partition.max");
         let producers_max = u32::try_from(producers_max).unwrap_or(u32::MAX);
         self.opened += 1;
         Opening {

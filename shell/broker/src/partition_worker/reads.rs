@@ -77,12 +77,13 @@ impl PartitionWorker {
         self.open(item.partition).ok()?;
         let partition = &self.replicas.get(&item.partition)?.partition;
         let bounds = partition.bounds(isolation, item.leader_epoch).ok()?;
-        let image = self.node.image.load();
+        let image = self.node.cluster.image.load();
         let rack_of = |broker| {
             let known = image.cluster.broker(broker).filter(|known| known.is_active())?;
             known.rack.as_deref()
         };
-        let broker = partition.preferred_read_replica(self.node.broker_id, rack, item.from, rack_of)?;
+        let broker =
+            partition.preferred_read_replica(self.node.identity.broker_id, rack, item.from, rack_of)?;
         Some((broker, bounds))
     }
 

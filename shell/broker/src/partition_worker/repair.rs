@@ -1,6 +1,6 @@
 //! Repair of damaged replicas, carried out: damage is noted, the controller asked, the log truncated. core/replica's `repair` decides.
 //!
-//! Neighbours: scrub.rs and reads.rs, which find damage; truncation.rs, which truncates; not_to_lead.rs, which asks the controller;
+//! Neighbours: scrub.rs and reads.rs, which find damage; truncation.rs, which truncates; node/log_dirs/not_to_lead.rs, which asks the controller;
 //! core/replica/src/repair.rs.
 
 use super::PartitionWorker;
@@ -30,10 +30,10 @@ impl PartitionWorker {
         let Self { replicas, node, following, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
         let Some(from) = replica.note_damage(offset, has_others) else { return };
-        if node.not_to_lead.damaged(key) {
+        if node.log_dirs.not_to_lead.damaged(key) {
             let role = if replica.partition.is_leader() { "leads" } else { "follows" };
             tracing::warn!(
-                partition = %replica.name.topic_partition, broker = %node.broker_id,
+                partition = %replica.name.topic_partition, broker = %node.identity.broker_id,
                 "this broker {role}, and its replica is corrupt from offset {from}; leadership should \
                  move to another replica"
             );
@@ -44,7 +44,7 @@ impl PartitionWorker {
     }
 
     fn has_other_replicas(&self, key: PartitionKey) -> bool {
-        let image = self.node.image.load();
+        let image = self.node.cluster.image.load();
         let row = image.topics.by_id(key.topic).and_then(|topic| topic.partition(key.partition));
         row.is_some_and(|row| row.replicas().len() > 1)
     }
@@ -54,19 +54,19 @@ impl PartitionWorker {
         let Self { replicas, node, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
         let Some(leader) = replica.repair.damaged_from().map(|_| replica.following) else { return };
-        let image = node.image.load();
+        let image = node.cluster.image.load();
         let row = image.topics.by_id(key.topic).and_then(|topic| topic.partition(key.partition));
         let Some(row) = row else { return };
         let view = RepairView {
-            me: node.broker_id,
+            me: node.identity.broker_id,
             row,
             min_in_sync: topic_settings::min_in_sync(node, &image, &replica.name.topic_partition.topic),
             elr_enabled: image.features.elr_enabled(),
-            lag_max: DurationMs(node.config.load().long("replica.lag.time.max.ms")),
+            lag_max: DurationMs(node.cluster.config.load().long("replica.lag.time.max.ms")),
             now: node.clock.monotonic(),
         };
         let step = replica.repair_step(&view);
-        let (partition, broker) = (&replica.name.topic_partition, node.broker_id);
+        let (partition, broker) = (&replica.name.topic_partition, node.identity.broker_id);
         let leader = leader.map_or(BrokerId::NONE, |(leader, _)| leader);
         match step {
             RepairStep::Wait => {}
@@ -95,14 +95,14 @@ impl PartitionWorker {
         if let Some(replica) = self.replicas.get_mut(&key) {
             replica.forget_damage();
         }
-        self.node.not_to_lead.healed(key);
+        self.node.log_dirs.not_to_lead.healed(key);
     }
 
     /// What its leader has from `offset` on is damaged, as it says or as it looks here. It is asked for again, with a pause.
     pub(super) fn warn_of_leader(&self, key: PartitionKey, offset: Offset, what: &str) {
-        let me = self.node.broker_id;
+        let me = self.node.identity.broker_id;
         let Some(replica) = self.replicas.get(&key) else { return };
-        self.node.meter.fetches_damaged.one();
+        self.node.workers.meter.fetches_damaged.one();
         let Some(unsaid) = self.following.damaged_leaders.happened(&key, Instant::now()) else { return };
         let leader = replica.following.map_or(BrokerId::NONE, |(leader, _)| leader);
         tracing::warn!(

@@ -21,7 +21,7 @@ impl PartitionWorker {
         self.take_early();
         self.moment = None;
         if !self.touched.is_empty() {
-            self.node.meter.append_rounds.one();
+            self.node.workers.meter.append_rounds.one();
             let now = self.now();
             let mut touched = std::mem::take(&mut self.touched);
             for key in touched.drain(..) {
@@ -82,7 +82,7 @@ impl PartitionWorker {
         }
         let Some(mut replica) = self.replicas.remove(&key) else { return };
         let directory = replica.directory;
-        let of = &self.node.directories[directory];
+        let of = &self.node.log_dirs.directories[directory];
         let sync = |dirty: Dirty| dirty.sync(&*of.disk, of.file_system.as_ref()).map_err(StorageError::from);
         // A ticket that is out may not be synced yet, and nobody would wait for it.
         let noted = match replica.sync.is_in_flight {
@@ -116,7 +116,7 @@ impl PartitionWorker {
     pub(super) fn submit(&mut self) {
         for (directory, requests) in self.submissions.iter_mut().enumerate() {
             if !requests.is_empty() {
-                self.node.directories[directory].committer.submit(requests);
+                self.node.log_dirs.directories[directory].committer.submit(requests);
             }
         }
         self.submit_to_journals();
@@ -201,8 +201,8 @@ pub(super) fn surroundings<'a>(
     outbox: &'a mut Outbox,
 ) -> Surroundings<'a> {
     let durability = Durability {
-        acks_are_synced: node.acks_are_synced,
-        journal_append_bytes_max: node.journal_append_bytes_max,
+        acks_are_synced: node.log_dirs.acks_are_synced,
+        journal_append_bytes_max: node.log_dirs.journal_append_bytes_max,
     };
     let Journaled { memory, entries, .. } = journaled;
     Surroundings { now, durability, files, memory, entries: &mut entries[directory], lists, outbox }
@@ -219,7 +219,7 @@ pub(super) fn carry_out(
 ) {
     let Some(hosted) = hosted else { return answer_alone(outbox, tickets) };
     hosted.replica.absorb(outbox);
-    let directory = &node.directories[hosted.directory];
+    let directory = &node.log_dirs.directories[hosted.directory];
     outbox.effects.retain(|effect| {
         match effect {
             Effect::Answer { ticket, answer } => tickets.answer(*ticket, *answer),
@@ -228,8 +228,8 @@ pub(super) fn carry_out(
             Effect::AlterIsr => {}
             Effect::SyncCovers(end) => hosted.extend_request(*end),
             Effect::SyncEnds => hosted.end_request(),
-            Effect::Appended { batches } => node.meter.batches_appended.add(*batches as u64),
-            Effect::AppendedDirectly => node.meter.direct_appends.one(),
+            Effect::Appended { batches } => node.workers.meter.batches_appended.add(*batches as u64),
+            Effect::AppendedDirectly => node.workers.meter.direct_appends.one(),
             Effect::Released(bytes) => directory.room.settle(*bytes),
             Effect::NoRoom(error) => directory.room.hit(error, node.clock.monotonic()),
             Effect::WakeReaders => hosted.waiters.wake_all(),
@@ -240,8 +240,8 @@ pub(super) fn carry_out(
                 return true;
             }
             Effect::WroteBack { bytes, .. } => {
-                node.meter.lays.one();
-                node.meter.laid_bytes.add(*bytes);
+                node.workers.meter.lays.one();
+                node.workers.meter.laid_bytes.add(*bytes);
                 directory.room.settle(*bytes);
                 return true;
             }

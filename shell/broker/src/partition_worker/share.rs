@@ -156,7 +156,7 @@ impl PartitionWorker {
                 ShareEffect::Write(_, write) => records_of(&write.batches),
                 _ => 0,
             });
-            self.node.meter.share_locks_ended.add(ended.sum());
+            self.node.workers.meter.share_locks_ended.add(ended.sum());
             self.carry_out_share(&key, effects);
         }
         self.shares.next_lock =
@@ -280,8 +280,9 @@ impl PartitionWorker {
         let is_lost = |key: &ShareKey, share: &Share| {
             let topic = image.topics.by_id(key.partition.topic);
             let state = topic.and_then(|topic| topic.partition(key.partition.partition));
-            let led =
-                state.filter(|state| state.leader == self.node.broker_id).map(|state| state.leader_epoch);
+            let led = state
+                .filter(|state| state.leader == self.node.identity.broker_id)
+                .map(|state| state.leader_epoch);
             match &share.stage {
                 Stage::Active(active) => led != Some(active.machine.leader_epoch()),
                 Stage::Loading | Stage::Failed(_) => led.is_none(),
@@ -371,12 +372,12 @@ fn count_acknowledged(node: &Node, batches: &[AckBatch]) {
             said[place] += each;
         }
     }
-    node.meter.share_acknowledged.iter().zip(said).for_each(|(counter, count)| counter.add(count));
+    node.workers.meter.share_acknowledged.iter().zip(said).for_each(|(counter, count)| counter.add(count));
 }
 
 /// What a group allows now.
 fn settings(group: &str, image: &Image, node: &Node) -> ShareSettings {
-    let of = ShareGroupSettings::of(group, image, &node.config.load());
+    let of = ShareGroupSettings::of(group, image, &node.cluster.config.load());
     ShareSettings {
         lock: of.lock,
         deliveries_max: of.deliveries_max,

@@ -25,12 +25,12 @@ impl PartitionWorker {
         let Some(fetcher) = self.following.fetcher(at) else { return };
         let response = match answer {
             Ok(response) => {
-                self.node.lost_touch.found(at.leader);
+                self.node.cluster.lost_touch.found(at.leader);
                 *response
             }
             Err(error) => {
                 if matches!(error, LinkError::Lost { .. } | LinkError::Unreachable { .. }) {
-                    self.node.lost_touch.lost(&self.node.image.load(), at.leader, now);
+                    self.node.cluster.lost_touch.lost(&self.node.cluster.image.load(), at.leader, now);
                 }
                 tracing::debug!(leader = %at.leader, %error, "a leader did not answer a fetch");
                 fetcher.unanswered(now);
@@ -145,14 +145,14 @@ impl PartitionWorker {
         let Self { replicas, files, node, journaled, lists, effects, tickets, following, touched, .. } = self;
         let hosted = replicas.get_mut(&key)?;
         if hosted.throttled.as_follower {
-            node.replication.throttles.follower.record(records.len(), now);
+            node.peers.replication.throttles.follower.record(records.len(), now);
         }
         let (before, was_empty) = (hosted.partition.log_end(), hosted.round.is_empty());
         if records.is_empty() {
             return Some((Ok(()), before));
         }
         let directory = hosted.directory;
-        let room = &node.directories[directory].room;
+        let room = &node.log_dirs.directories[directory].room;
         let admit = |bytes| room.admit(bytes, full::writer(Origin::Coordinator), moment.monotonic);
         let files = &mut files[directory];
         let mut around = surroundings(moment, (directory, files), journaled, lists, node, effects);

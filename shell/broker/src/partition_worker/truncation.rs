@@ -32,7 +32,7 @@ impl PartitionWorker {
         let Self { replicas, node, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return };
         let directory = replica.directory;
-        match replica.want_truncation(cut, is_repair, node.acks_are_synced) {
+        match replica.want_truncation(cut, is_repair, node.log_dirs.acks_are_synced) {
             Some(entry) => self.journal_entry(directory, entry),
             None => self.settle(key),
         }
@@ -47,7 +47,7 @@ impl PartitionWorker {
             Ok(false) => {}
             Err(error) => return self.truncation_failed(key, &error),
         }
-        if self.node.acks_are_synced {
+        if self.node.log_dirs.acks_are_synced {
             self.settle_write_back(key);
         } else {
             self.sync_now(key);
@@ -60,13 +60,13 @@ impl PartitionWorker {
         let now = self.node.clock.wall();
         let Self { replicas, files, node, effects, .. } = self;
         let Some(replica) = replicas.get_mut(&key) else { return Ok(false) };
-        let (index, directory) = (replica.directory, &node.directories[replica.directory]);
+        let (index, directory) = (replica.directory, &node.log_dirs.directories[replica.directory]);
         let files = &mut files[index];
         replica.lower_checkpoints(&mut directory.lock())?;
         let Truncated { delete, dropped_bytes } = replica.truncate(files, now, &mut effects.effects)?;
         directory.room.settle(dropped_bytes);
         if let Some(delete) = delete {
-            node.deletions.later(index, delete);
+            node.log_dirs.deletions.later(index, delete);
         }
         replica.finish_truncation(files)
     }

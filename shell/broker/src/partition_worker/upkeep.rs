@@ -16,7 +16,7 @@ const CLOSE_AT_ONCE: usize = 64;
 impl PartitionWorker {
     pub(super) fn expire_producers(&mut self) {
         let now = self.node.clock.wall();
-        let expiration = DurationMs(self.node.config.load().long("producer.id.expiration.ms"));
+        let expiration = DurationMs(self.node.cluster.config.load().long("producer.id.expiration.ms"));
         for replica in self.replicas.values_mut().filter(|replica| replica.partition.producer_count() > 0) {
             replica.partition.expire_producers(now, expiration);
         }
@@ -36,7 +36,7 @@ impl PartitionWorker {
             if !std::mem::take(&mut replica.upkeep.is_changed) {
                 continue;
             }
-            node.compaction.candidates.note(replica);
+            node.log_dirs.compaction.candidates.note(replica);
             let files = &mut files[replica.directory];
             match replica.checkpoint_ahead(files, &mut epochs_left) {
                 Ok(Some(checkpoint)) => checkpoints.push(named(replica, checkpoint)),
@@ -65,11 +65,11 @@ impl PartitionWorker {
 
     fn retain(&mut self, key: PartitionKey) {
         let Some(directory) = self.replicas.get(&key).map(|replica| replica.directory) else { return };
-        let (now, is_short) = (self.now(), self.node.directories[directory].room.is_short());
+        let (now, is_short) = (self.now(), self.node.log_dirs.directories[directory].room.is_short());
         match self.step(key, now, |replica, around| replica.retain(is_short, around)) {
             Some(Ok(Some(delete))) => {
                 self.recorder.retained(&delete.files);
-                self.node.deletions.later(directory, delete);
+                self.node.log_dirs.deletions.later(directory, delete);
             }
             Some(Ok(None)) | None => {}
             Some(Err(error)) => self.upkeep_failed(key, &error),
@@ -82,7 +82,7 @@ impl PartitionWorker {
         match error {
             // Nothing is lost by it: what was to be written down is found again from the log.
             error if error.is_passing() => {
-                self.node.directories[directory].room.hit(error, self.node.clock.monotonic());
+                self.node.log_dirs.directories[directory].room.hit(error, self.node.clock.monotonic());
             }
             StorageError::Disk(_) | StorageError::Failed(_) => {
                 self.node.directory_failed(directory, error);
@@ -142,13 +142,13 @@ impl PartitionWorker {
 
     fn close_files(&mut self, replica: &mut Hosted) -> Result<(), StorageError> {
         // Said when it failed.
-        if !self.node.directories[replica.directory].is_online() {
+        if !self.node.log_dirs.directories[replica.directory].is_online() {
             return Err(StorageError::Failed(replica.log.place().dir()));
         }
         let files = &mut self.files[replica.directory];
         if replica.log.unlaid_bytes() > 0 {
             let laid = replica.log.lay_all(files, self.node.clock.wall())?;
-            self.node.directories[replica.directory].room.settle(laid.bytes);
+            self.node.log_dirs.directories[replica.directory].room.settle(laid.bytes);
         }
         if replica.log.is_on_disk() {
             if replica.sync.is_in_flight {
@@ -164,7 +164,7 @@ impl PartitionWorker {
 
     /// Where many logs are closed, their files are not kept open for a sync each: the file systems are synced, once.
     fn leave_to_file_system(&self, replica: &mut Hosted, as_a_whole: bool) {
-        let is_possible = self.node.directories[replica.directory].file_system.is_some();
+        let is_possible = self.node.log_dirs.directories[replica.directory].file_system.is_some();
         if let Some(dirty) = replica.sync.closing.as_mut().filter(|_| as_a_whole && is_possible) {
             dirty.files.clear();
             dirty.dirs.clear();
@@ -175,7 +175,7 @@ impl PartitionWorker {
 
     /// Syncs what closing wrote.
     fn sync_closed(&mut self, replicas: &mut Vec<Hosted>) {
-        for (at, directory) in self.node.directories.iter().enumerate() {
+        for (at, directory) in self.node.log_dirs.directories.iter().enumerate() {
             let concerned = replicas
                 .iter()
                 .find(|replica| replica.sync.closes_with_file_system && replica.directory == at);
@@ -186,10 +186,10 @@ impl PartitionWorker {
                 self.not_closed(replica, &error.into());
             }
         }
-        replicas.retain(|replica| self.node.directories[replica.directory].is_online());
+        replicas.retain(|replica| self.node.log_dirs.directories[replica.directory].is_online());
         replicas.retain_mut(|replica| {
             let Some(dirty) = replica.sync.closing.take() else { return true };
-            let directory = &self.node.directories[replica.directory];
+            let directory = &self.node.log_dirs.directories[replica.directory];
             match dirty.sync(&*directory.disk, directory.file_system.as_ref()) {
                 Ok(()) => {
                     replica.log.mark_synced(dirty.ticket);
@@ -204,13 +204,13 @@ impl PartitionWorker {
     fn not_closed(&self, replica: &Hosted, error: &StorageError) -> bool {
         let name = &replica.log.place().topic_partition;
         let directory = replica.directory;
-        if !self.node.directories[directory].is_online() {
+        if !self.node.log_dirs.directories[directory].is_online() {
             return false;
         }
         if error.is_passing() {
             tracing::warn!(partition = %name, %error, "log was not closed cleanly; the next start recovers it");
             // Nothing has failed, but nobody may vouch for the directory either.
-            self.node.directories[directory].fail();
+            self.node.log_dirs.directories[directory].fail();
         } else {
             tracing::error!(partition = %name, %error, "log was not closed cleanly; the next start recovers it");
             self.node.directory_failed(directory, error);

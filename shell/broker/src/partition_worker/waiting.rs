@@ -1,4 +1,4 @@
-//! Partitions of which the journal of an earlier process still holds something (pending.rs): brought together with their logs when
+//! Partitions of which the journal of an earlier process still holds something (node/log_dirs/pending.rs): brought together with their logs when
 //! they are opened, whoever asks for that.
 //!
 //! A partition that cannot be opened must not hold the journal for good: what waits for it is kept in a file of its own then
@@ -10,7 +10,7 @@ use super::PartitionWorker;
 use crate::directories::give_up;
 use crate::directories::locate::{Nowhere, Place, locate};
 use crate::mailbox::{Declined, LogSize, PartitionKey};
-use crate::pending::name_of;
+use crate::node::log_dirs::pending::name_of;
 use crate::replay::{belongs_here, keep_aside};
 use barnabas_base::TopicPartition;
 use barnabas_replica::OpenError;
@@ -39,7 +39,8 @@ impl PartitionWorker {
             Err(Nowhere::Offline) => return Err(Declined::Storage),
             Err(Nowhere::Broken) => {
                 for (directory, replay) in waiting {
-                    let error = StorageError::Failed(self.node.directories[directory].path.to_path_buf());
+                    let error =
+                        StorageError::Failed(self.node.log_dirs.directories[directory].path.to_path_buf());
                     self.give_up_waiting(directory, key, &replay, &error.into())?;
                 }
                 self.failed.insert(key);
@@ -48,7 +49,7 @@ impl PartitionWorker {
         };
         // Of two copies one counts, and so does what waits for it.
         for (directory, _) in waiting.extract_if(.., |(at, _)| *at != place.directory()) {
-            self.node.pending.remove(&self.node.directories, directory, key, 0);
+            self.node.log_dirs.pending.remove(&self.node.log_dirs.directories, directory, key, 0);
         }
         Ok((place, waiting.pop()))
     }
@@ -63,8 +64,9 @@ impl PartitionWorker {
         if told.is_empty() {
             return Ok(());
         }
-        for (directory, replay) in self.node.pending.find(key) {
-            let why = StorageError::Failed(self.node.directories[directory].path.join(name.to_string()));
+        for (directory, replay) in self.node.log_dirs.pending.find(key) {
+            let why =
+                StorageError::Failed(self.node.log_dirs.directories[directory].path.join(name.to_string()));
             self.give_up_waiting(directory, key, &replay, &why.into())?;
         }
         for directory in told {
@@ -84,18 +86,20 @@ impl PartitionWorker {
     /// where it does not lie any more is forgotten.
     fn waiting(&mut self, key: PartitionKey) -> Result<Vec<(usize, Arc<PartitionReplay>)>, Declined> {
         let mut here = Vec::new();
-        for (directory, replay) in self.node.pending.find(key) {
-            if !self.node.directories[directory].is_usable() {
+        for (directory, replay) in self.node.log_dirs.pending.find(key) {
+            if !self.node.log_dirs.directories[directory].is_usable() {
                 continue;
             }
             match belongs_here(&self.node, directory, &replay.partition) {
                 Ok(true) => here.push((directory, replay)),
-                Ok(false) => self.node.pending.remove(&self.node.directories, directory, key, 0),
+                Ok(false) => {
+                    self.node.log_dirs.pending.remove(&self.node.log_dirs.directories, directory, key, 0)
+                }
                 Err(error @ StorageError::WrongOwner { .. }) => {
                     self.give_up_waiting(directory, key, &replay, &error.into())?;
                 }
                 Err(error) if error.is_passing() => {
-                    self.node.directories[directory].room.hit(&error, self.node.clock.monotonic());
+                    self.node.log_dirs.directories[directory].room.hit(&error, self.node.clock.monotonic());
                     return Err(Declined::Storage);
                 }
                 Err(error) => {
@@ -108,7 +112,7 @@ impl PartitionWorker {
     }
 
     fn has_folder(&self, directory: usize, name: &TopicPartition) -> Result<bool, Declined> {
-        let each = &self.node.directories[directory];
+        let each = &self.node.log_dirs.directories[directory];
         match each.disk.stat(&each.path.join(name.to_string())) {
             Ok(found) => Ok(found.is_some()),
             Err(error) if error.kind.is_shortage() => Err(Declined::Storage),
@@ -127,13 +131,13 @@ impl PartitionWorker {
         replay: &PartitionReplay,
         why: &OpenError,
     ) -> Result<(), Declined> {
-        match keep_aside(&self.node.directories[directory], replay, why) {
+        match keep_aside(&self.node.log_dirs.directories[directory], replay, why) {
             Ok(()) => {
-                self.node.pending.remove(&self.node.directories, directory, key, 0);
+                self.node.log_dirs.pending.remove(&self.node.log_dirs.directories, directory, key, 0);
                 Ok(())
             }
             Err(error) if error.is_passing() => {
-                self.node.directories[directory].room.hit(&error, self.node.clock.monotonic());
+                self.node.log_dirs.directories[directory].room.hit(&error, self.node.clock.monotonic());
                 Err(Declined::Full)
             }
             Err(error) => {
@@ -148,26 +152,26 @@ impl PartitionWorker {
     pub(super) fn open_to_lay(&mut self, directory: usize, key: PartitionKey) -> bool {
         // Whether it is refused or failed, nothing of it waits any more if that is for good.
         let _ = self.open_known(key);
-        !self.node.pending.has(directory, key)
+        !self.node.log_dirs.pending.has(directory, key)
     }
 
     /// Before the node stops: so that everything is in segments. A directory in which something is left is not vouched for.
     pub(super) fn open_all_waiting(&mut self) {
-        let (workers, me) = (self.node.workers, self.id);
-        for directory in 0..self.node.directories.len() {
-            for (key, _) in self.node.pending.all(directory, |key| key.owner(workers) == me) {
-                if !self.node.directories[directory].is_online() {
+        let (workers, me) = (self.node.workers.count, self.id);
+        for directory in 0..self.node.log_dirs.directories.len() {
+            for (key, _) in self.node.log_dirs.pending.all(directory, |key| key.owner(workers) == me) {
+                if !self.node.log_dirs.directories[directory].is_online() {
                     break;
                 }
                 if !self.open_to_lay(directory, key)
-                    && self.node.image.load().topics.by_id(key.topic).is_some()
+                    && self.node.cluster.image.load().topics.by_id(key.topic).is_some()
                 {
-                    let path = self.node.directories[directory].path.display();
+                    let path = self.node.log_dirs.directories[directory].path.display();
                     tracing::warn!(
                         "{path}: batches in the journal could not be written back to segments; the next \
                          start replays them"
                     );
-                    self.node.directories[directory].fail();
+                    self.node.log_dirs.directories[directory].fail();
                 }
             }
         }
@@ -175,9 +179,9 @@ impl PartitionWorker {
 
     /// A deleted partition's. Returns where something was waiting.
     pub(super) fn forget_waiting(&mut self, key: PartitionKey) -> Waiting {
-        let found = self.node.pending.find(key);
+        let found = self.node.log_dirs.pending.find(key);
         for (directory, _) in &found {
-            self.node.pending.remove(&self.node.directories, *directory, key, 0);
+            self.node.log_dirs.pending.remove(&self.node.log_dirs.directories, *directory, key, 0);
         }
         found.into_iter().next()
     }
@@ -185,10 +189,10 @@ impl PartitionWorker {
     /// What has not been opened counts with what its folder has and with what waits; of a crash in the middle of laying, a little of
     /// that twice.
     pub(super) fn sizes_of_waiting(&self) -> Vec<LogSize> {
-        let (workers, me) = (self.node.workers, self.id);
+        let (workers, me) = (self.node.workers.count, self.id);
         let mut sizes = Vec::new();
-        for (directory, each) in self.node.directories.iter().enumerate() {
-            for (_, replay) in self.node.pending.all(directory, |key| key.owner(workers) == me) {
+        for (directory, each) in self.node.log_dirs.directories.iter().enumerate() {
+            for (_, replay) in self.node.log_dirs.pending.all(directory, |key| key.owner(workers) == me) {
                 let name = name_of(&replay);
                 let on_disk = each.size_on_disk(&name.to_string()).unwrap_or(0);
                 sizes.push(LogSize { directory, partition: name.clone(), bytes: on_disk + replay.bytes() });

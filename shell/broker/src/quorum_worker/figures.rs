@@ -3,7 +3,7 @@
 //! Always true: what waits to be committed is bounded; where there is more, the oldest is not measured.
 
 use super::Quorum;
-use crate::controller::Figures;
+use crate::node::peers::controller::Figures;
 use barnabas_base::{LeaderEpoch, Offset};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;

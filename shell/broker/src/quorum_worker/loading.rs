@@ -65,9 +65,13 @@ impl QuorumWorker {
 
     /// Before the log is cut: its checkpoint must not name what is about to go.
     fn lower_recovery_point(&self, end: Offset) -> Result<(), MetadataError> {
-        self.node.controller.shared.recovery_point.fetch_min(end.get(), Ordering::AcqRel);
-        let holder =
-            self.node.directories.iter().find(|directory| self.node.controller.lies_in(directory.id));
+        self.node.peers.controller.shared.recovery_point.fetch_min(end.get(), Ordering::AcqRel);
+        let holder = self
+            .node
+            .log_dirs
+            .directories
+            .iter()
+            .find(|directory| self.node.peers.controller.lies_in(directory.id));
         let Some(directory) = holder.filter(|directory| directory.is_online()) else { return Ok(()) };
         let mut log_dir = directory.lock();
         if log_dir.recovery_point(&partition()) > end {

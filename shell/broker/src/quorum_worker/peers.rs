@@ -7,9 +7,9 @@
 
 use super::Quorum;
 use crate::brokers_gone;
-use crate::controller::ActiveController;
-use crate::controller::Message;
 use crate::node::Node;
+use crate::node::peers::controller::ActiveController;
+use crate::node::peers::controller::Message;
 use crate::seldom::{Seldom, Unsaid};
 use crate::shutdown::Shutdown;
 use barnabas_base::{BrokerId, ErrorCode};
@@ -55,14 +55,14 @@ pub(super) struct Peers {
 
 impl Peers {
     pub fn new(thread: LinkThread, here: Arc<Here>, sender: SyncSender<Message>, node: &Node) -> Self {
-        let config = node.config.load();
+        let config = node.cluster.config.load();
         let timeout_ms = config.long("controller.quorum.request.timeout.ms").max(1);
         let patience = Duration::from_millis(timeout_ms.unsigned_abs());
-        let mut settings = LinkSettings::new(&format!("raft-client-{}", node.broker_id));
+        let mut settings = LinkSettings::new(&format!("raft-client-{}", node.identity.broker_id));
         settings.timeout = patience;
         settings.backoff_max = Duration::from_millis(200);
-        let is_controller = node.listeners.iter().any(|(listener, _)| listener.is_controller);
-        let alone_with_id = (!is_controller).then(|| (node.broker_id, node.shutdown.clone()));
+        let is_controller = node.identity.listeners.iter().any(|(listener, _)| listener.is_controller);
+        let alone_with_id = (!is_controller).then(|| (node.identity.broker_id, node.shutdown.clone()));
         Self {
             links: HashMap::new(),
             thread,
@@ -143,7 +143,7 @@ impl Peers {
     pub fn led(&self, quorum: &Quorum, node: &Arc<Node>) {
         let known = quorum.leader();
         let is_here = quorum.is_active();
-        let leader = known.leader.filter(|&leader| is_here || leader != node.broker_id);
+        let leader = known.leader.filter(|&leader| is_here || leader != node.identity.broker_id);
         let endpoints = quorum.leader_endpoints();
         let endpoint = endpoints.iter().find(|endpoint| endpoint.listener == self.here.listener);
         let address = endpoint.map(|endpoint| Address { host: endpoint.host.clone(), port: endpoint.port });
@@ -158,7 +158,7 @@ impl Peers {
                 None => tracing::info!("the metadata quorum has no leader in epoch {}", known.epoch),
             }
         }
-        node.controller.led_by(ActiveController { leader, epoch: known.epoch, address, is_here });
+        node.peers.controller.led_by(ActiveController { leader, epoch: known.epoch, address, is_here });
         if is_here && !quorum.is_alone() {
             brokers_gone::knock_at_all(node);
         }

@@ -1,9 +1,9 @@
 //! The room that is kept back for the metadata log, and given away when a node without any must end or begin.
 
 use super::files::{MetadataFiles, RESERVE_NAME};
-use crate::controller::ControllerHandle;
 use crate::directories::Directory;
 use crate::node::Node;
+use crate::node::peers::controller::ControllerHandle;
 use barnabas_storage::StorageError;
 use std::sync::atomic::Ordering;
 
@@ -19,7 +19,7 @@ impl ControllerHandle {
         node: &Node,
         short: impl Fn(&Directory) -> bool,
     ) -> Result<(), StorageError> {
-        for directory in node.directories.iter().filter(|directory| short(directory)) {
+        for directory in node.log_dirs.directories.iter().filter(|directory| short(directory)) {
             if self.lies_in(directory.id) {
                 self.shared.is_full.store(true, Ordering::Relaxed);
                 directory.disk.remove_file(&MetadataFiles::dir_in(&directory.path).join(RESERVE_NAME))?;

@@ -45,7 +45,7 @@ fn the_reserve_lets_a_full_disk_take_more_and_comes_back_with_room() {
 
 #[tokio::test]
 async fn who_asks_for_a_topic_is_told_that_its_record_waits_for_room() {
-    use crate::controller::{ActiveController, ControllerHandle, NotTaken};
+    use crate::node::peers::controller::{ActiveController, ControllerHandle, NotTaken};
     use barnabas_base::{Text, Uuid};
     use barnabas_net::links::LinkThread;
     use barnabas_quorum::controller::Asked;

@@ -14,7 +14,7 @@ use crate::mailbox::Word;
 use crate::mailbox::{PartitionKey, Report};
 use crate::node::Node;
 #[cfg(test)]
-use crate::replication::isr::Answers;
+use crate::node::peers::replication::isr::Answers;
 use barnabas_api::replication::alter_partition::{self, Question};
 use barnabas_base::{ErrorCode, MonotonicMs};
 use barnabas_partition::ReplicaKey;
@@ -31,7 +31,7 @@ const VERSION: i16 = 3;
 
 /// Carries questions to the controller for as long as the node lives.
 pub async fn run(node: Arc<Node>) {
-    let desk = &node.replication.isr;
+    let desk = &node.peers.replication.isr;
     loop {
         let now = node.clock.monotonic();
         let due = desk.lock().due();
@@ -56,7 +56,7 @@ pub async fn run(node: Arc<Node>) {
 type Numbers = Vec<(ReplicaKey, u32)>;
 
 fn take(node: &Node, now: MonotonicMs) -> (AlterPartitionRequest, Numbers) {
-    let mut requests = node.replication.isr.lock();
+    let mut requests = node.peers.replication.isr.lock();
     let taken = requests.take(now);
     let questions = taken.iter().map(|(key, change)| Question {
         topic: key.topic,
@@ -65,17 +65,18 @@ fn take(node: &Node, now: MonotonicMs) -> (AlterPartitionRequest, Numbers) {
         partition_epoch: change.partition_epoch,
         in_sync: &change.in_sync,
     });
-    let request = alter_partition::request(node.broker_id, node.broker_epoch(), VERSION, questions);
+    let request =
+        alter_partition::request(node.identity.broker_id, node.identity.broker_epoch(), VERSION, questions);
     (request, taken.iter().map(|(key, change)| (*key, change.number)).collect())
 }
 
 async fn ask(node: &Node, request: AlterPartitionRequest) -> Option<AlterPartitionResponse> {
     #[cfg(test)]
-    if let Some(Answers(answer)) = node.replication.isr.answers.get() {
+    if let Some(Answers(answer)) = node.peers.replication.isr.answers.get() {
         return answer(request).await.ok();
     }
     let asked = Asked { version: VERSION, ..Asked::default() };
-    match node.controller.ask(request, asked).await {
+    match node.peers.controller.ask(request, asked).await {
         Ok(ResponseBody::AlterPartition(response)) => Some(*response),
         Ok(other) => {
             tracing::warn!(answer = %other.key(), "the controller sent an unexpected response to \
@@ -91,7 +92,7 @@ async fn ask(node: &Node, request: AlterPartitionRequest) -> Option<AlterPartiti
 
 fn hear(node: &Node, answer: Option<AlterPartitionResponse>, numbers: &Numbers) {
     let now = node.clock.monotonic();
-    let desk = &node.replication.isr;
+    let desk = &node.peers.replication.isr;
     let Some(response) = answer else { return desk.lock().unanswered(now) };
     let error = ErrorCode::from_code(response.error_code);
     if !desk.lock().answered(error, now) {
@@ -103,6 +104,6 @@ fn hear(node: &Node, answer: Option<AlterPartitionResponse>, numbers: &Numbers) 
         let Some((_, number)) = numbers.iter().find(|(key, _)| *key == asked) else { continue };
         let key = PartitionKey::from(asked);
         let word = Word::Altered { key, number: *number, answer: answer.result };
-        node.owner(key).report(Report::Replication(word));
+        node.workers.owner(key).report(Report::Replication(word));
     }
 }

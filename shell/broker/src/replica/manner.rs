@@ -39,7 +39,7 @@ impl Manner {
 
     /// Reads out the configuration if it is another one by now.
     pub fn renew(&mut self, node: &Node) {
-        let config = node.config.load();
+        let config = node.cluster.config.load();
         if !Arc::ptr_eq(&self.config, &config) {
             *self = Self::new(Arc::clone(&config));
         }
@@ -47,9 +47,9 @@ impl Manner {
 
     pub fn follower(&self, node: &Node) -> Follower {
         Follower {
-            broker: node.broker_id,
-            broker_epoch: node.broker_epoch(),
-            cluster_id: node.cluster_id.clone(),
+            broker: node.identity.broker_id,
+            broker_epoch: node.identity.broker_epoch(),
+            cluster_id: node.identity.cluster_id.clone(),
             wait_max: self.wait_max,
             bytes_min: self.bytes_min,
             bytes_max: self.bytes_max,

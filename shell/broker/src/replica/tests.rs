@@ -2,7 +2,7 @@
 
 mod rig;
 
-use crate::planted::Mistake;
+use crate::node::peers::planted::Mistake;
 use barnabas_base::ErrorCode;
 use barnabas_metadata::ResourceType;
 use rig::Cluster;

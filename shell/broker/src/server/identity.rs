@@ -201,7 +201,8 @@ fn known_directories(log_dirs: Vec<(LogDir, bool)>) -> Directories {
 /// # Source
 /// Kafka `LogManager.loadLogs` (`cleanShutdownFileHandler.delete`), which runs once the broker has caught up with the metadata log.
 pub fn begin(config: &NodeConfig, node: &Node) -> Result<(), Failure> {
-    for (index, directory) in node.directories.iter().enumerate().filter(|(_, dir)| dir.is_online()) {
+    for (index, directory) in node.log_dirs.directories.iter().enumerate().filter(|(_, dir)| dir.is_online())
+    {
         let begun = replay::discard_stale(directory).and_then(|()| directory.lock().begin());
         match begun {
             Ok(()) => {}
@@ -209,5 +210,5 @@ pub fn begin(config: &NodeConfig, node: &Node) -> Result<(), Failure> {
             Err(error) => node.directory_failed(index, &error),
         }
     }
-    if node.directories.iter().any(Directory::is_usable) { Ok(()) } else { Err(NONE_LEFT.into()) }
+    if node.log_dirs.directories.iter().any(Directory::is_usable) { Ok(()) } else { Err(NONE_LEFT.into()) }
 }

@@ -6,12 +6,12 @@
 //!
 //! Source: KIP-631; Kafka `BrokerLifecycleManager`.
 //!
-//! [`ControllerHandle::ask`]: crate::controller::ControllerHandle::ask
+//! [`ControllerHandle::ask`]: crate::node::peers::controller::ControllerHandle::ask
 
-use crate::controller::NotTaken;
 use crate::directories::reports;
 use crate::dispatch::strangers::{self, Registrant};
 use crate::node::Node;
+use crate::node::peers::controller::NotTaken;
 use crate::seldom::{Seldom, Unsaid};
 use barnabas_base::{BrokerEpoch, BrokerId, ErrorCode};
 use barnabas_metadata::MetadataVersion;
@@ -58,7 +58,7 @@ impl Lifecycle {
     /// Starts the task that keeps in touch.
     pub fn start(&self, node: Arc<Node>, registration: BrokerRegistrationRequest) {
         let shared = self.shared.clone();
-        let handle = node.links.handle().clone();
+        let handle = node.peers.links.handle().clone();
         handle.spawn(live(node, registration, shared));
     }
 
@@ -106,25 +106,28 @@ impl Lifecycle {
 
 /// Whether there is nobody whom this broker's coming and going concerns.
 fn is_alone(node: &Node) -> bool {
-    let image = node.image.load();
-    let others = image.cluster.brokers().any(|broker| broker.id != node.broker_id);
-    node.controller.is_active() && !others
+    let image = node.cluster.image.load();
+    let others = image.cluster.brokers().any(|broker| broker.id != node.identity.broker_id);
+    node.peers.controller.is_active() && !others
 }
 
 /// The broker is known under this process, and clients may be sent to it.
 fn is_unfenced(node: &Node) -> bool {
-    let image = node.image.load();
-    let mine = image.cluster.broker(node.broker_id).filter(|broker| broker.incarnation == node.incarnation);
+    let image = node.cluster.image.load();
+    let mine = image
+        .cluster
+        .broker(node.identity.broker_id)
+        .filter(|broker| broker.incarnation == node.identity.incarnation);
     mine.is_some_and(|broker| !broker.fenced)
 }
 
 async fn live(node: Arc<Node>, registration: BrokerRegistrationRequest, shared: Arc<Shared>) {
-    let interval_ms = node.config.load().long("broker.heartbeat.interval.ms").max(1).unsigned_abs();
+    let interval_ms = node.cluster.config.load().long("broker.heartbeat.interval.ms").max(1).unsigned_abs();
     let interval = Duration::from_millis(interval_ms);
-    let mut active = node.controller.watch();
+    let mut active = node.peers.controller.watch();
     // The level of the cluster at which it was last told of the log directories once more.
     let mut told_at = None;
-    if node.broker_epoch() == BrokerEpoch::NONE && !register(&node, &registration, &shared).await {
+    if node.identity.broker_epoch() == BrokerEpoch::NONE && !register(&node, &registration, &shared).await {
         return;
     }
     loop {
@@ -135,14 +138,14 @@ async fn live(node: Arc<Node>, registration: BrokerRegistrationRequest, shared: 
             tracing::info!(
                 "metadata.version {level} supports log directories: broker {} registers again with its \
                  directories",
-                node.broker_id
+                node.identity.broker_id
             );
             if !register(&node, &registration, &shared).await {
                 return;
             }
         }
         // A controller never misses the broker of its own process.
-        let is_silent = node.controller.is_active() && is_unfenced(&node) && !wants_to_stop;
+        let is_silent = node.peers.controller.is_active() && is_unfenced(&node) && !wants_to_stop;
         let mut wake = interval;
         if !is_silent {
             let wants_fence = !shared.is_ready.load(Ordering::Acquire);
@@ -152,7 +155,7 @@ async fn live(node: Arc<Node>, registration: BrokerRegistrationRequest, shared: 
                 Some(response) if response.error_code == ErrorCode::StaleBrokerEpoch.code() => {
                     tracing::info!(
                         "the controller does not know broker epoch {}; the broker registers again",
-                        node.broker_epoch()
+                        node.identity.broker_epoch()
                     );
                     if !register(&node, &registration, &shared).await {
                         return;
@@ -194,15 +197,18 @@ async fn live(node: Arc<Node>, registration: BrokerRegistrationRequest, shared: 
 /// # Source
 /// KIP-858; Kafka `BrokerRegistrationTracker`.
 fn level_without_my_directories(node: &Node) -> Option<MetadataVersion> {
-    let image = node.image.load();
+    let image = node.cluster.image.load();
     let level = image.metadata_version();
-    let mine = image.cluster.broker(node.broker_id).filter(|broker| broker.incarnation == node.incarnation);
+    let mine = image
+        .cluster
+        .broker(node.identity.broker_id)
+        .filter(|broker| broker.incarnation == node.identity.incarnation);
     (level.has_directories() && mine?.log_dirs.is_empty()).then_some(level)
 }
 
 /// Whether the cluster keeps registrations of controllers and has none of this process.
 fn must_register(node: &Node, registration: &ControllerRegistrationRequest) -> bool {
-    let image = node.image.load();
+    let image = node.cluster.image.load();
     let known = image.cluster.controller(BrokerId(registration.controller_id));
     let is_known = known.is_some_and(|known| known.incarnation == registration.incarnation_id);
     !is_known && image.metadata_version().has_controller_registration()
@@ -213,9 +219,9 @@ fn must_register(node: &Node, registration: &ControllerRegistrationRequest) -> b
 /// KIP-1312) registers again, as Kafka's does.
 pub fn register_controller(node: &Arc<Node>, registration: ControllerRegistrationRequest) {
     let registering = node.clone();
-    node.links.handle().spawn(async move {
+    node.peers.links.handle().spawn(async move {
         let node = registering;
-        let mut watch = node.controller.watch_image();
+        let mut watch = node.peers.controller.watch_image();
         if watch.wait_for(|has_image| *has_image).await.is_err() {
             return;
         }
@@ -223,12 +229,12 @@ pub fn register_controller(node: &Arc<Node>, registration: ControllerRegistratio
             if is_alone(&node) {
                 // It can wait: what a full disk has left belongs to the start, and to those who make more.
                 tokio::time::sleep(RETRY * 3).await;
-                if node.directories.iter().any(|directory| directory.room.is_short()) {
+                if node.log_dirs.directories.iter().any(|directory| directory.room.is_short()) {
                     continue;
                 }
             }
             let asked = Asked::default();
-            match node.controller.ask(registration.clone(), asked).await {
+            match node.peers.controller.ask(registration.clone(), asked).await {
                 Ok(ResponseBody::ControllerRegistration(response))
                     if response.error_code == 0
                         // The cluster is at a level that knows no registrations of controllers.
@@ -258,17 +264,18 @@ pub fn register_controller(node: &Arc<Node>, registration: ControllerRegistratio
 
 /// Registers; `false` if that cannot be: the node stops then.
 async fn register(node: &Node, registration: &BrokerRegistrationRequest, shared: &Shared) -> bool {
-    let timeout_ms = node.config.load().long("initial.broker.registration.timeout.ms").max(0).unsigned_abs();
+    let timeout_ms =
+        node.cluster.config.load().long("initial.broker.registration.timeout.ms").max(0).unsigned_abs();
     let asked = Instant::now();
     let (mut has_said, doubles, waits) = (false, Seldom::default(), Seldom::default());
     loop {
         let answer =
-            node.controller.ask(registration.clone(), Asked { version: 4, ..Asked::default() }).await;
+            node.peers.controller.ask(registration.clone(), Asked { version: 4, ..Asked::default() }).await;
         let code = match answer {
             Ok(ResponseBody::BrokerRegistration(response)) if response.error_code == 0 => {
                 let epoch = BrokerEpoch(response.broker_epoch);
-                tracing::info!("broker {} is registered at epoch {epoch}", node.broker_id);
-                node.set_broker_epoch(epoch);
+                tracing::info!("broker {} is registered at epoch {epoch}", node.identity.broker_id);
+                node.identity.set_broker_epoch(epoch);
                 return true;
             }
             Ok(ResponseBody::BrokerRegistration(response)) => ErrorCode::from_code(response.error_code),
@@ -281,9 +288,12 @@ async fn register(node: &Node, registration: &BrokerRegistrationRequest, shared:
             shared.may_stop.store(true, Ordering::Release);
             return false;
         }
-        let leader = node.controller.leader();
+        let leader = node.peers.controller.leader();
         if let Some(why) = refusal(node, code) {
-            tracing::error!("the active controller (node {leader}) refuses broker {}: {why}", node.broker_id);
+            tracing::error!(
+                "the active controller (node {leader}) refuses broker {}: {why}",
+                node.identity.broker_id
+            );
             node.shutdown.failed("this broker cannot register with its cluster");
             return false;
         }
@@ -291,7 +301,7 @@ async fn register(node: &Node, registration: &BrokerRegistrationRequest, shared:
             tracing::error!(
                 %code,
                 "broker {} was not registered by the active controller (node {leader}) within {timeout_ms} ms",
-                node.broker_id
+                node.identity.broker_id
             );
             node.shutdown
                 .failed("this broker could not register in time (initial.broker.registration.timeout.ms)");
@@ -302,19 +312,19 @@ async fn register(node: &Node, registration: &BrokerRegistrationRequest, shared:
                 "broker {} is registered by another process with a live session at the active controller \
                  (node {leader}); waiting for that session to expire. Unless it is a former run of this \
                  node, two nodes have the same node.id",
-                node.broker_id
+                node.identity.broker_id
             );
         }
         let patience = strangers::session_timeout(node);
         if code == ErrorCode::DuplicateBrokerRegistration
-            && let Some(unsaid) = doubles.lasts(&node.broker_id, patience, Instant::now())
+            && let Some(unsaid) = doubles.lasts(&node.identity.broker_id, patience, Instant::now())
         {
             say_double(node, registration, unsaid);
         }
         let is_untaken = matches!(code, ErrorCode::NotController | ErrorCode::RequestTimedOut);
         if is_untaken
             && asked.elapsed() >= Duration::from_millis(timeout_ms / 4)
-            && let Some(unsaid) = waits.happened(&node.broker_id, Instant::now())
+            && let Some(unsaid) = waits.happened(&node.identity.broker_id, Instant::now())
         {
             say_untaken(node, leader, unsaid);
         }
@@ -324,7 +334,7 @@ async fn register(node: &Node, registration: &BrokerRegistrationRequest, shared:
 
 /// A cluster that works has registered a broker by now. Said long before the start is given up.
 fn say_untaken(node: &Node, leader: BrokerId, unsaid: Unsaid) {
-    let id = node.broker_id;
+    let id = node.identity.broker_id;
     match leader {
         BrokerId::NONE => tracing::warn!(
             "broker {id} is not registered yet and serves no clients: the metadata quorum has no leader, \
@@ -341,13 +351,13 @@ fn say_untaken(node: &Node, leader: BrokerId, unsaid: Unsaid) {
 
 /// This node's former life would be gone by now.
 fn say_double(node: &Node, registration: &BrokerRegistrationRequest, unsaid: Unsaid) {
-    let image = node.image.load();
-    let other = image.cluster.broker(node.broker_id).map(|broker| strangers::described(broker));
+    let image = node.cluster.image.load();
+    let other = image.cluster.broker(node.identity.broker_id).map(|broker| strangers::described(broker));
     let here = Registrant::of(registration);
     tracing::warn!(
         "two nodes have the same node.id: broker {} {} is alive, so this process ({here}) is not \
          registered. Change the node.id of one of them{unsaid}",
-        node.broker_id,
+        node.identity.broker_id,
         other.as_deref().unwrap_or("is another process"),
     );
 }
@@ -358,7 +368,7 @@ fn refusal(node: &Node, code: ErrorCode) -> Option<String> {
         ErrorCode::InconsistentClusterId => Some(format!(
             "this node is of cluster {} and the controller of another one. Check controller.quorum.voters, \
              controller.quorum.bootstrap.servers and the cluster.id in meta.properties of both",
-            node.cluster_id
+            node.identity.cluster_id
         )),
         ErrorCode::UnsupportedVersion => {
             Some("the cluster is at a level of a feature that this version does not support".to_owned())
@@ -376,7 +386,7 @@ async fn beat(node: &Node, want_fence: bool, want_shut_down: bool) -> Option<Bro
     let mut request = reports::heartbeat_request(node);
     request.want_fence = want_fence;
     request.want_shut_down = want_shut_down;
-    match node.controller.ask(request, Asked { version: 2, ..Asked::default() }).await {
+    match node.peers.controller.ask(request, Asked { version: 2, ..Asked::default() }).await {
         Ok(ResponseBody::BrokerHeartbeat(response)) => Some(*response),
         Ok(_) => None,
         Err(why) => {

@@ -88,9 +88,9 @@ type Accepting = (Vec<tokio::task::JoinHandle<()>>, Vec<(usize, Acceptor)>);
 pub fn accept_controllers(node: &Arc<Node>, acceptors: Vec<Acceptor>) -> Accepting {
     let acceptors = acceptors.into_iter().enumerate();
     let (early, late): (Vec<_>, Vec<_>) =
-        acceptors.partition(|(listener, _)| node.listeners[*listener].0.is_controller);
+        acceptors.partition(|(listener, _)| node.identity.listeners[*listener].0.is_controller);
     let accept_early =
-        |(listener, acceptor)| node.links.handle().spawn(accept(node.clone(), listener, acceptor));
+        |(listener, acceptor)| node.peers.links.handle().spawn(accept(node.clone(), listener, acceptor));
     (early.into_iter().map(accept_early).collect(), late)
 }
 
@@ -98,22 +98,23 @@ pub fn accept_controllers(node: &Arc<Node>, acceptors: Vec<Acceptor>) -> Accepti
 pub async fn accept(node: Arc<Node>, listener: usize, acceptor: Acceptor) {
     let mut next = listener;
     let take = |stream, peer, slot| {
-        next = (next + 1) % node.workers;
-        node.meter.connections_accepted.one();
+        next = (next + 1) % node.workers.count;
+        node.workers.meter.connections_accepted.one();
         let new = NewConnection { stream, peer, listener, slot, reader: None, patience: MOVE_PATIENCE };
-        if !node.mailboxes[next].try_send(Command::Connection(new)) {
-            node.meter.connections_refused.one();
+        if !node.workers.mailboxes[next].try_send(Command::Connection(new)) {
+            node.workers.meter.connections_refused.one();
             if !node.shutdown.is_wanted() {
-                node.complaints.refused(peer, "the worker has too much to do");
+                node.workers.complaints.refused(peer, "the worker has too much to do");
             }
         }
     };
     let refuse = |peer, refused| {
-        node.meter.connections_refused.one();
-        node.complaints.refused(peer, refused);
+        node.workers.meter.connections_refused.one();
+        node.workers.complaints.refused(peer, refused);
     };
     if let Err(error) = acceptor.run(take, refuse).await {
-        let at = node.listeners.get(listener).map(|(_, address)| address.to_string()).unwrap_or_default();
+        let at =
+            node.identity.listeners.get(listener).map(|(_, address)| address.to_string()).unwrap_or_default();
         tracing::error!(%error, "the listener on {at} failed; the node stops");
         node.shutdown.failed("a listener has stopped");
     }

@@ -6,10 +6,10 @@
 
 use super::Failure;
 use super::signals::Signals;
-use crate::controller::{ControllerHandle, Requests};
 use crate::directories::{Directories, random_uuid};
 use crate::format::voter;
 use crate::node::Node;
+use crate::node::peers::controller::{ControllerHandle, Requests};
 use crate::node_config::{Listener, NodeConfig};
 use crate::quorum_worker::{self, MetadataFiles};
 use barnabas_base::{BrokerEpoch, DirectoryId, DurationMs, Text, Uuid};
@@ -237,11 +237,11 @@ pub fn previous_epoch(directories: &Directories) -> BrokerEpoch {
 /// # Errors
 /// The node cannot go on.
 pub async fn wait_for_image(node: &Arc<Node>, signals: &mut Signals) -> Result<bool, Failure> {
-    if node.controller.has_image() {
+    if node.peers.controller.has_image() {
         return Ok(true);
     }
     let failed = || Failure::from("the node failed while it looked for the leader of the metadata quorum");
-    let mut watch = node.controller.watch_image();
+    let mut watch = node.peers.controller.watch_image();
     loop {
         tokio::select! {
             known = watch.wait_for(|has_image| *has_image) => {
@@ -250,7 +250,7 @@ pub async fn wait_for_image(node: &Arc<Node>, signals: &mut Signals) -> Result<b
             signal = signals.next() => {
                 tracing::info!(
                     "stopped by {signal} while it looked for the leader of the metadata quorum of cluster {}: no partition was opened",
-                    node.cluster_id
+                    node.identity.cluster_id
                 );
                 return Ok(false);
             }
@@ -258,8 +258,8 @@ pub async fn wait_for_image(node: &Arc<Node>, signals: &mut Signals) -> Result<b
             () = tokio::time::sleep(LEADER_PATIENCE) => {
                 tracing::warn!(
                     "still looking for the leader of the metadata quorum of cluster {}: {}",
-                    node.cluster_id,
-                    node.controller.standing()
+                    node.identity.cluster_id,
+                    node.peers.controller.standing()
                 );
             }
         }

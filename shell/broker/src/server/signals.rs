@@ -75,20 +75,20 @@ fn state(node: &Weak<Node>) -> String {
     };
     let doing = match node.shutdown.progress() {
         Some((what, since)) => stopping(what, since),
-        None if node.controller.has_image() => "the node goes on".to_owned(),
-        None => format!("the node starts: {}", node.controller.standing()),
+        None if node.peers.controller.has_image() => "the node goes on".to_owned(),
+        None => format!("the node starts: {}", node.peers.controller.standing()),
     };
-    let image = node.image.load();
+    let image = node.cluster.image.load();
     let mut line = format!(
         "{doing}. node={} cluster={} broker_epoch={} controller={} brokers={} topics={}",
-        node.broker_id,
-        node.cluster_id,
-        node.broker_epoch(),
-        node.controller.leader(),
+        node.identity.broker_id,
+        node.identity.cluster_id,
+        node.identity.broker_epoch(),
+        node.peers.controller.leader(),
         image.cluster.broker_count(),
         image.topics.len(),
     );
-    for (name, value) in node.meter.snapshot().iter().filter(|(_, value)| *value > 0) {
+    for (name, value) in node.workers.meter.snapshot().iter().filter(|(_, value)| *value > 0) {
         let _ = write!(line, " {name}={value}");
     }
     let _ = write!(line, ". The stacks of its threads: gdb -p {pid} -batch -ex 'thread apply all backtrace'");

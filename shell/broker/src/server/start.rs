@@ -10,7 +10,6 @@ use super::memory;
 use super::signals::Signals;
 use super::threads::{Threads, start_committers, start_journals, start_settling, start_workers};
 use super::{Failure, Running};
-use crate::deletions::Deletions;
 use crate::descriptors;
 use crate::directories::random_uuid;
 use crate::exporter;
@@ -18,6 +17,7 @@ use crate::housekeeping;
 use crate::in_force;
 use crate::mailbox::{Command, Inbox, Mailbox};
 use crate::moves;
+use crate::node::log_dirs::deletions::Deletions;
 use crate::node::{Node, NodeParts};
 use crate::node_config::NodeConfig;
 use crate::put_aside;
@@ -118,12 +118,13 @@ fn run(
     // From here on the mark of the last clean stop is gone.
     begin(config, &node)?;
     if let Some(registration) = &mut member.broker {
-        let is_usable = |id: &Uuid| node.directories.iter().any(|dir| dir.id == *id && dir.is_usable());
+        let is_usable =
+            |id: &Uuid| node.log_dirs.directories.iter().any(|dir| dir.id == *id && dir.is_usable());
         registration.log_dirs.retain(is_usable);
     }
     let mut journals = start_journals(&node);
     // Only now may a partition be opened: before, part of it was in the journal alone.
-    node.mailboxes.iter().for_each(|mailbox| mailbox.send_blocking(Command::Begin));
+    node.workers.mailboxes.iter().for_each(|mailbox| mailbox.send_blocking(Command::Begin));
     journals.extend(start_settling(&node));
     let threads = Threads {
         links: member.links_thread,

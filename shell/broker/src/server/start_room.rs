@@ -21,7 +21,8 @@ pub fn with_room<T, E: std::fmt::Display>(
 ) -> Result<T, E> {
     let begun = Instant::now();
     let others =
-        node.directories.iter().filter(|other| other.holds_partitions && other.is_online()).count() > 1;
+        node.log_dirs.directories.iter().filter(|other| other.holds_partitions && other.is_online()).count()
+            > 1;
     let mut was_said = false;
     loop {
         let error = match work() {
@@ -32,10 +33,10 @@ pub fn with_room<T, E: std::fmt::Display>(
             return Err(error);
         }
         if !std::mem::replace(&mut was_said, true) {
-            let path = node.directories[directory].path.display();
+            let path = node.log_dirs.directories[directory].path.display();
             tracing::error!(%error, "the start waits for free space in {path}");
             // That may be all it takes.
-            if let Err(error) = node.controller.give_reserve_away(node, |_| true) {
+            if let Err(error) = node.peers.controller.give_reserve_away(node, |_| true) {
                 tracing::warn!(%error, "the space reserved for the metadata log could not be used for it");
             }
             continue;

@@ -29,21 +29,23 @@ impl Stopping {
         let Self { node, accepting, accepting_controllers, lifecycle, threads } = self;
         // Others lead its partitions before it stops to serve them.
         node.shutdown.waits_for("the controller to move the leadership of its partitions");
-        if node.is_broker && !node.shutdown.has_failed() && lifecycle.say_goodbye(&node) {
+        if node.identity.is_broker && !node.shutdown.has_failed() && lifecycle.say_goodbye(&node) {
             let_producers_go(&node);
         }
-        node.controller.resign();
+        node.peers.controller.resign();
         node.shutdown.waits_for("its background threads");
         accepting.into_iter().for_each(|accept| accept.abort());
         // It asks workers.
-        node.metering.stop();
+        node.workers.metering.stop();
         join(threads.metrics);
-        node.deletions.stop();
+        node.log_dirs.deletions.stop();
         join(threads.housekeeping);
         // Before the workers close: it waits for them.
-        node.moves.stop();
+        node.log_dirs.moves.stop();
         join(threads.mover);
-        if let Err(error) = node.controller.give_reserve_away(&node, |directory| directory.room.is_short()) {
+        if let Err(error) =
+            node.peers.controller.give_reserve_away(&node, |directory| directory.room.is_short())
+        {
             tracing::warn!(%error, "the space reserved for the metadata log could not be released before \
                 the stop. If the disk is full, logs may not close cleanly, and the next start recovers \
                 them");
@@ -55,38 +57,38 @@ impl Stopping {
         closed.insert(quorum_worker::partition());
         node.shutdown.waits_for("what it wrote to be synced");
         // All deleted topics are closed, and nothing of them may be vouched for.
-        node.deleted.stop();
+        node.log_dirs.deleted.stop();
         join(threads.deletions);
         write_checkpoints(&node, checkpoints);
-        for directory in node.directories.iter().filter(|directory| directory.is_online()) {
+        for directory in node.log_dirs.directories.iter().filter(|directory| directory.is_online()) {
             let left = directory.room.uncounted();
             tracing::debug!(directory = %directory.path.display(), left, "bytes let in and neither written nor given up");
         }
         // Everything is in segments and synced: the journals say so, and go.
-        for directory in node.directories.iter() {
+        for directory in node.log_dirs.directories.iter() {
             forget_journal(directory);
             directory.journal.stop();
         }
         threads.journals.into_iter().for_each(join);
-        for directory in node.directories.iter() {
+        for directory in node.log_dirs.directories.iter() {
             directory.committer.stop();
         }
         threads.committers.into_iter().for_each(join);
-        for mailbox in &node.mailboxes {
+        for mailbox in &node.workers.mailboxes {
             mailbox.send_blocking(Command::End);
         }
         threads.workers.into_iter().for_each(|worker| drop(worker.join()));
         node.shutdown.waits_for("its metadata log to be closed");
-        let stopped = node.controller.stop();
+        let stopped = node.peers.controller.stop();
         // The quorum's thread has ended already where it failed: its end of the answer is gone then.
         let metadata_is_clean = stopped.blocking_recv().is_ok();
         join(threads.quorum);
         accepting_controllers.into_iter().for_each(|accept| accept.abort());
-        node.links.stop();
+        node.peers.links.stop();
         join(threads.links);
         let clean = metadata_is_clean & mark_clean(&node, &closed);
-        let figures = node.compaction.figures.snapshot(&node.compaction.candidates);
-        for (name, value) in node.meter.snapshot().into_iter().chain(figures) {
+        let figures = node.log_dirs.compaction.figures.snapshot(&node.log_dirs.compaction.candidates);
+        for (name, value) in node.workers.meter.snapshot().into_iter().chain(figures) {
             tracing::debug!("{name} {value}");
         }
         tracing::info!("stopped{}", if clean { "" } else { "; the next start recovers what was not closed" });
@@ -126,8 +128,8 @@ fn join(thread: JoinHandle<()>) {
 fn mark_clean(node: &Node, closed: &Set<TopicPartition>) -> bool {
     let mut clean = true;
     note_metadata_log(node);
-    let epoch = epoch_to_mark(node.broker_epoch(), previous_epoch(&node.directories));
-    for directory in node.directories.iter() {
+    let epoch = epoch_to_mark(node.identity.broker_epoch(), previous_epoch(&node.log_dirs.directories));
+    for directory in node.log_dirs.directories.iter() {
         if !directory.is_online() {
             // One that was not there from the start has nothing of this life in it.
             clean &= directory.dead_from_start;

@@ -42,15 +42,15 @@ pub fn start_workers(node: &Arc<Node>, inboxes: Vec<Inbox>) -> std::io::Result<V
 
 pub fn start_committers(node: &Arc<Node>) -> Result<Vec<JoinHandle<()>>, Failure> {
     let mut threads = Vec::new();
-    for (index, directory) in node.directories.iter().enumerate() {
+    for (index, directory) in node.log_dirs.directories.iter().enumerate() {
         let told = node.clone();
         let parts = CommitterParts {
             name: format!("committer-{index}"),
             directory: index,
             disk: directory.disk.clone(),
             file_system: directory.file_system.clone(),
-            workers: node.mailboxes.clone(),
-            meter: node.meter.clone(),
+            workers: node.workers.mailboxes.clone(),
+            meter: node.workers.meter.clone(),
             failed: Box::new(move |error| told.directory_failed(index, &error)),
         };
         threads.push(directory.committer.start(parts)?);
@@ -63,7 +63,7 @@ pub fn start_journals(node: &Arc<Node>) -> Vec<JoinHandle<()>> {
     // All of them are read before the first goes on: it may want something laid at once, and where a partition lies is known only
     // then.
     let mut prepared = Vec::new();
-    for (index, directory) in node.directories.iter().enumerate() {
+    for (index, directory) in node.log_dirs.directories.iter().enumerate() {
         if !directory.holds_partitions || !directory.is_online() {
             continue;
         }
@@ -74,7 +74,7 @@ pub fn start_journals(node: &Arc<Node>) -> Vec<JoinHandle<()>> {
     }
     let mut threads = Vec::new();
     for (index, journal) in prepared {
-        match node.directories[index].journal.start(journal) {
+        match node.log_dirs.directories[index].journal.start(journal) {
             Ok(thread) => threads.push(thread),
             Err(error) => node.directory_failed(index, &error),
         }
@@ -85,7 +85,8 @@ pub fn start_journals(node: &Arc<Node>) -> Vec<JoinHandle<()>> {
 /// See [`replay::settle`]. Once the journals are read: they are synced by themselves, and somebody waits for that.
 pub fn start_settling(node: &Arc<Node>) -> Vec<JoinHandle<()>> {
     let mut threads = Vec::new();
-    for (index, directory) in node.directories.iter().enumerate().filter(|(_, dir)| dir.is_online()) {
+    for (index, directory) in node.log_dirs.directories.iter().enumerate().filter(|(_, dir)| dir.is_online())
+    {
         match replay::settle(node, index) {
             Ok(thread) => threads.extend(thread),
             Err(error) => {
@@ -100,7 +101,7 @@ pub fn start_settling(node: &Arc<Node>) -> Vec<JoinHandle<()>> {
 fn prepare_journal(node: &Arc<Node>, index: usize) -> Result<Prepared, StartError> {
     let recovered = with_room(node, index, is_full, || replay::replay(node, index));
     let recovered = recovered.map_err(Box::new)?;
-    let journal = &node.directories[index].journal;
+    let journal = &node.log_dirs.directories[index].journal;
     match (journal.prepare(journal_parts(node, index, recovered.clone())), recovered) {
         (Err(StartError::NoRoom), Some(mut recovered)) => {
             let replayed =
@@ -121,7 +122,7 @@ fn is_full(error: &OpenError) -> bool {
 }
 
 fn journal_parts(node: &Arc<Node>, index: usize, recovered: Option<Recovered>) -> JournalParts {
-    let directory = &node.directories[index];
+    let directory = &node.log_dirs.directories[index];
     let (asked, told, shut) = (node.clone(), node.clone(), node.clone());
     JournalParts {
         directory: index,
@@ -132,10 +133,10 @@ fn journal_parts(node: &Arc<Node>, index: usize, recovered: Option<Recovered>) -
         config: replay::config_of(node, directory),
         recovered,
         opening: u64::from_le_bytes(super::random_bytes()),
-        workers: node.mailboxes.clone(),
-        meter: node.meter.clone(),
-        is_online: Box::new(move || asked.directories[index].is_online()),
-        full: Box::new(move |error| shut.directories[index].room.hit(error, shut.clock.monotonic())),
+        workers: node.workers.mailboxes.clone(),
+        meter: node.workers.meter.clone(),
+        is_online: Box::new(move || asked.log_dirs.directories[index].is_online()),
+        full: Box::new(move |error| shut.log_dirs.directories[index].room.hit(error, shut.clock.monotonic())),
         failed: Box::new(move |error| told.directory_failed(index, &error)),
     }
 }

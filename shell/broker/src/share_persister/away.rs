@@ -6,9 +6,9 @@
 //!
 //! Source: Kafka 4.4 `PersisterStateManager`.
 
-use crate::broker_links::Purpose;
 use crate::broker_requests::{patience, while_there};
 use crate::node::Node;
+use crate::node::peers::broker_links::Purpose;
 use barnabas_base::{BrokerId, ErrorCode, LeaderEpoch, Offset, TimestampMs};
 use barnabas_coordinator::{
     SharePartitionKey, ShareState, ShareStateRefusal, ShareStateRequest, ShareStateResponse,
@@ -29,10 +29,10 @@ const COUNT_SINCE: i16 = 1;
 
 /// Asks the broker that leads the shard, and tells whatever is said. NETWORK_EXCEPTION: nobody knows.
 pub async fn ask(node: &Node, broker: BrokerId, request: ShareStateRequest) -> ShareStateResponse {
-    let Some(link) = node.broker_links.to(node, broker, Purpose::ShareState) else {
+    let Some(link) = node.peers.broker_links.to(node, broker, Purpose::ShareState) else {
         return request.refuse(ErrorCode::CoordinatorNotAvailable);
     };
-    let _counted = node.broker_links.awaited(Purpose::ShareState).begin();
+    let _counted = node.peers.broker_links.awaited(Purpose::ShareState).begin();
     let unheard = request.refuse(ErrorCode::NetworkException);
     match while_there(node, (broker, Purpose::ShareState), ask_over(node, link, request)).await {
         Some(Ok(said)) => said,

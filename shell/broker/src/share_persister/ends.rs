@@ -2,10 +2,10 @@
 //!
 //! Source: Kafka 4.4 `NetworkPartitionMetadataClient`.
 
-use crate::broker_links::Purpose;
 use crate::broker_requests::{patience, while_there};
 use crate::mailbox::{AskItem, PartitionKey, Question, Said, Search};
 use crate::node::Node;
+use crate::node::peers::broker_links::Purpose;
 use crate::owners;
 use barnabas_api::replication::list_offsets::{self, Ask, End};
 use barnabas_base::{
@@ -27,13 +27,13 @@ pub async fn ends_of(node: &Node, keys: impl Iterator<Item = PartitionKey>) -> E
     let mut ends = Ends::default();
     let (mut here, mut away) = (Vec::new(), BTreeMap::<BrokerId, Vec<(Text, PartitionKey)>>::new());
     {
-        let image = node.image.load();
+        let image = node.cluster.image.load();
         for at in keys {
             let topic = image.topics.by_id(at.topic);
             let led =
                 topic.and_then(|topic| Some((topic.name.clone(), topic.partition(at.partition)?.leader)));
             match led {
-                Some((_, leader)) if leader == node.broker_id => here.push(at),
+                Some((_, leader)) if leader == node.identity.broker_id => here.push(at),
                 Some((_, BrokerId::NONE)) | None => {
                     ends.insert((at.topic, at.partition), Err(ErrorCode::LeaderNotAvailable));
                 }
@@ -78,7 +78,7 @@ async fn ask_leader(node: &Node, leader: BrokerId, mut partitions: Vec<(Text, Pa
         let each = partitions.iter().map(|(_, at)| ((at.topic, at.partition), Err(code)));
         each.collect::<Ends>()
     };
-    let Some(link) = node.broker_links.to(node, leader, Purpose::LogEnds) else {
+    let Some(link) = node.peers.broker_links.to(node, leader, Purpose::LogEnds) else {
         return all(ErrorCode::LeaderNotAvailable);
     };
     let asks = partitions.iter().map(|(topic, at)| Ask {
@@ -88,7 +88,7 @@ async fn ask_leader(node: &Node, leader: BrokerId, mut partitions: Vec<(Text, Pa
     });
     // As a consumer, who is shown what is on every replica in sync.
     let request = list_offsets::request(BrokerId::NONE, End::End, DurationMs(0), asks);
-    let _counted = node.broker_links.awaited(Purpose::LogEnds).begin();
+    let _counted = node.peers.broker_links.awaited(Purpose::LogEnds).begin();
     let asked = link.send_with(patience(node), |_| Some(request));
     let answer = match while_there(node, (leader, Purpose::LogEnds), asked).await {
         Some(Ok(answer)) => answer,

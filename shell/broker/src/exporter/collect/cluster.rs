@@ -27,7 +27,7 @@ pub struct ClusterCounts {
 
 impl ClusterCounts {
     pub fn follow(&mut self, node: &Node) {
-        let image = node.image.load_full();
+        let image = node.cluster.image.load_full();
         let is_as_it_was =
             |(known, at): &(Arc<Image>, Instant)| Arc::ptr_eq(known, &image) || at.elapsed() < AT_MOST_EVERY;
         if self.of.as_ref().is_some_and(is_as_it_was) {
@@ -39,8 +39,8 @@ impl ClusterCounts {
             for (_, partition) in topic.partitions() {
                 self.leaderless += u64::from(partition.leader == BrokerId::NONE);
                 self.imbalanced += u64::from(partition.leader != partition.preferred_leader());
-                self.partitions += u64::from(partition.has_replica(node.broker_id));
-                if partition.leader == node.broker_id {
+                self.partitions += u64::from(partition.has_replica(node.identity.broker_id));
+                if partition.leader == node.identity.broker_id {
                     let in_sync = partition.isr().len();
                     self.leaders += 1;
                     self.under_replicated += u64::from(in_sync < partition.replicas().len());
@@ -56,9 +56,9 @@ impl ClusterCounts {
     pub fn write(&self, page: &mut Page, node: &Node) {
         let Some((image, _)) = &self.of else { return };
         let offline: Vec<_> =
-            node.directories.iter().filter(|each| !each.is_online()).map(|each| each.id).collect();
+            node.log_dirs.directories.iter().filter(|each| !each.is_online()).map(|each| each.id).collect();
         let in_offline = |partition: &barnabas_metadata::Partition| {
-            partition.directory(node.broker_id).is_some_and(|id| offline.contains(&id))
+            partition.directory(node.identity.broker_id).is_some_and(|id| offline.contains(&id))
         };
         let offline_replicas = match offline.is_empty() {
             true => 0,
@@ -81,12 +81,12 @@ impl ClusterCounts {
         for (name, value) in here {
             page.count(&format!("kafka_server_replicamanager_{name}"), &[], value);
         }
-        let arriving = node.metering.arriving();
+        let arriving = node.workers.metering.arriving();
         page.count("barnabas_replicas_adding", &[], arriving.replicas);
         page.count("barnabas_replicas_adding_records_left", &[], arriving.records_left);
         let seconds = match arriving.replicas {
             0 => Some(0),
-            _ => node.replication.arrivals.seconds_left(),
+            _ => node.peers.replication.arrivals.seconds_left(),
         };
         if let Some(seconds) = seconds {
             page.value("barnabas_replicas_adding_seconds_left", &[], seconds as f64);
@@ -94,7 +94,7 @@ impl ClusterCounts {
         let fenced = image.cluster.brokers().filter(|broker| broker.fenced).count();
         let applied = image.provenance.end.get() - 1;
         let cluster = [
-            ("activecontrollercount", i64::from(node.controller.is_active())),
+            ("activecontrollercount", i64::from(node.peers.controller.is_active())),
             ("activebrokercount", (image.cluster.broker_count() - fenced) as i64),
             ("fencedbrokercount", fenced as i64),
             ("globaltopiccount", image.topics.len() as i64),
@@ -106,7 +106,7 @@ impl ClusterCounts {
         for (name, value) in cluster {
             page.value(&format!("kafka_controller_kafkacontroller_{name}"), &[], value as f64);
         }
-        let cells = || node.metering.workers().iter();
+        let cells = || node.workers.metering.workers().iter();
         let groups = cells().map(|cells| cells.groups.get()).sum();
         let offsets = cells().map(|cells| cells.group_offsets.get()).sum();
         page.count("kafka_coordinator_group_groupmetadatamanager_numgroups", &[], groups);

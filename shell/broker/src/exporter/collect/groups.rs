@@ -8,12 +8,12 @@ use barnabas_metrics::text::Page;
 const SAID: [&str; 4] = ["Accept", "Release", "Reject", "Renew"];
 
 pub fn write(page: &mut Page, node: &Node) {
-    let cells = || node.metering.workers().iter();
+    let cells = || node.workers.metering.workers().iter();
     for (place, name) in GROUP_COUNTS.iter().enumerate() {
         let count = cells().map(|cells| cells.group_counts[place].get()).sum();
         page.count(&format!("kafka_server_group_coordinator_metrics_{name}"), &[], count);
     }
-    let meter = &node.meter;
+    let meter = &node.workers.meter;
     page.count("kafka_server_share_coordinator_metrics_write_total", &[], meter.share_state_writes.get());
     for (said, counter) in SAID.iter().zip(&meter.share_acknowledged) {
         let name = "kafka_server_sharegroupmetrics_recordacknowledgements_total";

@@ -10,15 +10,15 @@ const REPLICA: &str = "Replica";
 
 pub fn write(page: &mut Page, node: &Node, now: &Snapshot, older: &Snapshot) {
     replicas(page, node);
-    let figures = node.controller.figures();
+    let figures = node.peers.controller.figures();
     let standing = figures.standing();
-    let active = node.controller.active();
+    let active = node.peers.controller.active();
     let name = |of: &str| format!("kafka_server_raft_metrics_{of}");
     let leader = active.leader.map_or(-1, barnabas_base::BrokerId::get);
     page.value(&name("current_leader"), &[], f64::from(leader));
     page.value(&name("current_epoch"), &[], f64::from(active.epoch.get()));
     page.value(&name("high_watermark"), &[], standing.high_watermark.get() as f64);
-    page.value(&name("log_end_offset"), &[], node.controller.log_end().get() as f64);
+    page.value(&name("log_end_offset"), &[], node.peers.controller.log_end().get() as f64);
     page.count(&name("number_of_voters"), &[], standing.voters);
     latency(page, &name("commit_latency"), &now.commits, &older.commits);
     latency(page, &name("election_latency"), &now.elections, &older.elections);
@@ -34,7 +34,7 @@ fn latency(page: &mut Page, name: &str, all: &Counts, older: &Counts) {
 }
 
 fn replicas(page: &mut Page, node: &Node) {
-    let meter = &node.meter;
+    let meter = &node.workers.meter;
     for (name, counter) in [
         ("isrshrinks", &meter.isr_shrinks),
         ("isrexpands", &meter.isr_expands),
@@ -42,7 +42,8 @@ fn replicas(page: &mut Page, node: &Node) {
     ] {
         page.count(&format!("kafka_server_replicamanager_{name}_total"), &[], counter.get());
     }
-    let behind = node.metering.workers().iter().map(|cells| cells.behind_most.get()).max().unwrap_or(0);
+    let behind =
+        node.workers.metering.workers().iter().map(|cells| cells.behind_most.get()).max().unwrap_or(0);
     page.count("kafka_server_replicafetchermanager_maxlag", &[("clientId", REPLICA)], behind);
     let unclean = meter.unclean_elections.get();
     page.count("kafka_controller_controllerstats_uncleanleaderelections_total", &[], unclean);

@@ -1,8 +1,8 @@
 //! Requests: by API, by client, by worker.
 
 use super::{ApiCounts, Snapshot};
-use crate::broker_links::Purpose;
 use crate::node::Node;
+use crate::node::peers::broker_links::Purpose;
 use barnabas_metrics::clients::{self, OTHER};
 use barnabas_metrics::histogram::{Cell, Counts, Histogram, Scale};
 use barnabas_metrics::recorder::{ClientCounts, KIND_NAMES, WorkerCells};
@@ -24,7 +24,7 @@ fn seconds(ns: u64) -> f64 {
 /// One histogram of all workers.
 fn of_workers(node: &Node, scale: Scale, of: impl Fn(&WorkerCells) -> &Histogram) -> Counts {
     let mut counts = Counts::new(scale);
-    node.metering.workers().iter().for_each(|cells| counts.add(of(cells)));
+    node.workers.metering.workers().iter().for_each(|cells| counts.add(of(cells)));
     counts
 }
 
@@ -38,18 +38,19 @@ pub fn topics(page: &mut Page, node: &Node, now: &Snapshot) {
     page.count(&name("messagesin"), &[], sum(|cells| &cells.batch_records));
     page.count(&name("bytesin"), &[], sum(|cells| &cells.batch_bytes));
     page.count(&name("bytesout"), &[], sum(|cells| &cells.fetched));
-    let replicated =
-        |of: fn(&WorkerCells) -> &Cell| node.metering.workers().iter().map(|cells| of(cells).get()).sum();
+    let replicated = |of: fn(&WorkerCells) -> &Cell| {
+        node.workers.metering.workers().iter().map(|cells| of(cells).get()).sum()
+    };
     page.count(&name("replicationbytesin"), &[], replicated(|cells| &cells.replicated_in));
     page.count(&name("replicationbytesout"), &[], replicated(|cells| &cells.replicated_out));
     page.count(&name("totalproducerequests"), &[], requests(ApiKey::Produce));
     page.count(&name("totalfetchrequests"), &[], requests(ApiKey::Fetch));
-    page.count(&name("failedproducerequests"), &[], node.meter.batches_refused.get());
+    page.count(&name("failedproducerequests"), &[], node.workers.meter.batches_refused.get());
 }
 
 pub fn fetch_sessions(page: &mut Page, node: &Node) {
     let name = |of: &str| format!("kafka_server_fetchsessioncache_{of}");
-    let counts = node.fetch_sessions.counts();
+    let counts = node.workers.fetch_sessions.counts();
     page.count(&name("numincrementalfetchsessions"), &[], counts.sessions);
     page.count(&name("numincrementalfetchpartitionscached"), &[], counts.partitions);
     page.count(&name("incrementalfetchsessionevictions_total"), &[], counts.evictions);
@@ -98,12 +99,12 @@ pub fn kafka(page: &mut Page, now: &Snapshot, older: &Snapshot) {
 }
 
 pub fn idle(page: &mut Page, node: &Node, now: &Snapshot, older: &Snapshot) {
-    let available = seconds(now.at.since(older.at)) * node.workers as f64;
+    let available = seconds(now.at.since(older.at)) * node.workers.count as f64;
     let busy = now.busy.saturating_sub(older.busy).as_secs_f64();
     let idle = if available > 0.0 { (1.0 - busy / available).clamp(0.0, 1.0) } else { 1.0 };
     page.value("kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", &[], idle);
     page.value("kafka_network_socketserver_networkprocessoravgidle_percent", &[], idle);
-    let queued: usize = node.mailboxes.iter().map(|mailbox| mailbox.waiting()).sum();
+    let queued: usize = node.workers.mailboxes.iter().map(|mailbox| mailbox.waiting()).sum();
     page.count("kafka_network_requestchannel_requestqueuesize", &[], queued as u64);
 }
 
@@ -122,7 +123,7 @@ pub fn phases(page: &mut Page, node: &Node, now: &Snapshot, is_fine: bool) {
             }
         }
     }
-    let cells = || node.metering.workers().iter();
+    let cells = || node.workers.metering.workers().iter();
     // Ended first: one that ends in between is counted as in flight, and never as less than none.
     let ended: u64 = cells().map(|cells| cells.ended.get()).sum();
     let started: u64 = cells().map(|cells| cells.started.get()).sum();
@@ -130,7 +131,7 @@ pub fn phases(page: &mut Page, node: &Node, now: &Snapshot, is_fine: bool) {
 }
 
 pub fn clients(page: &mut Page, node: &Node, is_fine: bool) {
-    let all = node.metering.clients();
+    let all = node.workers.metering.clients();
     debug_assert!(all.len() <= usize::from(OTHER) + 1);
     let each = |write: &mut dyn FnMut(&str, usize, &ClientCounts)| {
         for (name, counts) in &all {
@@ -170,21 +171,21 @@ pub fn clients(page: &mut Page, node: &Node, is_fine: bool) {
 /// What other brokers are asked by coordinators here, and of coordinators there.
 pub fn links(page: &mut Page, node: &Node) {
     for purpose in Purpose::ALL {
-        let (depth, _) = node.broker_links.awaited(purpose).depth_and_age();
+        let (depth, _) = node.peers.broker_links.awaited(purpose).depth_and_age();
         page.count("barnabas_broker_link_waiting", &[("purpose", purpose.word())], depth as u64);
     }
     for purpose in Purpose::ALL {
-        let (_, age) = node.broker_links.awaited(purpose).depth_and_age();
+        let (_, age) = node.peers.broker_links.awaited(purpose).depth_and_age();
         let labels = [("purpose", purpose.word())];
         page.value("barnabas_broker_link_oldest_seconds", &labels, age.as_secs_f64());
     }
 }
 
 pub fn workers(page: &mut Page, node: &Node, is_fine: bool) {
-    let workers: Vec<String> = (0..node.workers).map(|worker| worker.to_string()).collect();
-    let each = || workers.iter().zip(node.metering.workers());
+    let workers: Vec<String> = (0..node.workers.count).map(|worker| worker.to_string()).collect();
+    let each = || workers.iter().zip(node.workers.metering.workers());
     for (worker, _) in each() {
-        let busy = node.metering.busy(worker.parse().unwrap_or(0)).as_secs_f64();
+        let busy = node.workers.metering.busy(worker.parse().unwrap_or(0)).as_secs_f64();
         page.value("barnabas_worker_busy_seconds_total", &[("worker", worker)], busy);
     }
     for (worker, cells) in each() {
@@ -198,7 +199,7 @@ pub fn workers(page: &mut Page, node: &Node, is_fine: bool) {
             is_fine,
         );
     }
-    for (worker, mailbox) in workers.iter().zip(&node.mailboxes) {
+    for (worker, mailbox) in workers.iter().zip(&node.workers.mailboxes) {
         page.count("barnabas_worker_mailbox_commands", &[("worker", worker)], mailbox.waiting() as u64);
     }
     let counts = |of: fn(&WorkerCells) -> &Histogram| of_workers(node, Scale::Count, of);

@@ -20,23 +20,23 @@ pub fn kafka(page: &mut Page, node: &Node, now: &Snapshot, older: &Snapshot) {
     let summary = Summary { all: &now.syncs, recent: &recent, requests, unit: 1_000_000 };
     page.summary("kafka_log_logflushstats_logflushrateandtimems", &[], &summary);
     let is_offline = |directory: &&Directory| !directory.is_online();
-    let offline = node.directories.iter().filter(is_offline).count();
+    let offline = node.log_dirs.directories.iter().filter(is_offline).count();
     page.count("kafka_log_logmanager_offlinelogdirectorycount", &[], offline as u64);
-    for directory in node.directories.iter() {
+    for directory in node.log_dirs.directories.iter() {
         let path = directory.path.to_string_lossy();
         let value = u64::from(is_offline(&directory));
         page.count("kafka_log_logmanager_logdirectoryoffline", &[("logDirectory", &*path)], value);
     }
-    let (partitions, bytes) = node.compaction.candidates.uncleanable();
+    let (partitions, bytes) = node.log_dirs.compaction.candidates.uncleanable();
     page.count("kafka_log_logcleanermanager_uncleanable_partitions_count", &[], partitions as u64);
     page.count("kafka_log_logcleanermanager_uncleanable_bytes", &[], bytes);
-    let dirtiest = node.compaction.figures.dirty_percent_max.load(Ordering::Relaxed);
+    let dirtiest = node.log_dirs.compaction.figures.dirty_percent_max.load(Ordering::Relaxed);
     page.count("kafka_log_logcleanermanager_max_dirty_percent", &[], dirtiest);
 }
 
 /// Sizes of a topic's logs: of open ones as their owners know them, of others as the file system does.
 pub fn log_sizes(page: &mut Page, node: &Node, name: &Text) {
-    let image = node.image.load_full();
+    let image = node.cluster.image.load_full();
     let Some(topic) = image.topics.by_name(name) else { return };
     let open: Map<TopicPartition, u64> = ask_workers(node, Command::Sizes)
         .into_iter()
@@ -45,11 +45,12 @@ pub fn log_sizes(page: &mut Page, node: &Node, name: &Text) {
         .collect();
     let on_disk = |partition: PartitionIndex| {
         let name = TopicPartition { topic: name.clone(), partition }.to_string();
-        let online = node.directories.iter().filter(|directory| directory.is_usable());
+        let online = node.log_dirs.directories.iter().filter(|directory| directory.is_usable());
         // What cannot be read is not told.
         online.filter_map(|directory| directory.size_on_disk(&name).ok()).max()
     };
-    let here = topic.partitions().filter(|(_, state)| state.has_replica(node.broker_id)).take(SIZES_MAX);
+    let here =
+        topic.partitions().filter(|(_, state)| state.has_replica(node.identity.broker_id)).take(SIZES_MAX);
     for (partition, _) in here {
         let known = open.get(&TopicPartition { topic: name.clone(), partition }).copied();
         if let Some(bytes) = known.or_else(|| on_disk(partition)) {
@@ -61,6 +62,7 @@ pub fn log_sizes(page: &mut Page, node: &Node, name: &Text) {
 
 pub fn directories(page: &mut Page, node: &Node, is_fine: bool) {
     let named: Vec<(String, &Directory)> = node
+        .log_dirs
         .directories
         .iter()
         .filter(|directory| directory.holds_partitions)
@@ -82,9 +84,9 @@ pub fn directories(page: &mut Page, node: &Node, is_fine: bool) {
     each(&mut |labels, each| {
         page.count("barnabas_journal_queue_bytes", labels, each.journal.waiting_bytes())
     });
-    page.count("barnabas_journal_written_back_bytes_total", &[], node.meter.laid_bytes.get());
-    page.count("barnabas_direct_appends_total", &[], node.meter.direct_appends.get());
-    page.count("barnabas_appends_delayed_total", &[], node.meter.appends_held.get());
+    page.count("barnabas_journal_written_back_bytes_total", &[], node.workers.meter.laid_bytes.get());
+    page.count("barnabas_direct_appends_total", &[], node.workers.meter.direct_appends.get());
+    page.count("barnabas_appends_delayed_total", &[], node.workers.meter.appends_held.get());
     each(&mut |labels, each| {
         page.times("barnabas_segment_sync_seconds", labels, &each.committer.cells().syncs.counts(), is_fine);
     });
@@ -117,8 +119,8 @@ pub fn directories(page: &mut Page, node: &Node, is_fine: bool) {
 }
 
 pub fn process(page: &mut Page, node: &Node) {
-    let (meter, figures) = (&node.meter, &node.compaction.figures);
-    let cells = || node.metering.workers().iter();
+    let (meter, figures) = (&node.workers.meter, &node.log_dirs.compaction.figures);
+    let cells = || node.workers.metering.workers().iter();
     page.count("barnabas_batches_refused_full_total", &[], meter.batches_refused_full.get());
     page.count("barnabas_batches_forwarded_total", &[], meter.batches_handed_on.get());
     page.count("barnabas_compaction_dirty_bytes", &[], figures.dirty_bytes.load(Ordering::Relaxed));
@@ -134,10 +136,10 @@ pub fn process(page: &mut Page, node: &Node) {
     page.count("barnabas_retention_segments_deleted_total", &[], deleted);
     page.count("barnabas_scrubbed_bytes_total", &[], meter.bytes_scrubbed.get());
     page.count("barnabas_damage_found_total", &[], meter.damage_found.get());
-    page.count("barnabas_partitions_leadership_impaired", &[], node.not_to_lead.count() as u64);
+    page.count("barnabas_partitions_leadership_impaired", &[], node.log_dirs.not_to_lead.count() as u64);
     page.count("barnabas_replica_fetches_damaged_total", &[], meter.fetches_damaged.get());
-    page.count("barnabas_request_memory_bytes", &[], node.budget.claimed_bytes());
-    page.count("barnabas_request_memory_limit_bytes", &[], node.budget.limit_bytes());
+    page.count("barnabas_request_memory_bytes", &[], node.workers.budget.claimed_bytes());
+    page.count("barnabas_request_memory_limit_bytes", &[], node.workers.budget.limit_bytes());
     page.count("barnabas_connections_accepted_total", &[], meter.connections_accepted.get());
     page.count("barnabas_connections_refused_total", &[], meter.connections_refused.get());
     let closed: u64 = cells().map(|cells| cells.disconnected.get()).sum();
@@ -146,7 +148,7 @@ pub fn process(page: &mut Page, node: &Node) {
     page.count("barnabas_bad_requests_total", &[], meter.bad_frames.get() + meter.bad_requests.get());
     page.count("barnabas_network_bytes_in_total", &[], cells().map(|cells| cells.bytes_in.get()).sum());
     page.count("barnabas_network_bytes_out_total", &[], cells().map(|cells| cells.bytes_out.get()).sum());
-    page.count("barnabas_log_files_open_max", &[], node.open_files_max as u64);
+    page.count("barnabas_log_files_open_max", &[], node.log_dirs.open_files_max as u64);
     page.value("barnabas_uptime_seconds", &[], node.clock.monotonic().0 as f64 / 1000.0);
     let process = threads::process();
     if let (Some(read), Some(written)) = (process.disk_read_bytes, process.disk_write_bytes) {

@@ -76,7 +76,7 @@ struct Survey<'a> {
 pub(super) async fn survey(node: &Node, times: &mut Times, whole: Option<&Text>) -> Sample {
     let mut survey = Survey {
         node,
-        image: node.image.load_full(),
+        image: node.cluster.image.load_full(),
         begun: Instant::now(),
         ends: Map::default(),
         shares: 0,
@@ -112,7 +112,7 @@ pub(super) async fn survey(node: &Node, times: &mut Times, whole: Option<&Text>)
 /// The groups of every shard that is loaded here. Those of shards that are not are looked at next time.
 async fn names(node: &Node) -> Vec<(PartitionKey, Vec<Text>)> {
     let mut all = Vec::new();
-    for mailbox in &node.mailboxes {
+    for mailbox in &node.workers.mailboxes {
         let (reply, answer) = oneshot::channel();
         mailbox.send(Command::GroupAsk(GroupAsk::Names(reply))).await;
         // A worker that has ended has none.
@@ -138,7 +138,7 @@ impl Survey<'_> {
             let some = names[seen..].iter().take(GROUPS_AT_ONCE).cloned().collect();
             let (reply, answer) = oneshot::channel();
             let ask = GroupAsk::Look { shard, names: some, positions_max: POSITIONS_AT_ONCE, reply };
-            self.node.owner(shard).send(Command::GroupAsk(ask)).await;
+            self.node.workers.owner(shard).send(Command::GroupAsk(ask)).await;
             // The shard is gone meanwhile, or the worker.
             let Ok((looks, count)) = answer.await else { return };
             if count == 0 {
@@ -245,7 +245,9 @@ impl Survey<'_> {
                 let topic = self.image.topics.by_id(key.topic);
                 let state = topic.and_then(|topic| topic.partition(key.partition));
                 match state {
-                    Some(state) if room > 0 && state.has_replica(self.node.broker_id) => unknown.push(key),
+                    Some(state) if room > 0 && state.has_replica(self.node.identity.broker_id) => {
+                        unknown.push(key)
+                    }
                     Some(_) if room > 0 => away.push(key),
                     Some(_) | None => {}
                 }

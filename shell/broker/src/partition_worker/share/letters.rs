@@ -98,7 +98,7 @@ impl PartitionWorker {
             let result = dead_letters::deliver(&node, &key.group, key.partition, &letters).await;
             let ranges = given.iter().map(|given| (given.first, given.last)).collect();
             let delivered = ShareCommand::Delivered { key, number, ranges, result };
-            node.mailboxes[me].send(Command::Share(Box::new(delivered))).await;
+            node.workers.mailboxes[me].send(Command::Share(Box::new(delivered))).await;
         });
     }
 

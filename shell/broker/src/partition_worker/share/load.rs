@@ -4,9 +4,9 @@ use super::{
     Active, Letters, PartitionWorker, Share, ShareCommand, ShareDeclined, ShareKey, Stage, settings,
 };
 use crate::mailbox::{Command, Declined};
+use crate::node::workers::unpacking::AT_ONCE;
 use crate::replica::Replica;
 use crate::share_persister;
-use crate::unpacking::AT_ONCE;
 use barnabas_api::share::{ShareGroupSettings, ShareReset};
 use barnabas_base::{ErrorCode, LeaderEpoch, Offset, TimestampMs};
 use barnabas_coordinator::ShareState;
@@ -27,7 +27,7 @@ impl PartitionWorker {
         tokio::task::spawn_local(async move {
             let state = share_persister::read(&node, super::write::coordinator_key(&key), leader_epoch).await;
             let loaded = ShareCommand::Loaded { key, number, state };
-            node.mailboxes[me].send(Command::Share(Box::new(loaded))).await;
+            node.workers.mailboxes[me].send(Command::Share(Box::new(loaded))).await;
         });
     }
 
@@ -88,7 +88,7 @@ impl PartitionWorker {
         });
         let written =
             WrittenState { state_epoch: StateEpoch(state.state_epoch), start, batches: batches.collect() };
-        let settings = settings(&key.group, &self.node.image.load(), &self.node);
+        let settings = settings(&key.group, &self.node.cluster.image.load(), &self.node);
         SharePartition::load(&written, leader_epoch, settings, effects).map_err(|error| {
             tracing::error!(
                 group = %key.group, partition = ?key.partition, %error,
@@ -106,7 +106,7 @@ impl PartitionWorker {
     /// until one comes; here the group begins with that one.
     fn reset_share(&mut self, key: &ShareKey) -> Result<Offset, ShareDeclined> {
         let reset = {
-            let (image, config) = (self.node.image.load(), self.node.config.load());
+            let (image, config) = (self.node.cluster.image.load(), self.node.cluster.config.load());
             ShareGroupSettings::of(&key.group, &image, &config).reset
         };
         let now = self.node.clock.wall();

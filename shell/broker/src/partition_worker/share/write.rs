@@ -21,7 +21,7 @@ impl PartitionWorker {
         tokio::task::spawn_local(async move {
             let result = share_persister::write(&node, coordinator_key(&key), write).await;
             let written = ShareCommand::Written { key, number, ids, result };
-            node.mailboxes[me].send(Command::Share(Box::new(written))).await;
+            node.workers.mailboxes[me].send(Command::Share(Box::new(written))).await;
         });
     }
 

@@ -2,15 +2,15 @@
 
 use crate::committer::CommitterParts;
 use crate::connection::MOVE_PATIENCE;
-use crate::controller::ControllerHandle;
-use crate::deletions::Deletions;
 use crate::directories::{Directories, Directory};
 use crate::journal_thread::{JournalParts, LinuxJournal};
 use crate::mailbox::NewConnection;
 use crate::mailbox::{Command, Mailbox};
+use crate::node::log_dirs::deletions::Deletions;
+use crate::node::peers::controller::ControllerHandle;
+use crate::node::peers::planted::Mistake;
 use crate::node::{Node, NodeParts};
 use crate::node_config::Listener;
-use crate::planted::Mistake;
 use crate::publisher::publish;
 use crate::replay;
 use crate::shutdown::Shutdown;
@@ -110,7 +110,7 @@ impl Controller {
         delta.advance(Provenance { end: Offset(self.offset), ..Provenance::default() });
         let (image, changes) = delta.apply();
         self.image = Arc::new(image);
-        for node in self.nodes.iter().filter(|node| hears(node.broker_id.get())) {
+        for node in self.nodes.iter().filter(|node| hears(node.identity.broker_id.get())) {
             publish(node, self.image.clone(), Box::new(changes.clone()));
         }
     }
@@ -197,9 +197,9 @@ impl Cluster {
         self.lives += 1;
         let dir = TempDir::new();
         let broker = Broker::start(id, &dir.0, &self.settings);
-        broker.node.set_broker_epoch(BrokerEpoch(self.lives));
+        broker.node.identity.set_broker_epoch(BrokerEpoch(self.lives));
         let controller = self.controller.clone();
-        broker.node.replication.isr.answer_with(move |request| {
+        broker.node.peers.replication.isr.answer_with(move |request| {
             let (reply, answer) = oneshot::channel();
             let controller = controller.clone();
             // Not on a worker's thread: to publish may block.
@@ -220,7 +220,7 @@ impl Cluster {
                 ..BrokerEndpoint::default()
             }],
             rack: Some(Str::from(format!("rack-{id}"))),
-            log_dirs: vec![broker.node.directories[0].id],
+            log_dirs: vec![broker.node.log_dirs.directories[0].id],
             fenced: false,
             ..RegisterBrokerRecord::default()
         };
@@ -340,7 +340,7 @@ impl Cluster {
 
     /// All brokers that run make this mistake from now on.
     pub fn plant(&self, mistake: Mistake) {
-        self.brokers.iter().for_each(|broker| broker.node.replication.planted.plant(mistake));
+        self.brokers.iter().for_each(|broker| broker.node.peers.replication.planted.plant(mistake));
     }
 
     pub fn produce_over(
@@ -545,7 +545,7 @@ impl Broker {
         });
         let workers = threads.collect();
         start_storage(&node);
-        node.mailboxes.iter().for_each(|mailbox| mailbox.send_blocking(Command::Begin));
+        node.workers.mailboxes.iter().for_each(|mailbox| mailbox.send_blocking(Command::Begin));
         let accepting = LinkThread::start().expect("a thread");
         accepting.0.handle().spawn(accept(node.clone(), acceptor));
         // It listens from its first turn on.
@@ -561,40 +561,40 @@ impl Broker {
             drop(ended.join());
         }
         if let Some(ended) = self.links.take() {
-            self.node.links.stop();
+            self.node.peers.links.stop();
             drop(ended.join());
         }
-        for mailbox in &self.node.mailboxes {
+        for mailbox in &self.node.workers.mailboxes {
             mailbox.send_blocking(Command::End);
         }
         self.workers.drain(..).for_each(|worker| drop(worker.join()));
         // What the journal and the committer hold is lost on them.
-        self.node.directories[0].fail();
-        self.node.directories[0].journal.stop();
-        self.node.directories[0].committer.stop();
+        self.node.log_dirs.directories[0].fail();
+        self.node.log_dirs.directories[0].journal.stop();
+        self.node.log_dirs.directories[0].committer.stop();
     }
 }
 
 async fn accept(node: Arc<Node>, acceptor: Acceptor) {
     let mut next = 0;
     let take = |stream, peer, slot| {
-        next = (next + 1) % node.workers;
+        next = (next + 1) % node.workers.count;
         let new = NewConnection { stream, peer, listener: 0, slot, reader: None, patience: MOVE_PATIENCE };
-        assert!(node.mailboxes[next].try_send(Command::Connection(new)));
+        assert!(node.workers.mailboxes[next].try_send(Command::Connection(new)));
     };
     acceptor.run(take, |_, refused| panic!("{refused}")).await.expect("accepts");
 }
 
 fn start_storage(node: &Arc<Node>) {
-    let directory = &node.directories[0];
+    let directory = &node.log_dirs.directories[0];
     let told = node.clone();
     let parts = CommitterParts {
         name: "committer".to_owned(),
         directory: 0,
         disk: directory.disk.clone(),
         file_system: directory.file_system.clone(),
-        workers: node.mailboxes.clone(),
-        meter: node.meter.clone(),
+        workers: node.workers.mailboxes.clone(),
+        meter: node.workers.meter.clone(),
         failed: Box::new(move |error| told.directory_failed(0, &error)),
     };
     directory.committer.start(parts).expect("a thread");
@@ -608,9 +608,9 @@ fn start_storage(node: &Arc<Node>) {
         config: replay::config_of(node, directory),
         recovered: None,
         opening: 7,
-        workers: node.mailboxes.clone(),
-        meter: node.meter.clone(),
-        is_online: Box::new(move || asked.directories[0].is_online()),
+        workers: node.workers.mailboxes.clone(),
+        meter: node.workers.meter.clone(),
+        is_online: Box::new(move || asked.log_dirs.directories[0].is_online()),
         full: Box::new(|error| panic!("{error}")),
         failed: Box::new(move |error| told.directory_failed(0, &error)),
     };

@@ -4,7 +4,7 @@ pub mod arrivals;
 pub mod isr;
 pub mod throttles;
 
-use crate::planted::Planted;
+use crate::node::peers::planted::Planted;
 use barnabas_metadata::config::BrokerConfig;
 use throttles::Throttles;
 

@@ -1,0 +1,34 @@
+//! The cluster as this node sees it: the image, the configuration, and which brokers are in doubt.
+
+pub mod lost_touch;
+pub mod strangers;
+pub mod topic_creation;
+
+use arc_swap::ArcSwap;
+use barnabas_metadata::Image;
+use barnabas_metadata::config::BrokerConfig;
+use lost_touch::LostTouch;
+use strangers::Strangers;
+use topic_creation::TopicCreation;
+
+/// See the file's header. A reader of the image sees one moment of the cluster.
+#[derive(Debug)]
+pub struct ClusterView {
+    pub image: ArcSwap<Image>,
+    pub config: ArcSwap<BrokerConfig>,
+    pub lost_touch: LostTouch,
+    pub strangers: Strangers,
+    pub topic_creation: TopicCreation,
+}
+
+impl ClusterView {
+    pub fn new(config: BrokerConfig) -> Self {
+        Self {
+            image: ArcSwap::default(),
+            config: ArcSwap::from_pointee(config),
+            lost_touch: LostTouch::default(),
+            strangers: Strangers::default(),
+            topic_creation: TopicCreation::default(),
+        }
+    }
+}

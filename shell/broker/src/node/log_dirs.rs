@@ -1,0 +1,77 @@
+//! The log directories of this node, and what is under way in them: deletions, moves, compaction, damage.
+
+pub mod compaction;
+pub mod damages;
+pub mod deleted;
+pub mod deletions;
+pub mod not_to_lead;
+pub mod pending;
+pub mod written;
+
+use crate::directories::Directories;
+use crate::moves::Moves;
+use barnabas_metadata::config::BrokerConfig;
+use compaction::Compaction;
+use damages::Damages;
+use deleted::DeletedTopics;
+use deletions::Deletions;
+use not_to_lead::NotToLead;
+use pending::Pending;
+use written::WrittenPartitions;
+
+/// See the file's header.
+#[derive(Debug)]
+pub struct LogDirs {
+    pub directories: Directories,
+    pub deletions: Deletions,
+    pub deleted: DeletedTopics,
+    pub damages: Damages,
+    pub compaction: Compaction,
+    pub written: WrittenPartitions,
+    pub pending: Pending,
+    pub moves: Moves,
+    pub not_to_lead: NotToLead,
+    /// `log.ack.durability=synced`: an ack means on disk.
+    pub acks_are_synced: bool,
+    /// What one partition appends at once goes through the journal up to so many bytes.
+    pub journal_append_bytes_max: u64,
+    /// Recent batches that are in segments and in memory: so many bytes in all.
+    pub cache_bytes_max: u64,
+    /// Of a file that this process may write.
+    pub file_bytes_max: u64,
+    pub open_files_max: usize,
+}
+
+impl LogDirs {
+    pub fn new(
+        config: &BrokerConfig,
+        directories: Directories,
+        deletions: Deletions,
+        (memory_bytes, file_bytes_max, open_files_max): (u64, u64, usize),
+    ) -> Self {
+        Self {
+            pending: Pending::new(directories.len()),
+            directories,
+            deletions,
+            deleted: DeletedTopics::default(),
+            damages: Damages::default(),
+            compaction: Compaction::default(),
+            written: WrittenPartitions::default(),
+            moves: Moves::default(),
+            not_to_lead: NotToLead::default(),
+            acks_are_synced: config.value("log.ack.durability") != Some("written"),
+            journal_append_bytes_max: u64::try_from(config.long("log.journal.append.bytes.max")).unwrap_or(0),
+            cache_bytes_max: cache_bytes_max(config, memory_bytes),
+            file_bytes_max,
+            open_files_max,
+        }
+    }
+}
+
+/// `log.cache.bytes`, or a share of the memory.
+fn cache_bytes_max(config: &BrokerConfig, memory_bytes: u64) -> u64 {
+    const SHARE: u64 = 16;
+    const MOST: u64 = 512 << 20;
+    let set = u64::try_from(config.long("log.cache.bytes")).ok();
+    set.unwrap_or((memory_bytes / SHARE).min(MOST))
+}

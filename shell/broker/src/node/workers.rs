@@ -1,0 +1,89 @@
+//! The workers of this node: their mailboxes, what they count, and the memory and sessions that they share.
+
+pub mod complaints;
+pub mod coordinator_memory;
+pub mod fetch_sessions;
+pub mod unpacking;
+
+use crate::mailbox::{Mailbox, PartitionKey};
+use barnabas_api::share::{Connection, ShareSessions};
+use barnabas_metadata::config::BrokerConfig;
+use barnabas_metrics::{Meter, Metering};
+use barnabas_net::Budget;
+use complaints::Complaints;
+use coordinator_memory::CoordinatorMemory;
+use fetch_sessions::FetchSessionShards;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use unpacking::Unpacking;
+
+/// See the file's header.
+#[derive(Debug)]
+pub struct Workers {
+    pub count: usize,
+    /// One for each worker.
+    pub mailboxes: Vec<Mailbox>,
+    pub meter: Arc<Meter>,
+    pub metering: Metering,
+    pub budget: Budget,
+    pub unpacking: Unpacking,
+    pub complaints: Complaints,
+    pub fetch_sessions: FetchSessionShards,
+    /// Locked for a moment by each request of a share group's member.
+    share_sessions: Mutex<ShareSessions>,
+    pub coordinator_memory: CoordinatorMemory,
+    /// A client has asked this broker for a group since the start.
+    pub groups_are_wanted: AtomicBool,
+    connections: AtomicU64,
+    /// Of the machine.
+    pub memory_bytes: u64,
+    pub request_bytes_max: usize,
+    /// Memory that one request may take once it is decoded.
+    pub decode_bytes_max: usize,
+    /// The largest answer that describes or lists (`answer.bytes.max`).
+    pub answer_bytes_max: usize,
+}
+
+impl Workers {
+    pub fn new(config: &BrokerConfig, mailboxes: Vec<Mailbox>, meter: Arc<Meter>, memory_bytes: u64) -> Self {
+        let count = mailboxes.len();
+        // Kafka sets no limit by default; here requests in flight never take more than a quarter of the machine's memory.
+        let budget_bytes =
+            u64::try_from(config.long("queued.max.request.bytes")).ok().filter(|&bytes| bytes > 0);
+        let share_sessions_max =
+            usize::try_from(config.long("group.share.max.share.sessions")).unwrap_or(usize::MAX);
+        Self {
+            count,
+            mailboxes,
+            meter,
+            metering: Metering::new(count),
+            budget: Budget::new(budget_bytes.unwrap_or(memory_bytes / 4)),
+            unpacking: Unpacking::new(count),
+            complaints: Complaints::default(),
+            fetch_sessions: FetchSessionShards::new(config.fetch_sessions_max, count),
+            share_sessions: Mutex::new(ShareSessions::new(share_sessions_max)),
+            coordinator_memory: CoordinatorMemory::default(),
+            groups_are_wanted: AtomicBool::new(false),
+            connections: AtomicU64::new(0),
+            memory_bytes,
+            request_bytes_max: usize::try_from(config.long("socket.request.max.bytes")).unwrap_or(100 << 20),
+            decode_bytes_max: barnabas_wire::MEMORY_BYTES_MAX,
+            answer_bytes_max: usize::try_from(config.long("answer.bytes.max")).unwrap_or(100 << 20),
+        }
+    }
+
+    /// The sessions of share groups' members.
+    pub fn share_sessions(&self) -> MutexGuard<'_, ShareSessions> {
+        self.share_sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A number that no connection has had.
+    pub fn next_connection(&self) -> Connection {
+        Connection(self.connections.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The mailbox of the worker that owns a partition.
+    pub fn owner(&self, key: PartitionKey) -> &Mailbox {
+        &self.mailboxes[key.owner(self.count)]
+    }
+}

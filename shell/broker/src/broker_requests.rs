@@ -1,13 +1,16 @@
-//! What this broker asks of others for its coordinators: markers to the leaders of partitions, questions of those leaders about
+//! What this broker asks of others for its coordinators: markers to the leaders of partitions, questions of those
+//! leaders about
 //! transactions, the state of share groups, the ends of logs; for their dead letters; and for batches whose partition has just got
 //! another leader.
 //!
-//! What can be asked of many at once is gathered by a [`Courier`](crate::node::peers::broker_links::Courier) (broker_requests/courier.rs). All of it
+//! What can be asked of many at once is gathered by a [`Courier`](crate::node::peers::broker_links::Courier)
+//! (broker_requests/courier.rs). All of it
 //! lives on the links' thread.
 //!
 //! Always true:
 //! 1. no request waits for a broker that the cluster has fenced ([`while_there`]): others are responsible by then
-//! 2. what waits is bounded by the couriers' and the links' queues, and counted ([`Awaited`](barnabas_net::links::Awaited))
+//! 2. what waits is bounded by the couriers' and the links' queues, and counted
+//! ([`Awaited`](barnabas_net::links::Awaited))
 //!
 //! Neighbours: markers/away.rs, dispatch/verification.rs, share_persister/away.rs and ends.rs, dead_letters/away.rs,
 //! dispatch/handing_on.rs, which ask; node/peers/broker_links.rs, which holds the links.

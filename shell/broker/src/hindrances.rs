@@ -1,6 +1,7 @@
 //! What each heartbeat says of this broker: from where it must not lead, and which of its copies are damaged.
 //!
-//! Neighbours: node/log_dirs/not_to_lead.rs and full.rs, which know it; directories/reports.rs, which sends it; core/quorum's
+//! Neighbours: node/log_dirs/not_to_lead.rs and full.rs, which know it; directories/reports.rs, which sends it;
+//! core/quorum's
 //! `controller/hindered.rs`, which acts on it.
 
 use crate::directories::reports;
@@ -67,7 +68,8 @@ fn note_room(node: &Node, directory: usize) -> bool {
     true
 }
 
-/// Tells the controller, if anything has changed since it was told. Once a second, and by whoever does not want to wait that long.
+/// Tells the controller, if anything has changed since it was told. Once a second, and by whoever does not want to
+/// wait that long.
 pub fn say(node: &Node) {
     if node.log_dirs.not_to_lead.has_changed.swap(false, Ordering::AcqRel) {
         tell(node);
@@ -83,7 +85,8 @@ pub fn watch(node: &Node) {
     say(node);
 }
 
-/// A heartbeat between two of the lifecycle's, which would say the same. Only while this broker serves: it asks to be unfenced.
+/// A heartbeat between two of the lifecycle's, which would say the same. Only while this broker serves: it asks to be
+/// unfenced.
 fn tell(node: &Node) {
     let image = node.cluster.image.load();
     if image.cluster.broker_count() <= 1 {

@@ -8,7 +8,8 @@
 //! | [`Workers`] | mailboxes, counters, the memory and sessions that workers share |
 //! | [`Peers`] | the controller, and links to other nodes |
 //!
-//! Immutable but for what is made to be shared: the image and the configuration are swapped as a whole, the meter counts, the directories
+//! Immutable but for what is made to be shared: the image and the configuration are swapped as a whole, the meter
+//! counts, the directories
 //! go offline.
 
 pub mod cluster;

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Between two turns there are so many times as long as one took, so that what a move takes away does not have the checkpoints, which
+/// Between two turns there are so many times as long as one took, so that what a move takes away does not have the
+/// checkpoints, which
 /// name every partition of a directory, written for each handful.
 const GATHER_FACTOR: u32 = 4;
 const GATHER_MAX: Duration = Duration::from_millis(500);

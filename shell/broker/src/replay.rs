@@ -1,6 +1,7 @@
 //! After an unclean stop: what each directory's journal holds and its segments lack.
 //!
-//! Most of it waits in memory until its partition is opened (node/log_dirs/pending.rs), and the journal goes on holding it: so a start takes as
+//! Most of it waits in memory until its partition is opened (node/log_dirs/pending.rs), and the journal goes on
+//! holding it: so a start takes as
 //! long as reading the journal, whatever number of partitions it names.
 //!
 //! Written into segments before anybody is served is what does more than append (a log that was cut or given up), and

@@ -4,7 +4,8 @@
 //! lose what it has. And a shard speaks only once all that it has read is on every replica in sync: what it says, or orders, on the word of a record
 //! must not be taken back with the record when this broker dies. Kafka's transaction coordinator does not wait for that.
 //!
-//! Compressed batches are inflated off the worker (node/workers/unpacking.rs) and come back in pieces of the usual size: a batch of a kilobyte may hold
+//! Compressed batches are inflated off the worker (node/workers/unpacking.rs) and come back in pieces of the usual
+//! size: a batch of a kilobyte may hold
 //! 64 MiB, and clients with the id `__admin_client` may write to these topics, as in Kafka.
 
 use super::host::Hosted;

@@ -1,4 +1,5 @@
-//! Topics that Metadata requests create: asks the controller for as many as may be created now (node/cluster/topic_creation.rs).
+//! Topics that Metadata requests create: asks the controller for as many as may be created now
+//! (node/cluster/topic_creation.rs).
 
 use crate::node::Node;
 use crate::node::cluster::topic_creation::TopicCreation;

@@ -108,7 +108,8 @@ pub(super) fn granted(call: &Call, claim: &mut Claim, wanted: usize) -> usize {
     wanted.min(SCARCE_BYTES)
 }
 
-/// The records as the client's version has them: made over for old consumers, on the threads of node/workers/unpacking.rs.
+/// The records as the client's version has them: made over for old consumers, on the threads of
+/// node/workers/unpacking.rs.
 async fn in_words_of(call: &Call, records: Bytes, from: Offset) -> Result<Bytes, ErrorCode> {
     let version = call.version;
     if records.is_empty() || k01_fetch::reads_stored_format(version) {

@@ -13,7 +13,8 @@
 //!    one goes to the leader too that looks for it beside errors alone (KIP-951)
 //! 3. what was handed on is not handed on again: no batch goes in circles
 //!
-//! Neighbours: produce.rs, which asks; node/peers/broker_links.rs, the connections; server/stop.rs, which waits until producers have gone.
+//! Neighbours: produce.rs, which asks; node/peers/broker_links.rs, the connections; server/stop.rs, which waits until
+//! producers have gone.
 
 use super::Call;
 use crate::broker_requests::{is_there, while_there};

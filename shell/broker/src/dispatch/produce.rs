@@ -2,7 +2,8 @@
 //! their leader (handing_on.rs).
 //!
 //! Headers and small batches are judged here, on the connection's worker. What would hold the worker up (batches that inflate far, or
-//! are written again) goes to the threads of node/workers/unpacking.rs, one batch at a time, while the connection's next request waits.
+//! are written again) goes to the threads of node/workers/unpacking.rs, one batch at a time, while the connection's
+//! next request waits.
 //!
 //! Batches that are written again may be larger than they came. They are claimed from the memory budget before they go on, and
 //! together they are no more than `socket.request.max.bytes`.

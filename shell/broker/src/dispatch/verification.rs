@@ -4,7 +4,8 @@
 //! Always true: the word rests on a guard that the partition gave out before the coordinator was asked, so that a marker that is written
 //! meanwhile takes it away (core/partition/src/partition/verification.rs).
 //!
-//! Asked by: produce.rs, and transactions.rs for the offsets of a group. After: coordinator_worker.rs, node/peers/broker_links.rs.
+//! Asked by: produce.rs, and transactions.rs for the offsets of a group. After: coordinator_worker.rs,
+//! node/peers/broker_links.rs.
 //!
 //! Source: Kafka 4.4 `AddPartitionsToTxnManager`, `ReplicaManager.maybeSendPartitionsToTransactionCoordinator`.
 

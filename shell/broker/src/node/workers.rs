@@ -47,7 +47,8 @@ pub struct Workers {
 impl Workers {
     pub fn new(config: &BrokerConfig, mailboxes: Vec<Mailbox>, meter: Arc<Meter>, memory_bytes: u64) -> Self {
         let count = mailboxes.len();
-        // Kafka sets no limit by default; here requests in flight never take more than a quarter of the machine's memory.
+        // Kafka sets no limit by default; here requests in flight never take more than a quarter of the machine's
+        // memory.
         let budget_bytes =
             u64::try_from(config.long("queued.max.request.bytes")).ok().filter(|&bytes| bytes > 0);
         let share_sessions_max =

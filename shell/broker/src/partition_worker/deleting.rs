@@ -1,6 +1,7 @@
 //! Closing the partitions of deleted topics: a few in a turn, whatever their number.
 //!
-//! Before: changes.rs, which hears of the deletion. After: node/log_dirs/deleted.rs, whose thread puts their folders aside.
+//! Before: changes.rs, which hears of the deletion. After: node/log_dirs/deleted.rs, whose thread puts their folders
+//! aside.
 
 use super::PartitionWorker;
 use crate::mailbox::ImageChange;

@@ -1,6 +1,7 @@
 //! Repair of damaged replicas, carried out: damage is noted, the controller asked, the log truncated. core/replica's `repair` decides.
 //!
-//! Neighbours: scrub.rs and reads.rs, which find damage; truncation.rs, which truncates; node/log_dirs/not_to_lead.rs, which asks the controller;
+//! Neighbours: scrub.rs and reads.rs, which find damage; truncation.rs, which truncates;
+//! node/log_dirs/not_to_lead.rs, which asks the controller;
 //! core/replica/src/repair.rs.
 
 use super::PartitionWorker;

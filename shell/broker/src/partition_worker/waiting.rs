@@ -1,4 +1,5 @@
-//! Partitions of which the journal of an earlier process still holds something (node/log_dirs/pending.rs): brought together with their logs when
+//! Partitions of which the journal of an earlier process still holds something (node/log_dirs/pending.rs): brought
+//! together with their logs when
 //! they are opened, whoever asks for that.
 //!
 //! A partition that cannot be opened must not hold the journal for good: what waits for it is kept in a file of its own then

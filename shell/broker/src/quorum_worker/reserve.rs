@@ -8,8 +8,10 @@ use barnabas_storage::StorageError;
 use std::sync::atomic::Ordering;
 
 impl ControllerHandle {
-    /// Gives the reserve's room away, where the metadata log's own directory is one that is `short`: to the end of the node
-    /// (checkpoints, snapshots and the marks of a clean stop need a few bytes) or to a start that finds none. It is taken again
+    /// Gives the reserve's room away, where the metadata log's own directory is one that is `short`: to the end of
+    /// the node
+    /// (checkpoints, snapshots and the marks of a clean stop need a few bytes) or to a start that finds none. It is
+    /// taken again
     /// when there is room.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! Topics that Metadata requests create: how many of them this broker asks the controller for.
 //!
-//! Decided by `barnabas_api::AutoCreation`; here are its lock and its log line. A Metadata answer has no place for a reason.
+//! Decided by `barnabas_api::AutoCreation`; here are its lock and its log line. A Metadata answer has no place for a
+//! reason.
 
 use crate::seldom::Seldom;
 use barnabas_api::AutoCreation;

@@ -1,4 +1,5 @@
-//! What compaction's threads share with the rest of the node: what may have something to compact, and how much was done.
+//! What compaction's threads share with the rest of the node: what may have something to compact, and how much was
+//! done.
 //!
 //! Neighbours: cleaner.rs, the threads.
 

@@ -1,8 +1,11 @@
-//! What this broker must not lead although it is alive: the controller gives it to other replicas in sync, where there are any.
+//! What this broker must not lead although it is alive: the controller gives it to other replicas in sync, where
+//! there are any.
 //!
-//! Two reasons. A log directory without room refuses producers (full.rs), and another replica may have room; where nothing at all can be
+//! Two reasons. A log directory without room refuses producers (full.rs), and another replica may have room; where
+//! nothing at all can be
 //! written, the others are not to wait for this broker either. And a copy in which
-//! damage was found cannot serve all of its records, which another copy can. Neither is said in the metadata log: each heartbeat says
+//! damage was found cannot serve all of its records, which another copy can. Neither is said in the metadata log:
+//! each heartbeat says
 //! both, for as long as they last, and a change is said at once.
 //!
 //! Always true: what is said is at most [`NAMED_MAX`] partitions; the others are said as those become whole.
@@ -26,7 +29,8 @@ pub struct NotToLead {
 }
 
 impl NotToLead {
-    /// This broker's copy is damaged: others shall lead. Returns whether that is new. It is said within a second, see hindrances.rs.
+    /// This broker's copy is damaged: others shall lead. Returns whether that is new. It is said within a second, see
+    /// hindrances.rs.
     pub fn damaged(&self, key: PartitionKey) -> bool {
         self.change(|damaged| damaged.insert(key))
     }

@@ -1,6 +1,7 @@
 //! Links to other brokers for what coordinators ask of them: which there are, and what waits for an answer. Data only.
 //!
-//! One link for each broker and each [`Purpose`]: answers on a connection come in the order of the requests, and a marker that waits for
+//! One link for each broker and each [`Purpose`]: answers on a connection come in the order of the requests, and a
+//! marker that waits for
 //! its replicas must not hold up a producer that waits for a coordinator's verdict.
 //!
 //! Neighbours: broker_requests.rs, which opens links and sends.

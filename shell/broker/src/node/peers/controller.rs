@@ -1,4 +1,5 @@
-//! Where requests for the controller go, wherever it is: the handle that every broker holds, and what it sends to the quorum's thread.
+//! Where requests for the controller go, wherever it is: the handle that every broker holds, and what it sends to the
+//! quorum's thread.
 //!
 //! | file | answers |
 //! |---|---|

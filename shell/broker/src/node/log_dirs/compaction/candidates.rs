@@ -1,7 +1,9 @@
 //! Which partitions may have something to compact, so that the others are never looked at.
 //!
-//! Housekeeping names those that were written since its last turn and have a sealed segment ([`Candidates::note`]); the sweep
-//! over the directories names those that the last process left dirty. Both know compacted topics alone. A partition is forgotten
+//! Housekeeping names those that were written since its last turn and have a sealed segment ([`Candidates::note`]);
+//! the sweep
+//! over the directories names those that the last process left dirty. Both know compacted topics alone. A partition
+//! is forgotten
 //! once its worker says that nothing waits in it, until it is written again.
 
 use crate::mailbox::PartitionKey;

@@ -1,4 +1,5 @@
-//! The questions of this broker's partitions to the controller, until they are answered: who is in sync (AlterPartition).
+//! The questions of this broker's partitions to the controller, until they are answered: who is in sync
+//! (AlterPartition).
 //!
 //! Neighbours: partition_worker/followers.rs, which asks; replica/isr.rs, which carries the questions.
 

@@ -10,7 +10,7 @@
 //! Always true:
 //! 1. no request waits for a broker that the cluster has fenced ([`while_there`]): others are responsible by then
 //! 2. what waits is bounded by the couriers' and the links' queues, and counted
-//! ([`Awaited`](barnabas_net::links::Awaited))
+//!    ([`Awaited`](barnabas_net::links::Awaited))
 //!
 //! Neighbours: markers/away.rs, dispatch/verification.rs, share_persister/away.rs and ends.rs, dead_letters/away.rs,
 //! dispatch/handing_on.rs, which ask; node/peers/broker_links.rs, which holds the links.

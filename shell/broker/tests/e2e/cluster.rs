@@ -394,7 +394,7 @@ fn strangers_and_doubles_are_refused_with_both_sides_named() {
     let foreign = random_uuid();
     let mut stranger = prepared(None, 7, "broker", (free_port(), 0), &foreign, &more, &[]);
     stranger.launch_unawaited();
-    let here = format!("is of cluster {id} and refuses this node, which is of cluster {foreign}");
+    let here = format!("belongs to cluster {id} and refuses this node, which belongs to cluster {foreign}");
     eventually("the stranger is told", || stranger.log().contains(&here));
     let there = format!("it is meant for cluster {foreign}, and this node belongs to cluster {id}");
     eventually("and so are those whom it asked", || {

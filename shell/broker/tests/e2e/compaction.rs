@@ -10,7 +10,7 @@ use barnabas_wire::records::{BatchBuilder, BatchOptions, Codec, Compression, bat
 use bytes::Bytes;
 use std::time::{Duration, Instant};
 
-const QUICK: [&str; 2] = ["log.cleaner.backoff.ms=50", "log.cleaner.dedupe.buffer.size=1000000"];
+const QUICK: [&str; 2] = ["log.cleaner.backoff.ms=50", "log.cleaner.dedupe.buffer.size=1048577"];
 const COMPACTED: [(&str, &str); 4] = [
     ("cleanup.policy", "compact"),
     ("segment.bytes", "1048576"),

@@ -387,7 +387,7 @@ fn values_that_cannot_be_are_refused_with_key_value_range_and_unit() {
         ("log.cache.bytes=-5", "a whole number of bytes, 0 to 1099511627776"),
         ("log.cache.bytes=1000000000000", "half of this machine's memory"),
         ("log.dir.min.free.bytes=-2", "a whole number of bytes, 0 to 1125899906842624, or -1"),
-        ("log.dir.min.free.bytes=1125899906842624", "exceeds the size of the file system of"),
+        ("log.dir.min.free.bytes=1125899906842624", "more than the file system of"),
         ("log.open.files.max=3", "a whole number of files, 64 to 1048576, or -1"),
         ("log.scrub.bytes.per.second=5", "a whole number of bytes a second, 65536 to 1099511627776, or 0"),
         ("log.scrub.interval.ms=1", "a whole number of milliseconds, 1000 to 315360000000"),

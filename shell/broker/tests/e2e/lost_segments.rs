@@ -182,7 +182,7 @@ fn a_partition_is_given_up_on_the_operators_word() {
     std::fs::rename(&dir, &aside).expect("moved away");
     node.launch();
     assert_eq!(offsets(&mut node.client(), 0, 0), Err(STORAGE_ERROR));
-    assert!(node.log().contains("make an empty file barnabas-abandon-t-0 in"), "{}", node.log());
+    assert!(node.log().contains("create an empty file barnabas-abandon-t-0 in"), "{}", node.log());
     node.stop_expecting_trouble();
     std::fs::rename(&aside, &dir).expect("put back");
     let told = node.data().join("barnabas-abandon-t-0");

@@ -46,7 +46,7 @@ fn a_partition_moves_with_all_that_it_has() {
     let (from, _) = rig.place("moved");
     let to = (from[0] + 1) % 3;
     assert_eq!(alter(&mut client, "/nowhere", "moved", 0), 57);
-    assert_eq!(alter(&mut client, &rig.path(to), "moved", 9), 9);
+    assert_eq!(alter(&mut client, &rig.path(to), "moved", 9), 3, "an unknown partition");
     assert_eq!(alter(&mut client, &rig.path(from[0]), "moved", 0), 0, "it is there");
     assert_eq!(alter(&mut client, &rig.path(to), "moved", 0), 0);
     eventually("it has moved", || rig.place("moved") == (vec![to], vec![]));
@@ -111,7 +111,7 @@ fn a_partition_that_was_never_written_to_moves_at_once() {
     eventually("it begins there", || rig.place("empty") == (vec![to], vec![]));
     assert_eq!(produce(&mut client, "empty", 0, "first"), 0);
     // One that is to be made yet.
-    assert_eq!(alter(&mut client, &rig.path(2), "later", 0), 9);
+    assert_eq!(alter(&mut client, &rig.path(2), "later", 0), 3);
     client.create_topic("later", 1, &[]);
     eventually("it begins where it was wished for", || rig.place("later") == (vec![2], vec![]));
     assert_eq!(produce(&mut client, "later", 0, "first"), 0);
@@ -226,7 +226,7 @@ fn a_move_that_is_cut_off_before_its_renames_is_begun_again_or_leaves_nothing() 
         let mut client = rig.node.client();
         let topic = client.topic_id("cut");
         if is_taken_back {
-            eventually("it waits", || rig.node.log().contains("waits, "));
+            eventually("it waits", || rig.node.log().contains("is paused, "));
             assert_eq!(rig.place("cut"), (vec![from], vec![to]));
             assert_eq!(alter(&mut client, &rig.path(from), "cut", 0), 0);
             eventually("it stays", || rig.place("cut") == (vec![from], vec![]));
@@ -276,7 +276,7 @@ fn a_move_that_is_cut_off_after_its_renames_is_over() {
 /// and what was compacted counts as compacted.
 #[test]
 fn everything_that_a_partition_has_goes_with_it() {
-    let mut rig = Rig::start(&["log.cleaner.backoff.ms=50", "log.cleaner.dedupe.buffer.size=1000000"]);
+    let mut rig = Rig::start(&["log.cleaner.backoff.ms=50", "log.cleaner.dedupe.buffer.size=1048577"]);
     let mut client = rig.node.client();
     let configs = [
         ("cleanup.policy", "compact"),
@@ -399,7 +399,7 @@ fn a_move_asks_for_room_before_it_begins_and_while_it_copies() {
     let so_far = copied(&rig.dirs[to]);
     rig.node.launch();
     let mut client = rig.node.client();
-    eventually("it waits and says so", || rig.node.log().contains("waits, "));
+    eventually("it waits and says so", || rig.node.log().contains("is paused, "));
     std::thread::sleep(Duration::from_millis(1_200));
     assert!(copied(&rig.dirs[to]) <= so_far, "nothing more is copied");
     assert_eq!(rig.place("large"), (vec![from], vec![to]));

@@ -36,7 +36,7 @@ kafka_network_requestmetrics_totaltimems_count{request=\"Produce\"} 4
 # HELP kafka_log_logmanager_logdirectoryoffline 1 where it is offline
 # TYPE kafka_log_logmanager_logdirectoryoffline gauge
 kafka_log_logmanager_logdirectoryoffline{logDirectory=\"/a\\\"b\\\\c\\nd\"} 1
-# HELP barnabas_batch_records Records of a batch that was given offsets
+# HELP barnabas_batch_records Records per appended batch
 # TYPE barnabas_batch_records histogram
 barnabas_batch_records_bucket{le=\"1\"} 1
 barnabas_batch_records_bucket{le=\"4\"} 2
@@ -44,7 +44,7 @@ barnabas_batch_records_bucket{le=\"16\"} 3
 barnabas_batch_records_bucket{le=\"+Inf\"} 4
 barnabas_batch_records_sum 110
 barnabas_batch_records_count 4
-# HELP barnabas_worker_turn_seconds One look of a worker after its partitions: while it lasts, nobody else of this worker is served
+# HELP barnabas_worker_turn_seconds Duration of a worker's turn over its partitions. The worker serves nothing else meanwhile
 # TYPE barnabas_worker_turn_seconds histogram
 barnabas_worker_turn_seconds_bucket{worker=\"0\",le=\"0.001048576\"} 1
 barnabas_worker_turn_seconds_bucket{worker=\"0\",le=\"0.002097152\"} 2

@@ -213,7 +213,10 @@ fn what_lay_on_a_disk_that_was_replaced_begins_anew_only_when_the_operator_says_
     rig.node.launch();
     let log = rig.node.log();
     let said = log.lines().find(|line| line.contains("2 partitions (such as t-")).expect("said");
-    assert!(said.contains("--election-type UNCLEAN") && said.contains("restart the partition empty"), "{said}");
+    assert!(
+        said.contains("--election-type UNCLEAN") && said.contains("restart the partition empty"),
+        "{said}"
+    );
     let mut client = rig.node.client();
     for &partition in &lost {
         assert_eq!(rig.leaders("t")[partition as usize], -1);

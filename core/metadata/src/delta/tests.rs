@@ -2,8 +2,9 @@
 
 use barnabas_wire::messages::{
     AbortTransactionRecord, BeginTransactionRecord, BrokerRegistrationChangeRecord, EndTransactionRecord,
-    FenceBrokerRecord, PartitionChangeRecord, PartitionRecord, RegisterBrokerRecord, RemoveTopicRecord,
-    TopicRecord, UnfenceBrokerRecord, UnregisterBrokerRecord,
+    FenceBrokerRecord, PartitionChangeRecord, PartitionRecord, RegisterBrokerRecord,
+    RemoveAccessControlEntryRecord, RemoveTopicRecord, TopicRecord, UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
 };
 use barnabas_wire::{MetadataRecord, Str};
 
@@ -218,4 +219,50 @@ fn what_cannot_be_replayed_cannot_be_loaded() {
         assert!(matches!(loaded(&twice), Err(ReplayError::TopicExists { .. })));
     }
     assert!(matches!(loaded(&[topic("a", 1), partition(2, 0)]), Err(ReplayError::UnknownTopic { .. })));
+}
+
+fn acl(id: u8, principal: &str) -> MetadataRecord {
+    AccessControlEntryRecord {
+        id: Uuid([id; 16]),
+        resource_type: 2,
+        resource_name: Str::from("a"),
+        pattern_type: 4,
+        principal: Str::from(principal),
+        host: Str::from("*"),
+        operation: 3,
+        permission_type: 2,
+        ..AccessControlEntryRecord::default()
+    }
+    .into()
+}
+
+fn without_acl(id: u8) -> MetadataRecord {
+    RemoveAccessControlEntryRecord { id: Uuid([id; 16]), ..RemoveAccessControlEntryRecord::default() }.into()
+}
+
+#[test]
+fn acls_are_kept_and_removed_by_id() {
+    let mut delta = replayed(&[acl(1, "User:a"), acl(2, "User:a"), acl(1, "User:b")]).unwrap();
+    let (image, changes) = delta.take();
+    assert!(changes.acls);
+    let expected = Acl {
+        resource_type: 2,
+        resource_name: Text::from("a"),
+        pattern_type: 4,
+        principal: Text::from("User:b"),
+        host: Text::from("*"),
+        operation: 3,
+        permission: 2,
+    };
+    assert_eq!(image.acls.len(), 2);
+    assert_eq!(image.acls.get(&Uuid([1; 16])), Some(&expected));
+    let written: Vec<MetadataRecord> = crate::snapshot::records(&image).collect();
+    assert!(written.contains(&acl(1, "User:b")) && written.contains(&acl(2, "User:a")));
+    assert_eq!(replayed(&written).unwrap().take().0, image);
+
+    delta.replay(&without_acl(1)).unwrap();
+    let (image, changes) = delta.take();
+    assert!(changes.acls);
+    assert_eq!(image.acls.keys().copied().collect::<Vec<_>>(), [Uuid([2; 16])]);
+    assert!(matches!(delta.replay(&without_acl(1)), Err(ReplayError::UnknownAcl { .. })));
 }

@@ -8,6 +8,7 @@
 //!
 //! | file | answers |
 //! |---|---|
+//! | `jaas` | the login modules of `sasl.jaas.config` and of JAAS files |
 //! | `plain` | PLAIN, both sides (RFC 4616) |
 //! | `scram` | SCRAM-SHA-256 and SCRAM-SHA-512, both sides (RFC 5802, RFC 7677) |
 //! | `refusal` | why a login failed, and how much of that the client may read |
@@ -21,6 +22,7 @@
 //! It does not know listeners, SaslHandshake or SaslAuthenticate: the shell carries the messages and bounds their size
 //! (`sasl.server.max.receive.size`).
 
+pub mod jaas;
 pub mod plain;
 mod refusal;
 pub mod scram;

@@ -29,7 +29,7 @@ use barnabas_storage::{CompactionDebt, DiskErrorKind, StorageError};
 use pace::Throttled;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// Directories are looked through for partitions that nobody has opened: at the start and this often.
@@ -63,11 +63,11 @@ fn run(node: &Node, sweeps: bool) {
     if let Err(error) = rustix::process::setpriority_process(None, 10) {
         tracing::debug!(%error, "a cleaner keeps its priority");
     }
-    let mut sweep_at = Instant::now();
+    let mut sweep_at = barnabas_clock::now();
     loop {
-        if sweeps && Instant::now() >= sweep_at {
+        if sweeps && barnabas_clock::now() >= sweep_at {
             candidates::sweep(node);
-            sweep_at = Instant::now() + SWEEP_EVERY;
+            sweep_at = barnabas_clock::now() + SWEEP_EVERY;
         }
         match node.log_dirs.compaction.candidates.next(|| look(node)) {
             Some(partition) => {
@@ -129,10 +129,10 @@ fn clean(node: &Node, partition: PartitionKey) {
     let directory = begun.checkpoint.directory;
     let name = begun.log.name.clone();
     let bytes = begun.debt.clean_bytes + begun.debt.dirty_bytes;
-    let began = Instant::now();
+    let began = barnabas_clock::now();
     match clean_log(node, partition, owner, *begun) {
         Ok((end, stats)) => {
-            let took = began.elapsed().as_millis();
+            let took = barnabas_clock::since(began).as_millis();
             let CleanStats { bytes_read, bytes_written, records_read, records_kept, .. } = stats;
             tracing::info!(
                 partition = %name,

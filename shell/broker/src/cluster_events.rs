@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn topics_that_a_client_brings_about_share_a_line_a_second() {
-        let (events, start) = (ClusterEvents::default(), Instant::now());
+        let (events, start) = (ClusterEvents::default(), barnabas_clock::now());
         let texts = |at_ms: u64| {
             let lines = events.due(start + Duration::from_millis(at_ms));
             lines.into_iter().map(|line| line.text).collect::<Vec<_>>()
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn first_change_is_written_at_once_and_the_rest_in_one_line() {
-        let (events, start) = (ClusterEvents::default(), Instant::now());
+        let (events, start) = (ClusterEvents::default(), barnabas_clock::now());
         let due = |at_ms: u64| events.due(start + Duration::from_millis(at_ms));
         let shrank = PartitionChange::IsrShrank { is_planned: false };
         assert_eq!(due(0), []);
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn isr_is_written_by_its_leader_alone_and_a_lost_leader_by_all() {
-        let (events, now) = (ClusterEvents::default(), Instant::now());
+        let (events, now) = (ClusterEvents::default(), barnabas_clock::now());
         events.happened(&event(0, 2, PartitionChange::IsrShrank { is_planned: false }), ME);
         assert_eq!(events.due(now), []);
         events.happened(&event(0, -1, PartitionChange::LostLeader { is_planned: false }), ME);
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn planned_changes_are_quieter_and_the_loudest_decides_a_line() {
-        let (events, now) = (ClusterEvents::default(), Instant::now());
+        let (events, now) = (ClusterEvents::default(), barnabas_clock::now());
         let below = |is_planned| PartitionChange::BelowMinIsr { is_planned, needed: 2 };
         events.happened(&event(0, 1, below(true)), ME);
         assert_eq!(events.due(now)[0].level, Level::WARN);

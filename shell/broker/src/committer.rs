@@ -29,7 +29,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How many files one thread syncs in a row before another thread helps: the device works on several at once.
 const FILES_PER_THREAD: usize = 8;
@@ -158,14 +158,14 @@ fn run(shared: &Shared, parts: CommitterParts) {
         }
         // Read before the sync begins: what is written after that may not be covered.
         let ends: Vec<Offset> = round.iter().map(|request| request.covers.end()).collect();
-        let (begun, stamp) = (Instant::now(), Stamp::now());
+        let (begun, stamp) = (barnabas_clock::now(), Stamp::now());
         match sync_round(disk.as_ref(), file_system.as_deref(), &round, &meter) {
             Ok(files) => {
                 shared.cells.synced(stamp, round.len(), files);
                 let gains = round.len() > 1
                     || round.iter().any(|request| request.batches > 1)
                     || round.iter().zip(&ends).any(|(request, end)| *end > request.dirty.ticket.end());
-                gather = if gains { begun.elapsed().min(GATHER_MAX) } else { Duration::ZERO };
+                gather = if gains { barnabas_clock::since(begun).min(GATHER_MAX) } else { Duration::ZERO };
                 answer(round, &ends, &workers);
             }
             Err(error) => {

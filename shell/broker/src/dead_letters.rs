@@ -176,8 +176,8 @@ async fn create(node: &Node, request: CreateTopicsRequest, topic: &Text) -> Resu
 }
 
 async fn becomes_known(node: &Node, topic: &Text) -> bool {
-    let begun = tokio::time::Instant::now();
-    while begun.elapsed() < KNOWN_WITHIN {
+    let begun = barnabas_clock::now();
+    while barnabas_clock::since(begun) < KNOWN_WITHIN {
         if node.cluster.image.load().topics.by_name(topic).is_some() {
             return true;
         }

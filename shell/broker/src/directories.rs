@@ -88,7 +88,7 @@ impl Directory {
             dead_from_start: !online,
             log_dir: Mutex::new(log_dir),
             online: AtomicBool::new(online),
-            failed_at: if online { OnceLock::new() } else { OnceLock::from(Instant::now()) },
+            failed_at: if online { OnceLock::new() } else { OnceLock::from(barnabas_clock::now()) },
             cordoned: AtomicBool::new(false),
             written_bytes: AtomicU64::new(0),
         }
@@ -116,7 +116,7 @@ impl Directory {
     pub fn fail(&self) -> bool {
         let was_online = self.online.swap(false, Ordering::AcqRel);
         if was_online {
-            self.failed_at.get_or_init(Instant::now);
+            self.failed_at.get_or_init(barnabas_clock::now);
             self.lock().fail();
         }
         was_online
@@ -124,7 +124,7 @@ impl Directory {
 
     /// For how long it has been offline.
     pub fn failed_for(&self) -> Option<Duration> {
-        self.failed_at.get().map(Instant::elapsed)
+        self.failed_at.get().map(|at| barnabas_clock::since(*at))
     }
 
     /// Bytes that were written into a partition here: what placement calls load.

@@ -53,10 +53,10 @@ fn run(node: &Node) {
         tracing::debug!(%error, "housekeeping keeps its priority");
     }
     sweep::put_strays_aside(node);
-    let mut checkpoint_at = Instant::now() + CHECKPOINT_PAUSE_MIN;
-    let mut retain_at = Instant::now() + retention_interval(node);
-    let mut retain_short_at = Instant::now();
-    let mut expire_at = Instant::now() + expiration_interval(node);
+    let mut checkpoint_at = barnabas_clock::now() + CHECKPOINT_PAUSE_MIN;
+    let mut retain_at = barnabas_clock::now() + retention_interval(node);
+    let mut retain_short_at = barnabas_clock::now();
+    let mut expire_at = barnabas_clock::now() + expiration_interval(node);
     while node.log_dirs.deletions.go_on_after(TICK.min(expiration_interval(node))) {
         expire_producers(node, &mut expire_at);
         let mut is_short = false;
@@ -70,7 +70,7 @@ fn run(node: &Node) {
         reports::watch(node);
         hindrances::watch(node);
         arrivals::watch(&node.peers.replication.arrivals, node.workers.metering.arriving());
-        let now = Instant::now();
+        let now = barnabas_clock::now();
         let retain = now >= retain_at || (is_short && now >= retain_short_at);
         if now < checkpoint_at && !retain {
             continue;
@@ -83,11 +83,11 @@ fn run(node: &Node) {
         write_checkpoints(node, checkpoints);
         if retain {
             // A million partitions are not looked through all the time.
-            retain_short_at = Instant::now() + RETAIN_WHILE_SHORT.max(now.elapsed() * 10);
+            retain_short_at = barnabas_clock::now() + RETAIN_WHILE_SHORT.max(barnabas_clock::since(now) * 10);
         }
-        let pause =
-            (now.elapsed() * CHECKPOINT_PAUSE_FACTOR).clamp(CHECKPOINT_PAUSE_MIN, CHECKPOINT_PAUSE_MAX);
-        checkpoint_at = Instant::now() + pause;
+        let pause = (barnabas_clock::since(now) * CHECKPOINT_PAUSE_FACTOR)
+            .clamp(CHECKPOINT_PAUSE_MIN, CHECKPOINT_PAUSE_MAX);
+        checkpoint_at = barnabas_clock::now() + pause;
     }
 }
 
@@ -106,7 +106,7 @@ fn note_journals(node: &Node) {
 
 /// Sends workers to look for expired producers, if it is time for it. A changed interval counts from now on.
 fn expire_producers(node: &Node, expire_at: &mut Instant) {
-    let (now, interval) = (Instant::now(), expiration_interval(node));
+    let (now, interval) = (barnabas_clock::now(), expiration_interval(node));
     *expire_at = (*expire_at).min(now + interval);
     if now >= *expire_at {
         *expire_at = now + interval;

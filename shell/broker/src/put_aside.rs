@@ -10,7 +10,7 @@ use barnabas_storage::journal::{Entry, EntryKind, JournalPartition};
 use barnabas_storage::{DirKind, PartitionDir, StorageError};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Between two turns there are so many times as long as one took, so that what a move takes away does not have the
 /// checkpoints, which
@@ -23,10 +23,10 @@ const GATHER_MAX: Duration = Duration::from_millis(500);
 pub fn start(node: Arc<Node>) -> std::io::Result<JoinHandle<()>> {
     std::thread::Builder::new().name("deletions".to_owned()).spawn(move || {
         while let Some(all) = node.log_dirs.deleted.next() {
-            let begun = Instant::now();
+            let begun = barnabas_clock::now();
             put_aside(&node, &all);
             node.log_dirs.deleted.done(&all);
-            node.log_dirs.deleted.gather((begun.elapsed() * GATHER_FACTOR).min(GATHER_MAX));
+            node.log_dirs.deleted.gather((barnabas_clock::since(begun) * GATHER_FACTOR).min(GATHER_MAX));
         }
     })
 }

@@ -49,7 +49,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::oneshot;
 use voters::KnownVoters;
 
@@ -163,7 +163,7 @@ impl QuorumWorker {
                 self.quorum.tick(now)?;
             }
             self.settle()?;
-            self.node.peers.controller.events().due(Instant::now()).iter().for_each(Line::write);
+            self.node.peers.controller.events().due(barnabas_clock::now()).iter().for_each(Line::write);
             let idle_ms =
                 u64::try_from(self.node.cluster.config.load().long("metadata.max.idle.interval.ms"))
                     .unwrap_or(0);
@@ -206,10 +206,10 @@ impl QuorumWorker {
         if !self.quorum.is_active() || self.quorum.is_alone() {
             return Ok(());
         }
-        let asked = Instant::now();
+        let asked = barnabas_clock::now();
         self.quorum.resign(self.now())?;
         self.settle()?;
-        while let Some(left) = RESIGN_PATIENCE.checked_sub(asked.elapsed())
+        while let Some(left) = RESIGN_PATIENCE.checked_sub(barnabas_clock::since(asked))
             && !self.peers.are_idle()
         {
             if let Ok(message @ Message::PeerAnswered { .. }) = receiver.recv_timeout(left) {

@@ -32,7 +32,7 @@ use barnabas_storage::{DirKind, FilePool, FileSystem, LogPlace, PartitionDir, St
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Files that each thread holds open, at most.
 const FILES_OPEN: usize = 64;
@@ -76,7 +76,7 @@ pub fn discard_stale(directory: &Directory) -> Result<(), StorageError> {
 /// The directory cannot be served: its journal is damaged or belongs elsewhere, or the machine refuses.
 pub fn replay(node: &Node, index: usize) -> Result<Option<Recovered>, OpenError> {
     let directory = &node.log_dirs.directories[index];
-    let begun = Instant::now();
+    let begun = barnabas_clock::now();
     let Some(mut recovered) = read_journal(directory, directory.id)? else { return Ok(None) };
     // Before its bytes count as somebody's.
     recovered.keep(|replay| is_known(node, replay.partition.topic_id));
@@ -100,7 +100,7 @@ pub fn replay(node: &Node, index: usize) -> Result<Option<Recovered>, OpenError>
              were replayed",
             recovered.rounds,
             directory.path.display(),
-            begun.elapsed().as_millis(),
+            barnabas_clock::since(begun).as_millis(),
             recovered.partitions.len(),
             at_once.len()
         );
@@ -142,13 +142,13 @@ pub fn settle(node: &Arc<Node>, index: usize) -> std::io::Result<Option<JoinHand
     };
     let told = node.clone();
     let settle = move || {
-        let begun = Instant::now();
+        let begun = barnabas_clock::now();
         match file_system.sync() {
             Ok(()) => {
                 told.log_dirs.directories[index].lock().note_settled();
                 tracing::debug!(
                     directory = index,
-                    ms = begun.elapsed().as_millis() as u64,
+                    ms = barnabas_clock::since(begun).as_millis() as u64,
                     "all that was left unsynced is synced"
                 );
             }

@@ -132,7 +132,7 @@ impl<'a> Round<'a> {
             Some(begun) if begun.at.is_some() => begun,
             _ => Progress { begun_ms: now.0, at: Some((String::new(), -1)) },
         };
-        let since = Instant::now();
+        let since = barnabas_clock::now();
         Some(Self { node, directory, progress, since, bytes: 0, looked_at: since })
     }
 
@@ -217,14 +217,14 @@ impl<'a> Round<'a> {
 
     /// Sleeps as long as the rate asks for. Whether to go on.
     fn keep_pace(&mut self) -> bool {
-        if self.looked_at.elapsed() >= LOOK_EVERY * 10 {
-            self.looked_at = Instant::now();
+        if barnabas_clock::since(self.looked_at) >= LOOK_EVERY * 10 {
+            self.looked_at = barnabas_clock::now();
             self.write_progress();
         }
         loop {
             let rate = rate(self.node);
             let owed = Duration::from_secs_f64(self.bytes as f64 / rate.max(1) as f64);
-            let wait = owed.saturating_sub(self.since.elapsed());
+            let wait = owed.saturating_sub(barnabas_clock::since(self.since));
             if !self.directory.is_online() || !self.node.log_dirs.deletions.go_on_after(wait.min(LOOK_EVERY))
             {
                 self.write_progress();

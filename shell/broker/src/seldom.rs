@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_first_time_is_said_and_then_one_a_minute_with_a_count() {
-        let (seldom, start) = (Seldom::default(), Instant::now());
+        let (seldom, start) = (Seldom::default(), barnabas_clock::now());
         let said =
             |key: &'static str, at_ms: u64| seldom.happened(&key, start + Duration::from_millis(at_ms));
         assert_eq!(said("a", 0), Some(Unsaid(0)));
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn what_passes_by_itself_is_not_said() {
-        let (seldom, start) = (Seldom::default(), Instant::now());
+        let (seldom, start) = (Seldom::default(), barnabas_clock::now());
         let said =
             |at_s: u64| seldom.lasts(&1, Duration::from_secs(9), start + Duration::from_secs(at_s)).is_some();
         assert_eq!([0, 3, 8, 9, 10, 68, 69].map(said), [false, false, false, true, false, false, true]);
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn what_was_not_said_before_the_first_time_is_not_counted() {
-        let (seldom, start) = (Seldom::default(), Instant::now());
+        let (seldom, start) = (Seldom::default(), barnabas_clock::now());
         let said = |at_s: u64| seldom.lasts(&1, Duration::from_secs(9), start + Duration::from_secs(at_s));
         let times: Vec<Unsaid> = [0, 5, 9, 10, 40, 69].into_iter().filter_map(said).collect();
         assert_eq!(times, [Unsaid(0), Unsaid(2)]);
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn of_any_number_some_are_named_and_the_rest_share_a_line() {
-        let (seldom, start) = (Seldom::default(), Instant::now());
+        let (seldom, start) = (Seldom::default(), barnabas_clock::now());
         let round = |from: u32, at_s: u64| {
             let at = start + Duration::from_secs(at_s);
             let said = (from..from + 10_000).filter_map(|key| seldom.happened(&key, at));

@@ -52,13 +52,13 @@ impl Shutdown {
     /// The stop waits for `what` from now on.
     pub fn waits_for(&self, what: &'static str) {
         let mut progress = self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        let begun = progress.map_or_else(Instant::now, |(begun, _)| begun);
+        let begun = progress.map_or_else(barnabas_clock::now, |(begun, _)| begun);
         *progress = Some((begun, what));
     }
 
     /// What the stop waits for, and since when it goes on; `None`: the node does not stop.
     pub fn progress(&self) -> Option<(&'static str, Duration)> {
         let progress = self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        progress.map(|(begun, what)| (what, begun.elapsed()))
+        progress.map(|(begun, what)| (what, barnabas_clock::since(begun)))
     }
 }

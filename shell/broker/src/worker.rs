@@ -48,7 +48,7 @@ pub fn run(id: usize, node: Arc<Node>, inbox: Inbox) -> std::io::Result<()> {
             lazy_since: None,
             expire_at: None,
             retry_at: None,
-            idle_check_at: Instant::now() + IDLE_CHECK_EVERY,
+            idle_check_at: barnabas_clock::now() + IDLE_CHECK_EVERY,
         };
         if id == 0 {
             tokio::task::spawn_local(crate::replica::isr::run(worker.node.clone()));
@@ -119,7 +119,7 @@ impl Worker {
             for report in reported.drain(..) {
                 self.partitions.hear(report);
             }
-            if is_late(sleeps_until, Instant::now()) {
+            if is_late(sleeps_until, barnabas_clock::now()) {
                 sleeps_until = None;
                 self.tick();
             }
@@ -206,7 +206,7 @@ impl Worker {
     }
 
     fn tick(&mut self) {
-        let now = Instant::now();
+        let now = barnabas_clock::now();
         if self.lazy_since.is_some_and(|since| since + FLUSH_LOOK <= now) {
             self.lazy_since = None;
             self.partitions.flush_lazy();
@@ -237,13 +237,13 @@ impl Worker {
 
     fn watch_timers(&mut self) {
         if self.partitions.has_lazy() && self.lazy_since.is_none() {
-            self.lazy_since = Some(Instant::now());
+            self.lazy_since = Some(barnabas_clock::now());
         }
         if self.partitions.has_postponed() && self.retry_at.is_none() {
-            self.retry_at = Some(Instant::now() + RETRY_AFTER);
+            self.retry_at = Some(barnabas_clock::now() + RETRY_AFTER);
         }
         if self.partitions.has_awaited() && self.expire_at.is_none() {
-            self.expire_at = Some(Instant::now() + EXPIRE_EVERY);
+            self.expire_at = Some(barnabas_clock::now() + EXPIRE_EVERY);
         }
     }
 
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn timers_wait_for_a_full_mailbox_and_not_for_ever() {
-        let now = Instant::now();
+        let now = barnabas_clock::now();
         assert!(!is_late(None, now), "they have fired in this turn");
         assert!(!is_late(Some(now), now));
         assert!(!is_late(Some(now + Duration::from_secs(1)), now));

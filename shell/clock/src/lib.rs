@@ -1,7 +1,9 @@
 //! The process's clocks: the only file of the shell that reads one.
 //!
-//! Wall time, time since the process started, and stamps in nanoseconds for measuring. What core needs of them is passed to it as a value
-//! ([`TimestampMs`], [`MonotonicMs`]); shell/clippy.toml bans the readings of the standard library and of tokio everywhere else.
+//! Wall time, time since the process started, and stamps in nanoseconds for measuring. What core needs of them is
+//! passed to it as a value ([`TimestampMs`], [`MonotonicMs`]). shell/clippy.toml bans the readings of the standard
+//! library and of tokio everywhere else.
+#![allow(clippy::disallowed_methods)] // the only ones
 
 use barnabas_base::{MonotonicMs, TimestampMs};
 use std::sync::LazyLock;
@@ -12,6 +14,11 @@ static BEGINNING: LazyLock<Instant> = LazyLock::new(Instant::now);
 /// This moment, for timers and timeouts.
 pub fn now() -> Instant {
     Instant::now()
+}
+
+/// The time since `earlier`; zero where it is still to come.
+pub fn since(earlier: Instant) -> Duration {
+    earlier.elapsed()
 }
 
 /// Nanoseconds since the process's clock began. 0: it did not happen.

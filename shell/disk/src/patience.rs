@@ -59,7 +59,7 @@ pub(crate) fn with<T>(mut attempt: impl FnMut() -> Result<T, Errno>) -> Result<T
                 Some(&pause) if has_patience() => std::thread::sleep(Duration::from_millis(pause)),
                 Some(_) => return Err(error),
                 None => {
-                    *IN_VAIN.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+                    *IN_VAIN.lock().unwrap_or_else(PoisonError::into_inner) = Some(barnabas_clock::now());
                     return Err(error);
                 }
             },
@@ -75,7 +75,7 @@ pub(crate) fn with<T>(mut attempt: impl FnMut() -> Result<T, Errno>) -> Result<T
 
 fn has_patience() -> bool {
     let in_vain = *IN_VAIN.lock().unwrap_or_else(PoisonError::into_inner);
-    in_vain.is_none_or(|since| since.elapsed() > NO_PATIENCE_FOR)
+    in_vain.is_none_or(|since| barnabas_clock::since(since) > NO_PATIENCE_FOR)
 }
 
 /// Closes one of those in hand. `false`: there is none.

@@ -14,7 +14,6 @@ use barnabas_wire::records::{BatchBuilder, BatchOptions};
 use bytes::Bytes;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 const NOW: TimestampMs = TimestampMs(1_700_000_000_000);
 const UNSYNCED: u64 = 1 << 20;
@@ -86,14 +85,14 @@ fn cpu_ms() -> f64 {
 
 fn open(root: &Path, recovery_point: Offset, end: Offset) -> (f64, f64) {
     let mut files = FilePool::new(Arc::new(LinuxDisk), 16);
-    let (begun, cpu) = (Instant::now(), cpu_ms());
+    let (begun, cpu) = (barnabas_clock::now(), cpu_ms());
     let from = OpenFrom { recovery_point, is_ours: true, ..OpenFrom::default() };
     let (mut log, opened) = Log::open(&mut files, place(root), config(), from, NOW).expect("opened");
     // As the partition's owner does for producers' states.
     let found = log.read_producer_snapshot(&mut files, end).expect("read");
     let from = found.map_or(Offset::ZERO, |(at, _)| at);
     log.scan_headers(&mut files, from, end, &mut |_| {}).expect("scanned");
-    let took = (begun.elapsed().as_secs_f64() * 1e3, cpu_ms() - cpu);
+    let took = (barnabas_clock::since(begun).as_secs_f64() * 1e3, cpu_ms() - cpu);
     assert!(log.end() == end && opened.disbelieved.is_empty(), "{opened:?}");
     took
 }

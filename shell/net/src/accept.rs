@@ -94,7 +94,7 @@ struct Second {
 
 impl Default for Second {
     fn default() -> Self {
-        Self { began: Instant::now(), of: Map::default() }
+        Self { began: barnabas_clock::now(), of: Map::default() }
     }
 }
 
@@ -163,7 +163,7 @@ impl ConnectionSlot {
 impl Gate {
     pub fn new(limits: ConnectionLimits) -> Self {
         let tokens = f64::from(limits.creation_rate_max);
-        let bucket = Bucket { tokens, filled: Instant::now() };
+        let bucket = Bucket { tokens, filled: barnabas_clock::now() };
         Self { limits: Arc::new(limits), counts: Arc::default(), bucket: Arc::new(Mutex::new(bucket)) }
     }
 
@@ -186,7 +186,7 @@ impl Gate {
     /// # Errors
     /// The limit that is reached.
     pub fn enter(&self, ip: IpAddr, is_reserved: bool) -> Result<ConnectionSlot, Refused> {
-        self.enter_at(ip, is_reserved, Instant::now())
+        self.enter_at(ip, is_reserved, barnabas_clock::now())
     }
 
     fn enter_at(&self, ip: IpAddr, is_reserved: bool, now: Instant) -> Result<ConnectionSlot, Refused> {
@@ -229,7 +229,7 @@ impl Gate {
         }
         let rate = f64::from(self.limits.creation_rate_max.max(1));
         let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
+        let now = barnabas_clock::now();
         let refill = now.duration_since(bucket.filled).as_secs_f64() * rate;
         bucket.tokens = (bucket.tokens + refill).min(rate) - 1.0;
         bucket.filled = now;
@@ -467,7 +467,7 @@ mod tests {
     #[test]
     fn address_beyond_its_rate_is_refused_for_the_second() {
         let gate = Gate::new(ConnectionLimits { per_ip_second_max: 3, ..Default::default() });
-        let began = Instant::now();
+        let began = barnabas_clock::now();
         let enter = |last: u8, is_reserved, ms: u64| {
             gate.enter_at(ip(last), is_reserved, began + Duration::from_millis(ms)).map(drop)
         };

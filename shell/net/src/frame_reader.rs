@@ -29,7 +29,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::tcp::ReadHalf;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 const READ_BYTES_MIN: usize = 4 * 1024;
 const READ_BYTES_MAX: usize = 256 * 1024;
@@ -164,9 +164,9 @@ impl FrameReader {
             return Ok(stream.readable().await?);
         }
         loop {
-            let asked = Instant::now();
+            let asked = barnabas_clock::now();
             let readable = timeout(LOOK_EVERY, stream.readable()).await;
-            self.waited(asked.elapsed())?;
+            self.waited(barnabas_clock::since(asked))?;
             if let Ok(readable) = readable {
                 return Ok(readable?);
             }

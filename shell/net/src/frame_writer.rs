@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::time::Duration;
 use tokio::net::tcp::WriteHalf;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 /// How many segments one system call is given. Linux takes up to 1024 (`UIO_MAXIOV`).
 const SEGMENTS_PER_CALL: usize = 64;
@@ -67,9 +67,9 @@ impl FrameWriter {
                     if !goes_on(waited, written - std::mem::replace(&mut told, written)) {
                         return Err(io::ErrorKind::TimedOut.into());
                     }
-                    let asked = Instant::now();
+                    let asked = barnabas_clock::now();
                     timeout(LOOK_EVERY, stream.writable()).await.unwrap_or(Ok(()))?;
-                    waited = asked.elapsed();
+                    waited = barnabas_clock::since(asked);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),

@@ -246,7 +246,7 @@ impl Link {
     ) -> Result<(Bytes, i16), LinkError> {
         let ended = || LinkError::Ended { to: self.address.clone() };
         let (reply, answer) = oneshot::channel();
-        let outgoing = Outgoing { api, ours, encode, asked: Instant::now(), patience, reply };
+        let outgoing = Outgoing { api, ours, encode, asked: barnabas_clock::now(), patience, reply };
         self.sender.send(outgoing).await.map_err(|_| ended())?;
         answer.await.map_err(|_| ended())?
     }

@@ -21,7 +21,7 @@ pub(super) struct Throttled<'a> {
 
 impl<'a> Throttled<'a> {
     pub fn new(node: &'a Node, directory: &'a Directory) -> Self {
-        Self { node, directory, since: Instant::now(), bytes: 0.0, unseen: 0 }
+        Self { node, directory, since: barnabas_clock::now(), bytes: 0.0, unseen: 0 }
     }
 
     /// How long it takes at the allowed rate to do what was done.
@@ -41,7 +41,7 @@ impl Pace for Throttled<'_> {
         }
         self.bytes += std::mem::take(&mut self.unseen) as f64;
         loop {
-            let wait = self.owed().saturating_sub(self.since.elapsed());
+            let wait = self.owed().saturating_sub(barnabas_clock::since(self.since));
             if !self.directory.is_online() || !self.node.log_dirs.deletions.go_on_after(wait.min(SLEEP_MAX)) {
                 return ControlFlow::Break(());
             }

@@ -20,7 +20,6 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::Instant;
 use tokio::sync::oneshot;
 
 /// How long before a shard is tried again that could not be loaded.
@@ -458,7 +457,7 @@ impl<S: Hosted> Host<S> {
 
     /// Loads for a while: one shard after the other, those first for which somebody waits.
     fn load_some(&mut self, partitions: &mut PartitionWorker) {
-        let begun = Instant::now();
+        let begun = barnabas_clock::now();
         while let Some(key) = self.next_to_load() {
             let Some(Shard::Loading(mut loading)) = self.shards.remove(&key) else { continue };
             match loading.read_piece(key, partitions, &self.node) {
@@ -481,7 +480,7 @@ impl<S: Hosted> Host<S> {
                     }
                 }
             }
-            if begun.elapsed() >= LOAD_TURN {
+            if barnabas_clock::since(begun) >= LOAD_TURN {
                 return;
             }
         }

@@ -54,9 +54,9 @@ fn run(jobs: &Receiver<Handed>, back: &Mailbox) {
     }
     while let Ok((shard, job)) = jobs.recv() {
         let group = job.group().clone();
-        let began = std::time::Instant::now();
+        let began = barnabas_clock::now();
         let done = job.run();
-        tracing::debug!(%group, elapsed_ms = began.elapsed().as_millis(), "work for a group is done");
+        tracing::debug!(%group, elapsed_ms = barnabas_clock::since(began).as_millis(), "work for a group is done");
         back.send_blocking(Command::GroupJobDone(shard, Box::new(done)));
     }
 }

@@ -5,7 +5,6 @@ use crate::node::Node;
 use crate::node::cluster::topic_creation::TopicCreation;
 use barnabas_wire::messages::create_topics_request::CreateTopicsRequest;
 use std::sync::PoisonError;
-use std::time::Instant;
 
 impl TopicCreation {
     /// Asks the controller for as many of the topics as may be created now.
@@ -16,7 +15,7 @@ impl TopicCreation {
             admission.admit(&mut create, &config, node.clock.monotonic())
         };
         if admitted.left_out > 0
-            && let Some(unsaid) = self.limited.happened(&admitted.key, Instant::now())
+            && let Some(unsaid) = self.limited.happened(&admitted.key, barnabas_clock::now())
         {
             let (left_out, key) = (admitted.left_out, admitted.key);
             tracing::info!(

@@ -15,7 +15,7 @@ use barnabas_wire::messages::FetchRequest;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::Instant;
+use std::time::Instant;
 
 /// What one answer may hold where the memory budget has no room for what is asked for, and where it has none at all.
 const LESS_BYTES: usize = 1 << 20;
@@ -51,7 +51,7 @@ pub async fn fetch(call: Call, request: FetchRequest) -> Started {
     // A follower's worker asks for its own partitions, which one worker owns here too: it is served there.
     let workers = call.session.node.workers.count;
     call.session.worked_for(parts.iter().map(|part| key_of(part).owner(workers)));
-    let deadline = Instant::now() + Duration::from_millis(u64::try_from(wait.0).unwrap_or(0));
+    let deadline = barnabas_clock::now() + Duration::from_millis(u64::try_from(wait.0).unwrap_or(0));
     let waiter = (wait.0 > 0 && bytes_min > 0)
         .then(|| Waiter::new(bytes_min as i64, isolation == Isolation::ReadCommitted));
     let mut claim = call.session.claim();
@@ -172,12 +172,12 @@ impl Fetching {
             }
             let found = self.take(outcomes).await?;
             let Some(waiter) = &self.waiter else { return Ok(()) };
-            if self.pending.is_enough(self.bytes_min) || Instant::now() >= self.deadline {
+            if self.pending.is_enough(self.bytes_min) || barnabas_clock::now() >= self.deadline {
                 return Ok(());
             }
             // What was found counts towards what is wanted; its owners count what comes after it.
             waiter.add(found as i64);
-            let timed_out = tokio::time::timeout_at(self.deadline, waiter.woken()).await.is_err();
+            let timed_out = tokio::time::timeout_at(self.deadline.into(), waiter.woken()).await.is_err();
             if timed_out && !waiter.has_news(self.bytes_min as i64 - found as i64) {
                 return Ok(());
             }

@@ -15,7 +15,7 @@ use barnabas_wire::messages::{
     DeleteRecordsRequest, DescribeProducersRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest,
 };
 use std::time::Duration;
-use tokio::time::Instant;
+use std::time::Instant;
 
 /// Between two looks at whether all replicas have deleted what was asked for.
 const DELETED_PAUSE_MIN: Duration = Duration::from_millis(2);
@@ -189,7 +189,7 @@ pub async fn delete_records(call: Call, request: DeleteRecordsRequest) -> Starte
         Plan::Work(work) => work,
     };
     let k21_delete_records::Work { timeout, parts, mut pending } = work;
-    let deadline = Instant::now() + Duration::from_millis(u64::try_from(timeout.0).unwrap_or(0));
+    let deadline = barnabas_clock::now() + Duration::from_millis(u64::try_from(timeout.0).unwrap_or(0));
     let items = parts.iter().enumerate().map(|(slot, part)| {
         item(slot, part.topic.id, part.partition, None, Question::DeleteRecords(part.below))
     });
@@ -246,10 +246,10 @@ async fn await_followers(
         // One pass: a request may name a hundred thousand partitions.
         waiting
             .retain(|(slot, start)| starts[*slot].is_ok() && reached.get(slot).is_none_or(|low| low < start));
-        if Instant::now() >= deadline {
+        if barnabas_clock::now() >= deadline {
             waiting.drain(..).for_each(|(slot, _)| starts[slot] = Err(ErrorCode::RequestTimedOut));
         } else if !waiting.is_empty() {
-            tokio::time::sleep_until(deadline.min(Instant::now() + pause)).await;
+            tokio::time::sleep_until(deadline.min(barnabas_clock::now() + pause).into()).await;
             pause = (pause * 2).min(DELETED_PAUSE_MAX);
         }
     }

@@ -39,7 +39,7 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
     let node = call.session.node.clone();
     let now = node.clock.wall();
     let rebuilt = call.session.claim();
-    let turn_began = Instant::now();
+    let turn_began = barnabas_clock::now();
     let mut judge =
         Judge { call: &call, moment: &moment, now, last: None, rebuilt, rebuilt_bytes: 0, turn_began };
     let mut slots = Vec::with_capacity(parts.len());
@@ -212,16 +212,16 @@ impl Judge<'_> {
 
 impl Judge<'_> {
     async fn verdict(&mut self, records: Bytes, rules: Rules) -> Result<Option<Validated>, Refusal> {
-        let began = Instant::now();
+        let began = barnabas_clock::now();
         if began.saturating_duration_since(self.turn_began) > TURN {
             tokio::task::yield_now().await;
-            self.turn_began = Instant::now();
+            self.turn_began = barnabas_clock::now();
         }
         let validated = match here(&records, &rules) {
             Some(verdict) => verdict?,
             None => {
                 let validated = self.elsewhere(records, rules).await?;
-                self.turn_began = Instant::now();
+                self.turn_began = barnabas_clock::now();
                 validated
             }
         };
@@ -256,13 +256,13 @@ impl Judge<'_> {
 
 /// The verdict, if it takes the worker no longer than it may.
 fn here(records: &Bytes, rules: &Rules) -> Option<Result<Option<Validated>, Refusal>> {
-    let began = Instant::now();
+    let began = barnabas_clock::now();
     let at_once: AtOnce = Spare::at_once(began);
     let verdict = validate_at_once(records.clone(), rules, at_once);
     // What a header decides takes next to nothing, and is decided in any case.
     let counts = !matches!(&verdict, Verdict::Taken(Some(validated)) if !validated.walked);
     if counts {
-        Spare::spent(began.elapsed());
+        Spare::spent(barnabas_clock::since(began));
     }
     match verdict {
         Verdict::Taken(validated) => Some(Ok(validated)),

@@ -25,8 +25,8 @@ use barnabas_partition::{AckBatch, AckType, AcquireMode, Acquired, Isolation};
 use barnabas_wire::messages::{ShareAcknowledgeRequest, ShareFetchRequest};
 use std::sync::Arc;
 use std::time::Duration;
+use std::time::Instant;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 
 /// What one answer holds at most; the first batch may be larger.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
@@ -219,7 +219,7 @@ impl Fetching {
             }
         }
         let waits = work.wait.0 > 0 && !owners.is_empty();
-        let deadline = Instant::now() + Duration::from_millis(u64::try_from(work.wait.0).unwrap_or(0));
+        let deadline = barnabas_clock::now() + Duration::from_millis(u64::try_from(work.wait.0).unwrap_or(0));
         let isolation = if is_committed { Isolation::ReadCommitted } else { Isolation::ReadUncommitted };
         let claim = call.session.claim();
         let waiter = waits.then(|| Waiter::new(1, is_committed));
@@ -228,13 +228,13 @@ impl Fetching {
 
     async fn answer(mut self, acknowledging: Acknowledging) -> Result<Answer, Gone> {
         loop {
-            let is_last_look = Instant::now() >= self.deadline;
+            let is_last_look = barnabas_clock::now() >= self.deadline;
             self.ask(is_last_look).await?;
             let Some(waiter) = self.waiter.clone() else { break };
             if self.work.pending.has_news() || is_last_look {
                 break;
             }
-            let _ = tokio::time::timeout_at(self.deadline, waiter.woken()).await;
+            let _ = tokio::time::timeout_at(self.deadline.into(), waiter.woken()).await;
             waiter.again(1);
         }
         let outcomes = acknowledging.all().await?;

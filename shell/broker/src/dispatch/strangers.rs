@@ -9,7 +9,7 @@ use barnabas_metadata::{Broker, Endpoint};
 use barnabas_wire::messages::{BrokerRegistrationRequest, BrokerRegistrationResponse};
 use barnabas_wire::{ApiKey, RequestBody, Str};
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Whom a request's sender takes itself for.
 #[derive(Debug)]
@@ -54,7 +54,9 @@ pub fn cluster_of(body: &RequestBody) -> Option<Str> {
 /// A request of the quorum is not for this one: its sender's operator has mixed up addresses.
 pub fn note_foreign(call: &Call, api: ApiKey, asked: Option<&Str>) {
     let (node, peer) = (&call.session.node, call.session.peer);
-    let Some(unsaid) = node.cluster.strangers.foreign.happened(&peer.ip(), Instant::now()) else { return };
+    let Some(unsaid) = node.cluster.strangers.foreign.happened(&peer.ip(), barnabas_clock::now()) else {
+        return;
+    };
     match asked.filter(|asked| asked.as_str() != &*node.identity.cluster_id) {
         Some(theirs) => tracing::warn!(
             %peer,
@@ -91,7 +93,7 @@ pub fn note_refused(call: &Call, registrant: &Registrant, response: &BrokerRegis
 /// After a crash a broker's former life is in its way for a session at most: what lasts longer are two.
 fn note_double(call: &Call, registrant: &Registrant) {
     let (node, peer) = (&call.session.node, call.session.peer);
-    let now = Instant::now();
+    let now = barnabas_clock::now();
     let Some(unsaid) = node.cluster.strangers.doubles.lasts(&registrant.id, session_timeout(node), now)
     else {
         return;

@@ -91,13 +91,13 @@ impl Lags {
 
     /// Looks anew, if that is due or somebody asks for a group by name.
     pub fn follow(&mut self, node: &Node, group: Option<&Text>) {
-        let is_fresh = self.newest.as_ref().is_some_and(|(at, _)| at.elapsed() < AT_MOST_EVERY);
+        let is_fresh = self.newest.as_ref().is_some_and(|(at, _)| barnabas_clock::since(*at) < AT_MOST_EVERY);
         if !node.identity.is_broker || (is_fresh && group.is_none()) {
             return;
         }
         let looked = survey::survey(node, &mut self.times, group);
         match self.runtime.block_on(async { tokio::time::timeout(GIVE_UP_AFTER, looked).await }) {
-            Ok(sample) => self.newest = Some((Instant::now(), sample)),
+            Ok(sample) => self.newest = Some((barnabas_clock::now(), sample)),
             Err(_) => tracing::debug!(
                 "the lag of groups was not found out in time: the page shows what was known before"
             ),
@@ -131,7 +131,7 @@ impl Lags {
         page.count("barnabas_groups_lag_unlisted", &[], sample.left_out);
         page.count("barnabas_groups_lag_unknown", &[], sample.unseen);
         page.count("barnabas_group_partitions_unknown", &[], sample.unknown);
-        page.value("barnabas_group_lag_age_seconds", &[], at.elapsed().as_secs_f64());
+        page.value("barnabas_group_lag_age_seconds", &[], barnabas_clock::since(*at).as_secs_f64());
         if let Some((name, partitions)) = sample.whole.as_ref().filter(|(name, _)| Some(name) == group) {
             write_whole(page, name, partitions);
         }

@@ -40,13 +40,14 @@ impl Alone {
     /// `linger`: how long after a round the thread waits for the next one.
     pub fn may_write(&self, linger: Duration) -> bool {
         let pause = linger.min(AT_ONCE);
-        self.rounds >= self.wanted && self.written.is_none_or(|written| written.elapsed() >= pause)
+        self.rounds >= self.wanted
+            && self.written.is_none_or(|written| barnabas_clock::since(written) >= pause)
     }
 
     /// A round is written. `workers`: a bit for each that handed in for it or while it was written. `took`: how long the write took,
     /// where a worker did it.
     pub fn note(&mut self, workers: u64, took: Option<Duration>) {
-        self.written = Some(Instant::now());
+        self.written = Some(barnabas_clock::now());
         match took {
             // The slower the device, the rarer is it tried: one slow write in twelve is borne.
             Some(took) if took > SLOW => {
@@ -76,7 +77,7 @@ mod tests {
             alone.note(0b100, None);
         }
         assert!(alone.may_write(Duration::ZERO));
-        alone.written = Some(Instant::now() + Duration::from_secs(60));
+        alone.written = Some(barnabas_clock::now() + Duration::from_secs(60));
         assert!(!alone.may_write(Duration::from_millis(1)), "the thread would linger");
         alone.note(0b1000, Some(Duration::from_micros(100)));
         assert!(alone.may_write(Duration::ZERO), "another one at another time is alone too");

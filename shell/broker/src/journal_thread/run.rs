@@ -98,7 +98,7 @@ impl Writer {
             workers: 0,
             lingers: 0,
             ordered: Map::default(),
-            begun: Instant::now(),
+            begun: barnabas_clock::now(),
         }
     }
 
@@ -201,7 +201,7 @@ impl Writer {
     }
 
     fn now(&self) -> Micros {
-        Micros(u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX))
+        Micros(u64::try_from(barnabas_clock::since(self.begun).as_micros()).unwrap_or(u64::MAX))
     }
 
     /// Opens the journal unless it is open. `false`: the disk has no room for it, or the process no descriptors.
@@ -293,7 +293,7 @@ impl Writer {
         let meter = &self.parts.meter;
         meter.journal_rounds.one();
         meter.journal_bytes.add(bytes);
-        let now = Micros(u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX));
+        let now = Micros(u64::try_from(barnabas_clock::since(self.begun).as_micros()).unwrap_or(u64::MAX));
         if !(self.parts.is_online)() {
             // A segment of this directory could not be synced meanwhile: nobody is told anything more.
             open.journal.fail();

@@ -30,7 +30,7 @@ const PACE_KEY: &str = "replica.alter.log.dirs.io.max.bytes.per.second";
 /// # Errors
 /// The system gives no thread.
 pub fn start(node: Arc<Node>) -> std::io::Result<JoinHandle<()>> {
-    let mover = Mover { node, copies: HashMap::new(), pace: Pace::default(), last: Instant::now() };
+    let mover = Mover { node, copies: HashMap::new(), pace: Pace::default(), last: barnabas_clock::now() };
     std::thread::Builder::new().name("mover".to_owned()).spawn(move || mover.run())
 }
 
@@ -102,7 +102,7 @@ impl Mover {
         let bound = config.dynamic().broker.get(PACE_KEY).or_else(|| config.dynamic().default.get(PACE_KEY));
         let bound =
             bound.and_then(|value| value.trim().parse::<u64>().ok()).filter(|&rate| rate < i64::MAX as u64);
-        let now = Instant::now();
+        let now = barnabas_clock::now();
         let sleep = self.pace.spend(bytes, now - self.last, bound);
         self.last = now;
         if !sleep.is_zero() {

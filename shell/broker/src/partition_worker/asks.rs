@@ -18,7 +18,7 @@ use barnabas_replica::{QueryError, producer_entry};
 use barnabas_storage::{FilePool, StorageError};
 use barnabas_wire::records::BatchError;
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long one turn of the worker answers questions.
 const ASK_TURN: Duration = Duration::from_millis(2);
@@ -81,11 +81,11 @@ impl PartitionWorker {
         if command.reply.is_closed() {
             return;
         }
-        let (begun, spent) = (Instant::now(), self.asks.spent);
-        let has_time = || spent + begun.elapsed() < ASK_TURN;
+        let (begun, spent) = (barnabas_clock::now(), self.asks.spent);
+        let has_time = || spent + barnabas_clock::since(begun) < ASK_TURN;
         let answer = |item: &AskItem| AskOutcome { slot: item.slot, result: self.ask_one(item) };
         let is_done = go_on(&command.items, outcomes, answer, has_time);
-        self.asks.spent = spent + begun.elapsed();
+        self.asks.spent = spent + barnabas_clock::since(begun);
         if !is_done {
             self.asks.waiting.push_back(asking);
             return;
@@ -199,13 +199,13 @@ fn find(
     loop {
         let batch = replica.timed_batch(search, files).map_err(|error| failed(node, &error))?;
         let Some(batch) = batch else { return Ok(Searched::Nothing) };
-        let began = Instant::now();
+        let began = barnabas_clock::now();
         let bytes_max = Spare::at_once(began).read_bytes_max;
         if batch.size_bytes() > bytes_max {
             return Ok(Searched::Later);
         }
         let looked = batch.look(bytes_max);
-        Spare::spent(began.elapsed());
+        Spare::spent(barnabas_clock::since(began));
         match looked {
             Ok(Some(found)) => return Ok(Searched::Found(found)),
             Ok(None) => {}

@@ -13,7 +13,7 @@ use barnabas_base::{PartitionIndex, TopicId, TopicPartition};
 use barnabas_metadata::TopicChange;
 use barnabas_storage::journal::JournalPartition;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a turn of closing takes, and by how much less the rest of the worker waits.
 const TURN: Duration = Duration::from_millis(2);
@@ -51,10 +51,10 @@ impl PartitionWorker {
 
     /// Closes some. Returns whether there are more.
     pub fn close_some_deleted(&mut self) -> bool {
-        let begun = Instant::now();
+        let begun = barnabas_clock::now();
         while let Some(Deleting { mut closed, mut open }) = self.deleting.pop_front() {
             while open < closed.names.len() {
-                if begun.elapsed() >= TURN {
+                if barnabas_clock::since(begun) >= TURN {
                     self.deleting.push_front(Deleting { closed, open });
                     return true;
                 }

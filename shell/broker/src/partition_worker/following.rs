@@ -251,7 +251,7 @@ impl PartitionWorker {
     }
 
     fn open_some(&mut self) -> bool {
-        let begun = Instant::now();
+        let begun = barnabas_clock::now();
         if self.following.open_again_at.is_some_and(|at| at <= begun) {
             self.following.open_again_at = None;
             self.following.to_open.extend(self.following.to_open_again.drain(..));
@@ -271,7 +271,7 @@ impl PartitionWorker {
                     Err(_) => {}
                 }
             }
-            if begun.elapsed() >= OPEN_TURN {
+            if barnabas_clock::since(begun) >= OPEN_TURN {
                 break;
             }
         }
@@ -421,7 +421,7 @@ impl PartitionWorker {
             // It met a full disk, and is made anew from its log.
             following.fetchers.unfollow(key.into());
             following.to_open_again.push(key);
-            following.open_again_at.get_or_insert(Instant::now() + OPEN_AGAIN);
+            following.open_again_at.get_or_insert(barnabas_clock::now() + OPEN_AGAIN);
             return;
         };
         if replica.truncation.is_none()

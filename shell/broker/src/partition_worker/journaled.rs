@@ -12,7 +12,7 @@ use barnabas_storage::journal::{Entry, EntryKind, JournalPartition};
 use barnabas_storage::{StorageError, TailMemory};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Bytes laid before the mailbox is looked at again, and how long that may take: small pieces of many partitions are mostly files
 /// that are made.
@@ -110,15 +110,15 @@ impl PartitionWorker {
     /// Lays a piece of what was ordered. Returns whether there is more.
     pub fn lay_some(&mut self) -> bool {
         let mut bytes = 0;
-        let begun = Instant::now();
+        let begun = barnabas_clock::now();
         while bytes < LAY_TURN_BYTES
-            && begun.elapsed() < LAY_TURN
+            && barnabas_clock::since(begun) < LAY_TURN
             && let Some(order) = self.journaled.orders.pop_front()
         {
             bytes += self.lay_ordered(order);
         }
         if bytes > 0 {
-            self.recorder.cells().lays.record(begun.elapsed().as_nanos() as u64);
+            self.recorder.cells().lays.record(barnabas_clock::since(begun).as_nanos() as u64);
         }
         self.submit();
         !self.journaled.orders.is_empty()

@@ -9,7 +9,6 @@ use crate::mailbox::PartitionKey;
 use crate::topic_settings;
 use barnabas_base::{BrokerId, DurationMs, Offset};
 use barnabas_replica::{RepairStep, RepairView};
-use std::time::Instant;
 
 impl PartitionWorker {
     /// The scrub found damage, maybe where no reader has met it yet.
@@ -104,7 +103,9 @@ impl PartitionWorker {
         let me = self.node.identity.broker_id;
         let Some(replica) = self.replicas.get(&key) else { return };
         self.node.workers.meter.fetches_damaged.one();
-        let Some(unsaid) = self.following.damaged_leaders.happened(&key, Instant::now()) else { return };
+        let Some(unsaid) = self.following.damaged_leaders.happened(&key, barnabas_clock::now()) else {
+            return;
+        };
         let leader = replica.following.map_or(BrokerId::NONE, |(leader, _)| leader);
         tracing::warn!(
             partition = %replica.name.topic_partition, broker = %me, %leader,

@@ -25,7 +25,7 @@ pub(super) struct Watching {
 impl Watching {
     /// Looks at the quorum as it is now.
     pub fn look(&mut self, quorum: &Quorum, figures: &Figures) {
-        let now = Instant::now();
+        let now = barnabas_clock::now();
         let leads = quorum.is_active().then(|| (quorum.epoch(), quorum.log_end()));
         self.commits(leads, quorum.high_watermark(), now, figures);
         self.elections(quorum.leader().leader.is_some(), now, figures);
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn an_append_is_measured_until_it_is_committed() {
-        let (mut watching, figures, start) = (Watching::default(), Figures::default(), Instant::now());
+        let (mut watching, figures, start) = (Watching::default(), Figures::default(), barnabas_clock::now());
         let mut look = |epoch: Option<i32>, end: i64, committed: i64, at_ms: u64| {
             let leads = epoch.map(|epoch| (LeaderEpoch(epoch), Offset(end)));
             watching.commits(leads, Offset(committed), start + Duration::from_millis(at_ms), &figures);
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn what_waits_is_bounded() {
-        let (mut watching, figures, now) = (Watching::default(), Figures::default(), Instant::now());
+        let (mut watching, figures, now) = (Watching::default(), Figures::default(), barnabas_clock::now());
         for end in 1..=5_000 {
             watching.commits(Some((LeaderEpoch(1), Offset(end))), Offset(0), now, &figures);
         }
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_time_without_a_leader_is_measured_once() {
-        let (mut watching, figures, start) = (Watching::default(), Figures::default(), Instant::now());
+        let (mut watching, figures, start) = (Watching::default(), Figures::default(), barnabas_clock::now());
         for (at_ms, is_led) in [(0, false), (30, false), (50, true), (60, true), (70, false), (80, true)] {
             watching.elections(is_led, start + Duration::from_millis(at_ms), &figures);
         }

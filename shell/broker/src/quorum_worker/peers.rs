@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a full mailbox is left alone.
 const MAILBOX_PAUSE: Duration = Duration::from_millis(2);
@@ -100,7 +100,7 @@ impl Peers {
                 refuse_double(response, &link, alone_with_id.as_ref());
             }
             deliver(&sender, Message::PeerAnswered { from: to, number, response }).await;
-            if is_foreign && let Some(unsaid) = foreign.happened(link.address(), Instant::now()) {
+            if is_foreign && let Some(unsaid) = foreign.happened(link.address(), barnabas_clock::now()) {
                 note_foreign(&link, &here, patience, unsaid).await;
             }
         });

@@ -6,7 +6,7 @@ use crate::node::peers::planted::Mistake;
 use barnabas_base::ErrorCode;
 use barnabas_metadata::ResourceType;
 use rig::Cluster;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 fn values(prefix: &str, count: usize) -> Vec<String> {
     (0..count).map(|number| format!("{prefix}-{number}")).collect()
@@ -25,13 +25,13 @@ fn what_all_in_sync_replicas_have_is_acknowledged_without_a_timer() {
     for partition in 0..4 {
         assert_eq!(cluster.produce_over(&link, topic, partition, -1, &values("first", 3)), Ok(0));
     }
-    let begun = Instant::now();
+    let begun = barnabas_clock::now();
     for number in 0..50 {
         let partition = number % 4;
         let acked = cluster.produce_over(&link, topic, partition, -1, &values(&format!("{number}"), 2));
         assert_eq!(acked, Ok(3 + i64::from(number / 4) * 2));
     }
-    let each = begun.elapsed() / 50;
+    let each = barnabas_clock::since(begun) / 50;
     println!("an append is acknowledged by three replicas after {each:?}");
     assert!(each < Duration::from_millis(100), "{each:?}");
     let (seen, high_watermark) = cluster.consume(1, topic, 0);
@@ -186,10 +186,10 @@ fn a_batch_that_comes_before_the_election_waits_for_it() {
     });
     // Who led before only hears from those who do not know better.
     let link = cluster.connect(1);
-    let begun = Instant::now();
+    let begun = barnabas_clock::now();
     let stale = cluster.produce_over(&link, topic, 0, -1, &values("stale", 1));
     assert_eq!(stale, Err(ErrorCode::NotLeaderOrFollower));
-    assert!(begun.elapsed() < Duration::from_millis(90), "{:?}", begun.elapsed());
+    assert!(barnabas_clock::since(begun) < Duration::from_millis(90), "{:?}", barnabas_clock::since(begun));
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn a_consumer_reads_from_the_replica_in_its_rack() {
         assert!(!own.records.unwrap_or_default().is_empty(), "{rack}");
     }
     // The follower shows what it knows to be committed, once it does.
-    let begun = Instant::now();
+    let begun = barnabas_clock::now();
     loop {
         let near = cluster.fetch(2, topic, 0, "rack-2");
         assert_eq!((near.error_code, near.preferred_read_replica), (0, -1));
@@ -215,7 +215,7 @@ fn a_consumer_reads_from_the_replica_in_its_rack() {
         if near.high_watermark == 5 {
             break;
         }
-        assert!(begun.elapsed() < Duration::from_secs(10));
+        assert!(barnabas_clock::since(begun) < Duration::from_secs(10));
         std::thread::sleep(Duration::from_millis(5));
     }
     let beyond = cluster.fetch(2, topic, 9, "rack-2");
@@ -240,10 +240,10 @@ fn throttled_replicas_come_as_slowly_as_they_may() {
             (ResourceType::Topic, "topic-1", &replicas, "*"),
             (ResourceType::Broker, broker, &rate, "100000"),
         ]);
-        let begun = Instant::now();
+        let begun = barnabas_clock::now();
         cluster.start_broker(2);
         cluster.await_isr(topic, 0, &[1, 2]);
-        let (took, least) = (begun.elapsed(), Duration::from_millis(1_500));
+        let (took, least) = (barnabas_clock::since(begun), Duration::from_millis(1_500));
         println!("400 kB at 100 kB/s by the {side}: {took:?}");
         assert!(took > least && took < 8 * least, "{side}: {took:?}");
     }

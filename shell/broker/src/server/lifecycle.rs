@@ -22,7 +22,7 @@ use barnabas_wire::messages::{
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::Notify;
 
 /// Between heartbeats while something is to change: the broker waits to be unfenced, or to be let go.
@@ -74,23 +74,23 @@ impl Lifecycle {
         if is_alone(node) {
             return false;
         }
-        let asked = Instant::now();
+        let asked = barnabas_clock::now();
         let (mut heard, mut heard_at) = (self.shared.heard.load(Ordering::Relaxed), asked);
         self.shared.wants_to_stop.store(true, Ordering::Release);
         self.shared.changed.notify_one();
         while !self.shared.may_stop.load(Ordering::Acquire) {
             let now_heard = self.shared.heard.load(Ordering::Relaxed);
             if now_heard != heard {
-                (heard, heard_at) = (now_heard, Instant::now());
+                (heard, heard_at) = (now_heard, barnabas_clock::now());
             }
-            if heard_at.elapsed() >= SILENCE {
+            if barnabas_clock::since(heard_at) >= SILENCE {
                 tracing::info!(
                     "no active controller was reachable for a controlled shutdown; leadership moves when \
                      the broker session expires"
                 );
                 return false;
             }
-            if asked.elapsed() >= GOODBYE_PATIENCE {
+            if barnabas_clock::since(asked) >= GOODBYE_PATIENCE {
                 tracing::warn!(
                     "controlled shutdown timed out after {} s; leadership moves when the broker session \
                      expires",
@@ -266,7 +266,7 @@ pub fn register_controller(node: &Arc<Node>, registration: ControllerRegistratio
 async fn register(node: &Node, registration: &BrokerRegistrationRequest, shared: &Shared) -> bool {
     let timeout_ms =
         node.cluster.config.load().long("initial.broker.registration.timeout.ms").max(0).unsigned_abs();
-    let asked = Instant::now();
+    let asked = barnabas_clock::now();
     let (mut has_said, doubles, waits) = (false, Seldom::default(), Seldom::default());
     loop {
         let answer =
@@ -297,7 +297,7 @@ async fn register(node: &Node, registration: &BrokerRegistrationRequest, shared:
             node.shutdown.failed("this broker cannot register with its cluster");
             return false;
         }
-        if asked.elapsed() >= Duration::from_millis(timeout_ms) {
+        if barnabas_clock::since(asked) >= Duration::from_millis(timeout_ms) {
             tracing::error!(
                 %code,
                 "broker {} was not registered by the active controller (node {leader}) within {timeout_ms} ms",
@@ -317,14 +317,14 @@ async fn register(node: &Node, registration: &BrokerRegistrationRequest, shared:
         }
         let patience = strangers::session_timeout(node);
         if code == ErrorCode::DuplicateBrokerRegistration
-            && let Some(unsaid) = doubles.lasts(&node.identity.broker_id, patience, Instant::now())
+            && let Some(unsaid) = doubles.lasts(&node.identity.broker_id, patience, barnabas_clock::now())
         {
             say_double(node, registration, unsaid);
         }
         let is_untaken = matches!(code, ErrorCode::NotController | ErrorCode::RequestTimedOut);
         if is_untaken
-            && asked.elapsed() >= Duration::from_millis(timeout_ms / 4)
-            && let Some(unsaid) = waits.happened(&node.identity.broker_id, Instant::now())
+            && barnabas_clock::since(asked) >= Duration::from_millis(timeout_ms / 4)
+            && let Some(unsaid) = waits.happened(&node.identity.broker_id, barnabas_clock::now())
         {
             say_untaken(node, leader, unsaid);
         }

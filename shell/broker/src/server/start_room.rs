@@ -1,7 +1,7 @@
 //! A start that finds a log directory without room waits for some.
 
 use crate::node::Node;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Between two tries of the start to find room.
 const WAIT: Duration = Duration::from_millis(500);
@@ -20,7 +20,7 @@ pub fn with_room<T, E: std::fmt::Display>(
     is_full: impl Fn(&E) -> bool,
     mut work: impl FnMut() -> Result<T, E>,
 ) -> Result<T, E> {
-    let begun = Instant::now();
+    let begun = barnabas_clock::now();
     let others =
         node.log_dirs.directories.iter().filter(|other| other.holds_partitions && other.is_online()).count()
             > 1;
@@ -30,7 +30,7 @@ pub fn with_room<T, E: std::fmt::Display>(
             Err(error) if is_full(&error) => error,
             done => return done,
         };
-        if node.shutdown.is_wanted() || (others && begun.elapsed() > WAIT_BESIDE_OTHERS) {
+        if node.shutdown.is_wanted() || (others && barnabas_clock::since(begun) > WAIT_BESIDE_OTHERS) {
             return Err(error);
         }
         if !std::mem::replace(&mut was_said, true) {

@@ -11,7 +11,7 @@ use crate::server::threads::Threads;
 use barnabas_base::{BrokerEpoch, DurationMs, Set, TopicPartition};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What has to end, in the order of [`Stopping::stop`].
 pub struct Stopping {
@@ -102,8 +102,10 @@ fn let_producers_go(node: &Node) {
     const QUIET: Duration = Duration::from_millis(100);
     const MOST: Duration = Duration::from_millis(800);
     let quiet_ms = DurationMs(QUIET.as_millis() as i64);
-    let begun = Instant::now();
-    while begun.elapsed() < QUIET || node.hands_on(quiet_ms) && begun.elapsed() < MOST {
+    let begun = barnabas_clock::now();
+    while barnabas_clock::since(begun) < QUIET
+        || node.hands_on(quiet_ms) && barnabas_clock::since(begun) < MOST
+    {
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -43,13 +43,13 @@ pub(super) struct Pressure {
 
 impl Default for Pressure {
     fn default() -> Self {
-        Self { made: Instant::now(), last_ms: AtomicU64::new(0) }
+        Self { made: barnabas_clock::now(), last_ms: AtomicU64::new(0) }
     }
 }
 
 impl Pressure {
     fn now_ms(&self) -> u64 {
-        self.made.elapsed().as_millis() as u64 + 1
+        barnabas_clock::since(self.made).as_millis() as u64 + 1
     }
 
     pub fn press(&self) {

@@ -18,14 +18,15 @@ impl Awaited {
     pub fn begin(self: &Arc<Self>) -> Entry {
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         let number = since.last_key_value().map_or(0, |(number, _)| number + 1);
-        since.insert(number, Instant::now());
+        since.insert(number, barnabas_clock::now());
         Entry { of: self.clone(), number }
     }
 
     /// How many wait, and the age of the oldest; zero where nothing does.
     pub fn depth_and_age(&self) -> (usize, Duration) {
         let since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
-        let oldest = since.first_key_value().map_or(Duration::ZERO, |(_, since)| since.elapsed());
+        let oldest =
+            since.first_key_value().map_or(Duration::ZERO, |(_, since)| barnabas_clock::since(*since));
         (since.len(), oldest)
     }
 }

@@ -83,12 +83,12 @@ impl Task {
             return;
         }
         loop {
-            let begun = Instant::now();
+            let begun = barnabas_clock::now();
             match self.connect().await {
                 Ok(connected) => {
                     self.trouble = None;
                     self.say(LinkState::Up);
-                    let since = Instant::now();
+                    let since = barnabas_clock::now();
                     let why = match self.serve(connected, first.take()).await {
                         End::NobodyAsks => return,
                         End::Lost(why) => why,
@@ -97,7 +97,7 @@ impl Task {
                     self.say(LinkState::Lost);
                     // The next connection tells whether the peer is gone. A peer that closes each one soon is not asked again and
                     // again.
-                    if since.elapsed() >= YOUNG {
+                    if barnabas_clock::since(since) >= YOUNG {
                         backoff = self.settings.backoff_min;
                     } else {
                         if !self.rest(backoff, &why).await {
@@ -136,12 +136,12 @@ impl Task {
     fn complain(&mut self, begun: Instant, why: &str) {
         let trouble = self.trouble.get_or_insert(Trouble { since: begun, told: None });
         let is_due = match trouble.told {
-            None => trouble.since.elapsed() >= TROUBLE,
-            Some(told) => told.elapsed() >= TOLD_AGAIN,
+            None => barnabas_clock::since(trouble.since) >= TROUBLE,
+            Some(told) => barnabas_clock::since(told) >= TOLD_AGAIN,
         };
         if is_due {
-            trouble.told = Some(Instant::now());
-            let seconds = trouble.since.elapsed().as_secs();
+            trouble.told = Some(barnabas_clock::now());
+            let seconds = barnabas_clock::since(trouble.since).as_secs();
             let (who, address) = (&*self.settings.client_id, &self.address);
             // No WARN: whoever is down for a while is missed in other ways, and this only says why.
             tracing::info!("{who} could not connect to {address} for {seconds} s: {why}; retrying");
@@ -156,7 +156,7 @@ impl Task {
 
     /// Waits before the next connection; what is asked meanwhile fails. `false`: nobody asks any more.
     async fn rest(&mut self, backoff: Duration, why: &Arc<str>) -> bool {
-        let until = tokio::time::Instant::now() + backoff;
+        let until = (barnabas_clock::now() + backoff).into();
         loop {
             tokio::select! {
                 biased;
@@ -226,12 +226,12 @@ impl Task {
             self.begin(first, &versions, &mut writer, &mut waiting);
         }
         let end = self.exchange(&mut reader, &mut read, &write, &versions, &mut writer, &mut waiting).await;
-        let now = Instant::now();
+        let now = barnabas_clock::now();
         for waiting in waiting {
             let to = self.address.clone();
             let error = match &end {
                 End::TimedOut if waiting.until <= now => {
-                    let after_ms = waiting.asked.elapsed().as_millis() as u64;
+                    let after_ms = barnabas_clock::since(waiting.asked).as_millis() as u64;
                     LinkError::TimedOut { to, api: waiting.api, after_ms }
                 }
                 End::TimedOut => LinkError::Lost { to, why: "a request before this was not answered".into() },
@@ -270,7 +270,7 @@ impl Task {
                     None => return End::NobodyAsks,
                     Some(outgoing) => self.begin(outgoing, versions, writer, waiting),
                 },
-                () = sleep_until(until.unwrap_or_else(Instant::now).into()), if until.is_some() => {
+                () = sleep_until(until.unwrap_or_else(barnabas_clock::now).into()), if until.is_some() => {
                     return End::TimedOut;
                 }
             }

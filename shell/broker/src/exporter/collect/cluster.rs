@@ -28,8 +28,9 @@ pub struct ClusterCounts {
 impl ClusterCounts {
     pub fn follow(&mut self, node: &Node) {
         let image = node.cluster.image.load_full();
-        let is_as_it_was =
-            |(known, at): &(Arc<Image>, Instant)| Arc::ptr_eq(known, &image) || at.elapsed() < AT_MOST_EVERY;
+        let is_as_it_was = |(known, at): &(Arc<Image>, Instant)| {
+            Arc::ptr_eq(known, &image) || barnabas_clock::since(*at) < AT_MOST_EVERY
+        };
         if self.of.as_ref().is_some_and(is_as_it_was) {
             return;
         }
@@ -50,7 +51,7 @@ impl ClusterCounts {
                 }
             }
         }
-        self.of = Some((image, Instant::now()));
+        self.of = Some((image, barnabas_clock::now()));
     }
 
     pub fn write(&self, page: &mut Page, node: &Node) {

@@ -77,7 +77,7 @@ pub(super) async fn survey(node: &Node, times: &mut Times, whole: Option<&Text>)
     let mut survey = Survey {
         node,
         image: node.cluster.image.load_full(),
-        begun: Instant::now(),
+        begun: barnabas_clock::now(),
         ends: Map::default(),
         shares: 0,
         sample: Sample::default(),
@@ -131,7 +131,7 @@ impl Survey<'_> {
     ) {
         let mut seen = 0;
         while seen < names.len() {
-            if self.begun.elapsed() > BUDGET {
+            if barnabas_clock::since(self.begun) > BUDGET {
                 self.sample.unseen += (names.len() - seen) as u64;
                 return;
             }
@@ -208,7 +208,7 @@ impl Survey<'_> {
             for &partition in partitions {
                 let partition = PartitionIndex(partition);
                 self.shares += 1;
-                if self.shares > SHARES_MAX || self.begun.elapsed() > BUDGET {
+                if self.shares > SHARES_MAX || barnabas_clock::since(self.begun) > BUDGET {
                     self.sample.unknown += 1;
                     continue;
                 }
@@ -274,7 +274,7 @@ impl Survey<'_> {
 
     /// Of logs that are not here only the high watermark is known, and nothing of times.
     async fn ask_leaders(&mut self, away: Vec<PartitionKey>) {
-        if away.is_empty() || self.begun.elapsed() > BUDGET {
+        if away.is_empty() || barnabas_clock::since(self.begun) > BUDGET {
             return;
         }
         let asked = share_persister::ends_of(self.node, away.iter().copied());

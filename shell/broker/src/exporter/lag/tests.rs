@@ -43,7 +43,7 @@ fn the_page_says_what_is_known() {
         ..Sample::default()
     };
     let mut lags = Lags::new().expect("a runtime");
-    lags.newest = Some((Instant::now(), sample));
+    lags.newest = Some((barnabas_clock::now(), sample));
     let written = |group: Option<&Text>| {
         let mut page = Page::default();
         lags.write(&mut page, group);

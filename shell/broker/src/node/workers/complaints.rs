@@ -9,7 +9,6 @@ use barnabas_wire::ApiKey;
 use std::fmt;
 use std::mem::{Discriminant, discriminant};
 use std::net::{IpAddr, SocketAddr};
-use std::time::Instant;
 
 /// What a peer did.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -36,13 +35,15 @@ pub struct Complaints(Seldom<(IpAddr, Cause)>);
 
 impl Complaints {
     pub fn refused(&self, peer: SocketAddr, what: impl fmt::Display) {
-        if let Some(unsaid) = self.0.happened(&(peer.ip().to_canonical(), Cause::Refused), Instant::now()) {
+        if let Some(unsaid) =
+            self.0.happened(&(peer.ip().to_canonical(), Cause::Refused), barnabas_clock::now())
+        {
             tracing::info!(%peer, "connection refused: {what}{unsaid}");
         }
     }
 
     pub fn closed(&self, peer: SocketAddr, cause: Cause, what: impl fmt::Display) {
-        if let Some(unsaid) = self.0.happened(&(peer.ip().to_canonical(), cause), Instant::now()) {
+        if let Some(unsaid) = self.0.happened(&(peer.ip().to_canonical(), cause), barnabas_clock::now()) {
             tracing::info!(%peer, "connection closed: {what}{unsaid}");
         }
     }

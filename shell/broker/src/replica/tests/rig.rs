@@ -44,7 +44,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 pub const CLUSTER: &str = "cluster-of-the-test";
@@ -303,14 +303,14 @@ impl Cluster {
 
     /// Waits until the controller knows that these are in sync.
     pub fn await_isr(&self, topic: Uuid, partition: i32, isr: &[i32]) {
-        let begun = Instant::now();
+        let begun = barnabas_clock::now();
         loop {
             let mut now = self.isr(topic, partition);
             now.sort_unstable();
             if now == isr {
                 return;
             }
-            assert!(begun.elapsed() < PATIENCE, "in sync are {now:?}, not {isr:?}");
+            assert!(barnabas_clock::since(begun) < PATIENCE, "in sync are {now:?}, not {isr:?}");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -459,13 +459,17 @@ impl Cluster {
         partition: i32,
         count: usize,
     ) -> Vec<(i64, String)> {
-        let begun = Instant::now();
+        let begun = barnabas_clock::now();
         loop {
             let (seen, high_watermark) = self.consume(broker, topic, partition);
             if seen.len() >= count {
                 return seen;
             }
-            assert!(begun.elapsed() < PATIENCE, "{} of {count} records below {high_watermark}", seen.len());
+            assert!(
+                barnabas_clock::since(begun) < PATIENCE,
+                "{} of {count} records below {high_watermark}",
+                seen.len()
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
     }

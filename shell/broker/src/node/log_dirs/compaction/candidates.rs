@@ -69,7 +69,7 @@ impl Candidates {
 
     fn pop(&self) -> Option<PartitionKey> {
         let mut state = self.lock();
-        let now = Instant::now();
+        let now = barnabas_clock::now();
         state.resting.retain(|_, until| *until > now);
         while let Some(next) = state.due.pop_front() {
             let is_free = !state.resting.contains_key(&next) && !state.uncleanable.contains_key(&next);
@@ -85,7 +85,7 @@ impl Candidates {
     }
 
     pub fn rest(&self, partition: PartitionKey, how_long: Duration) {
-        self.lock().resting.insert(partition, Instant::now() + how_long);
+        self.lock().resting.insert(partition, barnabas_clock::now() + how_long);
     }
 
     pub fn forget(&self, partition: PartitionKey) {

@@ -16,7 +16,7 @@ use barnabas_wire::{
 use bytes::Bytes;
 use std::sync::PoisonError;
 use std::time::Duration;
-use tokio::time::Instant;
+use std::time::Instant;
 
 /// The least time that one try is given.
 const TRY_MIN: Duration = Duration::from_millis(100);
@@ -33,7 +33,7 @@ impl ControllerHandle {
         until: Instant,
     ) -> Option<Result<ResponseBody, NotTaken>> {
         let link = self.link_to(active.address.as_ref()?);
-        let patience = until.saturating_duration_since(Instant::now()).max(TRY_MIN);
+        let patience = until.saturating_duration_since(barnabas_clock::now()).max(TRY_MIN);
         let answered = if k58_envelope::is_own(body.key()) {
             link.send_body(body.clone(), None, patience).await.map(Unpacked::Answer)
         } else {

@@ -21,7 +21,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot, watch};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{timeout, timeout_at};
 
 /// Requests that wait for the controller; more are told that it is busy.
 const REQUESTS_MAX: usize = 4096;
@@ -238,7 +238,7 @@ impl ControllerHandle {
     /// [`NotTaken`]
     pub async fn ask(&self, body: impl Into<RequestBody>, asked: Asked) -> Result<ResponseBody, NotTaken> {
         let mut body = Box::new(body.into());
-        let until = Instant::now() + PATIENCE;
+        let until = barnabas_clock::now() + PATIENCE;
         let mut watch = self.watch();
         loop {
             let active = watch.borrow_and_update().clone();
@@ -258,17 +258,17 @@ impl ControllerHandle {
                 };
                 match answer {
                     Some(answer) => return answer,
-                    None if Instant::now() >= until => return Err(NotTaken::NoController),
+                    None if barnabas_clock::now() >= until => return Err(NotTaken::NoController),
                     None => {}
                 }
             }
             // Until another leads, or for a moment: what failed may succeed with the same one.
             let tried = active.is_here || active.address.is_some();
-            let wake = if tried { until.min(Instant::now() + PAUSE) } else { until };
-            match timeout_at(wake, watch.changed()).await {
+            let wake = if tried { until.min(barnabas_clock::now() + PAUSE) } else { until };
+            match timeout_at(wake.into(), watch.changed()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => return Err(NotTaken::Busy),
-                Err(_) if Instant::now() >= until => return Err(NotTaken::NoController),
+                Err(_) if barnabas_clock::now() >= until => return Err(NotTaken::NoController),
                 Err(_) => {}
             }
         }

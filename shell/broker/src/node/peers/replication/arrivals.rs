@@ -123,7 +123,7 @@ impl Pace {
 /// Once a second.
 pub fn watch(arrivals: &Arrivals, now: Standing) {
     let mut pace = arrivals.pace.lock().unwrap_or_else(PoisonError::into_inner);
-    let said = pace.follow(now, Instant::now());
+    let said = pace.follow(now, barnabas_clock::now());
     drop(pace);
     if let Some(said) = said {
         tracing::info!("{said}");
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn an_estimate_is_made_of_the_pace_and_said_now_and_then() {
         let mut pace = Pace::default();
-        let begun = Instant::now();
+        let begun = barnabas_clock::now();
         let mut at = |second: u64, replicas, records_left, came| {
             let said =
                 pace.follow(Standing { replicas, records_left, came }, begun + Duration::from_secs(second));

@@ -46,7 +46,7 @@ async fn a_job_that_nobody_waits_for_keeps_its_turn_until_it_ends() {
 
 #[test]
 fn a_worker_gives_a_share_of_its_time() {
-    let start = Instant::now();
+    let start = barnabas_clock::now();
     assert_eq!(Spare::at_once(start), AT_ONCE);
     Spare::spent(Duration::from_millis(10));
     assert_eq!(Spare::at_once(start), NOTHING);

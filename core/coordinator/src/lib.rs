@@ -30,11 +30,9 @@ mod framework;
 mod memory;
 mod offsets;
 mod outbox;
-mod pattern;
 mod reconciled;
 mod records;
 mod request;
-mod room;
 mod shard;
 mod share_group;
 mod share_state;
@@ -56,11 +54,10 @@ pub use config::{
 pub use consumer::{Done, Job};
 pub use effect::Effect;
 pub use framework::{
-    BatchId, Caller, Closed, Committed, EndTransaction, Held, Now, Pending, Producer, Record, Ticket, Timers,
+    BatchId, Caller, Closed, Committed, EndTransaction, Held, LoadError, Now, Pending, Producer, Record,
+    Room, Ticket, Timers,
 };
-pub use records::LoadError;
 pub use request::{Request, Response, StreamsHeartbeat};
-pub use room::Room;
 pub use shard::{CommittedOffset, GroupCounts, GroupKind, GroupLook, GroupShard, GroupStats};
 pub use share_group::{ShareStateDone, ShareStateOrder, ShareStateWork};
 pub use share_state::{

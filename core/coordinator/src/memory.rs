@@ -12,8 +12,8 @@
 use barnabas_base::{Map, Text};
 
 use crate::classic::ClassicGroup;
+use crate::framework::Room;
 use crate::offsets::Offsets;
-use crate::room::Room;
 use crate::shard::Group;
 
 /// What a group takes beside its members and offsets, what a member takes beside what it said, and so on: structures, keys in maps.

@@ -6,7 +6,7 @@
 
 mod refusal;
 
-use crate::framework::EndTransaction;
+use crate::framework::{EndTransaction, ID_BYTES_MAX};
 use barnabas_base::{ErrorCode, TopicId};
 use barnabas_wire::Str;
 use barnabas_wire::messages::create_topics_request::CreatableTopic;
@@ -24,9 +24,6 @@ use barnabas_wire::messages::{
     StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse, SyncGroupRequest, SyncGroupResponse,
     TxnOffsetCommitRequest, TxnOffsetCommitResponse,
 };
-
-/// The longest string that a message can carry.
-pub(crate) const ID_BYTES_MAX: usize = i16::MAX as usize;
 
 /// One shard's share of a request.
 #[derive(Debug, Clone, PartialEq)]

@@ -14,9 +14,8 @@ use super::rebalance::{
     answer_join, answer_sync_refused, complete_if_all_joined, drop_member, expect_member, generation_of,
     prepare_or_complete, prepare_rebalance,
 };
-use crate::framework::{Caller, Ticket};
+use crate::framework::{Caller, ID_BYTES_MAX, Ticket, shortened};
 use crate::outbox::{GroupThen, Outbox, Replacement, Then, append_refusal};
-use crate::request::ID_BYTES_MAX;
 use crate::{Request, Response};
 
 /// From this version on, a new dynamic member is given an id first and joins with it (KIP-394).
@@ -135,7 +134,7 @@ fn join_new(group: &mut ClassicGroup, joining: Joining<'_>, out: &mut Outbox) ->
 
 /// `name-uuid`, as Kafka forms it. A name that would make the id longer than a string may be is cut.
 pub(crate) fn new_member_id(name: &str, caller: &Caller<'_>) -> Text {
-    let name = cut(name, ID_BYTES_MAX - 37);
+    let name = shortened(name, ID_BYTES_MAX - 37);
     let mut random = caller.random;
     random[6] = (random[6] & 0x0f) | 0x40;
     random[8] = (random[8] & 0x3f) | 0x80;
@@ -148,15 +147,6 @@ pub(crate) fn new_member_id(name: &str, caller: &Caller<'_>) -> Text {
         id.push_str(&format!("{byte:02x}"));
     }
     Text::from(id)
-}
-
-/// `text`, or as much of it as goes into `bytes_max` bytes.
-pub(crate) fn cut(text: &str, bytes_max: usize) -> &str {
-    let mut end = text.len().min(bytes_max);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }
 
 fn join_known(
@@ -201,8 +191,8 @@ fn add(
     }
     let member = Member {
         instance: joining.instance,
-        client_id: Text::from(cut(joining.caller.client_id, ID_BYTES_MAX)),
-        client_host: Text::from(cut(joining.caller.client_host, ID_BYTES_MAX)),
+        client_id: Text::from(shortened(joining.caller.client_id, ID_BYTES_MAX)),
+        client_host: Text::from(shortened(joining.caller.client_host, ID_BYTES_MAX)),
         rebalance_timeout_ms: joining.rebalance_timeout_ms,
         session_timeout_ms: joining.session_timeout_ms,
         protocols: joining.protocols,

@@ -31,7 +31,7 @@ mod sync;
 pub(crate) use describe::{describe, describe_missing, list};
 pub(crate) use group::{ClassicGroup, State};
 pub(crate) use heartbeat::{heard_of, heartbeat, session_over};
-pub(crate) use join::{check_new_group, cut, finish_replacement, join, new_member_id, revert_replacement};
+pub(crate) use join::{check_new_group, finish_replacement, join, new_member_id, revert_replacement};
 pub(crate) use leave::leave;
 pub(crate) use member::{Member, Protocols};
 pub(crate) use rebalance::{

@@ -20,11 +20,11 @@ use super::reconcile::{Owned, reconcile};
 use super::regex::{self, Change};
 use super::target::assign_if_due;
 use crate::framework::Caller;
+use crate::framework::ID_BYTES_MAX;
 use crate::outbox::{Outbox, TimerKey, append_refusal};
 use crate::reconciled::{
     METADATA_REFRESH, Refused, Standing, World, check_instance, pace, unknown, unknown_instance,
 };
-use crate::request::ID_BYTES_MAX;
 
 /// Works on a heartbeat whose `check` went well, of a member that does not leave. What is to be written is noted in the
 /// group.
@@ -254,10 +254,10 @@ pub(super) fn set_names(member: &mut ConsumerMember, mut names: Vec<Text>) {
 
 pub(super) fn set_client(member: &mut ConsumerMember, caller: &Caller<'_>) {
     if member.client_id != caller.client_id {
-        member.client_id = Text::from(crate::classic::cut(caller.client_id, ID_BYTES_MAX));
+        member.client_id = Text::from(crate::framework::shortened(caller.client_id, ID_BYTES_MAX));
     }
     if member.client_host != caller.client_host {
-        member.client_host = Text::from(crate::classic::cut(caller.client_host, ID_BYTES_MAX));
+        member.client_host = Text::from(crate::framework::shortened(caller.client_host, ID_BYTES_MAX));
     }
 }
 

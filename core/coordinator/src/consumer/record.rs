@@ -39,7 +39,7 @@ use super::group::{ConsumerGroup, Entry, Resolved, Target};
 use super::member::{Assigned, ClassicSide, ConsumerMember, MemberState};
 use crate::FIRST_EPOCH;
 use crate::classic::Protocols;
-use crate::framework::Record;
+use crate::framework::{Record, encoded};
 use crate::records;
 
 const VERSION: i16 = 0;
@@ -67,7 +67,7 @@ impl ConsumerGroup {
             Entry::Target(id) => self.targets.get(id).map(|target| target_of(target)),
             Entry::Regex(regex) => self.resolved.get(regex).map(resolved_of),
         };
-        let value = value.map(|value| records::encoded(value.encode_value(VERSION)));
+        let value = value.map(|value| encoded(value.encode_value(VERSION)));
         Record { key: key(&self.id, entry), value }
     }
 
@@ -226,7 +226,7 @@ fn key(group: &Text, entry: &Entry) -> Bytes {
             })
         }
     };
-    records::encoded(key.encode_key())
+    encoded(key.encode_key())
 }
 
 fn said(member: &ConsumerMember) -> GroupRecordValue {

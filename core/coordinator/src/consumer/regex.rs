@@ -14,8 +14,8 @@ use super::group::{ConsumerGroup, Entry, Resolved};
 use super::jobs::{Job, Resolving, Topics, Work};
 use super::member::ConsumerMember;
 use crate::effect::Effect;
+use crate::framework::pattern;
 use crate::outbox::Outbox;
-use crate::pattern;
 use crate::reconciled::{METADATA_REFRESH, Refused, World};
 
 /// Expressions are not resolved again before this much time has passed.

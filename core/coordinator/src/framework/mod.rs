@@ -2,13 +2,20 @@
 
 mod call;
 mod committed;
+mod encoding;
+mod load_error;
+pub(crate) mod pattern;
 mod pending;
+mod room;
 mod timers;
 mod transaction_version;
 
 pub use call::{BatchId, Caller, EndTransaction, Now, Producer, Record, Ticket};
 pub use committed::Committed;
+pub(crate) use encoding::{ID_BYTES_MAX, encoded, shortened};
+pub use load_error::LoadError;
 pub use pending::{Closed, Held, Pending};
 pub(crate) use pending::{Refusable, append_refusal};
+pub use room::Room;
 pub use timers::Timers;
 pub use transaction_version::TransactionVersion;

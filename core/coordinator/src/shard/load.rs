@@ -12,9 +12,9 @@ use super::{Group, GroupShard};
 use crate::classic::{self, ClassicGroup};
 use crate::consumer::{self, ConsumerGroup};
 use crate::effect::Effect;
+use crate::framework::LoadError;
 use crate::framework::Now;
 use crate::offsets::{OffsetEntry, OffsetKey};
-use crate::records::LoadError;
 use crate::share_group::{self, ShareGroup};
 use crate::streams;
 

@@ -6,7 +6,7 @@ use barnabas_wire::messages::{OffsetCommitRequest, TxnOffsetCommitRequest};
 
 use super::{Group, GroupShard};
 use crate::framework::Caller;
-use crate::room::Room;
+use crate::framework::Room;
 use crate::{Request, memory};
 
 /// Bytes that a new member and a new offset take, besides their texts. The first member brings its group along.

@@ -17,10 +17,10 @@ use super::assignor::{self, Candidate};
 use super::group::{Entry, ShareGroup};
 use super::member::{ShareMember, Target};
 use super::order::Heartbeat;
+use crate::framework::ID_BYTES_MAX;
 use crate::framework::{Caller, Ticket};
 use crate::outbox::{Outbox, TimerKey, append_refusal};
 use crate::reconciled::{METADATA_REFRESH, Standing, World, pace};
-use crate::request::ID_BYTES_MAX;
 
 /// A refusal with words for people.
 pub(crate) type Refused = (ErrorCode, String);
@@ -170,10 +170,10 @@ fn update(before: &ShareMember, caller: &Caller<'_>, request: &ShareGroupHeartbe
         }
     }
     if member.client_id != caller.client_id {
-        member.client_id = Text::from(crate::classic::cut(caller.client_id, ID_BYTES_MAX));
+        member.client_id = Text::from(crate::framework::shortened(caller.client_id, ID_BYTES_MAX));
     }
     if member.client_host != caller.client_host {
-        member.client_host = Text::from(crate::classic::cut(caller.client_host, ID_BYTES_MAX));
+        member.client_host = Text::from(crate::framework::shortened(caller.client_host, ID_BYTES_MAX));
     }
     member
 }

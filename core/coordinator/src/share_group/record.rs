@@ -36,8 +36,7 @@ use super::group::{Entry, ShareGroup};
 use super::member::{ShareMember, Target};
 use super::set_up::{SetUp, Topics};
 use crate::FIRST_EPOCH;
-use crate::framework::Record;
-use crate::records;
+use crate::framework::{Record, encoded};
 
 const VERSION: i16 = 0;
 
@@ -62,7 +61,7 @@ impl ShareGroup {
             Entry::Target(id) => self.targets.get(id).map(|target| target_of(target)),
             Entry::SetUp => Some(set_up_of(&self.set_up)),
         };
-        let value = value.map(|value| records::encoded(value.encode_value(VERSION)));
+        let value = value.map(|value| encoded(value.encode_value(VERSION)));
         Record { key: key(&self.id, entry), value }
     }
 
@@ -214,7 +213,7 @@ fn key(group: &Text, entry: &Entry) -> Bytes {
             })
         }
     };
-    records::encoded(key.encode_key())
+    encoded(key.encode_key())
 }
 
 fn said(member: &ShareMember) -> GroupRecordValue {

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use super::request::SharePartitionKey;
 use super::state::{ShareState, StateBatch, Update};
 use crate::framework::Record;
-use crate::records::{LoadError, encoded};
+use crate::framework::{LoadError, encoded};
 
 const VERSION: i16 = 0;
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use barnabas_base::{ErrorCode, LeaderEpoch, Offset, PartitionIndex, Text, TopicId};
 
 use super::state::{ShareState, StateBatch};
+use crate::framework::ID_BYTES_MAX;
 use crate::framework::{BatchId, Record, Refusable, Ticket};
-use crate::request::ID_BYTES_MAX;
 
 /// A share-partition: one partition as one group reads it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

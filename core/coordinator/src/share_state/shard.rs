@@ -28,9 +28,9 @@ use super::request::{
     ShareStateSummary,
 };
 use super::state::{ShareState, StateBatch, Update};
+use crate::framework::Room;
 use crate::framework::append_refusal;
 use crate::framework::{BatchId, Held, Now, Pending, Record, Refusable, Ticket, Timers};
-use crate::room::Room;
 
 const NEGATIVE_PARTITION: &str = "A partition has no negative number.";
 const NEGATIVE_LEADER_EPOCH: &str = "The leader epoch must not be negative.";

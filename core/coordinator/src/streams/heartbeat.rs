@@ -32,11 +32,12 @@ use super::target::{Delay, assign_if_due};
 use super::tasks::{Target, Tasks};
 use super::topology::{Topology, said};
 use crate::framework::Caller;
+use crate::framework::ID_BYTES_MAX;
 use crate::outbox::{Outbox, TimerKey, append_refusal};
 use crate::reconciled::{
     METADATA_REFRESH, Refused, Standing, World, check_instance, pace, unknown, unknown_instance,
 };
-use crate::request::{ID_BYTES_MAX, StreamsHeartbeat};
+use crate::request::StreamsHeartbeat;
 
 /// Tasks of which a member may report offsets.
 const OFFSETS_MAX: usize = 10_000;
@@ -225,8 +226,8 @@ fn update(
             .as_ref()
             .map(|endpoint| Endpoint { host: endpoint.host.text(), port: endpoint.port });
     }
-    member.client_id = Text::from(crate::classic::cut(caller.client_id, ID_BYTES_MAX));
-    member.client_host = Text::from(crate::classic::cut(caller.client_host, ID_BYTES_MAX));
+    member.client_id = Text::from(crate::framework::shortened(caller.client_id, ID_BYTES_MAX));
+    member.client_host = Text::from(crate::framework::shortened(caller.client_host, ID_BYTES_MAX));
     member
 }
 

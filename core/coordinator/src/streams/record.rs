@@ -36,7 +36,7 @@ use super::group::{Entry, StreamsGroup};
 use super::member::{Endpoint, MemberState, StreamsMember};
 use super::tasks::{ActiveTasks, Held, Target, Tasks, each, each_active};
 use super::topology::Topology;
-use crate::framework::Record;
+use crate::framework::{Record, encoded};
 use crate::memory;
 use crate::records;
 
@@ -64,7 +64,7 @@ impl StreamsGroup {
             Entry::Current(id) => self.member(id).map(|member| current_of(member)),
             Entry::Target(id) => self.targets.get(id).map(|target| target_of(target)),
         };
-        let value = value.map(|value| records::encoded(value.encode_value(VERSION)));
+        let value = value.map(|value| encoded(value.encode_value(VERSION)));
         Record { key: key(&self.id, entry), value }
     }
 
@@ -257,7 +257,7 @@ fn key(group: &Text, entry: &Entry) -> Bytes {
             })
         }
     };
-    records::encoded(key.encode_key())
+    encoded(key.encode_key())
 }
 
 fn topology_of(topology: &Topology) -> GroupRecordValue {

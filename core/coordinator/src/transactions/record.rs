@@ -17,8 +17,8 @@ use bytes::Bytes;
 
 use super::transaction::Transaction;
 use super::{TransactionState, TransactionVersion};
+use crate::framework::LoadError;
 use crate::framework::Record;
-use crate::records::LoadError;
 
 pub(crate) fn record(id: &Text, transaction: &Transaction, version: TransactionVersion) -> Record {
     let version = version.record_version();

@@ -15,8 +15,8 @@ use barnabas_wire::messages::{
     ListTransactionsResponse,
 };
 
+use crate::framework::ID_BYTES_MAX;
 use crate::framework::Refusable;
-use crate::request::ID_BYTES_MAX;
 
 /// One transaction of an AddPartitionsToTxn.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -39,9 +39,9 @@ use super::{
     MarkerTicket, TransactionCaller, TransactionConfig, TransactionEffect, TransactionRequest,
     TransactionResponse, TransactionState,
 };
+use crate::framework::Room;
 use crate::framework::append_refusal;
 use crate::framework::{BatchId, Committed, Held, Now, Pending, Record, Refusable, Ticket, Timers};
-use crate::room::Room;
 
 /// How much a shard holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use barnabas_base::Text;
 use barnabas_metadata::Image;
 
-use crate::pattern;
+use crate::framework::pattern;
 
 /// Names that a group's expressions match, all together; where several match the same, it is held once. Kafka has no such bound.
 const NAMES_MAX: usize = 1_000_000;

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use std::sync::Arc;
 
 use super::{ShareStateShard, TimerKey};
+use crate::framework::LoadError;
 use crate::framework::Now;
-use crate::records::LoadError;
 use crate::share_state::ShareStateEffect;
 use crate::share_state::entry::Change;
 use crate::share_state::record::{self, Read};

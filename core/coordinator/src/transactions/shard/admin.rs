@@ -126,7 +126,7 @@ fn age(known: &Transaction, now: TimestampMs) -> i64 {
 
 fn pattern(text: Option<&str>) -> Result<Option<Regex>, ErrorCode> {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
-    crate::pattern::of_names(text).map(Some).map_err(|_| ErrorCode::InvalidRegularExpression)
+    crate::framework::pattern::of_names(text).map(Some).map_err(|_| ErrorCode::InvalidRegularExpression)
 }
 
 /// `partitions`: those of the transaction, or those that have no marker yet.

@@ -9,8 +9,8 @@ use barnabas_wire::records::{self, Batch, BatchError};
 use bytes::Bytes;
 
 use super::{TimerKey, TransactionShard};
+use crate::framework::LoadError;
 use crate::framework::{Committed, Now};
-use crate::records::LoadError;
 use crate::transactions::{TransactionEffect, TransactionState};
 
 impl TransactionShard {

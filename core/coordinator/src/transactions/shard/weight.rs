@@ -7,7 +7,7 @@ use barnabas_base::{ErrorCode, Text};
 
 use super::{No, TransactionShard};
 use crate::framework::Committed;
-use crate::room::Room;
+use crate::framework::Room;
 use crate::transactions::transaction::Transaction;
 
 /// A transactional id is charged with so many bytes from the start: a few partitions may join its transactions even when the node holds

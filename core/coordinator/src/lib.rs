@@ -25,7 +25,6 @@
 mod classic;
 mod config;
 mod consumer;
-mod effect;
 mod framework;
 mod memory;
 mod offsets;
@@ -52,14 +51,14 @@ pub use config::{
     StreamsSettings,
 };
 pub use consumer::{Done, Job};
-pub use effect::Effect;
 pub use framework::{
     BatchId, Caller, Closed, Committed, EndTransaction, Held, LoadError, Now, Pending, Producer, Record,
     Room, Ticket, Timers,
 };
+pub use outbox::{Effect, GroupCounts, ShareStateDone, ShareStateOrder, ShareStateWork};
+pub use records::GroupKind;
 pub use request::{Request, Response, StreamsHeartbeat};
-pub use shard::{CommittedOffset, GroupCounts, GroupKind, GroupLook, GroupShard, GroupStats};
-pub use share_group::{ShareStateDone, ShareStateOrder, ShareStateWork};
+pub use shard::{CommittedOffset, GroupLook, GroupShard, GroupStats};
 pub use share_state::{
     SharePartitionKey, ShareState, ShareStateConfig, ShareStateEffect, ShareStateRefusal, ShareStateRequest,
     ShareStateResponse, ShareStateShard, ShareStateStats, ShareStateSummary, StateBatch,

@@ -14,6 +14,7 @@
 mod admin;
 mod commits;
 mod consumer;
+mod group;
 mod groups;
 mod invariants;
 mod load;
@@ -28,19 +29,18 @@ use self::memory::NoRoom;
 use barnabas_base::{ErrorCode, Map, MonotonicMs, Text, TopicId};
 use barnabas_metadata::Image;
 
-use crate::classic::{self, ClassicGroup};
-use crate::consumer::ConsumerGroup;
-use crate::effect::Effect;
+use crate::classic;
 use crate::framework::{BatchId, Caller, Now, Record, Refusable, Ticket};
 use crate::memory::Weights;
 use crate::offsets::{self, Heard, Offsets};
+use crate::outbox::Effect;
 use crate::outbox::{Outbox, TimerKey, append_refusal};
 use crate::reconciled::World;
-use crate::share_group::{Awaiting, ShareGroup};
-use crate::streams::StreamsGroup;
+use crate::share_group::Awaiting;
 use crate::{GroupConfig, Request, Response};
 
-pub use look::{CommittedOffset, GroupCounts, GroupKind, GroupLook};
+pub(crate) use group::Group;
+pub use look::{CommittedOffset, GroupLook};
 
 /// How much a shard holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,14 +50,6 @@ pub struct GroupStats {
     pub offsets: usize,
     pub pending_batches: usize,
     pub timers: usize,
-}
-
-#[derive(Debug)]
-pub(crate) enum Group {
-    Classic(Box<ClassicGroup>),
-    Consumer(Box<ConsumerGroup>),
-    Streams(Box<StreamsGroup>),
-    Share(Box<ShareGroup>),
 }
 
 /// The coordinator of the groups of one partition.
@@ -71,6 +63,8 @@ pub struct GroupShard {
     pub(crate) offsets: Offsets,
     pub(crate) out: Outbox,
     pub(crate) world: World,
+    /// Groups by the batch with their tombstones. They are back if that is lost.
+    deleted: Map<BatchId, Vec<Group>>,
     /// Tombstones of consumer groups that became classic ones, of batches that were lost.
     lost: Map<Text, Vec<Record>>,
     /// What share groups have asked of the share coordinator, and who waits for it.
@@ -91,6 +85,7 @@ impl GroupShard {
             offsets: Offsets::default(),
             out: Outbox::new(config),
             world: World::new(Image::default()),
+            deleted: Map::default(),
             lost: Map::default(),
             share_orders: Map::default(),
             share_orders_made: 0,

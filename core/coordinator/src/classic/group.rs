@@ -11,9 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use barnabas_base::{DurationMs, ErrorCode, Map, Text, TimestampMs};
 
-use super::member::{Member, Protocols};
+use super::member::Member;
 use super::subscription;
 use crate::framework::BatchId;
+use crate::request::Protocols;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {

@@ -9,13 +9,14 @@ use barnabas_wire::messages::{JoinGroupRequest, JoinGroupResponse};
 use bytes::Bytes;
 
 use super::group::{ClassicGroup, State};
-use super::member::{Member, Protocols};
+use super::member::Member;
 use super::rebalance::{
     answer_join, answer_sync_refused, complete_if_all_joined, drop_member, expect_member, generation_of,
     prepare_or_complete, prepare_rebalance,
 };
 use crate::framework::{Caller, ID_BYTES_MAX, Ticket, shortened};
 use crate::outbox::{GroupThen, Outbox, Replacement, Then, append_refusal};
+use crate::request::Protocols;
 use crate::{Request, Response};
 
 /// From this version on, a new dynamic member is given an id first and joins with it (KIP-394).

@@ -33,7 +33,7 @@ pub(crate) use group::{ClassicGroup, State};
 pub(crate) use heartbeat::{heard_of, heartbeat, session_over};
 pub(crate) use join::{check_new_group, finish_replacement, join, new_member_id, revert_replacement};
 pub(crate) use leave::leave;
-pub(crate) use member::{Member, Protocols};
+pub(crate) use member::Member;
 pub(crate) use rebalance::{
     expect_member, forget_timers, join_over, loaded, prepare_rebalance, send_away, sync_over,
 };

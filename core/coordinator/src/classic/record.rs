@@ -9,9 +9,10 @@ use barnabas_wire::messages::group_metadata_value::MemberMetadata;
 use bytes::Bytes;
 
 use super::group::{ClassicGroup, State};
-use super::member::{Member, Protocols};
+use super::member::Member;
 use crate::framework::Record;
 use crate::records;
+use crate::request::Protocols;
 
 impl ClassicGroup {
     /// The record of this generation with these assignments; who is not named in them is assigned nothing.

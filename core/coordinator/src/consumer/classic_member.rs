@@ -28,10 +28,10 @@ use super::heartbeat::{advance, check_room, replace, replacement, set_client, se
 use super::member::{ClassicSide, ConsumerMember, MemberState};
 use super::migrate::{self, assignment_bytes, subscription_of};
 use super::target::assign_if_due;
-use crate::classic::Protocols;
 use crate::framework::Caller;
 use crate::outbox::{Outbox, TimerKey, append_refusal};
 use crate::reconciled::{World, check_instance};
+use crate::request::Protocols;
 
 /// From this version on, a new dynamic member is given an id first and joins with it (KIP-394).
 const MEMBER_ID_REQUIRED_SINCE: i16 = 4;

@@ -18,6 +18,7 @@ use crate::framework::{BatchId, Ticket};
 use crate::memory;
 use crate::outbox::{GroupThen, Outbox};
 use crate::reconciled::{Unwritten, World};
+use crate::records::{Entry, GroupKind};
 use crate::{FIRST_EPOCH, Response};
 
 /// What a member is to have: sorted partitions by topic.
@@ -30,21 +31,6 @@ pub(crate) struct Resolved {
     /// The metadata offset that was looked at.
     pub version: i64,
     pub timestamp: i64,
-}
-
-/// One record of the group, by what it is about.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Entry {
-    /// The tombstone of the classic group that this one was.
-    OldClassic,
-    /// The tombstone of a record that Kafka up to 4.0 wrote.
-    OldPartitionMetadata,
-    Current(Text),
-    Target(Text),
-    Member(Text),
-    Regex(Text),
-    Group,
-    TargetEpoch,
 }
 
 #[derive(Debug)]
@@ -418,7 +404,8 @@ impl ConsumerGroup {
             }
             record
         };
-        let then = |entries| GroupThen::Written { group: self.id.clone(), entries };
+        let then =
+            |entries| GroupThen::Written { kind: GroupKind::Consumer, group: self.id.clone(), entries };
         unwritten.flush(&self.id, record, then, out);
         self.unwritten = unwritten;
     }

@@ -13,7 +13,7 @@ use barnabas_wire::messages::consumer_group_heartbeat_request::TopicPartitions a
 use barnabas_wire::messages::consumer_group_heartbeat_response::{Assignment, TopicPartitions};
 use barnabas_wire::messages::{ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse};
 
-use super::group::{ConsumerGroup, Entry};
+use super::group::ConsumerGroup;
 use super::leave::cancel_timers;
 use super::member::{ConsumerMember, MemberState};
 use super::reconcile::{Owned, reconcile};
@@ -25,6 +25,7 @@ use crate::outbox::{Outbox, TimerKey, append_refusal};
 use crate::reconciled::{
     METADATA_REFRESH, Refused, Standing, World, check_instance, pace, unknown, unknown_instance,
 };
+use crate::records::Entry;
 
 /// Works on a heartbeat whose `check` went well, of a member that does not leave. What is to be written is noted in the
 /// group.

@@ -9,11 +9,12 @@ use barnabas_base::{DurationMs, Set, Text};
 use barnabas_wire::Str;
 use barnabas_wire::messages::{ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse};
 
-use super::group::{ConsumerGroup, Entry};
+use super::group::ConsumerGroup;
 use super::member::{ConsumerMember, MemberState};
 use super::regex;
 use crate::outbox::{Outbox, TimerKey};
 use crate::reconciled::{Refused, World, check_instance, unknown, unknown_instance};
+use crate::records::Entry;
 
 /// How a member leaves.
 pub(crate) enum Left {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use barnabas_base::{Text, TopicId};
 
-use crate::classic::Protocols;
+use crate::request::Protocols;
 
 /// Partitions by topic, each with the epoch in which the member was given it: commits from before are refused (KIP-1251).
 pub(crate) type Assigned = BTreeMap<TopicId, BTreeMap<i32, i32>>;

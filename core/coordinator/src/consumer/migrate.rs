@@ -16,11 +16,13 @@ use barnabas_wire::messages::{ConsumerProtocolAssignment, ConsumerProtocolSubscr
 use barnabas_wire::{Message, Reader, Str, Writer};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-use super::group::{ConsumerGroup, Entry, Target};
+use super::group::{ConsumerGroup, Target};
 use super::member::{Assigned, ClassicSide, ConsumerMember};
-use crate::classic::{self, ClassicGroup, Protocols, State};
+use crate::classic::{self, ClassicGroup, State};
 use crate::outbox::Outbox;
 use crate::reconciled::Refused;
+use crate::records::Entry;
+use crate::request::Protocols;
 
 pub(crate) use crate::config::MigrationPolicy as Policy;
 

@@ -39,9 +39,9 @@ mod target;
 pub(crate) use check::{check, refusal};
 pub(crate) use classic_member::{Joined, join, leaves, sync, touch};
 pub(crate) use describe::{describe, describe_missing, list, not_consumer};
+pub(crate) use group::ConsumerGroup;
 #[cfg(test)]
 pub(crate) use group::Resolved;
-pub(crate) use group::{ConsumerGroup, Entry};
 pub(crate) use heartbeat::heartbeat;
 pub(crate) use jobs::Outcome;
 pub use jobs::{Done, Job};
@@ -49,6 +49,5 @@ pub(crate) use leave::{Left, fence, forget_timers, is_late, leave, loaded, stati
 #[cfg(test)]
 pub(crate) use member::{Assigned, ConsumerMember};
 pub(crate) use migrate::{can_downgrade, can_upgrade, from_classic, to_classic};
-pub(crate) use record::group_of;
 pub(crate) use regex::resolved;
 pub(crate) use target::assigned;

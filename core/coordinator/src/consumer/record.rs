@@ -23,24 +23,21 @@ use std::sync::Arc;
 use barnabas_base::{Text, TopicId};
 use barnabas_wire::Str;
 use barnabas_wire::messages::{
-    ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue,
-    ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue, ConsumerGroupMetadataKey,
-    ConsumerGroupMetadataValue, ConsumerGroupPartitionMetadataKey, ConsumerGroupRegularExpressionKey,
-    ConsumerGroupRegularExpressionValue, ConsumerGroupTargetAssignmentMemberKey,
-    ConsumerGroupTargetAssignmentMemberValue, ConsumerGroupTargetAssignmentMetadataKey,
-    ConsumerGroupTargetAssignmentMetadataValue, GroupRecordKey, GroupRecordValue,
+    ConsumerGroupCurrentMemberAssignmentValue, ConsumerGroupMemberMetadataValue, ConsumerGroupMetadataValue,
+    ConsumerGroupRegularExpressionValue, ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataValue, GroupRecordValue,
     consumer_group_current_member_assignment_value as current,
     consumer_group_member_metadata_value as metadata,
     consumer_group_target_assignment_member_value as target,
 };
 use bytes::Bytes;
 
-use super::group::{ConsumerGroup, Entry, Resolved, Target};
+use super::group::{ConsumerGroup, Resolved, Target};
 use super::member::{Assigned, ClassicSide, ConsumerMember, MemberState};
 use crate::FIRST_EPOCH;
-use crate::classic::Protocols;
 use crate::framework::{Record, encoded};
-use crate::records;
+use crate::records::{Entry, GroupKind};
+use crate::request::Protocols;
 
 const VERSION: i16 = 0;
 
@@ -48,8 +45,7 @@ impl ConsumerGroup {
     /// The record of `entry` as things are: a tombstone for what is not there.
     pub(super) fn record(&self, entry: &Entry) -> Record {
         let value = match entry {
-            Entry::OldClassic => return records::group_tombstone(&self.id),
-            Entry::OldPartitionMetadata => None,
+            Entry::OldClassic | Entry::OldPartitionMetadata | Entry::SetUp | Entry::Topology => None,
             Entry::Group => Some(GroupRecordValue::ConsumerGroupMetadata(ConsumerGroupMetadataValue {
                 epoch: self.epoch,
                 metadata_hash: self.metadata_hash,
@@ -68,7 +64,7 @@ impl ConsumerGroup {
             Entry::Regex(regex) => self.resolved.get(regex).map(resolved_of),
         };
         let value = value.map(|value| encoded(value.encode_value(VERSION)));
-        Record { key: key(&self.id, entry), value }
+        Record { key: entry.key(GroupKind::Consumer, &self.id), value }
     }
 
     /// The tombstones of everything that the group has, in the order in which Kafka reads them without complaint.
@@ -91,79 +87,62 @@ impl ConsumerGroup {
             .chain([Entry::Group]);
         let mut seen = BTreeSet::new();
         let entries = entries.filter(|entry| seen.insert(entry.clone()));
-        entries.map(|entry| Record { key: key(&self.id, &entry), value: None }).collect()
+        entries.map(|entry| Record { key: entry.key(GroupKind::Consumer, &self.id), value: None }).collect()
     }
 
     /// Takes in a value of one of the group's records.
-    pub fn replay(&mut self, key: GroupRecordKey, value: GroupRecordValue) {
-        match (key, value) {
-            (GroupRecordKey::ConsumerGroupMetadata(_), GroupRecordValue::ConsumerGroupMetadata(value)) => {
+    pub fn replay(&mut self, entry: Entry, value: GroupRecordValue) {
+        match (entry, value) {
+            (Entry::Group, GroupRecordValue::ConsumerGroupMetadata(value)) => {
                 self.epoch = value.epoch;
                 self.metadata_hash = value.metadata_hash;
             }
-            (GroupRecordKey::ConsumerGroupPartitionMetadata(_), _) => self.has_partition_metadata = true,
-            (
-                GroupRecordKey::ConsumerGroupMemberMetadata(key),
-                GroupRecordValue::ConsumerGroupMemberMetadata(value),
-            ) => {
-                let id = key.member_id.text();
+            (Entry::OldPartitionMetadata, _) => self.has_partition_metadata = true,
+            (Entry::Member(id), GroupRecordValue::ConsumerGroupMemberMetadata(value)) => {
                 let known =
                     self.member(&id).map_or_else(|| ConsumerMember::new(id), |known| (**known).clone());
                 let mut member = heard(known, value);
                 member.names = self.shared(member.names);
                 self.put(member);
             }
-            (
-                GroupRecordKey::ConsumerGroupTargetAssignmentMetadata(_),
-                GroupRecordValue::ConsumerGroupTargetAssignmentMetadata(value),
-            ) => {
+            (Entry::TargetEpoch, GroupRecordValue::ConsumerGroupTargetAssignmentMetadata(value)) => {
                 self.assignment_epoch = value.assignment_epoch;
                 self.assignment_timestamp = value.assignment_timestamp;
             }
-            (
-                GroupRecordKey::ConsumerGroupTargetAssignmentMember(key),
-                GroupRecordValue::ConsumerGroupTargetAssignmentMember(value),
-            ) => {
-                self.targets.insert(key.member_id.text(), Arc::new(target_from(value)));
+            (Entry::Target(id), GroupRecordValue::ConsumerGroupTargetAssignmentMember(value)) => {
+                self.targets.insert(id, Arc::new(target_from(value)));
             }
-            (
-                GroupRecordKey::ConsumerGroupCurrentMemberAssignment(key),
-                GroupRecordValue::ConsumerGroupCurrentMemberAssignment(value),
-            ) => {
-                let id = key.member_id.text();
+            (Entry::Current(id), GroupRecordValue::ConsumerGroupCurrentMemberAssignment(value)) => {
                 let known =
                     self.member(&id).map_or_else(|| ConsumerMember::new(id), |known| (**known).clone());
                 self.put(placed(known, &value));
             }
-            (
-                GroupRecordKey::ConsumerGroupRegularExpression(key),
-                GroupRecordValue::ConsumerGroupRegularExpression(value),
-            ) => {
+            (Entry::Regex(regex), GroupRecordValue::ConsumerGroupRegularExpression(value)) => {
                 let topics = value.topics.iter().map(Str::text).collect();
                 let resolved =
                     Resolved { topics: Arc::new(topics), version: value.version, timestamp: value.timestamp };
-                self.resolved.insert(key.regular_expression.text(), resolved);
+                self.resolved.insert(regex, resolved);
             }
             _ => {}
         }
     }
 
     /// Takes in a tombstone; that of the group itself is the shard's business.
-    pub fn replay_tombstone(&mut self, key: &GroupRecordKey) {
-        match key {
-            GroupRecordKey::ConsumerGroupPartitionMetadata(_) => self.has_partition_metadata = false,
-            GroupRecordKey::ConsumerGroupMemberMetadata(key) => {
-                self.remove(&key.member_id);
+    pub fn replay_tombstone(&mut self, entry: &Entry) {
+        match entry {
+            Entry::OldPartitionMetadata => self.has_partition_metadata = false,
+            Entry::Member(id) => {
+                self.remove(id);
             }
-            GroupRecordKey::ConsumerGroupTargetAssignmentMetadata(_) => {
+            Entry::TargetEpoch => {
                 self.assignment_epoch = FIRST_EPOCH;
                 self.assignment_timestamp = 0;
             }
-            GroupRecordKey::ConsumerGroupTargetAssignmentMember(key) => {
-                self.targets.remove(key.member_id.as_str());
+            Entry::Target(id) => {
+                self.targets.remove(id);
             }
-            GroupRecordKey::ConsumerGroupCurrentMemberAssignment(key) => {
-                let Some(known) = self.member(&key.member_id).cloned() else { return };
+            Entry::Current(id) => {
+                let Some(known) = self.member(id).cloned() else { return };
                 let mut gone = (*known).clone();
                 gone.epoch = 0;
                 gone.previous_epoch = 0;
@@ -172,61 +151,12 @@ impl ConsumerGroup {
                 gone.revoking = Arc::default();
                 self.put(gone);
             }
-            GroupRecordKey::ConsumerGroupRegularExpression(key) => {
-                self.resolved.remove(key.regular_expression.as_str());
+            Entry::Regex(regex) => {
+                self.resolved.remove(regex);
             }
             _ => {}
         }
     }
-}
-
-fn key(group: &Text, entry: &Entry) -> Bytes {
-    let group_id = Str::from(group);
-    let key = match entry {
-        Entry::OldClassic => return records::group_key(group),
-        Entry::OldPartitionMetadata => {
-            GroupRecordKey::ConsumerGroupPartitionMetadata(ConsumerGroupPartitionMetadataKey {
-                group_id,
-                ..Default::default()
-            })
-        }
-        Entry::Group => {
-            GroupRecordKey::ConsumerGroupMetadata(ConsumerGroupMetadataKey { group_id, ..Default::default() })
-        }
-        Entry::TargetEpoch => {
-            GroupRecordKey::ConsumerGroupTargetAssignmentMetadata(ConsumerGroupTargetAssignmentMetadataKey {
-                group_id,
-                ..Default::default()
-            })
-        }
-        Entry::Member(id) => GroupRecordKey::ConsumerGroupMemberMetadata(ConsumerGroupMemberMetadataKey {
-            group_id,
-            member_id: id.into(),
-            ..Default::default()
-        }),
-        Entry::Current(id) => {
-            GroupRecordKey::ConsumerGroupCurrentMemberAssignment(ConsumerGroupCurrentMemberAssignmentKey {
-                group_id,
-                member_id: id.into(),
-                ..Default::default()
-            })
-        }
-        Entry::Target(id) => {
-            GroupRecordKey::ConsumerGroupTargetAssignmentMember(ConsumerGroupTargetAssignmentMemberKey {
-                group_id,
-                member_id: id.into(),
-                ..Default::default()
-            })
-        }
-        Entry::Regex(regex) => {
-            GroupRecordKey::ConsumerGroupRegularExpression(ConsumerGroupRegularExpressionKey {
-                group_id,
-                regular_expression: regex.into(),
-                ..Default::default()
-            })
-        }
-    };
-    encoded(key.encode_key())
 }
 
 fn said(member: &ConsumerMember) -> GroupRecordValue {
@@ -355,19 +285,4 @@ fn resolved_of(resolved: &Resolved) -> GroupRecordValue {
         timestamp: resolved.timestamp,
         ..Default::default()
     })
-}
-
-/// The group that a record of these types is about.
-pub(crate) fn group_of(key: &GroupRecordKey) -> Option<Text> {
-    let id = match key {
-        GroupRecordKey::ConsumerGroupMetadata(key) => &key.group_id,
-        GroupRecordKey::ConsumerGroupPartitionMetadata(key) => &key.group_id,
-        GroupRecordKey::ConsumerGroupMemberMetadata(key) => &key.group_id,
-        GroupRecordKey::ConsumerGroupTargetAssignmentMetadata(key) => &key.group_id,
-        GroupRecordKey::ConsumerGroupTargetAssignmentMember(key) => &key.group_id,
-        GroupRecordKey::ConsumerGroupCurrentMemberAssignment(key) => &key.group_id,
-        GroupRecordKey::ConsumerGroupRegularExpression(key) => &key.group_id,
-        _ => return None,
-    };
-    Some(id.text())
 }

@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use barnabas_base::{ErrorCode, Text};
 
-use super::group::{ConsumerGroup, Entry, Resolved};
+use super::group::{ConsumerGroup, Resolved};
 use super::jobs::{Job, Resolving, Topics, Work};
 use super::member::ConsumerMember;
-use crate::effect::Effect;
 use crate::framework::pattern;
+use crate::outbox::Effect;
 use crate::outbox::Outbox;
 use crate::reconciled::{METADATA_REFRESH, Refused, World};
+use crate::records::Entry;
 
 /// Expressions are not resolved again before this much time has passed.
 const RESOLVE_AGAIN_MIN_MS: i64 = 10_000;

@@ -10,11 +10,12 @@ use std::sync::Arc;
 
 use barnabas_base::Text;
 
-use super::group::{ConsumerGroup, Entry, Target};
+use super::group::{ConsumerGroup, Target};
 use super::jobs::{Assigning, Assignment, Job, NewTarget, Work};
-use crate::effect::Effect;
+use crate::outbox::Effect;
 use crate::outbox::Outbox;
 use crate::reconciled::World;
+use crate::records::Entry;
 
 /// Makes a new target, or has one made, if it is time for it.
 pub(super) fn assign_if_due(group: &mut ConsumerGroup, world: &World, out: &mut Outbox) {

@@ -11,12 +11,13 @@ use barnabas_wire::messages::offset_commit_response::{
 };
 use barnabas_wire::messages::{OffsetCommitRequest, OffsetCommitResponse};
 
-use super::store::{OffsetEntry, OffsetKey, Offsets};
+use super::store::{OffsetEntry, Offsets};
 use crate::GroupConfig;
 use crate::classic::{ClassicGroup, State};
 use crate::consumer::ConsumerGroup;
 use crate::framework::Record;
 use crate::records;
+use crate::records::OffsetKey;
 use crate::shard::Group;
 use crate::streams::StreamsGroup;
 

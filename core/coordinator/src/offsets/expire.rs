@@ -12,8 +12,9 @@
 
 use barnabas_base::{DurationMs, Text, TimestampMs};
 
-use super::store::{OffsetEntry, OffsetKey, Offsets};
+use super::store::{OffsetEntry, Offsets};
 use crate::classic::State;
+use crate::records::OffsetKey;
 use crate::shard::Group;
 
 /// What expires in one group.

@@ -16,5 +16,5 @@ pub(crate) use delete::{delete, tombstones_of_topics};
 pub(crate) use expire::expire;
 pub(crate) use fetch::fetch;
 pub(crate) use late::Heard;
-pub(crate) use store::{OffsetEntry, OffsetKey, Offsets};
+pub(crate) use store::{OffsetEntry, Offsets};
 pub(crate) use transactional::{Transactional, commit_in_transaction};

@@ -13,14 +13,7 @@ use barnabas_wire::Str;
 use barnabas_wire::messages::OffsetCommitValue;
 
 use crate::framework::{BatchId, Committed};
-
-/// Whose offset of which partition.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct OffsetKey {
-    pub group: Text,
-    pub topic: Text,
-    pub partition: PartitionIndex,
-}
+use crate::records::OffsetKey;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct OffsetEntry {

@@ -14,12 +14,13 @@ use barnabas_wire::messages::txn_offset_commit_response::{
 use barnabas_wire::messages::{TxnOffsetCommitRequest, TxnOffsetCommitResponse};
 
 use super::commit::is_metadata_too_long;
-use super::store::{OffsetEntry, OffsetKey};
+use super::store::OffsetEntry;
 use crate::GroupConfig;
 use crate::classic::{ClassicGroup, State};
 use crate::consumer::ConsumerGroup;
 use crate::framework::Record;
 use crate::records;
+use crate::records::OffsetKey;
 use crate::shard::Group;
 use crate::streams::StreamsGroup;
 

@@ -108,7 +108,7 @@ impl GroupShard {
         Ok(())
     }
 
-    pub(super) fn take_group(&mut self, id: &str) -> Option<Box<Group>> {
+    pub(super) fn take_group(&mut self, id: &str) -> Option<Group> {
         let mut group = self.groups.remove(id)?;
         match &mut group {
             Group::Classic(group) => classic::forget_timers(group, &mut self.out),
@@ -116,7 +116,7 @@ impl GroupShard {
             Group::Share(group) => share_group::forget_timers(group, &mut self.out),
             Group::Streams(group) => streams::forget_timers(group, &mut self.out),
         }
-        Some(Box::new(group))
+        Some(group)
     }
 
     /// Ends what nobody has needed for long, and looks again later.

@@ -7,9 +7,10 @@ use super::{Group, GroupShard};
 use crate::Response;
 use crate::classic::{self, State};
 use crate::framework::{BatchId, Caller, Record, Ticket};
-use crate::offsets::{self, OffsetKey};
+use crate::offsets;
 use crate::outbox::{GroupThen, Then, append_refusal};
 use crate::records;
+use crate::records::OffsetKey;
 
 /// Tombstones that go into one batch.
 const TOMBSTONES_MAX: usize = 2_000;
@@ -96,53 +97,57 @@ impl GroupShard {
     pub(super) fn append_tombstones(
         &mut self,
         keys: Vec<OffsetKey>,
-        groups: impl IntoIterator<Item = Box<Group>>,
+        groups: impl IntoIterator<Item = Group>,
     ) -> Option<BatchId> {
-        let (mut records, mut then, mut bytes, mut last) = (Vec::new(), Then::default(), 0, None);
+        let (mut records, mut ended, mut bytes, mut last) = (Vec::new(), Ended::default(), 0, None);
         let ends = keys.into_iter().map(End::Offset).chain(groups.into_iter().map(End::Group));
         for end in ends {
             let tombstones = match &end {
                 End::Offset(key) => vec![records::offset_tombstone(&key.group, &key.topic, key.partition.0)],
-                End::Group(group) => match &**group {
-                    Group::Classic(group) => vec![records::group_tombstone(&group.id)],
-                    Group::Consumer(group) => group.tombstones(),
-                    Group::Streams(group) => group.tombstones(),
-                    Group::Share(group) => group.tombstones(),
-                },
+                End::Group(group) => group.tombstones(),
             };
             for record in tombstones {
                 if records.len() >= TOMBSTONES_MAX || bytes + record.bytes() > self.out.config.batch_bytes_max
                 {
-                    last = self.append_some(std::mem::take(&mut records), std::mem::take(&mut then)).or(last);
+                    last =
+                        self.append_some(std::mem::take(&mut records), std::mem::take(&mut ended)).or(last);
                     bytes = 0;
                 }
                 bytes += record.bytes();
                 records.push(record);
             }
             match end {
-                End::Offset(key) => then.offsets.push(key),
-                End::Group(group) => then.groups.push(GroupThen::Deleted(group)),
+                End::Offset(key) => ended.offsets.push(key),
+                End::Group(group) => ended.groups.push(group),
             }
         }
-        self.append_some(records, then).or(last)
+        self.append_some(records, ended).or(last)
     }
 
-    fn append_some(&mut self, records: Vec<Record>, then: Then) -> Option<BatchId> {
+    fn append_some(&mut self, records: Vec<Record>, ended: Ended) -> Option<BatchId> {
         if records.is_empty() {
             return None;
         }
         let batch = self.out.pending.upcoming();
         self.written += records.len() as i64;
-        then.offsets.iter().for_each(|key| self.offsets.change(batch, key, None));
-        if !then.groups.is_empty() {
+        ended.offsets.iter().for_each(|key| self.offsets.change(batch, key, None));
+        if !ended.groups.is_empty() {
             self.out.groups_changed = batch;
+            self.deleted.insert(batch, ended.groups);
         }
-        Some(self.out.append(records, then))
+        Some(self.out.append(records, Then { offsets: ended.offsets, ..Then::default() }))
     }
 }
 
 /// What a tombstone ends.
 enum End {
     Offset(OffsetKey),
-    Group(Box<Group>),
+    Group(Group),
+}
+
+/// What the tombstones of one batch end.
+#[derive(Default)]
+struct Ended {
+    offsets: Vec<OffsetKey>,
+    groups: Vec<Group>,
 }

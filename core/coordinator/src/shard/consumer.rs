@@ -12,10 +12,11 @@ use barnabas_wire::messages::{
 use super::{Group, GroupShard};
 use crate::classic::{self, ClassicGroup, State};
 use crate::consumer::{self, ConsumerGroup, Joined, Left, Outcome};
-use crate::effect::Effect;
 use crate::framework::{BatchId, Caller, Now, Record, Ticket};
+use crate::outbox::Effect;
 use crate::outbox::{GroupThen, Then, TimerKey};
 use crate::reconciled::Refused;
+use crate::records::Entry;
 use crate::streams;
 use crate::{Done, Response};
 
@@ -80,7 +81,7 @@ impl GroupShard {
             None => Ok(ConsumerGroup::new(id.clone())),
             Some(Group::Classic(old)) if old.state == State::Empty => {
                 let mut group = ConsumerGroup::new(id.clone());
-                group.note(consumer::Entry::OldClassic);
+                group.note(Entry::OldClassic);
                 Ok(group)
             }
             Some(Group::Classic(old)) => {

@@ -10,12 +10,13 @@ use bytes::Bytes;
 
 use super::{Group, GroupShard};
 use crate::classic::{self, ClassicGroup};
-use crate::consumer::{self, ConsumerGroup};
-use crate::effect::Effect;
+use crate::consumer;
 use crate::framework::LoadError;
 use crate::framework::Now;
-use crate::offsets::{OffsetEntry, OffsetKey};
-use crate::share_group::{self, ShareGroup};
+use crate::offsets::OffsetEntry;
+use crate::outbox::Effect;
+use crate::records::{Entry, GroupKind, OffsetKey};
+use crate::share_group;
 use crate::streams;
 
 impl GroupShard {
@@ -129,9 +130,11 @@ impl GroupShard {
                 };
                 self.replay_offset((offset, producer), (&key.group, &key.topic, key.partition), value);
             }
-            (key, value) if streams::group_of(&key).is_some() => self.replay_streams(key, value),
-            (key, value) if share_group::group_of(&key).is_some() => self.replay_share(key, value),
-            (key, value) => self.replay_consumer(key, value),
+            (key, value) => {
+                if let Some((kind, group, entry)) = Entry::of(&key) {
+                    self.replay_entry(kind, group, entry, value);
+                }
+            }
         }
     }
 
@@ -162,47 +165,21 @@ impl GroupShard {
         }
     }
 
-    fn replay_consumer(&mut self, key: GroupRecordKey, value: Option<GroupRecordValue>) {
-        let Some(id) = consumer::group_of(&key) else { return };
-        let Some(value) = value else {
-            if let Some(Group::Consumer(group)) = self.groups.get_mut(&id) {
-                if matches!(key, GroupRecordKey::ConsumerGroupMetadata(_)) {
-                    self.groups.remove(&id);
-                } else {
-                    group.replay_tombstone(&key);
-                }
+    /// A value of any type founds its group; the tombstone of the group's epoch ends it.
+    fn replay_entry(&mut self, kind: GroupKind, id: Text, entry: Entry, value: Option<GroupRecordValue>) {
+        let known = self.groups.get_mut(&id).filter(|known| known.kind() == kind);
+        match (known, value) {
+            (Some(group), Some(value)) => group.replay(entry, value),
+            (Some(_), None) if entry == Entry::Group => {
+                self.groups.remove(&id);
             }
-            return;
-        };
-        let group = self.groups.entry(id.clone());
-        let group = group.or_insert_with(|| Group::Consumer(Box::new(ConsumerGroup::new(id.clone()))));
-        if !matches!(group, Group::Consumer(_)) {
-            *group = Group::Consumer(Box::new(ConsumerGroup::new(id)));
-        }
-        if let Group::Consumer(group) = group {
-            group.replay(key, value);
-        }
-    }
-
-    fn replay_share(&mut self, key: GroupRecordKey, value: Option<GroupRecordValue>) {
-        let Some(id) = share_group::group_of(&key) else { return };
-        let Some(value) = value else {
-            if let Some(Group::Share(group)) = self.groups.get_mut(&id) {
-                if matches!(key, GroupRecordKey::ShareGroupMetadata(_)) {
-                    self.groups.remove(&id);
-                } else {
-                    group.replay_tombstone(&key);
-                }
+            (Some(group), None) => group.replay_tombstone(&entry),
+            (None, Some(value)) => {
+                let mut group = Group::new(kind, id.clone());
+                group.replay(entry, value);
+                self.groups.insert(id, group);
             }
-            return;
-        };
-        let group = self.groups.entry(id.clone());
-        let group = group.or_insert_with(|| Group::Share(Box::new(ShareGroup::new(id.clone()))));
-        if !matches!(group, Group::Share(_)) {
-            *group = Group::Share(Box::new(ShareGroup::new(id)));
-        }
-        if let Group::Share(group) = group {
-            group.replay(key, value);
+            (None, None) => {}
         }
     }
 

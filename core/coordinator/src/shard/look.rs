@@ -6,40 +6,8 @@
 use barnabas_base::{Offset, PartitionIndex, Text, TopicId};
 
 use super::{Group, GroupShard};
-
-/// Which protocol a group is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum GroupKind {
-    /// Also a group that has offsets and never had members.
-    Classic,
-    Consumer,
-    Share,
-    Streams,
-}
-
-impl GroupKind {
-    pub const ALL: [Self; 4] = [Self::Classic, Self::Consumer, Self::Share, Self::Streams];
-
-    /// Kafka's word for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Classic => "classic",
-            Self::Consumer => "consumer",
-            Self::Share => "share",
-            Self::Streams => "streams",
-        }
-    }
-
-    /// Kafka's words for the states that such a group can be in.
-    pub const fn states(self) -> &'static [&'static str] {
-        match self {
-            Self::Classic => &["PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty"],
-            Self::Consumer => &["Empty", "Assigning", "Reconciling", "Stable", "Dead"],
-            Self::Share => &["Empty", "Stable", "Dead"],
-            Self::Streams => &["Empty", "NotReady", "Assigning", "Reconciling", "Stable", "Dead"],
-        }
-    }
-}
+use crate::outbox::GroupCounts;
+use crate::records::GroupKind;
 
 /// One group at this moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,37 +29,6 @@ pub struct CommittedOffset {
     pub topic_id: TopicId,
     pub partition: PartitionIndex,
     pub offset: Offset,
-}
-
-/// How often what happened, since the shard was last asked.
-///
-/// # Source
-/// Kafka 4.4 `GroupCoordinatorMetrics`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct GroupCounts {
-    /// Offsets in commits that were taken, within transactions or not.
-    pub offset_commits: u64,
-    pub offset_expirations: u64,
-    /// By OffsetDelete.
-    pub offset_deletions: u64,
-    /// Classic groups whose members all got an assignment.
-    pub classic_rebalances: u64,
-    /// Epochs of groups that were raised.
-    pub consumer_rebalances: u64,
-    pub share_rebalances: u64,
-    pub streams_rebalances: u64,
-}
-
-impl GroupCounts {
-    pub fn add(&mut self, other: &Self) {
-        self.offset_commits += other.offset_commits;
-        self.offset_expirations += other.offset_expirations;
-        self.offset_deletions += other.offset_deletions;
-        self.classic_rebalances += other.classic_rebalances;
-        self.consumer_rebalances += other.consumer_rebalances;
-        self.share_rebalances += other.share_rebalances;
-        self.streams_rebalances += other.streams_rebalances;
-    }
 }
 
 impl GroupShard {

@@ -4,12 +4,14 @@ use barnabas_base::{ErrorCode, Text};
 
 use super::{Group, GroupShard};
 use crate::classic::{self, ClassicGroup};
-use crate::effect::Effect;
 use crate::framework::BatchId;
+use crate::outbox::Effect;
 use crate::outbox::{GroupThen, Outbox, Then, append_refusal};
+use crate::records::{Entry, GroupKind};
 
 impl GroupShard {
     pub(super) fn batch_done(&mut self, batch: BatchId, then: Then) {
+        self.deleted.remove(&batch);
         for key in &then.offsets {
             if !self.offsets.commit(batch, key) {
                 self.offsets.forget_in_transactions(key);
@@ -29,12 +31,7 @@ impl GroupShard {
         }
         for then in then.groups {
             match then {
-                GroupThen::Created(_)
-                | GroupThen::Deleted(_)
-                | GroupThen::Written { .. }
-                | GroupThen::StreamsWritten { .. }
-                | GroupThen::Downgraded { .. }
-                | GroupThen::ShareWritten { .. } => {}
+                GroupThen::Created(_) | GroupThen::Written { .. } | GroupThen::Downgraded { .. } => {}
                 GroupThen::ShareOrdered(order) => self.out.compute(Effect::ShareState(order)),
                 GroupThen::Assigned { group, generation, assignments } => {
                     if let Some((group, out)) = self.classic_mut(&group) {
@@ -57,28 +54,14 @@ impl GroupShard {
         if let Some((producer, keys)) = &then.in_transaction {
             keys.iter().for_each(|key| self.offsets.revert_in_transaction(batch, *producer, key));
         }
+        for group in self.deleted.remove(&batch).unwrap_or_default() {
+            self.undelete(group);
+        }
         for then in then.groups {
             match then {
                 GroupThen::Created(id) => self.forget_group(&id, error),
-                GroupThen::Deleted(group) => {
-                    self.undelete(*group);
-                }
-                GroupThen::Written { group, entries } => {
-                    if let Some(Group::Consumer(group)) = self.groups.get_mut(&group) {
-                        group.lost(entries, &mut self.out);
-                    }
-                }
-                GroupThen::StreamsWritten { group, entries } => {
-                    if let Some(Group::Streams(group)) = self.groups.get_mut(&group) {
-                        group.lost(entries, &mut self.out);
-                    }
-                }
+                GroupThen::Written { kind, group, entries } => self.entries_lost(kind, &group, entries),
                 GroupThen::Downgraded { group, tombstones } => self.downgrade_lost(group, tombstones),
-                GroupThen::ShareWritten { group, entries } => {
-                    if let Some(Group::Share(group)) = self.groups.get_mut(&group) {
-                        group.lost(entries, &mut self.out);
-                    }
-                }
                 GroupThen::ShareOrdered(order) => self.share_order_lost(order, error),
                 then @ (GroupThen::Assigned { .. } | GroupThen::Replaced(_)) => {
                     self.rebalance_lost(then, error);
@@ -128,14 +111,18 @@ impl GroupShard {
         }
     }
 
+    fn entries_lost(&mut self, kind: GroupKind, id: &Text, entries: Vec<Entry>) {
+        match self.groups.get_mut(id).filter(|group| group.kind() == kind) {
+            Some(Group::Consumer(group)) => group.lost(entries, &mut self.out),
+            Some(Group::Streams(group)) => group.lost(entries, &mut self.out),
+            Some(Group::Share(group)) => group.lost(entries, &mut self.out),
+            Some(Group::Classic(_)) | None => {}
+        }
+    }
+
     /// A group whose tombstone was lost is back, unless there is another one of its name.
     fn undelete(&mut self, group: Group) {
-        let id = match &group {
-            Group::Classic(group) => group.id.clone(),
-            Group::Consumer(group) => group.id.clone(),
-            Group::Streams(group) => group.id.clone(),
-            Group::Share(group) => group.id.clone(),
-        };
+        let id = group.id().clone();
         match self.groups.entry(id).or_insert(group) {
             Group::Consumer(group) if group.unwritten.has_lost() => group.lost(Vec::new(), &mut self.out),
             Group::Streams(group) if group.unwritten.has_lost() => group.lost(Vec::new(), &mut self.out),

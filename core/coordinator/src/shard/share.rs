@@ -23,13 +23,11 @@ use barnabas_wire::messages::{
 };
 
 use super::{Group, GroupShard};
-use crate::effect::Effect;
 use crate::framework::{BatchId, Caller, Now, Ticket};
-use crate::outbox::{GroupThen, TimerKey, append_refusal};
-use crate::share_group::{
-    self, Awaiting, Entry, Heartbeat, Outcomes, ShareGroup, ShareStateDone, ShareStateOrder, ShareStateWork,
-    Stayed,
-};
+use crate::outbox::Effect;
+use crate::outbox::{GroupThen, ShareStateDone, ShareStateOrder, ShareStateWork, TimerKey, append_refusal};
+use crate::records::Entry;
+use crate::share_group::{self, Awaiting, Heartbeat, Outcomes, ShareGroup, Stayed};
 use crate::{Request, Response, SharePartitionKey};
 
 type Refused = (ErrorCode, String);

@@ -2,8 +2,7 @@
 
 use barnabas_base::{ErrorCode, Text};
 use barnabas_wire::messages::{
-    GroupRecordKey, GroupRecordValue, StreamsGroupDescribeRequest, StreamsGroupDescribeResponse,
-    StreamsGroupHeartbeatRequest,
+    StreamsGroupDescribeRequest, StreamsGroupDescribeResponse, StreamsGroupHeartbeatRequest,
 };
 
 use super::{Group, GroupShard};
@@ -12,6 +11,7 @@ use crate::classic::{self, ClassicGroup, State};
 use crate::framework::{Caller, Ticket};
 use crate::outbox::TimerKey;
 use crate::reconciled::Refused;
+use crate::records::Entry;
 use crate::request::StreamsHeartbeat;
 use crate::streams::{self, StreamsGroup};
 
@@ -74,7 +74,7 @@ impl GroupShard {
             None => Ok(StreamsGroup::new(id.clone())),
             Some(Group::Classic(old)) if old.state == State::Empty => {
                 let mut group = StreamsGroup::new(id.clone());
-                group.note(streams::Entry::OldClassic);
+                group.note(Entry::OldClassic);
                 Ok(group)
             }
             Some(_) => Err(not_streams(id)),
@@ -146,28 +146,6 @@ impl GroupShard {
         let batch = self.append_downgrade(&new, group.tombstones());
         self.groups.insert(id.clone(), Group::Classic(Box::new(new)));
         self.out.groups_changed = batch;
-    }
-
-    pub(super) fn replay_streams(&mut self, key: GroupRecordKey, value: Option<GroupRecordValue>) {
-        let Some(id) = streams::group_of(&key) else { return };
-        let Some(value) = value else {
-            if let Some(Group::Streams(group)) = self.groups.get_mut(&id) {
-                if matches!(key, GroupRecordKey::StreamsGroupMetadata(_)) {
-                    self.groups.remove(&id);
-                } else {
-                    group.replay_tombstone(&key);
-                }
-            }
-            return;
-        };
-        let group = self.groups.entry(id.clone());
-        let group = group.or_insert_with(|| Group::Streams(Box::new(StreamsGroup::new(id.clone()))));
-        if !matches!(group, Group::Streams(_)) {
-            *group = Group::Streams(Box::new(StreamsGroup::new(id)));
-        }
-        if let Group::Streams(group) = group {
-            group.replay(key, value);
-        }
     }
 }
 

@@ -5,9 +5,9 @@ use barnabas_wire::messages::TxnOffsetCommitRequest;
 
 use super::{Group, GroupShard};
 use crate::Response;
-use crate::effect::Effect;
 use crate::framework::{Caller, EndTransaction, Producer, Ticket};
 use crate::offsets::{self, Transactional};
+use crate::outbox::Effect;
 use crate::outbox::{GroupThen, Then, append_refusal};
 
 impl GroupShard {

@@ -16,18 +16,8 @@ use super::set_up::SetUp;
 use crate::framework::{BatchId, Record, Ticket};
 use crate::memory;
 use crate::outbox::{GroupThen, Outbox, Then, TimerKey};
+use crate::records::{Entry, GroupKind};
 use crate::{FIRST_EPOCH, Response};
-
-/// One record of the group, by what it is about.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Entry {
-    Current(Text),
-    Target(Text),
-    Member(Text),
-    SetUp,
-    Group,
-    TargetEpoch,
-}
 
 #[derive(Debug)]
 pub(crate) struct ShareGroup {
@@ -219,7 +209,7 @@ impl ShareGroup {
     }
 
     fn append(&mut self, records: Vec<Record>, entries: Vec<Entry>, out: &mut Outbox) {
-        let written = GroupThen::ShareWritten { group: self.id.clone(), entries };
+        let written = GroupThen::Written { kind: GroupKind::Share, group: self.id.clone(), entries };
         self.last_batch = out.append(records, Then { groups: vec![written], ..Then::default() });
     }
 

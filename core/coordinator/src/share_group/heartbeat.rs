@@ -14,13 +14,14 @@ use barnabas_wire::messages::share_group_heartbeat_response::{Assignment, TopicP
 use barnabas_wire::messages::{ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse};
 
 use super::assignor::{self, Candidate};
-use super::group::{Entry, ShareGroup};
+use super::group::ShareGroup;
 use super::member::{ShareMember, Target};
 use super::order::Heartbeat;
 use crate::framework::ID_BYTES_MAX;
 use crate::framework::{Caller, Ticket};
 use crate::outbox::{Outbox, TimerKey, append_refusal};
 use crate::reconciled::{METADATA_REFRESH, Standing, World, pace};
+use crate::records::Entry;
 
 /// A refusal with words for people.
 pub(crate) type Refused = (ErrorCode, String);

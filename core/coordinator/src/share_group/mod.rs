@@ -4,7 +4,7 @@
 //!  heartbeat ─▶ who is in the group, what do they want?       a change raises the group's epoch
 //!                    │
 //!                    ▼
-//!               are the topics' share-partitions set up?      if not, the share coordinator is asked ([`ShareStateOrder`]), and the
+//!               are the topics' share-partitions set up?      if not, the share coordinator is asked ([`crate::ShareStateOrder`]), and the
 //!                    │                                        heartbeat waits for that
 //!                    ▼
 //!               target: who is to have what                   [`assignor`], of share-partitions that are set up
@@ -38,11 +38,9 @@ mod set_up;
 mod tests;
 
 pub(crate) use describe::{describe, describe_missing, list, not_share};
-pub(crate) use group::{Entry, ShareGroup};
+pub(crate) use group::ShareGroup;
 pub(crate) use heartbeat::{Stayed, check, fence, finish, forget_timers, leave, loaded, stay};
 #[cfg(test)]
 pub(crate) use member::ShareMember;
 pub(crate) use order::{Awaiting, Heartbeat};
-pub use order::{ShareStateDone, ShareStateOrder, ShareStateWork};
 pub(crate) use outcomes::Outcomes;
-pub(crate) use record::group_of;

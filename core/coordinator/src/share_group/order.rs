@@ -1,40 +1,14 @@
-//! What a share group asks of the share coordinator, by way of the worker, and who waits for the answer.
+//! Who waits for what a share group asks of the share coordinator.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use barnabas_base::{ErrorCode, Offset, Text, TopicId};
+use barnabas_base::{Text, TopicId};
 use barnabas_wire::messages::delete_groups_response::DeletableGroupResult;
 use barnabas_wire::messages::{AlterShareGroupOffsetsResponse, DeleteShareGroupOffsetsResponse};
 
 use super::member::ShareMember;
-use crate::SharePartitionKey;
 use crate::framework::Ticket;
-
-/// Bring this to the share-partitions' coordinators, then say [`crate::GroupShard::share_state_done`].
-#[derive(Debug, Clone, PartialEq)]
-pub struct ShareStateOrder {
-    /// Counts up in each shard.
-    pub number: u64,
-    pub work: ShareStateWork,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum ShareStateWork {
-    /// Each begins at this offset; [`Offset::NONE`]: where its leader decides.
-    Initialize {
-        state_epoch: i32,
-        starts: Vec<(SharePartitionKey, Offset)>,
-    },
-    Delete(Vec<SharePartitionKey>),
-}
-
-/// What came of an order: one outcome for each of its share-partitions. Those that are missing failed.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ShareStateDone {
-    pub number: u64,
-    pub outcomes: Vec<(SharePartitionKey, ErrorCode)>,
-}
 
 /// A heartbeat that is answered once the topics are set up.
 #[derive(Debug)]

@@ -21,22 +21,19 @@ use std::sync::Arc;
 use barnabas_base::{Text, TopicId};
 use barnabas_wire::Str;
 use barnabas_wire::messages::{
-    GroupRecordKey, GroupRecordValue, ShareGroupCurrentMemberAssignmentKey,
-    ShareGroupCurrentMemberAssignmentValue, ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue,
-    ShareGroupMetadataKey, ShareGroupMetadataValue, ShareGroupStatePartitionMetadataKey,
-    ShareGroupStatePartitionMetadataValue, ShareGroupTargetAssignmentMemberKey,
-    ShareGroupTargetAssignmentMemberValue, ShareGroupTargetAssignmentMetadataKey,
+    GroupRecordValue, ShareGroupCurrentMemberAssignmentValue, ShareGroupMemberMetadataValue,
+    ShareGroupMetadataValue, ShareGroupStatePartitionMetadataValue, ShareGroupTargetAssignmentMemberValue,
     ShareGroupTargetAssignmentMetadataValue, share_group_current_member_assignment_value as current,
     share_group_state_partition_metadata_value as set_up,
     share_group_target_assignment_member_value as target,
 };
-use bytes::Bytes;
 
-use super::group::{Entry, ShareGroup};
+use super::group::ShareGroup;
 use super::member::{ShareMember, Target};
 use super::set_up::{SetUp, Topics};
 use crate::FIRST_EPOCH;
 use crate::framework::{Record, encoded};
+use crate::records::{Entry, GroupKind};
 
 const VERSION: i16 = 0;
 
@@ -60,9 +57,10 @@ impl ShareGroup {
             Entry::Current(id) => self.member(id).map(|member| current_of(member)),
             Entry::Target(id) => self.targets.get(id).map(|target| target_of(target)),
             Entry::SetUp => Some(set_up_of(&self.set_up)),
+            Entry::OldClassic | Entry::OldPartitionMetadata | Entry::Regex(_) | Entry::Topology => None,
         };
         let value = value.map(|value| encoded(value.encode_value(VERSION)));
-        Record { key: key(&self.id, entry), value }
+        Record { key: entry.key(GroupKind::Share, &self.id), value }
     }
 
     /// The tombstones of everything that the group has, in the order in which Kafka reads them without complaint.
@@ -87,68 +85,55 @@ impl ShareGroup {
             }
         }
         last.extend([Entry::SetUp, Entry::Group]);
-        last.iter().map(|entry| Record { key: key(&self.id, entry), value: None }).collect()
+        last.iter().map(|entry| Record { key: entry.key(GroupKind::Share, &self.id), value: None }).collect()
     }
 
     /// Takes in a value of one of the group's records.
-    pub fn replay(&mut self, key: GroupRecordKey, value: GroupRecordValue) {
-        match (key, value) {
-            (GroupRecordKey::ShareGroupMetadata(_), GroupRecordValue::ShareGroupMetadata(value)) => {
+    pub fn replay(&mut self, entry: Entry, value: GroupRecordValue) {
+        match (entry, value) {
+            (Entry::Group, GroupRecordValue::ShareGroupMetadata(value)) => {
                 self.epoch = value.epoch;
                 self.metadata_hash = value.metadata_hash;
             }
-            (
-                GroupRecordKey::ShareGroupMemberMetadata(key),
-                GroupRecordValue::ShareGroupMemberMetadata(value),
-            ) => {
-                let mut member = heard(self.known(&key.member_id), &value);
+            (Entry::Member(id), GroupRecordValue::ShareGroupMemberMetadata(value)) => {
+                let mut member = heard(self.known(&id), &value);
                 member.names = self.shared(member.names);
                 self.put(member);
             }
-            (
-                GroupRecordKey::ShareGroupTargetAssignmentMetadata(_),
-                GroupRecordValue::ShareGroupTargetAssignmentMetadata(value),
-            ) => {
+            (Entry::TargetEpoch, GroupRecordValue::ShareGroupTargetAssignmentMetadata(value)) => {
                 self.assignment_epoch = value.assignment_epoch;
                 self.assignment_timestamp = value.assignment_timestamp;
             }
-            (
-                GroupRecordKey::ShareGroupTargetAssignmentMember(key),
-                GroupRecordValue::ShareGroupTargetAssignmentMember(value),
-            ) => {
+            (Entry::Target(id), GroupRecordValue::ShareGroupTargetAssignmentMember(value)) => {
                 let pairs = value.topic_partitions.into_iter();
                 let target = target_from(pairs.map(|topic| (topic.topic_id, topic.partitions)));
-                self.targets.insert(key.member_id.text(), Arc::new(target));
+                self.targets.insert(id, Arc::new(target));
             }
-            (
-                GroupRecordKey::ShareGroupCurrentMemberAssignment(key),
-                GroupRecordValue::ShareGroupCurrentMemberAssignment(value),
-            ) => {
+            (Entry::Current(id), GroupRecordValue::ShareGroupCurrentMemberAssignment(value)) => {
                 let pairs = value.assigned_partitions.into_iter();
                 let assigned = target_from(pairs.map(|topic| (topic.topic_id, topic.partitions)));
                 self.put(ShareMember {
                     epoch: value.member_epoch,
                     previous_epoch: value.previous_member_epoch,
                     assigned: Arc::new(assigned),
-                    ..self.known(&key.member_id)
+                    ..self.known(&id)
                 });
             }
-            (
-                GroupRecordKey::ShareGroupStatePartitionMetadata(_),
-                GroupRecordValue::ShareGroupStatePartitionMetadata(value),
-            ) => self.set_up = set_up_from(value),
+            (Entry::SetUp, GroupRecordValue::ShareGroupStatePartitionMetadata(value)) => {
+                self.set_up = set_up_from(value)
+            }
             _ => {}
         }
     }
 
     /// Takes in a tombstone of one of the group's records, but for that which ends the group.
-    pub fn replay_tombstone(&mut self, key: &GroupRecordKey) {
-        match key {
-            GroupRecordKey::ShareGroupMemberMetadata(key) => {
-                self.remove(&key.member_id);
+    pub fn replay_tombstone(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Member(id) => {
+                self.remove(id);
             }
-            GroupRecordKey::ShareGroupCurrentMemberAssignment(key) => {
-                if let Some(member) = self.member(&key.member_id) {
+            Entry::Current(id) => {
+                if let Some(member) = self.member(id) {
                     let fresh = ShareMember {
                         epoch: 0,
                         previous_epoch: 0,
@@ -158,62 +143,21 @@ impl ShareGroup {
                     self.put(fresh);
                 }
             }
-            GroupRecordKey::ShareGroupTargetAssignmentMember(key) => {
-                self.targets.remove(key.member_id.as_str());
+            Entry::Target(id) => {
+                self.targets.remove(id);
             }
-            GroupRecordKey::ShareGroupTargetAssignmentMetadata(_) => {
+            Entry::TargetEpoch => {
                 self.assignment_epoch = FIRST_EPOCH;
                 self.assignment_timestamp = 0;
             }
-            GroupRecordKey::ShareGroupStatePartitionMetadata(_) => self.set_up = SetUp::default(),
+            Entry::SetUp => self.set_up = SetUp::default(),
             _ => {}
         }
     }
 
-    fn known(&self, id: &Str) -> ShareMember {
-        self.member(id).map_or_else(|| ShareMember::new(id.text()), |known| (**known).clone())
+    fn known(&self, id: &Text) -> ShareMember {
+        self.member(id).map_or_else(|| ShareMember::new(id.clone()), |known| (**known).clone())
     }
-}
-
-fn key(group: &Text, entry: &Entry) -> Bytes {
-    let group_id = Str::from(group);
-    let key = match entry {
-        Entry::Group => {
-            GroupRecordKey::ShareGroupMetadata(ShareGroupMetadataKey { group_id, ..Default::default() })
-        }
-        Entry::TargetEpoch => {
-            GroupRecordKey::ShareGroupTargetAssignmentMetadata(ShareGroupTargetAssignmentMetadataKey {
-                group_id,
-                ..Default::default()
-            })
-        }
-        Entry::SetUp => {
-            GroupRecordKey::ShareGroupStatePartitionMetadata(ShareGroupStatePartitionMetadataKey {
-                group_id,
-                ..Default::default()
-            })
-        }
-        Entry::Member(id) => GroupRecordKey::ShareGroupMemberMetadata(ShareGroupMemberMetadataKey {
-            group_id,
-            member_id: id.into(),
-            ..Default::default()
-        }),
-        Entry::Target(id) => {
-            GroupRecordKey::ShareGroupTargetAssignmentMember(ShareGroupTargetAssignmentMemberKey {
-                group_id,
-                member_id: id.into(),
-                ..Default::default()
-            })
-        }
-        Entry::Current(id) => {
-            GroupRecordKey::ShareGroupCurrentMemberAssignment(ShareGroupCurrentMemberAssignmentKey {
-                group_id,
-                member_id: id.into(),
-                ..Default::default()
-            })
-        }
-    };
-    encoded(key.encode_key())
 }
 
 fn said(member: &ShareMember) -> GroupRecordValue {
@@ -320,18 +264,4 @@ fn set_up_from(value: ShareGroupStatePartitionMetadataValue) -> SetUp {
             .map(|info| (info.topic_id, info.topic_name.text()))
             .collect(),
     }
-}
-
-/// The group that a record of these types is about.
-pub(crate) fn group_of(key: &GroupRecordKey) -> Option<Text> {
-    let id = match key {
-        GroupRecordKey::ShareGroupMetadata(key) => &key.group_id,
-        GroupRecordKey::ShareGroupMemberMetadata(key) => &key.group_id,
-        GroupRecordKey::ShareGroupTargetAssignmentMetadata(key) => &key.group_id,
-        GroupRecordKey::ShareGroupTargetAssignmentMember(key) => &key.group_id,
-        GroupRecordKey::ShareGroupCurrentMemberAssignment(key) => &key.group_id,
-        GroupRecordKey::ShareGroupStatePartitionMetadata(key) => &key.group_id,
-        _ => return None,
-    };
-    Some(id.text())
 }

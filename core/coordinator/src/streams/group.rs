@@ -24,20 +24,8 @@ use super::topology::Topology;
 use crate::framework::{BatchId, Ticket};
 use crate::outbox::{GroupThen, Outbox};
 use crate::reconciled::Unwritten;
+use crate::records::{Entry, GroupKind};
 use crate::{FIRST_EPOCH, Response};
-
-/// One record of the group, by what it is about.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Entry {
-    /// The tombstone of the classic group that this one was.
-    OldClassic,
-    Member(Text),
-    Current(Text),
-    Target(Text),
-    Topology,
-    Group,
-    TargetEpoch,
-}
 
 type TaskId = (Text, i32);
 
@@ -378,7 +366,7 @@ impl StreamsGroup {
     pub fn flush(&mut self, out: &mut Outbox) {
         out.counts.streams_rebalances += std::mem::take(&mut self.raises);
         let mut unwritten = std::mem::take(&mut self.unwritten);
-        let then = |entries| GroupThen::StreamsWritten { group: self.id.clone(), entries };
+        let then = |entries| GroupThen::Written { kind: GroupKind::Streams, group: self.id.clone(), entries };
         unwritten.flush(&self.id, |entry| self.record(entry), then, out);
         self.unwritten = unwritten;
     }

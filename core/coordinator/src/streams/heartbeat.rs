@@ -23,7 +23,7 @@ use barnabas_wire::messages::{StreamsGroupHeartbeatRequest, StreamsGroupHeartbea
 use super::assignor::Offsets;
 use super::configure::{Configured, StatusCode, configure};
 use super::endpoints::endpoints;
-use super::group::{Entry, StreamsGroup, TaskOffsets};
+use super::group::{StreamsGroup, TaskOffsets};
 use super::leave::{cancel_timers, watch};
 use super::member::{Endpoint, MemberState, StreamsMember};
 use super::missed::has_missed;
@@ -37,6 +37,7 @@ use crate::outbox::{Outbox, TimerKey, append_refusal};
 use crate::reconciled::{
     METADATA_REFRESH, Refused, Standing, World, check_instance, pace, unknown, unknown_instance,
 };
+use crate::records::Entry;
 use crate::request::StreamsHeartbeat;
 
 /// Tasks of which a member may report offsets.

@@ -9,11 +9,12 @@ use barnabas_base::{DurationMs, Text};
 use barnabas_wire::Str;
 use barnabas_wire::messages::{StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse};
 
-use super::group::{Entry, StreamsGroup};
+use super::group::StreamsGroup;
 use super::member::{MemberState, StreamsMember};
 use super::tasks::Held;
 use crate::outbox::{Outbox, TimerKey};
 use crate::reconciled::{Refused, check_instance, unknown, unknown_instance};
+use crate::records::Entry;
 use crate::request::empty_streams_heartbeat;
 
 /// Takes out the member that says so; a static one may be away for a moment only.

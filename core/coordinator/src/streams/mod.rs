@@ -40,13 +40,12 @@ mod topology;
 
 pub(crate) use check::{check, refusal};
 pub(crate) use describe::{describe, describe_missing, list, not_streams};
-pub(crate) use group::{Entry, StreamsGroup};
+pub(crate) use group::StreamsGroup;
 pub(crate) use heartbeat::heartbeat;
 pub(crate) use leave::{fence, forget_timers, is_late, leave, loaded};
 pub(crate) use member::MemberState;
 #[cfg(test)]
 pub(crate) use member::StreamsMember;
-pub(crate) use record::group_of;
 pub(crate) use target::{Assigning, Assignment, computed, first_target};
 #[cfg(test)]
 pub(crate) use tasks::Held;

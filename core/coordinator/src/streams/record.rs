@@ -21,24 +21,20 @@ use std::sync::Arc;
 use barnabas_base::Text;
 use barnabas_wire::Str;
 use barnabas_wire::messages::{
-    GroupRecordKey, GroupRecordValue, StreamsGroupCurrentMemberAssignmentKey,
-    StreamsGroupCurrentMemberAssignmentValue, StreamsGroupMemberMetadataKey, StreamsGroupMemberMetadataValue,
-    StreamsGroupMetadataKey, StreamsGroupMetadataValue, StreamsGroupTargetAssignmentMemberKey,
-    StreamsGroupTargetAssignmentMemberValue, StreamsGroupTargetAssignmentMetadataKey,
-    StreamsGroupTargetAssignmentMetadataValue, StreamsGroupTopologyKey,
-    streams_group_current_member_assignment_value as current,
+    GroupRecordValue, StreamsGroupCurrentMemberAssignmentValue, StreamsGroupMemberMetadataValue,
+    StreamsGroupMetadataValue, StreamsGroupTargetAssignmentMemberValue,
+    StreamsGroupTargetAssignmentMetadataValue, streams_group_current_member_assignment_value as current,
     streams_group_member_metadata_value as metadata, streams_group_metadata_value as group_metadata,
     streams_group_target_assignment_member_value as target,
 };
-use bytes::Bytes;
 
-use super::group::{Entry, StreamsGroup};
+use super::group::StreamsGroup;
 use super::member::{Endpoint, MemberState, StreamsMember};
 use super::tasks::{ActiveTasks, Held, Target, Tasks, each, each_active};
 use super::topology::Topology;
 use crate::framework::{Record, encoded};
 use crate::memory;
-use crate::records;
+use crate::records::{Entry, GroupKind};
 
 const VERSION: i16 = 0;
 
@@ -50,7 +46,7 @@ impl StreamsGroup {
     /// The record of `entry` as things are: a tombstone for what is not there.
     pub(super) fn record(&self, entry: &Entry) -> Record {
         let value = match entry {
-            Entry::OldClassic => return records::group_tombstone(&self.id),
+            Entry::OldClassic | Entry::OldPartitionMetadata | Entry::Regex(_) | Entry::SetUp => None,
             Entry::Group => Some(self.metadata()),
             Entry::TargetEpoch => Some(GroupRecordValue::StreamsGroupTargetAssignmentMetadata(
                 StreamsGroupTargetAssignmentMetadataValue {
@@ -65,7 +61,7 @@ impl StreamsGroup {
             Entry::Target(id) => self.targets.get(id).map(|target| target_of(target)),
         };
         let value = value.map(|value| encoded(value.encode_value(VERSION)));
-        Record { key: key(&self.id, entry), value }
+        Record { key: entry.key(GroupKind::Streams, &self.id), value }
     }
 
     fn metadata(&self) -> GroupRecordValue {
@@ -118,7 +114,7 @@ impl StreamsGroup {
 
     fn bytes(&self, entry: &Entry, value: &GroupRecordValue) -> Option<usize> {
         let value = value.encode_value(VERSION).ok()?;
-        Some(Record { key: key(&self.id, entry), value: Some(value) }.bytes())
+        Some(Record { key: entry.key(GroupKind::Streams, &self.id), value: Some(value) }.bytes())
     }
 
     /// The tombstones of everything that the group has, in the order in which Kafka reads them without complaint.
@@ -139,12 +135,12 @@ impl StreamsGroup {
             .chain([Entry::Group, Entry::Topology]);
         let mut seen = BTreeSet::new();
         let entries = entries.filter(|entry| seen.insert(entry.clone()));
-        entries.map(|entry| Record { key: key(&self.id, &entry), value: None }).collect()
+        entries.map(|entry| Record { key: entry.key(GroupKind::Streams, &self.id), value: None }).collect()
     }
 
     /// Takes in a value of one of the group's records.
-    pub fn replay(&mut self, key: GroupRecordKey, value: GroupRecordValue) {
-        match (key, value) {
+    pub fn replay(&mut self, entry: Entry, value: GroupRecordValue) {
+        match (entry, value) {
             (_, GroupRecordValue::StreamsGroupMetadata(value)) => self.replay_metadata(value),
             (_, GroupRecordValue::StreamsGroupTopology(value)) => {
                 self.topology = Some(Arc::new(Topology::new(value)));
@@ -153,24 +149,15 @@ impl StreamsGroup {
                 self.assignment_epoch = value.assignment_epoch;
                 self.assignment_timestamp = value.assignment_timestamp;
             }
-            (
-                GroupRecordKey::StreamsGroupMemberMetadata(key),
-                GroupRecordValue::StreamsGroupMemberMetadata(value),
-            ) => {
-                let member = self.known(&key.member_id);
+            (Entry::Member(id), GroupRecordValue::StreamsGroupMemberMetadata(value)) => {
+                let member = self.known(&id);
                 self.put(heard(member, value));
             }
-            (
-                GroupRecordKey::StreamsGroupTargetAssignmentMember(key),
-                GroupRecordValue::StreamsGroupTargetAssignmentMember(value),
-            ) => {
-                self.targets.insert(key.member_id.text(), Arc::new(target_from(&value)));
+            (Entry::Target(id), GroupRecordValue::StreamsGroupTargetAssignmentMember(value)) => {
+                self.targets.insert(id, Arc::new(target_from(&value)));
             }
-            (
-                GroupRecordKey::StreamsGroupCurrentMemberAssignment(key),
-                GroupRecordValue::StreamsGroupCurrentMemberAssignment(value),
-            ) => {
-                let member = self.known(&key.member_id);
+            (Entry::Current(id), GroupRecordValue::StreamsGroupCurrentMemberAssignment(value)) => {
+                let member = self.known(&id);
                 self.put(placed(member, &value));
             }
             _ => {}
@@ -187,26 +174,26 @@ impl StreamsGroup {
             (value.stored_description_topology_epoch, value.failed_description_topology_epoch);
     }
 
-    fn known(&self, id: &Str) -> StreamsMember {
-        self.member(id).map_or_else(|| StreamsMember::new(id.text()), |known| (**known).clone())
+    fn known(&self, id: &Text) -> StreamsMember {
+        self.member(id).map_or_else(|| StreamsMember::new(id.clone()), |known| (**known).clone())
     }
 
     /// Takes in a tombstone; that of the group itself is the shard's business.
-    pub fn replay_tombstone(&mut self, key: &GroupRecordKey) {
-        match key {
-            GroupRecordKey::StreamsGroupMemberMetadata(key) => {
-                self.remove(&key.member_id);
+    pub fn replay_tombstone(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Member(id) => {
+                self.remove(id);
             }
-            GroupRecordKey::StreamsGroupTargetAssignmentMetadata(_) => {
+            Entry::TargetEpoch => {
                 let fresh = StreamsGroup::new(self.id.clone());
                 self.assignment_epoch = fresh.assignment_epoch;
                 self.assignment_timestamp = fresh.assignment_timestamp;
             }
-            GroupRecordKey::StreamsGroupTargetAssignmentMember(key) => {
-                self.targets.remove(key.member_id.as_str());
+            Entry::Target(id) => {
+                self.targets.remove(id);
             }
-            GroupRecordKey::StreamsGroupCurrentMemberAssignment(key) => {
-                let Some(known) = self.member(&key.member_id).cloned() else { return };
+            Entry::Current(id) => {
+                let Some(known) = self.member(id).cloned() else { return };
                 let mut gone = (*known).clone();
                 gone.epoch = 0;
                 gone.previous_epoch = 0;
@@ -215,49 +202,10 @@ impl StreamsGroup {
                 gone.revoking = Arc::default();
                 self.put(gone);
             }
-            GroupRecordKey::StreamsGroupTopology(_) => self.topology = None,
+            Entry::Topology => self.topology = None,
             _ => {}
         }
     }
-}
-
-fn key(group: &Text, entry: &Entry) -> Bytes {
-    let group_id = Str::from(group);
-    let key = match entry {
-        Entry::OldClassic => return records::group_key(group),
-        Entry::Group => {
-            GroupRecordKey::StreamsGroupMetadata(StreamsGroupMetadataKey { group_id, ..Default::default() })
-        }
-        Entry::TargetEpoch => {
-            GroupRecordKey::StreamsGroupTargetAssignmentMetadata(StreamsGroupTargetAssignmentMetadataKey {
-                group_id,
-                ..Default::default()
-            })
-        }
-        Entry::Topology => {
-            GroupRecordKey::StreamsGroupTopology(StreamsGroupTopologyKey { group_id, ..Default::default() })
-        }
-        Entry::Member(id) => GroupRecordKey::StreamsGroupMemberMetadata(StreamsGroupMemberMetadataKey {
-            group_id,
-            member_id: id.into(),
-            ..Default::default()
-        }),
-        Entry::Current(id) => {
-            GroupRecordKey::StreamsGroupCurrentMemberAssignment(StreamsGroupCurrentMemberAssignmentKey {
-                group_id,
-                member_id: id.into(),
-                ..Default::default()
-            })
-        }
-        Entry::Target(id) => {
-            GroupRecordKey::StreamsGroupTargetAssignmentMember(StreamsGroupTargetAssignmentMemberKey {
-                group_id,
-                member_id: id.into(),
-                ..Default::default()
-            })
-        }
-    };
-    encoded(key.encode_key())
 }
 
 fn topology_of(topology: &Topology) -> GroupRecordValue {
@@ -401,18 +349,4 @@ fn collected<'a>(said: impl Iterator<Item = (&'a Str, &'a Vec<i32>)>) -> Tasks {
         tasks.entry(id.text()).or_default().extend(partitions.iter().copied());
     }
     tasks
-}
-
-/// The group that a record of these types is about.
-pub(crate) fn group_of(key: &GroupRecordKey) -> Option<Text> {
-    let id = match key {
-        GroupRecordKey::StreamsGroupMetadata(key) => &key.group_id,
-        GroupRecordKey::StreamsGroupMemberMetadata(key) => &key.group_id,
-        GroupRecordKey::StreamsGroupTargetAssignmentMetadata(key) => &key.group_id,
-        GroupRecordKey::StreamsGroupTargetAssignmentMember(key) => &key.group_id,
-        GroupRecordKey::StreamsGroupCurrentMemberAssignment(key) => &key.group_id,
-        GroupRecordKey::StreamsGroupTopology(key) => &key.group_id,
-        _ => return None,
-    };
-    Some(id.text())
 }

@@ -14,11 +14,12 @@ use barnabas_base::Text;
 
 use super::assignor::{self, Candidate};
 use super::configure::Configured;
-use super::group::{Entry, StreamsGroup};
+use super::group::StreamsGroup;
 use super::tasks::Target;
 use crate::consumer::Job;
-use crate::effect::Effect;
+use crate::outbox::Effect;
 use crate::outbox::{Outbox, TimerKey};
+use crate::records::Entry;
 
 /// Everything that a target is made of, as it was at one moment.
 #[derive(Debug, Clone)]

@@ -9,10 +9,10 @@ use barnabas_wire::messages::sync_group_request::SyncGroupRequestAssignment;
 use barnabas_wire::messages::{JoinGroupRequest, OffsetCommitRequest, SyncGroupRequest};
 
 use crate::classic::{ClassicGroup, State};
-use crate::effect::Effect;
 use crate::framework::{BatchId, Caller, Now, Ticket};
-use crate::offsets::OffsetKey;
+use crate::outbox::Effect;
 use crate::outbox::TimerKey;
+use crate::records::OffsetKey;
 use crate::shard::Group;
 use crate::{GroupConfig, GroupShard, Request, Response};
 

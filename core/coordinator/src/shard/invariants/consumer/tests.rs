@@ -7,9 +7,10 @@ use barnabas_base::{ErrorCode, MonotonicMs, Text, TimestampMs, Uuid};
 use barnabas_wire::messages::ConsumerGroupHeartbeatRequest;
 
 use super::super::tests::caught;
-use crate::consumer::{ConsumerGroup, ConsumerMember, Entry};
+use crate::consumer::{ConsumerGroup, ConsumerMember};
 use crate::framework::{BatchId, Caller, Now, Ticket};
 use crate::outbox::TimerKey;
+use crate::records::Entry;
 use crate::shard::Group;
 use crate::{GroupConfig, GroupShard, Request};
 

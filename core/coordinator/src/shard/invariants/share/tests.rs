@@ -8,11 +8,13 @@ use barnabas_metadata::{Delta, Image, Provenance};
 use barnabas_wire::messages::{MetadataRecord, PartitionRecord, ShareGroupHeartbeatRequest, TopicRecord};
 
 use super::super::tests::caught;
-use crate::effect::Effect;
 use crate::framework::{BatchId, Caller, Now, Ticket};
+use crate::outbox::Effect;
 use crate::outbox::TimerKey;
+use crate::outbox::{ShareStateDone, ShareStateWork};
+use crate::records::Entry;
 use crate::shard::Group;
-use crate::share_group::{Entry, ShareGroup, ShareMember, ShareStateDone, ShareStateWork};
+use crate::share_group::{ShareGroup, ShareMember};
 use crate::{GroupConfig, GroupShard, Request};
 
 const NOW: Now = Now { wall: TimestampMs(1_000), mono: MonotonicMs(1_000) };

@@ -10,8 +10,9 @@ use barnabas_wire::messages::streams_group_heartbeat_request::{Subtopology, Topo
 use super::super::tests::caught;
 use crate::framework::{BatchId, Caller, Now, Ticket};
 use crate::outbox::TimerKey;
+use crate::records::Entry;
 use crate::shard::Group;
-use crate::streams::{Entry, Held, MemberState, StreamsGroup, StreamsMember};
+use crate::streams::{Held, MemberState, StreamsGroup, StreamsMember};
 use crate::{GroupConfig, GroupShard, Request};
 
 const NOW: Now = Now { wall: TimestampMs(1_000), mono: MonotonicMs(1_000) };

@@ -4,6 +4,7 @@
 //! shard with its own groups only: core/api splits them by [`barnabas_base::partition_for`] and joins the answers. FindCoordinator
 //! needs no shard.
 
+mod protocols;
 mod refusal;
 
 use crate::framework::{EndTransaction, ID_BYTES_MAX};
@@ -24,6 +25,8 @@ use barnabas_wire::messages::{
     StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse, SyncGroupRequest, SyncGroupResponse,
     TxnOffsetCommitRequest, TxnOffsetCommitResponse,
 };
+
+pub(crate) use protocols::Protocols;
 
 /// One shard's share of a request.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,6 +4,7 @@
 //!   when the offset expires (Kafka 4.4 `GroupCoordinatorRecordHelpers.offsetCommitValueVersion`).
 //! - GroupMetadata: key 2, value 3 (version 4 differs in nothing but its encoding; Kafka 4.4 writes 3).
 
+use barnabas_base::{PartitionIndex, Text};
 use barnabas_wire::Str;
 use barnabas_wire::messages::{
     GroupMetadataKey, GroupMetadataValue, GroupRecordKey, GroupRecordValue, OffsetCommitKey,
@@ -11,11 +12,25 @@ use barnabas_wire::messages::{
 };
 use bytes::Bytes;
 
+mod entry;
+mod kind;
+
 use crate::framework::{Record, encoded};
+
+pub(crate) use entry::Entry;
+pub use kind::GroupKind;
 
 const GROUP_METADATA_VERSION: i16 = 3;
 const OFFSET_COMMIT_VERSION: i16 = 4;
 const OFFSET_COMMIT_VERSION_WITH_EXPIRY: i16 = 1;
+
+/// Whose offset of which partition.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct OffsetKey {
+    pub group: Text,
+    pub topic: Text,
+    pub partition: PartitionIndex,
+}
 
 /// The names are those of the request: slices of its frame, copied once, into the key.
 pub(crate) fn offset_commit(group: &Str, topic: &Str, partition: i32, value: OffsetCommitValue) -> Record {
@@ -46,7 +61,7 @@ fn offset_key(group: Str, topic: Str, partition: i32) -> Bytes {
     encoded(GroupRecordKey::OffsetCommit(key).encode_key())
 }
 
-pub(crate) fn group_key(group: &str) -> Bytes {
+fn group_key(group: &str) -> Bytes {
     let key = GroupMetadataKey { group: group.into(), ..GroupMetadataKey::default() };
     encoded(GroupRecordKey::GroupMetadata(key).encode_key())
 }

@@ -3,21 +3,19 @@
 //! Everything that decides (classic/, offsets/) gets a `&mut Outbox` next to the state that it changes, and nothing leaves
 //! the shard by another way.
 
-use std::collections::BTreeMap;
+mod counts;
+mod effect;
+mod then;
 
-use barnabas_base::{DurationMs, ErrorCode, MonotonicMs, ProducerId, Text};
-use bytes::Bytes;
+use barnabas_base::{DurationMs, ErrorCode, MonotonicMs, Text};
 
-use crate::classic::Protocols;
-use crate::consumer::Entry;
-use crate::effect::Effect;
-pub(crate) use crate::framework::append_refusal;
 use crate::framework::{BatchId, Held, Now, Pending, Record, Refusable, Ticket, Timers};
-use crate::offsets::OffsetKey;
-use crate::shard::{Group, GroupCounts};
-use crate::share_group::{Entry as ShareEntry, ShareStateOrder};
-use crate::streams;
 use crate::{GroupConfig, Response};
+
+pub(crate) use crate::framework::append_refusal;
+pub use counts::GroupCounts;
+pub use effect::{Effect, ShareStateDone, ShareStateOrder, ShareStateWork};
+pub(crate) use then::{GroupThen, Replacement, Then};
 
 /// What a shard waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -57,55 +55,6 @@ impl TimerKey {
             Self::Expiry => None,
         }
     }
-}
-
-/// What is to happen when a batch is decided.
-#[derive(Debug, Default)]
-pub(crate) struct Then {
-    /// The offsets that the batch changes.
-    pub offsets: Vec<OffsetKey>,
-    /// The producer, and the offsets that the batch adds to its transaction.
-    pub in_transaction: Option<(ProducerId, Vec<OffsetKey>)>,
-    /// The producer whose transaction the batch ends, and whether it is committed.
-    pub ends: Option<(ProducerId, bool)>,
-    pub groups: Vec<GroupThen>,
-}
-
-#[derive(Debug)]
-pub(crate) enum GroupThen {
-    /// A group came into being. It is forgotten if its first record is lost.
-    Created(Text),
-    /// The group was deleted. It is back if the tombstone is lost.
-    Deleted(Box<Group>),
-    /// Entries of a consumer group. They are written again if they are lost.
-    Written { group: Text, entries: Vec<Entry> },
-    /// Likewise, of a streams group.
-    StreamsWritten { group: Text, entries: Vec<streams::Entry> },
-    /// A consumer group has become a classic one. These tombstones, and the classic group, are written again if they are lost.
-    Downgraded { group: Text, tombstones: Vec<Record> },
-    /// Entries of a share group. They are written again if they are lost.
-    ShareWritten { group: Text, entries: Vec<ShareEntry> },
-    /// To be given out once the records that speak of it are on disk.
-    ShareOrdered(ShareStateOrder),
-    /// The leader's assignment. The group is stable once it is on disk.
-    Assigned { group: Text, generation: i32, assignments: BTreeMap<Text, Bytes> },
-    /// A static member came back under a new id while the group was stable (KIP-345).
-    Replaced(Box<Replacement>),
-}
-
-/// A static member's new id, and what it was before.
-#[derive(Debug)]
-pub(crate) struct Replacement {
-    pub group: Text,
-    pub instance: Text,
-    pub old_member: Text,
-    pub new_member: Text,
-    pub old_protocols: Protocols,
-    pub old_rebalance_timeout_ms: i32,
-    pub old_session_timeout_ms: i32,
-    /// What the member is told once its new id is on disk.
-    pub old_leader: Option<Text>,
-    pub version: i16,
 }
 
 #[derive(Debug)]

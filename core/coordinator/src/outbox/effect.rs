@@ -1,9 +1,10 @@
 //! What a shard of groups hands out for the worker to do.
 
+use crate::SharePartitionKey;
 use crate::consumer::Job;
 use crate::framework::{BatchId, EndTransaction, Producer, Record, Ticket};
 use crate::request::Response;
-use crate::share_group::ShareStateOrder;
+use barnabas_base::{ErrorCode, Offset};
 
 /// What the worker is to do. In this order.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,4 +22,29 @@ pub enum Effect {
     ShareState(ShareStateOrder),
     /// The answer to `ticket`.
     Answer { ticket: Ticket, response: Response },
+}
+
+/// Bring this to the share-partitions' coordinators, then say [`crate::GroupShard::share_state_done`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShareStateOrder {
+    /// Counts up in each shard.
+    pub number: u64,
+    pub work: ShareStateWork,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum ShareStateWork {
+    /// Each begins at this offset; [`Offset::NONE`]: where its leader decides.
+    Initialize {
+        state_epoch: i32,
+        starts: Vec<(SharePartitionKey, Offset)>,
+    },
+    Delete(Vec<SharePartitionKey>),
+}
+
+/// What came of an order: one outcome for each of its share-partitions. Those that are missing failed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShareStateDone {
+    pub number: u64,
+    pub outcomes: Vec<(SharePartitionKey, ErrorCode)>,
 }

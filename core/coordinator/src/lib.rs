@@ -22,6 +22,7 @@
 //! answer, and [`TransactionEffect::WriteMarkers`] → shell/broker/src/markers.rs, each partition's leader →
 //! [`TransactionShard::markers_answered`] → the end is appended.
 
+mod assignment;
 mod classic;
 mod config;
 mod consumer;
@@ -46,11 +47,11 @@ mod transactions;
 /// KAFKA-20268; Kafka 4.3 `ModernGroup`, `StreamsGroup`, `TargetAssignmentMetadata.INITIAL`.
 pub(crate) const FIRST_EPOCH: i32 = 1;
 
+pub use assignment::{Done, Job};
 pub use config::{
     ConsumerConfig, ConsumerTimes, GroupConfig, MigrationPolicy, ShareConfig, ShareTimes, StreamsConfig,
     StreamsSettings,
 };
-pub use consumer::{Done, Job};
 pub use framework::{
     BatchId, Caller, Closed, Committed, EndTransaction, Held, LoadError, Now, Pending, Producer, Record,
     Room, Ticket, Timers,

@@ -14,24 +14,13 @@ use std::sync::Arc;
 use barnabas_base::{ErrorCode, Map, MonotonicMs, Set, Text, TopicId};
 
 use super::member::{ConsumerMember, MemberState};
+use crate::assignment::{Partitions, Resolved};
 use crate::framework::{BatchId, Ticket};
 use crate::memory;
 use crate::outbox::{GroupThen, Outbox};
 use crate::reconciled::{Unwritten, World};
 use crate::records::{Entry, GroupKind};
 use crate::{FIRST_EPOCH, Response};
-
-/// What a member is to have: sorted partitions by topic.
-pub(crate) type Target = BTreeMap<TopicId, Vec<i32>>;
-
-/// The topics that an expression matched.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Resolved {
-    pub topics: Arc<BTreeSet<Text>>,
-    /// The metadata offset that was looked at.
-    pub version: i64,
-    pub timestamp: i64,
-}
 
 #[derive(Debug)]
 pub(crate) struct ConsumerGroup {
@@ -45,7 +34,7 @@ pub(crate) struct ConsumerGroup {
     /// When the target was made, by the wall clock; 0: never.
     pub assignment_timestamp: i64,
     members: BTreeMap<Text, Arc<ConsumerMember>>,
-    pub targets: BTreeMap<Text, Arc<Target>>,
+    pub targets: BTreeMap<Text, Arc<Partitions>>,
     pub resolved: BTreeMap<Text, Resolved>,
     owners: Map<TopicId, Map<i32, Text>>,
     static_members: Map<Text, Text>,

@@ -16,8 +16,9 @@ use barnabas_wire::messages::{ConsumerProtocolAssignment, ConsumerProtocolSubscr
 use barnabas_wire::{Message, Reader, Str, Writer};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-use super::group::{ConsumerGroup, Target};
+use super::group::ConsumerGroup;
 use super::member::{Assigned, ClassicSide, ConsumerMember};
+use crate::assignment::Partitions;
 use crate::classic::{self, ClassicGroup, State};
 use crate::outbox::Outbox;
 use crate::reconciled::Refused;
@@ -111,8 +112,10 @@ pub(crate) fn from_classic(classic: &ClassicGroup, image: &Image) -> Result<Cons
             partitions.retain(|partition, _| group.owner(*topic, *partition).is_none());
         }
         assigned.retain(|_, partitions| !partitions.is_empty());
-        let target =
-            assigned.iter().map(|(topic, each)| (*topic, each.keys().copied().collect())).collect::<Target>();
+        let target = assigned
+            .iter()
+            .map(|(topic, each)| (*topic, each.keys().copied().collect()))
+            .collect::<Partitions>();
         member.assigned = Arc::new(assigned);
         member.names = group.shared(member.names);
         group.targets.insert(id.clone(), Arc::new(target));

@@ -4,7 +4,7 @@
 //!  heartbeat ─▶ who is in the group, what do they want?  a change raises the group's epoch
 //!                    │
 //!                    ▼
-//!               target: who is to have what, for one group epoch    [`target`], jobs/assignor/
+//!               target: who is to have what, for one group epoch    [`target`], assignment/consumer/
 //!                    │   computed on the spot, or as a [`crate::Job`] that the worker runs elsewhere
 //!                    ▼
 //!               reconcile: a member gives up what is not its any more, says so, gets what others have given up, and so
@@ -15,7 +15,7 @@
 //! No partition has two owners, whatever the target says.
 //!
 //! State is what the records say and nothing else: whoever changes something notes which record that is
-//! ([`group::Entry`]), and [`ConsumerGroup::flush`] writes those records as they are then. Should a batch be lost, its entries
+//! ([`crate::records::Entry`]), and [`ConsumerGroup::flush`] writes those records as they are then. Should a batch be lost, its entries
 //! are written again, so that state is never taken back while later changes rest on it; nobody is answered before what the
 //! answer rests on is on disk.
 //!
@@ -27,7 +27,6 @@ mod classic_member;
 mod describe;
 mod group;
 mod heartbeat;
-mod jobs;
 mod leave;
 mod member;
 mod migrate;
@@ -40,14 +39,10 @@ pub(crate) use check::{check, refusal};
 pub(crate) use classic_member::{Joined, join, leaves, sync, touch};
 pub(crate) use describe::{describe, describe_missing, list, not_consumer};
 pub(crate) use group::ConsumerGroup;
-#[cfg(test)]
-pub(crate) use group::Resolved;
 pub(crate) use heartbeat::heartbeat;
-pub(crate) use jobs::Outcome;
-pub use jobs::{Done, Job};
 pub(crate) use leave::{Left, fence, forget_timers, is_late, leave, loaded, static_leave, watch_all};
 #[cfg(test)]
 pub(crate) use member::{Assigned, ConsumerMember};
 pub(crate) use migrate::{can_downgrade, can_upgrade, from_classic, to_classic};
 pub(crate) use regex::resolved;
-pub(crate) use target::assigned;
+pub(crate) use target::computed;

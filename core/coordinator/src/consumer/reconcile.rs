@@ -21,8 +21,9 @@ use barnabas_base::{Text, TopicId};
 use barnabas_metadata::Image;
 use barnabas_wire::messages::consumer_group_heartbeat_request::TopicPartitions;
 
-use super::group::{ConsumerGroup, Target};
+use super::group::ConsumerGroup;
 use super::member::{Assigned, ConsumerMember, MemberState};
+use crate::assignment::Partitions;
 
 /// What a member says that it has; `None`: nothing new.
 pub(crate) type Owned<'a> = Option<&'a [TopicPartitions]>;
@@ -100,7 +101,7 @@ impl Step<'_> {
     }
 
     fn next(&self) -> ConsumerMember {
-        let none = Target::new();
+        let none = Partitions::new();
         let target = self.group.targets.get(&self.member.id).map_or(&none, |target| target);
         let (mut kept, mut revoking) = (Assigned::new(), Assigned::new());
         for (topic, partitions) in self.member.assigned.iter() {
@@ -135,7 +136,7 @@ impl Step<'_> {
 
     /// What the target has for it and nobody has; and whether somebody has some of it. What it is to give up itself counts as
     /// free: by the time it is given this, it has.
-    fn available(&self, target: &Target, kept: &Assigned) -> (Vec<(TopicId, i32)>, bool) {
+    fn available(&self, target: &Partitions, kept: &Assigned) -> (Vec<(TopicId, i32)>, bool) {
         let (mut new, mut is_waiting) = (Vec::new(), false);
         let nothing = BTreeMap::new();
         for (topic, partitions) in target {

@@ -32,9 +32,10 @@ use barnabas_wire::messages::{
 };
 use bytes::Bytes;
 
-use super::group::{ConsumerGroup, Resolved, Target};
+use super::group::ConsumerGroup;
 use super::member::{Assigned, ClassicSide, ConsumerMember, MemberState};
 use crate::FIRST_EPOCH;
+use crate::assignment::{Partitions, Resolved};
 use crate::framework::{Record, encoded};
 use crate::records::{Entry, GroupKind};
 use crate::request::Protocols;
@@ -253,7 +254,7 @@ fn placed(mut member: ConsumerMember, value: &ConsumerGroupCurrentMemberAssignme
     member
 }
 
-fn target_of(target: &Target) -> GroupRecordValue {
+fn target_of(target: &Partitions) -> GroupRecordValue {
     let topics = target.iter().map(|(topic, partitions)| target::TopicPartition {
         topic_id: *topic,
         partitions: partitions.clone(),
@@ -265,7 +266,7 @@ fn target_of(target: &Target) -> GroupRecordValue {
     })
 }
 
-fn target_from(value: ConsumerGroupTargetAssignmentMemberValue) -> Target {
+fn target_from(value: ConsumerGroupTargetAssignmentMemberValue) -> Partitions {
     let mut target: BTreeMap<TopicId, Vec<i32>> = BTreeMap::new();
     for topic in value.topic_partitions {
         target.entry(topic.topic_id).or_default().extend(topic.partitions);

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use barnabas_base::{ErrorCode, Text};
 
-use super::group::{ConsumerGroup, Resolved};
-use super::jobs::{Job, Resolving, Topics, Work};
+use super::group::ConsumerGroup;
 use super::member::ConsumerMember;
+use crate::assignment::{Job, Resolved, Resolving, Topics, Work};
 use crate::framework::pattern;
 use crate::outbox::Effect;
 use crate::outbox::Outbox;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use barnabas_base::Text;
 
-use super::group::{ConsumerGroup, Target};
-use super::jobs::{Assigning, Assignment, Job, NewTarget, Work};
+use super::group::ConsumerGroup;
+use crate::assignment::{Job, NewTarget, Partitions, PartitionsJob, Subscriber, Work};
 use crate::outbox::Effect;
 use crate::outbox::Outbox;
 use crate::reconciled::World;
@@ -28,16 +28,16 @@ pub(super) fn assign_if_due(group: &mut ConsumerGroup, world: &World, out: &mut 
         return;
     }
     if is_small(group, world, out) {
-        let assignment = assigning(group, world, out).run();
+        let assignment = job(group, world, out).run();
         assigned(group, group.epoch, assignment, out);
         return;
     }
     group.assigning = Some(group.epoch);
-    let job = Job(Work::Assign(assigning(group, world, out)));
+    let job = Job(Work::Partitions(job(group, world, out)));
     out.compute(Effect::Compute(Box::new(job)));
 }
 
-/// Whether a target is made faster than handed to somebody else.
+/// Whether a target is made faster than handed to another thread.
 fn is_small(group: &ConsumerGroup, world: &World, out: &Outbox) -> bool {
     let mut left = out.config.consumer.assign_at_once_max.saturating_sub(group.members().len());
     for name in group.topics() {
@@ -50,25 +50,28 @@ fn is_small(group: &ConsumerGroup, world: &World, out: &Outbox) -> bool {
     left > 0
 }
 
-fn assigning(group: &ConsumerGroup, world: &World, out: &Outbox) -> Assigning {
-    let none = Arc::new(Target::new());
-    let members = group.members().values().map(|member| {
-        let target = group.targets.get(&member.id).unwrap_or(&none);
-        (Arc::clone(member), Arc::clone(target))
+fn job(group: &ConsumerGroup, world: &World, out: &Outbox) -> PartitionsJob {
+    let none = Arc::new(Partitions::new());
+    let subscribers = group.members().values().map(|member| Subscriber {
+        id: member.id.clone(),
+        instance: member.instance.clone(),
+        names: Arc::clone(&member.names),
+        pattern: member.pattern().cloned(),
+        has: Arc::clone(group.targets.get(&member.id).unwrap_or(&none)),
     });
     let standard = || out.config.consumer.assignors.first().cloned().unwrap_or_else(|| Text::from("uniform"));
-    Assigning {
+    PartitionsJob {
         group: group.id.clone(),
         epoch: group.epoch,
         assignor: group.preferred_assignor().cloned().unwrap_or_else(standard),
-        members: members.collect(),
+        subscribers: subscribers.collect(),
         resolved: group.resolved.clone(),
         image: world.image.clone(),
     }
 }
 
 /// A target is made: it holds from now on.
-pub(crate) fn assigned(group: &mut ConsumerGroup, epoch: i32, assignment: Assignment, out: &mut Outbox) {
+fn assigned(group: &mut ConsumerGroup, epoch: i32, assignment: Vec<NewTarget<Partitions>>, out: &mut Outbox) {
     let mut entries = Vec::with_capacity(assignment.len() + 1);
     for NewTarget { member, instance, target } in assignment {
         // A static member may be another process by now. Whoever has left is missed by the next target, which is due.
@@ -86,4 +89,23 @@ pub(crate) fn assigned(group: &mut ConsumerGroup, epoch: i32, assignment: Assign
     group.assignment_timestamp = out.now.wall.0;
     // Last, as it says that the rest is there.
     group.note(Entry::TargetEpoch);
+}
+
+/// A target that was made elsewhere is here, or was given up.
+pub(crate) fn computed(
+    group: &mut ConsumerGroup,
+    epoch: i32,
+    assignment: Option<Vec<NewTarget<Partitions>>>,
+    out: &mut Outbox,
+) {
+    // One that is for a group of the same name that is gone has another epoch.
+    if group.assigning != Some(epoch) {
+        return;
+    }
+    group.assigning = None;
+    // A group that has become empty meanwhile is further on.
+    if let Some(assignment) = assignment.filter(|_| epoch > group.assignment_epoch) {
+        assigned(group, epoch, assignment, out);
+        group.flush(out);
+    }
 }

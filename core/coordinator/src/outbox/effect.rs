@@ -1,7 +1,7 @@
 //! What a shard of groups hands out for the worker to do.
 
 use crate::SharePartitionKey;
-use crate::consumer::Job;
+use crate::assignment::Job;
 use crate::framework::{BatchId, EndTransaction, Producer, Record, Ticket};
 use crate::request::Response;
 use barnabas_base::{ErrorCode, Offset};

@@ -10,8 +10,9 @@ use barnabas_wire::messages::{
 };
 
 use super::{Group, GroupShard};
+use crate::assignment::Outcome;
 use crate::classic::{self, ClassicGroup, State};
-use crate::consumer::{self, ConsumerGroup, Joined, Left, Outcome};
+use crate::consumer::{self, ConsumerGroup, Joined, Left};
 use crate::framework::{BatchId, Caller, Now, Record, Ticket};
 use crate::outbox::Effect;
 use crate::outbox::{GroupThen, Then, TimerKey};
@@ -319,30 +320,18 @@ impl GroupShard {
     /// A job of this shard was run, or given up.
     pub fn computed(&mut self, done: Done, now: Now) -> Vec<Effect> {
         self.out.now = now;
-        let (Outcome::Assigned { group, .. }
-        | Outcome::Resolved { group, .. }
-        | Outcome::AssignedStreams { group, .. }) = &done.0;
-        let known = self.groups.get_mut(&group.clone());
-        if let Some(Group::Streams(group)) = known {
-            if let Outcome::AssignedStreams { epoch, assignment, .. } = done.0 {
-                streams::computed(group, epoch, assignment, &mut self.out);
+        match (self.groups.get_mut(done.0.group()), done.0) {
+            (Some(Group::Streams(group)), Outcome::Tasks { epoch, targets, .. }) => {
+                streams::computed(group, epoch, targets, &mut self.out);
             }
-        } else if let Some(Group::Consumer(group)) = known {
-            match done.0 {
-                Outcome::Assigned { epoch, assignment, .. } if group.assigning == Some(epoch) => {
-                    group.assigning = None;
-                    // A group that has become empty meanwhile is further on.
-                    if let Some(assignment) = assignment.filter(|_| epoch > group.assignment_epoch) {
-                        consumer::assigned(group, epoch, assignment, &mut self.out);
-                        group.flush(&mut self.out);
-                    }
-                }
-                // Of a group of the same name that is gone.
-                Outcome::Assigned { .. } | Outcome::AssignedStreams { .. } => {}
-                Outcome::Resolved { topics, .. } => {
-                    consumer::resolved(group, topics, &mut self.world, &mut self.out);
-                }
+            (Some(Group::Consumer(group)), Outcome::Partitions { epoch, targets, .. }) => {
+                consumer::computed(group, epoch, targets, &mut self.out);
             }
+            (Some(Group::Consumer(group)), Outcome::Resolved { topics, .. }) => {
+                consumer::resolved(group, topics, &mut self.world, &mut self.out);
+            }
+            // Of a group of the same name that is gone.
+            _ => {}
         }
         self.out.take_effects()
     }

@@ -11,8 +11,9 @@ use std::sync::Arc;
 
 use barnabas_base::{DurationMs, MonotonicMs, Text};
 
-use super::member::{ShareMember, Target};
+use super::member::ShareMember;
 use super::set_up::SetUp;
+use crate::assignment::Partitions;
 use crate::framework::{BatchId, Record, Ticket};
 use crate::memory;
 use crate::outbox::{GroupThen, Outbox, Then, TimerKey};
@@ -29,7 +30,7 @@ pub(crate) struct ShareGroup {
     /// When the target was made, by the wall clock; 0: never.
     pub assignment_timestamp: i64,
     members: BTreeMap<Text, Arc<ShareMember>>,
-    pub targets: BTreeMap<Text, Arc<Target>>,
+    pub targets: BTreeMap<Text, Arc<Partitions>>,
     pub set_up: SetUp,
     /// Subscribed names with how many members name each.
     names: BTreeMap<Text, usize>,

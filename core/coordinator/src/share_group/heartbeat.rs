@@ -13,10 +13,11 @@ use barnabas_wire::Str;
 use barnabas_wire::messages::share_group_heartbeat_response::{Assignment, TopicPartitions};
 use barnabas_wire::messages::{ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse};
 
-use super::assignor::{self, Candidate};
 use super::group::ShareGroup;
-use super::member::{ShareMember, Target};
+use super::member::ShareMember;
 use super::order::Heartbeat;
+use crate::assignment::Partitions;
+use crate::assignment::share::{self, Candidate};
 use crate::framework::ID_BYTES_MAX;
 use crate::framework::{Caller, Ticket};
 use crate::outbox::{Outbox, TimerKey, append_refusal};
@@ -210,7 +211,7 @@ fn drop_unread(group: &mut ShareGroup, id: &Text, world: &World) {
     group.note(Entry::Current(id.clone()));
 }
 
-fn filtered(target: &Target, member: &ShareMember, world: &World) -> Target {
+fn filtered(target: &Partitions, member: &ShareMember, world: &World) -> Partitions {
     let reads = |topic: &TopicId| {
         world.image.topics.by_id(*topic).is_some_and(|topic| member.subscribes(&topic.name))
     };
@@ -283,7 +284,7 @@ fn assign_if_due(group: &mut ShareGroup, world: &World, out: &Outbox) {
         return;
     }
     let assignable = group.set_up.assignable(&world.image);
-    let none = Arc::new(Target::new());
+    let none = Arc::new(Partitions::new());
     let mut seen: Map<*const Vec<Text>, Arc<Vec<TopicId>>> = Map::default();
     let mut candidates = Vec::with_capacity(group.members().len());
     for (id, member) in group.members() {
@@ -296,7 +297,7 @@ fn assign_if_due(group: &mut ShareGroup, world: &World, out: &Outbox) {
         let has = Arc::clone(group.targets.get(id).unwrap_or(&none));
         candidates.push(Candidate { topics: Arc::clone(topics), has });
     }
-    let targets = assignor::assign(&candidates, &assignable);
+    let targets = share::assign(&candidates, &assignable);
     let ids: Vec<Text> = group.members().keys().cloned().collect();
     for (id, target) in ids.into_iter().zip(targets) {
         if group.targets.get(&id).is_none_or(|old| *old != target) {

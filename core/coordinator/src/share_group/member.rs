@@ -1,12 +1,10 @@
 //! One member of a share group: what it said of itself, and where it stands. Cheap to clone.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use barnabas_base::{Text, TopicId};
+use barnabas_base::Text;
 
-/// Sorted partitions by topic.
-pub(crate) type Target = BTreeMap<TopicId, Vec<i32>>;
+use crate::assignment::Partitions;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ShareMember {
@@ -19,7 +17,7 @@ pub(crate) struct ShareMember {
     /// 0: about to join.
     pub epoch: i32,
     pub previous_epoch: i32,
-    pub assigned: Arc<Target>,
+    pub assigned: Arc<Partitions>,
 }
 
 impl ShareMember {

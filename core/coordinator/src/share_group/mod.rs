@@ -7,7 +7,7 @@
 //!               are the topics' share-partitions set up?      if not, the share coordinator is asked ([`crate::ShareStateOrder`]), and the
 //!                    │                                        heartbeat waits for that
 //!                    ▼
-//!               target: who is to have what                   [`assignor`], of share-partitions that are set up
+//!               target: who is to have what                   assignment/share/, of share-partitions that are set up
 //!                    │
 //!                    ▼
 //!               the member has its target at once             nobody has to give anything up first, as partitions are shared
@@ -25,7 +25,6 @@
 //! # Source
 //! KIP-932, KIP-1263; Kafka 4.4 `GroupMetadataManager`, `ShareGroup`, `SimpleAssignor`.
 
-mod assignor;
 mod describe;
 mod group;
 mod heartbeat;
@@ -34,8 +33,6 @@ mod order;
 mod outcomes;
 mod record;
 mod set_up;
-#[cfg(test)]
-mod tests;
 
 pub(crate) use describe::{describe, describe_missing, list, not_share};
 pub(crate) use group::ShareGroup;

@@ -29,9 +29,10 @@ use barnabas_wire::messages::{
 };
 
 use super::group::ShareGroup;
-use super::member::{ShareMember, Target};
+use super::member::ShareMember;
 use super::set_up::{SetUp, Topics};
 use crate::FIRST_EPOCH;
+use crate::assignment::Partitions;
 use crate::framework::{Record, encoded};
 use crate::records::{Entry, GroupKind};
 
@@ -197,7 +198,7 @@ fn current_of(member: &ShareMember) -> GroupRecordValue {
     })
 }
 
-fn target_of(target: &Target) -> GroupRecordValue {
+fn target_of(target: &Partitions) -> GroupRecordValue {
     let topics = target.iter().map(|(topic, partitions)| target::TopicPartition {
         topic_id: *topic,
         partitions: partitions.clone(),
@@ -209,7 +210,7 @@ fn target_of(target: &Target) -> GroupRecordValue {
     })
 }
 
-fn target_from(topics: impl Iterator<Item = (TopicId, Vec<i32>)>) -> Target {
+fn target_from(topics: impl Iterator<Item = (TopicId, Vec<i32>)>) -> Partitions {
     let mut target: BTreeMap<TopicId, Vec<i32>> = BTreeMap::new();
     for (topic, partitions) in topics {
         target.entry(topic).or_default().extend(partitions);

@@ -15,11 +15,11 @@ use barnabas_wire::messages::streams_group_describe_response::{
 };
 use barnabas_wire::messages::streams_group_topology_value as record;
 
-use super::assignor::Offsets;
 use super::configure::{ConfiguredSubtopology, InternalTopic};
 use super::group::StreamsGroup;
 use super::member::StreamsMember;
-use super::tasks::Tasks;
+use crate::assignment::streams::Offsets;
+use crate::assignment::streams::Tasks;
 
 pub(crate) fn describe(group: &StreamsGroup, assignor: &str) -> DescribedGroup {
     DescribedGroup {

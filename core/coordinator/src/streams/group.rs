@@ -16,11 +16,11 @@ use std::sync::Arc;
 
 use barnabas_base::{ErrorCode, Map, MonotonicMs, Text};
 
-use super::assignor::Offsets;
 use super::configure::Configured;
 use super::member::StreamsMember;
-use super::tasks::{Held, Role, Target, each, each_active};
 use super::topology::Topology;
+use crate::assignment::streams::Offsets;
+use crate::assignment::streams::{Held, Role, Target, each, each_active};
 use crate::framework::{BatchId, Ticket};
 use crate::outbox::{GroupThen, Outbox};
 use crate::reconciled::Unwritten;

@@ -20,7 +20,6 @@ use barnabas_wire::messages::streams_group_heartbeat_request as request;
 use barnabas_wire::messages::streams_group_heartbeat_response::{Status, TaskIds};
 use barnabas_wire::messages::{StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse};
 
-use super::assignor::Offsets;
 use super::configure::{Configured, StatusCode, configure};
 use super::endpoints::endpoints;
 use super::group::{StreamsGroup, TaskOffsets};
@@ -29,8 +28,9 @@ use super::member::{Endpoint, MemberState, StreamsMember};
 use super::missed::has_missed;
 use super::reconcile::reconcile;
 use super::target::{Delay, assign_if_due};
-use super::tasks::{Target, Tasks};
 use super::topology::{Topology, said};
+use crate::assignment::streams::Offsets;
+use crate::assignment::streams::{Target, Tasks};
 use crate::framework::Caller;
 use crate::framework::ID_BYTES_MAX;
 use crate::outbox::{Outbox, TimerKey, append_refusal};

@@ -11,7 +11,7 @@ use barnabas_wire::messages::{StreamsGroupHeartbeatRequest, StreamsGroupHeartbea
 
 use super::group::StreamsGroup;
 use super::member::{MemberState, StreamsMember};
-use super::tasks::Held;
+use crate::assignment::streams::Held;
 use crate::outbox::{Outbox, TimerKey};
 use crate::reconciled::{Refused, check_instance, unknown, unknown_instance};
 use crate::records::Entry;

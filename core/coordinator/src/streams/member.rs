@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use barnabas_base::Text;
 
-use super::tasks::Held;
+use crate::assignment::streams::Held;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MemberState {

@@ -2,7 +2,7 @@
 
 use super::group::StreamsGroup;
 use super::member::StreamsMember;
-use super::tasks::Target;
+use crate::assignment::streams::Target;
 
 /// Whether a member missed the last answer: the answer repeats the member's tasks then. Kafka's would not, and the member would keep
 /// what others wait for until it is fenced.

@@ -8,7 +8,7 @@
 //!               the answer carries what the broker is to create                  [`configure`]
 //!                    │  a change raises the group's epoch
 //!                    ▼
-//!               target: who is to have which task, active or standby, for one group epoch   [`target`], [`assignor`]
+//!               target: who is to have which task, active or standby, for one group epoch   [`target`], assignment/streams/
 //!                    │   computed on the spot, or as a [`crate::Job`] that the worker runs elsewhere
 //!                    ▼
 //!               reconcile: a member gives up what is not its any more, says so, gets what others have given up   [`reconcile`]
@@ -22,7 +22,6 @@
 //! KIP-1071, KIP-1263 (assignment interval); Kafka 4.4 `GroupMetadataManager`, `StreamsGroup`. Kafka
 //! 4.4 assigns no warm-up tasks yet (`AssignmentRefiner` changes nothing): targets that have some are followed.
 
-pub(crate) mod assignor;
 mod check;
 mod configure;
 mod describe;
@@ -35,7 +34,6 @@ mod missed;
 mod reconcile;
 mod record;
 mod target;
-mod tasks;
 mod topology;
 
 pub(crate) use check::{check, refusal};
@@ -46,7 +44,4 @@ pub(crate) use leave::{fence, forget_timers, is_late, leave, loaded};
 pub(crate) use member::MemberState;
 #[cfg(test)]
 pub(crate) use member::StreamsMember;
-pub(crate) use target::{Assigning, Assignment, computed, first_target};
-#[cfg(test)]
-pub(crate) use tasks::Held;
-pub(crate) use tasks::{Role, each, each_active};
+pub(crate) use target::{computed, first_target};

@@ -22,7 +22,9 @@ use barnabas_base::Text;
 
 use super::group::StreamsGroup;
 use super::member::{MemberState, StreamsMember};
-use super::tasks::{ActiveTasks, Held, Role, Target, Tasks, contains, each, insert, insert_active};
+use crate::assignment::streams::{
+    ActiveTasks, Held, Role, Target, Tasks, contains, each, insert, insert_active,
+};
 
 /// The member's next step towards `target` of `epoch`. `None`: it stays as it is. `owned`: what it says that it has.
 pub(crate) fn reconcile(

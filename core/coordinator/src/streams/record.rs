@@ -30,8 +30,8 @@ use barnabas_wire::messages::{
 
 use super::group::StreamsGroup;
 use super::member::{Endpoint, MemberState, StreamsMember};
-use super::tasks::{ActiveTasks, Held, Target, Tasks, each, each_active};
 use super::topology::Topology;
+use crate::assignment::streams::{ActiveTasks, Held, Target, Tasks, each, each_active};
 use crate::framework::{Record, encoded};
 use crate::memory;
 use crate::records::{Entry, GroupKind};

@@ -10,43 +10,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use barnabas_base::Text;
-
-use super::assignor::{self, Candidate};
 use super::configure::Configured;
 use super::group::StreamsGroup;
-use super::tasks::Target;
-use crate::consumer::Job;
-use crate::outbox::Effect;
-use crate::outbox::{Outbox, TimerKey};
+use crate::assignment::streams::{Candidate, Subtopology, Target, TasksJob};
+use crate::assignment::{Job, NewTarget, Work};
+use crate::outbox::{Effect, Outbox, TimerKey};
 use crate::records::Entry;
-
-/// Everything that a target is made of, as it was at one moment.
-#[derive(Debug, Clone)]
-pub(crate) struct Assigning {
-    pub group: Text,
-    pub epoch: i32,
-    instances: Vec<Option<Text>>,
-    candidates: Vec<Candidate>,
-    configured: Arc<Configured>,
-    standbys: usize,
-}
-
-impl PartialEq for Assigning {
-    fn eq(&self, other: &Self) -> bool {
-        self.group == other.group && self.epoch == other.epoch
-    }
-}
-
-/// New targets, of those members whose target is another one now.
-pub(crate) type Assignment = Vec<NewTarget>;
-
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct NewTarget {
-    member: Text,
-    instance: Option<Text>,
-    target: Arc<Target>,
-}
 
 /// Why there is no new target though the group's epoch is ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,17 +40,18 @@ pub(super) fn assign_if_due(group: &mut StreamsGroup, out: &mut Outbox) -> Optio
     if since != 0 && interval.0 != 0 && out.now.wall.0 < since.saturating_add(interval.0) {
         return Some(Delay::Interval);
     }
-    let assigning = assigning(group, configured, out);
-    if assigning.is_small(out) {
-        assigned(group, group.epoch, assigning.run(), out);
+    let is_small = is_small(group, &configured, out);
+    let job = job(group, &configured, out);
+    if is_small {
+        assigned(group, group.epoch, job.run(), out);
     } else {
         group.assigning = Some(group.epoch);
-        out.compute(Effect::Compute(Box::new(Job::for_streams(assigning))));
+        out.compute(Effect::Compute(Box::new(Job(Work::Tasks(job)))));
     }
     None
 }
 
-fn assigning(group: &StreamsGroup, configured: Arc<Configured>, out: &Outbox) -> Assigning {
+fn job(group: &StreamsGroup, configured: &Configured, out: &Outbox) -> TasksJob {
     let none = Arc::new(Target::default());
     let candidates = group.members().values().map(|member| Candidate {
         id: member.id.clone(),
@@ -89,45 +59,30 @@ fn assigning(group: &StreamsGroup, configured: Arc<Configured>, out: &Outbox) ->
         has: Arc::clone(group.targets.get(&member.id).unwrap_or(&none)),
         offsets: group.task_offsets.get(&member.id).map(|it| Arc::clone(&it.offsets)).unwrap_or_default(),
     });
-    Assigning {
+    let ready = configured.subtopologies.iter().filter(|_| configured.is_ready()).flatten();
+    let subtopologies = ready
+        .map(|(id, each)| (id.clone(), Subtopology { tasks: each.tasks, is_stateful: each.is_stateful }));
+    TasksJob {
         group: group.id.clone(),
         epoch: group.epoch,
         instances: group.members().values().map(|member| member.instance.clone()).collect(),
         candidates: candidates.collect(),
-        configured,
+        subtopologies: subtopologies.collect(),
         standbys: out.config.streams_of(&group.id).standby_replicas,
     }
 }
 
-impl Assigning {
-    /// Whether it is made faster than handed to somebody else.
-    fn is_small(&self, out: &Outbox) -> bool {
-        let tasks = self.configured.subtopologies.iter().flat_map(BTreeMap::values);
-        let tasks: usize = tasks.map(|each| each.tasks.max(0) as usize).sum();
-        let copies = tasks.saturating_mul(self.standbys.saturating_add(1));
-        self.candidates.len().saturating_add(copies) < out.config.consumer.assign_at_once_max
-    }
-
-    /// While topics are missing, nobody has anything.
-    pub fn run(self) -> Assignment {
-        let subtopologies = self.configured.subtopologies.as_ref().filter(|_| self.configured.is_ready());
-        let targets = match subtopologies {
-            Some(subtopologies) => assignor::assign(&self.candidates, subtopologies, self.standbys),
-            None => vec![Target::default(); self.candidates.len()],
-        };
-        let new = self.candidates.into_iter().zip(self.instances).zip(targets);
-        new.filter(|((candidate, _), target)| *candidate.has != *target)
-            .map(|((candidate, instance), target)| NewTarget {
-                member: candidate.id,
-                instance,
-                target: Arc::new(target),
-            })
-            .collect()
-    }
+/// Whether a target is made faster than handed to another thread.
+fn is_small(group: &StreamsGroup, configured: &Configured, out: &Outbox) -> bool {
+    let tasks = configured.subtopologies.iter().flat_map(BTreeMap::values);
+    let tasks: usize = tasks.map(|each| each.tasks.max(0) as usize).sum();
+    let standbys = out.config.streams_of(&group.id).standby_replicas;
+    let copies = tasks.saturating_mul(standbys.saturating_add(1));
+    group.members().len().saturating_add(copies) < out.config.consumer.assign_at_once_max
 }
 
 /// A target is made: it holds from now on.
-fn assigned(group: &mut StreamsGroup, epoch: i32, assignment: Assignment, out: &mut Outbox) {
+fn assigned(group: &mut StreamsGroup, epoch: i32, assignment: Vec<NewTarget<Target>>, out: &mut Outbox) {
     for NewTarget { member, instance, target } in assignment {
         // A static member may be another process by now. Whoever has left is missed by the next target, which is due.
         let now = match (group.member(&member), instance) {
@@ -157,7 +112,7 @@ pub(crate) fn first_target(group: &mut StreamsGroup, out: &mut Outbox) {
 pub(crate) fn computed(
     group: &mut StreamsGroup,
     epoch: i32,
-    assignment: Option<Assignment>,
+    assignment: Option<Vec<NewTarget<Target>>>,
     out: &mut Outbox,
 ) {
     // One that is for a group of the same name that is gone has another epoch.

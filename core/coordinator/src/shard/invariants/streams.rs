@@ -8,8 +8,9 @@ use super::assigned::{
     epochs_follow, instances_are_members, lost_entries_are_watched, members_are_watched, targets_are_members,
 };
 use crate::GroupShard;
+use crate::assignment::streams::{Role, each, each_active};
 use crate::outbox::TimerKey;
-use crate::streams::{MemberState, Role, StreamsGroup, each, each_active};
+use crate::streams::{MemberState, StreamsGroup};
 
 pub(super) fn violations(shard: &GroupShard, group: &StreamsGroup) -> Vec<String> {
     let instance_of = |id: &Text| group.member(id).and_then(|member| member.instance.as_ref());

@@ -88,7 +88,7 @@ fn counts_are_true() {
 #[test]
 fn an_expression_is_somebodys() {
     check("nobody subscribes by x.*", |shard| {
-        let resolved = crate::consumer::Resolved { topics: Arc::default(), version: 0, timestamp: 0 };
+        let resolved = crate::assignment::Resolved { topics: Arc::default(), version: 0, timestamp: 0 };
         group(shard).resolved.insert("x.*".into(), resolved);
     });
 }

@@ -8,11 +8,12 @@ use barnabas_wire::messages::StreamsGroupHeartbeatRequest;
 use barnabas_wire::messages::streams_group_heartbeat_request::{Subtopology, Topology};
 
 use super::super::tests::caught;
+use crate::assignment::streams::Held;
 use crate::framework::{BatchId, Caller, Now, Ticket};
 use crate::outbox::TimerKey;
 use crate::records::Entry;
 use crate::shard::Group;
-use crate::streams::{Held, MemberState, StreamsGroup, StreamsMember};
+use crate::streams::{MemberState, StreamsGroup, StreamsMember};
 use crate::{GroupConfig, GroupShard, Request};
 
 const NOW: Now = Now { wall: TimestampMs(1_000), mono: MonotonicMs(1_000) };

@@ -13,21 +13,21 @@ use std::sync::Arc;
 
 use barnabas_base::{Map, TopicId};
 
-use super::member::Target;
+use super::Partitions;
 
 #[derive(Debug, Clone)]
-pub(super) struct Candidate {
+pub(crate) struct Candidate {
     /// What it subscribes to and there is: sorted.
     pub topics: Arc<Vec<TopicId>>,
     /// Its target until now.
-    pub has: Arc<Target>,
+    pub has: Arc<Partitions>,
 }
 
 /// Targets of the candidates, in their order. Whoever's target stays the same gets the same value.
-pub(super) fn assign(candidates: &[Candidate], assignable: &Map<TopicId, Vec<i32>>) -> Vec<Arc<Target>> {
+pub(crate) fn assign(candidates: &[Candidate], assignable: &Map<TopicId, Vec<i32>>) -> Vec<Arc<Partitions>> {
     let Some(first) = candidates.first() else { return Vec::new() };
     let is_same = candidates.iter().all(|each| each.topics == first.topics);
-    let mut targets = vec![Target::new(); candidates.len()];
+    let mut targets = vec![Partitions::new(); candidates.len()];
     if is_same {
         let slots = slots(first.topics.iter(), assignable);
         let everybody: Vec<usize> = (0..candidates.len()).collect();
@@ -64,7 +64,7 @@ fn slots<'a>(topics: impl Iterator<Item = &'a TopicId>, assignable: &Map<TopicId
 }
 
 /// Shares `slots` out among the candidates at `members`, in this order.
-fn share_out(slots: &[Slot], members: &[usize], candidates: &[Candidate], targets: &mut [Target]) {
+fn share_out(slots: &[Slot], members: &[usize], candidates: &[Candidate], targets: &mut [Partitions]) {
     if slots.is_empty() || members.is_empty() {
         return;
     }
@@ -127,3 +127,6 @@ fn fill(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

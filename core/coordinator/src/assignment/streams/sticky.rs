@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use barnabas_base::{Map, Set, Text};
 
-use super::configure::ConfiguredSubtopology;
-use super::tasks::{Target, each, insert};
+use super::Subtopology;
+use super::tasks::{Target, contains, each, insert};
 
 /// Where a member's task stands: the sum of its changelogs' offsets, by subtopology and partition.
 pub(crate) type Offsets = BTreeMap<(Text, i32), i64>;
@@ -34,7 +34,7 @@ pub(crate) struct Candidate {
 /// Gives each candidate its target, in their order.
 pub(crate) fn assign(
     candidates: &[Candidate],
-    subtopologies: &BTreeMap<Text, ConfiguredSubtopology>,
+    subtopologies: &BTreeMap<Text, Subtopology>,
     standbys: usize,
 ) -> Vec<Target> {
     if candidates.is_empty() {
@@ -52,7 +52,7 @@ pub(crate) fn assign(
 type Task = (usize, i32);
 
 /// All tasks, or those that keep state: by partition first, as tasks of the same partition read the same keys.
-fn tasks(subtopologies: &BTreeMap<Text, ConfiguredSubtopology>, stateful: bool) -> Vec<Task> {
+fn tasks(subtopologies: &BTreeMap<Text, Subtopology>, stateful: bool) -> Vec<Task> {
     let of = subtopologies.values().enumerate().filter(|(_, each)| each.is_stateful || !stateful);
     let mut tasks: Vec<Task> =
         of.flat_map(|(number, each)| (0..each.tasks).map(move |partition| (number, partition))).collect();
@@ -114,7 +114,7 @@ struct Assigning<'a> {
 impl<'a> Assigning<'a> {
     fn new(
         candidates: &'a [Candidate],
-        subtopologies: &'a BTreeMap<Text, ConfiguredSubtopology>,
+        subtopologies: &'a BTreeMap<Text, Subtopology>,
         standbys: usize,
     ) -> Self {
         let names: Vec<&Text> = subtopologies.keys().collect();
@@ -298,7 +298,7 @@ fn history(candidates: &[Candidate], names: &[&Text]) -> (Map<Task, usize>, Map<
             states.entry(task).or_default().push((false, Reverse(offset), member));
         }
         for ((id, partition), offset) in candidate.offsets.iter() {
-            let is_standby = super::tasks::contains(&candidate.has.standby, id, *partition);
+            let is_standby = contains(&candidate.has.standby, id, *partition);
             let Some(task) = task(id, *partition).filter(|_| !is_standby) else { continue };
             states.entry(task).or_default().push((true, Reverse(*offset), member));
         }
@@ -309,6 +309,3 @@ fn history(candidates: &[Candidate], names: &[&Text]) -> (Map<Task, usize>, Map<
     });
     (was_active, ranked.collect())
 }
-
-#[cfg(test)]
-mod tests;

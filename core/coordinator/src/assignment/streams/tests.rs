@@ -1,10 +1,11 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::tasks::{Tasks, contains};
+use super::sticky::assign;
+use super::tasks::Tasks;
 use super::*;
 
-fn subtopologies(all: &[(&str, i32, bool)]) -> BTreeMap<Text, ConfiguredSubtopology> {
-    let of = |tasks, is_stateful| ConfiguredSubtopology { tasks, is_stateful, ..Default::default() };
+fn subtopologies(all: &[(&str, i32, bool)]) -> BTreeMap<Text, Subtopology> {
+    let of = |tasks, is_stateful| Subtopology { tasks, is_stateful };
     all.iter().map(|(id, tasks, is_stateful)| (Text::from(*id), of(*tasks, *is_stateful))).collect()
 }
 

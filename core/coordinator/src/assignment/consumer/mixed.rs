@@ -14,12 +14,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use barnabas_base::TopicId;
 
-use super::{Owners, Spec, Target};
+use super::{Owners, Partitions, Spec};
 
 /// Rounds over all topics. Where all subscribers of a topic subscribe to the same, one is enough.
 const ROUNDS_MAX: usize = 16;
 
-pub(super) fn assign(spec: &Spec) -> Vec<Target> {
+pub(super) fn assign(spec: &Spec) -> Vec<Partitions> {
     let subscribers = spec.subscribers();
     let (mut owners, mut loads) = Owners::kept(spec);
     let mut topics: Vec<TopicId> = subscribers.keys().copied().collect();

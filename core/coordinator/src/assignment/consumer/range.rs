@@ -3,10 +3,10 @@
 //!
 //! Static members come first, by their instance id: they keep their stretch when they come back under another member id.
 
-use super::{Candidate, Spec, Target};
+use super::{Candidate, Partitions, Spec};
 
-pub(super) fn assign(spec: &Spec) -> Vec<Target> {
-    let mut targets = vec![Target::new(); spec.candidates.len()];
+pub(super) fn assign(spec: &Spec) -> Vec<Partitions> {
+    let mut targets = vec![Partitions::new(); spec.candidates.len()];
     let rank = |candidate: &Candidate| match &candidate.instance {
         Some(instance) => (0, instance.clone()),
         None => (1, candidate.id.clone()),

@@ -11,6 +11,15 @@ use crate::framework::pattern;
 /// Names that a group's expressions match, all together; where several match the same, it is held once. Kafka has no such bound.
 const NAMES_MAX: usize = 1_000_000;
 
+/// The topics that an expression matched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Resolved {
+    pub topics: Arc<BTreeSet<Text>>,
+    /// The metadata offset that was looked at.
+    pub version: i64,
+    pub timestamp: i64,
+}
+
 /// What is to be resolved, as it was at one moment.
 #[derive(Debug, Clone)]
 pub(crate) struct Resolving {
@@ -64,3 +73,6 @@ fn matched(wanted: &str, image: &Image) -> BTreeSet<Text> {
     let names = image.topics.iter().map(|topic| &topic.name);
     names.filter(|name| regex.is_match(name.as_bytes())).cloned().collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,7 @@
 //! # Source
 //! Kafka 4.4 `UniformAssignor`, `RangeAssignor`.
 
+mod job;
 mod mixed;
 mod range;
 #[cfg(test)]
@@ -20,32 +21,34 @@ use std::sync::Arc;
 
 use barnabas_base::{Map, Text, TopicId};
 
-use crate::consumer::group::Target;
+use crate::assignment::Partitions;
+
+pub(crate) use job::{PartitionsJob, Subscriber};
 
 #[derive(Debug, Clone)]
-pub(crate) struct Candidate {
-    pub id: Text,
-    pub instance: Option<Text>,
+struct Candidate {
+    id: Text,
+    instance: Option<Text>,
     /// Which of [`Spec::subscriptions`].
-    pub subscription: usize,
+    subscription: usize,
     /// Its target until now.
-    pub has: Arc<Target>,
+    has: Arc<Partitions>,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Spec {
+struct Spec {
     /// By id.
-    pub candidates: Vec<Candidate>,
+    candidates: Vec<Candidate>,
     /// Sorted topics; no two the same.
-    pub subscriptions: Vec<Vec<TopicId>>,
+    subscriptions: Vec<Vec<TopicId>>,
     /// How many partitions each of those topics has.
-    pub partitions: BTreeMap<TopicId, i32>,
+    partitions: BTreeMap<TopicId, i32>,
     known: Map<Vec<TopicId>, usize>,
 }
 
 impl Spec {
     /// The number of a subscription.
-    pub fn subscription(&mut self, topics: BTreeSet<TopicId>) -> usize {
+    fn subscription(&mut self, topics: BTreeSet<TopicId>) -> usize {
         let topics: Vec<TopicId> = topics.into_iter().collect();
         if let Some(known) = self.known.get(&topics) {
             return *known;
@@ -77,7 +80,7 @@ impl Spec {
 }
 
 /// Targets of the candidates, in their order. Whoever's target stays the same gets the same value.
-pub(crate) fn assign(name: &str, spec: &Spec) -> Vec<Arc<Target>> {
+fn assign(name: &str, spec: &Spec) -> Vec<Arc<Partitions>> {
     let new = match name {
         "range" => range::assign(spec),
         _ if spec.subscriptions.len() <= 1 => uniform::assign(spec),
@@ -123,8 +126,8 @@ impl Owners {
         (Self(owners), loads)
     }
 
-    fn targets(self, candidates: usize) -> Vec<Target> {
-        let mut targets = vec![Target::new(); candidates];
+    fn targets(self, candidates: usize) -> Vec<Partitions> {
+        let mut targets = vec![Partitions::new(); candidates];
         for (topic, slots) in self.0 {
             for (partition, owner) in slots.into_iter().enumerate() {
                 if let Some(owner) = owner {

@@ -4,14 +4,14 @@
 //! Those who have most already are the ones who keep one more where it does not come out even, which moves less than giving
 //! that one to whoever comes first.
 
-use super::{Owners, Spec, Target};
+use super::{Owners, Partitions, Spec};
 
-pub(super) fn assign(spec: &Spec) -> Vec<Target> {
+pub(super) fn assign(spec: &Spec) -> Vec<Partitions> {
     let members = spec.candidates.len();
     let topics = spec.subscriptions.first().map_or(&[][..], Vec::as_slice);
     let total: usize = topics.iter().map(|topic| spec.partitions_of(*topic).max(0) as usize).sum();
     if members == 0 || total == 0 {
-        return vec![Target::new(); members];
+        return vec![Partitions::new(); members];
     }
     let (mut owners, mut loads) = Owners::kept(spec);
     let quotas = quotas(&loads, total);

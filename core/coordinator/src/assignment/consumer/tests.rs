@@ -6,7 +6,7 @@ use std::sync::Arc;
 use barnabas_base::{Text, TopicId, Uuid};
 
 use super::{Candidate, Spec, assign};
-use crate::consumer::group::Target;
+use crate::assignment::Partitions;
 
 /// SplitMix64.
 struct Random(u64);
@@ -37,12 +37,12 @@ fn spec(topics: &[(u8, i32)], members: &[(&str, &[u8])]) -> Spec {
     spec
 }
 
-fn apply(spec: &mut Spec, targets: Vec<Arc<Target>>) {
+fn apply(spec: &mut Spec, targets: Vec<Arc<Partitions>>) {
     spec.candidates.iter_mut().zip(targets).for_each(|(candidate, target)| candidate.has = target);
 }
 
-fn shown(targets: &[Arc<Target>]) -> Vec<String> {
-    let target = |target: &Arc<Target>| {
+fn shown(targets: &[Arc<Partitions>]) -> Vec<String> {
+    let target = |target: &Arc<Partitions>| {
         let topics = target.iter().map(|(topic, partitions)| format!("{}:{partitions:?}", topic.0[0]));
         topics.collect::<Vec<_>>().join(" ")
     };
@@ -50,7 +50,7 @@ fn shown(targets: &[Arc<Target>]) -> Vec<String> {
 }
 
 /// Every partition of a topic that somebody subscribes to is somebody's who does, and nobody else's.
-fn check(spec: &Spec, targets: &[Arc<Target>], what: &str) {
+fn check(spec: &Spec, targets: &[Arc<Partitions>], what: &str) {
     let mut owned: BTreeSet<(TopicId, i32)> = BTreeSet::new();
     for (candidate, target) in spec.candidates.iter().zip(targets) {
         for (topic, partitions) in target.iter() {
@@ -66,12 +66,12 @@ fn check(spec: &Spec, targets: &[Arc<Target>], what: &str) {
     assert_eq!(owned.len(), wanted, "{what}: not all given");
 }
 
-fn loads(targets: &[Arc<Target>]) -> Vec<usize> {
+fn loads(targets: &[Arc<Partitions>]) -> Vec<usize> {
     targets.iter().map(|target| target.values().map(Vec::len).sum()).collect()
 }
 
-fn moved(before: &[Arc<Target>], after: &[Arc<Target>]) -> usize {
-    let kept = |(old, new): (&Arc<Target>, &Arc<Target>)| {
+fn moved(before: &[Arc<Partitions>], after: &[Arc<Partitions>]) -> usize {
+    let kept = |(old, new): (&Arc<Partitions>, &Arc<Partitions>)| {
         let topics = old.iter().filter_map(|(topic, partitions)| Some((partitions, new.get(topic)?)));
         topics.map(|(old, new)| old.iter().filter(|each| new.contains(each)).count()).sum::<usize>()
     };
@@ -85,7 +85,7 @@ fn uniform_is_even_and_moves_no_more_than_it_must() {
     assert_eq!(shown(&first), ["1:[0, 1, 2, 3]", "2:[0, 1, 2]"]);
     apply(&mut group, first.clone());
     let subscription = group.candidates[0].subscription;
-    let has: Arc<Target> = Arc::default();
+    let has: Arc<Partitions> = Arc::default();
     group.candidates.push(Candidate { id: "c".into(), instance: None, subscription, has });
     let second = assign("uniform", &group);
     assert_eq!(shown(&second), ["1:[0, 1, 2]", "2:[0, 1]", "1:[3] 2:[2]"]);
@@ -118,7 +118,7 @@ fn more_members_than_partitions() {
 #[test]
 fn what_two_members_have_is_the_firsts() {
     let mut group = spec(&[(1, 2)], &[("a", &[1]), ("b", &[1])]);
-    let both: Arc<Target> = Arc::new(BTreeMap::from([(topic(1), vec![0, 1, 7])]));
+    let both: Arc<Partitions> = Arc::new(BTreeMap::from([(topic(1), vec![0, 1, 7])]));
     apply(&mut group, vec![both.clone(), both]);
     let targets = assign("uniform", &group);
     assert_eq!(shown(&targets), ["1:[0]", "1:[1]"]);
@@ -157,7 +157,7 @@ fn whatever_comes_an_assignment_is_whole() {
                 let at = random.below(group.candidates.len() as u64) as usize;
                 group.candidates.remove(at);
             }
-            let before: Vec<Arc<Target>> = group.candidates.iter().map(|each| each.has.clone()).collect();
+            let before: Vec<Arc<Partitions>> = group.candidates.iter().map(|each| each.has.clone()).collect();
             for name in ["uniform", "range"] {
                 let targets = assign(name, &group);
                 check(&group, &targets, &format!("seed {seed} {name}"));

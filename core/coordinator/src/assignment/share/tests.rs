@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use barnabas_base::{Map, TopicId, Uuid};
 
-use super::assignor::{Candidate, assign};
-use super::member::Target;
+use super::{Candidate, Partitions, assign};
 
 fn topic(number: u8) -> TopicId {
     Uuid([number; 16])
 }
 
-fn candidate(topics: &[u8], has: Target) -> Candidate {
+fn candidate(topics: &[u8], has: Partitions) -> Candidate {
     let topics = topics.iter().map(|number| topic(*number)).collect();
     Candidate { topics: Arc::new(topics), has: Arc::new(has) }
 }
@@ -20,14 +19,14 @@ fn assignable(topics: &[(u8, i32)]) -> Map<TopicId, Vec<i32>> {
     topics.iter().map(|(number, partitions)| (topic(*number), (0..*partitions).collect())).collect()
 }
 
-fn count(target: &Target) -> usize {
+fn count(target: &Partitions) -> usize {
     target.values().map(Vec::len).sum()
 }
 
 /// How many read each partition.
-fn readers(targets: &[Arc<Target>], of: &Map<TopicId, Vec<i32>>) -> Vec<usize> {
+fn readers(targets: &[Arc<Partitions>], of: &Map<TopicId, Vec<i32>>) -> Vec<usize> {
     let slots = of.iter().flat_map(|(topic, partitions)| partitions.iter().map(move |each| (topic, each)));
-    let reads = |target: &Arc<Target>, (topic, partition): (&TopicId, &i32)| {
+    let reads = |target: &Arc<Partitions>, (topic, partition): (&TopicId, &i32)| {
         target.get(topic).is_some_and(|has| has.contains(partition))
     };
     slots.map(|slot| targets.iter().filter(|target| reads(target, slot)).count()).collect()
@@ -38,14 +37,14 @@ fn shares_are_even_and_everybody_has_something() {
     for members in 1..=12 {
         for partitions in 1..=12 {
             let of = assignable(&[(1, partitions)]);
-            let nobody = vec![candidate(&[1], Target::new()); members];
+            let nobody = vec![candidate(&[1], Partitions::new()); members];
             let mut targets = assign(&nobody, &of);
             // From nothing, and again from there with one more, and one fewer.
             for change in [0i32, 1, -1] {
                 let now = usize::try_from(members as i32 + change).expect("some members").max(1);
                 let mut candidates: Vec<Candidate> =
-                    targets.iter().take(now).map(|has| candidate(&[1], Target::clone(has))).collect();
-                candidates.resize(now, candidate(&[1], Target::new()));
+                    targets.iter().take(now).map(|has| candidate(&[1], Partitions::clone(has))).collect();
+                candidates.resize(now, candidate(&[1], Partitions::new()));
                 let kept = targets.clone();
                 targets = assign(&candidates, &of);
                 let counts: Vec<usize> = targets.iter().map(|target| count(target)).collect();
@@ -71,8 +70,11 @@ fn shares_are_even_and_everybody_has_something() {
 #[test]
 fn who_subscribes_to_other_topics_reads_those() {
     let of = assignable(&[(1, 4), (2, 3)]);
-    let candidates =
-        [candidate(&[1], Target::new()), candidate(&[1, 2], Target::new()), candidate(&[2], Target::new())];
+    let candidates = [
+        candidate(&[1], Partitions::new()),
+        candidate(&[1, 2], Partitions::new()),
+        candidate(&[2], Partitions::new()),
+    ];
     let targets = assign(&candidates, &of);
     assert!(targets[0].keys().eq([&topic(1)]) && targets[2].keys().eq([&topic(2)]));
     assert!(readers(&targets, &of).iter().all(|each| *each == 1));
@@ -89,9 +91,9 @@ fn who_subscribes_to_other_topics_reads_those() {
 
 #[test]
 fn what_is_not_set_up_or_gone_is_nobodys() {
-    let has = Target::from([(topic(1), vec![0, 5]), (topic(9), vec![0])]);
+    let has = Partitions::from([(topic(1), vec![0, 5]), (topic(9), vec![0])]);
     let targets = assign(&[candidate(&[1], has)], &assignable(&[(1, 2)]));
-    assert_eq!(*targets[0], Target::from([(topic(1), vec![0, 1])]));
-    assert!(assign(&[candidate(&[1], Target::new())], &Map::default())[0].is_empty());
+    assert_eq!(*targets[0], Partitions::from([(topic(1), vec![0, 1])]));
+    assert!(assign(&[candidate(&[1], Partitions::new())], &Map::default())[0].is_empty());
     assert!(assign(&[], &assignable(&[(1, 2)])).is_empty());
 }

@@ -23,29 +23,16 @@
 //! [`TransactionShard::markers_answered`] → the end is appended.
 
 mod assignment;
-mod classic;
 mod config;
-mod consumer;
 mod framework;
-mod memory;
+mod groups;
 mod offsets;
 mod outbox;
-mod reconciled;
 mod records;
 mod request;
 mod shard;
-mod share_group;
 mod share_state;
-mod streams;
-mod table_order;
 mod transactions;
-
-/// The epoch of a new consumer, share or streams group and of its target, which is empty and written nowhere. The first target
-/// that is made is of the next epoch; members that come before it are in this one.
-///
-/// # Source
-/// KAFKA-20268; Kafka 4.3 `ModernGroup`, `StreamsGroup`, `TargetAssignmentMetadata.INITIAL`.
-pub(crate) const FIRST_EPOCH: i32 = 1;
 
 pub use assignment::{Done, Job};
 pub use config::{

@@ -14,7 +14,6 @@
 mod admin;
 mod commits;
 mod consumer;
-mod group;
 mod groups;
 mod invariants;
 mod load;
@@ -25,21 +24,20 @@ mod share;
 mod streams;
 mod transactional;
 
-use self::memory::NoRoom;
+use self::memory::{NoRoom, Weights};
 use barnabas_base::{ErrorCode, Map, MonotonicMs, Text, TopicId};
 use barnabas_metadata::Image;
 
-use crate::classic;
 use crate::framework::{BatchId, Caller, Now, Record, Refusable, Ticket};
-use crate::memory::Weights;
+use crate::groups::Group;
+use crate::groups::classic;
+use crate::groups::reconciled::World;
+use crate::groups::share::Awaiting;
 use crate::offsets::{self, Heard, Offsets};
 use crate::outbox::Effect;
 use crate::outbox::{Outbox, TimerKey, append_refusal};
-use crate::reconciled::World;
-use crate::share_group::Awaiting;
 use crate::{GroupConfig, Request, Response};
 
-pub(crate) use group::Group;
 pub use look::{CommittedOffset, GroupLook};
 
 /// How much a shard holds.

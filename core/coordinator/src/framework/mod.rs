@@ -9,6 +9,7 @@ mod pending;
 mod room;
 mod timers;
 mod transaction_version;
+pub(crate) mod weight;
 
 pub use call::{BatchId, Caller, EndTransaction, Now, Producer, Record, Ticket};
 pub use committed::Committed;

@@ -13,13 +13,13 @@ use barnabas_wire::messages::{OffsetCommitRequest, OffsetCommitResponse};
 
 use super::store::{OffsetEntry, Offsets};
 use crate::GroupConfig;
-use crate::classic::{ClassicGroup, State};
-use crate::consumer::ConsumerGroup;
 use crate::framework::Record;
+use crate::groups::Group;
+use crate::groups::classic::{ClassicGroup, State};
+use crate::groups::consumer::ConsumerGroup;
+use crate::groups::streams::StreamsGroup;
 use crate::records;
 use crate::records::OffsetKey;
-use crate::shard::Group;
-use crate::streams::StreamsGroup;
 
 /// From this version on, a group that is not there has an error of its own (KIP-848).
 const NOT_FOUND_SINCE: i16 = 9;

@@ -10,9 +10,9 @@ use barnabas_wire::messages::offset_delete_response::{
 use barnabas_wire::messages::{OffsetDeleteRequest, OffsetDeleteResponse};
 
 use super::store::Offsets;
-use crate::classic::State;
+use crate::groups::Group;
+use crate::groups::classic::State;
 use crate::records::OffsetKey;
-use crate::shard::Group;
 
 /// The answer, and whose offsets go.
 ///

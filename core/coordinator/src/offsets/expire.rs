@@ -13,9 +13,9 @@
 use barnabas_base::{DurationMs, Text, TimestampMs};
 
 use super::store::{OffsetEntry, Offsets};
-use crate::classic::State;
+use crate::groups::Group;
+use crate::groups::classic::State;
 use crate::records::OffsetKey;
-use crate::shard::Group;
 
 /// What expires in one group.
 pub(crate) struct Expired {

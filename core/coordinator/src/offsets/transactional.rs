@@ -16,13 +16,13 @@ use barnabas_wire::messages::{TxnOffsetCommitRequest, TxnOffsetCommitResponse};
 use super::commit::is_metadata_too_long;
 use super::store::OffsetEntry;
 use crate::GroupConfig;
-use crate::classic::{ClassicGroup, State};
-use crate::consumer::ConsumerGroup;
 use crate::framework::Record;
+use crate::groups::Group;
+use crate::groups::classic::{ClassicGroup, State};
+use crate::groups::consumer::ConsumerGroup;
+use crate::groups::streams::StreamsGroup;
 use crate::records;
 use crate::records::OffsetKey;
-use crate::shard::Group;
-use crate::streams::StreamsGroup;
 
 /// What a commit within a transaction comes to.
 #[derive(Debug, Default)]

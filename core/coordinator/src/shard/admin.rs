@@ -13,13 +13,13 @@ use barnabas_wire::messages::{
 
 use super::{Group, GroupShard};
 use crate::Response;
-use crate::classic::{self, State};
-use crate::consumer;
 use crate::framework::{Caller, Ticket};
+use crate::groups::classic::{self, State};
+use crate::groups::consumer;
+use crate::groups::share;
+use crate::groups::streams;
+use crate::groups::table_order;
 use crate::offsets;
-use crate::share_group;
-use crate::streams;
-use crate::table_order;
 
 type Refusal = Result<(), ErrorCode>;
 
@@ -113,7 +113,7 @@ impl GroupShard {
         match &mut group {
             Group::Classic(group) => classic::forget_timers(group, &mut self.out),
             Group::Consumer(group) => consumer::forget_timers(group, &mut self.out),
-            Group::Share(group) => share_group::forget_timers(group, &mut self.out),
+            Group::Share(group) => share::forget_timers(group, &mut self.out),
             Group::Streams(group) => streams::forget_timers(group, &mut self.out),
         }
         Some(group)
@@ -162,6 +162,6 @@ fn listed(id: &Text, group: &Group) -> ListedGroup {
         Group::Classic(group) => classic::list(group),
         Group::Consumer(group) => consumer::list(id, group),
         Group::Streams(group) => streams::list(id, group),
-        Group::Share(group) => share_group::list(id, group),
+        Group::Share(group) => share::list(id, group),
     }
 }

@@ -5,8 +5,8 @@ use barnabas_wire::messages::{OffsetCommitRequest, OffsetDeleteRequest};
 
 use super::{Group, GroupShard};
 use crate::Response;
-use crate::classic::{self, State};
 use crate::framework::{BatchId, Caller, Record, Ticket};
+use crate::groups::classic::{self, State};
 use crate::offsets;
 use crate::outbox::{GroupThen, Then, append_refusal};
 use crate::records;

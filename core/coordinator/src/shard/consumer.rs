@@ -11,14 +11,14 @@ use barnabas_wire::messages::{
 
 use super::{Group, GroupShard};
 use crate::assignment::Outcome;
-use crate::classic::{self, ClassicGroup, State};
-use crate::consumer::{self, ConsumerGroup, Joined, Left};
 use crate::framework::{BatchId, Caller, Now, Record, Ticket};
+use crate::groups::classic::{self, ClassicGroup, State};
+use crate::groups::consumer::{self, ConsumerGroup, Joined, Left};
+use crate::groups::reconciled::Refused;
+use crate::groups::streams;
 use crate::outbox::Effect;
 use crate::outbox::{GroupThen, Then, TimerKey};
-use crate::reconciled::Refused;
 use crate::records::Entry;
-use crate::streams;
 use crate::{Done, Response};
 
 /// LeaveGroup up to version 2 names one member, and answers for it at the top.

@@ -9,9 +9,9 @@ use barnabas_wire::messages::{
 };
 
 use super::{Group, GroupShard};
-use crate::classic::{self, ClassicGroup};
-use crate::consumer;
 use crate::framework::{Caller, Ticket};
+use crate::groups::classic::{self, ClassicGroup};
+use crate::groups::consumer;
 use crate::outbox::{GroupThen, Then};
 use crate::{Request, Response};
 

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use barnabas_base::{Set, Text};
 
 use crate::GroupShard;
-use crate::classic::{ClassicGroup, State};
 use crate::framework::Ticket;
+use crate::groups::Group;
+use crate::groups::classic::{ClassicGroup, State};
 use crate::outbox::TimerKey;
-use crate::shard::Group;
 
 mod assigned;
 mod consumer;

@@ -9,15 +9,15 @@ use barnabas_wire::records::{self, Batch, BatchError, EndTxnMarker};
 use bytes::Bytes;
 
 use super::{Group, GroupShard};
-use crate::classic::{self, ClassicGroup};
-use crate::consumer;
 use crate::framework::LoadError;
 use crate::framework::Now;
+use crate::groups::classic::{self, ClassicGroup};
+use crate::groups::consumer;
+use crate::groups::share;
+use crate::groups::streams;
 use crate::offsets::OffsetEntry;
 use crate::outbox::Effect;
 use crate::records::{Entry, GroupKind, OffsetKey};
-use crate::share_group;
-use crate::streams;
 
 impl GroupShard {
     /// Takes in whole batches as the log holds them, while loading. Gives the offset after the last one.
@@ -203,7 +203,7 @@ impl GroupShard {
                 Some(Group::Classic(group)) => classic::loaded(group, &mut self.out),
                 Some(Group::Consumer(group)) => consumer::loaded(group, &mut self.world, &mut self.out),
                 Some(Group::Streams(group)) => streams::loaded(group, &mut self.out),
-                Some(Group::Share(group)) => share_group::loaded(group, &mut self.out),
+                Some(Group::Share(group)) => share::loaded(group, &mut self.out),
                 None => {}
             }
         }

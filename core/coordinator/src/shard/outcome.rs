@@ -3,8 +3,8 @@
 use barnabas_base::{ErrorCode, Text};
 
 use super::{Group, GroupShard};
-use crate::classic::{self, ClassicGroup};
 use crate::framework::BatchId;
+use crate::groups::classic::{self, ClassicGroup};
 use crate::outbox::Effect;
 use crate::outbox::{GroupThen, Outbox, Then, append_refusal};
 use crate::records::{Entry, GroupKind};
@@ -19,10 +19,11 @@ impl GroupShard {
         }
         let mut emptied: Vec<&Text> = then.offsets.iter().map(|key| &key.group).collect();
         emptied.dedup();
-        emptied.into_iter().filter(|group| self.offsets.of_group(group).is_none()).for_each(|group| {
-            let weighed = crate::memory::weigh(group, self.groups.get(group), &self.offsets);
-            self.weights.set(group, weighed);
-        });
+        for group in emptied {
+            if self.offsets.of_group(group).is_none() {
+                self.weigh(group);
+            }
+        }
         if let Some((producer, keys)) = &then.in_transaction {
             keys.iter().for_each(|key| self.offsets.commit_in_transaction(batch, *producer, key));
         }

@@ -24,10 +24,10 @@ use barnabas_wire::messages::{
 
 use super::{Group, GroupShard};
 use crate::framework::{BatchId, Caller, Now, Ticket};
+use crate::groups::share::{self, Awaiting, Heartbeat, Outcomes, ShareGroup, Stayed};
 use crate::outbox::Effect;
 use crate::outbox::{GroupThen, ShareStateDone, ShareStateOrder, ShareStateWork, TimerKey, append_refusal};
 use crate::records::Entry;
-use crate::share_group::{self, Awaiting, Heartbeat, Outcomes, ShareGroup, Stayed};
 use crate::{Request, Response, SharePartitionKey};
 
 type Refused = (ErrorCode, String);
@@ -39,7 +39,7 @@ impl GroupShard {
         request: &ShareGroupHeartbeatRequest,
         ticket: Ticket,
     ) {
-        let worked = share_group::check(request).and_then(|()| match request.member_epoch {
+        let worked = share::check(request).and_then(|()| match request.member_epoch {
             -1 => self.share_leave(request, ticket),
             _ => self.share_stay(caller, request, ticket),
         });
@@ -78,8 +78,7 @@ impl GroupShard {
         let id = request.group_id.text();
         match self.groups.get_mut(&id) {
             Some(Group::Share(group)) => {
-                let stayed =
-                    share_group::stay(group, caller, request, ticket, &mut self.world, &mut self.out)?;
+                let stayed = share::stay(group, caller, request, ticket, &mut self.world, &mut self.out)?;
                 self.go_on(&id, stayed);
                 Ok(())
             }
@@ -90,7 +89,7 @@ impl GroupShard {
             None => {
                 let mut group = Box::new(ShareGroup::new(id.clone()));
                 let stayed =
-                    share_group::stay(&mut group, caller, request, ticket, &mut self.world, &mut self.out)?;
+                    share::stay(&mut group, caller, request, ticket, &mut self.world, &mut self.out)?;
                 self.groups.insert(id.clone(), Group::Share(group));
                 self.out.groups_changed = self.out.pending.upcoming();
                 self.go_on(&id, stayed);
@@ -126,7 +125,7 @@ impl GroupShard {
 
     fn end_heartbeat(&mut self, id: &Text, heartbeat: &Heartbeat) {
         let Some(Group::Share(group)) = self.groups.get_mut(id) else { return };
-        match share_group::finish(group, heartbeat, &mut self.world, &mut self.out) {
+        match share::finish(group, heartbeat, &mut self.world, &mut self.out) {
             Ok(response) => {
                 group.answer(heartbeat.ticket, Response::ShareGroupHeartbeat(response), &mut self.out);
             }
@@ -142,7 +141,7 @@ impl GroupShard {
             None => return Err(not_found(&id)),
         };
         let member = request.member_id.text();
-        let response = share_group::leave(group, &member, &mut self.world, &mut self.out)?;
+        let response = share::leave(group, &member, &mut self.world, &mut self.out)?;
         group.answer(ticket, Response::ShareGroupHeartbeat(response), &mut self.out);
         Ok(())
     }
@@ -151,7 +150,7 @@ impl GroupShard {
     pub(super) fn share_timer(&mut self, key: &TimerKey) {
         let TimerKey::Session { group, member } = key else { return };
         if let Some(Group::Share(group)) = self.groups.get_mut(group) {
-            share_group::fence(group, member, &mut self.world, &mut self.out);
+            share::fence(group, member, &mut self.world, &mut self.out);
             group.flush(&mut self.out);
         }
     }
@@ -163,10 +162,10 @@ impl GroupShard {
             groups.push(match self.groups.get(id.as_str()) {
                 Some(Group::Share(group)) => {
                     last = last.max(group.last_batch);
-                    share_group::describe(group, &self.world.image)
+                    share::describe(group, &self.world.image)
                 }
-                Some(_) => share_group::not_share(id),
-                None => share_group::describe_missing(id),
+                Some(_) => share::not_share(id),
+                None => share::describe_missing(id),
             });
         }
         let response = ShareGroupDescribeResponse { groups, ..Default::default() };

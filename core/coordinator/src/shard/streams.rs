@@ -7,13 +7,13 @@ use barnabas_wire::messages::{
 
 use super::{Group, GroupShard};
 use crate::Response;
-use crate::classic::{self, ClassicGroup, State};
 use crate::framework::{Caller, Ticket};
+use crate::groups::classic::{self, ClassicGroup, State};
+use crate::groups::reconciled::Refused;
+use crate::groups::streams::{self, StreamsGroup};
 use crate::outbox::TimerKey;
-use crate::reconciled::Refused;
 use crate::records::Entry;
 use crate::request::StreamsHeartbeat;
-use crate::streams::{self, StreamsGroup};
 
 /// The only assignor there is.
 const ASSIGNOR: &str = "sticky";

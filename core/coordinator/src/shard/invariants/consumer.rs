@@ -1,4 +1,4 @@
-//! Of consumer groups: one function for each of [`crate::consumer::ConsumerGroup`]'s.
+//! Of consumer groups: one function for each of [`crate::groups::consumer::ConsumerGroup`]'s.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::assigned::{
     epochs_follow, instances_are_members, lost_entries_are_watched, members_are_watched, targets_are_members,
 };
 use crate::GroupShard;
-use crate::consumer::ConsumerGroup;
+use crate::groups::consumer::ConsumerGroup;
 
 pub(super) fn violations(shard: &GroupShard, group: &ConsumerGroup) -> Vec<String> {
     let instance_of = |id: &Text| group.member(id).and_then(|member| member.instance.as_ref());

@@ -6,7 +6,7 @@ use barnabas_base::Text;
 
 use super::assigned::{epochs_follow, members_are_watched, targets_are_members};
 use crate::GroupShard;
-use crate::share_group::ShareGroup;
+use crate::groups::share::ShareGroup;
 
 pub(super) fn violations(shard: &GroupShard, group: &ShareGroup) -> Vec<String> {
     let epochs = (group.epoch, group.assignment_epoch);

@@ -1,4 +1,4 @@
-//! Of streams groups: one function for each of [`crate::streams::StreamsGroup`]'s.
+//! Of streams groups: one function for each of [`crate::groups::streams::StreamsGroup`]'s.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use super::assigned::{
 };
 use crate::GroupShard;
 use crate::assignment::streams::{Role, each, each_active};
+use crate::groups::streams::{MemberState, StreamsGroup};
 use crate::outbox::TimerKey;
-use crate::streams::{MemberState, StreamsGroup};
 
 pub(super) fn violations(shard: &GroupShard, group: &StreamsGroup) -> Vec<String> {
     let instance_of = |id: &Text| group.member(id).and_then(|member| member.instance.as_ref());

@@ -8,12 +8,12 @@ use barnabas_wire::messages::offset_commit_request::{
 use barnabas_wire::messages::sync_group_request::SyncGroupRequestAssignment;
 use barnabas_wire::messages::{JoinGroupRequest, OffsetCommitRequest, SyncGroupRequest};
 
-use crate::classic::{ClassicGroup, State};
 use crate::framework::{BatchId, Caller, Now, Ticket};
+use crate::groups::Group;
+use crate::groups::classic::{ClassicGroup, State};
 use crate::outbox::Effect;
 use crate::outbox::TimerKey;
 use crate::records::OffsetKey;
-use crate::shard::Group;
 use crate::{GroupConfig, GroupShard, Request, Response};
 
 const NOW: Now = Now { wall: TimestampMs(1_000), mono: MonotonicMs(1_000) };

@@ -7,11 +7,11 @@ use barnabas_base::{ErrorCode, MonotonicMs, Text, TimestampMs, Uuid};
 use barnabas_wire::messages::ConsumerGroupHeartbeatRequest;
 
 use super::super::tests::caught;
-use crate::consumer::{ConsumerGroup, ConsumerMember};
 use crate::framework::{BatchId, Caller, Now, Ticket};
+use crate::groups::Group;
+use crate::groups::consumer::{ConsumerGroup, ConsumerMember};
 use crate::outbox::TimerKey;
 use crate::records::Entry;
-use crate::shard::Group;
 use crate::{GroupConfig, GroupShard, Request};
 
 const NOW: Now = Now { wall: TimestampMs(1_000), mono: MonotonicMs(1_000) };
@@ -40,7 +40,7 @@ fn shard() -> GroupShard {
     shard
 }
 
-fn assigned(partition: i32) -> Arc<crate::consumer::Assigned> {
+fn assigned(partition: i32) -> Arc<crate::groups::consumer::Assigned> {
     Arc::new(BTreeMap::from([(TOPIC, BTreeMap::from([(partition, 1)]))]))
 }
 

@@ -9,12 +9,12 @@ use barnabas_wire::messages::{MetadataRecord, PartitionRecord, ShareGroupHeartbe
 
 use super::super::tests::caught;
 use crate::framework::{BatchId, Caller, Now, Ticket};
+use crate::groups::Group;
+use crate::groups::share::{ShareGroup, ShareMember};
 use crate::outbox::Effect;
 use crate::outbox::TimerKey;
 use crate::outbox::{ShareStateDone, ShareStateWork};
 use crate::records::Entry;
-use crate::shard::Group;
-use crate::share_group::{ShareGroup, ShareMember};
 use crate::{GroupConfig, GroupShard, Request};
 
 const NOW: Now = Now { wall: TimestampMs(1_000), mono: MonotonicMs(1_000) };

@@ -10,10 +10,10 @@ use barnabas_wire::messages::streams_group_heartbeat_request::{Subtopology, Topo
 use super::super::tests::caught;
 use crate::assignment::streams::Held;
 use crate::framework::{BatchId, Caller, Now, Ticket};
+use crate::groups::Group;
+use crate::groups::streams::{MemberState, StreamsGroup, StreamsMember};
 use crate::outbox::TimerKey;
 use crate::records::Entry;
-use crate::shard::Group;
-use crate::streams::{MemberState, StreamsGroup, StreamsMember};
 use crate::{GroupConfig, GroupShard, Request};
 
 const NOW: Now = Now { wall: TimestampMs(1_000), mono: MonotonicMs(1_000) };

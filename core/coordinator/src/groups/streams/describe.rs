@@ -1,0 +1,185 @@
+//! StreamsGroupDescribe and ListGroups, for one streams group.
+//!
+//! # Source
+//! Kafka 4.4 `StreamsGroup.asDescribedGroup`, `StreamsGroupMember.asStreamsGroupDescribeMember`, `ConfiguredTopology`,
+//! `StreamsTopology`.
+
+use std::sync::Arc;
+
+use barnabas_base::{ErrorCode, Text};
+use barnabas_wire::Str;
+use barnabas_wire::messages::list_groups_response::ListedGroup;
+use barnabas_wire::messages::streams_group_describe_response::{
+    Assignment, DescribedGroup, Endpoint, KeyValue, Member, Subtopology, TaskIds, TaskOffset, TopicInfo,
+    Topology,
+};
+use barnabas_wire::messages::streams_group_topology_value as record;
+
+use super::group::StreamsGroup;
+use super::member::StreamsMember;
+use super::topology::{ConfiguredSubtopology, InternalTopic};
+use crate::assignment::streams::Offsets;
+use crate::assignment::streams::Tasks;
+
+pub(crate) fn describe(group: &StreamsGroup, assignor: &str) -> DescribedGroup {
+    DescribedGroup {
+        group_id: Str::from(&group.id),
+        group_state: group.state_name().into(),
+        group_epoch: group.epoch,
+        assignment_epoch: group.assignment_epoch,
+        assignor_name: Some(assignor.into()),
+        topology: topology(group),
+        members: group.members().values().map(|member| described(group, member)).collect(),
+        ..Default::default()
+    }
+}
+
+/// With the partitions that internal topics have, once all topics are there; else as it was brought.
+fn topology(group: &StreamsGroup) -> Option<Topology> {
+    let known = group.topology.as_ref()?;
+    let ready = group.configured.as_ref().filter(|configured| configured.is_ready());
+    let subtopologies = match ready.and_then(|configured| configured.subtopologies.as_ref()) {
+        Some(all) => all.iter().map(|(id, each)| configured(id, each)).collect(),
+        None => known.value.subtopologies.iter().map(brought).collect(),
+    };
+    Some(Topology { epoch: known.epoch(), subtopologies: Some(subtopologies), ..Default::default() })
+}
+
+fn configured(id: &Text, subtopology: &ConfiguredSubtopology) -> Subtopology {
+    let names = |names: &[Text]| names.iter().map(Str::from).collect();
+    let topics = |topics: &[InternalTopic]| -> Vec<TopicInfo> {
+        let all = topics.iter().map(|topic| TopicInfo {
+            name: Str::from(&topic.name),
+            partitions: topic.partitions,
+            replication_factor: topic.replication_factor,
+            topic_configs: topic.configs.iter().map(|(key, value)| pair(key.into(), value.into())).collect(),
+            ..Default::default()
+        });
+        all.collect()
+    };
+    Subtopology {
+        subtopology_id: Str::from(id),
+        source_topics: names(&subtopology.source_topics),
+        repartition_sink_topics: names(&subtopology.sink_topics),
+        state_changelog_topics: topics(&subtopology.changelog_topics),
+        repartition_source_topics: topics(&subtopology.repartition_topics),
+        ..Default::default()
+    }
+}
+
+fn brought(subtopology: &record::Subtopology) -> Subtopology {
+    let topics = |topics: &[record::TopicInfo]| -> Vec<TopicInfo> {
+        let all = topics.iter().map(|topic| TopicInfo {
+            name: topic.name.clone(),
+            partitions: topic.partitions,
+            replication_factor: topic.replication_factor,
+            topic_configs: topic
+                .topic_configs
+                .iter()
+                .map(|config| pair(config.key.clone(), config.value.clone()))
+                .collect(),
+            ..Default::default()
+        });
+        all.collect()
+    };
+    Subtopology {
+        subtopology_id: subtopology.subtopology_id.clone(),
+        source_topics: subtopology.source_topics.clone(),
+        repartition_sink_topics: subtopology.repartition_sink_topics.clone(),
+        state_changelog_topics: topics(&subtopology.state_changelog_topics),
+        repartition_source_topics: topics(&subtopology.repartition_source_topics),
+        ..Default::default()
+    }
+}
+
+fn pair(key: Str, value: Str) -> KeyValue {
+    KeyValue { key, value, ..Default::default() }
+}
+
+fn described(group: &StreamsGroup, member: &StreamsMember) -> Member {
+    let offsets = group.task_offsets.get(&member.id).cloned().unwrap_or_default();
+    let target = group.targets.get(&member.id).map(|target| Assignment {
+        active_tasks: task_ids(&target.active),
+        standby_tasks: task_ids(&target.standby),
+        warmup_tasks: task_ids(&target.warmup),
+        ..Default::default()
+    });
+    let active = member.assigned.active.iter().map(|(id, partitions)| TaskIds {
+        subtopology_id: Str::from(id),
+        partitions: partitions.keys().copied().collect(),
+        ..Default::default()
+    });
+    Member {
+        member_id: Str::from(&member.id),
+        member_epoch: member.epoch,
+        instance_id: member.instance.as_ref().map(Str::from),
+        rack_id: member.rack.as_ref().map(Str::from),
+        client_id: Str::from(&member.client_id),
+        client_host: Str::from(&member.client_host),
+        topology_epoch: member.topology_epoch,
+        process_id: Str::from(&member.process),
+        user_endpoint: member.endpoint.as_ref().map(|endpoint| Endpoint {
+            host: Str::from(&endpoint.host),
+            port: endpoint.port,
+            ..Default::default()
+        }),
+        client_tags: member.tags.iter().map(|(key, value)| pair(key.into(), value.into())).collect(),
+        task_offsets: task_offsets(&offsets.offsets),
+        task_end_offsets: task_offsets(&offsets.ends),
+        assignment: Assignment {
+            active_tasks: active.collect(),
+            standby_tasks: task_ids(&member.assigned.standby),
+            warmup_tasks: task_ids(&member.assigned.warmup),
+            ..Default::default()
+        },
+        target_assignment: target.unwrap_or_default(),
+        ..Default::default()
+    }
+}
+
+fn task_ids(tasks: &Tasks) -> Vec<TaskIds> {
+    let all = tasks.iter().map(|(id, partitions)| TaskIds {
+        subtopology_id: Str::from(id),
+        partitions: partitions.iter().copied().collect(),
+        ..Default::default()
+    });
+    all.collect()
+}
+
+fn task_offsets(offsets: &Arc<Offsets>) -> Vec<TaskOffset> {
+    let all = offsets.iter().map(|((id, partition), offset)| TaskOffset {
+        subtopology_id: Str::from(id),
+        partition: *partition,
+        offset: *offset,
+        ..Default::default()
+    });
+    all.collect()
+}
+
+pub(crate) fn describe_missing(id: &str) -> DescribedGroup {
+    refused(id, format!("Group {id} not found."))
+}
+
+/// There is such a group, of another kind.
+pub(crate) fn not_streams(id: &str) -> DescribedGroup {
+    refused(id, format!("Group {id} is not a streams group."))
+}
+
+fn refused(id: &str, why: String) -> DescribedGroup {
+    DescribedGroup {
+        group_id: id.into(),
+        error_code: ErrorCode::GroupIdNotFound.code(),
+        error_message: Some(why.into()),
+        ..Default::default()
+    }
+}
+
+pub(crate) fn list(id: &Text, group: &StreamsGroup) -> ListedGroup {
+    ListedGroup {
+        group_id: Str::from(id),
+        protocol_type: "streams".into(),
+        group_state: group.state_name().into(),
+        group_type: "streams".into(),
+        ..Default::default()
+    }
+}

@@ -1,0 +1,562 @@
+//! StreamsGroupHeartbeat of a member that joins or stays.
+//!
+//! 1. who is it, and may it come now
+//! 2. what does it say of itself, and what topology does it bring: the first one founds the group's, another one is refused
+//! 3. do the topics fit: source topics are there, copartitioned ones agree, internal ones are there or are to be made
+//! 4. whatever makes a difference to the target raises the group's epoch
+//! 5. target, and the member's next step towards it
+//!
+//! Everything that can be refused is refused before anything has changed.
+//!
+//! # Source
+//! KIP-1071; Kafka 4.4 `GroupMetadataManager.streamsGroupHeartbeat`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use barnabas_base::{DurationMs, ErrorCode, Text};
+use barnabas_wire::Str;
+use barnabas_wire::messages::streams_group_heartbeat_request as request;
+use barnabas_wire::messages::streams_group_heartbeat_response::{Status, TaskIds};
+use barnabas_wire::messages::{StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse};
+
+use super::endpoints::endpoints;
+use super::group::{StreamsGroup, TaskOffsets};
+use super::leave::{cancel_timers, watch};
+use super::member::{Endpoint, MemberState, StreamsMember};
+use super::missed::has_missed;
+use super::reconcile::reconcile;
+use super::target::{Delay, assign_if_due};
+use super::topology::{Configured, StatusCode, Topology, configure, said};
+use crate::assignment::streams::Offsets;
+use crate::assignment::streams::{Target, Tasks};
+use crate::framework::Caller;
+use crate::framework::ID_BYTES_MAX;
+use crate::groups::reconciled::{
+    METADATA_REFRESH, Refused, Standing, World, check_instance, pace, unknown, unknown_instance,
+};
+use crate::outbox::{Outbox, TimerKey, append_refusal};
+use crate::records::Entry;
+use crate::request::StreamsHeartbeat;
+
+/// Tasks of which a member may report offsets.
+const OFFSETS_MAX: usize = 10_000;
+
+/// From this version on, members report how far their tasks have come.
+const OFFSETS_SINCE: i16 = 1;
+
+/// From this version on, a member is told that it lacks client tags.
+const TAGS_REQUIRED_SINCE: i16 = 1;
+
+/// Works on a heartbeat whose `check` went well, of a member that does not leave. What is to be written is noted in the
+/// group. `is_new`: nobody has heard of the group before.
+///
+/// # Errors
+/// GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID,
+/// INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY. Nothing has changed then.
+pub(crate) fn heartbeat(
+    group: &mut StreamsGroup,
+    is_new: bool,
+    caller: &Caller<'_>,
+    request: &StreamsGroupHeartbeatRequest,
+    world: &mut World,
+    out: &mut Outbox,
+) -> Result<StreamsHeartbeat, Refused> {
+    let id = request.member_id.text();
+    let owned = owned(request);
+    check_room(group, &id, request.instance_id.as_deref(), out)?;
+    let found = find(group, &id, request, owned.as_ref())?;
+    let before = match &found {
+        Found::Known(member) => (**member).clone(),
+        Found::New => StreamsMember::new(id.clone()),
+        Found::Replaces(old) => {
+            StreamsMember { id: id.clone(), epoch: 0, previous_epoch: 0, ..(**old).clone() }
+        }
+    };
+    let updated = update(&before, caller, request);
+    let topology = topology_of(group, request)?;
+    let fit = fit(group, &topology, world, out)?;
+    check_tasks(&fit.configured, request)?;
+    check_size(group, &updated, &topology, out)?;
+    if let Found::Replaces(old) = &found {
+        replace(group, &old.id, &before, out);
+    }
+    let is_known = !matches!(found, Found::New);
+    settle(group, is_known.then_some(&before), updated, topology, fit, request, out);
+    let delay = assign_if_due(group, out);
+    advance(group, &id, owned.as_ref(), out);
+    watch(group, &id, out);
+    if request.shutdown_application {
+        group.shutdown_by.get_or_insert_with(|| id.clone());
+    }
+    let told = Told { is_new, before: &before, owned: owned.as_ref(), delay };
+    Ok(answer(group, caller, request, &told, world, out))
+}
+
+/// Whom a heartbeat comes from.
+enum Found {
+    Known(Arc<StreamsMember>),
+    New,
+    /// It takes the place of this static member.
+    Replaces(Arc<StreamsMember>),
+}
+
+fn check_room(group: &StreamsGroup, id: &str, instance: Option<&str>, out: &Outbox) -> Result<(), Refused> {
+    let max = out.config.streams.size_max;
+    let is_inside = instance.is_some_and(|instance| group.static_member(instance).is_some())
+        || group.member(id).is_some();
+    if group.members().len() >= max && !is_inside {
+        let why = format!("The streams group has reached its maximum capacity of {max} members.");
+        return Err(Refused::new(ErrorCode::GroupMaxSizeReached, why));
+    }
+    Ok(())
+}
+
+fn find(
+    group: &StreamsGroup,
+    id: &str,
+    request: &StreamsGroupHeartbeatRequest,
+    owned: Option<&Target>,
+) -> Result<Found, Refused> {
+    let joins = request.member_epoch == 0;
+    let Some(instance) = request.instance_id.as_deref() else {
+        return match group.member(id) {
+            Some(member) => {
+                check_epoch(member, request.member_epoch, owned)?;
+                Ok(Found::Known(Arc::clone(member)))
+            }
+            None if joins => Ok(Found::New),
+            None => Err(unknown(&group.id, id)),
+        };
+    };
+    match group.static_member(instance) {
+        None if joins => Ok(Found::New),
+        None => Err(unknown_instance(instance)),
+        Some(known) if joins && known.id == id => Ok(Found::Known(Arc::clone(known))),
+        Some(known) if joins && known.epoch != -2 => Err(Refused::new(
+            ErrorCode::UnreleasedInstanceId,
+            format!(
+                "Static member {id} with instance id {instance} cannot join the group because the instance id is \
+                 owned by {} member.",
+                known.id
+            ),
+        )),
+        Some(known) if joins => Ok(Found::Replaces(Arc::clone(known))),
+        Some(known) => {
+            check_instance(&known.id, id, instance)?;
+            check_epoch(known, request.member_epoch, owned)?;
+            Ok(Found::Known(Arc::clone(known)))
+        }
+    }
+}
+
+/// A member may come with its epoch, with 0 to start again, or with its last epoch and nothing that is not its, as the answer
+/// that told it the new one may have been lost.
+fn check_epoch(member: &StreamsMember, epoch: i32, owned: Option<&Target>) -> Result<(), Refused> {
+    let has_all = || owned.is_some_and(|owned| owned.is_within(&member.assigned));
+    let is_good = epoch == 0
+        || epoch == member.epoch
+        || (epoch < member.epoch && epoch == member.previous_epoch && has_all());
+    let is_stranger = member.state == MemberState::Unknown && owned.is_none_or(|owned| !owned.is_empty());
+    if is_good && is_stranger {
+        let why = "The member's tasks are not known to the group coordinator. The member must abandon all its \
+                   partitions and rejoin.";
+        return Err(Refused::new(ErrorCode::FencedMemberEpoch, why));
+    }
+    if is_good {
+        return Ok(());
+    }
+    let than = if epoch > member.epoch { "greater" } else { "smaller" };
+    let why = format!(
+        "The streams group member has a {than} member epoch ({epoch}) than the one known by the group \
+         coordinator ({}). The member must abandon all its partitions and rejoin.",
+        member.epoch
+    );
+    Err(Refused::new(ErrorCode::FencedMemberEpoch, why))
+}
+
+/// What the member says that it has; `None`: nothing new.
+fn owned(request: &StreamsGroupHeartbeatRequest) -> Option<Target> {
+    let tasks = |said: &[request::TaskIds]| {
+        let mut tasks = Tasks::new();
+        for each in said.iter().filter(|each| !each.partitions.is_empty()) {
+            tasks.entry(each.subtopology_id.text()).or_default().extend(each.partitions.iter().copied());
+        }
+        tasks
+    };
+    Some(Target {
+        active: tasks(request.active_tasks.as_deref()?),
+        standby: tasks(request.standby_tasks.as_deref()?),
+        warmup: tasks(request.warmup_tasks.as_deref()?),
+    })
+}
+
+fn update(
+    before: &StreamsMember,
+    caller: &Caller<'_>,
+    request: &StreamsGroupHeartbeatRequest,
+) -> StreamsMember {
+    let mut member = before.clone();
+    let keep = |new: Option<&Str>, old: &mut Option<Text>| {
+        if let Some(new) = new {
+            *old = Some(new.text());
+        }
+    };
+    keep(request.instance_id.as_ref(), &mut member.instance);
+    keep(request.rack_id.as_ref(), &mut member.rack);
+    if request.rebalance_timeout_ms != -1 {
+        member.rebalance_timeout_ms = request.rebalance_timeout_ms;
+    }
+    if let Some(topology) = &request.topology {
+        member.topology_epoch = topology.epoch;
+    }
+    if let Some(process) = &request.process_id {
+        member.process = process.text();
+    }
+    if let Some(tags) = &request.client_tags {
+        let tags: BTreeMap<Text, Text> = tags.iter().map(|tag| (tag.key.text(), tag.value.text())).collect();
+        if *member.tags != tags {
+            member.tags = Arc::new(tags);
+        }
+    }
+    // Who joins without an endpoint has none any more.
+    if request.member_epoch == 0 || request.user_endpoint.is_some() {
+        member.endpoint = request
+            .user_endpoint
+            .as_ref()
+            .map(|endpoint| Endpoint { host: endpoint.host.text(), port: endpoint.port });
+    }
+    member.client_id = Text::from(crate::framework::shortened(caller.client_id, ID_BYTES_MAX));
+    member.client_host = Text::from(crate::framework::shortened(caller.client_host, ID_BYTES_MAX));
+    member
+}
+
+/// The group's topology after this request.
+fn topology_of(
+    group: &StreamsGroup,
+    request: &StreamsGroupHeartbeatRequest,
+) -> Result<Arc<Topology>, Refused> {
+    match (&group.topology, &request.topology) {
+        (None, Some(brought)) => Ok(Arc::new(Topology::new(said(brought)))),
+        // A log that lacks the batch: the member joins again, and brings it.
+        (None, None) => {
+            let why = "The group's topology was lost. The member must abandon all its partitions and rejoin.";
+            Err(Refused::new(ErrorCode::FencedMemberEpoch, why))
+        }
+        (Some(known), Some(brought)) if brought.epoch >= known.epoch() && !known.is(&said(brought)) => {
+            Err(Refused::new(ErrorCode::InvalidRequest, "Topology updates are not supported yet."))
+        }
+        (Some(known), _) => Ok(Arc::clone(known)),
+    }
+}
+
+/// How the topology fits the topics.
+struct Fit {
+    hash: i64,
+    configured: Arc<Configured>,
+    /// The topics were looked at.
+    is_fresh: bool,
+}
+
+fn fit(group: &StreamsGroup, topology: &Topology, world: &mut World, out: &Outbox) -> Result<Fit, Refused> {
+    let known = group.configured.as_ref().filter(|_| group.topology.is_some());
+    if let Some(known) = known
+        && group.refresh_at > out.now.mono
+    {
+        return Ok(Fit { hash: group.metadata_hash, configured: Arc::clone(known), is_fresh: false });
+    }
+    let hash = world.hash_of(topology.required.iter());
+    let configured = match known.filter(|_| hash == group.metadata_hash) {
+        Some(known) => Arc::clone(known),
+        None => Arc::new(configure(topology, &world.image)?),
+    };
+    Ok(Fit { hash, configured, is_fresh: true })
+}
+
+fn check_tasks(configured: &Configured, request: &StreamsGroupHeartbeatRequest) -> Result<(), Refused> {
+    if !configured.is_ready() {
+        return Ok(());
+    }
+    let said = [&request.active_tasks, &request.standby_tasks, &request.warmup_tasks];
+    for each in said.into_iter().flatten().flatten() {
+        let id = each.subtopology_id.as_str();
+        let Some(tasks) = configured.tasks_of(id) else {
+            let why = format!("Subtopology {id} does not exist in the topology.");
+            return Err(Refused::new(ErrorCode::InvalidRequest, why));
+        };
+        if let Some(partition) = each.partitions.iter().find(|partition| !(0..tasks).contains(*partition)) {
+            let why = format!(
+                "Task {partition} for subtopology {id} is invalid. Number of tasks for this subtopology: {tasks}"
+            );
+            return Err(Refused::new(ErrorCode::InvalidRequest, why));
+        }
+    }
+    Ok(())
+}
+
+/// What a member says of itself goes into one record, and so does a topology.
+fn check_size(
+    group: &StreamsGroup,
+    member: &StreamsMember,
+    topology: &Topology,
+    out: &Outbox,
+) -> Result<(), Refused> {
+    let max = out.config.batch_bytes_max;
+    let fits = |bytes: Option<usize>| bytes.is_some_and(|bytes| bytes <= max);
+    if fits(group.member_bytes(member)) && (group.topology.is_some() || fits(group.topology_bytes(topology)))
+    {
+        return Ok(());
+    }
+    let why = "What the member says of itself is more than a record can hold.";
+    Err(Refused::new(append_refusal(ErrorCode::RecordListTooLarge), why))
+}
+
+/// Puts `new` in the place of the member `old`.
+fn replace(group: &mut StreamsGroup, old: &Text, new: &StreamsMember, out: &mut Outbox) {
+    cancel_timers(&group.id, old, out);
+    let offsets = group.task_offsets.get(old).cloned();
+    group.remove(old);
+    let target = group.targets.remove(old);
+    for entry in [Entry::Current(old.clone()), Entry::Target(old.clone()), Entry::Member(old.clone())] {
+        group.note(entry);
+    }
+    group.put(new.clone());
+    group.note(Entry::Member(new.id.clone()));
+    if let Some(target) = target {
+        group.targets.insert(new.id.clone(), target);
+        group.note(Entry::Target(new.id.clone()));
+    }
+    group.note(Entry::Current(new.id.clone()));
+    group.task_offsets.extend(offsets.map(|offsets| (new.id.clone(), offsets)));
+}
+
+/// Takes in what was said, and raises the group's epoch if it makes a difference. `before`: `None` if the member is new.
+fn settle(
+    group: &mut StreamsGroup,
+    before: Option<&StreamsMember>,
+    updated: StreamsMember,
+    topology: Arc<Topology>,
+    fit: Fit,
+    request: &StreamsGroupHeartbeatRequest,
+    out: &mut Outbox,
+) {
+    let id = updated.id.clone();
+    let was_empty = group.is_empty();
+    let mut must_raise = before.is_none_or(|before| matters(before, &updated));
+    if before != Some(&updated) {
+        group.put(updated);
+        group.note(Entry::Member(id.clone()));
+    }
+    if group.topology.is_none() {
+        group.note(Entry::Topology);
+    }
+    let validated = if fit.configured.is_ready() { topology.epoch() } else { -1 };
+    let configs = out.config.streams_of(&group.id).assignor_configs();
+    must_raise |= fit.hash != group.metadata_hash
+        || validated != group.validated_epoch
+        || configs != group.assignment_configs;
+    // A group that was read from the log may lack a part of its target.
+    must_raise |= group.configured.is_none() && !group.is_assigned_whole(&fit.configured);
+    set_offsets(group, &id, &topology, request);
+    group.topology = Some(topology);
+    group.configured = Some(fit.configured);
+    if fit.is_fresh {
+        group.refresh_at = out.now.mono.plus(METADATA_REFRESH);
+    }
+    if must_raise {
+        group.metadata_hash = fit.hash;
+        group.validated_epoch = validated;
+        group.assignment_configs = configs;
+        group.raise(out.now.mono);
+    }
+    let delay = out.config.streams_of(&group.id).initial_rebalance_delay;
+    let key = TimerKey::FirstTarget(group.id.clone());
+    if was_empty && delay.0 > 0 && !out.timers.is_set(&key) {
+        out.set_timer(key, delay);
+    }
+}
+
+/// Whether what has changed about a member makes a difference to the target. Of a dynamic member everything counts, as in
+/// Kafka; a static one may come back from another address.
+fn matters(before: &StreamsMember, now: &StreamsMember) -> bool {
+    let is_other = before.topology_epoch != now.topology_epoch
+        || before.rack != now.rack
+        || before.tags != now.tags
+        || before.process != now.process;
+    is_other || (now.instance.is_none() && before != now)
+}
+
+fn set_offsets(
+    group: &mut StreamsGroup,
+    id: &Text,
+    topology: &Topology,
+    request: &StreamsGroupHeartbeatRequest,
+) {
+    let known = |said: &[request::TaskOffset]| -> Arc<Offsets> {
+        let known = said.iter().filter(|each| topology.has(&each.subtopology_id) && each.partition >= 0);
+        let known = known.map(|each| ((each.subtopology_id.text(), each.partition), each.offset));
+        Arc::new(known.take(OFFSETS_MAX).collect())
+    };
+    if request.task_offsets.is_none() && request.task_end_offsets.is_none() {
+        return;
+    }
+    let offsets: &mut TaskOffsets = group.task_offsets.entry(id.clone()).or_default();
+    if let Some(said) = &request.task_offsets {
+        offsets.offsets = known(said);
+    }
+    if let Some(said) = &request.task_end_offsets {
+        offsets.ends = known(said);
+    }
+}
+
+/// Brings the member as near to the target as it can come now.
+fn advance(group: &mut StreamsGroup, id: &Text, owned: Option<&Target>, out: &mut Outbox) {
+    let Some(member) = group.member(id) else { return };
+    let none = Target::default();
+    let target = group.targets.get(id).map_or(&none, |target| target);
+    let Some(next) = reconcile(group, member, target, group.assignment_epoch, owned) else { return };
+    let (state, timeout) = (next.state, next.rebalance_timeout_ms);
+    group.put(next);
+    group.note(Entry::Current(id.clone()));
+    let key = TimerKey::Rebalance { group: group.id.clone(), member: id.clone() };
+    if state == MemberState::Unrevoked {
+        out.set_timer(key, DurationMs(i64::from(timeout)));
+    } else {
+        out.timers.cancel(&key);
+    }
+}
+
+/// What an answer depends on beside how things are now.
+struct Told<'a> {
+    /// Nobody has heard of the group before.
+    is_new: bool,
+    before: &'a StreamsMember,
+    owned: Option<&'a Target>,
+    delay: Option<Delay>,
+}
+
+/// An answer names tasks when the member joins, when its tasks change, and when it missed the last answer ([`has_missed`]).
+fn answer(
+    group: &mut StreamsGroup,
+    caller: &Caller<'_>,
+    request: &StreamsGroupHeartbeatRequest,
+    told: &Told<'_>,
+    world: &World,
+    out: &Outbox,
+) -> StreamsHeartbeat {
+    let now = Arc::clone(group.member(&request.member_id).expect("invariant: it was just put there"));
+    let settings = out.config.streams_of(&group.id);
+    let has_changed = told.before.assigned != now.assigned;
+    if told.before.endpoint != now.endpoint || (has_changed && now.endpoint.is_some()) {
+        group.endpoint_epoch = group.endpoint_epoch.wrapping_add(1).max(0);
+    }
+    let number = |duration: DurationMs| i32::try_from(duration.0).unwrap_or(i32::MAX);
+    let mut response = StreamsGroupHeartbeatResponse {
+        member_id: Str::from(&now.id),
+        member_epoch: now.epoch,
+        heartbeat_interval_ms: number(pace(settings.heartbeat_interval, standing(group, &now, out))),
+        // Members of Kafka 4.3 and before report no offsets, and were told of no interval.
+        task_offset_interval_ms: if caller.version >= OFFSETS_SINCE {
+            number(settings.task_offset_interval)
+        } else {
+            0
+        },
+        acceptable_recovery_lag: settings.acceptable_recovery_lag,
+        status: Some(statuses(group, caller, &now, told.delay, out)),
+        ..Default::default()
+    };
+    let is_told = request.member_epoch == 0 || has_changed;
+    if is_told {
+        group.doubted.remove(&now.id);
+    }
+    if is_told || has_missed(group, &now, request.member_epoch < told.before.epoch, told.owned) {
+        let active = now.assigned.active.iter().map(|(id, parts)| task_ids(id, parts.keys().copied()));
+        response.active_tasks = Some(active.collect());
+        response.standby_tasks = Some(all_task_ids(&now.assigned.standby));
+        response.warmup_tasks = Some(all_task_ids(&now.assigned.warmup));
+    }
+    if group.endpoint_epoch != request.endpoint_information_epoch {
+        response.partitions_by_user_endpoint = Some(endpoints(group, &world.image));
+    }
+    if !told.is_new {
+        response.endpoint_information_epoch = group.endpoint_epoch;
+    }
+    let missing = group.configured.as_ref().map(|configured| configured.missing.clone());
+    StreamsHeartbeat { response, create: missing.unwrap_or_default() }
+}
+
+/// Nothing comes of beating sooner while topics are missing that somebody has to make; those that the broker makes raise the group's epoch.
+fn standing(group: &StreamsGroup, member: &StreamsMember, out: &Outbox) -> Standing {
+    let is_ready = group.configured.as_ref().is_some_and(|configured| configured.is_ready());
+    Standing {
+        settling_interval: out.config.settling_heartbeat_interval,
+        is_settled: !is_ready || member.is_reconciled_to(group.epoch),
+        unchanged_for: group.raised_at.map(|raised| out.now.mono.since(raised)),
+        members: group.members().len(),
+    }
+}
+
+fn task_ids(subtopology: &Text, partitions: impl Iterator<Item = i32>) -> TaskIds {
+    TaskIds { subtopology_id: Str::from(subtopology), partitions: partitions.collect(), ..Default::default() }
+}
+
+fn all_task_ids(tasks: &Tasks) -> Vec<TaskIds> {
+    let all = tasks.iter();
+    all.map(|(id, partitions): (&Text, &BTreeSet<i32>)| task_ids(id, partitions.iter().copied())).collect()
+}
+
+/// What is amiss, for the application's people to read.
+fn statuses(
+    group: &StreamsGroup,
+    caller: &Caller<'_>,
+    member: &StreamsMember,
+    delay: Option<Delay>,
+    out: &Outbox,
+) -> Vec<Status> {
+    let mut statuses = Vec::new();
+    let mut say = |code: StatusCode, detail: String| {
+        let status = Status { status_code: code as i8, status_detail: detail.into(), ..Default::default() };
+        statuses.push(status);
+    };
+    let current = group.topology.as_ref().map_or(-1, |topology| topology.epoch());
+    if member.topology_epoch < current {
+        let why = format!(
+            "The member's topology epoch {} is behind the group's topology epoch {current}.",
+            member.topology_epoch
+        );
+        say(StatusCode::StaleTopology, why);
+    }
+    match delay {
+        Some(Delay::Initial) => {
+            let why = "Assignment delayed due to the configured initial rebalance delay.";
+            say(StatusCode::AssignmentDelayed, why.to_owned());
+        }
+        Some(Delay::Interval) => {
+            let why = "Assignment delayed due to the configured assignment interval.";
+            say(StatusCode::AssignmentDelayed, why.to_owned());
+        }
+        None => {}
+    }
+    if let Some(obstacle) = group.configured.as_ref().and_then(|configured| configured.obstacle.as_ref()) {
+        say(obstacle.code, obstacle.detail.clone());
+    }
+    if let Some(who) = &group.shutdown_by {
+        let why = format!(
+            "Streams group member {who} encountered a fatal error and requested a shutdown for the entire \
+                 application."
+        );
+        say(StatusCode::ShutdownApplication, why);
+    }
+    let tags = &out.config.streams_of(&group.id).rack_tags;
+    let lacking: Vec<&str> =
+        tags.iter().filter(|tag| !member.tags.contains_key(*tag)).map(|tag| tag.as_str()).collect();
+    if caller.version >= TAGS_REQUIRED_SINCE && !lacking.is_empty() {
+        let why = format!(
+            "Missing required client tags for rack-aware standby assignment: {}. Configure them via \
+                 'client.tag.<tagKey>' in your Streams config.",
+            lacking.join(", ")
+        );
+        say(StatusCode::MissingClientTags, why);
+    }
+    statuses
+}

@@ -1,0 +1,46 @@
+//! Streams groups (KIP-1071): the coordinator knows an application's topology, has its internal topics made, and assigns its tasks.
+//!
+//! ```text
+//!  heartbeat ─▶ who is in the group; the first to join brings the topology      [`heartbeat`], [`topology`]
+//!                    │
+//!                    ▼
+//!               do the topics fit? sources are there, copartitioned ones agree, internal ones are there or are to be made:
+//!               the answer carries what the broker is to create                  [`topology`]
+//!                    │  a change raises the group's epoch
+//!                    ▼
+//!               target: who is to have which task, active or standby, for one group epoch   [`target`], assignment/streams/
+//!                    │   computed on the spot, or as a [`crate::Job`] that the worker runs elsewhere
+//!                    ▼
+//!               reconcile: a member gives up what is not its any more, says so, gets what others have given up   [`reconcile`]
+//! ```
+//!
+//! The machine is that of consumer groups (consumer/): epochs, states of members, records that are written as state is
+//! ([`crate::groups::reconciled`]), jobs. What differs: partitions are tasks in three roles, processes share state, and there are topics to be
+//! made. No active task has two owners, whatever the target says.
+//!
+//! # Source
+//! KIP-1071, KIP-1263 (assignment interval); Kafka 4.4 `GroupMetadataManager`, `StreamsGroup`. Kafka
+//! 4.4 assigns no warm-up tasks yet (`AssignmentRefiner` changes nothing): targets that have some are followed.
+
+mod check;
+mod describe;
+mod endpoints;
+mod group;
+mod heartbeat;
+mod leave;
+mod member;
+mod missed;
+mod reconcile;
+mod record;
+mod target;
+mod topology;
+
+pub(crate) use check::{check, refusal};
+pub(crate) use describe::{describe, describe_missing, list, not_streams};
+pub(crate) use group::StreamsGroup;
+pub(crate) use heartbeat::heartbeat;
+pub(crate) use leave::{fence, forget_timers, is_late, leave, loaded};
+pub(crate) use member::MemberState;
+#[cfg(test)]
+pub(crate) use member::StreamsMember;
+pub(crate) use target::{computed, first_target};

@@ -8,18 +8,22 @@
 //! looks damaged is therefore asked for again, by its name, before it is said ([`SegmentScrub::step`]): a file that is gone or has
 //! another length was given up, not damaged.
 //!
+//! A start looks first at what was written to after the last process vouched for it ([`vouched_at`], [`changed_segments`]): somebody
+//! else has written there, or a crash came between. Those are few, and the likeliest to be damaged.
+//!
 //! Who decides when and how fast: shell/broker/src/scrub.rs. What else is checked when: docs/DAMAGE.md.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use barnabas_base::Offset;
+use barnabas_base::{Offset, TimestampMs};
 
 use crate::batch::BatchHeader;
 use crate::disk::{Disk, DiskError, OpenMode};
 use crate::error::StorageError;
 use crate::segment::{LOG, offset_path, parse_offset_name};
 use crate::walker::{Step, Walker};
+use crate::{clean_shutdown, offset_checkpoint};
 
 /// One segment as a look at the directory found it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +47,35 @@ pub fn segments(disk: &dyn Disk, dir: &Path) -> Result<Vec<Listed>, DiskError> {
         .enumerate()
         .map(|(at, &base)| Listed { base, next: bases.get(at + 1).copied() })
         .collect())
+}
+
+/// The segments that were written to after `since`, by base offset.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn changed_segments(disk: &dyn Disk, dir: &Path, since: TimestampMs) -> Result<Vec<Listed>, DiskError> {
+    let mut changed = Vec::new();
+    for segment in segments(disk, dir)? {
+        let stat = disk.stat(&offset_path(dir, segment.base, LOG))?;
+        if stat.is_some_and(|stat| stat.modified > since) {
+            changed.push(segment);
+        }
+    }
+    Ok(changed)
+}
+
+/// When the last process vouched for the files of a log directory: with its clean stop, or with its last checkpoint of recovery
+/// points. `None`: no process has done either. To be asked before this one begins to write ([`crate::LogDir::begin`]).
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn vouched_at(disk: &dyn Disk, log_dir: &Path) -> Result<Option<TimestampMs>, DiskError> {
+    for name in [clean_shutdown::FILE_NAME, offset_checkpoint::RECOVERY_POINT] {
+        if let Some(stat) = disk.stat(&log_dir.join(name))? {
+            return Ok(Some(stat.modified));
+        }
+    }
+    Ok(None)
 }
 
 /// The walk over one segment.

@@ -23,6 +23,7 @@ use crate::housekeeping::write_checkpoints;
 use crate::mailbox::cleaning::{Begun, Looked, Waiting};
 use crate::mailbox::{CleanCommand, Command, PartitionKey};
 use crate::node::Node;
+use crate::scrub;
 use barnabas_base::Offset;
 use barnabas_storage::cleaner::{CleanError, CleanStats, Cleaning, LogToClean, MapMemory, Replaced};
 use barnabas_storage::{CompactionDebt, DiskErrorKind, StorageError};
@@ -247,6 +248,10 @@ fn failed(
         }
         CleanError::Storage(StorageError::Failed(_)) => {}
         error => {
+            if let CleanError::Storage(damage @ StorageError::Damaged { offset, .. }) = error {
+                scrub::tell_damaged(node, partition, *offset);
+                scrub::name_damage(node, damage);
+            }
             tracing::warn!(partition = name, %error, "compaction of the partition failed; it is skipped \
                 until the next start");
             candidates.set_uncleanable(partition, bytes);

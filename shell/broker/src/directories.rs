@@ -26,9 +26,9 @@ use crate::committer::Committer;
 use crate::full::Room;
 use crate::journal_thread::JournalHandle;
 use crate::mailbox::PartitionKey;
-use barnabas_base::{DirectoryId, Text, TopicId, TopicPartition, Uuid};
+use barnabas_base::{DirectoryId, Text, TimestampMs, TopicId, TopicPartition, Uuid};
 use barnabas_replica::Checkpoints;
-use barnabas_storage::{DirKind, Disk, FileSystem, LogDir, PartitionDir, StorageError};
+use barnabas_storage::{DirKind, Disk, FileSystem, LogDir, PartitionDir, StorageError, scrub};
 use figures::Figures;
 use lost::Lost;
 use std::path::{Path, PathBuf};
@@ -56,6 +56,8 @@ pub struct Directory {
     pub holds_partitions: bool,
     /// It could not be used when the node started.
     pub dead_from_start: bool,
+    /// When the process before vouched for what lies here ([`scrub::vouched_at`]).
+    pub vouched_at: Option<TimestampMs>,
     log_dir: Mutex<LogDir>,
     online: AtomicBool,
     failed_at: OnceLock<Instant>,
@@ -76,6 +78,10 @@ impl Directory {
             tracing::warn!(%error, "a checkpoint file is corrupt");
         }
         let online = log_dir.is_online();
+        let vouched_at = scrub::vouched_at(&**log_dir.disk(), log_dir.path()).unwrap_or_else(|error| {
+            tracing::warn!(%error, "files that changed since the last stop are not looked for");
+            None
+        });
         Self {
             path: log_dir.path().clone(),
             id,
@@ -86,6 +92,7 @@ impl Directory {
             room: Room::new(log_dir.disk().clone(), log_dir.path().clone()),
             holds_partitions,
             dead_from_start: !online,
+            vouched_at,
             log_dir: Mutex::new(log_dir),
             online: AtomicBool::new(online),
             failed_at: if online { OnceLock::new() } else { OnceLock::from(barnabas_clock::now()) },

@@ -38,9 +38,9 @@ const RETAIN_WHILE_SHORT: Duration = Duration::from_secs(2);
 
 /// # Errors
 /// The system gives no thread.
-pub fn start(node: Arc<Node>) -> std::io::Result<JoinHandle<()>> {
+pub fn start(node: Arc<Node>, replayed: scrub::Replayed) -> std::io::Result<JoinHandle<()>> {
     let mut background = cleaner::start(&node)?;
-    background.push(scrub::start(node.clone())?);
+    background.push(scrub::start(node.clone(), replayed)?);
     std::thread::Builder::new().name("housekeeping".to_owned()).spawn(move || {
         run(&node);
         // They stop for the same reason. One that panicked has said so.

@@ -6,6 +6,9 @@
 //! what nobody reads, while a copy may still exist elsewhere. Progress is kept in `barnabas-scrub` in the directory, written
 //! without a sync: an old one costs a second look.
 //!
+//! A start does not wait for the round: it looks at once at the segments that were written to after the last stop, or after the last
+//! checkpoint before a kill. Whoever writes into a stopped node's files, or restores some, is found out then and not a week later.
+//!
 //! Always true:
 //! 1. nothing is changed, cut or deleted here, whatever is found
 //! 2. a damaged place is named once at ERROR, by file, byte and offset, whoever finds it; and counted
@@ -16,8 +19,8 @@ use crate::directories::Directory;
 use crate::mailbox::{Command, PartitionKey};
 use crate::node::Node;
 use crate::topic_settings;
-use barnabas_base::{Offset, TopicPartition};
-use barnabas_storage::scrub::{Scrubbed, SegmentScrub, segments};
+use barnabas_base::{Map, Offset, TopicPartition};
+use barnabas_storage::scrub::{Listed, Scrubbed, SegmentScrub, changed_segments, segments};
 use barnabas_storage::{DirKind, OpenMode, PartitionDir, StorageError};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -56,19 +59,49 @@ pub fn name_damage(node: &Node, error: &StorageError) {
     }
 }
 
-/// # Errors
-/// The system gives no thread.
-pub fn start(node: Arc<Node>) -> std::io::Result<JoinHandle<()>> {
-    std::thread::Builder::new().name("scrub".to_owned()).spawn(move || run(&node))
+/// Tells the owner of a partition that its log is damaged at `offset`.
+pub fn tell_damaged(node: &Node, key: PartitionKey, offset: Offset) {
+    node.workers.mailboxes[key.owner(node.workers.count)].send_blocking(Command::Damaged(key, offset));
 }
 
-fn run(node: &Node) {
+/// Up to where logs are synced by what journals hold of them, by log directory. The checkpoints lag behind that, and a newest segment is
+/// checked no further than its log is synced.
+#[derive(Debug, Default)]
+pub struct Replayed(Vec<Map<PartitionKey, Offset>>);
+
+impl Replayed {
+    /// To be asked before the first partition is opened.
+    pub fn of(node: &Node) -> Self {
+        let of = |directory| {
+            let waiting = node.log_dirs.pending.all(directory, |_| true);
+            waiting.into_iter().map(|(key, replay)| (key, replay.synced_below())).collect()
+        };
+        Self((0..node.log_dirs.directories.len()).map(of).collect())
+    }
+}
+
+/// # Errors
+/// The system gives no thread.
+pub fn start(node: Arc<Node>, replayed: Replayed) -> std::io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name("scrub".to_owned()).spawn(move || run(&node, replayed))
+}
+
+fn run(node: &Node, replayed: Replayed) {
     if let Err(error) = rustix::process::setpriority_process(None, 15) {
         tracing::debug!(%error, "the scrub keeps its priority");
     }
+    let online = || node.log_dirs.directories.iter().filter(|directory| directory.is_online());
+    if rate(node) > 0 {
+        for (directory, synced) in node.log_dirs.directories.iter().zip(&replayed.0) {
+            if directory.is_online() && !Walk::new(node, directory, None).changed(synced) {
+                return;
+            }
+        }
+    }
+    drop(replayed);
     while node.log_dirs.deletions.go_on_after(LOOK_EVERY) {
-        for directory in node.log_dirs.directories.iter().filter(|directory| directory.is_online()) {
-            if !Round::of(node, directory).is_none_or(|mut round| round.run()) {
+        for directory in online() {
+            if !Walk::due(node, directory).is_none_or(|mut walk| walk.round()) {
                 return;
             }
         }
@@ -105,19 +138,25 @@ impl Progress {
     }
 }
 
-/// One look through one directory.
-struct Round<'a> {
+/// One walk through one directory.
+struct Walk<'a> {
     node: &'a Node,
     directory: &'a Directory,
-    progress: Progress,
+    /// Of a round through all of it: what the next start goes on with.
+    progress: Option<Progress>,
     since: Instant,
     bytes: u64,
     looked_at: Instant,
 }
 
-impl<'a> Round<'a> {
-    /// `None`: nothing is due.
-    fn of(node: &'a Node, directory: &'a Directory) -> Option<Self> {
+impl<'a> Walk<'a> {
+    fn new(node: &'a Node, directory: &'a Directory, progress: Option<Progress>) -> Self {
+        let since = barnabas_clock::now();
+        Self { node, directory, progress, since, bytes: 0, looked_at: since }
+    }
+
+    /// A round. `None`: none is due.
+    fn due(node: &'a Node, directory: &'a Directory) -> Option<Self> {
         if rate(node) == 0 {
             return None;
         }
@@ -132,71 +171,129 @@ impl<'a> Round<'a> {
             Some(begun) if begun.at.is_some() => begun,
             _ => Progress { begun_ms: now.0, at: Some((String::new(), -1)) },
         };
-        let since = barnabas_clock::now();
-        Some(Self { node, directory, progress, since, bytes: 0, looked_at: since })
+        Some(Self::new(node, directory, Some(progress)))
     }
 
-    /// Whether to go on with the next directory.
-    fn run(&mut self) -> bool {
+    fn partitions(&self) -> Vec<PartitionDir> {
         let listed = self.directory.lock().partitions();
         let mut partitions = listed.unwrap_or_default();
         partitions.retain(|partition| partition.kind == DirKind::Current);
         partitions.sort_by(|one, other| one.name.cmp(&other.name));
-        let from = self.progress.at.clone().unwrap_or_default();
-        for partition in partitions.iter().filter(|partition| partition.name >= from.0) {
-            let after = if partition.name == from.0 { from.1 } else { -1 };
-            match self.partition(partition, after) {
+        partitions
+    }
+
+    /// Checks everything. Returns whether to go on with the next directory.
+    fn round(&mut self) -> bool {
+        let at = self.progress.as_ref().and_then(|progress| progress.at.clone());
+        let (name, base) = at.unwrap_or_default();
+        for partition in self.partitions().iter().filter(|partition| partition.name >= name) {
+            let after = if partition.name == name { base } else { -1 };
+            let dir = self.directory.path.join(&partition.name);
+            let checked = segments(&*self.directory.disk, &dir).map_err(StorageError::from).and_then(|all| {
+                let left = all.into_iter().filter(|segment| segment.base.get() > after);
+                self.partition(partition, left, Offset::ZERO)
+            });
+            match checked {
                 Ok(true) => {}
                 Ok(false) => return false,
                 Err(error) => name_damage(self.node, &error),
             }
         }
-        self.progress.at = None;
+        self.note_progress(None);
         self.write_progress();
         true
     }
 
-    fn partition(&mut self, partition: &PartitionDir, after: i64) -> Result<bool, StorageError> {
-        let dir = self.directory.path.join(&partition.name);
-        let disk = self.directory.disk.clone();
+    /// Checks what was written to after the last process vouched for it. Returns whether to go on with the next directory.
+    ///
+    /// All of it is listed first: what this process appends meanwhile would look the same.
+    fn changed(&mut self, replayed: &Map<PartitionKey, Offset>) -> bool {
+        let Some(since) = self.directory.vouched_at else { return true };
+        let mut changed = Vec::new();
+        for partition in self.partitions() {
+            let dir = self.directory.path.join(&partition.name);
+            match changed_segments(&*self.directory.disk, &dir, since) {
+                Ok(segments) if segments.is_empty() => {}
+                Ok(segments) => changed.push((partition, segments)),
+                Err(error) => name_damage(self.node, &error.into()),
+            }
+            if !self.node.log_dirs.deletions.go_on_after(Duration::ZERO) {
+                return false;
+            }
+        }
+        if !changed.is_empty() && self.directory.lock().was_clean() {
+            let (path, partitions) = (self.directory.path.display(), changed.len());
+            tracing::info!(
+                "{path}: segments of {partitions} partitions changed while the node was \
+                stopped; their checksums are compared"
+            );
+        }
+        for (partition, segments) in changed {
+            let synced = self.key_of(&partition).and_then(|key| replayed.get(&key)).copied();
+            match self.partition(&partition, segments.into_iter(), synced.unwrap_or(Offset::ZERO)) {
+                Ok(true) => {}
+                Ok(false) => return false,
+                Err(error) => name_damage(self.node, &error),
+            }
+        }
+        true
+    }
+
+    /// Checks some segments of a partition. Its log is known to be synced up to `synced`, if the checkpoints do not say more.
+    fn partition(
+        &mut self,
+        partition: &PartitionDir,
+        segments: impl Iterator<Item = Listed>,
+        synced: Offset,
+    ) -> Result<bool, StorageError> {
         let name = &partition.topic_partition;
-        let (synced, was_compacted) = {
+        let (checkpointed, was_compacted) = {
             let log_dir = self.directory.lock();
             (log_dir.recovery_point(name), log_dir.cleaner_point(name).is_some())
         };
+        let synced = synced.max(checkpointed);
         let has_no_holes = !was_compacted && self.is_never_compacted(name);
-        for segment in segments(&*disk, &dir)? {
-            if segment.base.get() <= after {
-                continue;
+        for segment in segments {
+            if !self.segment(partition, segment, synced, has_no_holes)? {
+                return Ok(false);
             }
-            let Some(mut walk) = SegmentScrub::open(&disk, &dir, segment, synced, has_no_holes)? else {
-                continue;
-            };
-            loop {
-                let (read, ended) = match walk.step(PIECE_BYTES)? {
-                    Scrubbed::Sound(read) => (read, false),
-                    Scrubbed::End(read) => (read, true),
-                    Scrubbed::Damage(read, error) => {
-                        // First, so that what is named is served no more.
-                        if let StorageError::Damaged { offset, .. } = error {
-                            self.tell_owner(partition, offset);
-                        }
-                        name_damage(self.node, &error);
-                        (read, false)
-                    }
-                };
-                self.node.workers.meter.bytes_scrubbed.add(read);
-                self.bytes += read;
-                if !self.keep_pace() {
-                    return Ok(false);
-                }
-                if ended {
-                    break;
-                }
-            }
-            self.progress.at = Some((partition.name.clone(), segment.base.get()));
+            self.note_progress(Some((partition.name.clone(), segment.base.get())));
         }
         Ok(true)
+    }
+
+    fn segment(
+        &mut self,
+        partition: &PartitionDir,
+        segment: Listed,
+        synced: Offset,
+        has_no_holes: bool,
+    ) -> Result<bool, StorageError> {
+        let dir = self.directory.path.join(&partition.name);
+        let walk = SegmentScrub::open(&self.directory.disk, &dir, segment, synced, has_no_holes)?;
+        let Some(mut walk) = walk else { return Ok(true) };
+        loop {
+            let (read, ended) = match walk.step(PIECE_BYTES)? {
+                Scrubbed::Sound(read) => (read, false),
+                Scrubbed::End(read) => (read, true),
+                Scrubbed::Damage(read, error) => {
+                    // First, so that what is named is served no more.
+                    if let StorageError::Damaged { offset, .. } = error {
+                        self.tell_owner(partition, offset);
+                    }
+                    name_damage(self.node, &error);
+                    (read, false)
+                }
+            };
+            self.node.workers.meter.bytes_scrubbed.add(read);
+            self.bytes += read;
+            if !self.keep_pace() {
+                return Ok(false);
+            }
+            if ended {
+                return Ok(true);
+            }
+        }
     }
 
     fn is_never_compacted(&self, name: &TopicPartition) -> bool {
@@ -207,12 +304,15 @@ impl<'a> Round<'a> {
 
     /// What readers found sound before may be what has changed.
     fn tell_owner(&self, partition: &PartitionDir, from: Offset) {
-        let name = &partition.topic_partition;
-        if let Some(topic) = self.node.cluster.image.load().topics.id_of(&name.topic) {
-            let key = PartitionKey { topic, partition: name.partition };
-            self.node.workers.mailboxes[key.owner(self.node.workers.count)]
-                .send_blocking(Command::Damaged(key, from));
+        if let Some(key) = self.key_of(partition) {
+            tell_damaged(self.node, key, from);
         }
+    }
+
+    fn key_of(&self, partition: &PartitionDir) -> Option<PartitionKey> {
+        let name = &partition.topic_partition;
+        let topic = self.node.cluster.image.load().topics.id_of(&name.topic)?;
+        Some(PartitionKey { topic, partition: name.partition })
     }
 
     /// Sleeps as long as the rate asks for. Whether to go on.
@@ -236,10 +336,17 @@ impl<'a> Round<'a> {
         }
     }
 
+    fn note_progress(&mut self, at: Option<(String, i64)>) {
+        if let Some(progress) = &mut self.progress {
+            progress.at = at;
+        }
+    }
+
     fn write_progress(&self) {
+        let Some(progress) = &self.progress else { return };
         let path = self.directory.path.join(PROGRESS);
         let file = self.directory.disk.open(&path, OpenMode::Truncate);
-        let written = file.and_then(|file| file.write_at(0, &[self.progress.render().as_bytes()]));
+        let written = file.and_then(|file| file.write_at(0, &[progress.render().as_bytes()]));
         if let Err(error) = written {
             tracing::debug!(%error, "the scrub's progress is not kept");
         }

@@ -131,3 +131,27 @@ fn a_segment_that_is_missing_before_the_next_is_named() {
     disk.remove_file(&offset_path(from, Offset(20), LOG)).unwrap();
     assert_eq!(damage_in(&disk, before_hole, Offset(30), 400), []);
 }
+
+#[test]
+fn segments_written_after_the_last_stop_are_changed() {
+    let (memory, dir) = (Arc::new(MemoryDisk::new()), Path::new("/data"));
+    memory.create_dir(dir).unwrap();
+    let write = |path: &Path, now: i64| {
+        memory.set_now(TimestampMs(now));
+        memory.open(path, OpenMode::Create).unwrap().write_at(0, &[b"x"]).unwrap();
+    };
+    assert_eq!(vouched_at(&*memory, dir).unwrap(), None, "nobody has worked here");
+    write(&dir.join(offset_checkpoint::RECOVERY_POINT), 20);
+    assert_eq!(vouched_at(&*memory, dir).unwrap(), Some(TimestampMs(20)), "the process was killed");
+    write(&dir.join(clean_shutdown::FILE_NAME), 30);
+    assert_eq!(vouched_at(&*memory, dir).unwrap(), Some(TimestampMs(30)), "the process was stopped");
+
+    let partition = Path::new(DIR);
+    memory.create_dir(partition).unwrap();
+    for (base, now) in [(0, 10), (10, 30), (20, 31), (30, 5)] {
+        write(&offset_path(partition, Offset(base), LOG), now);
+    }
+    let changed = changed_segments(&*memory, partition, TimestampMs(30)).unwrap();
+    assert_eq!(changed, [Listed { base: Offset(20), next: Some(Offset(30)) }]);
+    assert_eq!(changed_segments(&*memory, Path::new("/data/gone-0"), TimestampMs(0)).unwrap(), []);
+}

@@ -8,10 +8,8 @@ use super::PartitionWorker;
 use crate::mailbox::{
     AskCommand, AskItem, AskOutcome, Declined, PartitionKey, Question, Said, Search, Searched,
 };
-use crate::node::Node;
 use crate::node::workers::unpacking::Spare;
 use crate::replica::Replica;
-use crate::scrub::name_damage;
 use barnabas_base::Offset;
 use barnabas_partition::Refusal;
 use barnabas_replica::{QueryError, producer_entry};
@@ -54,6 +52,32 @@ fn go_on<I, O>(
         }
     }
     outcomes.len() >= items.len()
+}
+
+/// Why a question has no answer.
+#[derive(Debug)]
+enum Unanswered {
+    Declined(Declined),
+    /// The log cannot be read there.
+    Unread(StorageError),
+}
+
+impl From<Declined> for Unanswered {
+    fn from(declined: Declined) -> Self {
+        Self::Declined(declined)
+    }
+}
+
+impl From<Refusal> for Unanswered {
+    fn from(refusal: Refusal) -> Self {
+        Self::Declined(refusal.into())
+    }
+}
+
+impl From<StorageError> for Unanswered {
+    fn from(error: StorageError) -> Self {
+        Self::Unread(error)
+    }
 }
 
 impl PartitionWorker {
@@ -134,23 +158,30 @@ impl PartitionWorker {
     }
 
     fn ask_one(&mut self, item: &AskItem) -> Result<Said, Declined> {
+        self.find_out(item).map_err(|why| match why {
+            Unanswered::Declined(declined) => declined,
+            Unanswered::Unread(error) => {
+                self.read_failed(item.partition, &error);
+                Declined::Storage
+            }
+        })
+    }
+
+    fn find_out(&mut self, item: &AskItem) -> Result<Said, Unanswered> {
         let key = item.partition;
         self.open(key)?;
         if let Question::DeleteRecords(up_to) = item.question {
             return self.delete_records(key, up_to).map(Said::LogStart);
         }
-        let Self { replicas, files, node, .. } = self;
+        let Self { replicas, files, .. } = self;
         let replica = &mut replicas.get_mut(&key).ok_or(Declined::Unknown)?.replica;
         let files = &mut files[replica.directory];
-        let failed = |error: StorageError| failed(node, &error);
         let said = match item.question {
             Question::List { isolation, search, from_any } => {
                 let bounds = replica.list_bounds(isolation, item.leader_epoch, from_any)?;
-                Said::Listed { bounds, found: find(node, replica, files, search)? }
+                Said::Listed { bounds, found: find(replica, files, search)? }
             }
-            Question::TimedBatch(search) => {
-                Said::TimedBatch(replica.timed_batch(search, files).map_err(failed)?)
-            }
+            Question::TimedBatch(search) => Said::TimedBatch(replica.timed_batch(search, files)?),
             Question::EpochEnd(epoch) => {
                 let (leader_epoch, end) = replica.epoch_end(epoch, item.leader_epoch)?;
                 Said::EpochEnd { leader_epoch, end }
@@ -161,7 +192,7 @@ impl PartitionWorker {
                 last_stable: replica.partition.last_stable(),
                 log_start: replica.partition.log_start(),
             },
-            Question::TimeAt(at) => Said::TimeAt(replica.time_at(at, files).map_err(failed)?),
+            Question::TimeAt(at) => Said::TimeAt(replica.time_at(at, files)?),
             Question::LowWatermark => Said::LowWatermark(replica.partition.low_watermark()?),
             Question::Guard { producer_id, epoch, starts_at_zero } => {
                 Said::Guard(replica.verification(producer_id, epoch, starts_at_zero)?)
@@ -174,12 +205,12 @@ impl PartitionWorker {
         Ok(said)
     }
 
-    fn delete_records(&mut self, key: PartitionKey, up_to: Option<Offset>) -> Result<Offset, Declined> {
+    fn delete_records(&mut self, key: PartitionKey, up_to: Option<Offset>) -> Result<Offset, Unanswered> {
         let now = self.now();
         let done = self.step(key, now, |replica, around| replica.delete_records(up_to, around));
         let start = done.ok_or(Declined::Unknown)?.map_err(|error| match error {
-            QueryError::Refused(refused) => refused,
-            QueryError::Storage(error) => failed(&self.node, &error),
+            QueryError::Refused(refused) => Unanswered::Declined(refused),
+            QueryError::Storage(error) => Unanswered::Unread(error),
         })?;
         // Followers learn of it with the next answer.
         if let Some(hosted) = self.replicas.get_mut(&key) {
@@ -190,14 +221,9 @@ impl PartitionWorker {
 }
 
 /// Looks into the batches that may hold it, as long as that takes the worker no longer than it may.
-fn find(
-    node: &Node,
-    replica: &mut Replica,
-    files: &mut FilePool,
-    mut search: Search,
-) -> Result<Searched, Declined> {
+fn find(replica: &mut Replica, files: &mut FilePool, mut search: Search) -> Result<Searched, Unanswered> {
     loop {
-        let batch = replica.timed_batch(search, files).map_err(|error| failed(node, &error))?;
+        let batch = replica.timed_batch(search, files)?;
         let Some(batch) = batch else { return Ok(Searched::Nothing) };
         let began = barnabas_clock::now();
         let bytes_max = Spare::at_once(began).read_bytes_max;
@@ -211,16 +237,11 @@ fn find(
             Ok(None) => {}
             Err(BatchError::TooLarge { .. }) => return Ok(Searched::Later),
             // As it was produced: nothing is damaged.
-            Err(_) => return Err(Declined::Damaged),
+            Err(_) => return Err(Declined::Damaged.into()),
         }
         let (time, from) = batch.next();
         search = Search::ByTime(time, from);
     }
-}
-
-fn failed(node: &Node, error: &StorageError) -> Declined {
-    name_damage(node, error);
-    Declined::Storage
 }
 
 #[cfg(test)]

@@ -88,6 +88,7 @@ impl PartitionWorker {
                 self.node.directory_failed(directory, error);
                 self.directory_failed(directory);
             }
+            StorageError::Damaged { .. } => self.read_failed(key, error),
             error => {
                 tracing::error!(partition = %name, %error, "retention or a checkpoint of the partition \
                     failed; it will be retried")

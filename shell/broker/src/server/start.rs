@@ -22,6 +22,7 @@ use crate::node::{Node, NodeParts};
 use crate::node_config::NodeConfig;
 use crate::put_aside;
 use crate::quorum_worker;
+use crate::scrub;
 use crate::settings::ConfigError;
 use crate::shutdown::Shutdown;
 use barnabas_base::Uuid;
@@ -123,6 +124,7 @@ fn run(
         registration.log_dirs.retain(is_usable);
     }
     let mut journals = start_journals(&node);
+    let replayed = scrub::Replayed::of(&node);
     // Only now may a partition be opened: before, part of it was in the journal alone.
     node.workers.mailboxes.iter().for_each(|mailbox| mailbox.send_blocking(Command::Begin));
     journals.extend(start_settling(&node));
@@ -132,7 +134,7 @@ fn run(
         committers,
         journals,
         quorum,
-        housekeeping: housekeeping::start(node.clone())?,
+        housekeeping: housekeeping::start(node.clone(), replayed)?,
         mover: moves::start(node.clone())?,
         deletions: put_aside::start(node.clone())?,
         metrics: exporter::start(node.clone())?,

@@ -35,6 +35,7 @@ mod groups;
 mod handing_on;
 mod hostile_peers;
 mod hostile_records;
+mod idle_damage;
 mod internal_settings;
 mod journal;
 mod life;

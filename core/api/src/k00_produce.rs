@@ -39,7 +39,9 @@ use barnabas_wire::messages::produce_request::{ProduceRequest, TopicProduceData}
 use barnabas_wire::messages::produce_response::{
     BatchIndexAndErrorMessage, NodeEndpoint, PartitionProduceResponse, ProduceResponse, TopicProduceResponse,
 };
-use barnabas_wire::records::{BatchOrigin, Codec, Compression, RecordError, Refusal, Rules, TimestampType};
+use barnabas_wire::records::{
+    BatchOrigin, Codec, Compression, RecordError, RecordValidation, Refusal, Rules, TimestampType,
+};
 use bytes::Bytes;
 
 use crate::{Context, Plan, Slot};
@@ -180,8 +182,9 @@ pub fn plan(request: ProduceRequest, version: i16, ctx: &Context<'_>) -> Plan<Wo
     Plan::Work(Work { acks: pending.acks, timeout, transaction, parts, elsewhere, pending })
 }
 
-/// What a topic demands of the batches in a Produce request of this version.
-pub fn rules(topic: &TopicConfig, version: i16, now: TimestampMs) -> Rules {
+/// What a topic demands of the batches in a Produce request of this version. The records of an internal topic are
+/// always read: a coordinator could not load what cannot be read.
+pub fn rules(name: &str, topic: &TopicConfig, version: i16, now: TimestampMs) -> Rules {
     let of = |codec, level: Option<i32>| Some(Compression { codec, level });
     Rules {
         produce_version: version,
@@ -205,7 +208,10 @@ pub fn rules(topic: &TopicConfig, version: i16, now: TimestampMs) -> Rules {
             CompressionType::Zstd => of(Codec::Zstd, Some(topic.zstd_level)),
         },
         is_compacted: topic.cleanup_policy.compact,
-        validation: topic.record_validation,
+        validation: match topic.record_validation {
+            RecordValidation::Header if is_internal_topic(name) => RecordValidation::Structure,
+            validation => validation,
+        },
     }
 }
 

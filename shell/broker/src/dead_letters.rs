@@ -272,7 +272,7 @@ async fn write_here(node: &Node, place: &Place, records: Bytes) -> Result<(), Er
     let rules = {
         let image = node.cluster.image.load();
         let config = topic_settings::topic_config(node, &image, &place.letters.topic);
-        k00_produce::rules(&config, ProduceRequest::VERSIONS.max, node.clock.wall())
+        k00_produce::rules(&place.letters.topic, &config, ProduceRequest::VERSIONS.max, node.clock.wall())
     };
     let judge = move || validate_produce(records, &rules);
     let validated = node.workers.unpacking.run(None, judge).await.ok_or(ErrorCode::UnknownServerError)?;

@@ -266,7 +266,7 @@ fn rules_are_the_topics() {
         ("cleanup.policy", "compact"),
         ("max.message.bytes", "5"),
     ]);
-    let rules = rules(&config, 7, TimestampMs(1));
+    let rules = rules("t", &config, 7, TimestampMs(1));
     let gzip = rules.compression.unwrap();
     assert_eq!((gzip.codec, gzip.level), (Codec::Gzip, None));
     assert!(rules.is_compacted && rules.message_bytes_max == 5 && rules.produce_version == 7);

@@ -174,7 +174,7 @@ impl Judge<'_> {
             Some((topic, rules)) if *topic == part.topic.id => *rules,
             _ => {
                 let config = topic_settings::topic_config(node, &self.moment.image, &part.topic.name);
-                let rules = k00_produce::rules(&config, self.call.version, self.now);
+                let rules = k00_produce::rules(&part.topic.name, &config, self.call.version, self.now);
                 self.last = Some((part.topic.id, rules));
                 rules
             }

@@ -15,17 +15,24 @@ use bytes::Bytes;
 use std::time::{Duration, Instant};
 
 pub fn find_coordinator(client: &mut Client, group: &str) {
+    find_coordinator_of(client, 0, group);
+}
+
+/// Asks until node 1 is the coordinator. `key_type`: 0 of a group, 1 of a transaction, 2 of a share group's state.
+pub fn find_coordinator_of(client: &mut Client, key_type: i8, key: &str) {
     let asked = Instant::now();
     loop {
-        let request = FindCoordinatorRequest { key: group.into(), ..Default::default() };
-        let ResponseBody::FindCoordinator(response) = client.call(request, 2) else {
+        let request =
+            FindCoordinatorRequest { key_type, coordinator_keys: vec![key.into()], ..Default::default() };
+        let ResponseBody::FindCoordinator(response) = client.call(request, 6) else {
             panic!("another response")
         };
-        if response.error_code == 0 {
-            assert_eq!(response.node_id, 1);
+        let found = &response.coordinators[0];
+        if found.error_code == 0 {
+            assert_eq!(found.node_id, 1);
             return;
         }
-        assert_eq!(response.error_code, 15, "COORDINATOR_NOT_AVAILABLE");
+        assert_eq!(found.error_code, 15, "COORDINATOR_NOT_AVAILABLE");
         assert!(asked.elapsed() < Duration::from_secs(5));
         std::thread::sleep(Duration::from_millis(10));
     }

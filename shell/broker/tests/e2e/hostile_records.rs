@@ -1,7 +1,7 @@
 //! Records that cost more to read than to send, and records that cannot be read: their sender waits for them or is refused; other
 //! clients are served meanwhile, and nothing is called damage that a client wrote.
 
-use crate::groups::find_coordinator;
+use crate::groups::{find_coordinator, find_coordinator_of};
 use crate::harness::{TestNode, batch, now_ms};
 use barnabas_base::{Offset, TimestampMs};
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
@@ -234,6 +234,40 @@ fn old_consumers_of_bombs_do_not_hold_up_others() {
         FetchTopic { topic: "t".into(), partitions: (0..8).map(partition).collect(), ..Default::default() };
     let attack = FetchRequest { replica_id: -1, max_wait_ms: 1, topics: vec![topic], ..Default::default() };
     others_are_served_during(&node, attack, 2);
+    assert!(node.stop().success());
+}
+
+#[test]
+fn coordinators_topics_take_no_rubbish_from_an_admin_client() {
+    let settings = [
+        "offsets.topic.num.partitions=1",
+        "transaction.state.log.num.partitions=1",
+        "share.coordinator.state.topic.num.partitions=1",
+    ];
+    let mut node = TestNode::start_with(&settings);
+    let mut client = node.client();
+    client.create_topic("t", 1, &[]);
+    let share_key = format!("g:{}:0", client.topic_id("t"));
+    let topics = [
+        ("__consumer_offsets", 0, "g"),
+        ("__transaction_state", 1, "x"),
+        ("__share_group_state", 2, share_key.as_str()),
+    ];
+    for (topic, key_type, key) in topics {
+        find_coordinator_of(&mut client, key_type, key);
+        for codec in [Codec::Gzip, Codec::Snappy, Codec::Lz4, Codec::Zstd] {
+            client.send_as("__admin_client", request(topic, &[rubbish(codec)]), 9);
+            let refused = outcomes(&client.receive(ApiKey::Produce, 9).1);
+            assert_eq!(refused, [(87, -1)], "INVALID_RECORD: {topic}, {codec}");
+        }
+    }
+    assert!(node.stop().success());
+    node.launch();
+    let mut client = node.client();
+    for (_, key_type, key) in topics {
+        find_coordinator_of(&mut client, key_type, key);
+    }
+    assert!(!node.log().contains("cannot be read"), "{}", node.log());
     assert!(node.stop().success());
 }
 

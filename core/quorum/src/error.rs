@@ -47,8 +47,9 @@ pub enum QuorumError {
     )]
     OpenTransaction { level: i16 },
     #[error(
-        "node {me} is not a voter of the metadata quorum ({voters:?}): set controller.quorum.voters or \
-         controller.quorum.bootstrap.servers, or format the metadata directory with --standalone"
+        "node {me} is not a voter of the metadata quorum ({}): set controller.quorum.voters or \
+         controller.quorum.bootstrap.servers, or format the metadata directory with --standalone",
+        shown(.voters)
     )]
     NotAVoter { me: BrokerId, voters: Vec<BrokerId> },
     #[error(
@@ -62,4 +63,8 @@ pub enum QuorumError {
     Registration { broker: BrokerId, what: String },
     #[error("the bootstrap snapshot has no level for metadata.version")]
     Bootstrap,
+}
+
+fn shown(voters: &[BrokerId]) -> String {
+    voters.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -2,14 +2,16 @@
 //!
 //! It reads the sources and `cargo metadata`; it changes nothing but, with `--tighten`, the ratchet's own figures.
 //! The rules themselves: `arrows` (ranks and dependencies), `circles` (between modules), `folders` (entries, clocks),
-//! `sources` (per file), `size` (lengths), `names` (breadcrumbs, ARCHITECTURE.md), `language` (words). What is not yet
-//! as it should be stands on a `ratchet`.
+//! `sources` (per file), `formats` (log lines), `overflow` (checked arithmetic), `size` (lengths), `names` (breadcrumbs,
+//! ARCHITECTURE.md), `language` (words). What is not yet as it should be stands on a `ratchet`.
 
 mod arrows;
 mod circles;
 mod folders;
+mod formats;
 mod language;
 mod names;
+mod overflow;
 mod ratchet;
 mod size;
 mod sources;
@@ -28,6 +30,8 @@ pub fn main(tighten: bool) -> Result<(), String> {
     let mut findings = Vec::new();
     let arrows = arrows::check(&root, &mut findings);
     sources::check(&root, &files, &mut findings);
+    formats::check(&root, &files, &mut findings);
+    overflow::check(&root, &mut findings);
     let (sizes, mut figures) = size::check(&root, &files, &mut findings);
     println!("{arrows}");
     println!("{sizes}");

@@ -161,9 +161,9 @@ pub struct ShareAckOutcome {
 pub enum Undelivered {
     #[error(transparent)]
     NoDestination(#[from] NoDestination),
-    #[error("topic {topic} cannot be created: {code:?}")]
+    #[error("topic {topic} cannot be created: {code}")]
     NotCreated { topic: Text, code: ErrorCode },
-    #[error("topic {topic} did not take them: {code:?}")]
+    #[error("topic {topic} did not take them: {code}")]
     Refused { topic: Text, code: ErrorCode },
     #[error("topic {topic} could not be written, however often that was tried")]
     TriedInVain { topic: Text },

@@ -34,7 +34,7 @@ impl Planted {
             _ => None,
         };
         if let Some(mistake) = mistake {
-            tracing::info!(?mistake, "planted: this broker is to be caught");
+            tracing::info!(mistake = %format_args!("{mistake:?}"), "planted: this broker is to be caught");
             planted.plant(mistake);
         }
         planted

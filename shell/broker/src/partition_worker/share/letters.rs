@@ -66,11 +66,11 @@ impl Complaints {
             return;
         };
         if self.0.get(group) == Some(&why) {
-            tracing::debug!(%group, partition = ?key.partition, %why, "dead letters were not written");
+            tracing::debug!(%group, partition = %key.partition, %why, "dead letters were not written");
             return;
         }
         tracing::warn!(
-            %group, partition = ?key.partition, %why,
+            %group, partition = %key.partition, %why,
             "rejected records of the share group were archived but not written to its dead-letter topic \
              (logged once per reason)"
         );

@@ -91,7 +91,7 @@ impl PartitionWorker {
         let settings = settings(&key.group, &self.node.cluster.image.load(), &self.node);
         SharePartition::load(&written, leader_epoch, settings, effects).map_err(|error| {
             tracing::error!(
-                group = %key.group, partition = ?key.partition, %error,
+                group = %key.group, partition = %key.partition, %error,
                 "the persisted state of a share partition is invalid; reset the group's offsets with \
                  kafka-share-groups"
             );

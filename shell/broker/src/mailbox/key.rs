@@ -26,6 +26,13 @@ impl PartitionKey {
     }
 }
 
+/// As log lines name it where no topic name is at hand: the topic's id, and the partition.
+impl std::fmt::Display for PartitionKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}", self.topic, self.partition)
+    }
+}
+
 impl From<PartitionKey> for ReplicaKey {
     fn from(PartitionKey { topic, partition }: PartitionKey) -> Self {
         Self { topic, partition }

@@ -22,6 +22,7 @@ use crate::topic_settings;
 use barnabas_base::{Map, Offset, TopicPartition};
 use barnabas_storage::scrub::{Listed, Scrubbed, SegmentScrub, changed_segments, segments};
 use barnabas_storage::{DirKind, OpenMode, PartitionDir, StorageError};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -31,6 +32,8 @@ const PIECE_BYTES: u64 = 256 << 10;
 /// A change of the settings is noticed after this long.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const PROGRESS: &str = "barnabas-scrub";
+/// What is read of it: it names a thousand partitions at most.
+const PROGRESS_BYTES_MAX: u64 = 512 << 10;
 
 /// Names `error` at ERROR, a damaged place only once, and counts those.
 pub fn name_damage(node: &Node, error: &StorageError) {
@@ -99,7 +102,11 @@ fn run(node: &Node, replayed: Replayed) {
         }
     }
     drop(replayed);
+    let mut noted = vec![BTreeSet::new(); node.log_dirs.directories.len()];
     while node.log_dirs.deletions.go_on_after(LOOK_EVERY) {
+        for (directory, noted) in node.log_dirs.directories.iter().zip(&mut noted) {
+            note_damaged(node, directory, noted);
+        }
         for directory in online() {
             if !Walk::due(node, directory).is_none_or(|mut walk| walk.round()) {
                 return;
@@ -112,29 +119,67 @@ fn rate(node: &Node) -> u64 {
     u64::try_from(node.cluster.config.load().long("log.scrub.bytes.per.second")).unwrap_or(0)
 }
 
+/// Damage that is not repaired yet is looked for again by the next start: what is known of it goes with the process.
+fn note_damaged(node: &Node, directory: &Directory, noted: &mut BTreeSet<String>) {
+    let damaged = damaged_in(node, directory);
+    if !directory.is_online() || damaged == *noted {
+        return;
+    }
+    let begun_ms = node.clock.wall().0;
+    let anew = || Progress { begun_ms, at: Some((String::new(), -1)), ..Progress::default() };
+    write_progress(node, directory, &read_progress(directory).unwrap_or_else(anew));
+    *noted = damaged;
+}
+
+/// The directories of damaged partitions.
+fn damaged_in(node: &Node, directory: &Directory) -> BTreeSet<String> {
+    let damaged = node.log_dirs.not_to_lead.partitions();
+    if damaged.is_empty() {
+        return BTreeSet::new();
+    }
+    let image = node.cluster.image.load();
+    let name = |key: PartitionKey| {
+        let topic = image.topics.by_id(key.topic)?.name.clone();
+        Some(TopicPartition { topic, partition: key.partition }.to_string())
+    };
+    let is_here =
+        |name: &String| directory.disk.stat(&directory.path.join(name)).is_ok_and(|stat| stat.is_some());
+    damaged.into_iter().filter_map(name).filter(is_here).collect()
+}
+
 /// How far the look through a directory has come.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Progress {
     begun_ms: i64,
     /// Everything up to this partition's segment is done. `None`: all is done.
     at: Option<(String, i64)>,
+    /// Partitions whose replicas are damaged.
+    damaged: BTreeSet<String>,
 }
+
+/// Before the name of a damaged partition. No partition's directory is called that.
+const DAMAGED: &str = "damaged";
 
 impl Progress {
     fn render(&self) -> String {
         let at = self.at.as_ref().map(|(name, base)| format!("{name} {base}\n")).unwrap_or_default();
-        format!("0\n{}\n{at}", self.begun_ms)
+        let damaged: String = self.damaged.iter().map(|name| format!("{DAMAGED} {name}\n")).collect();
+        format!("0\n{}\n{at}{damaged}", self.begun_ms)
     }
 
     /// Whatever cannot be read is as if there were none.
     fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines();
         let begun_ms = (lines.next()? == "0").then(|| lines.next()?.parse().ok()).flatten()?;
-        let at = lines.next().and_then(|line| {
-            let (name, base) = line.split_once(' ')?;
-            Some((name.to_owned(), base.parse().ok()?))
-        });
-        Some(Self { begun_ms, at })
+        let mut progress = Self { begun_ms, ..Self::default() };
+        for (first, second) in lines.filter_map(|line| line.split_once(' ')) {
+            if first == DAMAGED {
+                progress.damaged.insert(second.to_owned());
+            } else if let Ok(base) = second.parse() {
+                progress.at = Some((first.to_owned(), base));
+            }
+        }
+        Some(progress)
     }
 }
 
@@ -169,7 +214,7 @@ impl<'a> Walk<'a> {
                 return None;
             }
             Some(begun) if begun.at.is_some() => begun,
-            _ => Progress { begun_ms: now.0, at: Some((String::new(), -1)) },
+            _ => Progress { begun_ms: now.0, at: Some((String::new(), -1)), ..Progress::default() },
         };
         Some(Self::new(node, directory, Some(progress)))
     }
@@ -204,15 +249,21 @@ impl<'a> Walk<'a> {
         true
     }
 
-    /// Checks what was written to after the last process vouched for it. Returns whether to go on with the next directory.
+    /// Checks what was written to after the last process vouched for it, and what that one knew to be damaged. Returns whether to go on with the next directory.
     ///
     /// All of it is listed first: what this process appends meanwhile would look the same.
     fn changed(&mut self, replayed: &Map<PartitionKey, Offset>) -> bool {
         let Some(since) = self.directory.vouched_at else { return true };
+        let disk = &*self.directory.disk;
+        let damaged = read_progress(self.directory).unwrap_or_default().damaged;
         let mut changed = Vec::new();
         for partition in self.partitions() {
             let dir = self.directory.path.join(&partition.name);
-            match changed_segments(&*self.directory.disk, &dir, since) {
+            let found = match damaged.contains(&partition.name) {
+                true => segments(disk, &dir),
+                false => changed_segments(disk, &dir, since),
+            };
+            match found {
                 Ok(segments) if segments.is_empty() => {}
                 Ok(segments) => changed.push((partition, segments)),
                 Err(error) => name_damage(self.node, &error.into()),
@@ -343,19 +394,25 @@ impl<'a> Walk<'a> {
     }
 
     fn write_progress(&self) {
-        let Some(progress) = &self.progress else { return };
-        let path = self.directory.path.join(PROGRESS);
-        let file = self.directory.disk.open(&path, OpenMode::Truncate);
-        let written = file.and_then(|file| file.write_at(0, &[progress.render().as_bytes()]));
-        if let Err(error) = written {
-            tracing::debug!(%error, "the scrub's progress is not kept");
+        if let Some(progress) = &self.progress {
+            write_progress(self.node, self.directory, progress);
         }
+    }
+}
+
+/// Writes how far a round has come, and what is known to be damaged.
+fn write_progress(node: &Node, directory: &Directory, progress: &Progress) {
+    let progress = Progress { damaged: damaged_in(node, directory), ..progress.clone() };
+    let file = directory.disk.open(&directory.path.join(PROGRESS), OpenMode::Truncate);
+    let written = file.and_then(|file| file.write_at(0, &[progress.render().as_bytes()]));
+    if let Err(error) = written {
+        tracing::debug!(%error, "the scrub's progress is not kept");
     }
 }
 
 fn read_progress(directory: &Directory) -> Option<Progress> {
     let file = directory.disk.open(&directory.path.join(PROGRESS), OpenMode::Read).ok()?;
-    let bytes = file.read_bytes(0, usize::try_from(file.len().ok()?.min(4096)).ok()?).ok()?;
+    let bytes = file.read_bytes(0, usize::try_from(file.len().ok()?.min(PROGRESS_BYTES_MAX)).ok()?).ok()?;
     Progress::parse(std::str::from_utf8(&bytes).ok()?)
 }
 
@@ -365,8 +422,14 @@ mod tests {
 
     #[test]
     fn progress_is_read_back_and_nonsense_is_none() {
-        let at = Some(("some topic-7".replace(' ', "."), 12_345));
-        for progress in [Progress { begun_ms: 99, at }, Progress { begun_ms: 5, at: None }] {
+        let at = Some(("some.topic-7".to_owned(), 12_345));
+        let damaged = BTreeSet::from(["a-1".to_owned(), "b-0".to_owned()]);
+        for progress in [
+            Progress { begun_ms: 99, at: at.clone(), ..Progress::default() },
+            Progress { begun_ms: 5, ..Progress::default() },
+            Progress { begun_ms: 5, damaged: damaged.clone(), ..Progress::default() },
+            Progress { begun_ms: 5, at, damaged },
+        ] {
             assert_eq!(Progress::parse(&progress.render()), Some(progress));
         }
         for nonsense in ["", "1\n5\n", "0\n", "0\nx\n", "\0\0\0"] {

@@ -190,3 +190,25 @@ fn damaged_leader(position: u64) -> (Cluster, TopicId, i32) {
     damage(&cluster, leader, position);
     (cluster, topic, leader)
 }
+
+/// Out of the ISR it would be eligible to lead, which promises all acknowledged records: it waits for the third replica, and its broker
+/// is restarted meanwhile.
+#[test]
+fn damage_that_waits_for_its_repair_is_known_after_a_restart() {
+    let (mut cluster, topic, follower) = damaged_follower();
+    let leader = state(&cluster, follower).0;
+    let third = 6 - leader - follower;
+    assert!(cluster.nodes.get_mut(&third).expect("a node").stop_expecting_trouble().success());
+    eventually("the third has left", || !state(&cluster, follower).1.contains(&third));
+    assert!(read_all(&cluster, follower, topic).is_some(), "the damage is met");
+    let noted = cluster.nodes[&follower].dir.path().join("data").join("barnabas-scrub");
+    eventually("it is noted", || {
+        std::fs::read_to_string(&noted).is_ok_and(|text| text.contains(&format!("damaged {TOPIC}-0")))
+    });
+    assert!(state(&cluster, leader).1.contains(&follower), "it is one of two");
+    assert!(cluster.nodes.get_mut(&follower).expect("a node").stop_expecting_trouble().success());
+    cluster.nodes.get_mut(&follower).expect("a node").launch();
+    assert!(is_damaged(&cluster, follower), "nothing is given up while it may have to lead");
+    cluster.nodes.get_mut(&third).expect("a node").launch();
+    await_repair(cluster, topic, follower);
+}

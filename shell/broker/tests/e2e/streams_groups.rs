@@ -2,10 +2,12 @@
 //! a restart.
 
 use crate::harness::{Client, TestNode};
+use barnabas_wire::messages::describe_configs_request::DescribeConfigsResource;
 use barnabas_wire::messages::streams_group_heartbeat_request::{Subtopology, TopicInfo, Topology};
 use barnabas_wire::messages::{
-    FindCoordinatorRequest, ResponseBody, StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest,
-    StreamsGroupHeartbeatResponse,
+    DescribeConfigsRequest, FindCoordinatorRequest, ResponseBody, StreamsGroupDescribeRequest,
+    StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse, streams_group_heartbeat_request,
+    streams_group_heartbeat_response,
 };
 use std::time::{Duration, Instant};
 
@@ -103,4 +105,91 @@ fn the_broker_makes_a_groups_topics_and_assigns_its_tasks() {
     let topology = described.groups[0].topology.as_ref().expect("a topology");
     let widths = topology.subtopologies.iter().flatten().flat_map(|each| &each.state_changelog_topics);
     assert_eq!(widths.map(|topic| topic.partitions).collect::<Vec<_>>(), [3]);
+}
+
+/// `kafka-configs --entity-type groups`.
+const GROUP: i8 = 32;
+const INVALID_CONFIG: i16 = 40;
+
+/// The values of the group's own keys, by key.
+fn described(client: &mut Client, keys: &[&str]) -> Vec<(String, String)> {
+    let resource = DescribeConfigsResource {
+        resource_type: GROUP,
+        resource_name: "app".into(),
+        configuration_keys: Some(keys.iter().map(|&key| key.into()).collect()),
+        ..Default::default()
+    };
+    let request = DescribeConfigsRequest { resources: vec![resource], ..Default::default() };
+    let ResponseBody::DescribeConfigs(response) = client.call(request, 4) else { panic!("another") };
+    let configs = response.results[0].configs.iter();
+    let mut found: Vec<_> = configs
+        .map(|config| (config.name.to_string(), config.value.as_deref().unwrap_or_default().to_string()))
+        .collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn settings_of_a_running_group_count_with_its_next_heartbeats() {
+    let mut node = TestNode::start_with(&[
+        "group.streams.initial.rebalance.delay.ms=0",
+        "group.streams.min.heartbeat.interval.ms=100",
+    ]);
+    let mut client = node.client();
+    client.create_topic("lines", 3, &[]);
+    let names = ["m", "n"];
+    let as_member = |request: StreamsGroupHeartbeatRequest, name: &str| StreamsGroupHeartbeatRequest {
+        member_id: name.into(),
+        process_id: request.process_id.as_ref().map(|_| name.into()),
+        ..request
+    };
+    let mut epochs = names.map(|name| {
+        let joined = |told: &StreamsGroupHeartbeatResponse| told.error_code == 0 && told.member_epoch > 0;
+        beat(&mut client, &as_member(joins(), name), joined).member_epoch
+    });
+    let app = (GROUP, "app");
+    assert_eq!(client.alter_config(1, app, "streams.num.standby.replicas", Some("-1")), INVALID_CONFIG);
+    let keys = [
+        ("streams.heartbeat.interval.ms", "300"),
+        ("streams.num.standby.replicas", "1"),
+        ("streams.session.timeout.ms", "46000"),
+    ];
+    for (key, value) in keys {
+        assert_eq!(client.alter_config(1, app, key, Some(value)), 0, "{key}");
+    }
+    let expected = keys.map(|(key, value)| (key.to_string(), value.to_string()));
+    assert_eq!(described(&mut client, &keys.map(|(key, _)| key)), expected);
+
+    // Each member owns what it was told, and beats until both have standby tasks.
+    let mut owned = names.map(|_| StreamsGroupHeartbeatResponse::default());
+    let until = Instant::now() + Duration::from_secs(30);
+    let has_standby = |told: &StreamsGroupHeartbeatResponse| {
+        told.standby_tasks.as_ref().is_some_and(|tasks| !tasks.is_empty())
+    };
+    while !owned.iter().any(has_standby) {
+        assert!(Instant::now() < until, "no standby task: {owned:?}");
+        for (member, name) in names.into_iter().enumerate() {
+            let mut request = as_member(stays(epochs[member]), name);
+            let tasks = |told: Option<&Vec<_>>| Some(told.into_iter().flatten().map(as_owned).collect());
+            request.active_tasks = tasks(owned[member].active_tasks.as_ref());
+            request.standby_tasks = tasks(owned[member].standby_tasks.as_ref());
+            request.warmup_tasks = Some(Vec::new());
+            let told = beat(&mut client, &request, |told| told.error_code == 0);
+            epochs[member] = told.member_epoch;
+            if told.active_tasks.is_some() || told.standby_tasks.is_some() {
+                owned[member] = *told;
+            }
+        }
+    }
+    let told = beat(&mut client, &as_member(stays(epochs[0]), names[0]), |told| told.error_code == 0);
+    assert_eq!(told.heartbeat_interval_ms, 300);
+    assert!(node.stop().success());
+}
+
+fn as_owned(task: &streams_group_heartbeat_response::TaskIds) -> streams_group_heartbeat_request::TaskIds {
+    streams_group_heartbeat_request::TaskIds {
+        subtopology_id: task.subtopology_id.clone(),
+        partitions: task.partitions.clone(),
+        ..Default::default()
+    }
 }

@@ -11,7 +11,7 @@
 //! 1. the checks of an API come in Kafka's order and refuse with Kafka's codes
 //! 2. a field that a version lacks is left at the default that Kafka's encoder leaves there
 //!
-//! Produce path 2 of 5, fetch path 2 of 4. Before: shell/broker/src/connection.rs. After: partition_worker.rs.
+//! Produce path 2 of 5, fetch path 2 of 4. Before: shell/broker/src/requests/connection.rs. After: partition_worker.rs.
 
 mod altered;
 mod answer_room;

@@ -4,7 +4,7 @@
 //! stands before the first piece.
 //!
 //! Made by [`crate::k03_metadata`], [`crate::k32_describe_configs`], [`crate::k46_list_partition_reassignments`] and
-//! [`crate::k74_list_config_resources`]; shell/broker/src/dispatch/large.rs writes them, beside the workers.
+//! [`crate::k74_list_config_resources`]; shell/broker/src/requests/call/pieces.rs writes them, beside the workers.
 
 use barnabas_wire::{EncodeError, Writer};
 use bytes::Bytes;

@@ -2,7 +2,7 @@
 //! the bottleneck.
 //!
 //! The metrics come through the Kafka protocol, as the configs of a resource type that only Barnabas knows (why:
-//! shell/broker/src/dispatch/metrics_in_band.rs). They make up the text of the metrics endpoint, and everything here is made from differences
+//! shell/broker/src/requests/cluster/metrics_in_band.rs). They make up the text of the metrics endpoint, and everything here is made from differences
 //! of that text; nothing is asked of the node in between.
 //!
 //! | file | answers |

@@ -12,8 +12,8 @@
 //! 2. what waits is bounded by the couriers' and the links' queues, and counted
 //!    ([`Awaited`](barnabas_net::links::Awaited))
 //!
-//! Neighbours: markers/away.rs, dispatch/verification.rs, share_persister/away.rs and ends.rs, dead_letters/away.rs,
-//! dispatch/handing_on.rs, which ask; node/peers/broker_links.rs, which holds the links.
+//! Neighbours: markers/away.rs, requests/transactions/verification.rs, share_persister/away.rs and ends.rs, dead_letters/away.rs,
+//! requests/produce/forwarding.rs, which ask; node/peers/broker_links.rs, which holds the links.
 
 mod courier;
 

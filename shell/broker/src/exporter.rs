@@ -5,7 +5,7 @@
 //! | `exporter/collect/` | which values do the metrics have now |
 //! | `exporter/lag.rs` | how far behind are groups |
 //!
-//! dispatch/metrics_in_band.rs gives the same page through the Kafka protocol, for `barnabas hotspots`.
+//! requests/cluster/metrics_in_band.rs gives the same page through the Kafka protocol, for `barnabas hotspots`.
 
 pub mod collect;
 pub mod lag;

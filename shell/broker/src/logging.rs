@@ -2,11 +2,11 @@
 //!
 //! Levels are a contract: ERROR wakes someone, WARN is looked at tomorrow, INFO is a change of state.
 //!
-//! A logger is a module of the program, named by its target: `barnabas::connection`, `barnabas_net`. `root` stands for all others. The
+//! A logger is a module of the program, named by its target: `barnabas::requests::connection`, `barnabas_net`. `root` stands for all others. The
 //! level of a logger comes from, in this order: IncrementalAlterConfigs on the resource BROKER_LOGGER (lost with the process, as in Kafka),
 //! the environment (`BARNABAS_LOG`, then `RUST_LOG`), `log.level` of the configuration, INFO.
 //!
-//! Neighbours: server.rs starts it; dispatch/admin.rs and core/api/src/loggers.rs show and change levels.
+//! Neighbours: server.rs starts it; requests/cluster/admin.rs and core/api/src/loggers.rs show and change levels.
 
 use crate::settings::ConfigError;
 use barnabas_api::loggers;
@@ -27,10 +27,8 @@ pub const KEY: &str = "log.level";
 const LOGGERS: &[&str] = &[
     "barnabas",
     "barnabas::cleaner",
-    "barnabas::connection",
     "barnabas::coordinator_worker",
     "barnabas::directories",
-    "barnabas::dispatch",
     "barnabas::exporter",
     "barnabas::full",
     "barnabas::housekeeping",
@@ -41,6 +39,8 @@ const LOGGERS: &[&str] = &[
     "barnabas::quorum_worker",
     "barnabas::replay",
     "barnabas::replica",
+    "barnabas::requests",
+    "barnabas::requests::connection",
     "barnabas::scrub",
     "barnabas::server",
     "barnabas::share_persister",
@@ -114,7 +114,7 @@ pub fn start(configured: Option<&str>) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// `info`, or `warn,barnabas::connection=debug`: the part of RUST_LOG's syntax that names loggers and levels.
+/// `info`, or `warn,barnabas::requests::connection=debug`: the part of RUST_LOG's syntax that names loggers and levels.
 fn parse(text: &str) -> Result<Targets, ConfigError> {
     let refusal = || {
         ConfigError::value(
@@ -122,7 +122,7 @@ fn parse(text: &str) -> Result<Targets, ConfigError> {
             format!(
                 "'{text}' is neither a level (error, warn, info, debug, trace) nor a list of logger=level"
             ),
-            "info,barnabas::connection=debug",
+            "info,barnabas::requests::connection=debug",
         )
     };
     let targets: Targets = text.parse().map_err(|_| refusal())?;
@@ -190,9 +190,9 @@ mod tests {
 
     #[test]
     fn altered_level_hides_the_configured_one_until_it_is_removed() {
-        let mut levels = Levels::new(parse("warn,barnabas::connection=debug").expect("a filter"));
+        let mut levels = Levels::new(parse("warn,barnabas::requests::connection=debug").expect("a filter"));
         let shown = |levels: &Levels| {
-            [ROOT, "barnabas", "barnabas::connection"]
+            [ROOT, "barnabas", "barnabas::requests::connection"]
                 .map(|name| level_in(&levels.in_force(), name).to_string())
         };
         assert_eq!(shown(&levels), ["warn", "warn", "debug"]);
@@ -214,10 +214,10 @@ mod tests {
 
     #[test]
     fn every_listed_logger_names_a_module() {
-        let main = include_str!("main.rs");
+        let src = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         for logger in LOGGERS {
-            let module = logger.strip_prefix("barnabas::");
-            assert!(module.is_none_or(|module| main.contains(&format!("mod {module};"))), "{logger}");
+            let module = logger.strip_prefix("barnabas::").map(|module| module.replace("::", "/"));
+            assert!(module.is_none_or(|module| src.join(module + ".rs").exists()), "{logger}");
         }
     }
 }

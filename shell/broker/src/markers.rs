@@ -6,7 +6,7 @@
 //! Those for partitions that another broker leads go to it in a WriteTxnMarkers (markers/away.rs). The shard that ordered
 //! markers hears of each broker's as soon as that one has spoken, and orders those again that failed; a partition that is gone needs none.
 //!
-//! Transaction path 4 of 5. Before: coordinator_worker.rs (the node's own transactions), dispatch/transactions.rs
+//! Transaction path 4 of 5. Before: coordinator_worker.rs (the node's own transactions), requests/transactions.rs
 //! (WriteTxnMarkers). After: partition_worker.rs.
 
 mod away;

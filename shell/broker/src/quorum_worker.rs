@@ -10,7 +10,7 @@
 //! 1. an answer goes out after the image that it speaks of is published
 //! 2. nothing is published that is not on disk
 //!
-//! Metadata path 1 of 4. Before: dispatch/admin.rs. After: core/quorum/src/node.rs, publisher.rs.
+//! Metadata path 1 of 4. Before: requests/cluster/admin.rs. After: core/quorum/src/node.rs, publisher.rs.
 
 mod damage;
 mod figures;

@@ -4,7 +4,7 @@
 //! Without a clock of its own: the caller says what time it is. Bounded: [`KEYS_MAX`] things at once have a place of their own, until they
 //! have been silent for [`AGAIN`]. All others share one, so that of any number no more is said than one line more.
 //!
-//! Used by quorum_worker/peers.rs, dispatch/strangers.rs and server/lifecycle.rs, of nodes that are not of this cluster or not who they
+//! Used by quorum_worker/peers.rs, requests/quorum/strangers.rs and server/lifecycle.rs, of nodes that are not of this cluster or not who they
 //! say; by partition_worker/repair.rs, of leaders whose records are damaged.
 
 use std::collections::HashMap;

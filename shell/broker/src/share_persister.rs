@@ -8,7 +8,7 @@
 //! Questions about one share-partition reach the shard in the order in which they were begun, unless one of them has to be tried
 //! again: whoever needs an order asks one after the other.
 //!
-//! Asked by: partition_worker/share (read, write), dispatch/share_groups.rs (initialize, delete, summaries).
+//! Asked by: partition_worker/share (read, write), requests/share/groups.rs (initialize, delete, summaries).
 //! After: coordinator_worker.rs.
 //!
 //! # Source

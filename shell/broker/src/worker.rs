@@ -4,12 +4,13 @@
 //! through it, and closes the round: one submission to each journal and each committer. Connections are tasks of the same thread; what they start
 //! for this worker's own partitions takes the same way, without leaving the thread.
 
-use crate::connection::{Handover, Session, serve};
 use crate::coordinator_worker::CoordinatorWorker;
 use crate::mailbox::NewConnection;
 use crate::mailbox::{Command, Inbox};
 use crate::node::Node;
 use crate::partition_worker::{FLUSH_LOOK, PartitionWorker};
+use crate::requests::connection::{Handover, serve};
+use crate::requests::session::Session;
 use barnabas_metrics::Recorder;
 use barnabas_net::FrameReader;
 use std::rc::{Rc, Weak};

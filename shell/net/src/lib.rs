@@ -10,7 +10,7 @@
 //! 3. one address leaves a part of what is bounded to others: connections, memory
 //! 4. a limit slows the sender down or closes its connection; it never ends the process
 //!
-//! Produce path 0 of 5. After: shell/broker/src/connection.rs
+//! Produce path 0 of 5. After: shell/broker/src/requests/connection.rs
 
 mod accept;
 mod budget;

@@ -7,7 +7,7 @@
 //! Answers have a floor while claims wait ([`UNREAD`]), and `connections.max.idle.ms`: a consumer may process records for minutes before
 //! it reads.
 //!
-//! Asked by: frame_reader.rs, shell/broker/src/connection.rs.
+//! Asked by: frame_reader.rs, shell/broker/src/requests/connection.rs.
 
 use crate::budget::Press;
 use std::time::Duration;

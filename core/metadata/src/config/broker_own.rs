@@ -74,7 +74,7 @@ pub(super) const KEYS: &[ConfigKey] = &[
               such time brings 24 KiB it is followed by another, up to five. A journal that is idle never waits."),
     string("log.level", "info").valid(Valid::NonEmpty)
         .doc("Which lines the node's log takes: a level (`error`, `warn`, `info`, `debug`, `trace`), or a list that names loggers, such as \
-              `info,barnabas::connection=debug`. The environment variables BARNABAS_LOG and RUST_LOG take precedence. \
+              `info,barnabas::requests::connection=debug`. The environment variables BARNABAS_LOG and RUST_LOG take precedence. \
               `kafka-configs --entity-type broker-loggers` lists the loggers and changes their levels while the node runs."),
     long("log.open.files.max", "-1").or_between(-1, 64, 1_048_576).unit("files")
         .doc("Log files that are open at a time, over all partitions and log directories, those that wait for a sync included; others \

@@ -4,8 +4,8 @@
 //! core/replica/src/await_metadata.rs.
 
 use super::PartitionWorker;
-use crate::dispatch::handing_on;
 use crate::mailbox::{AppendItem, Declined, ReadCommand, ReadOutcome};
+use crate::node::peers::broker_links::FORWARD_FOR;
 use barnabas_base::MonotonicMs;
 use barnabas_partition::{Acks, Refusal, Ticket};
 use barnabas_replica::{APPEND_TIMEOUT, AwaitMetadata, READ_TIMEOUT};
@@ -58,7 +58,7 @@ impl PartitionWorker {
         let Some(replica) = self.replicas.get(&item.partition) else { return Some(item) };
         let now = self.node.clock.monotonic();
         let knows_more = || self.node.peers.controller.knows_more(&self.node.cluster.image.load());
-        if !replica.append_awaits_metadata(now, handing_on::FOR, knows_more) {
+        if !replica.append_awaits_metadata(now, FORWARD_FOR, knows_more) {
             return Some(item);
         }
         self.early.appends.hold(replica, now, EarlyAppend { item, ticket, acks, deadline });

@@ -4,7 +4,7 @@
 //! in the log says what is durable there; the high watermark moves with it, and producers who wait for it are answered in the same turn.
 //! A fetch that finds nothing waits, and is woken by the next append, without a timer.
 //!
-//! Neighbours: dispatch/fetch.rs, which hands in; core/partition's `partition/leader`, which decides; replica/isr.rs, which asks.
+//! Neighbours: requests/fetch.rs, which hands in; core/partition's `partition/leader`, which decides; replica/isr.rs, which asks.
 //!
 //! Source: Kafka `Partition.fetchRecords`, `ReplicaManager.maybeShrinkIsr`.
 

@@ -13,7 +13,7 @@
 //! 2. what comes back for a share partition that was made anew meanwhile is not believed
 //! 3. what is given up is written to the group's dead letters, where it has some, before it is archived (share/letters.rs)
 //!
-//! Share path 3 of 5. Before: core/api/src/k78_share_fetch.rs, k79_share_acknowledge.rs, through dispatch/share_fetch.rs. After:
+//! Share path 3 of 5. Before: core/api/src/k78_share_fetch.rs, k79_share_acknowledge.rs, through requests/share/fetch.rs. After:
 //! core/partition's `SharePartition`, share_persister.rs.
 
 mod fetch;

@@ -9,9 +9,9 @@
 //! [`ControllerHandle::ask`]: crate::node::peers::controller::ControllerHandle::ask
 
 use crate::directories::reports;
-use crate::dispatch::strangers::{self, Registrant};
 use crate::node::Node;
 use crate::node::peers::controller::NotTaken;
+use crate::requests::quorum::strangers::{self, Registrant};
 use crate::seldom::{Seldom, Unsaid};
 use barnabas_base::{BrokerEpoch, BrokerId, ErrorCode};
 use barnabas_metadata::MetadataVersion;

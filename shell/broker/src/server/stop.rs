@@ -96,7 +96,7 @@ impl Stopping {
     }
 }
 
-/// Producers whose batches are handed on to the next leaders (dispatch/handing_on.rs) hear of these with the answers: their connections stay
+/// Producers whose batches are handed on to the next leaders (requests/produce/forwarding.rs) hear of these with the answers: their connections stay
 /// until they have gone there. A connection that is closed over a batch costs its producer a pause.
 fn let_producers_go(node: &Node) {
     const QUIET: Duration = Duration::from_millis(100);

@@ -118,12 +118,16 @@ fn logger_levels_are_shown_and_altered_while_running() {
     let mut client = node.client();
     let shown = client.configs(LOGGER, "1");
     assert_eq!(shown.get("root").map(String::as_str), Some("INFO"), "{shown:?}");
-    assert_eq!(client.alter_config(0, (LOGGER, "1"), "barnabas::connection", Some("DEBUG")), 0);
-    assert_eq!(client.configs(LOGGER, "1")["barnabas::connection"], "DEBUG");
-    assert_eq!(client.alter_config(1, (LOGGER, "1"), "barnabas::connection", None), 0);
-    assert_eq!(client.configs(LOGGER, "1")["barnabas::connection"], "INFO");
+    assert_eq!(client.alter_config(0, (LOGGER, "1"), "barnabas::requests::connection", Some("DEBUG")), 0);
+    assert_eq!(client.configs(LOGGER, "1")["barnabas::requests::connection"], "DEBUG");
+    assert_eq!(client.alter_config(1, (LOGGER, "1"), "barnabas::requests::connection", None), 0);
+    assert_eq!(client.configs(LOGGER, "1")["barnabas::requests::connection"], "INFO");
     let invalid_config = 40;
     assert_eq!(client.alter_config(0, (LOGGER, "1"), "kafka.Kafka", Some("DEBUG")), invalid_config);
     assert!(node.stop().success());
-    assert!(node.log().contains("log levels changed: barnabas::connection=DEBUG"), "{}", node.log());
+    assert!(
+        node.log().contains("log levels changed: barnabas::requests::connection=DEBUG"),
+        "{}",
+        node.log()
+    );
 }

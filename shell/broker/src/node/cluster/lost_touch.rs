@@ -2,7 +2,7 @@
 //!
 //! Costs one look at an atomic while every broker is reached.
 //!
-//! Neighbours: partition_worker/taking.rs and brokers_gone.rs, which report; dispatch/cluster.rs, which waits.
+//! Neighbours: partition_worker/taking.rs and brokers_gone.rs, which report; requests/cluster.rs, which waits.
 
 use barnabas_api::k03_metadata::waits::{Unreachable, awaits_first_broker};
 use barnabas_base::{BrokerId, MonotonicMs};

@@ -1,4 +1,4 @@
-//! Nodes that are not whom this one expects, and have been named lately (dispatch/strangers.rs).
+//! Nodes that are not whom this one expects, and have been named lately (requests/quorum/strangers.rs).
 
 use crate::seldom::Seldom;
 use barnabas_base::BrokerId;

@@ -12,7 +12,7 @@
 //! 2. jobs that wait: one per address, in the order of arrival; others of the same address wait behind it. So an address that sends
 //!    nothing but bombs delays another address by one batch per thread
 //!
-//! Asked by: dispatch/produce.rs, dispatch/fetch.rs (old consumers), dispatch/offsets.rs (times), dead_letters.rs,
+//! Asked by: requests/produce.rs, requests/fetch.rs (old consumers), requests/offsets.rs (times), dead_letters.rs,
 //! coordinator_worker/load.rs.
 
 use barnabas_wire::records::AtOnce;

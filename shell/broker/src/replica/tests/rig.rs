@@ -1,7 +1,6 @@
 //! Brokers of one process without a quorum: real workers, journals and sockets, and an image that the test writes.
 
 use crate::committer::CommitterParts;
-use crate::connection::MOVE_PATIENCE;
 use crate::directories::{Directories, Directory};
 use crate::journal_thread::{JournalParts, LinuxJournal};
 use crate::mailbox::NewConnection;
@@ -13,6 +12,7 @@ use crate::node::{Node, NodeParts};
 use crate::node_config::Listener;
 use crate::publisher::publish;
 use crate::replay;
+use crate::requests::session::MOVE_PATIENCE;
 use crate::shutdown::Shutdown;
 use crate::worker;
 use barnabas_base::{BrokerEpoch, BrokerId, ErrorCode, Offset, PartitionIndex, Text, Uuid};

@@ -3,7 +3,7 @@
 //! Every broker takes the same way, one whose own process is the active controller included: the request is handed to the quorum's
 //! thread, which takes it or hands it back. While nobody leads, whoever asks waits, within bounds.
 //!
-//! Before: dispatch/admin.rs and all that the broker says in its own name. After: quorum_worker.rs here, forward.rs elsewhere.
+//! Before: requests/cluster/admin.rs and all that the broker says in its own name. After: quorum_worker.rs here, forward.rs elsewhere.
 
 use super::figures::Figures;
 use super::{Message, Reply};

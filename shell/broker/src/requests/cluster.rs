@@ -1,8 +1,12 @@
 //! What is answered from the image alone, and what comes to be because a client named it: ApiVersions, Metadata,
 //! FindCoordinator, and the descriptions of cluster, topics and configurations.
 
-use super::metrics_in_band;
-use super::{Answer, Call, Started};
+pub mod admin;
+mod auto_creation;
+pub mod log_dirs;
+mod metrics_in_band;
+
+use crate::requests::call::{Answer, Call, Started, pieces};
 use barnabas_api::{
     Plan, k03_metadata, k10_find_coordinator, k18_api_versions, k32_describe_configs,
     k46_list_partition_reassignments, k60_describe_cluster, k74_list_config_resources,
@@ -56,7 +60,7 @@ fn metadata_now(call: &Call, request: MetadataRequest) -> Started {
                 let node = &call.session.node;
                 node.cluster.topic_creation.ask(node, create);
             }
-            return super::large::start(call, moment, Box::new(large.write()));
+            return pieces::start(call, moment, Box::new(large.write()));
         }
         Err(error) => {
             tracing::error!(%error, "response cannot be encoded; connection closed");
@@ -92,7 +96,7 @@ pub fn describe_configs(call: &Call, request: DescribeConfigsRequest) -> Started
     let moment = call.moment();
     let node = &call.session.node;
     match k32_describe_configs::large(request, call.version, node.workers.answer_bytes_max) {
-        Ok(Ok(large)) => super::large::start(call, moment, Box::new(large)),
+        Ok(Ok(large)) => pieces::start(call, moment, Box::new(large)),
         Ok(Err(request)) => {
             Started::reply(k32_describe_configs::answer(&request, call.version, &call.context(&moment)))
         }
@@ -118,7 +122,7 @@ pub fn describe_topic_partitions(call: &Call, request: &DescribeTopicPartitionsR
 pub fn list_config_resources(call: &Call, request: &ListConfigResourcesRequest) -> Started {
     let moment = call.moment();
     match k74_list_config_resources::large(request, call.version, &call.context(&moment)) {
-        Ok(Some(large)) => super::large::start(call, moment, Box::new(large)),
+        Ok(Some(large)) => pieces::start(call, moment, Box::new(large)),
         Ok(None) => {
             Started::reply(k74_list_config_resources::answer(request, call.version, &call.context(&moment)))
         }
@@ -132,7 +136,7 @@ pub fn list_config_resources(call: &Call, request: &ListConfigResourcesRequest) 
 pub fn list_partition_reassignments(call: &Call, request: &ListPartitionReassignmentsRequest) -> Started {
     let moment = call.moment();
     if let Some(large) = k46_list_partition_reassignments::large(request, &call.context(&moment)) {
-        return super::large::start(call, moment, Box::new(large));
+        return pieces::start(call, moment, Box::new(large));
     }
     let response = k46_list_partition_reassignments::answer(request, &call.context(&moment));
     Started::Answer(call.room.reply(response))

@@ -2,8 +2,8 @@
 //! where their request is judged; here the operator is told, with both sides named, and not each time ([`Seldom`]): they ask again and
 //! again, many times a second.
 
-use super::Call;
 use crate::node::Node;
+use crate::requests::call::Call;
 use barnabas_base::{BrokerId, ErrorCode, Uuid};
 use barnabas_metadata::{Broker, Endpoint};
 use barnabas_wire::messages::{BrokerRegistrationRequest, BrokerRegistrationResponse};

@@ -3,8 +3,8 @@
 //! Invariants 3 and 4 of connection.rs are kept here: what answers hold until the peer reads them is counted when they are ready.
 
 use super::{Half, Queue, Session, State, WRITE_BYTES, Waiting};
-use crate::dispatch::Answer;
 use crate::node::workers::complaints::Cause;
+use crate::requests::call::Answer;
 use barnabas_metrics::Stamp;
 use barnabas_net::{Claim, FrameWriter, Pace, Standing};
 use barnabas_wire::messages::ResponseHeader;
@@ -18,7 +18,7 @@ use tokio::net::tcp::WriteHalf;
 
 /// Smaller answers claim nothing: as many as a connection may have in flight are half a megabyte.
 const UNCLAIMED_BYTES: usize = 4 * 1024;
-/// What a very large answer holds at a time (dispatch/large.rs).
+/// What a very large answer holds at a time (requests/call/pieces.rs).
 const PIECES_BYTES: usize = 2 << 20;
 
 /// Writes answers until the connection ends.

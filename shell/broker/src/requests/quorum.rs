@@ -6,9 +6,10 @@
 //!
 //! Source: Kafka `ControllerApis`, `EnvelopeUtils`; KIP-590, KIP-595.
 
-use super::strangers::{self, Registrant};
-use super::{Answer, Call, Started, Waiting};
+pub mod strangers;
+
 use crate::node::peers::controller::NotTaken;
+use crate::requests::call::{Answer, Call, Started, Waiting};
 use barnabas_api::{
     k56_alter_partition, k58_envelope, k62_broker_registration, k63_broker_heartbeat,
     k67_allocate_producer_ids, k70_controller_registration, k73_assign_replicas_to_dirs,
@@ -23,6 +24,7 @@ use barnabas_quorum::raft::requests::{
 use barnabas_wire::messages::EnvelopeRequest;
 use barnabas_wire::{ApiKey, RequestBody, ResponseBody, Str, encode_response};
 use std::future::Future;
+use strangers::Registrant;
 
 /// Starts what is the controller's; gives back what is answered as on any listener.
 pub fn start(call: Call, body: RequestBody) -> Result<Started, (Call, RequestBody)> {

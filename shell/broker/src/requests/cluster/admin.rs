@@ -1,9 +1,10 @@
 //! What the controller decides: checked by core/api, passed on to the controller, answered when it is committed and
 //! published.
 
-use super::{Answer, Call, Started};
 use crate::logging;
 use crate::node::peers::controller::NotTaken;
+use crate::requests::call::{Answer, Call, Started};
+use crate::requests::quorum;
 use barnabas_api::{
     Plan, Refusal, k19_create_topics, k20_delete_topics, k33_alter_configs, k37_create_partitions,
     k43_elect_leaders, k44_incremental_alter_configs, k45_alter_partition_reassignments, k55_describe_quorum,
@@ -194,7 +195,7 @@ pub fn change_voters(call: Call, request: impl Into<RequestBody>) -> Started {
     let request = request.into();
     Started::wait(async move {
         if call.session.node.peers.controller.is_active() {
-            return match super::quorum::start(call, request) {
+            return match quorum::start(call, request) {
                 Ok(Started::Answer(answer)) => answer,
                 Ok(Started::Wait(waiting)) => waiting.await,
                 Err(_) => Answer::Close,

@@ -3,7 +3,7 @@
 //! core/api counts (its `AnswerRoom`); here is the lender. A share is held until the answer is written to the socket.
 
 use super::Answer;
-use crate::connection::Session;
+use crate::requests::session::Session;
 use barnabas_api::{AnswerRoom, Lender};
 use barnabas_net::Claim;
 use barnabas_wire::ResponseBody;

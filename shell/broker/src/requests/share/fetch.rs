@@ -7,17 +7,17 @@
 //!
 //! Share path 2½ of 5. Before: connection.rs. After: core/api/src/k78_share_fetch.rs, partition_worker/share.rs.
 
-use super::fetch::granted;
-use super::{Answer, Call, Started};
+use crate::mailbox::Command;
 use crate::mailbox::Waiter;
 use crate::mailbox::share::{
     ShareAckCommand, ShareAckItem, ShareAckOutcome, ShareCommand, ShareFetchCommand, ShareItem, ShareOutcome,
 };
-use crate::mailbox::{Command, PartitionKey};
-use crate::node::Node;
+use crate::requests::call::{Answer, Call, Started};
+use crate::requests::fetch::granted;
+use crate::requests::session::share_members::{end, partition_key};
 use barnabas_api::k78_share_fetch::{self, AckPart, FetchPart, Fetched, Next, Work};
 use barnabas_api::k79_share_acknowledge;
-use barnabas_api::share::{Connection, Ended, MemberKey, ShareGroupSettings, SharePart};
+use barnabas_api::share::{Connection, MemberKey, ShareGroupSettings};
 use barnabas_api::{Plan, Refusal};
 use barnabas_base::ErrorCode;
 use barnabas_net::Claim;
@@ -91,53 +91,12 @@ pub async fn share_acknowledge(call: Call, request: ShareAcknowledgeRequest) -> 
     })
 }
 
-/// The members whose sessions were begun on a connection are gone with it.
-pub fn members_gone(node: &Arc<Node>, connection: Connection) {
-    let ended = node.workers.share_sessions().disconnected(connection);
-    if ended.is_empty() {
-        return;
-    }
-    // Without a runtime the node has stopped.
-    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-    let node = node.clone();
-    runtime.spawn(async move {
-        for ended in ended {
-            release(&node, ended).await;
-        }
-    });
-}
-
 /// The connection's number among those that share sessions know.
 fn connection(call: &Call) -> Connection {
     let known = call.session.share_connection.get();
     let connection = known.unwrap_or_else(|| call.session.node.workers.next_connection());
     call.session.share_connection.set(Some(connection));
     connection
-}
-
-async fn end(node: &Node, key: &MemberKey) {
-    let ended = node.workers.share_sessions().end(key);
-    if let Some(ended) = ended {
-        release(node, ended).await;
-    }
-}
-
-/// What a member holds is free for others. With a group's last member everybody hears of it: partitions that it fetched and forgot.
-async fn release(node: &Node, ended: Ended) {
-    let Ended { key, parts, is_last } = ended;
-    for (owner, mailbox) in node.workers.mailboxes.iter().enumerate() {
-        let of_owner = parts.iter().map(partition_key).filter(|key| key.owner(node.workers.count) == owner);
-        let partitions: Vec<PartitionKey> = of_owner.collect();
-        if !partitions.is_empty() || is_last {
-            let (group, member) = (key.group.clone(), key.member.clone());
-            let command = ShareCommand::Release { group, member, partitions, is_last };
-            mailbox.send(Command::Share(Box::new(command))).await;
-        }
-    }
-}
-
-fn partition_key(part: &SharePart) -> PartitionKey {
-    PartitionKey { topic: part.topic, partition: part.partition }
 }
 
 /// Acknowledgements that are on their way.

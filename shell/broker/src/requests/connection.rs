@@ -17,33 +17,23 @@
 //!    waits for such answers starts nothing more
 //! 5. nothing that a client sends ends more than its own connection
 //!
-//! Produce path 1 of 5. Before: shell/net's frame reader. After: core/api/src/k00_produce.rs, through dispatch.rs.
+//! Produce path 1 of 5. Before: shell/net's frame reader. After: core/api/src/k00_produce.rs, through requests.rs.
 
 mod answers;
-mod foreign;
 
-use crate::brokers_gone;
-use crate::dispatch::{self, Answer, HandingOn, OpenTransactions, Pieces, Started};
+use super::call::{Answer, Pieces, Started};
+use super::session::{Half, Session};
 use crate::mailbox::{Command, NewConnection};
-use crate::node::Node;
 use crate::node::workers::complaints::Cause;
-use barnabas_api::Client;
-use barnabas_api::k01_fetch::FetchSessions;
-use barnabas_api::share::Connection as ShareConnection;
-use barnabas_base::{BrokerEpoch, BrokerId, ConnectionNumber};
-use barnabas_metrics::clients::OTHER;
-use barnabas_metrics::{Passed, Recorder, Stamp, Track, Tracks};
-use barnabas_net::{Account, Claim, ConnectionSlot, FrameError, FrameReader};
+use barnabas_metrics::Stamp;
+use barnabas_net::{Claim, ConnectionSlot, FrameError, FrameReader};
 use barnabas_wire::{ApiKey, Frame, RequestBody, RequestStart};
 use bytes::Bytes;
-use foreign::Foreign;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
-use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::{Arc, MutexGuard};
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 use tokio::net::TcpStream;
 use tokio::net::tcp::ReadHalf;
 
@@ -61,192 +51,6 @@ const DECODED_FREE_BYTES: usize = 64 * 1024;
 /// What is made of a request on the way to its answer: the decoded entries, their owners' parts and outcomes, and the answer's entries,
 /// for each byte of the decoded form. An estimate, not a measurement.
 const WORK_BYTES_PER_DECODED: usize = 4;
-
-/// Requests in a row until the first move. Each move makes the next one four times as hard, so that a producer that wanders
-/// over partitions is not carried after them.
-pub const MOVE_PATIENCE: u32 = 32;
-
-/// How many connections more than its own worker another one may have that a connection moves to by choice.
-const UNEVEN_MAX: u64 = 8;
-
-/// What a connection's requests know of it.
-#[derive(Debug)]
-pub struct Session {
-    pub node: Arc<Node>,
-    pub recorder: Rc<Recorder>,
-    pub peer: SocketAddr,
-    /// Stays when another worker goes on with the connection.
-    pub number: ConnectionNumber,
-    /// The listener's place in the node's list.
-    pub listener: usize,
-    /// When something last moved, in milliseconds of the process's clock.
-    pub active_ms: Cell<u64>,
-    closing: Cell<bool>,
-    /// The worker that serves the connection.
-    worker: usize,
-    patience: u32,
-    foreign: Cell<Foreign>,
-    /// Answers are on their way to the socket.
-    writing: Cell<bool>,
-    /// The memory budget was spent when one of the answers was read, which holds bytes without a share of it.
-    pub is_scarce: Cell<bool>,
-    /// The client as its last request named itself, and its place in the figures.
-    client: RefCell<Option<(Arc<Client>, u16)>>,
-    /// What became of the request whose future has just been polled; taken where it was polled.
-    pub passed: Cell<Passed>,
-    /// The newest Fetch was a follower's.
-    pub follows: Cell<bool>,
-    /// And the cluster knows it.
-    pub is_follower: Cell<bool>,
-    /// Only brokers or controllers connect to the listener.
-    is_reserved: bool,
-    /// What the address of the peer holds of the memory budget.
-    account: Arc<Account>,
-    /// Bytes of answers that are ready, and not yet on their way to the socket.
-    unsent: Cell<usize>,
-    pub open_transactions: RefCell<OpenTransactions>,
-    pub handing_on: HandingOn,
-    /// The broker whose heartbeats come in by this connection.
-    pub registered: Cell<Option<(BrokerId, BrokerEpoch)>>,
-    /// As share sessions know it, once one was begun here: its end is theirs.
-    pub share_connection: Cell<Option<ShareConnection>>,
-    tracks: RefCell<Tracks>,
-    wakers: RefCell<[Option<Waker>; 2]>,
-}
-
-impl Session {
-    pub fn new(node: Arc<Node>, recorder: Rc<Recorder>, new: &NewConnection, worker: usize) -> Self {
-        let active_ms = Cell::new(node.clock.monotonic().0);
-        let account = node.workers.budget.account(new.peer.ip());
-        let is_reserved = node.identity.listeners[new.listener].0.is_reserved;
-        recorder.cells().connected.add(1);
-        Self {
-            node,
-            tracks: RefCell::new(Tracks::new(recorder.clone())),
-            recorder,
-            peer: new.peer,
-            number: new.slot.number(),
-            listener: new.listener,
-            active_ms,
-            closing: Cell::new(false),
-            worker,
-            patience: new.patience,
-            foreign: Cell::default(),
-            writing: Cell::new(false),
-            is_scarce: Cell::new(false),
-            client: RefCell::new(None),
-            open_transactions: RefCell::default(),
-            handing_on: HandingOn::default(),
-            registered: Cell::default(),
-            share_connection: Cell::new(None),
-            passed: Cell::default(),
-            follows: Cell::default(),
-            is_follower: Cell::default(),
-            is_reserved,
-            account,
-            unsent: Cell::default(),
-            wakers: RefCell::default(),
-        }
-    }
-
-    /// The client behind a request. Made once, as long as it goes on naming itself the same.
-    pub fn client(&self, client_id: Option<&str>) -> Arc<Client> {
-        let mut known = self.client.borrow_mut();
-        if let Some((client, _)) = &*known
-            && client.client_id.as_deref() == client_id
-        {
-            return client.clone();
-        }
-        let place = self.node.workers.metering.client_came(client_id);
-        let client = Arc::new(dispatch::client(self, client_id));
-        if let Some((_, left)) = known.replace((client.clone(), place)) {
-            self.node.workers.metering.client_left(left);
-        }
-        client
-    }
-
-    /// A request of so many bytes that was read then has just been started. Returns when that is.
-    fn started(&self, waiting: &Waiting, bytes: u32, read: Stamp) -> Stamp {
-        let (api, version, passed) = (waiting.api, waiting.version, self.passed.take());
-        let client = self.client.borrow().as_ref().map_or(OTHER, |(_, place)| *place);
-        let started = Stamp::now();
-        // What is not ready yet gets its own time later.
-        let ready = started;
-        let is_follower = api == ApiKey::Fetch && self.follows.get();
-        let track =
-            Track { api, version, is_follower, client, bytes, bytes_out: 0, read, started, ready, passed };
-        self.tracks.borrow_mut().started(track);
-        started
-    }
-
-    /// A request to produce or to fetch concerns partitions of these workers.
-    pub fn worked_for(&self, owners: impl Iterator<Item = usize>) {
-        self.foreign.set(self.foreign.get().after(self.worker, owners));
-    }
-
-    /// Where the connection had better be served.
-    fn move_to(&self) -> Option<usize> {
-        let Foreign { owner, same, any } = self.foreign.get();
-        if any < self.patience || self.share_connection.get().is_some() {
-            return None;
-        }
-        // Nobody else can do its work; or one of several can, and is not to do everybody's.
-        let connections = |worker| self.node.workers.metering.connections(worker);
-        let goes = same >= self.patience || connections(owner) <= connections(self.worker) + UNEVEN_MAX;
-        goes.then_some(owner)
-    }
-
-    /// The shard that holds fetch session `id`; 0: the one for a new session.
-    pub fn fetch_sessions(&self, id: i32) -> MutexGuard<'_, FetchSessions> {
-        self.node.workers.fetch_sessions.of(id, self.worker)
-    }
-
-    /// An empty share of the memory budget.
-    pub fn claim(&self) -> Claim {
-        self.node.workers.budget.claim(Some(self.account.clone()))
-    }
-
-    /// Ends the connection at its next turn.
-    pub fn close(&self) {
-        self.closing.set(true);
-        self.wake(Half::End);
-    }
-
-    fn wake(&self, half: Half) {
-        if let Some(waker) = self.wakers.borrow_mut()[half as usize].take() {
-            waker.wake();
-        }
-    }
-
-    fn park(&self, half: Half, context: &Context<'_>) {
-        let mut wakers = self.wakers.borrow_mut();
-        let waker = &mut wakers[half as usize];
-        if !waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
-            *waker = Some(context.waker().clone());
-        }
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.recorder.cells().disconnected.add(1);
-        if let Some((id, epoch)) = self.registered.get() {
-            brokers_gone::connection_closed(&self.node, id, epoch);
-        }
-        if let Some(connection) = self.share_connection.get() {
-            dispatch::share_members_gone(&self.node, connection);
-        }
-        if let Some((_, place)) = self.client.get_mut().take() {
-            self.node.workers.metering.client_left(place);
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Half {
-    Read = 0,
-    End = 1,
-}
 
 /// A request that was started and is not answered yet.
 struct Waiting {
@@ -362,7 +166,7 @@ async fn read_half(
             answered(session, queue).await;
         }
         let Some(mut waiting) = begin(session, frame, claim).await else { return End::Closed };
-        let begun = session.started(&waiting, bytes, read);
+        let begun = session.started((waiting.api, waiting.version), bytes, read);
         started = Some(begun);
         answers::settle(session, &mut waiting);
         queue.borrow_mut().push_back(waiting);
@@ -424,7 +228,7 @@ async fn begin(session: &Rc<Session>, frame: Bytes, mut claim: Claim) -> Option<
     let start = RequestStart::peek(&frame);
     let known = start.as_ref().ok().and_then(|start| {
         let api = ApiKey::from_number(start.api_key)?;
-        dispatch::is_served(session, api).then_some((api, *start))
+        super::is_served(session, api).then_some((api, *start))
     });
     let Some((api, start)) = known else {
         let what = match start {
@@ -438,10 +242,10 @@ async fn begin(session: &Rc<Session>, frame: Bytes, mut claim: Claim) -> Option<
         let correlation_id = start.correlation_id;
         Waiting { correlation_id, api, version, state, _claim: claim }
     };
-    if !dispatch::versions(api).contains(start.api_version) {
+    if !super::versions(api).contains(start.api_version) {
         if api == ApiKey::ApiVersions {
             // KIP-511: answered in version 0, from which the client learns what it may ask.
-            let answer = dispatch::unsupported_api_versions();
+            let answer = super::unsupported_api_versions();
             return Some(waiting(0, State::Done(answer), claim));
         }
         bad_request(
@@ -462,7 +266,7 @@ async fn begin(session: &Rc<Session>, frame: Bytes, mut claim: Claim) -> Option<
     if decoded.memory_bytes > DECODED_FREE_BYTES {
         claim.grow_to((frame_bytes + decoded.memory_bytes * WORK_BYTES_PER_DECODED) as u64).await;
     }
-    let state = match dispatch::start(session.clone(), decoded.header, decoded.body).await {
+    let state = match super::start(session.clone(), decoded.header, decoded.body).await {
         Started::Answer(answer) => State::Done(answer),
         Started::Wait(future) => State::Running(future),
     };

@@ -4,7 +4,7 @@
 //! way to the socket. First all are made once to learn their length, which Kafka's frames begin with. A client that reads
 //! slowly holds two pieces of memory and no thread. [`AT_ONCE`] bounds what such answers take of the processor.
 
-use super::{Answer, Call, Started};
+use super::{Answer, Call, Moment, Started};
 use barnabas_api::{AnswerRoom, Client, Context as Surroundings, InPieces};
 use barnabas_base::{BrokerId, Text, TimestampMs};
 use barnabas_wire::EncodeError;
@@ -28,7 +28,7 @@ const COUNTED_AT_ONCE: usize = 4 << 20;
 
 /// The one moment that a large answer is made of.
 struct Source {
-    moment: super::Moment,
+    moment: Moment,
     client: Arc<Client>,
     cluster_id: Text,
     node: BrokerId,
@@ -175,7 +175,7 @@ fn make(source: Arc<Source>, mut large: Box<dyn InPieces>) -> JoinHandle<Made> {
 }
 
 /// Begins a large answer.
-pub fn start(call: &Call, moment: super::Moment, large: Box<dyn InPieces>) -> Started {
+pub fn start(call: &Call, moment: Moment, large: Box<dyn InPieces>) -> Started {
     let node = &call.session.node;
     let source = Arc::new(Source {
         moment,

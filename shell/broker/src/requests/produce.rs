@@ -1,5 +1,5 @@
 //! Produce: judge each partition's records, then send them to their owners; or, for a moment, to the broker that has just become
-//! their leader (handing_on.rs).
+//! their leader (produce/forwarding.rs).
 //!
 //! Headers and small batches are judged here, on the connection's worker. What would hold the worker up (batches that inflate far, or
 //! are written again) goes to the threads of node/workers/unpacking.rs, one batch at a time, while the connection's
@@ -8,12 +8,14 @@
 //! Batches that are written again may be larger than they came. They are claimed from the memory budget before they go on, and
 //! together they are no more than `socket.request.max.bytes`.
 
-use super::handing_on::{self, Kept, Turn};
-use super::verification::{self, Wish};
-use super::{Answer, Call, Started};
+mod forwarding;
+
 use crate::mailbox::{AppendItem, AppendOutcome, Declined, PartitionKey, Standing};
 use crate::node::workers::unpacking::{Spare, TURN};
 use crate::owners;
+use crate::requests::call::{Answer, Call, Moment, Started};
+use crate::requests::session::forwarding::Turn;
+use crate::requests::transactions::verification::{self, Wish};
 use crate::topic_settings;
 use barnabas_api::k00_produce::{self, Acks as Wanted, Outcome, Part, Pending, Reply, Work};
 use barnabas_api::{Plan, Slot};
@@ -26,6 +28,7 @@ use barnabas_wire::records::{
     AtOnce, Refusal, Rules, TimestampType, Validated, Verdict, validate_at_once, validate_produce,
 };
 use bytes::Bytes;
+use forwarding::Kept;
 use std::time::Instant;
 
 /// Starts a Produce request: when this is done, its batches are on their way to their owners.
@@ -45,7 +48,7 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
     let mut slots = Vec::with_capacity(parts.len());
     let mut items = Vec::with_capacity(parts.len());
     let mut in_transaction = Vec::new();
-    let mut kept = match acks != Wanted::None && handing_on::may_hand_on(&call, &moment.image) {
+    let mut kept = match acks != Wanted::None && forwarding::may_forward(&call, &moment.image) {
         true => parts.iter().chain(&elsewhere).filter_map(Kept::of).collect(),
         false => Vec::new(),
     };
@@ -75,7 +78,7 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
         return Started::Answer(answer(pending.respond()));
     }
     let deadline = node.clock.monotonic().plus(timeout);
-    let turn = (!kept.is_empty()).then(|| Turn::take(&call.session, &kept));
+    let turn = (!kept.is_empty()).then(|| Turn::take(&call.session, kept.iter().map(Kept::key).collect()));
     call.session.worked_for(items.iter().map(|item| item.partition.owner(node.workers.count)));
     let sent = items.len();
     let gathering = owners::append(&node, items, acks, deadline).await;
@@ -92,7 +95,7 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
         let refused = set_outcomes(&call, &mut pending, &slots, outcomes);
         kept.retain(|batch| refused.contains(&batch.slot()) || elsewhere.contains(&batch.slot()));
         if let Some(turn) = turn.filter(|_| !kept.is_empty()) {
-            handing_on::hand_on(&call, &turn, (acks, deadline), kept, &mut pending).await;
+            forwarding::forward(&call, &turn, (acks, deadline), kept, &mut pending).await;
         }
         call.session.passed.set(slowest.map_or(Passed::Untold, Passed::Appended));
         drop(rebuilt);
@@ -150,7 +153,7 @@ fn answer(reply: Reply) -> Answer {
 /// Judges batches, remembering the rules of the topic that was judged last.
 struct Judge<'a> {
     call: &'a Call,
-    moment: &'a super::Moment,
+    moment: &'a Moment,
     now: TimestampMs,
     last: Option<(barnabas_base::TopicId, Rules)>,
     /// The share of the memory budget that rebuilt batches take.

@@ -1,11 +1,11 @@
 //! Share groups (KIP-932): requests of members and tools to the group's shard, questions about their state to the share
 //! coordinator.
 //!
-//! ShareFetch and ShareAcknowledge are not here: dispatch/share_fetch.rs.
+//! ShareFetch and ShareAcknowledge are not here: requests/share/fetch.rs.
 
-use super::groups::{ask, ask_each, response_of, send};
-use super::{Answer, Call, Started, Starting};
 use crate::node::Node;
+use crate::requests::call::{Answer, Call, Started, Starting};
+use crate::requests::groups::{ask, ask_each, response_of, send};
 use crate::share_persister;
 use barnabas_api::k90_describe_share_group_offsets::{self as describe_offsets, Summary, Topic, Wanted};
 use barnabas_api::{

@@ -1,8 +1,9 @@
 //! StreamsGroupHeartbeat and -Describe. A heartbeat that comes to a group whose internal topics are missing has them made, before
 //! it is answered: the member that founds an application finds its topics on its next heartbeat.
 
-use super::groups::{Gone, ask_each, response_of, send};
-use super::{Answer, Call, Started, admin};
+use super::{Gone, ask_each, response_of, send};
+use crate::requests::call::{Answer, Call, Started};
+use crate::requests::cluster::admin;
 use barnabas_api::{Plan, k88_streams_group_heartbeat, k89_streams_group_describe};
 use barnabas_coordinator::{Request, Response, StreamsHeartbeat};
 use barnabas_wire::messages::{StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest};

@@ -1,8 +1,8 @@
 //! What other brokers ask of this node's share coordinator (KIP-932): initialize, read, write, delete, summaries. Each
 //! share-partition's part goes to its shard, and is answered by it or told that it is not here.
 
-use super::{Answer, Call, Started};
 use crate::node::Node;
+use crate::requests::call::{Answer, Call, Started};
 use crate::share_persister::ask_here;
 use barnabas_api::k87_read_share_group_state_summary::Summary;
 use barnabas_api::{

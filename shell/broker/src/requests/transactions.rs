@@ -3,11 +3,12 @@
 //! Transaction path 1½ of 5. Before: connection.rs, core/api/src/k26_end_txn.rs. After: coordinator_worker.rs; markers.rs;
 //! verification.rs, where a coordinator's word is needed before a transaction begins on a partition.
 
-use super::groups::{self, Gone};
-use super::verification::{Wish, verify};
-use super::{Answer, Call, Started};
+pub mod verification;
+
 use crate::mailbox::{Command, PartitionKey, ToTransactionShard, TransactionAsk, TransactionCommand};
 use crate::markers::{self, Marker};
+use crate::requests::call::{Answer, Call, Started};
+use crate::requests::groups::{self, Gone};
 use barnabas_api::groups::ToShard;
 use barnabas_api::{
     Plan, k22_init_producer_id, k24_add_partitions_to_txn, k25_add_offsets_to_txn, k26_end_txn,
@@ -24,6 +25,7 @@ use barnabas_wire::messages::{
     InitProducerIdRequest, ListTransactionsRequest, TxnOffsetCommitRequest, WriteTxnMarkersRequest,
 };
 use tokio::sync::oneshot;
+use verification::{Wish, verify};
 
 type Asked = oneshot::Receiver<TransactionResponse>;
 

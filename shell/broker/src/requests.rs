@@ -4,146 +4,33 @@
 //! The part up to the first wait runs before the connection's next request is looked at: it is where work is sent to its
 //! owners, so that what a client sent first is placed first.
 //!
-//! Produce path 1½ of 5. Before: connection.rs. After: core/api/src/k00_produce.rs, dispatch/produce.rs.
+//! Produce path 1½ of 5. Before: connection.rs. After: core/api/src/k00_produce.rs, requests/produce.rs.
 
-mod admin;
-mod answer_room;
-mod auto_creation;
+mod call;
 mod cluster;
+pub mod connection;
 mod fetch;
 mod groups;
-pub mod handing_on;
-mod large;
-mod log_dirs;
-mod metrics_in_band;
 mod offsets;
-mod open_transactions;
-mod produce;
-mod quorum;
-mod share_fetch;
-mod share_groups;
-mod share_state;
-pub mod strangers;
-mod streams;
+pub mod produce;
+pub mod quorum;
+pub mod session;
+mod share;
 mod transactions;
-mod verification;
 
-use crate::connection::Session;
 use barnabas_api::k18_api_versions::{self, Listener};
-use barnabas_api::{Client, Context, Route};
-use barnabas_base::Text;
-use barnabas_metadata::Image;
-use barnabas_metadata::config::BrokerConfig;
-use barnabas_net::Claim;
-use barnabas_wire::messages::{RequestBody, RequestHeader, ResponseBody};
+use barnabas_wire::messages::{RequestBody, RequestHeader};
 use barnabas_wire::{ApiKey, VersionRange};
-use std::future::Future;
-use std::pin::Pin;
+use call::{Answer, Call, Room, Started, Starting, now};
+use cluster::{admin, log_dirs};
+use groups::streams;
+use session::Session;
+use share::{fetch as share_fetch, groups as share_groups, state as share_state};
 use std::rc::Rc;
-use std::sync::Arc;
-
-pub use answer_room::Room;
-pub use handing_on::HandingOn;
-pub use large::Pieces;
-pub use open_transactions::OpenTransactions;
-pub use share_fetch::members_gone as share_members_gone;
-
-/// What goes back to the client.
-#[derive(Debug)]
-pub enum Answer {
-    Reply(ResponseBody),
-    /// A large one, with its share of the memory budget, which is given back once it is written.
-    Held(ResponseBody, Claim),
-    /// A very large one, of which only pieces are ever there.
-    Pieces(Pieces),
-    /// `acks=0`: the client expects nothing.
-    Nothing,
-    /// Closing the connection is the answer.
-    Close,
-}
-
-pub type Waiting = Pin<Box<dyn Future<Output = Answer>>>;
-
-/// What has to happen in the order of the requests.
-pub type Starting = Pin<Box<dyn Future<Output = Started>>>;
-
-/// A request whose work is under way.
-pub enum Started {
-    Answer(Answer),
-    Wait(Waiting),
-}
-
-impl Started {
-    pub fn reply(body: impl Into<ResponseBody>) -> Self {
-        Self::Answer(Answer::Reply(body.into()))
-    }
-
-    pub fn wait(future: impl Future<Output = Answer> + 'static) -> Self {
-        Self::Wait(Box::pin(future))
-    }
-}
-
-/// One request's surroundings: which connection, which client, which version.
-#[derive(Debug, Clone)]
-pub struct Call {
-    pub session: Rc<Session>,
-    pub client: Arc<Client>,
-    pub version: i16,
-    /// What the answer may take.
-    pub room: Room,
-    /// Another broker forwards it for its client.
-    is_forwarded: bool,
-}
-
-/// The cluster and the configuration at one moment.
-#[derive(Debug, Clone)]
-pub struct Moment {
-    pub image: Arc<Image>,
-    pub config: Arc<BrokerConfig>,
-}
-
-impl Call {
-    pub fn moment(&self) -> Moment {
-        let node = &self.session.node;
-        Moment { image: node.cluster.image.load_full(), config: node.cluster.config.load_full() }
-    }
-
-    pub fn context<'a>(&'a self, moment: &'a Moment) -> Context<'a> {
-        let node = &self.session.node;
-        Context {
-            image: &moment.image,
-            config: &moment.config,
-            cluster_id: &node.identity.cluster_id,
-            node: node.identity.broker_id,
-            client: &self.client,
-            now: node.clock.wall(),
-            loggers: crate::logging::shown,
-            room: self.room.as_dyn(),
-        }
-    }
-
-    pub fn listener(&self) -> Listener {
-        listener_of(&self.session)
-    }
-
-    /// How a request for the controller got here.
-    pub fn route(&self) -> Route {
-        match self.listener() {
-            Listener::Broker => Route::ToBroker,
-            Listener::Controller if self.is_forwarded => Route::ThroughBroker,
-            Listener::Controller => Route::ToController,
-        }
-    }
-}
-
-fn listener_of(session: &Session) -> Listener {
-    let is_controller = session.node.identity.listeners[session.listener].0.is_controller;
-    if is_controller { Listener::Controller } else { Listener::Broker }
-}
 
 /// Whether this node answers `api` on the connection's listener.
 pub fn is_served(session: &Session, api: ApiKey) -> bool {
-    k18_api_versions::is_answered(api, listener_of(session))
+    k18_api_versions::is_answered(api, call::listener_of(session))
 }
 
 /// The versions that are served: those that are advertised.
@@ -262,21 +149,5 @@ fn start_coordinated(call: Call, body: RequestBody) -> Starting {
             tracing::error!(api = %other.key(), "an advertised API has no handler");
             now(Started::Answer(Answer::Close))
         }
-    }
-}
-
-/// What was started without waiting for anybody.
-fn now(started: Started) -> Starting {
-    Box::pin(std::future::ready(started))
-}
-
-/// A client as core/api sees it.
-pub fn client(session: &Session, client_id: Option<&str>) -> Client {
-    let listener = &session.node.identity.listeners[session.listener].0;
-    Client {
-        listener: Text::from(listener.endpoint.listener.as_str()),
-        client_id: client_id.map(Text::from),
-        host: Text::from(format!("/{}", session.peer.ip().to_canonical())),
-        principal: Text::from("User:ANONYMOUS"),
     }
 }

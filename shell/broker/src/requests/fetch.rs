@@ -1,10 +1,10 @@
 //! Fetch: read from the owners; while there is too little, wait for their word, without asking again.
 
-use super::{Answer, Call, Started};
 use crate::mailbox::Waiter;
 use crate::mailbox::{FollowerLife, PartitionKey, ReadItem, ReadOutcome};
 use crate::owners::{self, ReaderOf};
 use crate::replica::registered;
+use crate::requests::call::{Answer, Call, Started};
 use barnabas_api::Plan;
 use barnabas_api::k01_fetch::{self, Budget, Outcome, Part, Pending, Read, Reader, Work};
 use barnabas_base::{ErrorCode, Offset};

@@ -1,7 +1,9 @@
 //! Group requests: each to the shard that looks after its group, on the worker that owns the shard's partition.
 
-use super::{Answer, Call, Started, Starting, now};
+pub mod streams;
+
 use crate::mailbox::{Command, GroupCommand, PartitionKey, Standing};
+use crate::requests::call::{Answer, Call, Started, Starting, now};
 use barnabas_api::groups::ToShard;
 use barnabas_api::{
     AnswerRoom, Plan, Slot, k08_offset_commit, k09_offset_fetch, k11_join_group, k12_heartbeat,

@@ -2,46 +2,37 @@
 //!
 //! When leadership moves while both brokers live (a planned restart, a preferred leader that is back), nothing is wrong, and yet who
 //! has batches under way would be told NOT_LEADER_OR_FOLLOWER: most clients then wait before they send again (`retry.backoff.ms`, 100 ms
-//! by default), and one that does not retry fails. So the former leader is a client of its successor for a moment ([`FOR`]).
+//! by default), and one that does not retry fails. So the former leader is a client of its successor for a moment ([`FORWARD_FOR`]).
 //!
 //! Of batches that name their producer and are part of no transaction alone ([`Part::is_repeatable`]): the new leader may have one already,
 //! as it followed, and knows it again then. A batch that nobody signed might be written twice.
 //!
 //! Always true:
 //! 1. batches of one connection for one partition reach the new leader in their order: each waits until those before it are answered
-//! 2. a connection's batches for a partition are handed on for [`FOR`] in each leader epoch. After that the producer is refused, so that
+//! 2. a connection's batches for a partition are handed on for [`FORWARD_FOR`] in each leader epoch. After that the producer is refused, so that
 //!    one goes to the leader too that looks for it beside errors alone (KIP-951)
 //! 3. what was handed on is not handed on again: no batch goes in circles
 //!
-//! Neighbours: produce.rs, which asks; node/peers/broker_links.rs, the connections; server/stop.rs, which waits until
+//! Neighbours: produce.rs, which asks; session/forwarding.rs, the state; node/peers/broker_links.rs, the connections; server/stop.rs, which waits until
 //! producers have gone.
 
-use super::Call;
 use crate::broker_requests::{is_there, while_there};
-use crate::connection::Session;
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
 use crate::node::peers::broker_links::HANDING_ON_CLIENT_ID as CLIENT_ID;
 use crate::node::peers::broker_links::Purpose;
+use crate::requests::call::Call;
+use crate::requests::session::forwarding::Turn;
 use barnabas_api::Slot;
 use barnabas_api::k00_produce::{Outcome, Part, Pending};
-use barnabas_base::{
-    BrokerId, DurationMs, ErrorCode, LeaderEpoch, Map, MonotonicMs, Offset, Text, TimestampMs,
-};
+use barnabas_base::{BrokerId, ErrorCode, MonotonicMs, Offset, Text, TimestampMs};
 use barnabas_partition::Acks;
 use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use barnabas_wire::messages::produce_response::PartitionProduceResponse;
 use barnabas_wire::messages::{ProduceRequest, ProduceResponse};
 use bytes::Bytes;
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
-use std::future::poll_fn;
-use std::rc::Rc;
-use std::task::Poll;
 use std::time::Duration;
 
-/// How long a partition's batches are handed on: far longer than a producer takes to go where an acknowledgement sends it.
-pub const FOR: DurationMs = DurationMs(500);
 /// A client that keeps five requests under way (a producer with an id does) may have more that it has not sent. librdkafka takes those back
 /// when it is sent elsewhere, and waits (`retry.backoff.ms`) before it sends them there: with so many under way it hears later where to go.
 const BUSY: usize = 5;
@@ -51,10 +42,6 @@ const AGAIN: Duration = Duration::from_millis(2);
 const WAY: Duration = Duration::from_secs(5);
 /// The version from which on topics are told by their ids.
 const TOPIC_IDS_SINCE: i16 = 13;
-/// Partitions that a connection remembers: batches for others are not handed on.
-const REMEMBERED_MAX: usize = 1024;
-/// They are forgotten so long after the last batch that was handed on, if there are others: who still sends here by then has been told often.
-const REMEMBERED_FOR: DurationMs = DurationMs(60_000);
 
 /// A batch as its producer sent it.
 #[derive(Debug, Clone)]
@@ -74,98 +61,30 @@ impl Kept {
         part.is_repeatable.then(|| Self { slot: part.slot, key, topic, records: part.records.clone() })
     }
 
+    pub fn key(&self) -> PartitionKey {
+        self.key
+    }
+
     pub fn slot(&self) -> Slot {
         self.slot
     }
 }
 
 /// Whether batches of this request may be handed on at all: there is another broker, and none has handed them on before.
-pub fn may_hand_on(call: &Call, image: &barnabas_metadata::Image) -> bool {
+pub fn may_forward(call: &Call, image: &barnabas_metadata::Image) -> bool {
     image.cluster.broker_count() > 1 && call.client.client_id.as_deref() != Some(CLIENT_ID)
 }
 
-/// What a connection knows of its batches under way. See the file's header.
-#[derive(Debug, Default)]
-pub struct HandingOn {
-    begun: Cell<u64>,
-    /// Requests that are not answered yet, in their order, with the partitions of which they have batches that may be handed on.
-    under_way: RefCell<VecDeque<(u64, Vec<PartitionKey>)>>,
-    /// Until when a partition's batches are handed on, in which epoch.
-    until: RefCell<Map<PartitionKey, (LeaderEpoch, MonotonicMs)>>,
-}
-
-impl HandingOn {
-    /// Whether a batch for this partition is handed on now.
-    fn goes_on(&self, key: PartitionKey, epoch: LeaderEpoch, now: MonotonicMs) -> bool {
-        let mut known = self.until.borrow_mut();
-        if known.len() >= REMEMBERED_MAX && !known.contains_key(&key) {
-            known.retain(|_, (_, until)| now < until.plus(REMEMBERED_FOR));
-            if known.len() >= REMEMBERED_MAX {
-                return false;
-            }
-        }
-        let (of, until) = known.entry(key).or_insert((epoch, now.plus(FOR)));
-        if *of != epoch {
-            (*of, *until) = (epoch, now.plus(FOR));
-        }
-        now < *until
-    }
-
-    /// One of its batches was not taken: those behind it are not handed on either, or they would come without it.
-    fn give_up(&self, key: PartitionKey, now: MonotonicMs) {
-        if let Some((_, until)) = self.until.borrow_mut().get_mut(&key) {
-            *until = now.min(*until);
-        }
-    }
-}
-
-/// A request's place among those of its connection, until it is answered.
-#[derive(Debug)]
-pub struct Turn {
-    session: Rc<Session>,
-    number: u64,
-}
-
-impl Turn {
-    /// To be taken in the order of the requests.
-    pub fn take(session: &Rc<Session>, batches: &[Kept]) -> Self {
-        let of = &session.handing_on;
-        let number = of.begun.get();
-        of.begun.set(number + 1);
-        of.under_way.borrow_mut().push_back((number, batches.iter().map(|batch| batch.key).collect()));
-        Self { session: session.clone(), number }
-    }
-
-    /// Waits until nothing is under way that was sent before for one of these partitions. Nobody needs to wake it: whenever an answer is
-    /// there, the connection polls those behind it as well.
-    async fn comes(&self, batches: &[Kept]) {
-        poll_fn(|_| {
-            let under_way = self.session.handing_on.under_way.borrow();
-            let mut before = under_way.iter().take_while(|(number, _)| *number < self.number);
-            match before.any(|(_, keys)| batches.iter().any(|batch| keys.contains(&batch.key))) {
-                true => Poll::Pending,
-                false => Poll::Ready(()),
-            }
-        })
-        .await;
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        self.session.handing_on.under_way.borrow_mut().retain(|(number, _)| *number != self.number);
-    }
-}
-
 /// Hands on what others lead by now, and says what came of it. What nobody takes stays refused.
-pub async fn hand_on(
+pub async fn forward(
     call: &Call,
     turn: &Turn,
     (acks, deadline): (Acks, MonotonicMs),
     mut left: Vec<Kept>,
     pending: &mut Pending,
 ) {
-    turn.comes(&left).await;
+    let keys: Vec<PartitionKey> = left.iter().map(|batch| batch.key).collect();
+    turn.comes(&keys).await;
     let node = &call.session.node;
     while let Some((leader, batches)) = next(call, &mut left) {
         let response = match send(node, leader, (acks, deadline), &batches).await {
@@ -173,7 +92,7 @@ pub async fn hand_on(
             Err(why) => {
                 tracing::debug!(%leader, why, "batches were not handed on: their producers are told who leads");
                 let now = node.clock.monotonic();
-                batches.iter().for_each(|batch| call.session.handing_on.give_up(batch.key, now));
+                batches.iter().for_each(|batch| call.session.forwarding.give_up(batch.key, now));
                 continue;
             }
         };
@@ -189,7 +108,7 @@ pub async fn hand_on(
                     let append_time =
                         (answer.log_append_time_ms >= 0).then_some(TimestampMs(answer.log_append_time_ms));
                     let (base, log_start) = (Offset(answer.base_offset), Offset(answer.log_start_offset));
-                    if call.session.handing_on.under_way.borrow().len() >= BUSY {
+                    if call.session.forwarding.under_way() >= BUSY {
                         let done = Outcome::Appended { base, append_time, log_start };
                         pending.set(batch.slot, done, &context);
                         continue;
@@ -208,7 +127,7 @@ pub async fn hand_on(
                     left.push(batch);
                 }
                 code => {
-                    call.session.handing_on.give_up(batch.key, node.clock.monotonic());
+                    call.session.forwarding.give_up(batch.key, node.clock.monotonic());
                     pending.set(batch.slot, Outcome::refused(code), &context);
                 }
             }
@@ -227,7 +146,7 @@ fn next(call: &Call, left: &mut Vec<Kept>) -> Option<(BrokerId, Vec<Kept>)> {
         let state = image.topics.by_id(key.topic)?.partition(key.partition)?;
         // It may have been elected itself by now: then it is its own client.
         let is_there = is_there(node, state.leader);
-        (is_there && call.session.handing_on.goes_on(key, state.leader_epoch, now)).then_some(state.leader)
+        (is_there && call.session.forwarding.goes_on(key, state.leader_epoch, now)).then_some(state.leader)
     };
     left.retain(|batch| leader_of(batch.key).is_some());
     let leader = leader_of(left.first()?.key)?;
@@ -303,44 +222,4 @@ fn answer_to<'a>(response: &'a ProduceResponse, batch: &Kept) -> Option<&'a Part
         .iter()
         .find(|topic| topic.topic_id == batch.key.topic || *topic.name == *batch.topic)?;
     topic.partition_responses.iter().find(|answer| answer.index == batch.key.partition.get())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use barnabas_base::{PartitionIndex, TopicId};
-
-    fn key(partition: usize) -> PartitionKey {
-        PartitionKey { topic: TopicId::default(), partition: PartitionIndex(partition as i32) }
-    }
-
-    fn at(ms: i64) -> MonotonicMs {
-        MonotonicMs(0).plus(DurationMs(ms))
-    }
-
-    #[test]
-    fn a_partition_is_handed_on_for_a_moment_in_each_epoch() {
-        let handing_on = HandingOn::default();
-        let goes_on = |epoch, ms| handing_on.goes_on(key(1), LeaderEpoch(epoch), at(ms));
-        assert!(goes_on(1, 0) && goes_on(1, FOR.0 - 1) && !goes_on(1, FOR.0) && !goes_on(1, 100 * FOR.0));
-        assert!(goes_on(2, 100 * FOR.0));
-        handing_on.give_up(key(1), at(100 * FOR.0 + 1));
-        assert!(!goes_on(2, 100 * FOR.0 + 1) && goes_on(3, 100 * FOR.0 + 1));
-    }
-
-    /// Who has more partitions than are remembered is not handed on for ever, one being forgotten for another.
-    #[test]
-    fn more_partitions_than_are_remembered_are_not_handed_on() {
-        let handing_on = HandingOn::default();
-        let going = |ms| {
-            let all = 0..2 * REMEMBERED_MAX;
-            all.filter(|&partition| handing_on.goes_on(key(partition), LeaderEpoch(1), at(ms))).count()
-        };
-        assert_eq!(going(0), REMEMBERED_MAX);
-        assert_eq!(going(FOR.0), 0);
-        assert_eq!(going(2 * FOR.0), 0);
-        assert_eq!(handing_on.until.borrow().len(), REMEMBERED_MAX);
-        handing_on.goes_on(key(9 * REMEMBERED_MAX), LeaderEpoch(1), at(REMEMBERED_FOR.0 + FOR.0));
-        assert_eq!(handing_on.until.borrow().len(), 1);
-    }
 }

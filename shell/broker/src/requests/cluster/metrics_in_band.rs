@@ -9,7 +9,7 @@
 //! The answer is the page of the endpoint with all buckets ([`Detail::is_fine`]), cut into configs of some lines each, since a
 //! value is at most 32 KiB long; their order is the page's. When ACLs are there it wants what describing the cluster's configuration wants.
 
-use crate::dispatch::{Answer, Call, Started};
+use crate::requests::call::{Answer, Call, Started};
 use barnabas_base::ErrorCode;
 use barnabas_metrics::Detail;
 use barnabas_wire::messages::describe_configs_response::{

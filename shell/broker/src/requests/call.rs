@@ -1,0 +1,119 @@
+//! One request on its way: its surroundings, and the forms that its answer takes.
+//!
+//! Neighbours: session.rs, what the request's connection knows; requests.rs, which starts it; connection.rs, which writes the answer.
+
+pub mod pieces;
+mod room;
+
+use crate::requests::session::Session;
+use barnabas_api::k18_api_versions::Listener;
+use barnabas_api::{Client, Context, Route};
+use barnabas_metadata::Image;
+use barnabas_metadata::config::BrokerConfig;
+use barnabas_net::Claim;
+use barnabas_wire::messages::ResponseBody;
+pub use pieces::Pieces;
+pub use room::Room;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What goes back to the client.
+#[derive(Debug)]
+pub enum Answer {
+    Reply(ResponseBody),
+    /// A large one, with its share of the memory budget, which is given back once it is written.
+    Held(ResponseBody, Claim),
+    /// A very large one, of which only pieces are ever there.
+    Pieces(Pieces),
+    /// `acks=0`: the client expects nothing.
+    Nothing,
+    /// Closing the connection is the answer.
+    Close,
+}
+
+/// An answer that is still to come.
+pub type Waiting = Pin<Box<dyn Future<Output = Answer>>>;
+
+/// What has to happen in the order of the requests.
+pub type Starting = Pin<Box<dyn Future<Output = Started>>>;
+
+/// A request whose work is under way.
+pub enum Started {
+    Answer(Answer),
+    Wait(Waiting),
+}
+
+impl Started {
+    pub fn reply(body: impl Into<ResponseBody>) -> Self {
+        Self::Answer(Answer::Reply(body.into()))
+    }
+
+    pub fn wait(future: impl Future<Output = Answer> + 'static) -> Self {
+        Self::Wait(Box::pin(future))
+    }
+}
+
+/// One request's surroundings: which connection, which client, which version.
+#[derive(Debug, Clone)]
+pub struct Call {
+    pub session: Rc<Session>,
+    pub client: Arc<Client>,
+    pub version: i16,
+    /// What the answer may take.
+    pub room: Room,
+    /// Another broker forwards it for its client.
+    pub(super) is_forwarded: bool,
+}
+
+/// The cluster and the configuration at one moment.
+#[derive(Debug, Clone)]
+pub struct Moment {
+    pub image: Arc<Image>,
+    pub config: Arc<BrokerConfig>,
+}
+
+impl Call {
+    pub fn moment(&self) -> Moment {
+        let node = &self.session.node;
+        Moment { image: node.cluster.image.load_full(), config: node.cluster.config.load_full() }
+    }
+
+    pub fn context<'a>(&'a self, moment: &'a Moment) -> Context<'a> {
+        let node = &self.session.node;
+        Context {
+            image: &moment.image,
+            config: &moment.config,
+            cluster_id: &node.identity.cluster_id,
+            node: node.identity.broker_id,
+            client: &self.client,
+            now: node.clock.wall(),
+            loggers: crate::logging::shown,
+            room: self.room.as_dyn(),
+        }
+    }
+
+    pub fn listener(&self) -> Listener {
+        listener_of(&self.session)
+    }
+
+    /// How a request for the controller got here.
+    pub fn route(&self) -> Route {
+        match self.listener() {
+            Listener::Broker => Route::ToBroker,
+            Listener::Controller if self.is_forwarded => Route::ThroughBroker,
+            Listener::Controller => Route::ToController,
+        }
+    }
+}
+
+pub(super) fn listener_of(session: &Session) -> Listener {
+    let is_controller = session.node.identity.listeners[session.listener].0.is_controller;
+    if is_controller { Listener::Controller } else { Listener::Broker }
+}
+
+/// What was started without waiting for anybody.
+pub fn now(started: Started) -> Starting {
+    Box::pin(std::future::ready(started))
+}

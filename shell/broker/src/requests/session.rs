@@ -1,0 +1,229 @@
+//! What a connection's requests know of it, and leave behind for those after them.
+//!
+//! The connection (connection.rs) and the requests that it starts hold it together. It ends with the last of them: what other parts
+//! of the node keep for the connection is released then.
+//!
+//! Neighbours: connection.rs, which makes progress with it; call.rs, which adds one request's surroundings.
+
+mod affinity;
+pub mod forwarding;
+mod open_transactions;
+pub mod share_members;
+
+use crate::brokers_gone;
+use crate::mailbox::NewConnection;
+use crate::node::Node;
+use affinity::Foreign;
+use barnabas_api::Client;
+use barnabas_api::k01_fetch::FetchSessions;
+use barnabas_api::share::Connection as ShareConnection;
+use barnabas_base::{BrokerEpoch, BrokerId, ConnectionNumber, Text};
+use barnabas_metrics::clients::OTHER;
+use barnabas_metrics::{Passed, Recorder, Stamp, Track, Tracks};
+use barnabas_net::{Account, Claim};
+use barnabas_wire::ApiKey;
+use forwarding::Forwarding;
+use open_transactions::OpenTransactions;
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::{Arc, MutexGuard};
+use std::task::{Context, Waker};
+
+/// Requests in a row until the first move. Each move makes the next one four times as hard, so that a producer that wanders
+/// over partitions is not carried after them.
+pub const MOVE_PATIENCE: u32 = 32;
+
+/// How many connections more than its own worker another one may have that a connection moves to by choice.
+const UNEVEN_MAX: u64 = 8;
+
+/// What a connection's requests know of it.
+#[derive(Debug)]
+pub struct Session {
+    pub node: Arc<Node>,
+    pub recorder: Rc<Recorder>,
+    pub peer: SocketAddr,
+    /// Stays when another worker goes on with the connection.
+    pub number: ConnectionNumber,
+    /// The listener's place in the node's list.
+    pub listener: usize,
+    /// When something last moved, in milliseconds of the process's clock.
+    pub active_ms: Cell<u64>,
+    pub(super) closing: Cell<bool>,
+    /// The worker that serves the connection.
+    worker: usize,
+    pub(super) patience: u32,
+    foreign: Cell<Foreign>,
+    /// Answers are on their way to the socket.
+    pub(super) writing: Cell<bool>,
+    /// The memory budget was spent when one of the answers was read, which holds bytes without a share of it.
+    pub is_scarce: Cell<bool>,
+    /// The client as its last request named itself, and its place in the figures.
+    client: RefCell<Option<(Arc<Client>, u16)>>,
+    /// What became of the request whose future has just been polled; taken where it was polled.
+    pub passed: Cell<Passed>,
+    /// The newest Fetch was a follower's.
+    pub follows: Cell<bool>,
+    /// And the cluster knows it.
+    pub is_follower: Cell<bool>,
+    /// Only brokers or controllers connect to the listener.
+    pub(super) is_reserved: bool,
+    /// What the address of the peer holds of the memory budget.
+    account: Arc<Account>,
+    /// Bytes of answers that are ready, and not yet on their way to the socket.
+    pub(super) unsent: Cell<usize>,
+    pub open_transactions: RefCell<OpenTransactions>,
+    pub forwarding: Forwarding,
+    /// The broker whose heartbeats come in by this connection.
+    pub registered: Cell<Option<(BrokerId, BrokerEpoch)>>,
+    /// As share sessions know it, once one was begun here: its end is theirs.
+    pub share_connection: Cell<Option<ShareConnection>>,
+    pub(super) tracks: RefCell<Tracks>,
+    wakers: RefCell<[Option<Waker>; 2]>,
+}
+
+impl Session {
+    pub fn new(node: Arc<Node>, recorder: Rc<Recorder>, new: &NewConnection, worker: usize) -> Self {
+        let active_ms = Cell::new(node.clock.monotonic().0);
+        let account = node.workers.budget.account(new.peer.ip());
+        let is_reserved = node.identity.listeners[new.listener].0.is_reserved;
+        recorder.cells().connected.add(1);
+        Self {
+            node,
+            tracks: RefCell::new(Tracks::new(recorder.clone())),
+            recorder,
+            peer: new.peer,
+            number: new.slot.number(),
+            listener: new.listener,
+            active_ms,
+            closing: Cell::new(false),
+            worker,
+            patience: new.patience,
+            foreign: Cell::default(),
+            writing: Cell::new(false),
+            is_scarce: Cell::new(false),
+            client: RefCell::new(None),
+            open_transactions: RefCell::default(),
+            forwarding: Forwarding::default(),
+            registered: Cell::default(),
+            share_connection: Cell::new(None),
+            passed: Cell::default(),
+            follows: Cell::default(),
+            is_follower: Cell::default(),
+            is_reserved,
+            account,
+            unsent: Cell::default(),
+            wakers: RefCell::default(),
+        }
+    }
+
+    /// The client behind a request. Made once, as long as it goes on naming itself the same.
+    pub fn client(&self, client_id: Option<&str>) -> Arc<Client> {
+        let mut known = self.client.borrow_mut();
+        if let Some((client, _)) = &*known
+            && client.client_id.as_deref() == client_id
+        {
+            return client.clone();
+        }
+        let place = self.node.workers.metering.client_came(client_id);
+        let client = Arc::new(self.described(client_id));
+        if let Some((_, left)) = known.replace((client.clone(), place)) {
+            self.node.workers.metering.client_left(left);
+        }
+        client
+    }
+
+    /// A client as core/api sees it.
+    fn described(&self, client_id: Option<&str>) -> Client {
+        let listener = &self.node.identity.listeners[self.listener].0;
+        Client {
+            listener: Text::from(listener.endpoint.listener.as_str()),
+            client_id: client_id.map(Text::from),
+            host: Text::from(format!("/{}", self.peer.ip().to_canonical())),
+            principal: Text::from("User:ANONYMOUS"),
+        }
+    }
+
+    /// A request of so many bytes that was read then has just been started. Returns when that is.
+    pub(super) fn started(&self, (api, version): (ApiKey, i16), bytes: u32, read: Stamp) -> Stamp {
+        let passed = self.passed.take();
+        let client = self.client.borrow().as_ref().map_or(OTHER, |(_, place)| *place);
+        let started = Stamp::now();
+        // What is not ready yet gets its own time later.
+        let ready = started;
+        let is_follower = api == ApiKey::Fetch && self.follows.get();
+        let track =
+            Track { api, version, is_follower, client, bytes, bytes_out: 0, read, started, ready, passed };
+        self.tracks.borrow_mut().started(track);
+        started
+    }
+
+    /// A request to produce or to fetch concerns partitions of these workers.
+    pub fn worked_for(&self, owners: impl Iterator<Item = usize>) {
+        self.foreign.set(self.foreign.get().after(self.worker, owners));
+    }
+
+    /// Where the connection had better be served.
+    pub(super) fn move_to(&self) -> Option<usize> {
+        let Foreign { owner, same, any } = self.foreign.get();
+        if any < self.patience || self.share_connection.get().is_some() {
+            return None;
+        }
+        // Nobody else can do its work; or one of several can, and is not to do everybody's.
+        let connections = |worker| self.node.workers.metering.connections(worker);
+        let goes = same >= self.patience || connections(owner) <= connections(self.worker) + UNEVEN_MAX;
+        goes.then_some(owner)
+    }
+
+    /// The shard that holds fetch session `id`; 0: the one for a new session.
+    pub fn fetch_sessions(&self, id: i32) -> MutexGuard<'_, FetchSessions> {
+        self.node.workers.fetch_sessions.of(id, self.worker)
+    }
+
+    /// An empty share of the memory budget.
+    pub fn claim(&self) -> Claim {
+        self.node.workers.budget.claim(Some(self.account.clone()))
+    }
+
+    /// Ends the connection at its next turn.
+    pub fn close(&self) {
+        self.closing.set(true);
+        self.wake(Half::End);
+    }
+
+    pub(super) fn wake(&self, half: Half) {
+        if let Some(waker) = self.wakers.borrow_mut()[half as usize].take() {
+            waker.wake();
+        }
+    }
+
+    pub(super) fn park(&self, half: Half, context: &Context<'_>) {
+        let mut wakers = self.wakers.borrow_mut();
+        let waker = &mut wakers[half as usize];
+        if !waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+            *waker = Some(context.waker().clone());
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.recorder.cells().disconnected.add(1);
+        if let Some((id, epoch)) = self.registered.get() {
+            brokers_gone::connection_closed(&self.node, id, epoch);
+        }
+        if let Some(connection) = self.share_connection.get() {
+            share_members::gone(&self.node, connection);
+        }
+        if let Some((_, place)) = self.client.get_mut().take() {
+            self.node.workers.metering.client_left(place);
+        }
+    }
+}
+
+/// The two halves of a connection's task, which wake each other.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Half {
+    Read = 0,
+    End = 1,
+}

@@ -20,7 +20,6 @@ mod append;
 mod groups;
 mod host;
 mod jobs;
-mod load;
 mod look;
 mod memory;
 mod random;

@@ -18,7 +18,6 @@ mod files;
 mod loading;
 mod peers;
 mod reserve;
-mod snapshot_check;
 mod stall;
 #[cfg(test)]
 mod tests;

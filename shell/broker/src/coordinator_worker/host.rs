@@ -6,7 +6,8 @@
 //! What a shard appends in one turn of the worker goes into its log as one batch (together.rs): a thousand groups that commit at once
 //! cost as many batches as they have shards.
 
-use super::load::{LOAD_TURN, Loading, NotLoaded, Progress};
+mod load;
+
 use super::memory::{Counted, warn_of_refusal};
 use super::together::{Gathered, Together};
 use super::{append, now};
@@ -17,6 +18,7 @@ use crate::partition_worker::PartitionWorker;
 use barnabas_base::{DurationMs, ErrorCode, LeaderEpoch, Map, MonotonicMs, Offset};
 use barnabas_coordinator::{BatchId, LoadError, Now, Room, Ticket};
 use bytes::Bytes;
+use load::{LOAD_TURN, Loading, NotLoaded, Progress};
 use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::Arc;

@@ -1,8 +1,9 @@
 //! The files of `__cluster_metadata-0`: the log, `quorum-state`, snapshots.
 
+mod snapshot_check;
+
 use super::MetadataError;
 use super::damage::refuse_damage_before_valid;
-use super::snapshot_check::headers_of;
 use barnabas_base::{LeaderEpoch, Offset, PartitionIndex, TimestampMs, TopicPartition, Uuid, name};
 use barnabas_quorum::batches::EncodedBatch;
 use barnabas_quorum::bootstrap::LEGACY_FILE_NAME;
@@ -13,6 +14,7 @@ use barnabas_storage::{
 };
 use barnabas_wire::records::BatchHeader;
 use bytes::Bytes;
+use snapshot_check::headers_of;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -82,16 +84,16 @@ impl MetadataFiles {
         Ok(Self { disk, dir, pool, log, was_cut })
     }
 
-    pub(super) fn disk(&self) -> &Arc<dyn Disk> {
+    fn disk(&self) -> &Arc<dyn Disk> {
         &self.disk
     }
 
-    pub(super) fn log_range(&self) -> (Offset, Offset) {
+    fn log_range(&self) -> (Offset, Offset) {
         (self.log.start(), self.log.end())
     }
 
     /// Of the batches in `from..to`, and perhaps a few more.
-    pub(super) fn headers(&mut self, from: Offset, to: Offset) -> Result<Vec<BatchHeader>, StorageError> {
+    fn headers(&mut self, from: Offset, to: Offset) -> Result<Vec<BatchHeader>, StorageError> {
         let (mut headers, mut next) = (Vec::new(), from);
         while next < to {
             let read = self.log.read(&mut self.pool, next, PIECE_BYTES, to.max(from), true)?;

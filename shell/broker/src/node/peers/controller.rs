@@ -4,17 +4,16 @@
 //! | file | answers |
 //! |---|---|
 //! | `controller/handle.rs` | who leads the metadata quorum; how is it asked |
-//! | `controller/forward.rs` | how is a controller asked that is another node |
+//! | `controller/handle/forward.rs` | how is a controller asked that is another node |
 //! | `controller/figures.rs` | how does the quorum stand, for the metrics |
 //!
 //! Neighbours: quorum_worker.rs, which receives.
 
 mod figures;
-mod forward;
 mod handle;
 
 pub use figures::Figures;
-pub use forward::log_unheard;
+pub use handle::forward::log_unheard;
 pub use handle::{ActiveController, ControllerHandle, NotTaken, Requests};
 
 use barnabas_base::{BrokerEpoch, BrokerId};

@@ -13,7 +13,7 @@
 //!    nothing but bombs delays another address by one batch per thread
 //!
 //! Asked by: requests/produce.rs, requests/fetch.rs (old consumers), requests/offsets.rs (times), dead_letters.rs,
-//! coordinator_worker/load.rs.
+//! coordinator_worker/host/load.rs.
 
 use barnabas_wire::records::AtOnce;
 use std::cell::Cell;

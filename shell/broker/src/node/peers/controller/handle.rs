@@ -5,6 +5,8 @@
 //!
 //! Before: requests/cluster/admin.rs and all that the broker says in its own name. After: quorum_worker.rs here, forward.rs elsewhere.
 
+pub(super) mod forward;
+
 use super::figures::Figures;
 use super::{Message, Reply};
 use crate::cluster_events::ClusterEvents;
@@ -356,7 +358,7 @@ impl ControllerHandle {
         let handle = self.clone();
         self.shared.links.handle().spawn(async move {
             match handle.ask(body, asked).await {
-                Ok(response) => super::forward::log_unheard(&response, handle.events()),
+                Ok(response) => forward::log_unheard(&response, handle.events()),
                 Err(why) => tracing::debug!(?why, "the controller did not hear what this broker had to say"),
             }
             drop(permit);

@@ -8,7 +8,7 @@
 //! size: a batch of a kilobyte may hold
 //! 64 MiB, and clients with the id `__admin_client` may write to these topics, as in Kafka.
 
-use super::host::Hosted;
+use super::Hosted;
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
 use crate::partition_worker::{LedRange, PartitionWorker};

@@ -3,7 +3,7 @@
 //!
 //! Source: KIP-590; Kafka `ForwardingManagerImpl`, `NodeToControllerChannelManagerImpl`.
 
-use super::handle::{ActiveController, ControllerHandle, NotTaken};
+use super::{ActiveController, ControllerHandle, NotTaken};
 use crate::cluster_events::ClusterEvents;
 use barnabas_api::k58_envelope;
 use barnabas_base::ErrorCode;

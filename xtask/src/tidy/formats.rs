@@ -84,6 +84,6 @@ mod tests {
 
     #[test]
     fn test_code_may_log_what_it_likes() {
-        assert_eq!(lines("mod tests { fn f() { warn!(?broker); } }"), []);
+        assert!(lines("mod tests { fn f() { warn!(?broker); } }").is_empty());
     }
 }

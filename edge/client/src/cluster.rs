@@ -107,6 +107,12 @@ impl Cluster {
         }
     }
 
+    /// Another view of the same cluster, which knows the same nodes.
+    pub fn with_new_connections(&self) -> Self {
+        let addresses = self.addresses.clone();
+        Self { addresses, ..Self::new(self.config.clone()) }
+    }
+
     pub fn config(&self) -> &ClusterConfig {
         &self.config
     }

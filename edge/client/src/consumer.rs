@@ -1,27 +1,39 @@
-//! Reads partitions from where it is told to: from every leader at once, one fetch after another (`consumer/leader.rs`).
+//! Reads partitions of one topic from where the caller wants: from every leader at once (`consumer/leader.rs`).
 //!
-//! Who reads which partition is not decided here: by the caller, or by [`crate::Group`]. Each batch's CRC is checked.
+//! Which partitions are read is decided by the caller, or by [`crate::Group`]. Each batch's CRC is checked.
 //!
-//! Always true: [`Consumer::positions`] moves only past what was given out. Where a leader is lost or replaced, reading
-//! begins anew from there: nothing is left out and nothing comes twice.
+//! A partition that cannot be read waits and is tried again, as in Kafka's client, for as long as the caller polls; the
+//! others go on. [`Consumer::next_trouble`] says what keeps a partition. Only what no later try can cure is an error of
+//! [`Consumer::poll`].
+//!
+//! Always true:
+//! 1. [`Consumer::positions`] moves only past what was given to the caller
+//! 2. nothing is left out and nothing comes twice: where a leader is lost or replaced, reading goes on from the position
+//! 3. at most one task reads a partition
+//!
+//! Source: Kafka `FetchCollector`, `OffsetFetcher`.
 
+mod finder;
 mod leader;
+#[cfg(test)]
+mod tests;
+mod unpack;
 
-use crate::error::check;
-use crate::{ClientError, Cluster};
+use crate::troubles::Troubles;
+use crate::{ClientError, Cluster, Trouble};
 use barnabas_base::{BrokerId, ErrorCode, Map, Offset, PartitionIndex, TopicPartition};
-use barnabas_wire::messages::fetch_response::PartitionData;
-use barnabas_wire::records::{Entry, Records, entries};
+use barnabas_wire::records::{Records, TimestampType};
 use bytes::Bytes;
+use finder::{Answer, Finder, Found};
 use leader::{Leader, Reading, Told};
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-/// ListOffsets' sentinels.
-const LATEST: i64 = -1;
-const EARLIEST: i64 = -2;
+/// Between two tries of a partition: the first, and the longest. Kafka's `retry.backoff.ms`, `retry.backoff.max.ms`.
+const BACKOFF: Duration = Duration::from_millis(100);
+const BACKOFF_MAX: Duration = Duration::from_secs(1);
 
 /// How to read.
 #[derive(Debug, Clone)]
@@ -35,6 +47,10 @@ pub struct ConsumerConfig {
     pub receive_buffer_bytes: i32,
     /// Whether only committed transactions are seen.
     pub read_committed: bool,
+    /// Where to go on if the position is no longer, or not yet, in the log. `None`: that is an error.
+    pub reset: Option<StartAt>,
+    /// How long a partition may be without a leader before [`Consumer::next_trouble`] says so.
+    pub patience: Duration,
 }
 
 impl Default for ConsumerConfig {
@@ -46,6 +62,8 @@ impl Default for ConsumerConfig {
             wait_max: Duration::from_millis(500),
             receive_buffer_bytes: -1,
             read_committed: false,
+            reset: Some(StartAt::Earliest),
+            patience: Duration::from_secs(2),
         }
     }
 }
@@ -71,71 +89,135 @@ pub struct Received {
     pub headers: Vec<(Bytes, Option<Bytes>)>,
 }
 
+/// Records as they came, inflated: for callers that read them in bulk.
+#[derive(Debug)]
+pub struct FetchedBatch {
+    pub partition: PartitionIndex,
+    /// Records below this were not asked for; they come because a batch is whole or not at all.
+    pub from: Offset,
+    pub records: Records,
+    /// Where reading goes on after it.
+    next: Offset,
+}
+
+#[derive(Debug)]
+struct Partition {
+    /// Until there is a position.
+    start: StartAt,
+    position: Option<Offset>,
+    place: Place,
+    /// Tries that failed in a row.
+    failures: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Until then it is not tried.
+    Waiting(Instant),
+    Read(BrokerId),
+}
+
+impl Partition {
+    fn wait(&mut self, now: Instant) {
+        let pause = BACKOFF.saturating_mul(1 << self.failures.min(8)).min(BACKOFF_MAX);
+        self.failures += 1;
+        self.place = Place::Waiting(now + pause);
+    }
+}
+
 /// Reads partitions of one topic.
 #[derive(Debug)]
 pub struct Consumer {
     topic: String,
     config: ConsumerConfig,
-    positions: Map<PartitionIndex, Offset>,
-    starts: Map<PartitionIndex, StartAt>,
+    partitions: Map<PartitionIndex, Partition>,
+    /// How many of them are not read by a leader's task.
+    waiting: usize,
     ready: VecDeque<Received>,
-    /// Batches that came and were not given out: (partition, from which offset on, records, the offset after them).
+    /// Batches that came and were not given out. Empty whenever a leader's report is taken.
     batches: VecDeque<FetchedBatch>,
     leaders: Vec<Leader>,
-    /// Which leader is looked at first, so that none starves.
+    finder: Option<Finder>,
+    /// Which leader is polled first, so that none starves.
     turn: usize,
+    troubles: Troubles,
 }
 
-/// Records as they came, inflated: for whoever reads them in bulk.
-#[derive(Debug)]
-pub struct FetchedBatch {
-    pub partition: PartitionIndex,
-    /// Records below this were asked for by nobody; they come because a batch is whole or not at all.
-    pub from: Offset,
-    pub records: Records,
+enum Event {
+    Found(Answer),
+    Told(BrokerId, Told),
 }
 
 impl Consumer {
     pub fn new(topic: &str, config: ConsumerConfig) -> Self {
         Self {
             topic: topic.to_owned(),
+            troubles: Troubles::new(config.patience),
             config,
-            positions: Map::default(),
-            starts: Map::default(),
+            partitions: Map::default(),
+            waiting: 0,
             ready: VecDeque::new(),
             batches: VecDeque::new(),
             leaders: Vec::new(),
+            finder: None,
             turn: 0,
         }
     }
 
-    /// Reads exactly these partitions from now on. What is held of others is dropped.
+    /// Reads exactly these partitions from now on. What is held of others is dropped; what was read before goes on from
+    /// its position.
     pub fn assign(&mut self, partitions: impl IntoIterator<Item = (PartitionIndex, StartAt)>) {
-        let wanted: Map<PartitionIndex, StartAt> = partitions.into_iter().collect();
-        self.stop();
-        self.positions.retain(|partition, _| wanted.contains_key(partition));
-        self.ready.retain(|record| wanted.contains_key(&record.partition));
-        self.starts = wanted;
+        self.leaders.clear();
+        self.batches.clear();
+        let now = Instant::now();
+        let mut before = std::mem::take(&mut self.partitions);
+        for (index, start) in partitions {
+            let position = before.remove(&index).and_then(|partition| partition.position);
+            let place = Place::Waiting(now);
+            self.partitions.insert(index, Partition { start, position, place, failures: 0 });
+        }
+        for gone in before.into_keys() {
+            self.troubles.forget(Some(gone));
+        }
+        self.waiting = self.partitions.len();
+        self.ready.retain(|record| self.partitions.contains_key(&record.partition));
     }
 
-    /// The offset after the last record that [`Self::poll`] gave of each partition.
+    /// The offset after the last record that was given out, of each partition whose position is known.
     pub fn positions(&self) -> impl Iterator<Item = (PartitionIndex, Offset)> + '_ {
-        let pending =
-            |partition: &PartitionIndex| self.ready.iter().find(|record| record.partition == *partition);
-        self.positions.iter().map(move |(partition, offset)| {
-            (*partition, pending(partition).map_or(*offset, |record| record.offset))
+        let mut pending: Map<PartitionIndex, Offset> = Map::default();
+        for record in &self.ready {
+            pending.entry(record.partition).or_insert(record.offset);
+        }
+        self.partitions.iter().filter_map(move |(index, partition)| {
+            Some((*index, pending.get(index).copied().or(partition.position)?))
         })
     }
 
-    /// Whether the next [`Self::poll`] has to ask a node.
+    /// Whether the next [`Self::poll`] has to wait for a broker.
     pub fn is_drained(&self) -> bool {
         self.ready.is_empty() && self.batches.is_empty()
+    }
+
+    pub fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    /// What has kept partitions from being read since the last call, once for each partition and reason; and which of
+    /// them are read again.
+    pub fn next_trouble(&mut self) -> Option<Trouble> {
+        self.troubles.next(Instant::now())
+    }
+
+    /// What keeps partitions from being read now, reported before or not.
+    pub fn standing_troubles(&self) -> Vec<Trouble> {
+        self.troubles.standing()
     }
 
     /// The next record, or `None` when `wait` has passed without one.
     ///
     /// # Errors
-    /// What trying again does not cure, or has not within the cluster's deadline.
+    /// What no later try can cure: `TOPIC_AUTHORIZATION_FAILED` for instance.
     pub async fn poll(
         &mut self,
         cluster: &mut Cluster,
@@ -148,7 +230,7 @@ impl Consumer {
             }
             let left = until.saturating_duration_since(Instant::now());
             let Some(batch) = self.poll_batch(cluster, left).await? else { return Ok(None) };
-            self.push(&batch).map_err(|error| ClientError::Records(self.place(batch.partition), error))?;
+            self.push(&batch);
         }
     }
 
@@ -162,226 +244,300 @@ impl Consumer {
         wait: Duration,
     ) -> Result<Option<FetchedBatch>, ClientError> {
         let until = Instant::now() + wait;
-        let tries = cluster.tries(format!("reading {}", self.topic));
         loop {
             if let Some(batch) = self.batches.pop_front() {
-                let next = batch.records.header().next_offset();
-                self.positions.insert(batch.partition, next);
+                if let Some(partition) = self.partitions.get_mut(&batch.partition) {
+                    partition.position = Some(batch.next);
+                }
                 return Ok(Some(batch));
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(None);
             }
-            if let Err(error) = self.read_on(cluster, left).await {
-                self.stop();
+            self.read_on(cluster, left).await?;
+        }
+    }
+
+    /// Asks for leaders where partitions wait, and takes in one thing that has happened.
+    async fn read_on(&mut self, cluster: &Cluster, wait: Duration) -> Result<(), ClientError> {
+        let wait = self.look_for_leaders(cluster, Instant::now()).map_or(wait, |pause| pause.min(wait));
+        let Ok(event) = tokio::time::timeout(wait, poll_fn(|cx| self.poll_event(cx))).await else {
+            return Ok(());
+        };
+        match event {
+            Event::Found(found) => self.found(cluster, found, Instant::now()),
+            Event::Told(broker, told) => self.take(broker, told, Instant::now()),
+        }
+    }
+
+    /// Returns how long it is until a partition is to be tried again.
+    fn look_for_leaders(&mut self, cluster: &Cluster, now: Instant) -> Option<Duration> {
+        let finder = self
+            .finder
+            .get_or_insert_with(|| Finder::start(cluster.with_new_connections(), self.topic.clone()));
+        if self.waiting == 0 || finder.is_asked {
+            return None;
+        }
+        let times = self.partitions.values().filter_map(|partition| match partition.place {
+            Place::Waiting(until) => Some(until),
+            Place::Read(_) => None,
+        });
+        let next = times.min()?;
+        if next <= now {
+            finder.ask();
+            return None;
+        }
+        Some(next - now)
+    }
+
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
+        if let Some(finder) = &mut self.finder
+            && let Poll::Ready(answer) = finder.poll(cx)
+        {
+            return Poll::Ready(Event::Found(answer));
+        }
+        let count = self.leaders.len();
+        for step in 0..count {
+            let leader = &mut self.leaders[(self.turn.wrapping_add(step)) % count];
+            if let Poll::Ready(told) = leader.poll(cx) {
+                self.turn = self.turn.wrapping_add(1);
+                return Poll::Ready(Event::Told(leader.reading.broker, told));
+            }
+        }
+        Poll::Pending
+    }
+
+    /// Begins the partitions that wait, each at its leader.
+    fn found(&mut self, cluster: &Cluster, found: Answer, now: Instant) -> Result<(), ClientError> {
+        let found = match found {
+            Ok(found) => found,
+            Err(error) if is_curable(&error) => {
+                self.troubles.note([None], None, &error, now);
+                for partition in self.partitions.values_mut() {
+                    if matches!(partition.place, Place::Waiting(until) if until <= now) {
+                        partition.wait(now);
+                    }
+                }
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        self.troubles.end(None);
+        self.drop_leaders_elsewhere(&found, now);
+        let mut begins: Map<BrokerId, Vec<(PartitionIndex, StartAt)>> = Map::default();
+        for (index, partition) in &mut self.partitions {
+            if !matches!(partition.place, Place::Waiting(until) if until <= now) {
+                continue;
+            }
+            match found.leader(*index) {
+                Ok((broker, _)) => {
+                    let start = partition.position.map_or(partition.start, StartAt::Offset);
+                    begins.entry(broker).or_default().push((*index, start));
+                }
+                Err(code) => {
+                    let error = ClientError::refused(self.topic.as_str(), code.code(), None);
+                    if !is_curable(&error) {
+                        return Err(error);
+                    }
+                    self.troubles.note([Some(*index)], None, &error, now);
+                    partition.wait(now);
+                }
+            }
+        }
+        for (broker, begins) in begins {
+            self.begin(cluster, &found, broker, begins, now);
+        }
+        Ok(())
+    }
+
+    /// Tasks of a topic that was made again, or of a broker that has moved, end.
+    fn drop_leaders_elsewhere(&mut self, found: &Found, now: Instant) {
+        let is_elsewhere = |leader: &Leader| {
+            let reading = &leader.reading;
+            let address = found.address(reading.broker);
+            reading.topic_id != found.topic_id || address.is_some_and(|address| address != reading.address)
+        };
+        let brokers: Vec<BrokerId> =
+            self.leaders.iter().filter(|one| is_elsewhere(one)).map(|one| one.reading.broker).collect();
+        for broker in brokers {
+            self.drop_leader(broker, now);
+        }
+    }
+
+    /// Ends a leader's task; its partitions are begun elsewhere, or there again. Returns them.
+    fn drop_leader(&mut self, broker: BrokerId, now: Instant) -> Vec<PartitionIndex> {
+        self.leaders.retain(|leader| leader.reading.broker != broker);
+        let mut dropped = Vec::new();
+        for (index, partition) in &mut self.partitions {
+            if partition.place == Place::Read(broker) {
+                partition.place = Place::Waiting(now);
+                dropped.push(*index);
+            }
+        }
+        self.waiting += dropped.len();
+        dropped
+    }
+
+    fn begin(
+        &mut self,
+        cluster: &Cluster,
+        found: &Found,
+        broker: BrokerId,
+        begins: Vec<(PartitionIndex, StartAt)>,
+        now: Instant,
+    ) {
+        let Some(address) = found.address(broker) else { return };
+        let at = self.leaders.iter().position(|leader| leader.reading.broker == broker);
+        let at = at.unwrap_or_else(|| {
+            self.leaders.push(Leader::start(Reading {
+                broker,
+                address: address.to_owned(),
+                client_id: cluster.config().client_id.clone(),
+                timeout: cluster.config().request_timeout,
+                topic: self.topic.clone(),
+                topic_id: found.topic_id,
+                config: self.config.clone(),
+            }));
+            self.leaders.len() - 1
+        });
+        let indexes: Vec<PartitionIndex> = begins.iter().map(|begin| begin.0).collect();
+        let is_taken = self.leaders[at].begin(begins);
+        for index in indexes {
+            let Some(partition) = self.partitions.get_mut(&index) else { continue };
+            if is_taken {
+                partition.place = Place::Read(broker);
+                self.waiting -= 1;
+            } else {
+                // The task is busy with others.
+                partition.wait(now);
+            }
+        }
+    }
+
+    fn take(&mut self, broker: BrokerId, told: Told, now: Instant) -> Result<(), ClientError> {
+        assert!(self.batches.is_empty(), "a report is taken only after all batches were given out");
+        match told {
+            Told::Working(partitions) => {
+                for index in partitions {
+                    self.troubles.end(Some(index));
+                    self.partitions.entry(index).and_modify(|partition| partition.failures = 0);
+                }
+            }
+            Told::Position(index, offset) => self.set_position(index, offset),
+            Told::Data { partition, batches, next } if batches.is_empty() => {
+                self.set_position(partition, next)
+            }
+            Told::Data { batches, .. } => self.batches.extend(batches),
+            Told::Failed(index, error) => self.failed(broker, index, &error, now)?,
+            Told::Ended(error) => {
                 if !is_curable(&error) {
                     return Err(error);
                 }
-                cluster.forget(&self.topic);
-                tries.after(error).await?;
-            }
-        }
-    }
-
-    /// Drops what came and was not given out; reading begins anew from the positions.
-    fn stop(&mut self) {
-        self.leaders.clear();
-        self.batches.clear();
-    }
-
-    async fn read_on(&mut self, cluster: &mut Cluster, wait: Duration) -> Result<(), ClientError> {
-        if self.leaders.is_empty() {
-            self.begin(cluster).await?;
-        }
-        if self.leaders.is_empty() {
-            tokio::time::sleep(wait.min(Duration::from_millis(100))).await;
-            return Ok(());
-        }
-        match tokio::time::timeout(wait, self.next_answer()).await {
-            Ok(told) => self.take(told?),
-            Err(_) => Ok(()),
-        }
-    }
-
-    /// The next answer of any leader.
-    async fn next_answer(&mut self) -> Told {
-        let turn = self.turn;
-        self.turn = self.turn.wrapping_add(1);
-        poll_fn(|cx| {
-            let count = self.leaders.len();
-            for step in 0..count {
-                if let Poll::Ready(told) = self.leaders[(turn + step) % count].answers.poll_recv(cx) {
-                    let ended =
-                        || Err(ClientError::Invalid("a leader's task ended without a word".to_owned()));
-                    return Poll::Ready(told.unwrap_or_else(ended));
+                let dropped = self.drop_leader(broker, now);
+                self.troubles.note(dropped.iter().map(|index| Some(*index)), Some(broker), &error, now);
+                for index in dropped {
+                    self.partitions.entry(index).and_modify(|partition| partition.wait(now));
                 }
             }
-            Poll::Pending
-        })
-        .await
-    }
-
-    async fn begin(&mut self, cluster: &mut Cluster) -> Result<(), ClientError> {
-        self.find_positions(cluster).await?;
-        let mut by_leader: Vec<(BrokerId, Map<PartitionIndex, i64>)> = Vec::new();
-        let positions: Vec<_> =
-            self.positions.iter().map(|(partition, offset)| (*partition, offset.get())).collect();
-        for (partition, offset) in positions {
-            let leader = cluster.leader(&self.topic, partition).await?;
-            match by_leader.iter_mut().find(|entry| entry.0 == leader) {
-                Some(entry) => drop(entry.1.insert(partition, offset)),
-                None => by_leader.push((leader, [(partition, offset)].into_iter().collect())),
-            }
-        }
-        for (leader, offsets) in by_leader {
-            let address = cluster.addresses().find(|(node, _)| *node == leader).map(|(_, address)| address);
-            let unknown =
-                || ClientError::refused(format!("node {leader}"), ErrorCode::BrokerNotAvailable.code(), None);
-            self.leaders.push(leader::read(Reading {
-                address: address.ok_or_else(unknown)?,
-                client_id: cluster.config().client_id.clone(),
-                connect_timeout: cluster.config().request_timeout,
-                topic: self.topic.clone(),
-                topic_id: cluster.topic_id(&self.topic).unwrap_or_default(),
-                config: self.config.clone(),
-                offsets,
-            }));
         }
         Ok(())
     }
 
-    fn place(&self, partition: PartitionIndex) -> String {
-        TopicPartition::new(self.topic.as_str(), partition).to_string()
+    fn set_position(&mut self, index: PartitionIndex, offset: Offset) {
+        self.partitions.entry(index).and_modify(|partition| partition.position = Some(offset));
     }
 
-    async fn find_positions(&mut self, cluster: &mut Cluster) -> Result<(), ClientError> {
-        let missing: Vec<_> = self
-            .starts
-            .iter()
-            .filter(|(partition, _)| !self.positions.contains_key(partition))
-            .map(|(p, s)| (*p, *s))
-            .collect();
-        for (partition, start) in missing {
-            let offset = match start {
-                StartAt::Offset(offset) => offset,
-                StartAt::Earliest => cluster.list_offset(&self.topic, partition, EARLIEST).await?,
-                StartAt::Latest => cluster.list_offset(&self.topic, partition, LATEST).await?,
-            };
-            self.positions.insert(partition, offset);
+    fn failed(
+        &mut self,
+        broker: BrokerId,
+        index: PartitionIndex,
+        error: &ClientError,
+        now: Instant,
+    ) -> Result<(), ClientError> {
+        let Some(partition) = self.partitions.get_mut(&index) else { return Ok(()) };
+        match error.code() {
+            Some(ErrorCode::OffsetOutOfRange) if self.config.reset.is_some() => {
+                // Retention has passed the position, or the log was truncated.
+                partition.start = self.config.reset.unwrap_or(StartAt::Earliest);
+                partition.position = None;
+            }
+            _ if is_curable(error) => {}
+            _ => return Err(error.repeated()),
         }
+        self.troubles.note([Some(index)], Some(broker), error, now);
+        partition.wait(now);
+        self.waiting += 1;
         Ok(())
     }
 
-    fn take(&mut self, data: PartitionData) -> Result<(), ClientError> {
-        let index = PartitionIndex(data.partition_index);
-        if data.error_code == ErrorCode::OffsetOutOfRange.code() && self.starts.contains_key(&index) {
-            // Retention has passed us by: go on with what there is.
-            self.stop();
-            self.positions.remove(&index);
-            self.starts.insert(index, StartAt::Earliest);
-            return Ok(());
-        }
-        check(self.place(index), data.error_code, None)?;
-        self.unpack(index, data)
-    }
-
-    fn unpack(&mut self, partition: PartitionIndex, data: PartitionData) -> Result<(), ClientError> {
-        let Some(from) = self.positions.get(&partition).copied() else { return Ok(()) };
-        let place = self.place(partition);
-        let unreadable = |error: String| ClientError::Records(place.clone(), error);
-        let mut aborted = AbortedTransactions::new(&data);
-        for entry in entries(data.records.unwrap_or_default()) {
-            let Entry::Batch(batch) = entry.map_err(|error| unreadable(error.to_string()))? else {
-                return Err(unreadable("the node sent an old record format".to_owned()));
-            };
-            batch.check_crc().map_err(|error| unreadable(error.to_string()))?;
-            let header = *batch.header();
-            let producer = header.producer_id.get();
-            if header.attributes.is_control() {
-                aborted.marker(producer);
-                self.skip(partition, header.next_offset());
-                continue;
-            }
-            let is_aborted = self.config.read_committed
-                && header.attributes.is_transactional()
-                && aborted.holds(producer, header.base_offset.get());
-            if is_aborted || header.next_offset() <= from {
-                self.skip(partition, header.next_offset());
-                continue;
-            }
-            let records = batch.records().map_err(|error| unreadable(error.to_string()))?;
-            self.batches.push_back(FetchedBatch { partition, from, records });
-        }
-        Ok(())
-    }
-
-    /// Nobody is given what is below `next`; where records before it still wait, they take the position there.
-    fn skip(&mut self, partition: PartitionIndex, next: Offset) {
-        if !self.batches.iter().any(|batch| batch.partition == partition) {
-            let position = self.positions.entry(partition).or_insert(next);
-            *position = next.max(*position);
-        }
-    }
-
-    fn push(&mut self, batch: &FetchedBatch) -> Result<(), String> {
-        let dated_by_broker = batch.records.header().attributes.timestamp_type()
-            == barnabas_wire::records::TimestampType::LogAppendTime;
+    /// Unpacks a batch into records. One that cannot be read keeps its partition from going on.
+    fn push(&mut self, batch: &FetchedBatch) {
+        let dated_by_broker =
+            batch.records.header().attributes.timestamp_type() == TimestampType::LogAppendTime;
+        let mut next = batch.from.max(batch.records.header().base_offset);
         for record in batch.records.iter() {
-            let record = record.map_err(|error| error.to_string())?;
+            let record = match record {
+                Ok(record) => record,
+                Err(error) => return self.refuse(batch.partition, next, &error.to_string()),
+            };
             if record.offset < batch.from {
                 continue;
             }
-            let share = |slice: Option<&[u8]>| slice.map(Bytes::copy_from_slice);
+            next = Offset(record.offset.get() + 1);
+            let copy = |slice: Option<&[u8]>| slice.map(Bytes::copy_from_slice);
             self.ready.push_back(Received {
                 partition: batch.partition,
                 offset: record.offset,
                 timestamp_ms: record.timestamp.0,
                 dated_by_broker,
-                key: share(record.key),
-                value: share(record.value),
+                key: copy(record.key),
+                value: copy(record.value),
                 headers: record
                     .headers()
-                    .map(|(key, value)| (Bytes::copy_from_slice(key), share(value)))
+                    .map(|(key, value)| (Bytes::copy_from_slice(key), copy(value)))
                     .collect(),
             });
         }
-        Ok(())
+    }
+
+    /// A record whose batch has the right CRC cannot be read: its partition waits at the record.
+    fn refuse(&mut self, index: PartitionIndex, next: Offset, why: &str) {
+        let now = Instant::now();
+        self.batches.retain(|batch| batch.partition != index);
+        let place = TopicPartition::new(self.topic.as_str(), index).to_string();
+        let error = ClientError::Records(place, format!("at offset {next}: {why}"));
+        let broker = match self.partitions.get(&index).map(|partition| partition.place) {
+            Some(Place::Read(broker)) => {
+                // The task has gone on behind the record. Its other partitions are begun there again at once.
+                self.drop_leader(broker, now);
+                Some(broker)
+            }
+            _ => None,
+        };
+        self.troubles.note([Some(index)], broker, &error, now);
+        if let Some(partition) = self.partitions.get_mut(&index) {
+            partition.position = Some(next);
+            partition.wait(now);
+        }
     }
 }
 
+/// Whether a later try may succeed.
+///
+/// # Source
+/// Kafka `FetchCollector.handleInitializeErrors`. Kafka's client ends at CORRUPT_MESSAGE and at records it cannot read;
+/// this one waits for a replica to be repaired, while other partitions go on.
 fn is_curable(error: &ClientError) -> bool {
-    // A fetch may also be told that the leader knows a newer epoch or that the topic was made again.
     error.is_retriable()
+        || matches!(error, ClientError::Records(..) | ClientError::TimedOut { .. })
         || matches!(
             error.code(),
-            Some(ErrorCode::UnknownTopicId | ErrorCode::FencedLeaderEpoch | ErrorCode::InconsistentTopicId)
+            Some(
+                ErrorCode::UnknownTopicId
+                    | ErrorCode::FencedLeaderEpoch
+                    | ErrorCode::InconsistentTopicId
+                    | ErrorCode::UnknownServerError
+            )
         )
-}
-
-/// Which producers' records are to be skipped from where on: the fetch answer's own list.
-struct AbortedTransactions {
-    /// (first offset, producer id), in the order of the offsets.
-    coming: VecDeque<(i64, i64)>,
-    open: Vec<i64>,
-}
-
-impl AbortedTransactions {
-    fn new(data: &PartitionData) -> Self {
-        let listed = data.aborted_transactions.iter().flatten();
-        let mut coming: Vec<_> = listed.map(|aborted| (aborted.first_offset, aborted.producer_id)).collect();
-        coming.sort_unstable();
-        Self { coming: coming.into(), open: Vec::new() }
-    }
-
-    fn holds(&mut self, producer: i64, offset: i64) -> bool {
-        while let Some((_, begun)) = self.coming.pop_front_if(|entry| entry.0 <= offset) {
-            self.open.push(begun);
-        }
-        self.open.contains(&producer)
-    }
-
-    fn marker(&mut self, producer: i64) {
-        self.open.retain(|open| *open != producer);
-    }
 }

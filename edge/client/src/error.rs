@@ -41,6 +41,16 @@ impl ClientError {
         }
     }
 
+    /// The same error for another caller. Errors of the system cannot be copied, so some come as a sentence.
+    pub(crate) fn repeated(&self) -> Self {
+        match self {
+            Self::Refused { what, code, message } => {
+                Self::Refused { what: what.clone(), code: *code, message: message.clone() }
+            }
+            other => Self::Invalid(other.to_string()),
+        }
+    }
+
     /// The broker's code, where a broker refused.
     pub fn code(&self) -> Option<ErrorCode> {
         match self {

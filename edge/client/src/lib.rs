@@ -11,10 +11,13 @@ mod cluster;
 mod connection;
 mod consumer;
 mod error;
+#[cfg(test)]
+mod fake_broker;
 mod group;
 mod murmur2;
 mod pipeline;
 mod producer;
+mod troubles;
 
 pub use admin::{Admin, NewTopic};
 pub use cluster::{Cluster, ClusterConfig, LastTrouble};
@@ -24,3 +27,4 @@ pub use error::ClientError;
 pub use group::{Group, GroupConfig};
 pub use pipeline::{Counters, Delivery, Parsed, PipelineConfig, PipelinedProducer, Record, Spread, Taken};
 pub use producer::{Outgoing, Producer, ProducerConfig};
+pub use troubles::Trouble;

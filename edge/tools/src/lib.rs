@@ -8,6 +8,7 @@ mod console_consumer;
 mod console_producer;
 mod error;
 #[cfg(test)]
+#[path = "../../client/src/fake_broker.rs"]
 mod fake_broker;
 mod hotspots;
 mod key_values;

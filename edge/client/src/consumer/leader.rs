@@ -1,32 +1,73 @@
-//! What is read from one leader: a task of its own, so that the next answer is on its way while the last one is looked at.
+//! What is read from one leader: a task of its own, so that the next answer is on its way while the last one is used, and
+//! so that no leader waits for another.
 //!
-//! It asks in a fetch session (KIP-227): the first request names every partition, each later one only those whose offset
-//! has moved, and the answer only those with news. Where each partition goes on it sees from the batches' headers alone.
-//! What it does not understand or cannot cure it tells and ends; the consumer then begins anew from what was taken.
+//! It finds where a partition begins (ListOffsets), then fetches in a session (KIP-227): the first request names every
+//! partition, each later one only those whose offset has moved, and the answer only those with news. A partition that
+//! fails is reported and left out of the session; the others go on. An error of the connection ends the task.
 //!
-//! Bounded: two answers wait at the most.
+//! Always true: after [`Told::Failed`] nothing more comes of that partition until it is begun again.
+//!
+//! Bounded: two partitions' data wait at most.
 
-use super::ConsumerConfig;
+use super::unpack::unpack;
+use super::{ConsumerConfig, FetchedBatch, StartAt};
 use crate::error::check;
 use crate::{ClientError, Connection};
-use barnabas_base::{ErrorCode, Map, PartitionIndex, TopicId, TopicPartition};
+use barnabas_base::{BrokerId, ErrorCode, Map, Offset, PartitionIndex, TopicId, TopicPartition};
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic, ForgottenTopic};
 use barnabas_wire::messages::fetch_response::PartitionData;
-use barnabas_wire::messages::{FetchRequest, FetchResponse};
-use barnabas_wire::records::{Entry, entries};
+use barnabas_wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
+use barnabas_wire::messages::{FetchRequest, FetchResponse, ListOffsetsRequest};
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Answers that wait to be looked at.
+/// Answers that wait to be used.
 const AHEAD: usize = 2;
+/// Lists of partitions to begin that wait for the end of a fetch.
+const BEGINS: usize = 8;
 
-/// What a leader's task tells.
-pub(super) type Told = Result<PartitionData, ClientError>;
+/// ListOffsets' sentinels.
+const LATEST: i64 = -1;
+const EARLIEST: i64 = -2;
 
-/// A running task. It ends when this goes.
+/// What a leader's task reports.
+#[derive(Debug)]
+pub(super) enum Told {
+    /// The first answer about these has come, and it was no error.
+    Working(Vec<PartitionIndex>),
+    /// Where reading begins.
+    Position(PartitionIndex, Offset),
+    Data {
+        partition: PartitionIndex,
+        batches: Vec<FetchedBatch>,
+        next: Offset,
+    },
+    Failed(PartitionIndex, ClientError),
+    /// The task has ended, and with it all its partitions.
+    Ended(ClientError),
+}
+
+/// What is to be read, and how.
+#[derive(Debug, Clone)]
+pub(super) struct Reading {
+    pub broker: BrokerId,
+    pub address: String,
+    pub client_id: String,
+    pub timeout: Duration,
+    pub topic: String,
+    pub topic_id: TopicId,
+    pub config: ConsumerConfig,
+}
+
+type Begin = (PartitionIndex, StartAt);
+
+/// A running task. It ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Leader {
-    pub answers: mpsc::Receiver<Told>,
+    pub reading: Reading,
+    begins: mpsc::Sender<Vec<Begin>>,
+    answers: mpsc::Receiver<Told>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -36,84 +77,183 @@ impl Drop for Leader {
     }
 }
 
-/// What is to be read, and how.
-#[derive(Debug)]
-pub(super) struct Reading {
-    pub address: String,
-    pub client_id: String,
-    pub connect_timeout: Duration,
-    pub topic: String,
-    pub topic_id: TopicId,
-    pub config: ConsumerConfig,
-    /// Where each partition goes on.
-    pub offsets: Map<PartitionIndex, i64>,
-}
+impl Leader {
+    pub fn start(reading: Reading) -> Self {
+        let (sender, answers) = mpsc::channel(AHEAD);
+        let (begins, mut begun) = mpsc::channel(BEGINS);
+        let mut session = Session::new(reading.clone());
+        let task = tokio::spawn(async move {
+            // Without an error it ends only because the consumer has gone.
+            if let Err(error) = session.run(&mut begun, &sender).await {
+                let _ = sender.send(Told::Ended(error)).await;
+            }
+        });
+        Self { reading, begins, answers, task }
+    }
 
-/// Begins to read.
-pub(super) fn read(reading: Reading) -> Leader {
-    let (sender, answers) = mpsc::channel(AHEAD);
-    let task = tokio::spawn(async move {
-        let mut session = Session::new(reading);
-        // Only a receiver that is gone ends this without an error to tell.
-        if let Err(error) = session.run(&sender).await {
-            let _ = sender.send(Err(error)).await;
-        }
-    });
-    Leader { answers, task }
+    /// Whether the task takes these partitions.
+    pub fn begin(&self, partitions: Vec<Begin>) -> bool {
+        self.begins.try_send(partitions).is_ok()
+    }
+
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Told> {
+        self.answers.poll_recv(cx).map(|told| {
+            told.unwrap_or_else(|| {
+                Told::Ended(ClientError::Invalid("a leader's task ended without an answer".to_owned()))
+            })
+        })
+    }
 }
 
 #[derive(Debug)]
 struct Session {
     reading: Reading,
+    /// Partitions whose first offset is not known yet: the timestamp or sentinel to ask for.
+    unplaced: Vec<(PartitionIndex, i64)>,
+    /// Where each partition goes on.
+    offsets: Map<PartitionIndex, Offset>,
+    /// Those of which no answer has come since they were begun.
+    fresh: Vec<PartitionIndex>,
     id: i32,
     epoch: i32,
-    /// What the broker believes: the offsets as they were asked for last.
-    asked: Map<PartitionIndex, i64>,
+    /// What the broker knows of the session: the offsets that were asked for last.
+    asked: Map<PartitionIndex, Offset>,
+    /// In the broker's session, and not to be read any more.
+    forgotten: Vec<PartitionIndex>,
 }
+
+/// Why a session ends without an error: the consumer has gone.
+struct Gone;
 
 impl Session {
     fn new(reading: Reading) -> Self {
-        Self { reading, id: 0, epoch: 0, asked: Map::default() }
+        Self {
+            reading,
+            unplaced: Vec::new(),
+            offsets: Map::default(),
+            fresh: Vec::new(),
+            id: 0,
+            epoch: 0,
+            asked: Map::default(),
+            forgotten: Vec::new(),
+        }
     }
 
-    async fn run(&mut self, sender: &mpsc::Sender<Told>) -> Result<(), ClientError> {
+    async fn run(
+        &mut self,
+        begins: &mut mpsc::Receiver<Vec<Begin>>,
+        sender: &mpsc::Sender<Told>,
+    ) -> Result<(), ClientError> {
         let reading = &self.reading;
         let buffers = (-1, reading.config.receive_buffer_bytes);
-        let opening =
-            Connection::open_with(&reading.address, &reading.client_id, reading.connect_timeout, buffers);
+        let opening = Connection::open_with(&reading.address, &reading.client_id, reading.timeout, buffers);
         let mut connection = opening.await?;
-        loop {
-            let request = self.request();
-            let patience = self.reading.config.wait_max;
-            let answer = connection.call_patiently(&request, patience).await?;
+        while self.take_begins(begins).await.is_ok() {
+            if !self.unplaced.is_empty() {
+                let answer = connection.call(&self.offsets_request()).await?;
+                if self.take_offsets(answer, sender).await.is_err() {
+                    break;
+                }
+            }
+            if self.offsets.is_empty() {
+                continue;
+            }
+            let answer = connection.call_patiently(&self.request(), self.reading.config.wait_max).await?;
             if self.is_session_lost(&answer) {
-                (self.id, self.epoch) = (0, 0);
-                self.asked.clear();
+                self.forget_session();
                 continue;
             }
             check(format!("fetching {}", self.reading.topic), answer.error_code, None)?;
             self.go_on(&answer);
-            for data in answer.responses.into_iter().flat_map(|topic| topic.partitions) {
-                self.note(&data)?;
-                let is_news =
-                    data.error_code != 0 || data.records.as_ref().is_some_and(|bytes| !bytes.is_empty());
-                if is_news && sender.send(Ok(data)).await.is_err() {
-                    return Ok(());
-                }
+            if self.take(answer, sender).await.is_err() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in what is to be begun; waits for it if there is nothing else to do.
+    async fn take_begins(&mut self, begins: &mut mpsc::Receiver<Vec<Begin>>) -> Result<(), Gone> {
+        if self.offsets.is_empty() && self.unplaced.is_empty() {
+            let partitions = begins.recv().await.ok_or(Gone)?;
+            self.begin(partitions);
+        }
+        while let Ok(partitions) = begins.try_recv() {
+            self.begin(partitions);
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, partitions: Vec<Begin>) {
+        for (partition, start) in partitions {
+            self.forgotten.retain(|forgotten| *forgotten != partition);
+            self.fresh.push(partition);
+            match start {
+                StartAt::Offset(offset) => drop(self.offsets.insert(partition, offset)),
+                StartAt::Earliest => self.unplaced.push((partition, EARLIEST)),
+                StartAt::Latest => self.unplaced.push((partition, LATEST)),
             }
         }
     }
 
+    fn offsets_request(&self) -> ListOffsetsRequest {
+        let asked = |(partition, timestamp): &(PartitionIndex, i64)| ListOffsetsPartition {
+            partition_index: partition.get(),
+            timestamp: *timestamp,
+            ..Default::default()
+        };
+        let topic = ListOffsetsTopic {
+            name: self.reading.topic.as_str().into(),
+            partitions: self.unplaced.iter().map(asked).collect(),
+            ..Default::default()
+        };
+        ListOffsetsRequest {
+            replica_id: -1,
+            isolation_level: i8::from(self.reading.config.read_committed),
+            topics: vec![topic],
+            ..Default::default()
+        }
+    }
+
+    async fn take_offsets(
+        &mut self,
+        answer: barnabas_wire::messages::ListOffsetsResponse,
+        sender: &mpsc::Sender<Told>,
+    ) -> Result<(), Gone> {
+        let told: Vec<_> = answer.topics.into_iter().flat_map(|topic| topic.partitions).collect();
+        for (partition, _) in std::mem::take(&mut self.unplaced) {
+            let found = told.iter().find(|told| told.partition_index == partition.get());
+            let offset = match found {
+                Some(told) => {
+                    let what = || format!("finding an offset of {}", self.place(partition));
+                    check(what(), told.error_code, None).map(|()| Offset(told.offset))
+                }
+                None => Err(ClientError::Invalid(format!("no offset came for {}", self.place(partition)))),
+            };
+            match offset {
+                Ok(offset) => {
+                    self.offsets.insert(partition, offset);
+                    sender.send(Told::Position(partition, offset)).await.map_err(|_| Gone)?;
+                }
+                Err(error) => self.fail(partition, error, sender).await?,
+            }
+        }
+        Ok(())
+    }
+
+    fn place(&self, partition: PartitionIndex) -> String {
+        TopicPartition::new(self.reading.topic.as_str(), partition).to_string()
+    }
+
     fn request(&mut self) -> FetchRequest {
         let config = &self.reading.config;
-        let mut partitions: Vec<_> =
-            self.reading.offsets.iter().map(|(index, offset)| (*index, *offset)).collect();
+        let mut partitions: Vec<_> = self.offsets.iter().map(|(index, offset)| (*index, *offset)).collect();
         partitions.retain(|(index, offset)| self.asked.get(index) != Some(offset));
         partitions.sort_unstable();
         self.asked.extend(partitions.iter().copied());
-        let asked = |(index, offset): (PartitionIndex, i64)| FetchPartition {
+        let asked = |(index, offset): (PartitionIndex, Offset)| FetchPartition {
             partition: index.get(),
-            fetch_offset: offset,
+            fetch_offset: offset.get(),
             partition_max_bytes: config.partition_bytes_max,
             ..Default::default()
         };
@@ -121,6 +261,12 @@ impl Session {
             topic: self.reading.topic.as_str().into(),
             topic_id: self.reading.topic_id,
             partitions: partitions.into_iter().map(asked).collect(),
+            ..Default::default()
+        };
+        let forgotten = ForgottenTopic {
+            topic: self.reading.topic.as_str().into(),
+            topic_id: self.reading.topic_id,
+            partitions: self.forgotten.drain(..).map(PartitionIndex::get).collect(),
             ..Default::default()
         };
         FetchRequest {
@@ -131,12 +277,12 @@ impl Session {
             session_id: self.id,
             session_epoch: self.epoch,
             topics: if topic.partitions.is_empty() { Vec::new() } else { vec![topic] },
-            forgotten_topics_data: Vec::<ForgottenTopic>::new(),
+            forgotten_topics_data: if forgotten.partitions.is_empty() { Vec::new() } else { vec![forgotten] },
             ..Default::default()
         }
     }
 
-    /// The broker keeps a bounded number of sessions: whoever falls out begins with a full request.
+    /// The broker keeps a bounded number of sessions. A client whose session is gone begins with a full request.
     fn is_session_lost(&self, answer: &FetchResponse) -> bool {
         let lost = [
             ErrorCode::FetchSessionIdNotFound,
@@ -146,33 +292,68 @@ impl Session {
         self.id != 0 && lost.contains(&ErrorCode::from_code(answer.error_code))
     }
 
+    /// The next request names everything.
+    fn forget_session(&mut self) {
+        (self.id, self.epoch) = (0, 0);
+        self.asked.clear();
+        self.forgotten.clear();
+    }
+
     fn go_on(&mut self, answer: &FetchResponse) {
         self.id = answer.session_id;
         if self.id == 0 {
-            // No session was given: the next request names everything again.
-            self.epoch = 0;
-            self.asked.clear();
+            self.forget_session();
         } else {
             self.epoch = if self.epoch == i32::MAX { 1 } else { self.epoch + 1 };
         }
     }
 
-    /// Where the partition goes on.
-    fn note(&mut self, data: &PartitionData) -> Result<(), ClientError> {
-        let index = PartitionIndex(data.partition_index);
-        let (Some(offset), Some(records)) = (self.reading.offsets.get_mut(&index), &data.records) else {
-            return Ok(());
-        };
-        for entry in entries(records.clone()) {
-            let place = TopicPartition::new(self.reading.topic.as_str(), index).to_string();
-            match entry {
-                Ok(Entry::Batch(batch)) => *offset = (*offset).max(batch.header().next_offset().get()),
-                Ok(Entry::Message(_)) => {
-                    return Err(ClientError::Records(place, "the node sent an old record format".to_owned()));
-                }
-                Err(error) => return Err(ClientError::Records(place, error.to_string())),
-            }
+    async fn take(&mut self, answer: FetchResponse, sender: &mpsc::Sender<Told>) -> Result<(), Gone> {
+        for data in answer.responses.into_iter().flat_map(|topic| topic.partitions) {
+            self.take_one(data, sender).await?;
+        }
+        let fresh = std::mem::take(&mut self.fresh);
+        let working: Vec<_> =
+            fresh.into_iter().filter(|partition| self.offsets.contains_key(partition)).collect();
+        if !working.is_empty() {
+            sender.send(Told::Working(working)).await.map_err(|_| Gone)?;
         }
         Ok(())
+    }
+
+    async fn take_one(&mut self, data: PartitionData, sender: &mpsc::Sender<Told>) -> Result<(), Gone> {
+        let partition = PartitionIndex(data.partition_index);
+        let Some(from) = self.offsets.get(&partition).copied() else { return Ok(()) };
+        if let Err(error) = check(format!("fetching {}", self.place(partition)), data.error_code, None) {
+            return self.fail(partition, error, sender).await;
+        }
+        let unpacked = unpack(data, from, self.reading.config.read_committed);
+        let (batches, next) = (unpacked.batches, unpacked.next);
+        if next > from {
+            self.offsets.insert(partition, next);
+            sender.send(Told::Data { partition, batches, next }).await.map_err(|_| Gone)?;
+        }
+        match unpacked.error {
+            Some(error) => {
+                let error = ClientError::Records(self.place(partition), error);
+                self.fail(partition, error, sender).await
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Leaves the partition out of the session.
+    async fn fail(
+        &mut self,
+        partition: PartitionIndex,
+        error: ClientError,
+        sender: &mpsc::Sender<Told>,
+    ) -> Result<(), Gone> {
+        self.offsets.remove(&partition);
+        self.fresh.retain(|fresh| *fresh != partition);
+        if self.asked.remove(&partition).is_some() && self.id != 0 {
+            self.forgotten.push(partition);
+        }
+        sender.send(Told::Failed(partition, error)).await.map_err(|_| Gone)
     }
 }

@@ -36,6 +36,8 @@ pub struct PipelineConfig {
     pub metadata_age_max: Duration,
     /// How long to look for the topic.
     pub block_max: Duration,
+    /// How long a partition may be without a leader before it is reported.
+    pub patience: Duration,
     /// −1: what the system gives.
     pub send_buffer_bytes: i32,
     pub receive_buffer_bytes: i32,
@@ -69,6 +71,7 @@ impl Default for PipelineConfig {
             connect_timeout: ms(10_000),
             metadata_age_max: ms(300_000),
             block_max: ms(60_000),
+            patience: ms(2_000),
             send_buffer_bytes: -1,
             receive_buffer_bytes: -1,
             ignores_keys: false,

@@ -8,7 +8,7 @@ use super::lane::Lane;
 use super::link::Link;
 use crate::error::check;
 use crate::{ClientError, Cluster};
-use barnabas_base::{BrokerId, ProducerEpoch, ProducerId};
+use barnabas_base::{BrokerId, ErrorCode, PartitionIndex, ProducerEpoch, ProducerId};
 use barnabas_wire::messages::InitProducerIdRequest;
 use barnabas_wire::messages::metadata_response::MetadataResponseTopic;
 use std::future::Future;
@@ -94,12 +94,33 @@ impl PipelinedProducer {
             Told::Metadata(Ok(())) => {
                 self.errands.wants_metadata = false;
                 self.errands.stale_at = now + self.config.metadata_age_max;
+                self.troubles.end(None);
                 self.learn_from_cluster()?;
+                self.note_leaderless(now);
             }
-            Told::Identity(Ok(identity)) => self.renumber(identity),
-            Told::Metadata(Err(error)) | Told::Identity(Err(error)) => self.last_error = error.to_string(),
+            Told::Identity(Ok(identity)) => {
+                self.troubles.end(None);
+                self.renumber(identity);
+            }
+            Told::Metadata(Err(error)) | Told::Identity(Err(error)) => {
+                self.last_error = error.to_string();
+                self.troubles.note([None], None, &error, now);
+            }
         }
         Ok(())
+    }
+
+    /// Every partition with something to send and no leader.
+    fn note_leaderless(&mut self, now: Instant) {
+        let waits = |lane: &&Lane| lane.leader.is_none() && !lane.is_empty();
+        if !self.lanes.iter().any(|lane| waits(&lane)) {
+            return;
+        }
+        let lanes = self.lanes.iter().enumerate().filter(|(_, lane)| waits(lane));
+        let places: Vec<_> = lanes.map(|(index, _)| Some(PartitionIndex(index as i32))).collect();
+        let code = ErrorCode::LeaderNotAvailable.code();
+        let error = ClientError::refused(&*self.topic.name, code, None);
+        self.troubles.note(places, None, &error, now);
     }
 
     fn ask<F>(&mut self, question: F)

@@ -42,8 +42,8 @@ pub(super) enum Event {
     Answer(Flight, ProduceResponse),
     /// `acks=0`: the request is with the system.
     Written(Flight),
-    /// The connection is gone, and with it these.
-    Lost(ClientError, Vec<Flight>),
+    /// The connection to this broker is gone, or could not be made, and with it these.
+    Lost(BrokerId, ClientError, Vec<Flight>),
 }
 
 enum State {
@@ -190,7 +190,7 @@ impl Link {
         let factor = 1_u32 << (self.failures - 1).min(16);
         let pause = config.reconnect_backoff.saturating_mul(factor).min(config.reconnect_backoff_max);
         self.state = State::Down { until: Instant::now() + pause };
-        events.push(Event::Lost(error, self.in_flight.drain(..).collect()));
+        events.push(Event::Lost(self.node, error, self.in_flight.drain(..).collect()));
     }
 
     /// Hands a request over; [`Self::poll`] writes it.

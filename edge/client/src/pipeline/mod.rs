@@ -32,11 +32,14 @@ mod lane;
 mod link;
 mod outcome;
 mod partitioner;
+#[cfg(test)]
+mod tests;
 
 pub use config::{Parsed, PipelineConfig};
 pub use partitioner::Spread;
 
-use crate::{ClientError, Cluster, ClusterConfig};
+use crate::troubles::Troubles;
+use crate::{ClientError, Cluster, ClusterConfig, Trouble};
 use barnabas_wire::records::{Compression, HEADER_BYTES, HeaderRef};
 use batch::{Batch, Identity, OpenBatch, record_size_max};
 use bytes::BytesMut;
@@ -133,6 +136,7 @@ pub struct PipelinedProducer {
     deliveries: VecDeque<Delivery>,
     events: Vec<Event>,
     last_error: String,
+    troubles: Troubles,
     counters: Counters,
 }
 
@@ -185,6 +189,7 @@ impl PipelinedProducer {
             deliveries: VecDeque::new(),
             events: Vec::new(),
             last_error: String::new(),
+            troubles: Troubles::new(config.patience),
             counters: Counters::default(),
             config,
         };
@@ -380,6 +385,12 @@ impl PipelinedProducer {
         }
     }
 
+    /// What has kept batches from being delivered since the last call, once for each partition and reason; and which
+    /// partitions can be written again. What was given up is among the deliveries, with its error.
+    pub fn next_trouble(&mut self) -> Option<Trouble> {
+        if self.troubles.is_empty() { None } else { self.troubles.next(Instant::now()) }
+    }
+
     /// What became of the next batch.
     pub fn next_delivery(&mut self) -> Option<Delivery> {
         self.deliveries.pop_front()
@@ -390,13 +401,22 @@ impl PipelinedProducer {
     /// # Errors
     /// A codec failed.
     pub async fn flush(&mut self) -> Result<(), ClientError> {
+        while !self.flush_for(Duration::from_secs(1)).await? {}
+        Ok(())
+    }
+
+    /// [`Self::flush`] for one [`Self::turn`]. Whether nothing is left.
+    ///
+    /// # Errors
+    /// As [`Self::flush`].
+    pub async fn flush_for(&mut self, wait: Duration) -> Result<bool, ClientError> {
         for partition in 0..self.lanes.len() {
             self.close(partition)?;
         }
-        while self.outstanding > 0 {
-            self.turn(Duration::from_secs(1)).await?;
+        if self.outstanding > 0 {
+            self.turn(wait).await?;
         }
-        Ok(())
+        Ok(self.outstanding == 0)
     }
 }
 

@@ -11,10 +11,11 @@
 //!
 //! Source: Kafka `Sender.completeBatch`, `TransactionManager.canRetry`.
 
+use super::lane::Lane;
 use super::link::{Event, Flight};
 use super::{Delivery, PipelinedProducer, SPARE_MAX};
 use crate::ClientError;
-use barnabas_base::ErrorCode;
+use barnabas_base::{BrokerId, ErrorCode, PartitionIndex};
 use barnabas_wire::messages::ProduceResponse;
 use barnabas_wire::messages::produce_response::PartitionProduceResponse;
 use std::time::{Duration, Instant};
@@ -31,10 +32,11 @@ impl PipelinedProducer {
                     self.deliver(partition, batch, -1);
                 }
             }
-            Event::Lost(error, flights) => {
+            Event::Lost(broker, error, flights) => {
                 self.counters.lost += 1;
                 self.last_error = error.to_string();
                 self.errands.wants_metadata = true;
+                self.note_lost(broker, &error, now);
                 let batches = flights.into_iter().flat_map(|flight| flight.batches);
                 for (partition, batch) in batches.collect::<Vec<_>>() {
                     self.send_again(partition, batch, &error, now);
@@ -97,7 +99,20 @@ impl PipelinedProducer {
         }
     }
 
+    /// Every partition that waits for this broker.
+    fn note_lost(&mut self, broker: BrokerId, error: &ClientError, now: Instant) {
+        let waits = |(index, lane): (usize, &Lane)| {
+            let is_led_there = lane.leader.is_some_and(|link| self.links[link].node == broker);
+            (is_led_there && !lane.is_empty()).then_some(Some(PartitionIndex(index as i32)))
+        };
+        let places: Vec<_> = self.lanes.iter().enumerate().filter_map(waits).collect();
+        self.troubles.note(places, Some(broker), error, now);
+    }
+
     fn deliver(&mut self, partition: usize, batch: u64, base_offset: i64) {
+        if !self.troubles.is_empty() {
+            self.troubles.end(Some(PartitionIndex(partition as i32)));
+        }
         self.finish(partition, batch, base_offset, None);
     }
 
@@ -156,6 +171,10 @@ impl PipelinedProducer {
         }
         self.counters.retries += 1;
         self.last_error = error.to_string();
+        if error.code().is_some() {
+            let broker = self.lanes[partition].leader.map(|link| self.links[link].node);
+            self.troubles.note([Some(PartitionIndex(partition as i32))], broker, error, now);
+        }
         let factor = 1_u32 << (attempts.max(1) - 1).min(16);
         let pause = self.config.retry_backoff.saturating_mul(factor).min(self.config.retry_backoff_max);
         if self.lanes[partition].retry_at.is_none() {

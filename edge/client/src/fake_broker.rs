@@ -1,11 +1,15 @@
-//! A broker that says what a test wants it to say, for tools and the client that they use.
+//! A broker that answers as a test wants, for the client and, by its path, for the tools.
 
 use barnabas_wire::messages::api_versions_response::{ApiVersion, ApiVersionsResponse};
 use barnabas_wire::messages::metadata_response::{MetadataResponse, MetadataResponseBroker};
 use barnabas_wire::{RequestBody, ResponseBody, frame_response};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+
+/// How long a fetch without news is held back.
+const FETCH_WAIT: Duration = Duration::from_millis(5);
 
 /// Answers every request but ApiVersions; `None`: never.
 type Says = dyn Fn(RequestBody) -> Option<ResponseBody> + Send + Sync;
@@ -43,6 +47,10 @@ async fn serve(mut stream: TcpStream, apis: &'static [(i16, i16)], says: Arc<Say
             body => says(body),
         };
         let Some(answer) = answer else { continue };
+        if matches!(&answer, ResponseBody::Fetch(fetch) if fetch.responses.is_empty()) {
+            // As a broker holds back a fetch that finds nothing.
+            tokio::time::sleep(FETCH_WAIT).await;
+        }
         let frame = frame_response(header.correlation_id, &answer, header.request_api_version);
         // Whoever asked may have gone.
         let _ = stream.write_all(&frame.expect("a response").into_bytes()).await;

@@ -1,0 +1,101 @@
+//! One partition's part of a fetch answer, as batches of records: CRC checked, inflated, without markers and without
+//! records of aborted transactions. Pure.
+
+use super::FetchedBatch;
+use barnabas_base::{Offset, PartitionIndex};
+use barnabas_wire::messages::fetch_response::PartitionData;
+use barnabas_wire::records::{Batch, Entry, entries};
+use std::collections::VecDeque;
+
+/// What came.
+#[derive(Debug)]
+pub(super) struct Unpacked {
+    pub batches: Vec<FetchedBatch>,
+    /// The offset after everything that could be read.
+    pub next: Offset,
+    /// Why it goes no further.
+    pub error: Option<String>,
+}
+
+/// Unpacks what was fetched from `from` on.
+pub(super) fn unpack(data: PartitionData, from: Offset, read_committed: bool) -> Unpacked {
+    let partition = PartitionIndex(data.partition_index);
+    let mut unpacked = Unpacked { batches: Vec::new(), next: from, error: None };
+    let mut aborted = AbortedTransactions::new(&data);
+    for entry in entries(data.records.unwrap_or_default()) {
+        let batch = match entry {
+            Ok(Entry::Batch(batch)) => batch,
+            Ok(Entry::Message(_)) => {
+                unpacked.error = Some("the broker sent an old record format".to_owned());
+                break;
+            }
+            Err(error) => {
+                unpacked.error = Some(error.to_string());
+                break;
+            }
+        };
+        if let Err(error) = unpacked.take(partition, from, &batch, read_committed, &mut aborted) {
+            unpacked.error = Some(format!("at offset {}: {error}", batch.header().base_offset));
+            break;
+        }
+    }
+    if let Some(last) = unpacked.batches.last_mut() {
+        last.next = unpacked.next;
+    }
+    unpacked
+}
+
+impl Unpacked {
+    fn take(
+        &mut self,
+        partition: PartitionIndex,
+        from: Offset,
+        batch: &Batch,
+        read_committed: bool,
+        aborted: &mut AbortedTransactions,
+    ) -> Result<(), String> {
+        batch.check_crc().map_err(|error| error.to_string())?;
+        let header = *batch.header();
+        let (producer, next) = (header.producer_id.get(), header.next_offset());
+        if header.attributes.is_control() {
+            aborted.marker(producer);
+        } else {
+            let is_aborted = read_committed
+                && header.attributes.is_transactional()
+                && aborted.holds(producer, header.base_offset.get());
+            if !is_aborted && next > from {
+                let records = batch.records().map_err(|error| error.to_string())?;
+                self.batches.push(FetchedBatch { partition, from, records, next });
+            }
+        }
+        self.next = self.next.max(next);
+        Ok(())
+    }
+}
+
+/// Which producers' records are to be skipped from where on: the fetch answer's own list.
+struct AbortedTransactions {
+    /// (first offset, producer id), in the order of the offsets.
+    coming: VecDeque<(i64, i64)>,
+    open: Vec<i64>,
+}
+
+impl AbortedTransactions {
+    fn new(data: &PartitionData) -> Self {
+        let listed = data.aborted_transactions.iter().flatten();
+        let mut coming: Vec<_> = listed.map(|aborted| (aborted.first_offset, aborted.producer_id)).collect();
+        coming.sort_unstable();
+        Self { coming: coming.into(), open: Vec::new() }
+    }
+
+    fn holds(&mut self, producer: i64, offset: i64) -> bool {
+        while let Some((_, begun)) = self.coming.pop_front_if(|entry| entry.0 <= offset) {
+            self.open.push(begun);
+        }
+        self.open.contains(&producer)
+    }
+
+    fn marker(&mut self, producer: i64) {
+        self.open.retain(|open| *open != producer);
+    }
+}

@@ -1,0 +1,105 @@
+//! A partition that cannot be written: what is reported, and that the others go on.
+
+use super::{Delivery, PipelineConfig, PipelinedProducer, Record, Spread, Taken};
+use crate::fake_broker::{fake_broker, nodes};
+use barnabas_base::ErrorCode;
+use barnabas_wire::messages::metadata_response::{MetadataResponsePartition, MetadataResponseTopic};
+use barnabas_wire::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
+use barnabas_wire::messages::{InitProducerIdResponse, MetadataResponse, ProduceRequest, ProduceResponse};
+use barnabas_wire::{RequestBody, ResponseBody};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+const APIS: &[(i16, i16)] = &[(0, 9), (3, 12), (22, 4)];
+
+/// What each of the three partitions answers.
+type Codes = Arc<Mutex<[ErrorCode; 3]>>;
+
+fn metadata(address: &str) -> ResponseBody {
+    let partition =
+        |partition_index| MetadataResponsePartition { partition_index, leader_id: 1, ..Default::default() };
+    let partitions = [0, 1, 2].map(partition).to_vec();
+    let topic = MetadataResponseTopic { name: Some("t".into()), partitions, ..Default::default() };
+    MetadataResponse { topics: vec![topic], ..nodes(&[(1, address)]) }.into()
+}
+
+fn produced(request: &ProduceRequest, codes: &Codes) -> ResponseBody {
+    let codes = codes.lock().expect("no test panics with it");
+    let told = request.topic_data[0].partition_data.iter().map(|data| PartitionProduceResponse {
+        index: data.index,
+        error_code: codes[data.index as usize].code(),
+        ..Default::default()
+    });
+    let topic =
+        TopicProduceResponse { name: "t".into(), partition_responses: told.collect(), ..Default::default() };
+    ProduceResponse { responses: vec![topic], ..Default::default() }.into()
+}
+
+async fn producer(codes: Codes) -> PipelinedProducer {
+    let address = Arc::new(OnceLock::<String>::new());
+    let known = address.clone();
+    let says = move |request| {
+        Some(match request {
+            RequestBody::Metadata(_) => metadata(known.get().expect("known")),
+            RequestBody::InitProducerId(_) => {
+                InitProducerIdResponse { producer_id: 5, ..Default::default() }.into()
+            }
+            RequestBody::Produce(request) => produced(&request, &codes),
+            other => panic!("{other:?}"),
+        })
+    };
+    address.set(fake_broker(APIS, says).await).expect("once");
+    let bootstrap = address.get().expect("set");
+    let parsed = PipelineConfig::parse([("bootstrap.servers", bootstrap.as_str()), ("linger.ms", "0")]);
+    let mut config = parsed.expect("a config").config;
+    config.patience = Duration::ZERO;
+    PipelinedProducer::new("t", config, Spread::Sticky).await.expect("a topic")
+}
+
+fn send(producer: &mut PipelinedProducer, partition: i32) {
+    let record = Record { partition: Some(partition), value: Some(b"v"), ..Record::default() };
+    assert_eq!(producer.send(&record, 0).expect("it fits"), Taken::Yes);
+}
+
+async fn delivery(producer: &mut PipelinedProducer) -> Delivery {
+    loop {
+        if let Some(delivery) = producer.next_delivery() {
+            return delivery;
+        }
+        producer.turn(Duration::from_millis(20)).await.expect("no codec");
+    }
+}
+
+async fn report(producer: &mut PipelinedProducer) -> String {
+    loop {
+        if let Some(trouble) = producer.next_trouble() {
+            return trouble.words("t", "written");
+        }
+        producer.turn(Duration::from_millis(20)).await.expect("no codec");
+    }
+}
+
+#[tokio::test]
+async fn partition_that_fails_is_reported_and_others_go_on() {
+    let codes = Codes::default();
+    *codes.lock().expect("whole") =
+        [ErrorCode::None, ErrorCode::NotEnoughReplicas, ErrorCode::MessageTooLarge];
+    let mut producer = producer(codes.clone()).await;
+    send(&mut producer, 1);
+    let reported = report(&mut producer).await;
+    assert_eq!(reported, "t-1 cannot be written, trying again: broker 1: NOT_ENOUGH_REPLICAS");
+    for _ in 0..3 {
+        send(&mut producer, 0);
+        let delivered = delivery(&mut producer).await;
+        assert_eq!((delivered.partition, delivered.error.is_none()), (0, true), "{delivered:?}");
+    }
+    send(&mut producer, 2);
+    let refused = delivery(&mut producer).await;
+    let error = refused.error.expect("it is too large");
+    assert_eq!((refused.partition, error.code()), (2, Some(ErrorCode::MessageTooLarge)));
+    assert_eq!(producer.next_trouble(), None, "it is known");
+    codes.lock().expect("whole")[1] = ErrorCode::None;
+    let delivered = delivery(&mut producer).await;
+    assert_eq!((delivered.partition, delivered.error.is_none()), (1, true), "{delivered:?}");
+    assert_eq!(report(&mut producer).await, "t-1 can be written again");
+}

@@ -9,15 +9,22 @@ use barnabas_base::{BrokerId, ErrorCode, Map, Offset, PartitionIndex, TopicId};
 use barnabas_wire::Request;
 use barnabas_wire::messages::metadata_request::MetadataRequestTopic;
 use barnabas_wire::messages::metadata_response::MetadataResponseTopic;
-use barnabas_wire::messages::{FindCoordinatorRequest, MetadataRequest, MetadataResponse};
+use barnabas_wire::messages::{
+    DescribeClusterRequest, FindCoordinatorRequest, MetadataRequest, MetadataResponse,
+};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+/// DescribeCluster's type of endpoint.
+const CONTROLLERS: i8 = 2;
 
 /// How to reach the cluster and how long to try.
 #[derive(Debug, Clone)]
 pub struct ClusterConfig {
     /// `host:port`, several with commas.
     pub bootstrap: String,
+    /// Whether these are controllers (KIP-919): then every question goes to the active one.
+    pub is_of_controllers: bool,
     pub client_id: String,
     /// For one request.
     pub request_timeout: Duration,
@@ -48,6 +55,7 @@ impl ClusterConfig {
     pub fn new(bootstrap: &str, client_id: &str) -> Self {
         Self {
             bootstrap: bootstrap.to_owned(),
+            is_of_controllers: false,
             client_id: client_id.to_owned(),
             request_timeout: Duration::from_secs(30),
             deadline: Duration::from_secs(60),
@@ -132,7 +140,7 @@ impl Cluster {
             allow_auto_topic_creation: create,
             ..Default::default()
         };
-        let answer = self.ask_any(&request).await?;
+        let answer = self.ask_first(|_| request.clone()).await?;
         check("asking for metadata", answer.error_code, None)?;
         for broker in &answer.brokers {
             self.addresses.insert(BrokerId(broker.node_id), format!("{}:{}", &*broker.host, broker.port));
@@ -162,11 +170,18 @@ impl Cluster {
         &mut self,
         make: impl Fn(i16) -> R,
     ) -> Result<R::Response, ClientError> {
+        if self.config.is_of_controllers {
+            return self.ask_controller(make).await;
+        }
+        self.ask_first(make).await
+    }
+
+    async fn ask_first<R: Request>(&mut self, make: impl Fn(i16) -> R) -> Result<R::Response, ClientError> {
         let bootstrap = self.config.bootstrap.split(',').map(|address| address.trim().to_owned());
         let mut candidates: Vec<String> = self.connections.keys().cloned().collect();
         candidates.extend(self.addresses.values().cloned());
         candidates.extend(bootstrap.filter(|address| !address.is_empty()));
-        let mut last = ClientError::Invalid("--bootstrap-server names no address".to_owned());
+        let mut last = ClientError::Invalid("no address is known to begin with".to_owned());
         for address in candidates {
             match self.call(&address, &make).await {
                 Ok(answer) => return Ok(answer),
@@ -264,7 +279,7 @@ impl Cluster {
         make: impl Fn(i16) -> R,
     ) -> Result<R::Response, ClientError> {
         if self.controller == BrokerId::NONE {
-            self.refresh(Some(&[]), false).await?;
+            self.find_controller().await?;
         }
         let answer = self.ask_with(self.controller, make).await;
         if matches!(answer, Err(ClientError::Unreachable { .. } | ClientError::Lost { .. })) {
@@ -272,6 +287,45 @@ impl Cluster {
             self.controller = BrokerId::NONE;
         }
         answer
+    }
+
+    /// Brokers may know none for now; the request then says so. Of controllers one is waited for.
+    async fn find_controller(&mut self) -> Result<(), ClientError> {
+        let what = "finding the active controller";
+        let tries = self.tries(what);
+        loop {
+            self.nodes().await?;
+            if self.controller != BrokerId::NONE || !self.config.is_of_controllers {
+                return Ok(());
+            }
+            let code = ErrorCode::LeaderNotAvailable.code();
+            tries.after(ClientError::refused(what, code, None)).await?;
+        }
+    }
+
+    /// The nodes there are, in order: brokers or, where the bootstrap addresses are controllers, those.
+    ///
+    /// # Errors
+    /// No node could be asked, or the one that was asked is of the other kind.
+    ///
+    /// # Source
+    /// KIP-919.
+    pub async fn nodes(&mut self) -> Result<Vec<BrokerId>, ClientError> {
+        let mut nodes: Vec<BrokerId> = if self.config.is_of_controllers {
+            let request = DescribeClusterRequest { endpoint_type: CONTROLLERS, ..Default::default() };
+            let answer = self.ask_first(|_| request.clone()).await?;
+            check("asking for the controllers", answer.error_code, answer.error_message.as_deref())?;
+            for node in &answer.brokers {
+                self.addresses.insert(BrokerId(node.broker_id), format!("{}:{}", &*node.host, node.port));
+            }
+            self.controller = BrokerId(answer.controller_id);
+            answer.brokers.iter().map(|node| BrokerId(node.broker_id)).collect()
+        } else {
+            let answer = self.refresh(Some(&[]), false).await?;
+            answer.brokers.iter().map(|node| BrokerId(node.node_id)).collect()
+        };
+        nodes.sort_unstable();
+        Ok(nodes)
     }
 
     fn address_of(&self, node: BrokerId) -> Result<&str, ClientError> {

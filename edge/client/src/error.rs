@@ -9,7 +9,9 @@ pub enum ClientError {
     Unreachable { address: String, why: String },
     #[error("the connection to {address} ended: {why}")]
     Lost { address: String, why: String },
-    #[error("{address} has no version of {api} in common with this client")]
+    #[error(
+        "UNSUPPORTED_VERSION: {address} does not support {api}, or no version of it that this client knows"
+    )]
     Unsupported { address: String, api: &'static str },
     #[error("{address} answered what is not Kafka's protocol: {source}")]
     Garbled { address: String, source: DecodeError },

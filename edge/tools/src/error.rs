@@ -12,6 +12,8 @@ pub enum ToolError {
     Input(#[source] std::io::Error),
     #[error("standard output: {0}")]
     Output(#[source] std::io::Error),
+    #[error("signal {0}")]
+    Stopped(u8),
     #[error("no runtime: {0}")]
     Runtime(#[source] std::io::Error),
 }

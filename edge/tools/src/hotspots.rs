@@ -18,9 +18,11 @@ mod scrape;
 mod units;
 mod verdict;
 
-use crate::{ToolError, block_on, bootstrap_server, number, say, text, value};
+use crate::command_line::args::{number, text, value};
+use crate::command_line::connection::{bootstrap_server, cluster_config, command_config};
+use crate::{ToolError, block_on, say};
 use barnabas_base::{BrokerId, ErrorCode};
-use barnabas_client::{Cluster, ClusterConfig};
+use barnabas_client::Cluster;
 use barnabas_wire::messages::DescribeConfigsRequest;
 use barnabas_wire::messages::describe_configs_request::DescribeConfigsResource;
 use clap::{Arg, ArgMatches};
@@ -34,7 +36,8 @@ const INTERVAL_S: f64 = 5.0;
 
 pub fn flags() -> Vec<Arg> {
     vec![
-        bootstrap_server(),
+        bootstrap_server().required(true),
+        command_config(),
         value("interval", "seconds", "Between the two looks; 5 where it is left out"),
         value("broker-list", "ids", "Only these nodes, with commas between; all where it is left out"),
     ]
@@ -45,10 +48,9 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
     if !(0.1..=86_400.0).contains(&interval) {
         return Err(ToolError::Usage("--interval takes seconds, from 0.1 to 86400".to_owned()));
     }
-    let bootstrap = text(matches, "bootstrap-server").unwrap_or_default();
     let wanted: Vec<&str> =
         text(matches, "broker-list").into_iter().flat_map(|ids| ids.split(',')).map(str::trim).collect();
-    let mut cluster = Cluster::new(ClusterConfig::new(bootstrap, "barnabas-hotspots"));
+    let mut cluster = Cluster::new(cluster_config(matches, "barnabas-hotspots")?);
     block_on(async {
         let known = cluster.refresh(Some(&[]), false).await?.brokers;
         let mut nodes: Vec<i32> = known.iter().map(|broker| broker.node_id).collect();

@@ -3,25 +3,23 @@
 //! One table names them; the binary asks [`run`] with the first word of its command line or with the name that it was
 //! called by. Each tool reaches the cluster through barnabas-client alone.
 
-mod configs;
-mod console_consumer;
-mod console_producer;
+mod cluster;
+mod command_line;
+mod console;
+mod consuming;
 mod error;
 #[cfg(test)]
 #[path = "../../client/src/fake_broker.rs"]
 mod fake_broker;
 mod hotspots;
-mod key_values;
-mod leader_election;
-mod log_dirs;
-mod metadata_quorum;
 mod perf;
-mod topics;
+mod topic_lookup;
 mod waiting;
 
 pub use error::ToolError;
 
 use clap::{Arg, ArgMatches, Command};
+use cluster::{configs, leader_election, log_dirs, metadata_quorum, topics};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -50,14 +48,14 @@ pub const TOOLS: &[Tool] = &[
     Tool {
         name: "console-consumer",
         about: "Read a topic and write its records to standard output",
-        flags: console_consumer::flags,
-        run: console_consumer::run,
+        flags: console::consumer::flags,
+        run: console::consumer::run,
     },
     Tool {
         name: "console-producer",
         about: "Read lines from standard input and send them to a topic",
-        flags: console_producer::flags,
-        run: console_producer::run,
+        flags: console::producer::flags,
+        run: console::producer::run,
     },
     Tool {
         name: "consumer-perf-test",
@@ -122,7 +120,11 @@ impl Tool {
         Command::new(self.name)
             .bin_name(called.to_owned())
             .about(self.about)
+            .version(env!("CARGO_PKG_VERSION"))
+            .display_name("barnabas")
             .args((self.flags)())
+            // As with Kafka's tools, a flag may be cut short while one flag alone begins so.
+            .infer_long_args(true)
             .arg_required_else_help(true)
     }
 }
@@ -144,6 +146,8 @@ pub fn run(tool: &Tool, called: &str, words: impl IntoIterator<Item = String>) -
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads our output has had enough (`| head`): that is an end, not a failure.
         Err(ToolError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        // As a shell shows what a signal ended.
+        Err(ToolError::Stopped(signal)) => ExitCode::from(128 + signal),
         Err(error) => {
             tell(&format!("{}: {error}", tool.name));
             ExitCode::FAILURE
@@ -166,34 +170,6 @@ fn say(line: &str) -> Result<(), ToolError> {
 /// A line on standard error; where nobody takes it, the exit code is all that can be said.
 fn tell(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
-}
-
-fn bootstrap_server() -> Arg {
-    value("bootstrap-server", "host:port", "A node to begin with; several with commas").required(true)
-}
-
-/// `--name VALUE`.
-fn value(name: &'static str, shown: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).value_name(shown).help(help)
-}
-
-/// `--name`, without a value.
-fn switch(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).help(help).action(clap::ArgAction::SetTrue)
-}
-
-/// `--name KEY=VALUE`, any number of times.
-fn pairs(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).value_name("key=value").help(help).action(clap::ArgAction::Append)
-}
-
-fn text<'a>(matches: &'a ArgMatches, name: &str) -> Option<&'a str> {
-    matches.get_one::<String>(name).map(String::as_str)
-}
-
-fn number<T: std::str::FromStr>(matches: &ArgMatches, name: &str) -> Result<Option<T>, ToolError> {
-    let Some(word) = text(matches, name) else { return Ok(None) };
-    word.parse().map(Some).map_err(|_| ToolError::Usage(format!("--{name} takes a number, not '{word}'")))
 }
 
 /// Runs a tool's work on a runtime of its own.

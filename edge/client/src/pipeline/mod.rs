@@ -401,22 +401,19 @@ impl PipelinedProducer {
     /// # Errors
     /// A codec failed.
     pub async fn flush(&mut self) -> Result<(), ClientError> {
-        while !self.flush_for(Duration::from_secs(1)).await? {}
+        self.close_batches()?;
+        while self.outstanding > 0 {
+            self.turn(Duration::from_secs(1)).await?;
+        }
         Ok(())
     }
 
-    /// [`Self::flush`] for one [`Self::turn`]. Whether nothing is left.
+    /// Has all that is held sent with the next [`Self::turn`], full or not.
     ///
     /// # Errors
-    /// As [`Self::flush`].
-    pub async fn flush_for(&mut self, wait: Duration) -> Result<bool, ClientError> {
-        for partition in 0..self.lanes.len() {
-            self.close(partition)?;
-        }
-        if self.outstanding > 0 {
-            self.turn(wait).await?;
-        }
-        Ok(self.outstanding == 0)
+    /// A codec failed.
+    pub fn close_batches(&mut self) -> Result<(), ClientError> {
+        (0..self.lanes.len()).try_for_each(|partition| self.close(partition))
     }
 }
 

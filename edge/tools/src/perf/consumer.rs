@@ -6,58 +6,28 @@
 //! Source: Kafka 4.3 `ConsumerPerformance`.
 
 use super::java::{DateFormat, decimal};
-use super::{cpu_time, metric_lines, read_properties};
-use crate::waiting::reached;
-use crate::{ToolError, block_on, number, pairs, say, switch, tell, text, value};
-use barnabas_base::PartitionIndex;
-use barnabas_client::{
-    ClientError, Cluster, ClusterConfig, Consumer, ConsumerConfig, FetchedBatch, Group, GroupConfig, StartAt,
+use super::{cpu_time, metric_lines};
+use crate::command_line::args::{
+    exactly_one, excludes, is_given, number, pairs, properties, switch, text, value,
 };
+use crate::command_line::connection::{self, addresses};
+use crate::consuming::member::Member;
+use crate::consuming::settings::{Reset, Settings};
+use crate::consuming::source::Source;
+use crate::waiting::reached;
+use crate::{ToolError, block_on, say, topic_lookup};
+use barnabas_base::PartitionIndex;
+use barnabas_client::{Cluster, ClusterConfig, Consumer, FetchedBatch, StartAt};
 use clap::{Arg, ArgMatches};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tokio::sync::mpsc;
 
 /// One look for records, after which the clock is looked at: as long as the tool of Kafka polls.
 const LOOK: Duration = Duration::from_millis(100);
-/// Batches of several topics that wait to be counted.
-const BATCHES_AHEAD: usize = 16;
-const COMMIT_INTERVAL: Duration = Duration::from_secs(5);
-const CLIENT_ID: &str = "perf-consumer-client";
+const TOOL: &str = "consumer-perf-test";
 const MB: f64 = 1024.0 * 1024.0;
-/// Names of Kafka's that mean nothing here, or that a flag decides.
-const WITHOUT_EFFECT: &[&str] = &[
-    "auto.commit.interval.ms",
-    "auto.offset.reset",
-    "bootstrap.servers",
-    "check.crcs",
-    "client.dns.lookup",
-    "client.rack",
-    "connections.max.idle.ms",
-    "default.api.timeout.ms",
-    "enable.auto.commit",
-    "enable.metrics.push",
-    "exclude.internal.topics",
-    "group.id",
-    "group.protocol",
-    "heartbeat.interval.ms",
-    "key.deserializer",
-    "max.partition.fetch.bytes",
-    "max.poll.interval.ms",
-    "max.poll.records",
-    "metadata.max.age.ms",
-    "metric.reporters",
-    "partition.assignment.strategy",
-    "receive.buffer.bytes",
-    "reconnect.backoff.ms",
-    "retry.backoff.ms",
-    "send.buffer.bytes",
-    "session.timeout.ms",
-    "value.deserializer",
-];
-
 pub fn flags() -> Vec<Arg> {
     vec![
-        value("bootstrap-server", "host:port", "A node to begin with; several with commas").required(true),
+        connection::bootstrap_server().required(true),
         value("topic", "name", "The topic to read"),
         value("include", "regex", "Read all topics whose name this matches"),
         value("num-records", "n", "How many records"),
@@ -245,30 +215,19 @@ impl Count {
     }
 }
 
-/// Where batches come from: one topic's consumer, or the tasks of several.
-enum Source {
-    One(Box<Consumer>),
-    Many(mpsc::Receiver<Result<FetchedBatch, ClientError>>),
-}
-
-impl Source {
-    /// The next batch, or `None` after one look.
-    async fn next(&mut self, cluster: &mut Cluster) -> Result<Option<FetchedBatch>, ClientError> {
-        match self {
-            Self::One(consumer) => consumer.poll_batch(cluster, LOOK).await,
-            Self::Many(batches) => match tokio::time::timeout(LOOK, batches.recv()).await {
-                Ok(Some(told)) => told.map(Some),
-                // All tasks have ended, each with its error told.
-                Ok(None) => Err(ClientError::Invalid("no topic can be read any more".to_owned())),
-                Err(_) => Ok(None),
-            },
-        }
+/// The flag under its new name or, with Kafka's warning on standard output, under its old one.
+fn old_name(matches: &ArgMatches, new: &'static str, old: &'static str) -> Result<&'static str, ToolError> {
+    excludes(matches, new, &[old])?;
+    if !is_given(matches, old) {
+        return Ok(new);
     }
+    say(&format!("Warning: --{old} is deprecated. Use --{new} instead."))?;
+    Ok(old)
 }
 
 /// What was asked for.
 struct Job {
-    bootstrap: String,
+    cluster: ClusterConfig,
     client_id: String,
     topic: Option<String>,
     include: Option<regex::Regex>,
@@ -279,220 +238,99 @@ struct Job {
     is_detailed: bool,
     dates: DateFormat,
     start: StartAt,
-    config: ConsumerConfig,
-    request_timeout: Duration,
+    settings: Settings,
 }
 
 impl Job {
     fn new(matches: &ArgMatches) -> Result<Self, ToolError> {
         let usage = |text: &str| ToolError::Usage(text.to_owned());
-        let (topic, include) = (text(matches, "topic"), text(matches, "include"));
-        if topic.is_some() == include.is_some() {
-            return Err(usage("exactly one of --topic and --include is needed"));
-        }
-        let (now, old) = (number::<u64>(matches, "num-records")?, number::<u64>(matches, "messages")?);
-        let records = match (now, old) {
-            (Some(records), None) | (None, Some(records)) => records,
-            _ => return Err(usage("exactly one of --num-records and --messages is needed")),
-        };
-        let (file, old_file) = (text(matches, "command-config"), text(matches, "consumer.config"));
-        if file.is_some() && old_file.is_some() {
-            return Err(usage("--command-config and --consumer.config cannot be specified together."));
-        }
-        for (is_given, was, is) in [
-            (old.is_some(), "messages", "num-records"),
-            (old_file.is_some(), "consumer.config", "command-config"),
-        ] {
-            if is_given {
-                say(&format!("Warning: --{was} is deprecated. Use --{is} instead."))?;
-            }
-        }
+        exactly_one(matches, &["topic", "include"])?;
+        exactly_one(matches, &["num-records", "messages"])?;
+        let records = old_name(matches, "num-records", "messages")?;
+        let file = old_name(matches, "command-config", "consumer.config")?;
+        let mut settings = Settings::read(&properties(matches, file, "command-property")?)?;
+        settings.consumer.partition_bytes_max = number(matches, "fetch-size")?.unwrap_or(1024 * 1024);
+        settings.consumer.receive_buffer_bytes =
+            number(matches, "socket-buffer-size")?.unwrap_or(2 * 1024 * 1024);
+        let reset = if matches.get_flag("from-latest") { Reset::Latest } else { Reset::Earliest };
+        settings.reset = Some(reset);
+        settings.consumer.reset = reset.start();
         let interval: u64 = number(matches, "reporting-interval")?.unwrap_or(5_000);
         if interval == 0 {
             return Err(usage("Reporting interval must be greater than 0."));
         }
+        let include = text(matches, "include");
         let include = include.map(|pattern| regex::Regex::new(&format!("^(?:{pattern})$"))).transpose();
-        let mut job = Self {
-            bootstrap: text(matches, "bootstrap-server").unwrap_or_default().to_owned(),
-            client_id: CLIENT_ID.to_owned(),
-            topic: topic.map(str::to_owned),
+        let bootstrap = addresses("bootstrap-server", text(matches, "bootstrap-server").unwrap_or_default())?;
+        let cluster = settings.cluster(&bootstrap, "perf-consumer-client");
+        let job = Self {
+            client_id: cluster.client_id.clone(),
+            cluster,
+            topic: text(matches, "topic").map(str::to_owned),
             include: include.map_err(|error| ToolError::Usage(format!("--include: {error}")))?,
             group: text(matches, "group").map(str::to_owned),
-            records,
+            records: number(matches, records)?.unwrap_or_default(),
             timeout: Duration::from_millis(number(matches, "timeout")?.unwrap_or(10_000)),
             interval: Duration::from_millis(interval),
             is_detailed: matches.get_flag("show-detailed-stats"),
             dates: DateFormat::new(text(matches, "date-format").unwrap_or("yyyy-MM-dd HH:mm:ss:SSS"))
                 .map_err(ToolError::Usage)?,
-            start: if matches.get_flag("from-latest") { StartAt::Latest } else { StartAt::Earliest },
-            config: ConsumerConfig {
-                partition_bytes_max: number(matches, "fetch-size")?.unwrap_or(1024 * 1024),
-                receive_buffer_bytes: number(matches, "socket-buffer-size")?.unwrap_or(2 * 1024 * 1024),
-                ..Default::default()
-            },
-            request_timeout: Duration::from_secs(30),
+            start: if reset == Reset::Latest { StartAt::Latest } else { StartAt::Earliest },
+            settings,
         };
         if job.include.is_some() && job.group.is_some() {
             return Err(usage("--include and --group exclude each other here: a member reads one topic"));
         }
-        job.read_properties(matches, file.or(old_file))?;
         Ok(job)
     }
 
-    fn read_properties(&mut self, matches: &ArgMatches, file: Option<&str>) -> Result<(), ToolError> {
-        let mut properties = file.map(read_properties).transpose()?.unwrap_or_default();
-        for word in matches.get_many::<String>("command-property").into_iter().flatten() {
-            let pair =
-                word.split_once('=').ok_or_else(|| ToolError::Usage(format!("Invalid property: {word}")))?;
-            properties.push((pair.0.to_owned(), pair.1.to_owned()));
-        }
-        let mut unknown = Vec::new();
-        for (name, value) in &properties {
-            let bad = || ToolError::Usage(format!("{name} cannot be '{value}'"));
-            match name.as_str() {
-                "client.id" => self.client_id.clone_from(value),
-                "fetch.min.bytes" => self.config.bytes_min = value.parse().map_err(|_| bad())?,
-                "fetch.max.bytes" => self.config.bytes_max = value.parse().map_err(|_| bad())?,
-                "fetch.max.wait.ms" => {
-                    self.config.wait_max =
-                        Duration::from_millis(value.parse::<u32>().map_err(|_| bad())?.into());
-                }
-                "request.timeout.ms" => {
-                    self.request_timeout = Duration::from_millis(value.parse().map_err(|_| bad())?);
-                }
-                "isolation.level" if value == "read_committed" => self.config.read_committed = true,
-                "isolation.level" if value == "read_uncommitted" => self.config.read_committed = false,
-                "isolation.level" => return Err(bad()),
-                "security.protocol" if value.eq_ignore_ascii_case("PLAINTEXT") => {}
-                "security.protocol" => return Err(bad()),
-                name if WITHOUT_EFFECT.contains(&name) => {}
-                name => unknown.push(name.to_owned()),
-            }
-        }
-        if !unknown.is_empty() {
-            tell(&format!(
-                "WARN no consumer knows these properties, they change nothing: {}",
-                unknown.join(", ")
-            ));
-        }
-        Ok(())
-    }
-
-    fn cluster(&self) -> Cluster {
-        let config = ClusterConfig::new(&self.bootstrap, &self.client_id);
-        Cluster::new(ClusterConfig { request_timeout: self.request_timeout, ..config })
-    }
-
     async fn read(&self, count: &mut Count) -> Result<(), ToolError> {
-        let mut cluster = self.cluster();
-        reached("consumer-perf-test", cluster.config()).await?;
+        let mut cluster = Cluster::new(self.cluster.clone());
+        reached(TOOL, cluster.config()).await?;
         let joining = Instant::now();
-        let topics = self.topics(&mut cluster).await?;
-        let mut group = self.group.as_ref().map(|id| Group::new(GroupConfig::new(id), &topics[0]));
+        let topics = match (&self.topic, &self.include) {
+            (None, Some(pattern)) => topic_lookup::matching(&mut cluster, pattern).await?,
+            (topic, _) => {
+                let topic = topic.clone().unwrap_or_default();
+                let deadline = Some(Instant::now() + self.cluster.deadline);
+                topic_lookup::find(TOOL, &mut cluster, &topic, self.settings.auto_create, deadline).await?;
+                vec![topic]
+            }
+        };
         let mut consumers = Vec::new();
         for topic in &topics {
-            let mut consumer = Consumer::new(topic, self.config.clone());
-            match &mut group {
-                Some(group) => self.join(group, &mut cluster, &mut consumer).await?,
-                None => {
-                    let known = &cluster.topic(topic, false).await?.partitions;
-                    consumer
-                        .assign(known.iter().map(|one| (PartitionIndex(one.partition_index), self.start)));
-                }
+            let mut consumer = Consumer::new(topic, self.settings.consumer.clone());
+            if self.group.is_none() {
+                let known = &cluster.topic(topic, false).await?.partitions;
+                let indexes = known.iter().map(|one| PartitionIndex(one.partition_index));
+                consumer.assign(indexes.map(|index| (index, self.start)).collect::<Vec<_>>());
             }
             consumers.push(consumer);
         }
-        count.joined(joining.elapsed());
-        let mut source = match consumers.len() {
-            1 => Source::One(Box::new(consumers.remove(0))),
-            _ => self.read_all(consumers),
-        };
-        self.count_all(&mut cluster, &mut source, group.as_mut(), count).await?;
-        if let (Some(mut group), Source::One(consumer)) = (group, source) {
-            let positions: Vec<_> = consumer.positions().collect();
-            group.commit(&mut cluster, positions).await?;
-            group.leave(&mut cluster).await?;
+        let reset = self.settings.reset.unwrap_or(Reset::Earliest);
+        let member = self.group.as_ref().map(|id| Member::new(TOOL, &self.settings, id, &topics[0], reset));
+        if member.is_none() {
+            count.joined(joining.elapsed());
         }
-        Ok(())
-    }
-
-    /// Each topic gets a task, so that one that is silent holds up no other.
-    fn read_all(&self, consumers: Vec<Consumer>) -> Source {
-        let (sender, batches) = mpsc::channel(BATCHES_AHEAD);
-        for mut consumer in consumers {
-            let (sender, mut cluster) = (sender.clone(), self.cluster());
-            tokio::spawn(async move {
-                while !sender.is_closed() {
-                    let told = match consumer.poll_batch(&mut cluster, LOOK).await.transpose() {
-                        Some(told) => told,
-                        None => continue,
-                    };
-                    let is_last = told.is_err();
-                    if sender.send(told).await.is_err() || is_last {
-                        break;
-                    }
-                }
-            });
-        }
-        Source::Many(batches)
-    }
-
-    async fn topics(&self, cluster: &mut Cluster) -> Result<Vec<String>, ToolError> {
-        if let Some(topic) = &self.topic {
-            let tries = cluster.tries(format!("finding topic {topic}"));
-            while let Err(error) = cluster.topic(topic, true).await {
-                tries.after(error).await?;
-            }
-            return Ok(vec![topic.clone()]);
-        }
-        let told = cluster.refresh(None, false).await?;
-        let names = told.topics.iter().filter_map(|topic| topic.name.as_ref()).map(|name| name.to_string());
-        let wanted = names.filter(|name| self.include.as_ref().is_some_and(|pattern| pattern.is_match(name)));
-        let topics: Vec<String> = wanted.collect();
-        if topics.is_empty() {
-            return Err(ToolError::Usage("--include matches no topic".to_owned()));
-        }
-        Ok(topics)
-    }
-
-    async fn join(
-        &self,
-        group: &mut Group,
-        cluster: &mut Cluster,
-        consumer: &mut Consumer,
-    ) -> Result<(), ToolError> {
-        let shared = group.join(cluster).await?;
-        consumer.assign(
-            shared
-                .into_iter()
-                .map(|(partition, committed)| (partition, committed.map_or(self.start, StartAt::Offset))),
-        );
-        Ok(())
+        let source = Source::new(TOOL, consumers, &cluster);
+        self.count_all(&mut cluster, source, member, count).await
     }
 
     async fn count_all(
         &self,
         cluster: &mut Cluster,
-        source: &mut Source,
-        mut group: Option<&mut Group>,
+        mut source: Source<FetchedBatch>,
+        mut member: Option<Member>,
         count: &mut Count,
     ) -> Result<(), ToolError> {
-        let (mut heard, mut committed) = (Instant::now(), Instant::now());
+        let mut heard = Instant::now();
         while count.records < self.records && heard.elapsed() <= self.timeout {
-            if let (Some(group), Source::One(consumer)) = (group.as_deref_mut(), &mut *source) {
-                let mut is_member = group.stay(cluster).await?;
-                if is_member && committed.elapsed() >= COMMIT_INTERVAL {
-                    committed = Instant::now();
-                    let positions: Vec<_> = consumer.positions().collect();
-                    is_member = group.commit(cluster, positions).await?;
-                }
-                if !is_member {
-                    let joining = Instant::now();
-                    self.join(group, cluster, consumer).await?;
-                    count.joined(joining.elapsed());
-                }
+            if let (Some(member), Some(consumer)) = (&mut member, source.consumer())
+                && let Some(took) = member.tend(cluster, consumer).await?
+            {
+                count.joined(took);
             }
-            if let Some(batch) = source.next(cluster).await? {
+            if let Some(batch) = source.next(cluster, LOOK).await? {
                 count.take(&batch, self.records)?;
                 heard = Instant::now();
             }
@@ -506,6 +344,10 @@ impl Job {
                  the --timeout option to increase the timeout.",
                 self.timeout.as_millis()
             ))?;
+            source.report_standing();
+        }
+        if let (Some(member), Some(consumer)) = (member, source.consumer()) {
+            member.leave(cluster, consumer).await?;
         }
         Ok(())
     }

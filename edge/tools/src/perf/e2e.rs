@@ -6,9 +6,11 @@
 
 use super::histogram::Latencies;
 use super::java::decimal;
-use super::read_properties;
+use crate::command_line::args::{number, switch, text, value};
+use crate::command_line::connection::addresses;
+use crate::command_line::properties::Properties;
 use crate::waiting::reached;
-use crate::{ToolError, block_on, number, say, switch, text, value};
+use crate::{ToolError, block_on, say, tell};
 use barnabas_base::PartitionIndex;
 use barnabas_client::{
     Admin, ClientError, Cluster, ClusterConfig, Consumer, ConsumerConfig, NewTopic, PipelineConfig,
@@ -18,6 +20,8 @@ use clap::{Arg, ArgMatches};
 use std::time::{Duration, Instant};
 
 const POLL_TIMEOUT: Duration = Duration::from_secs(60);
+/// Between two looks for what keeps a record from coming.
+const LOOK: Duration = Duration::from_secs(1);
 const REPORT_EVERY: u64 = 1_000;
 
 pub fn flags() -> Vec<Arg> {
@@ -154,7 +158,7 @@ impl Job {
         };
         let optional = |flag: &str| bytes(flag, number(matches, flag)?.unwrap_or(0));
         let file = if is_old { positional.get(5).copied() } else { text(matches, "command-config") };
-        let bootstrap = needed(0)?.to_owned();
+        let bootstrap = addresses("bootstrap-server", needed(0)?)?;
         Ok(Self {
             topic: needed(1)?.to_owned(),
             records,
@@ -187,7 +191,7 @@ impl Job {
             let content = self.content(&mut random);
             let began = Instant::now();
             self.send(&mut producer, &content).await?;
-            let arrived = consumer.poll(&mut cluster, POLL_TIMEOUT).await?;
+            let arrived = self.receive(&mut consumer, &mut cluster).await?;
             let took = began.elapsed();
             check(&content, arrived, &consumer)?;
             if number % REPORT_EVERY == 0 {
@@ -196,6 +200,23 @@ impl Job {
             latencies.record(took.as_micros() as u64, 1);
         }
         Ok(())
+    }
+
+    async fn receive(
+        &self,
+        consumer: &mut Consumer,
+        cluster: &mut Cluster,
+    ) -> Result<Option<Received>, ToolError> {
+        let until = Instant::now() + POLL_TIMEOUT;
+        loop {
+            let record = consumer.poll(cluster, LOOK).await?;
+            while let Some(trouble) = consumer.next_trouble() {
+                tell(&format!("e2e-latency: {}", trouble.words(&self.topic, "read")));
+            }
+            if record.is_some() || Instant::now() >= until {
+                return Ok(record);
+            }
+        }
     }
 
     async fn make_topic(&self, cluster: &mut Cluster) -> Result<(), ToolError> {
@@ -253,18 +274,21 @@ impl Job {
                 return delivery.error.map_or(Ok(()), |error| Err(error.into()));
             }
             producer.turn(Duration::from_secs(1)).await?;
+            while let Some(trouble) = producer.next_trouble() {
+                tell(&format!("e2e-latency: {}", trouble.words(&self.topic, "written")));
+            }
         }
     }
 }
 
 /// The file's properties, and over them what makes a latency test of it.
 fn config(file: Option<&str>, bootstrap: &str, acks: &str) -> Result<PipelineConfig, ToolError> {
-    let mut properties = file.map(read_properties).transpose()?.unwrap_or_default();
+    let mut properties = file.map(Properties::load).transpose()?.unwrap_or_default();
     for (name, value) in [("bootstrap.servers", bootstrap), ("linger.ms", "0"), ("acks", acks)] {
-        properties.push((name.to_owned(), value.to_owned()));
+        properties.set(name, value);
     }
     // The file serves consumer and producer both: what one does not know may be the other's.
-    Ok(PipelineConfig::parse(properties.iter().map(|(name, value)| (&name[..], &value[..])))?.config)
+    Ok(PipelineConfig::parse(properties.iter())?.config)
 }
 
 fn check(sent: &Content, arrived: Option<Received>, consumer: &Consumer) -> Result<(), ToolError> {

@@ -169,8 +169,7 @@ pub async fn send(job: &Job, count: &Count, first: u64, started: Instant) -> Res
     };
     sender.fill_pool();
     sender.send_all(first).await?;
-    sender.producer.flush().await?;
-    sender.take_deliveries()?;
+    sender.flush().await?;
     Ok(sender.producer.counters())
 }
 
@@ -200,6 +199,15 @@ impl Sender<'_> {
                 *byte = b'A' + ((u16::from(drawn) * 26) >> 8) as u8;
             }
         }
+    }
+
+    async fn flush(&mut self) -> Result<(), ToolError> {
+        self.producer.close_batches()?;
+        while self.producer.outstanding() > 0 {
+            self.producer.turn(TURN_MAX).await?;
+            self.take_deliveries()?;
+        }
+        Ok(())
     }
 
     async fn send_all(&mut self, first: u64) -> Result<(), ToolError> {
@@ -304,6 +312,9 @@ impl Sender<'_> {
     }
 
     fn take_deliveries(&mut self) -> Result<(), ToolError> {
+        while let Some(trouble) = self.producer.next_trouble() {
+            tell(&format!("producer-perf-test: {}", trouble.words(&self.job.topic, "written")));
+        }
         let Some(mut delivery) = self.producer.next_delivery() else { return Ok(()) };
         let now = self.started.elapsed().as_nanos() as u64;
         let count = self.count;

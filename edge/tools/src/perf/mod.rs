@@ -18,21 +18,8 @@ mod load;
 pub mod producer;
 mod report;
 
-use crate::ToolError;
 use barnabas_client::Counters;
 use std::time::Duration;
-
-/// A properties file's pairs, in order; a later one of the same name wins with whoever reads them.
-fn read_properties(path: &str) -> Result<Vec<(String, String)>, ToolError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| ToolError::Usage(format!("{path} cannot be read: {error}")))?;
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', '!']));
-    let pair = |line: &str| {
-        let (name, value) = line.split_once(['=', ':']).unwrap_or((line, ""));
-        (name.trim().to_owned(), value.trim().to_owned())
-    };
-    Ok(lines.map(pair).collect())
-}
 
 /// CPU that this process has used, in user space and in the kernel.
 fn cpu_time() -> Duration {

@@ -6,9 +6,12 @@
 //! Source: Kafka 4.3 `ProducerPerformance`.
 
 use super::load::{self, Count, Job, Payload, lock};
-use super::{cpu_time, metric_lines, producer_metrics, read_properties};
+use super::{cpu_time, metric_lines, producer_metrics};
+use crate::command_line::args::{number, switch, text, value};
+use crate::command_line::connection::addresses;
+use crate::command_line::properties::Properties;
 use crate::waiting::reached;
-use crate::{ToolError, block_on, number, say, switch, tell, text, value};
+use crate::{ToolError, block_on, say, tell};
 use barnabas_client::{ClusterConfig, Counters, PipelineConfig, Spread};
 use clap::{Arg, ArgAction, ArgMatches};
 use std::time::{Duration, Instant};
@@ -301,25 +304,21 @@ fn config(matches: &ArgMatches) -> Result<PipelineConfig, ToolError> {
             )));
         }
     }
-    let mut properties = vec![("client.id".to_owned(), CLIENT_ID.to_owned())];
-    if let Some(path) = file.or(old_file) {
-        properties.extend(read_properties(path)?);
-    }
+    let mut properties = file.or(old_file).map(Properties::load).transpose()?.unwrap_or_default();
     for word in now.or(old).unwrap_or_default() {
         let pair = word.split_once('=').filter(|(_, value)| !value.is_empty() && !value.contains('='));
         let (name, value) = pair.ok_or_else(|| ToolError::Usage(format!("Invalid property: {word}")))?;
-        properties.push((name.to_owned(), value.to_owned()));
+        properties.set(name, value);
     }
-    properties.extend(bootstrap.map(|address| ("bootstrap.servers".to_owned(), address.to_owned())));
-    let parsed = PipelineConfig::parse(properties.iter().map(|(name, value)| (&name[..], &value[..])))?;
-    if !parsed.unknown.is_empty() {
-        tell(&format!(
-            "WARN no producer knows these properties, they change nothing: {}",
-            parsed.unknown.join(", ")
-        ));
+    if properties.get("client.id").is_none() {
+        properties.set("client.id", CLIENT_ID);
     }
-    if parsed.config.bootstrap.is_empty() {
-        return Err(usage("no address: give --bootstrap-server host:port"));
+    if let Some(bootstrap) = bootstrap {
+        properties.set("bootstrap.servers", bootstrap);
     }
+    let mut parsed = PipelineConfig::parse(properties.iter())?;
+    properties.warn_of_unknown("producer", |key| !parsed.unknown.iter().any(|unknown| unknown == key));
+    let flag = if bootstrap.is_some() { "bootstrap-server" } else { "command-property bootstrap.servers" };
+    parsed.config.bootstrap = addresses(flag, &parsed.config.bootstrap)?;
     Ok(parsed.config)
 }

@@ -54,7 +54,7 @@ fn tools_report_a_dead_address_at_once() {
     let topic = ["--topic", "t"];
     let producer_perf = ["--num-records", "1", "--record-size", "10", "--throughput", "-1"];
     let tools: [(&str, &[&str]); 4] = [
-        ("console-producer", &["--command-property", "delivery.timeout.ms=300"]),
+        ("console-producer", &["--command-property", "max.block.ms=300"]),
         ("console-consumer", &[]),
         ("consumer-perf-test", &["--messages", "1"]),
         ("producer-perf-test", &producer_perf),
@@ -71,6 +71,63 @@ fn tools_report_a_dead_address_at_once() {
         child.wait().expect("reaped");
         assert!(said.contains(tool) && said.contains(&address) && said.contains("refused"), "{tool}: {said}");
     }
+}
+
+#[test]
+fn tools_refuse_an_address_without_a_port() {
+    let tools: [(&str, &[&str]); 9] = [
+        ("topics", &["--list"]),
+        ("configs", &["--describe", "--entity-type", "topics"]),
+        ("log-dirs", &["--describe"]),
+        ("leader-election", &["--election-type", "preferred", "--all-topic-partitions"]),
+        ("metadata-quorum", &["describe", "--status"]),
+        ("console-producer", &["--topic", "t"]),
+        ("console-consumer", &["--topic", "t"]),
+        ("consumer-perf-test", &["--topic", "t", "--num-records", "1"]),
+        (
+            "producer-perf-test",
+            &["--topic", "t", "--num-records", "1", "--record-size", "1", "--throughput", "-1"],
+        ),
+    ];
+    for (tool, more) in tools {
+        let output = run(&[&[tool, "--bootstrap-server", "nonsense"], more].concat());
+        let expected = format!(
+            "{tool}: --bootstrap-server: 'nonsense' is not host:port. Example: 127.0.0.1:9092, or host1:9092,host2:9092\n"
+        );
+        assert_eq!((text(&output.stderr), output.status.code()), (expected, Some(1)), "{tool}");
+    }
+}
+
+#[test]
+fn topics_refuses_numbers_below_one() {
+    for (flag, given) in [("--partitions", "-3"), ("--partitions", "0"), ("--replication-factor", "-1")] {
+        let output =
+            run(&["topics", "--bootstrap-server", "127.0.0.1:1", "--create", "--topic", "t", flag, given]);
+        let expected = format!(
+            "topics: {flag} takes a number from 1 on, not {given}; leave it out for the cluster's default\n"
+        );
+        assert_eq!((text(&output.stderr), output.status.code()), (expected, Some(1)));
+    }
+    let output = run(&[
+        "topics",
+        "--bootstrap-server",
+        "127.0.0.1:1",
+        "--create",
+        "--topic",
+        "t",
+        "--partitions",
+        "a",
+    ]);
+    let expected = "topics: --partitions takes a number, not 'a'. Example: --partitions 3\n";
+    assert_eq!((text(&output.stderr), output.status.code()), (expected.to_owned(), Some(1)));
+}
+
+#[test]
+fn flags_of_tools_may_be_cut_short_and_each_has_a_version() {
+    let shown = text(&run(&["topics", "--version"]).stdout);
+    assert!(shown.starts_with("barnabas 0.1.0"), "{shown}");
+    let output = run(&["topics", "--boot", "nonsense", "--list"]);
+    assert!(text(&output.stderr).contains("'nonsense' is not host:port"), "{}", text(&output.stderr));
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! `log-dirs`, as Kafka's `kafka-log-dirs`: what lies in which log directory of each broker, as one line of JSON.
 
-use crate::{ToolError, block_on, bootstrap_server, say, switch, text, value};
+use crate::command_line::args::{switch, text, value};
+use crate::command_line::connection::{bootstrap_server, cluster_config, command_config};
+use crate::{ToolError, block_on, say};
 use barnabas_base::{BrokerId, ErrorCode};
-use barnabas_client::{Cluster, ClusterConfig};
+use barnabas_client::Cluster;
 use barnabas_wire::messages::DescribeLogDirsRequest;
 use barnabas_wire::messages::describe_log_dirs_response::{DescribeLogDirsResult, DescribeLogDirsTopic};
 use clap::{Arg, ArgMatches};
@@ -10,7 +12,8 @@ use std::fmt::Write;
 
 pub fn flags() -> Vec<Arg> {
     vec![
-        bootstrap_server(),
+        bootstrap_server().required(true),
+        command_config(),
         switch("describe", "Describe the log directories").required(true),
         value("topic-list", "names", "Only these topics, with commas between; all where it is left out"),
         value("broker-list", "ids", "Only these brokers, with commas between; all where it is left out"),
@@ -18,8 +21,7 @@ pub fn flags() -> Vec<Arg> {
 }
 
 pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
-    let bootstrap = text(matches, "bootstrap-server").unwrap_or_default();
-    let mut cluster = Cluster::new(ClusterConfig::new(bootstrap, "barnabas-log-dirs"));
+    let mut cluster = Cluster::new(cluster_config(matches, "barnabas-log-dirs")?);
     let topics: Vec<&str> = words(text(matches, "topic-list"));
     let wanted: Vec<&str> = words(text(matches, "broker-list"));
     block_on(async {

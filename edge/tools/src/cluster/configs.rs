@@ -5,10 +5,12 @@
 
 mod describe;
 
+use crate::command_line::args::{switch, text, value};
+use crate::command_line::connection::{bootstrap_server, cluster_config, command_config};
 use crate::waiting::telling;
-use crate::{ToolError, block_on, bootstrap_server, say, switch, text, value};
+use crate::{ToolError, block_on, say};
 use barnabas_base::BrokerId;
-use barnabas_client::{ClientError, Cluster, ClusterConfig};
+use barnabas_client::{ClientError, Cluster};
 use barnabas_wire::messages::describe_configs_request::DescribeConfigsResource;
 use barnabas_wire::messages::describe_configs_response::DescribeConfigsResult;
 use barnabas_wire::messages::incremental_alter_configs_request::{AlterConfigsResource, AlterableConfig};
@@ -54,7 +56,8 @@ impl Kind {
 pub fn flags() -> Vec<Arg> {
     let kinds: Vec<&str> = KINDS.iter().map(|kind| kind.words).collect();
     vec![
-        bootstrap_server(),
+        bootstrap_server().required(true),
+        command_config(),
         switch("describe", "Show configurations").required_unless_present("alter").conflicts_with("alter"),
         switch("alter", "Change the configuration of an entity"),
         value("entity-type", "type", "The kind of entity").required(true).value_parser(kinds),
@@ -69,7 +72,6 @@ pub fn flags() -> Vec<Arg> {
 }
 
 pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
-    let bootstrap = text(matches, "bootstrap-server").unwrap_or_default();
     let word = text(matches, "entity-type").unwrap_or_default();
     let kind = KINDS.iter().find(|kind| kind.words == word);
     let kind = kind.ok_or_else(|| ToolError::Usage(format!("--entity-type: unknown type '{word}'")))?;
@@ -78,7 +80,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
         return Err(ToolError::Usage(format!("--entity-default: only brokers have a default, not {word}")));
     }
     let entity = text(matches, "entity-name").or_else(|| is_default.then_some(""));
-    let config = ClusterConfig::new(bootstrap, "barnabas-configs");
+    let config = cluster_config(matches, "barnabas-configs")?;
     let mut cluster = Cluster::new(config.clone());
     if matches.get_flag("alter") {
         let entity = entity.ok_or_else(|| {

@@ -8,8 +8,10 @@ mod row;
 #[cfg(test)]
 mod tests;
 
+use crate::command_line::args::{number, pairs, switch, text, value};
+use crate::command_line::connection::{bootstrap_server, cluster_config, command_config};
 use crate::waiting::telling;
-use crate::{ToolError, block_on, bootstrap_server, number, pairs, say, switch, text, value};
+use crate::{ToolError, block_on, say};
 use barnabas_client::{Admin, ClientError, Cluster, ClusterConfig, NewTopic};
 use clap::{Arg, ArgMatches};
 
@@ -17,7 +19,8 @@ const ACTIONS: [&str; 5] = ["create", "list", "describe", "alter", "delete"];
 
 pub fn flags() -> Vec<Arg> {
     let mut flags = vec![
-        bootstrap_server(),
+        bootstrap_server().required(true),
+        command_config(),
         switch("create", "Create a topic"),
         switch("list", "List all topics"),
         switch("describe", "Describe a topic, or all of them"),
@@ -48,8 +51,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
             "give exactly one of --create, --list, --describe, --alter, --delete".to_owned(),
         ));
     };
-    let bootstrap = text(matches, "bootstrap-server").unwrap_or_default();
-    let mut cluster = Cluster::new(ClusterConfig::new(bootstrap, "barnabas-topics"));
+    let mut cluster = Cluster::new(cluster_config(matches, "barnabas-topics")?);
     block_on(async {
         match action {
             "create" => create(&mut cluster, matches).await,
@@ -91,12 +93,25 @@ async fn create(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolE
     }
     let topic = NewTopic {
         name: name.to_owned(),
-        partitions: number(matches, "partitions")?,
-        replication_factor: number(matches, "replication-factor")?,
+        partitions: at_least_one(matches, "partitions")?,
+        replication_factor: at_least_one(matches, "replication-factor")?,
         configs,
     };
     decided(cluster.config().clone(), Admin::new(cluster).create_topic(&topic)).await?;
     say(&format!("Created topic {name}."))
+}
+
+/// A number that Kafka's tool refuses below 1, before it asks the cluster.
+fn at_least_one<T>(matches: &ArgMatches, flag: &str) -> Result<Option<T>, ToolError>
+where
+    T: std::str::FromStr + PartialOrd + From<i8> + std::fmt::Display,
+{
+    match number::<T>(matches, flag)? {
+        Some(given) if given < T::from(1) => Err(ToolError::Usage(format!(
+            "--{flag} takes a number from 1 on, not {given}; leave it out for the cluster's default"
+        ))),
+        given => Ok(given),
+    }
 }
 
 /// All topics, or those that are not the cluster's own.
@@ -129,7 +144,7 @@ async fn alter(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolEr
     if matches.get_flag("if-exists") && !exists(cluster, name).await? {
         return Ok(());
     }
-    let count: Option<i32> = number(matches, "partitions")?;
+    let count: Option<i32> = at_least_one(matches, "partitions")?;
     let count = count.ok_or_else(|| ToolError::Usage("--alter needs --partitions".to_owned()))?;
     decided(cluster.config().clone(), Admin::new(cluster).create_partitions(name, count)).await
 }

@@ -1,59 +1,28 @@
-//! `metadata-quorum`, as Kafka's `kafka-metadata-quorum`: how the quorum of controllers stands, and who votes in it.
-//!
-//! What it prints is Kafka's, since scripts read it. Source: Kafka `MetadataQuorumCommand`, `ToolsUtils.prettyPrintTable`.
+//! How the quorum stands, in Kafka's lines.
 
+use super::TOOL;
 use crate::waiting::telling;
-use crate::{ToolError, block_on, bootstrap_server, number, say, switch, text, value};
-use barnabas_base::{ErrorCode, Uuid};
-use barnabas_client::{Cluster, ClusterConfig};
+use crate::{ToolError, say};
+use barnabas_base::ErrorCode;
+use barnabas_client::{ClientError, Cluster};
+use barnabas_wire::messages::DescribeQuorumRequest;
+use barnabas_wire::messages::describe_cluster_request::DescribeClusterRequest;
 use barnabas_wire::messages::describe_quorum_request::{PartitionData as Asked, TopicData};
 use barnabas_wire::messages::describe_quorum_response::{
     DescribeQuorumResponse, PartitionData, ReplicaState,
 };
-use barnabas_wire::messages::{DescribeClusterRequest, DescribeQuorumRequest, RemoveRaftVoterRequest};
-use clap::{Arg, ArgMatches};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// DescribeCluster's types of endpoints.
+const BROKERS: i8 = 1;
+const CONTROLLERS: i8 = 2;
 const TOPIC: &str = "__cluster_metadata";
-const ACTIONS: [&str; 2] = ["describe", "remove-controller"];
-
-pub fn flags() -> Vec<Arg> {
-    vec![
-        bootstrap_server(),
-        Arg::new("action").value_name("describe|remove-controller").help("What to do").required(true),
-        switch("status", "With describe: who leads, who votes, who follows"),
-        switch("replication", "With describe: how far every replica has come"),
-        switch("human-readable", "With describe --replication: times as how long ago"),
-        value("controller-id", "id", "With remove-controller: the voter"),
-        value("controller-directory-id", "id", "With remove-controller: the id of its metadata directory"),
-        switch("dry-run", "With remove-controller: say what would be done, and do nothing"),
-    ]
-}
-
-pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
-    let action = text(matches, "action").unwrap_or_default();
-    if !ACTIONS.contains(&action) {
-        return Err(ToolError::Usage(format!("'{action}' is none of {}", ACTIONS.join(", "))));
-    }
-    let bootstrap = text(matches, "bootstrap-server").unwrap_or_default();
-    let mut cluster = Cluster::new(ClusterConfig::new(bootstrap, "barnabas-metadata-quorum"));
-    block_on(async {
-        if action == "remove-controller" {
-            return remove(&mut cluster, matches).await;
-        }
-        match (matches.get_flag("status"), matches.get_flag("replication")) {
-            (true, false) => status(&mut cluster).await,
-            (false, true) => replication(&mut cluster, matches.get_flag("human-readable")).await,
-            _ => Err(ToolError::Usage("describe takes exactly one of --status and --replication".to_owned())),
-        }
-    })
-}
 
 async fn describe(cluster: &mut Cluster) -> Result<(DescribeQuorumResponse, PartitionData), ToolError> {
     let topic =
         TopicData { topic_name: TOPIC.into(), partitions: vec![Asked::default()], ..TopicData::default() };
     let request = DescribeQuorumRequest { topics: vec![topic], ..DescribeQuorumRequest::default() };
-    let answer = telling("metadata-quorum", cluster.config().clone(), cluster.ask_any(&request)).await?;
+    let answer = telling(TOOL, cluster.config().clone(), cluster.ask_any(&request)).await?;
     let partition = answer.topics.first().and_then(|topic| topic.partitions.first()).cloned();
     let partition = partition.unwrap_or_default();
     let code = [answer.error_code, partition.error_code].into_iter().find(|&code| code != 0);
@@ -77,9 +46,15 @@ fn leader_of(partition: &PartitionData) -> ReplicaState {
     leader.cloned().unwrap_or_default()
 }
 
-async fn status(cluster: &mut Cluster) -> Result<(), ToolError> {
+pub async fn status(cluster: &mut Cluster) -> Result<(), ToolError> {
     let (answer, partition) = describe(cluster).await?;
-    let known = cluster.ask_any(&DescribeClusterRequest::default()).await?;
+    let endpoint_type = if cluster.config().is_of_controllers { CONTROLLERS } else { BROKERS };
+    let request = DescribeClusterRequest { endpoint_type, ..Default::default() };
+    let known = cluster.ask_any(&request).await?;
+    if known.error_code != 0 {
+        let why = known.error_message.as_deref();
+        Err(ClientError::refused("asking for the cluster's id", known.error_code, why))?;
+    }
     let leader = leader_of(&partition);
     let followers =
         || partition.current_voters.iter().filter(|voter| voter.replica_id != partition.leader_id);
@@ -120,7 +95,7 @@ async fn status(cluster: &mut Cluster) -> Result<(), ToolError> {
     say(&format!("CurrentObservers:       [{}]", list(&partition.observers)))
 }
 
-async fn replication(cluster: &mut Cluster, is_for_people: bool) -> Result<(), ToolError> {
+pub async fn replication(cluster: &mut Cluster, is_for_people: bool) -> Result<(), ToolError> {
     let (_, partition) = describe(cluster).await?;
     let leader = leader_of(&partition);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
@@ -166,36 +141,11 @@ fn say_table<const N: usize>(rows: &[[String; N]]) -> Result<(), ToolError> {
     Ok(())
 }
 
-async fn remove(cluster: &mut Cluster, matches: &ArgMatches) -> Result<(), ToolError> {
-    let id: Option<i32> = number(matches, "controller-id")?;
-    let id = id.ok_or_else(|| ToolError::Usage("remove-controller needs --controller-id".to_owned()))?;
-    let directory = text(matches, "controller-directory-id").unwrap_or_default();
-    let parsed = Uuid::parse(directory).ok_or_else(|| {
-        ToolError::Usage(format!("--controller-directory-id takes a directory's id, not '{directory}'"))
-    })?;
-    let would = if matches.get_flag("dry-run") { "DRY RUN of removing" } else { "Removed" };
-    if !matches.get_flag("dry-run") {
-        let request = RemoveRaftVoterRequest {
-            // Whoever is asked knows its own; the schema's default would be another one's.
-            cluster_id: None,
-            voter_id: id,
-            voter_directory_id: parsed,
-            ..RemoveRaftVoterRequest::default()
-        };
-        let answer = telling("metadata-quorum", cluster.config().clone(), cluster.ask_any(&request)).await?;
-        if answer.error_code != 0 {
-            let why = answer.error_message.as_ref().map_or("", |message| message.as_str());
-            let code = ErrorCode::from_code(answer.error_code);
-            return Err(ToolError::Usage(format!("the voter was not removed: {code} {why}")));
-        }
-    }
-    say(&format!("{would}  KRaft controller {id} with directory id {directory}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fake_broker::fake_broker;
+    use barnabas_client::ClusterConfig;
     use barnabas_wire::RequestBody;
 
     #[tokio::test]

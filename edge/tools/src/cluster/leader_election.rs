@@ -3,10 +3,12 @@
 //!
 //! Left out: `--path-to-json-file`. Source: Kafka `LeaderElectionCommand`.
 
+use crate::command_line::args::{number, switch, text, value};
+use crate::command_line::connection::{bootstrap_server, cluster_config, command_config};
 use crate::waiting::telling;
-use crate::{ToolError, block_on, bootstrap_server, number, say, switch, text, value};
+use crate::{ToolError, block_on, say};
 use barnabas_base::ErrorCode;
-use barnabas_client::{Cluster, ClusterConfig};
+use barnabas_client::Cluster;
 use barnabas_wire::messages::elect_leaders_request::TopicPartitions;
 use barnabas_wire::messages::elect_leaders_response::PartitionResult;
 use barnabas_wire::messages::{ElectLeadersRequest, ElectLeadersResponse};
@@ -16,7 +18,8 @@ const TIMEOUT_MS: i32 = 30_000;
 
 pub fn flags() -> Vec<Arg> {
     vec![
-        bootstrap_server(),
+        bootstrap_server().required(true),
+        command_config(),
         value(
             "election-type",
             "PREFERRED|UNCLEAN",
@@ -34,7 +37,6 @@ pub fn flags() -> Vec<Arg> {
 }
 
 pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
-    let bootstrap = text(matches, "bootstrap-server").unwrap_or_default();
     let kind = text(matches, "election-type").unwrap_or_default().to_uppercase();
     let partition = number::<i32>(matches, "partition")?;
     let topic_partitions = text(matches, "topic").zip(partition).map(|(topic, partition)| {
@@ -46,8 +48,8 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
         timeout_ms: TIMEOUT_MS,
         ..Default::default()
     };
+    let config = cluster_config(matches, "barnabas-leader-election")?;
     let answer = block_on(async {
-        let config = ClusterConfig::new(bootstrap, "barnabas-leader-election");
         let mut cluster = Cluster::new(config.clone());
         Ok(telling("leader-election", config, cluster.ask_controller(|_| request.clone())).await?)
     })?;

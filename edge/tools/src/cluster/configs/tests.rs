@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::fake_broker::{fake_broker, nodes};
+use barnabas_client::ClusterConfig;
 use barnabas_wire::RequestBody;
 use barnabas_wire::messages::describe_configs_response::{
     DescribeConfigsResourceResult, DescribeConfigsSynonym,

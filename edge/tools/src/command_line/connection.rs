@@ -1,0 +1,207 @@
+//! Which brokers or controllers are meant, and how they are reached.
+
+use super::args::{excludes, text, value};
+use super::properties::Properties;
+use crate::ToolError;
+use barnabas_client::ClusterConfig;
+use clap::{Arg, ArgMatches};
+use std::net::Ipv6Addr;
+use std::time::Duration;
+
+const BROKERS: &str = "bootstrap-server";
+const CONTROLLERS: &str = "bootstrap-controller";
+const FILE: &str = "command-config";
+
+/// Names that Kafka's admin client knows, and that mean nothing here or nothing but their default.
+const WITHOUT_EFFECT: &[&str] = &[
+    "auto.include.jmx.reporter",
+    "bootstrap.controllers",
+    "bootstrap.servers",
+    "client.dns.lookup",
+    "connections.max.idle.ms",
+    "enable.metrics.push",
+    "metadata.max.age.ms",
+    "metadata.recovery.rebootstrap.trigger.ms",
+    "metadata.recovery.strategy",
+    "metric.reporters",
+    "metrics.num.samples",
+    "metrics.recording.level",
+    "metrics.sample.window.ms",
+    "receive.buffer.bytes",
+    "reconnect.backoff.max.ms",
+    "reconnect.backoff.ms",
+    "retries",
+    "retry.backoff.max.ms",
+    "security.providers",
+    "send.buffer.bytes",
+    "socket.connection.setup.timeout.max.ms",
+    "socket.connection.setup.timeout.ms",
+];
+
+pub fn bootstrap_server() -> Arg {
+    value(BROKERS, "host:port", "A broker to begin with; several with commas")
+}
+
+pub fn bootstrap_controller() -> Arg {
+    value(CONTROLLERS, "host:port", "Instead of a broker: a controller to begin with; several with commas")
+}
+
+pub fn command_config() -> Arg {
+    value(
+        FILE,
+        "path",
+        "A file with configs of the client: client.id, request.timeout.ms, default.api.timeout.ms …",
+    )
+}
+
+/// How to reach what `--bootstrap-server` or, where the tool has it, `--bootstrap-controller` names.
+///
+/// # Errors
+/// Neither flag, or both; an address that is none; a file that cannot be read, or a value that no client takes.
+pub fn cluster_config(matches: &ArgMatches, client_id: &str) -> Result<ClusterConfig, ToolError> {
+    let mut config = cluster_config_without_file(matches, client_id)?;
+    if let Some(path) = matches.try_get_one::<String>(FILE).ok().flatten() {
+        apply(&Properties::load(path)?, &mut config)?;
+    }
+    Ok(config)
+}
+
+/// [`cluster_config`] without what `--command-config` says.
+///
+/// # Errors
+/// As [`cluster_config`].
+pub fn cluster_config_without_file(
+    matches: &ArgMatches,
+    client_id: &str,
+) -> Result<ClusterConfig, ToolError> {
+    let has_controllers = matches.try_contains_id(CONTROLLERS).is_ok();
+    let mut config = ClusterConfig::new("", client_id);
+    let controllers = if has_controllers {
+        excludes(matches, BROKERS, &[CONTROLLERS])?;
+        text(matches, CONTROLLERS)
+    } else {
+        None
+    };
+    config.bootstrap = match (text(matches, BROKERS), controllers) {
+        (Some(brokers), _) => addresses(BROKERS, brokers)?,
+        (None, Some(controllers)) => addresses(CONTROLLERS, controllers)?,
+        (None, None) => return Err(ToolError::Usage(missing(has_controllers))),
+    };
+    config.is_of_controllers = controllers.is_some();
+    Ok(config)
+}
+
+fn missing(has_controllers: bool) -> String {
+    let flags = if has_controllers {
+        format!("--{BROKERS} or --{CONTROLLERS} is missing")
+    } else {
+        format!("--{BROKERS} is missing")
+    };
+    format!("{flags}. Example: --{BROKERS} 127.0.0.1:9092")
+}
+
+fn apply(properties: &Properties, config: &mut ClusterConfig) -> Result<(), ToolError> {
+    if let Some(id) = properties.get("client.id").filter(|id| !id.is_empty()) {
+        id.clone_into(&mut config.client_id);
+    }
+    for (key, time) in [
+        ("request.timeout.ms", &mut config.request_timeout),
+        ("default.api.timeout.ms", &mut config.deadline),
+        ("retry.backoff.ms", &mut config.retry_backoff),
+    ] {
+        if let Some(ms) = properties.number(key)? {
+            *time = Duration::from_millis(ms);
+        }
+    }
+    plaintext(properties)?;
+    properties.warn_of_unknown("admin client", |key| {
+        let with_effect = ["client.id", "request.timeout.ms", "default.api.timeout.ms", "retry.backoff.ms"];
+        with_effect.contains(&key) || WITHOUT_EFFECT.contains(&key) || is_of_security(key)
+    });
+    Ok(())
+}
+
+/// # Errors
+/// A protocol that this client does not speak.
+pub fn plaintext(properties: &Properties) -> Result<(), ToolError> {
+    match properties.get("security.protocol").map(str::trim) {
+        None => Ok(()),
+        Some(protocol) if protocol.eq_ignore_ascii_case("PLAINTEXT") => Ok(()),
+        Some(protocol) => Err(ToolError::Usage(format!(
+            "security.protocol takes PLAINTEXT, not '{protocol}': this client does not encrypt or log in yet"
+        ))),
+    }
+}
+
+/// A key that means something only where the client encrypts or logs in.
+pub fn is_of_security(key: &str) -> bool {
+    key == "security.protocol" || key.starts_with("ssl.") || key.starts_with("sasl.")
+}
+
+/// `host:port` each, with commas between. As in Kafka, a protocol in front is dropped.
+///
+/// # Errors
+/// Something else.
+///
+/// # Source
+/// Kafka `Utils.getHost`, `Utils.getPort`, `ClientUtils.parseAndValidateAddresses`.
+pub fn addresses(flag: &str, list: &str) -> Result<String, ToolError> {
+    let words: Vec<&str> = list.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
+    let wanted = "host:port. Example: 127.0.0.1:9092, or host1:9092,host2:9092";
+    if words.is_empty() {
+        return Err(ToolError::Usage(format!("--{flag} names no {wanted}")));
+    }
+    for word in &words {
+        if address(word).is_none() {
+            return Err(ToolError::Usage(format!("--{flag}: '{word}' is not {wanted}")));
+        }
+    }
+    Ok(words.into_iter().filter_map(address).collect::<Vec<_>>().join(","))
+}
+
+fn address(word: &str) -> Option<String> {
+    let word = word.split_once("://").map_or(word, |(_, address)| address);
+    let (host, port) = word.rsplit_once(':')?;
+    port.parse::<u16>().ok()?;
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    if bare.parse::<Ipv6Addr>().is_ok() {
+        return Some(format!("[{bare}]:{port}"));
+    }
+    let is_host = |letter: char| letter.is_alphanumeric() || "-._".contains(letter);
+    (!host.is_empty() && host.chars().all(is_host)).then(|| word.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_taken_as_kafka_takes_them() {
+        let taken = |list| addresses("bootstrap-server", list).expect("addresses");
+        assert_eq!(taken("localhost:9092"), "localhost:9092");
+        assert_eq!(taken(" a.b-c_d:1 ,, [::1]:65535,::1:1"), "a.b-c_d:1,[::1]:65535,[::1]:1");
+        assert_eq!(taken("PLAINTEXT://host:9092"), "host:9092");
+    }
+
+    #[test]
+    fn addresses_without_host_and_port_are_refused() {
+        for (list, given) in [
+            ("nonsense", "'nonsense'"),
+            ("localhost:x", "'localhost:x'"),
+            ("localhost:9092,other", "'other'"),
+            (":9092", "':9092'"),
+            ("[host]:9092", "'[host]:9092'"),
+            ("host:65536", "'host:65536'"),
+            ("host:-1", "'host:-1'"),
+            ("two words:9092", "'two words:9092'"),
+        ] {
+            let refused = addresses("bootstrap-server", list).expect_err(list).to_string();
+            let expected = format!(
+                "--bootstrap-server: {given} is not host:port. Example: 127.0.0.1:9092, or host1:9092,host2:9092"
+            );
+            assert_eq!(refused, expected);
+        }
+        let refused = addresses("bootstrap-server", " , ").expect_err("nothing").to_string();
+        assert!(refused.starts_with("--bootstrap-server names no host:port."), "{refused}");
+    }
+}

@@ -1,0 +1,11 @@
+//! What the tools' command lines have in common.
+//!
+//! | file | answers |
+//! |---|---|
+//! | `args` | how a flag is declared, read and refused beside others |
+//! | `connection` | which brokers or controllers are meant, and how they are reached |
+//! | `properties` | what a properties file or `key=value` flags say |
+
+pub mod args;
+pub mod connection;
+pub mod properties;

@@ -37,7 +37,7 @@
 use std::sync::Arc;
 
 use barnabas_base::{
-    BrokerEpoch, BrokerId, DurationMs, ErrorCode, LeaderEpoch, Offset, PartitionIndex, ProducerId, Text,
+    BrokerEpoch, BrokerId, DurationMs, ErrorCode, LeaderEpoch, Offset, PartitionIndex, ProducerId, Set, Text,
     TimestampMs,
 };
 use barnabas_metadata::Topic;
@@ -58,9 +58,9 @@ mod budget;
 mod sessions;
 
 pub use budget::{Allowance, Budget};
-pub use sessions::{FetchSessions, PARTITIONS_PER_SLOT};
+pub use sessions::{FetchSessions, SessionShare};
 
-use sessions::{Opened, TopicKey, Wanted};
+use sessions::{Beginning, Opened, TopicKey, Wanted};
 
 /// Who reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -231,22 +231,30 @@ fn reader(request: &FetchRequest, version: i16) -> Reader {
 }
 
 fn wanted(topics: Vec<FetchTopic>) -> Vec<Wanted> {
-    let of_topic = |topic: FetchTopic| {
-        let key = TopicKey { name: topic.topic, id: topic.topic_id };
-        topic.partitions.into_iter().map(move |data| Wanted { topic: key.clone(), data })
-    };
-    let wanted: Vec<Wanted> = topics.into_iter().flat_map(of_topic).collect();
+    // One key for each topic, however often it is named: what follows compares keys by where they are.
+    let mut keys: Set<Arc<TopicKey>> = Set::default();
+    let has_many = topics.len() > 1;
+    let mut wanted = Vec::with_capacity(topics.iter().map(|topic| topic.partitions.len()).sum());
+    for topic in topics {
+        let mut key = Arc::new(TopicKey { name: topic.topic, id: topic.topic_id });
+        if has_many && !keys.insert(key.clone()) {
+            key = keys.get(&key).cloned().unwrap_or(key);
+        }
+        let of = |data| Wanted { topic: key.clone(), data, place: 0 };
+        wanted.extend(topic.partitions.into_iter().map(of));
+    }
     // Kafka reads the request into a map. A partition that is named again would have its aborted transactions listed again.
     if !has_repeats(&wanted) {
         return wanted;
     }
-    last_wins(wanted, |wanted| (wanted.topic.clone(), wanted.data.partition))
+    last_wins(wanted, |wanted| (Arc::as_ptr(&wanted.topic) as usize, wanted.data.partition))
 }
 
 /// Whether a partition may be named twice. Most requests name few: comparing costs less than hashing.
 fn has_repeats(wanted: &[Wanted]) -> bool {
     const FEW: usize = 32;
-    let same = |a: &Wanted, b: &Wanted| a.data.partition == b.data.partition && a.topic == b.topic;
+    let same =
+        |a: &Wanted, b: &Wanted| a.data.partition == b.data.partition && Arc::ptr_eq(&a.topic, &b.topic);
     wanted.len() > FEW
         || (1..wanted.len()).any(|at| wanted[..at].iter().any(|before| same(before, &wanted[at])))
 }
@@ -286,7 +294,9 @@ impl Pending {
         let slot = Slot::new(0, self.entries.len());
         let topics = &ctx.image.topics;
         let by_id = self.version >= 13;
-        let topic = if by_id { topics.by_id(wanted.topic.id) } else { topics.by_name(&wanted.topic.name) };
+        let by_name =
+            |key: &TopicKey| sessions::may_be_held(key).then(|| topics.by_name(&key.name)).flatten();
+        let topic = if by_id { topics.by_id(wanted.topic.id) } else { by_name(&wanted.topic) };
         let state = topic.and_then(|topic| topic.partition(PartitionIndex(wanted.data.partition)));
         let mut data = empty(wanted.data.partition, self.version);
         // Kafka says it this way where it does not get as far as reading.
@@ -357,14 +367,26 @@ impl Pending {
         if let Session::Open { id, .. } = self.session { id } else { 0 }
     }
 
-    /// The answer. `draw` is a random number, for the id of a new session.
-    pub fn respond(mut self, sessions: &mut FetchSessions, draw: u32, now: TimestampMs) -> FetchResponse {
+    /// Whether a session is to be made of the answer.
+    pub fn wants_session(&self) -> bool {
+        matches!(self.session, Session::New)
+    }
+
+    /// The answer. `draw` is a random number, for the id of a new session; `share`: what a new session's memory is
+    /// taken from.
+    pub fn respond(
+        mut self,
+        sessions: &mut FetchSessions,
+        draw: u32,
+        now: TimestampMs,
+        share: impl FnOnce() -> SessionShare,
+    ) -> FetchResponse {
         let (session_id, error) = match self.session {
             Session::None => (0, ErrorCode::None),
-            Session::New => (self.create_session(sessions, draw, now), ErrorCode::None),
+            Session::New => (self.create_session(sessions, draw, now, share()), ErrorCode::None),
             Session::Open { id, epoch } => match sessions.answer(id, epoch) {
                 Some(mut answer) => {
-                    self.entries.retain(|entry| answer.must_answer(&entry.wanted.topic, &entry.data));
+                    self.entries.retain(|entry| answer.must_answer(entry.wanted.place, &entry.data));
                     (id, ErrorCode::None)
                 }
                 None => {
@@ -382,10 +404,17 @@ impl Pending {
         }
     }
 
-    fn create_session(&self, sessions: &mut FetchSessions, draw: u32, now: TimestampMs) -> i32 {
+    fn create_session(
+        &self,
+        sessions: &mut FetchSessions,
+        draw: u32,
+        now: TimestampMs,
+        share: SessionShare,
+    ) -> i32 {
         let known = |data: &PartitionData| (data.high_watermark, data.log_start_offset);
-        let answered = self.entries.iter().map(|entry| (entry.wanted.detached(), known(&entry.data)));
-        sessions.create(answered, self.is_follower, self.version >= 13, draw, now)
+        let answered = self.entries.iter().map(|entry| (&entry.wanted, known(&entry.data)));
+        let (is_follower, uses_topic_ids) = (self.is_follower, self.version >= 13);
+        sessions.create(answered, Beginning { is_follower, uses_topic_ids, draw, now, share })
     }
 }
 
@@ -437,16 +466,18 @@ pub fn in_words_of(records: Bytes, from: Offset, version: i16) -> Result<Bytes, 
 /// Partitions of one topic that follow each other go under one name.
 fn group(entries: Vec<Entry>) -> Vec<FetchableTopicResponse> {
     let mut topics: Vec<FetchableTopicResponse> = Vec::new();
+    let mut before: Option<Arc<TopicKey>> = None;
     for Entry { wanted: Wanted { topic, .. }, data } in entries {
         match topics.last_mut() {
-            Some(last) if last.topic == topic.name && last.topic_id == topic.id => last.partitions.push(data),
+            Some(last) if before.as_ref() == Some(&topic) => last.partitions.push(data),
             _ => topics.push(FetchableTopicResponse {
-                topic: topic.name,
+                topic: topic.name.clone(),
                 topic_id: topic.id,
                 partitions: vec![data],
                 ..FetchableTopicResponse::default()
             }),
         }
+        before = Some(topic);
     }
     topics
 }

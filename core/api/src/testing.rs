@@ -4,6 +4,10 @@
 //! `orders`: partition 0 led here, 1 by node 2, 2 by nobody that is known. `compacted`: one partition, led here.
 //! `__consumer_offsets`: partition 0 led here, 1 by node 2.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
 use barnabas_base::{BrokerId, LeaderEpoch, Offset, Text, TimestampMs, TopicId, Uuid};
 use barnabas_metadata::config::{BrokerConfig, Properties, StaticConfig};
 use barnabas_metadata::{Delta, Image, Provenance};
@@ -12,7 +16,7 @@ use barnabas_wire::messages::register_broker_record::{BrokerEndpoint, RegisterBr
 use barnabas_wire::messages::{ConfigRecord, FeatureLevelRecord, MetadataRecord, TopicRecord};
 use barnabas_wire::{Message, Reader, Writer};
 
-use crate::{AnswerRoom, Client, Context};
+use crate::{AnswerRoom, Client, Context, Lender};
 
 pub(crate) const ORDERS: TopicId = Uuid([0xa; 16]);
 pub(crate) const COMPACTED: TopicId = Uuid([0xb; 16]);
@@ -184,4 +188,47 @@ pub(crate) fn carried<M: Message + PartialEq + std::fmt::Debug>(message: M, vers
 /// Every version of a message, from the lowest on.
 pub(crate) fn versions<M: Message>() -> std::ops::RangeInclusive<i16> {
     M::VERSIONS.min..=M::VERSIONS.max
+}
+
+/// Lends up to a limit, as the node does.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Memory {
+    held: Arc<AtomicU64>,
+    limit: u64,
+}
+
+struct Lent {
+    of: Memory,
+    bytes: AtomicU64,
+}
+
+impl Memory {
+    pub fn of(limit: u64) -> Self {
+        Self { limit, ..Self::default() }
+    }
+
+    pub fn share(&self) -> Box<dyn Lender + Send> {
+        Box::new(Lent { of: self.clone(), bytes: AtomicU64::new(0) })
+    }
+
+    pub fn held(&self) -> u64 {
+        self.held.load(Relaxed)
+    }
+}
+
+impl Lender for Lent {
+    fn lend(&self, total: u64) -> bool {
+        let after = self.of.held() - self.bytes.load(Relaxed) + total;
+        if after <= self.of.limit {
+            self.of.held.store(after, Relaxed);
+            self.bytes.store(total, Relaxed);
+        }
+        after <= self.of.limit
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.of.held.fetch_sub(self.bytes.load(Relaxed), Relaxed);
+    }
 }

@@ -24,5 +24,7 @@ pub use map::{HashState, Map, Set, seed_maps};
 pub use partition_for::{java_hash, partition_for};
 pub use text::Text;
 pub use time::{DurationMs, MonotonicMs, TimestampMs};
-pub use topic::{TopicNameError, TopicPartition, check_topic_name, is_internal_topic, name};
+pub use topic::{
+    TOPIC_NAME_BYTES_MAX, TopicNameError, TopicPartition, check_topic_name, is_internal_topic, name,
+};
 pub use uuid::{DirectoryId, TopicId, Uuid};

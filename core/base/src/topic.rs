@@ -56,11 +56,14 @@ pub enum TopicNameError {
     Character,
 }
 
+/// A directory is called `topic-partition` and may get a suffix. Kafka `Topic.MAX_NAME_LENGTH`.
+pub const TOPIC_NAME_BYTES_MAX: usize = 249;
+
 /// # Errors
 /// The first rule that the name breaks.
 ///
 /// # Source
-/// Kafka `Topic.validate`: 249, since a directory is called `topic-partition` and may get a suffix.
+/// Kafka `Topic.validate`.
 pub fn check_topic_name(name: &str) -> Result<(), TopicNameError> {
     if name.is_empty() {
         return Err(TopicNameError::Empty);
@@ -68,7 +71,7 @@ pub fn check_topic_name(name: &str) -> Result<(), TopicNameError> {
     if name == "." || name == ".." {
         return Err(TopicNameError::Dots);
     }
-    if name.len() > 249 {
+    if name.len() > TOPIC_NAME_BYTES_MAX {
         return Err(TopicNameError::TooLong);
     }
     if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')) {

@@ -4,23 +4,42 @@
 //! A broker may keep several caches. A session's id says which one holds it: `id % owners == owner`, so a client may go on with its
 //! session over any connection, as with Kafka.
 //!
+//! Kafka bounds their number only. Here their memory is bounded, too: a session holds a share of the node's memory for
+//! sessions ([`SessionShare`]). A client for which there is no share gets full answers, as where Kafka's cache is full.
+//!
 //! Always true:
-//! 1. there are at most `sessions_max` sessions, and at most [`PARTITIONS_PER_SLOT`] × `sessions_max` partitions in them
-//! 2. a session's epoch is the one that its next request must carry
+//! 1. there are at most `sessions_max` sessions
+//! 2. what a session takes ([`Session::bytes`]) was lent to it, and goes back with it
+//! 3. a session's epoch is the one that its next request must carry
+//! 4. a topic's name is held once for each session, and has at most [`TOPIC_NAME_BYTES_MAX`] bytes
 //!
 //! Source: KIP-227; Kafka 4.4 `FetchSession`, `FetchSessionCacheShard`, `FetchManager`.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
-use barnabas_base::{DurationMs, ErrorCode, Map, TimestampMs, TopicId};
+use barnabas_base::{DurationMs, ErrorCode, Map, TOPIC_NAME_BYTES_MAX, TimestampMs, TopicId};
 use barnabas_wire::messages::fetch_request::{FetchPartition, ForgottenTopic};
 use barnabas_wire::messages::fetch_response::PartitionData;
 use barnabas_wire::{Str, TaggedFields};
 
-/// On average, so many partitions per session are remembered; Kafka has no such bound.
-pub const PARTITIONS_PER_SLOT: usize = 1000;
+use crate::Lender;
+
 /// A session that was not used for so long may go for any other.
 const STALE_AFTER: DurationMs = DurationMs(120_000);
+
+/// What a map's entry takes: as much again is room to grow, or on the way to its double.
+const fn entry_bytes(bytes: usize) -> u64 {
+    2 * bytes as u64
+}
+const SESSION_BYTES: u64 = entry_bytes(size_of::<(i32, Session)>()) + 256;
+const TOPIC_BYTES: u64 = entry_bytes(size_of::<(Arc<TopicKey>, u32)>()) + size_of::<TopicKey>() as u64 + 64;
+const PARTITION_BYTES: u64 =
+    entry_bytes(size_of::<(u64, Cached)>()) + entry_bytes(size_of::<((Arc<TopicKey>, i32), u64)>());
+/// What one partition takes while a request is answered that does not name it: its entries in the plan, the questions
+/// to the owners and the answer. An estimate.
+const WORK_BYTES: u64 = 1024;
 
 /// How requests name a topic: by name before version 13, by id from then on. The other one is empty.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -29,34 +48,46 @@ pub(super) struct TopicKey {
     pub id: TopicId,
 }
 
+impl TopicKey {
+    /// What a session holds for it, beside its partitions.
+    fn bytes(&self) -> u64 {
+        TOPIC_BYTES + self.name.len() as u64
+    }
+}
+
 /// One partition that a request is about.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
-    pub topic: TopicKey,
+    pub topic: Arc<TopicKey>,
     pub data: FetchPartition,
+    /// Where its session remembers it, if the session named it.
+    pub place: u64,
 }
 
-impl Wanted {
-    /// A copy that keeps no frame alive: a session outlives the requests that it was made of.
-    pub fn detached(&self) -> Self {
-        let topic = TopicKey { name: Str::from(self.topic.name.as_str()), id: self.topic.id };
-        Self {
-            topic,
-            data: FetchPartition { unknown_tagged_fields: TaggedFields::default(), ..self.data.clone() },
-        }
-    }
+/// A session's share of the node's memory for sessions. `lend` is told what the session takes from then on, which may
+/// be less than before.
+pub type SessionShare = Box<dyn Lender + Send>;
+
+/// The partitions of a session that is about to begin.
+pub(super) struct Beginning {
+    pub is_follower: bool,
+    pub uses_topic_ids: bool,
+    /// A random number.
+    pub draw: u32,
+    pub now: TimestampMs,
+    pub share: SessionShare,
 }
 
 #[derive(Debug)]
 struct Cached {
-    wanted: Wanted,
+    topic: Arc<TopicKey>,
+    data: FetchPartition,
     /// As last answered.
     high_watermark: i64,
     log_start: i64,
 }
 
 /// One client's session.
-#[derive(Debug)]
 struct Session {
     is_follower: bool,
     uses_topic_ids: bool,
@@ -65,8 +96,24 @@ struct Session {
     epoch: i32,
     /// In the order in which they are read: whoever got data goes to the end.
     partitions: BTreeMap<u64, Cached>,
-    places: Map<(TopicKey, i32), u64>,
+    places: Map<(Arc<TopicKey>, i32), u64>,
+    /// Each with how many of its partitions are here.
+    topics: Map<Arc<TopicKey>, u32>,
     next_place: u64,
+    /// About what the session takes.
+    bytes: u64,
+    share: SessionShare,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { is_follower, epoch, bytes, .. } = self;
+        let mut f = f.debug_struct("Session");
+        f.field("is_follower", is_follower)
+            .field("epoch", epoch)
+            .field("bytes", bytes)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What a request's session comes to.
@@ -125,6 +172,13 @@ impl FetchSessions {
         self.partitions
     }
 
+    /// The topic of each partition that is remembered.
+    #[cfg(test)]
+    pub(super) fn names_of_all(&self) -> Vec<Arc<TopicKey>> {
+        let cached = self.sessions.values().flat_map(|session| session.partitions.values());
+        cached.map(|cached| cached.topic.clone()).collect()
+    }
+
     /// Sessions that had to go for others, since the start.
     pub fn evictions(&self) -> u64 {
         self.evictions
@@ -156,15 +210,17 @@ impl FetchSessions {
             return Opened::Refused(ErrorCode::FetchSessionTopicIdError);
         }
         let before = session.partitions.len();
-        if self.partitions + session.newcomers(&wanted) > self.sessions_max * PARTITIONS_PER_SLOT {
+        let may_be_held = wanted.iter().all(|wanted| may_be_held(&wanted.topic));
+        if !may_be_held || !session.share.lend(session.bytes + session.newcomers_bytes(&wanted)) {
             // The client begins again with a full request, and gets no session while there is no room for one.
             self.remove(id);
             return Opened::Refused(ErrorCode::FetchSessionIdNotFound);
         }
         for partition in &wanted {
-            session.want(partition.detached());
+            session.want(partition);
         }
         session.forget(forgotten);
+        session.share.lend(session.bytes);
         self.partitions = self.partitions + session.partitions.len() - before;
         if session.partitions.is_empty() {
             self.remove(id);
@@ -172,24 +228,35 @@ impl FetchSessions {
         }
         session.used = now;
         session.epoch = next_epoch(epoch);
-        let wanted = session.partitions.values().map(|cached| cached.wanted.clone()).collect();
-        Opened::Incremental { id, epoch: session.epoch, wanted }
+        let of = |(&place, cached): (&u64, &Cached)| Wanted {
+            topic: cached.topic.clone(),
+            data: cached.data.clone(),
+            place,
+        };
+        Opened::Incremental { id, epoch: session.epoch, wanted: session.partitions.iter().map(of).collect() }
+    }
+
+    /// What a request of session `id` takes for partitions that it does not name.
+    pub fn work_bytes(&self, id: i32) -> u64 {
+        self.sessions.get(&id).map_or(0, |session| session.partitions.len() as u64 * WORK_BYTES)
     }
 
     /// Makes a session of what was just answered in full: each partition with the high watermark and the log start that
     /// the client was told. Returns its id; 0 where there is no room.
-    pub(super) fn create(
+    pub(super) fn create<'a>(
         &mut self,
-        answered: impl ExactSizeIterator<Item = (Wanted, (i64, i64))>,
-        is_follower: bool,
-        uses_topic_ids: bool,
-        draw: u32,
-        now: TimestampMs,
+        answered: impl ExactSizeIterator<Item = (&'a Wanted, (i64, i64))> + Clone,
+        beginning: Beginning,
     ) -> i32 {
         let size = answered.len();
-        if self.partitions + size > self.sessions_max * PARTITIONS_PER_SLOT {
+        if !answered.clone().all(|(wanted, _)| may_be_held(&wanted.topic)) {
             return 0;
         }
+        let bytes = SESSION_BYTES + bytes_of(answered.clone().map(|(wanted, _)| wanted));
+        if !beginning.share.lend(bytes) {
+            return 0;
+        }
+        let Beginning { is_follower, uses_topic_ids, draw, now, share } = beginning;
         if self.sessions.len() >= self.sessions_max && !self.evict_for(is_follower, size, now) {
             return 0;
         }
@@ -202,14 +269,26 @@ impl FetchSessions {
             epoch: 1,
             partitions: BTreeMap::new(),
             places: Map::default(),
+            topics: Map::default(),
             next_place: 0,
+            bytes: SESSION_BYTES,
+            share,
         };
         for (wanted, (high_watermark, log_start)) in answered {
-            session.add(Cached { wanted, high_watermark, log_start });
+            session.add(wanted, high_watermark, log_start);
         }
+        session.share.lend(session.bytes);
         self.partitions += session.partitions.len();
         self.sessions.insert(id, session);
         id
+    }
+
+    /// Lets the sessions go that were not used for two minutes. For when there is no memory for a new one.
+    pub fn evict_stale(&mut self, now: TimestampMs) {
+        let before = self.sessions.len();
+        self.sessions.retain(|_, session| !is_older(session.used, now));
+        self.evictions += (before - self.sessions.len()) as u64;
+        self.partitions = self.sessions.values().map(|session| session.partitions.len()).sum();
     }
 
     /// Whether the session is still where this request left it, and which of its partitions have something to say.
@@ -227,7 +306,7 @@ impl FetchSessions {
     /// Lets a session go that is stale, or worth less than a new one of `size` partitions. Followers outrank consumers,
     /// and of equals the larger one saves more.
     fn evict_for(&mut self, is_follower: bool, size: usize, now: TimestampMs) -> bool {
-        let older = |than: TimestampMs| now.0.saturating_sub(than.0) > STALE_AFTER.0;
+        let older = |than: TimestampMs| is_older(than, now);
         let oldest = self.sessions.iter().min_by_key(|(id, session)| (session.used, **id));
         let stale = oldest.filter(|(_, session)| older(session.used)).map(|(id, _)| *id);
         let may_go = |session: &Session| older(session.created) || (is_follower && !session.is_follower);
@@ -254,40 +333,98 @@ impl FetchSessions {
     }
 }
 
+fn is_older(than: TimestampMs, now: TimestampMs) -> bool {
+    now.0.saturating_sub(than.0) > STALE_AFTER.0
+}
+
+/// Whether a topic can be called so. A longer name gets its answer, but is never kept, nor looked for.
+pub(super) fn may_be_held(topic: &TopicKey) -> bool {
+    topic.name.len() <= TOPIC_NAME_BYTES_MAX
+}
+
+/// What partitions take that a session does not hold yet, at the most.
+fn bytes_of<'a>(wanted: impl Iterator<Item = &'a Wanted>) -> u64 {
+    let mut before: Option<&Wanted> = None;
+    let mut bytes = 0;
+    for wanted in wanted {
+        let is_same = before.is_some_and(|before| Arc::ptr_eq(&before.topic, &wanted.topic));
+        bytes += PARTITION_BYTES + if is_same { 0 } else { wanted.topic.bytes() };
+        before = Some(wanted);
+    }
+    bytes
+}
+
 impl Session {
-    fn add(&mut self, cached: Cached) {
-        let key = (cached.wanted.topic.clone(), cached.wanted.data.partition);
+    /// Remembers a partition that the session does not hold. Keeps no frame alive: a session outlives the requests that
+    /// it was made of.
+    fn add(&mut self, wanted: &Wanted, high_watermark: i64, log_start: i64) {
+        let topic = match self.topics.get_key_value(&wanted.topic) {
+            Some((topic, _)) => topic.clone(),
+            None => {
+                let name = Str::from(wanted.topic.name.as_str());
+                let topic = Arc::new(TopicKey { name, id: wanted.topic.id });
+                self.bytes += topic.bytes();
+                topic
+            }
+        };
+        *self.topics.entry(topic.clone()).or_default() += 1;
+        let data = FetchPartition { unknown_tagged_fields: TaggedFields::default(), ..wanted.data.clone() };
+        self.bytes += PARTITION_BYTES;
+        self.place(Cached { topic, data, high_watermark, log_start });
+    }
+
+    /// Puts a partition behind all others.
+    fn place(&mut self, cached: Cached) {
         let place = self.next_place;
         self.next_place += 1;
-        if let Some(before) = self.places.insert(key, place) {
-            self.partitions.remove(&before);
-        }
+        self.places.insert((cached.topic.clone(), cached.data.partition), place);
         self.partitions.insert(place, cached);
     }
 
-    /// How many of `wanted` the session does not hold yet, at the most: named twice they count twice.
-    fn newcomers(&self, wanted: &[Wanted]) -> usize {
-        let is_new =
-            |wanted: &&Wanted| !self.places.contains_key(&(wanted.topic.clone(), wanted.data.partition));
-        wanted.iter().filter(is_new).count()
+    fn place_of(&self, topic: &Arc<TopicKey>, partition: i32) -> Option<u64> {
+        self.places.get(&(topic.clone(), partition)).copied()
     }
 
-    fn want(&mut self, wanted: Wanted) {
-        let key = (wanted.topic.clone(), wanted.data.partition);
-        match self.places.get(&key).and_then(|place| self.partitions.get_mut(place)) {
-            Some(cached) => cached.wanted.data = wanted.data,
-            None => self.add(Cached { wanted, high_watermark: -1, log_start: -1 }),
+    /// What those of `wanted` take that the session does not hold yet, at the most: named twice they count twice.
+    fn newcomers_bytes(&self, wanted: &[Wanted]) -> u64 {
+        let is_new = |wanted: &&Wanted| self.place_of(&wanted.topic, wanted.data.partition).is_none();
+        bytes_of(wanted.iter().filter(is_new))
+    }
+
+    fn want(&mut self, wanted: &Wanted) {
+        let place = self.place_of(&wanted.topic, wanted.data.partition);
+        match place.and_then(|place| self.partitions.get_mut(&place)) {
+            Some(cached) => {
+                let unknown_tagged_fields = TaggedFields::default();
+                cached.data = FetchPartition { unknown_tagged_fields, ..wanted.data.clone() };
+            }
+            None => self.add(wanted, -1, -1),
         }
     }
 
     fn forget(&mut self, forgotten: &[ForgottenTopic]) {
         for topic in forgotten {
+            let key = Arc::new(TopicKey { name: topic.topic.clone(), id: topic.topic_id });
+            if !may_be_held(&key) {
+                continue;
+            }
             for &partition in &topic.partitions {
-                let key = (TopicKey { name: topic.topic.clone(), id: topic.topic_id }, partition);
-                if let Some(place) = self.places.remove(&key) {
+                if let Some(place) = self.places.remove(&(key.clone(), partition)) {
                     self.partitions.remove(&place);
+                    self.bytes -= PARTITION_BYTES;
+                    self.let_go(&key);
                 }
             }
+        }
+    }
+
+    /// One partition less of a topic.
+    fn let_go(&mut self, key: &Arc<TopicKey>) {
+        let Some(count) = self.topics.get_mut(key) else { return };
+        *count -= 1;
+        if *count == 0 {
+            self.topics.remove(key);
+            self.bytes -= key.bytes();
         }
     }
 }
@@ -299,10 +436,10 @@ pub(super) struct SessionAnswer<'a> {
 
 impl SessionAnswer<'_> {
     /// Whether the client must hear of this partition: data, an error, or something it was told otherwise last time.
-    pub(super) fn must_answer(&mut self, topic: &TopicKey, data: &PartitionData) -> bool {
-        let key = (topic.clone(), data.partition_index);
+    /// `place`: where the session had it when the request was planned; nothing else moves it while the epoch is the
+    /// same.
+    pub(super) fn must_answer(&mut self, place: u64, data: &PartitionData) -> bool {
         let session = &mut *self.session;
-        let Some(place) = session.places.get(&key).copied() else { return false };
         let Some(cached) = session.partitions.get_mut(&place) else { return false };
         let has_data = data.records.as_ref().is_some_and(|records| !records.is_empty());
         let moved = cached.high_watermark != data.high_watermark || cached.log_start != data.log_start_offset;
@@ -314,7 +451,7 @@ impl SessionAnswer<'_> {
             cached.high_watermark = -1;
         }
         if has_data && let Some(cached) = session.partitions.remove(&place) {
-            session.add(cached);
+            session.place(cached);
         }
         has_data || moved || failed || data.preferred_read_replica >= 0 || data.diverging_epoch.epoch >= 0
     }

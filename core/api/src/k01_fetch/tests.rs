@@ -1,5 +1,6 @@
 use super::*;
-use crate::testing::{Fixture, ORDERS, UNKNOWN, carried, versions};
+use crate::Unlimited;
+use crate::testing::{Fixture, Memory, ORDERS, UNKNOWN, carried, versions};
 use barnabas_base::{TopicId, Uuid};
 use barnabas_wire::messages::fetch_request::{ForgottenTopic, ReplicaState};
 use barnabas_wire::records::{BatchBuilder, BatchOptions, Codec, Compression};
@@ -51,6 +52,10 @@ fn sessions() -> FetchSessions {
     FetchSessions::new(10, 0, 1)
 }
 
+fn unlimited() -> SessionShare {
+    Box::new(Unlimited)
+}
+
 fn work(plan: Plan<Work, FetchResponse>) -> Work {
     match plan {
         Plan::Work(work) => work,
@@ -93,7 +98,7 @@ fn fetch(
             for part in &work.parts {
                 work.pending.set(part.slot, outcome.clone(), &fixture.ctx());
             }
-            carried(work.pending.respond(sessions, 77, TimestampMs(0)), version)
+            carried(work.pending.respond(sessions, 77, TimestampMs(0), unlimited), version)
         }
     }
 }
@@ -180,7 +185,7 @@ fn what_does_not_exist_is_refused_and_waits_for_nothing() {
     let code = |topics, version| {
         let work = work(plan(request(topics), version, &mut sessions(), &fixture.ctx()));
         assert_eq!((work.parts.len(), work.wait), (0, DurationMs(0)));
-        let response = carried(work.pending.respond(&mut sessions(), 1, TimestampMs(0)), version);
+        let response = carried(work.pending.respond(&mut sessions(), 1, TimestampMs(0), unlimited), version);
         assert_eq!(response.responses[0].partitions[0].high_watermark, -1);
         response.responses[0].partitions[0].error_code
     };
@@ -286,7 +291,7 @@ fn partitions_take_turns() {
     second.pending.set(slots[0], read(&batch(Codec::None), 20), &fixture.ctx());
     second.pending.set(slots[1], quiet.clone(), &fixture.ctx());
     second.pending.set(slots[2], quiet.clone(), &fixture.ctx());
-    assert_eq!(said(&second.pending.respond(&mut sessions, 0, TimestampMs(0))), [(0, 0)]);
+    assert_eq!(said(&second.pending.respond(&mut sessions, 0, TimestampMs(0), unlimited)), [(0, 0)]);
     let third = work(plan(in_session(id, 2, vec![]), 12, &mut sessions, &fixture.ctx()));
     let order: Vec<i32> = third.parts.iter().map(|part| part.partition.get()).collect();
     assert_eq!(order, [1, 2, 0], "who got data comes last");
@@ -337,7 +342,7 @@ fn an_answer_that_was_overtaken_is_refused() {
     let id = fetch(&fixture, &mut sessions, in_session(0, 0, orders(12, &[0])), 12, &quiet).session_id;
     let slow = work(plan(in_session(id, 1, vec![]), 12, &mut sessions, &fixture.ctx()));
     let _fast = work(plan(in_session(id, 2, vec![]), 12, &mut sessions, &fixture.ctx()));
-    let response = slow.pending.respond(&mut sessions, 0, TimestampMs(0));
+    let response = slow.pending.respond(&mut sessions, 0, TimestampMs(0), unlimited);
     assert_eq!((response.error_code, response.responses.len()), (71, 0));
 }
 
@@ -355,13 +360,25 @@ fn make(
     draw: u32,
     now: i64,
 ) -> Option<i32> {
-    let wanted: Vec<_> = (0..partitions)
-        .map(|partition| {
-            let key = TopicKey { name: "t".into(), id: Uuid::ZERO };
-            (Wanted { topic: key, data: FetchPartition { partition, ..FetchPartition::default() } }, (0, 0))
-        })
-        .collect();
-    let id = sessions.create(wanted.into_iter(), is_follower, false, draw, TimestampMs(now));
+    make_of(sessions, is_follower, &[("t", partitions)], draw, now, unlimited())
+}
+
+fn make_of(
+    sessions: &mut FetchSessions,
+    is_follower: bool,
+    topics: &[(&str, i32)],
+    draw: u32,
+    now: i64,
+    share: SessionShare,
+) -> Option<i32> {
+    let named = |&(name, partitions): &(&str, i32)| {
+        let partitions: Vec<i32> = (0..partitions).collect();
+        topic(name, Uuid::ZERO, &partitions)
+    };
+    let wanted = wanted(topics.iter().map(named).collect());
+    let now = TimestampMs(now);
+    let beginning = Beginning { is_follower, uses_topic_ids: false, draw, now, share };
+    let id = sessions.create(wanted.iter().map(|wanted| (wanted, (0, 0))), beginning);
     (id > 0).then_some(id)
 }
 
@@ -381,25 +398,105 @@ fn who_may_take_whose_place() {
     assert_eq!(make(&mut FetchSessions::new(0, 0, 1), false, 1, 1, 0), None);
 }
 
-#[test]
-fn partitions_in_sessions_are_bounded() {
-    let mut sessions = FetchSessions::new(2, 0, 1);
-    assert!(make(&mut sessions, false, 2 * PARTITIONS_PER_SLOT as i32, 1, 0).is_some());
-    assert_eq!(make(&mut sessions, false, 1, 2, 0), None);
+/// As [`fetch`], with sessions that take their memory from `memory`.
+fn fetch_of(
+    fixture: &Fixture,
+    sessions: &mut FetchSessions,
+    request: FetchRequest,
+    memory: &Memory,
+) -> FetchResponse {
+    match plan(request, 12, sessions, &fixture.ctx()) {
+        Plan::Answer(response) => response,
+        Plan::Work(work) => work.pending.respond(sessions, 7, TimestampMs(0), || memory.share()),
+    }
 }
 
 #[test]
-fn a_session_does_not_grow_past_the_bound_either() {
-    let fixture = Fixture::new();
-    let mut sessions = FetchSessions::new(1, 0, 1);
-    let outcome = Outcome::Refused(ErrorCode::UnknownTopicOrPartition);
-    let first = fetch(&fixture, &mut sessions, in_session(0, 0, orders(12, &[0])), 12, &outcome);
-    assert!(first.session_id > 0);
-    let invented: Vec<i32> = (10..10 + PARTITIONS_PER_SLOT as i32).collect();
-    let more = in_session(first.session_id, 1, orders(12, &invented));
-    let refused = fetch(&fixture, &mut sessions, more, 12, &outcome);
+fn long_name_is_answered_and_not_held() {
+    let (fixture, memory, mut sessions) = (Fixture::new(), Memory::of(1 << 20), sessions());
+    let longest = "n".repeat(249);
+    let all: Vec<i32> = (0..1000).collect();
+    let named = |name: &str| vec![topic(name, TopicId::ZERO, &all)];
+    let answer = fetch_of(&fixture, &mut sessions, in_session(0, 0, named(&"n".repeat(250))), &memory);
+    assert_eq!((answer.session_id, answer.error_code, said(&answer).len()), (0, 0, 1000));
+    assert_eq!((sessions.len(), memory.held()), (0, 0));
+    let made = fetch_of(&fixture, &mut sessions, in_session(0, 0, named(&longest)), &memory).session_id;
+    assert!(made > 0);
+    // Nor does it come into a session later.
+    let longer = in_session(made, 1, vec![topic(&"n".repeat(250), TopicId::ZERO, &[0])]);
+    let refused = fetch_of(&fixture, &mut sessions, longer, &memory);
     assert_eq!(refused.error_code, ErrorCode::FetchSessionIdNotFound.code());
-    assert_eq!((sessions.len(), sessions.partition_count()), (0, 0));
+    assert_eq!((sessions.len(), memory.held()), (0, 0));
+}
+
+#[test]
+fn session_holds_a_name_once() {
+    let (memory, mut sessions) = (Memory::of(u64::MAX), sessions());
+    let name = "n".repeat(249);
+    let make = |sessions: &mut FetchSessions, name: &str, count| {
+        let before = memory.held();
+        assert!(make_of(sessions, false, &[(name, count)], 1, 0, memory.share()).is_some());
+        memory.held() - before
+    };
+    let (short, long) = (make(&mut sessions, "n", 1000), make(&mut sessions, &name, 1000));
+    assert_eq!(long - short, 248);
+    let cached = sessions.names_of_all();
+    assert_eq!(cached.len(), 2000);
+    let first = cached.iter().rfind(|topic| topic.name == *name).unwrap();
+    assert!(cached.iter().filter(|topic| topic.name == *name).all(|topic| Arc::ptr_eq(topic, first)));
+}
+
+#[test]
+fn sessions_take_no_more_than_they_are_lent() {
+    let (fixture, memory, mut sessions) = (Fixture::new(), Memory::of(100_000), sessions());
+    let wanted = |from: i32, count: i32| {
+        let partitions: Vec<i32> = (from..from + count).collect();
+        orders(12, &partitions)
+    };
+    let made = fetch_of(&fixture, &mut sessions, in_session(0, 0, wanted(0, 100)), &memory).session_id;
+    assert!(made > 0);
+    let held = memory.held();
+    assert!(held >= 100 * 100, "{held}: a partition takes more than a hundred bytes");
+    // Full: answered without a session, as where Kafka's cache is full.
+    let full = fetch_of(&fixture, &mut sessions, in_session(0, 0, wanted(0, 400)), &memory);
+    assert_eq!((full.error_code, full.session_id, said(&full).len()), (0, 0, 400));
+    assert_eq!((sessions.len(), memory.held()), (1, held));
+    // What a session forgets it gives back; what it wants more it takes first.
+    let fewer = FetchRequest {
+        forgotten_topics_data: vec![ForgottenTopic {
+            topic: "orders".into(),
+            partitions: (1..100).collect(),
+            ..ForgottenTopic::default()
+        }],
+        ..in_session(made, 1, vec![])
+    };
+    assert_eq!(fetch_of(&fixture, &mut sessions, fewer, &memory).error_code, 0);
+    assert!(memory.held() < held / 10, "{}", memory.held());
+    let more = fetch_of(&fixture, &mut sessions, in_session(made, 2, wanted(1, 99)), &memory);
+    assert_eq!((more.error_code, memory.held()), (0, held));
+    let grown = fetch_of(&fixture, &mut sessions, in_session(made, 3, wanted(100, 400)), &memory);
+    assert_eq!(grown.error_code, ErrorCode::FetchSessionIdNotFound.code());
+    assert_eq!((sessions.len(), sessions.partition_count(), memory.held()), (0, 0, 0));
+}
+
+#[test]
+fn stale_sessions_make_room() {
+    let mut sessions = FetchSessions::new(10, 0, 1);
+    assert!(make(&mut sessions, false, 5, 1, 0).is_some());
+    assert!(make(&mut sessions, true, 7, 2, 100_000).is_some());
+    sessions.evict_stale(TimestampMs(120_000));
+    assert_eq!(sessions.len(), 2);
+    sessions.evict_stale(TimestampMs(120_001));
+    assert_eq!((sessions.len(), sessions.partition_count(), sessions.evictions()), (1, 7, 1));
+}
+
+#[test]
+fn work_of_a_session_is_known_before_it_is_done() {
+    let mut sessions = sessions();
+    let id = make(&mut sessions, false, 1000, 1, 0).unwrap();
+    let least = 1000 * (size_of::<Wanted>() + size_of::<Entry>() + size_of::<Part>()) as u64;
+    assert!(sessions.work_bytes(id) >= least, "{} of {least}", sessions.work_bytes(id));
+    assert_eq!((sessions.work_bytes(0), sessions.work_bytes(id + 1)), (0, 0));
 }
 
 #[test]

@@ -48,7 +48,7 @@ impl Process {
             pending.set(part.slot, outcome, &ctx);
         }
         let draw = around.random.draw() as u32;
-        pending.respond(&mut self.sessions, draw, now)
+        pending.respond(&mut self.sessions, draw, now, || Box::new(barnabas_api::Unlimited))
     }
 
     fn read(&mut self, reader: Reader, part: &Part, around: &mut Around<'_>) -> Outcome {

@@ -3,9 +3,11 @@
 pub mod complaints;
 pub mod coordinator_memory;
 pub mod fetch_sessions;
+mod session_memory;
 pub mod unpacking;
 
 use crate::mailbox::{Mailbox, PartitionKey};
+use barnabas_api::k01_fetch::SessionShare;
 use barnabas_api::share::{Connection, ShareSessions};
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metrics::{Meter, Metering};
@@ -13,9 +15,13 @@ use barnabas_net::Budget;
 use complaints::Complaints;
 use coordinator_memory::CoordinatorMemory;
 use fetch_sessions::FetchSessionShards;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use unpacking::Unpacking;
+
+/// Sessions may take such a part of what requests and answers may.
+const SESSIONS_PART: u64 = 8;
 
 /// See the file's header.
 #[derive(Debug)]
@@ -29,6 +35,8 @@ pub struct Workers {
     pub unpacking: Unpacking,
     pub complaints: Complaints,
     pub fetch_sessions: FetchSessionShards,
+    /// What sessions of all kinds take.
+    session_memory: Budget,
     /// Locked for a moment by each request of a share group's member.
     share_sessions: Mutex<ShareSessions>,
     pub coordinator_memory: CoordinatorMemory,
@@ -51,6 +59,7 @@ impl Workers {
         // memory.
         let budget_bytes =
             u64::try_from(config.long("queued.max.request.bytes")).ok().filter(|&bytes| bytes > 0);
+        let budget = Budget::new(budget_bytes.unwrap_or(memory_bytes / 4));
         let share_sessions_max =
             usize::try_from(config.long("group.share.max.share.sessions")).unwrap_or(usize::MAX);
         Self {
@@ -58,7 +67,8 @@ impl Workers {
             mailboxes,
             meter,
             metering: Metering::new(count),
-            budget: Budget::new(budget_bytes.unwrap_or(memory_bytes / 4)),
+            session_memory: Budget::new(budget.limit_bytes() / SESSIONS_PART),
+            budget,
             unpacking: Unpacking::new(count),
             complaints: Complaints::default(),
             fetch_sessions: FetchSessionShards::new(config.fetch_sessions_max, count),
@@ -71,6 +81,11 @@ impl Workers {
             decode_bytes_max: barnabas_wire::MEMORY_BYTES_MAX,
             answer_bytes_max: usize::try_from(config.long("answer.bytes.max")).unwrap_or(100 << 20),
         }
+    }
+
+    /// An empty share of the memory for sessions, of which one address has three quarters at most.
+    pub fn session_share(&self, ip: IpAddr, is_follower: bool) -> SessionShare {
+        session_memory::share(&self.session_memory, ip, is_follower)
     }
 
     /// The sessions of share groups' members.

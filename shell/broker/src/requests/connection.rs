@@ -22,7 +22,7 @@
 mod answers;
 
 use super::call::{Answer, Pieces, Started};
-use super::session::{Half, Session};
+use super::session::{FREE_BYTES, Half, Session};
 use crate::mailbox::{Command, NewConnection};
 use crate::node::workers::complaints::Cause;
 use barnabas_metrics::Stamp;
@@ -46,8 +46,6 @@ const TURN_NS: u64 = 500_000;
 /// Answers that are ready are gathered up to this size before they are written.
 const WRITE_BYTES: usize = 256 * 1024;
 
-/// Requests whose decoded form is not larger go into work without a share of the memory budget for it.
-const DECODED_FREE_BYTES: usize = 64 * 1024;
 /// What is made of a request on the way to its answer: the decoded entries, their owners' parts and outcomes, and the answer's entries,
 /// for each byte of the decoded form. An estimate, not a measurement.
 const WORK_BYTES_PER_DECODED: usize = 4;
@@ -263,7 +261,7 @@ async fn begin(session: &Rc<Session>, frame: Bytes, mut claim: Claim) -> Option<
             return None;
         }
     };
-    if decoded.memory_bytes > DECODED_FREE_BYTES {
+    if decoded.memory_bytes > FREE_BYTES {
         claim.grow_to((frame_bytes + decoded.memory_bytes * WORK_BYTES_PER_DECODED) as u64).await;
     }
     let state = match super::start(session.clone(), decoded.header, decoded.body).await {

@@ -5,6 +5,7 @@ use crate::mailbox::{FollowerLife, PartitionKey, ReadItem, ReadOutcome};
 use crate::owners::{self, ReaderOf};
 use crate::replica::registered;
 use crate::requests::call::{Answer, Call, Started};
+use crate::requests::session::FREE_BYTES;
 use barnabas_api::Plan;
 use barnabas_api::k01_fetch::{self, Budget, Outcome, Part, Pending, Read, Reader, Work};
 use barnabas_base::{ErrorCode, Offset};
@@ -23,6 +24,7 @@ const SCARCE_BYTES: usize = 64 * 1024;
 
 /// Starts a Fetch request: when this is done, the partitions have been asked once.
 pub async fn fetch(call: Call, request: FetchRequest) -> Started {
+    let session_claim = claim_of_session(&call, request.session_id).await;
     let moment = call.moment();
     let plan = {
         let mut sessions = call.session.fetch_sessions(request.session_id);
@@ -70,6 +72,7 @@ pub async fn fetch(call: Call, request: FetchRequest) -> Started {
         passed: Passed::Untold,
         fetched: 0,
         claim,
+        _session_claim: session_claim,
     };
     let first = fetching.ask(true).await;
     Started::wait(async move {
@@ -91,6 +94,18 @@ fn key_of(part: &Part) -> PartitionKey {
 fn draw() -> u32 {
     let bytes = crate::directories::random_uuid().0;
     u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+}
+
+/// The request's share of the memory budget for what it makes of its session: claimed before anything is made.
+async fn claim_of_session(call: &Call, id: i32) -> Claim {
+    let mut claim = call.session.claim();
+    let bytes = call.session.fetch_sessions(id).work_bytes(id);
+    if bytes > FREE_BYTES as u64 {
+        let is_follower = call.session.is_follower.get();
+        claim.stand(if is_follower { Standing::Replication } else { Standing::of(bytes) });
+        claim.grow_to(bytes).await;
+    }
+    claim
 }
 
 /// Claims room for an answer, and returns how much it may read. Never waits: clients that do not read their answers would hold all
@@ -138,6 +153,8 @@ struct Fetching {
     fetched: u64,
     /// The answer's share of the memory budget: what may be read while it is read, what was read after that.
     claim: Claim,
+    /// For the partitions that the request does not name. Given back before the answer is written.
+    _session_claim: Claim,
 }
 
 impl Fetching {
@@ -240,8 +257,18 @@ impl Fetching {
             None => cells.fetched.record(self.fetched),
             Some(_) => cells.replicated_out.add(self.fetched),
         }
-        let now = self.call.session.node.clock.wall();
-        let mut sessions = self.call.session.fetch_sessions(self.pending.session_id());
-        Answer::Held(self.pending.respond(&mut sessions, draw(), now).into(), self.claim)
+        let session = self.call.session;
+        let now = session.node.clock.wall();
+        let wants_session = self.pending.wants_session();
+        let share = || session.node.workers.session_share(session.peer.ip(), session.is_follower.get());
+        let response = {
+            let mut sessions = session.fetch_sessions(self.pending.session_id());
+            self.pending.respond(&mut sessions, draw(), now, share)
+        };
+        if wants_session && response.session_id == 0 {
+            // There may be room for the next one.
+            session.node.workers.fetch_sessions.evict_stale(now);
+        }
+        Answer::Held(response.into(), self.claim)
     }
 }

@@ -34,6 +34,9 @@ use std::task::{Context, Waker};
 /// over partitions is not carried after them.
 pub const MOVE_PATIENCE: u32 = 32;
 
+/// What a request makes of so many bytes and less goes into work without a share of the memory budget.
+pub const FREE_BYTES: usize = 64 * 1024;
+
 /// How many connections more than its own worker another one may have that a connection moves to by choice.
 const UNEVEN_MAX: u64 = 8;
 

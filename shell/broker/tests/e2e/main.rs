@@ -59,6 +59,7 @@ mod replicated_transactions;
 mod replication;
 mod retries;
 mod scrub;
+mod session_memory;
 mod share_groups;
 mod streams_groups;
 mod topics_tool;

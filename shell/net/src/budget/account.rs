@@ -1,6 +1,6 @@
 //! What the connections of one address hold of the budget, and whether claims wait for room.
 //!
-//! Invariant: an address without connections has no account.
+//! Invariant: an address without connections that holds nothing has no account.
 
 use barnabas_base::Map;
 use std::net::IpAddr;

@@ -9,6 +9,7 @@
 //! Source: Kafka `FetchSessionCache`, which has shards with a lock each, too.
 
 use barnabas_api::k01_fetch::FetchSessions;
+use barnabas_base::TimestampMs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// See the file's header.
@@ -31,6 +32,13 @@ impl FetchSessionShards {
         let named = usize::try_from(id).ok().filter(|id| *id > 0);
         let place = named.unwrap_or(worker) % self.shards.len();
         self.shards[place].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the sessions go that were not used for two minutes: a client that wanted one found no room for it.
+    pub fn evict_stale(&self, now: TimestampMs) {
+        for shard in &self.shards {
+            shard.lock().unwrap_or_else(PoisonError::into_inner).evict_stale(now);
+        }
     }
 
     /// What all shards hold together, for the metrics.

@@ -26,6 +26,14 @@ fn it_goes_to_the_groups_shard() {
     }
 }
 
+/// Kafka `StreamsGroupHeartbeatRequestTest`: a client looks for the coordinator again, which creates the topic.
+#[test]
+fn before_the_offsets_topic_exists_no_broker_is_the_coordinator() {
+    let fixture = Fixture::new();
+    let Plan::Answer(response) = plan(request("b"), &fixture.ctx()) else { panic!("no topic, no shard") };
+    assert_eq!(response.error_code, 16, "NOT_COORDINATOR");
+}
+
 #[test]
 fn where_there_are_no_such_groups_it_is_unsupported() {
     let mut fixture = Fixture::with_groups();

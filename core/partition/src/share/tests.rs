@@ -208,6 +208,41 @@ fn what_fails_again_and_again_comes_in_smaller_pieces_and_at_last_alone() {
     assert_eq!((sizes[13], partition.start()), ((0, None), Offset(8)));
 }
 
+/// Kafka `SharePartition`: pieces from half of the limit on (`throttleRecordsDeliveryLimit`), a half more at each delivery.
+#[test]
+fn raised_limit_leaves_more_whole_deliveries_and_smaller_last_pieces() {
+    let settings = ShareSettings { deliveries_max: 10, ..ShareSettings::default() };
+    let (mut partition, a) = (loaded(&written(0, &[]), settings), Text::from("a"));
+    let fetched = [batch(0, 63)];
+    let mut firsts: Vec<i64> = Vec::new();
+    // Until the first record has been delivered ten times.
+    while firsts.len() < 10 {
+        let acquired = partition.acquire(&ask(&a, 100, 0), &fetched, &[], MonotonicMs(0));
+        let first = acquired.first().expect("the first record is free");
+        assert_eq!((first.first, usize::from(first.delivery_count)), (Offset(0), firsts.len() + 1));
+        firsts.push(acquired.iter().map(Acquired::count).sum());
+        if firsts.len() < 10 {
+            let mut effects = Vec::new();
+            partition.release_member(&a, Ticket(1), &mut effects);
+            finish(&mut partition, effects).expect("written");
+        }
+    }
+    assert_eq!(firsts, [64, 64, 64, 64, 64, 32, 16, 8, 4, 1]);
+    // What is acknowledged by name goes on, and the records behind it come.
+    assert_eq!(acknowledge(&mut partition, &a, &[ack(0, 0, &[AckType::Accept])]), Ok(()));
+    assert_eq!(partition.start(), Offset(1));
+    let mut rounds = 0;
+    while partition.start() < Offset(64) {
+        let from = partition.next_fetch_offset();
+        let acquired = partition.acquire(&ask(&a, 100, from.get()), &fetched, &[], MonotonicMs(0));
+        let accepts: Vec<_> =
+            acquired.iter().map(|of| ack(of.first.get(), of.last.get(), &[AckType::Accept])).collect();
+        assert_eq!(acknowledge(&mut partition, &a, &accepts), Ok(()));
+        rounds += 1;
+        assert!(rounds <= 64, "each round acknowledges something: {}", partition.start());
+    }
+}
+
 #[test]
 fn aborted_records_are_nobodys() {
     let (mut partition, a) = (fresh(), Text::from("a"));

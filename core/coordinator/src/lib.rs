@@ -15,12 +15,13 @@
 //! What it does not know: partitions, storage, sockets, who may do what (core/api asks the ACLs first), which topics
 //! exist (core/api turns topic ids into names).
 //!
-//! Group path: shell/broker/src/requests/connection.rs → core/api/src/k11_join_group.rs → shell/broker/src/coordinator_worker.rs
+//! Group path: shell/broker/src/requests/connection.rs → core/api/src/k11_join_group.rs →
+//! shell/broker/src/coordinators/coordinator_worker.rs
 //! → [`GroupShard::handle`] → the worker appends what [`Effect::Append`] holds → [`GroupShard::durable`] → answers.
 //!
 //! Transaction path: core/api/src/k26_end_txn.rs → shell/broker/src/requests/transactions.rs → [`TransactionShard::handle`] → the decision is appended → durable: the
-//! answer, and [`TransactionEffect::WriteMarkers`] → shell/broker/src/markers.rs, each partition's leader →
-//! [`TransactionShard::markers_answered`] → the end is appended.
+//! answer, and [`TransactionEffect::WriteMarkers`] → shell/broker/src/coordinators/markers.rs, each partition's
+//! leader → [`TransactionShard::markers_answered`] → the end is appended.
 
 mod assignment;
 mod config;

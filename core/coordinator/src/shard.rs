@@ -9,7 +9,7 @@
 //! 3. where there are offsets, there is a group
 //! 4. whatever waits for something outside has a timer
 //!
-//! Before: shell/broker/src/coordinator_worker.rs. After: the partition, by way of [`Effect::Append`].
+//! Before: shell/broker/src/coordinators/coordinator_worker.rs. After: the partition, by way of [`Effect::Append`].
 
 mod admin;
 mod commits;

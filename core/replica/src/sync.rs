@@ -5,7 +5,7 @@
 //!
 //! Always true: a sync request never covers a file that was begun after it was handed in.
 //!
-//! Neighbours: core/storage's `Log::take_dirty`; shell/broker/src/committer.rs, which syncs.
+//! Neighbours: core/storage's `Log::take_dirty`; shell/broker/src/log_dirs/committer.rs, which syncs.
 
 use barnabas_base::{DurationMs, MonotonicMs, Offset};
 use barnabas_storage::{Appended, Dirty};

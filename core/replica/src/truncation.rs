@@ -3,8 +3,8 @@
 //! The directory's journal may still hold records that are to go, or a `Range` that says that segments were synced past the truncation.
 //! So the journal notes the truncation first. Once that is durable, the checkpoint files are lowered, the log is truncated, and the state
 //! of producers is read again. After a crash before the note the log is as it was, and the leader says the same again. After a crash
-//! behind the note, the next start truncates (shell/broker/src/replay.rs). With `log.ack.durability=written` there is no journal, and the
-//! first step is left out.
+//! behind the note, the next start truncates (shell/broker/src/upkeep/replay.rs). With `log.ack.durability=written`
+//! there is no journal, and the first step is left out.
 //!
 //! Always true (asserted):
 //! 1. no log is truncated before the journal has noted it and the checkpoints name no more than what stays

@@ -10,8 +10,8 @@
 //! 2. it is removed once the log holds all of it, durably
 //! 3. nothing is appended to a log that ends before it, or that holds something else in its place
 //!
-//! Neighbours: core/replica/src/opening.rs, which takes it in; shell/broker/src/replay.rs and shell/broker/src/partition_worker/waiting.rs,
-//! which write it.
+//! Neighbours: core/replica/src/opening.rs, which takes it in; shell/broker/src/upkeep/replay.rs and
+//! shell/broker/src/partition_worker/waiting.rs, which write it.
 
 use std::path::{Path, PathBuf};
 

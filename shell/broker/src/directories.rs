@@ -22,9 +22,9 @@ pub mod locate;
 pub mod lost;
 pub mod reports;
 
-use crate::committer::Committer;
 use crate::full::Room;
-use crate::journal_thread::JournalHandle;
+use crate::log_dirs::committer::Committer;
+use crate::log_dirs::journal_thread::JournalHandle;
 use crate::mailbox::PartitionKey;
 use barnabas_base::{DirectoryId, Text, TimestampMs, TopicId, TopicPartition, Uuid};
 use barnabas_replica::Checkpoints;

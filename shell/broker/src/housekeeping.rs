@@ -6,15 +6,15 @@
 
 mod sweep;
 
-use crate::cleaner;
 use crate::directories::reports;
-use crate::hindrances;
 use crate::mailbox::{Checkpointed, Command};
 use crate::node::Node;
 use crate::node::log_dirs::deletions::Deletion;
 use crate::node::peers::replication::arrivals;
 use crate::quorum_worker;
 use crate::scrub;
+use crate::upkeep::cleaner;
+use crate::upkeep::hindrances;
 use barnabas_base::Offset;
 use barnabas_storage::remove_dir;
 use std::sync::Arc;

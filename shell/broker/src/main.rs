@@ -1,52 +1,33 @@
 //! The binary: says which command runs, and nothing about how.
 
-mod args;
-mod broker_requests;
 mod brokers_gone;
-mod cleaner;
 mod cluster_events;
-mod committer;
-mod coordinator_worker;
-mod dead_letters;
-mod descriptors;
+mod config;
+mod coordinators;
 mod directories;
-mod explain;
-mod exporter;
 mod failed_directories;
 mod format;
 mod full;
-mod hindrances;
 mod housekeeping;
-mod in_force;
-mod journal_thread;
-mod log_lines;
-mod logging;
+mod log_dirs;
 mod mailbox;
-mod markers;
 mod moves;
 mod node;
 mod node_config;
-mod owners;
 mod partition_worker;
 mod producer_id_blocks;
 mod properties;
 mod publisher;
 mod put_aside;
 mod quorum_worker;
-mod replay;
 mod replica;
 mod requests;
+mod routing;
 mod scrub;
-mod seldom;
 mod server;
-mod settings;
-mod share_persister;
-mod shutdown;
 mod storage_tool;
 mod tickets;
-mod topic_settings;
-mod version;
-mod worker;
+mod upkeep;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -68,12 +49,12 @@ fn main() -> ExitCode {
     if let ("help", Some(tool)) = (word(1), barnabas_tools::find(word(2))) {
         return barnabas_tools::help(tool, &format!("barnabas {}", tool.name));
     }
-    let matches = args::command().get_matches_from(words);
+    let matches = config::args::command().get_matches_from(words);
     let done = match matches.subcommand() {
         Some(("server", matches)) => server::run(matches),
         Some(("storage", matches)) => storage_tool::run(matches),
-        Some(("config", matches)) => explain::run(matches),
-        Some(("version", _)) => version::print(),
+        Some(("config", matches)) => config::explain::run(matches),
+        Some(("version", _)) => config::version::print(),
         _ => return ExitCode::FAILURE,
     };
     done.unwrap_or_else(|error| {

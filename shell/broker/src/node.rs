@@ -1,4 +1,5 @@
-//! What all threads of a node share, as five handles. Data, and nothing that imports this file.
+//! What all threads of a node share, as five handles. Data: what acts on it imports this file, and nothing here
+//! imports that.
 //!
 //! | handle | what it holds |
 //! |---|---|
@@ -16,12 +17,15 @@ pub mod cluster;
 pub mod identity;
 pub mod log_dirs;
 pub mod peers;
+pub mod seldom;
+pub mod shutdown;
+pub mod topic_settings;
 pub mod workers;
 
 use crate::directories::Directories;
 use crate::mailbox::Mailbox;
+use crate::node::shutdown::Shutdown;
 use crate::node_config::Listener;
-use crate::shutdown::Shutdown;
 use barnabas_base::{BrokerId, DurationMs, MonotonicMs, Text, Uuid};
 use barnabas_clock::Clock;
 use barnabas_metadata::config::BrokerConfig;

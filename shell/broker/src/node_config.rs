@@ -8,7 +8,7 @@ mod listeners;
 
 pub use listeners::{Listener, Listeners};
 
-use crate::settings::{ConfigError, Settings};
+use crate::config::settings::{ConfigError, Settings};
 use barnabas_base::{BrokerId, Text};
 use barnabas_metadata::config::check_cordoned_log_dirs;
 use std::path::{Path, PathBuf};

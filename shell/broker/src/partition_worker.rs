@@ -36,16 +36,16 @@ mod truncation;
 mod upkeep;
 mod waiting;
 
-use crate::committer::SyncRequest;
 use crate::directories::Directory;
 use crate::full;
-use crate::hindrances;
+use crate::log_dirs::committer::SyncRequest;
 use crate::mailbox::{AppendCommand, AppendItem, AppendOutcome, Command, Declined, PartitionKey, Report};
 use crate::node::Node;
 use crate::node::peers::planted::{self, Mistake};
 use crate::replica::Hosted;
 use crate::scrub;
 use crate::tickets::{NOBODY, Opened, Tickets};
+use crate::upkeep::hindrances;
 use await_metadata::Early;
 use barnabas_base::{LeaderEpoch, Map, MonotonicMs, Offset, Set};
 use barnabas_metrics::{Recorder, Stamp};

@@ -9,7 +9,7 @@ use crate::directories::reports;
 use crate::full;
 use crate::mailbox::{Command, ImageChange};
 use crate::node::Node;
-use crate::topic_settings;
+use crate::node::topic_settings;
 use barnabas_base::Text;
 use barnabas_metadata::config::{DynamicConfigs, Properties};
 use barnabas_metadata::events::{self, Event, PartitionChange};

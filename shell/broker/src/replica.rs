@@ -14,7 +14,7 @@ mod tests;
 
 pub use barnabas_replica::{Replica, batch_info, registered};
 
-use crate::committer::{Covers, SyncRequest};
+use crate::log_dirs::committer::{Covers, SyncRequest};
 use crate::mailbox::PartitionKey;
 use crate::mailbox::fetch_wait::Waiters;
 use crate::mailbox::share::ShareWaiters;

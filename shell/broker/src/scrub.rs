@@ -18,7 +18,7 @@
 use crate::directories::Directory;
 use crate::mailbox::{Command, PartitionKey};
 use crate::node::Node;
-use crate::topic_settings;
+use crate::node::topic_settings;
 use barnabas_base::{Map, Offset, TopicPartition};
 use barnabas_storage::scrub::{Listed, Scrubbed, SegmentScrub, changed_segments, segments};
 use barnabas_storage::{DirKind, OpenMode, PartitionDir, StorageError};

@@ -4,6 +4,7 @@
 //! they are read; sockets are bound before the metadata log is written; the image stands before a client is accepted. At
 //! the end: no more clients, logs closed and synced, the metadata log closed, then the mark that all of it was.
 
+mod exporter;
 mod identity;
 mod lifecycle;
 mod listeners;
@@ -14,12 +15,13 @@ mod start;
 mod start_room;
 mod stop;
 mod threads;
+pub mod worker;
 
-use crate::logging;
+use crate::config::logging;
+use crate::config::settings::{ConfigError, Settings};
+use crate::config::version::VERSION;
 use crate::node::Node;
 use crate::node_config::NodeConfig;
-use crate::settings::{ConfigError, Settings};
-use crate::version::VERSION;
 use barnabas_base::{Text, seed_maps};
 use barnabas_metadata::config::{BrokerConfig, Contradiction, Properties, StaticConfig, contradictions};
 use barnabas_metrics::Meter;

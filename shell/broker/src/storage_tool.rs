@@ -2,11 +2,11 @@
 //!
 //! What the tool prints is Kafka's, since scripts read it. Source: Kafka `StorageTool`, `Formatter`.
 
+use crate::config::settings::Settings;
 use crate::directories::random_uuid;
 use crate::format::{Beginning, InitialController, InitialVoters, format};
 use crate::node_config::NodeConfig;
 use crate::properties::{self, Property};
-use crate::settings::Settings;
 use barnabas_base::{Text, Uuid};
 use barnabas_clock::Clock;
 use barnabas_disk::LinuxDisk;

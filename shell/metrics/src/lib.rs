@@ -18,7 +18,7 @@
 //! The thread that does the work counts, in memory that no other thread writes. Reading adds the threads up and stops none of them. What the
 //! system knows at any time (a thread's CPU time) is not counted at all.
 //!
-//! Knows nothing of the broker: shell/broker/src/exporter.rs collects the values that a page shows.
+//! Knows nothing of the broker: shell/broker/src/server/exporter.rs collects the values that a page shows.
 
 pub mod clients;
 pub mod counters;

@@ -7,7 +7,7 @@
 //! 4. nothing is pruned that a replay needs
 //! 5. what the room says is held is what the share-partitions take; a state that fits into no snapshot is not written
 //!
-//! Before: shell/broker/src/share_persister.rs, coordinator_worker.rs. After: the partition, by way of
+//! Before: shell/broker/src/routing/share_persister.rs, coordinator_worker.rs. After: the partition, by way of
 //! [`ShareStateEffect::Append`].
 
 mod load;

@@ -9,8 +9,8 @@
 //! 5. a transaction that is open has a timer, and so has everything that waits to be tried again
 //! 6. what the room says is held is what the transactional ids weigh
 //!
-//! Before: shell/broker/src/coordinator_worker.rs. After: the partition, by way of [`TransactionEffect::Append`]; the
-//! transactions' partitions, by way of [`TransactionEffect::WriteMarkers`].
+//! Before: shell/broker/src/coordinators/coordinator_worker.rs. After: the partition, by way of
+//! [`TransactionEffect::Append`]; the transactions' partitions, by way of [`TransactionEffect::WriteMarkers`].
 
 mod add;
 mod admin;

@@ -8,7 +8,8 @@
 //! 1. a checkpoint never names more than the log holds: it is lowered before the log is truncated
 //! 2. doing a replay again, or after a crash in the middle of it, changes nothing
 //!
-//! Neighbours: shell/broker/src/replay.rs, which does this for many partitions with several threads; core/storage's `journal`.
+//! Neighbours: shell/broker/src/upkeep/replay.rs, which does this for many partitions with several threads;
+//! core/storage's `journal`.
 //!
 //! [`Opening::unreplayed`]: crate::Opening::unreplayed
 

@@ -8,9 +8,9 @@
 //! Source: Kafka `AssignmentsManager`, `BrokerLifecycleManager.propagateDirectoryFailure`, `DynamicLogConfig`.
 
 use crate::directories::lost;
-use crate::hindrances;
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
+use crate::upkeep::hindrances;
 use barnabas_base::{DirectoryId, TopicPartition};
 use barnabas_metadata::{Changes, Image, ResourceType};
 use barnabas_storage::{DiskError, DiskErrorKind};

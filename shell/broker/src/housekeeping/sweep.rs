@@ -7,7 +7,7 @@ use crate::directories::{Directory, random_uuid, reports};
 use crate::mailbox::{Command, PartitionKey};
 use crate::node::Node;
 use crate::node::log_dirs::pending::name_of;
-use crate::topic_settings;
+use crate::node::topic_settings;
 use barnabas_base::{TimestampMs, TopicId, TopicPartition, name};
 use barnabas_storage::sweep::{
     Fate, Known, SegmentFile, Swept, has_retention, retention_is_due, sweep, unreplayed_is_too_old,

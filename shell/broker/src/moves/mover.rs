@@ -4,11 +4,11 @@
 
 use super::Move;
 use super::pace::Pace;
-use crate::cleaner::candidates::clean_point;
 use crate::directories::random_uuid;
 use crate::mailbox::moves::{Begun, Copying, MoveCommand, SwapFailure};
 use crate::mailbox::{Command, Declined, PartitionKey};
 use crate::node::Node;
+use crate::upkeep::cleaner::candidates::clean_point;
 use barnabas_base::{Offset, TopicPartition, name};
 use barnabas_replica::{CopyVerdict, Fits, LogCopy, LogPiece};
 use barnabas_storage::{DirKind, FilePool, LogPlace, PartitionDir, StorageError, remove_dir};
@@ -238,7 +238,7 @@ impl Mover {
         if each.goes_on {
             // What was compacted since it was begun, nobody knows.
             let image = self.node.cluster.image.load();
-            let config = crate::topic_settings::log_config(&self.node, &image, &each.name.topic);
+            let config = crate::node::topic_settings::log_config(&self.node, &image, &each.name.topic);
             copy.resume(config, self.node.clock.wall())?;
         } else {
             copy.clean_to = clean_point(&self.node, key);

@@ -15,7 +15,7 @@
 //!
 //! Source: ours. Kafka leaves the other keys as they are in the file.
 
-use crate::settings::Settings;
+use crate::config::settings::Settings;
 use barnabas_base::BrokerId;
 use barnabas_net::{Endpoint, ListenerName, parse_endpoints};
 

@@ -3,7 +3,7 @@
 //!
 //! Source: Kafka `KafkaConfig.validateValues`, `AbstractKafkaConfig`, `SocketServerConfigs`.
 
-use crate::settings::{ConfigError, Settings};
+use crate::config::settings::{ConfigError, Settings};
 use barnabas_net::{
     Endpoint, ListenerName, ProtocolMap, SecurityProtocol, parse_endpoints, parse_protocol_map,
 };

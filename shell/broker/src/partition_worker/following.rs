@@ -17,17 +17,17 @@
 
 use super::PartitionWorker;
 use crate::directories::lost;
-use crate::journal_thread::JournalHandle;
+use crate::log_dirs::journal_thread::JournalHandle;
 use crate::mailbox::Word;
 use crate::mailbox::{Declined, PartitionKey};
 use crate::node::peers::planted::{self, Mistake};
 use crate::node::peers::replication::arrivals::Arriving;
+use crate::node::seldom::Seldom;
 use crate::replica::Hosted;
 use crate::replica::behind::Behind;
 use crate::replica::bulk::Bulk;
 use crate::replica::line::{Line, address_of};
 use crate::replica::manner::Manner;
-use crate::seldom::Seldom;
 use barnabas_base::{BrokerId, DurationMs, ErrorCode, MonotonicMs, Offset};
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metadata::{Image, Partition as Row};

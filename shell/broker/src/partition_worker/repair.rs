@@ -6,7 +6,7 @@
 
 use super::PartitionWorker;
 use crate::mailbox::PartitionKey;
-use crate::topic_settings;
+use crate::node::topic_settings;
 use barnabas_base::{BrokerId, DurationMs, Offset};
 use barnabas_replica::{RepairStep, RepairView};
 

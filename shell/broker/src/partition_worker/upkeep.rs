@@ -1,7 +1,7 @@
 //! What happens to open partitions now and then: retention, expiry of producers, checkpoints; and the end.
 
 use super::PartitionWorker;
-use crate::committer::WHOLE_FROM;
+use crate::log_dirs::committer::WHOLE_FROM;
 use crate::mailbox::{Checkpointed, LogSize, PartitionKey};
 use crate::replica::{Hosted, Replica};
 use barnabas_base::DurationMs;

@@ -12,7 +12,7 @@ use crate::directories::give_up;
 use crate::directories::locate::{Nowhere, Place, locate};
 use crate::mailbox::{Declined, LogSize, PartitionKey};
 use crate::node::log_dirs::pending::name_of;
-use crate::replay::{belongs_here, keep_aside};
+use crate::upkeep::replay::{belongs_here, keep_aside};
 use barnabas_base::TopicPartition;
 use barnabas_replica::OpenError;
 use barnabas_storage::StorageError;

@@ -89,7 +89,7 @@ impl Call {
             node: node.identity.broker_id,
             client: &self.client,
             now: node.clock.wall(),
-            loggers: crate::logging::shown,
+            loggers: crate::config::logging::shown,
             room: self.room.as_dyn(),
         }
     }

@@ -2,8 +2,8 @@
 //! DeleteRecords, DescribeProducers.
 
 use crate::mailbox::{AskItem, AskOutcome, Declined, PartitionKey, Question, Said, Search, Searched};
-use crate::owners;
 use crate::requests::call::{Answer, Call, Started};
+use crate::routing::owners;
 use barnabas_api::k02_list_offsets::{self, Asker, Bounds, Found, Target};
 use barnabas_api::k61_describe_producers::{self, Producer};
 use barnabas_api::{Plan, k21_delete_records, k23_offset_for_leader_epoch};

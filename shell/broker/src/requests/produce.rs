@@ -11,12 +11,12 @@
 mod forwarding;
 
 use crate::mailbox::{AppendItem, AppendOutcome, Declined, PartitionKey, Standing};
+use crate::node::topic_settings;
 use crate::node::workers::unpacking::{Spare, TURN};
-use crate::owners;
 use crate::requests::call::{Answer, Call, Moment, Started};
 use crate::requests::session::forwarding::Turn;
 use crate::requests::transactions::verification::{self, Wish};
-use crate::topic_settings;
+use crate::routing::owners;
 use barnabas_api::k00_produce::{self, Acks as Wanted, Outcome, Part, Pending, Reply, Work};
 use barnabas_api::{Plan, Slot};
 use barnabas_base::{ErrorCode, Map, Offset, TimestampMs, TopicPartition};

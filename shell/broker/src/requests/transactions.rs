@@ -5,8 +5,8 @@
 
 pub mod verification;
 
+use crate::coordinators::markers::{self, Marker};
 use crate::mailbox::{Command, PartitionKey, ToTransactionShard, TransactionAsk, TransactionCommand};
-use crate::markers::{self, Marker};
 use crate::requests::call::{Answer, Call, Started};
 use crate::requests::groups::{self, Gone};
 use barnabas_api::groups::ToShard;

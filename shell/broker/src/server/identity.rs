@@ -10,7 +10,7 @@ use crate::format::{Beginning, format};
 use crate::full;
 use crate::node::Node;
 use crate::node_config::NodeConfig;
-use crate::replay;
+use crate::upkeep::replay;
 use barnabas_base::Text;
 use barnabas_clock::Clock;
 use barnabas_metadata::config::BrokerConfig;

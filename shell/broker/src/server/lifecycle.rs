@@ -11,8 +11,8 @@
 use crate::directories::reports;
 use crate::node::Node;
 use crate::node::peers::controller::NotTaken;
+use crate::node::seldom::{Seldom, Unsaid};
 use crate::requests::quorum::strangers::{self, Registrant};
-use crate::seldom::{Seldom, Unsaid};
 use barnabas_base::{BrokerEpoch, BrokerId, ErrorCode};
 use barnabas_metadata::MetadataVersion;
 use barnabas_quorum::controller::Asked;

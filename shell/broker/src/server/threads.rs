@@ -4,12 +4,12 @@
 //! [`super::start`] for the order, and [`super::stop`] for the way back.
 
 use super::start_room::with_room;
-use crate::committer::CommitterParts;
-use crate::journal_thread::{JournalParts, LinuxJournal, Prepared, StartError};
+use crate::log_dirs::committer::CommitterParts;
+use crate::log_dirs::journal_thread::{JournalParts, LinuxJournal, Prepared, StartError};
 use crate::mailbox::Inbox;
 use crate::node::Node;
-use crate::replay;
-use crate::worker;
+use crate::server::worker;
+use crate::upkeep::replay;
 use barnabas_replica::OpenError;
 use barnabas_storage::journal::{JournalError, Recovered};
 use std::sync::Arc;

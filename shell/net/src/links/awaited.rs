@@ -1,6 +1,7 @@
 //! What was handed in for other brokers and has no answer yet: how much of it, and for how long the oldest has waited.
 //!
-//! Kept for the metrics (shell/broker/src/exporter/collect): each queue's depth and age. It bounds nothing; the couriers and the links do.
+//! Kept for the metrics (shell/broker/src/server/exporter/collect): each queue's depth and age. It bounds nothing;
+//! the couriers and the links do.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,6 +1,6 @@
 //! Nodes that are not whom this one expects, and have been named lately (requests/quorum/strangers.rs).
 
-use crate::seldom::Seldom;
+use crate::node::seldom::Seldom;
 use barnabas_base::BrokerId;
 use std::net::IpAddr;
 

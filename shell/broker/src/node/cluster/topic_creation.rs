@@ -3,7 +3,7 @@
 //! Decided by `barnabas_api::AutoCreation`; here are its lock and its log line. A Metadata answer has no place for a
 //! reason.
 
-use crate::seldom::Seldom;
+use crate::node::seldom::Seldom;
 use barnabas_api::AutoCreation;
 use std::sync::Mutex;
 

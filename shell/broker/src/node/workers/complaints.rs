@@ -3,7 +3,7 @@
 //! Used by connection.rs and server/listeners.rs, for each connection that is refused, or closed since its peer does not keep to the
 //! protocol.
 
-use crate::seldom::Seldom;
+use crate::node::seldom::Seldom;
 use barnabas_net::FrameError;
 use barnabas_wire::ApiKey;
 use std::fmt;

@@ -2,9 +2,9 @@
 //! not. One errand at a time for each share partition; what comes meanwhile goes with the next.
 
 use super::{PartitionWorker, ShareCommand, ShareKey};
-use crate::dead_letters;
 use crate::mailbox::Command;
 use crate::mailbox::share::Undelivered;
+use crate::routing::dead_letters;
 use barnabas_api::dead_letters::{Cause, Letter};
 use barnabas_base::{Map, Offset, Text};
 use barnabas_partition::DeadLetterCause;

@@ -6,7 +6,7 @@ use super::{
 use crate::mailbox::{Command, Declined};
 use crate::node::workers::unpacking::AT_ONCE;
 use crate::replica::Replica;
-use crate::share_persister;
+use crate::routing::share_persister;
 use barnabas_api::share::{ShareGroupSettings, ShareReset};
 use barnabas_base::{ErrorCode, LeaderEpoch, Offset, TimestampMs};
 use barnabas_coordinator::ShareState;

@@ -2,7 +2,7 @@
 
 use super::{PartitionWorker, ShareCommand, ShareKey};
 use crate::mailbox::Command;
-use crate::share_persister::{self, WriteState};
+use crate::routing::share_persister::{self, WriteState};
 use barnabas_base::ErrorCode;
 use barnabas_coordinator::{SharePartitionKey, StateBatch};
 use barnabas_partition::{StateWrite, WriteId};

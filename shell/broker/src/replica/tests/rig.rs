@@ -1,20 +1,20 @@
 //! Brokers of one process without a quorum: real workers, journals and sockets, and an image that the test writes.
 
-use crate::committer::CommitterParts;
 use crate::directories::{Directories, Directory};
-use crate::journal_thread::{JournalParts, LinuxJournal};
+use crate::log_dirs::committer::CommitterParts;
+use crate::log_dirs::journal_thread::{JournalParts, LinuxJournal};
 use crate::mailbox::NewConnection;
 use crate::mailbox::{Command, Mailbox};
 use crate::node::log_dirs::deletions::Deletions;
 use crate::node::peers::controller::ControllerHandle;
 use crate::node::peers::planted::Mistake;
+use crate::node::shutdown::Shutdown;
 use crate::node::{Node, NodeParts};
 use crate::node_config::Listener;
 use crate::publisher::publish;
-use crate::replay;
 use crate::requests::session::MOVE_PATIENCE;
-use crate::shutdown::Shutdown;
-use crate::worker;
+use crate::server::worker;
+use crate::upkeep::replay;
 use barnabas_base::{BrokerEpoch, BrokerId, ErrorCode, Offset, PartitionIndex, Text, Uuid};
 use barnabas_clock::Clock;
 use barnabas_disk::LinuxDisk;

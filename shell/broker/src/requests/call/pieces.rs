@@ -40,7 +40,7 @@ impl Source {
         // An answer in pieces is never in memory as a whole.
         let room = AnswerRoom::unlimited();
         let surroundings = Surroundings {
-            loggers: crate::logging::shown,
+            loggers: crate::config::logging::shown,
             image: &self.moment.image,
             config: &self.moment.config,
             cluster_id: &self.cluster_id,

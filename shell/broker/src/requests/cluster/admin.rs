@@ -1,7 +1,7 @@
 //! What the controller decides: checked by core/api, passed on to the controller, answered when it is committed and
 //! published.
 
-use crate::logging;
+use crate::config::logging;
 use crate::node::peers::controller::NotTaken;
 use crate::requests::call::{Answer, Call, Started};
 use crate::requests::quorum;

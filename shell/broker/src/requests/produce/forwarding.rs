@@ -16,13 +16,13 @@
 //! Neighbours: produce.rs, which asks; session/forwarding.rs, the state; node/peers/broker_links.rs, the connections; server/stop.rs, which waits until
 //! producers have gone.
 
-use crate::broker_requests::{is_there, while_there};
 use crate::mailbox::PartitionKey;
 use crate::node::Node;
 use crate::node::peers::broker_links::HANDING_ON_CLIENT_ID as CLIENT_ID;
 use crate::node::peers::broker_links::Purpose;
 use crate::requests::call::Call;
 use crate::requests::session::forwarding::Turn;
+use crate::routing::broker_requests::{is_there, while_there};
 use barnabas_api::Slot;
 use barnabas_api::k00_produce::{Outcome, Part, Pending};
 use barnabas_base::{BrokerId, ErrorCode, MonotonicMs, Offset, Text, TimestampMs};

@@ -6,7 +6,7 @@
 use crate::node::Node;
 use crate::requests::call::{Answer, Call, Started, Starting};
 use crate::requests::groups::{ask, ask_each, response_of, send};
-use crate::share_persister;
+use crate::routing::share_persister;
 use barnabas_api::k90_describe_share_group_offsets::{self as describe_offsets, Summary, Topic, Wanted};
 use barnabas_api::{
     Plan, k76_share_group_heartbeat, k77_share_group_describe, k91_alter_share_group_offsets,

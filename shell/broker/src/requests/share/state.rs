@@ -3,7 +3,7 @@
 
 use crate::node::Node;
 use crate::requests::call::{Answer, Call, Started};
-use crate::share_persister::ask_here;
+use crate::routing::share_persister::ask_here;
 use barnabas_api::k87_read_share_group_state_summary::Summary;
 use barnabas_api::{
     Plan, k83_initialize_share_group_state, k84_read_share_group_state, k85_write_share_group_state,

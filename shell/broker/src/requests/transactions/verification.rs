@@ -10,12 +10,12 @@
 //! Source: Kafka 4.4 `AddPartitionsToTxnManager`, `ReplicaManager.maybeSendPartitionsToTransactionCoordinator`.
 
 use super::send;
-use crate::broker_requests::{Parcel, patience};
 use crate::mailbox::{AskItem, PartitionKey, Question, Said, Standing};
 use crate::node::Node;
 use crate::node::peers::broker_links::{Purpose, Verification};
-use crate::owners;
 use crate::requests::call::Call;
+use crate::routing::broker_requests::{Parcel, patience};
+use crate::routing::owners;
 use barnabas_api::k24_add_partitions_to_txn::{self as add_partitions, BROKERS_SINCE, JOINS_SINCE, Part};
 use barnabas_api::transactions;
 use barnabas_base::{BrokerId, ErrorCode, Map, PartitionIndex, ProducerEpoch, ProducerId, TopicPartition};

@@ -1,0 +1,20 @@
+//! What the operator set, and what the process itself is: command line, properties, log, descriptors. It knows
+//! nothing of the node.
+//!
+//! | file | answers |
+//! |---|---|
+//! | `config/args.rs` | which command runs, with which options |
+//! | `config/descriptors.rs` | how many files and connections may be open |
+//! | `config/explain.rs` | what becomes of a key |
+//! | `config/log_lines.rs` | where log lines go |
+//! | `config/logging.rs` | which log lines are written |
+//! | `config/settings.rs` | which keys are set |
+//! | `config/version.rs` | which build is this |
+
+pub mod args;
+pub mod descriptors;
+pub mod explain;
+mod log_lines;
+pub mod logging;
+pub mod settings;
+pub mod version;

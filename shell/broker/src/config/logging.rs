@@ -1,0 +1,223 @@
+//! The node's log: lines on standard error, and a level for each logger that can be changed while the node runs.
+//!
+//! Levels are a contract: ERROR wakes someone, WARN is looked at tomorrow, INFO is a change of state.
+//!
+//! A logger is a module of the program, named by its target: `barnabas::requests::connection`, `barnabas_net`. `root` stands for all others. The
+//! level of a logger comes from, in this order: IncrementalAlterConfigs on the resource BROKER_LOGGER (lost with the process, as in Kafka),
+//! the environment (`BARNABAS_LOG`, then `RUST_LOG`), `log.level` of the configuration, INFO.
+//!
+//! Neighbours: server.rs starts it; requests/cluster/admin.rs and core/api/src/loggers.rs show and change levels.
+
+use crate::config::settings::ConfigError;
+use barnabas_api::loggers;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use tracing::Level;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Registry, fmt, reload};
+
+/// The logger that stands for all that have no level of their own.
+const ROOT: &str = "root";
+/// The configuration key.
+pub const KEY: &str = "log.level";
+/// Loggers that `kafka-configs --entity-type broker-loggers` lists, besides `root`: one per part of the node that writes lines.
+const LOGGERS: &[&str] = &[
+    "barnabas",
+    "barnabas::coordinators",
+    "barnabas::coordinators::markers",
+    "barnabas::directories",
+    "barnabas::full",
+    "barnabas::housekeeping",
+    "barnabas::log_dirs::journal_thread",
+    "barnabas::moves",
+    "barnabas::partition_worker",
+    "barnabas::quorum_worker",
+    "barnabas::replica",
+    "barnabas::requests",
+    "barnabas::requests::connection",
+    "barnabas::routing::share_persister",
+    "barnabas::scrub",
+    "barnabas::server",
+    "barnabas::server::exporter",
+    "barnabas::upkeep::cleaner",
+    "barnabas::upkeep::replay",
+    "barnabas_metrics",
+    "barnabas_net",
+];
+
+static LOGGING: OnceLock<Logging> = OnceLock::new();
+
+/// Levels in force and the way to change them.
+#[derive(Debug)]
+struct Logging {
+    levels: Mutex<Levels>,
+    handle: reload::Handle<Targets, Registry>,
+}
+
+/// What was configured, and what was altered since. Bounded: only loggers of [`LOGGERS`] and `root` are altered.
+#[derive(Debug, Clone)]
+struct Levels {
+    configured: Targets,
+    altered: BTreeMap<&'static str, LevelFilter>,
+}
+
+impl Levels {
+    fn new(configured: Targets) -> Self {
+        Self { configured, altered: BTreeMap::new() }
+    }
+
+    fn in_force(&self) -> Targets {
+        let mut targets = self.configured.clone();
+        for (&logger, &level) in &self.altered {
+            targets =
+                if logger == ROOT { targets.with_default(level) } else { targets.with_target(logger, level) };
+        }
+        targets
+    }
+}
+
+fn level_in(targets: &Targets, logger: &str) -> LevelFilter {
+    if logger == ROOT {
+        return targets.default_level().unwrap_or(LevelFilter::OFF);
+    }
+    let levels =
+        [LevelFilter::TRACE, LevelFilter::DEBUG, LevelFilter::INFO, LevelFilter::WARN, LevelFilter::ERROR];
+    let is_written =
+        |level: &LevelFilter| level.into_level().is_some_and(|level| targets.would_enable(logger, &level));
+    levels.into_iter().find(is_written).unwrap_or(LevelFilter::OFF)
+}
+
+/// Starts the log.
+///
+/// # Errors
+/// `log.level` is no level and no list of `logger=level`.
+pub fn start(configured: Option<&str>) -> Result<(), ConfigError> {
+    let from_environment =
+        ["BARNABAS_LOG", "RUST_LOG"].iter().find_map(|name| parse(&std::env::var(name).ok()?).ok());
+    let configured = configured.map(parse).transpose()?;
+    let targets =
+        from_environment.or(configured).unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
+    let (filter, handle) = reload::Layer::new(targets.clone());
+    let lines = fmt::layer()
+        .with_writer(crate::config::log_lines::stderr)
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .with_target(false)
+        // Where standard error takes nothing more (its disk is full), lines are lost; the node goes on.
+        .log_internal_errors(false);
+    tracing_subscriber::registry().with(filter).with(lines).init();
+    let logging = Logging { levels: Mutex::new(Levels::new(targets)), handle };
+    // Set once: a second subscriber is refused above.
+    let _ = LOGGING.set(logging);
+    Ok(())
+}
+
+/// `info`, or `warn,barnabas::requests::connection=debug`: the part of RUST_LOG's syntax that names loggers and levels.
+fn parse(text: &str) -> Result<Targets, ConfigError> {
+    let refusal = || {
+        ConfigError::value(
+            KEY,
+            format!(
+                "'{text}' is neither a level (error, warn, info, debug, trace) nor a list of logger=level"
+            ),
+            "info,barnabas::requests::connection=debug",
+        )
+    };
+    let targets: Targets = text.parse().map_err(|_| refusal())?;
+    // A word that is no level is read as a logger at its finest level: an easy mistake, not a wish.
+    let names_loggers_only = targets.default_level().is_none() && !text.contains('=');
+    if names_loggers_only || text.trim().is_empty() {
+        return Err(refusal());
+    }
+    // Loggers alone leave the others at INFO.
+    Ok(if targets.default_level().is_none() { targets.with_default(LevelFilter::INFO) } else { targets })
+}
+
+/// Each logger's level in Kafka's spelling.
+pub fn shown() -> loggers::Levels {
+    let Some(logging) = LOGGING.get() else { return loggers::Levels::new() };
+    let levels = logging.levels.lock().unwrap_or_else(PoisonError::into_inner).in_force();
+    let all = [ROOT].into_iter().chain(LOGGERS.iter().copied());
+    all.map(|logger| (logger, in_kafkas_spelling(level_in(&levels, logger)))).collect()
+}
+
+/// Carries out changes that [`loggers::check`] has let pass. They hold until the process ends; `None` takes back what was altered.
+pub fn alter(changes: &[loggers::Change]) {
+    let Some(logging) = LOGGING.get().filter(|_| !changes.is_empty()) else { return };
+    let mut levels = logging.levels.lock().unwrap_or_else(PoisonError::into_inner);
+    for (name, level) in changes {
+        let Some(&logger) = LOGGERS.iter().chain([&ROOT]).find(|logger| *name == **logger) else { continue };
+        match level.as_ref().map(|level| of_kafka(level)) {
+            Some(level) => levels.altered.insert(logger, level),
+            None => levels.altered.remove(logger),
+        };
+    }
+    // The subscriber lives as long as the process.
+    let _ = logging.handle.reload(levels.in_force());
+    drop(levels);
+    let named =
+        changes.iter().map(|(name, level)| format!("{name}={}", level.as_deref().unwrap_or("configured")));
+    tracing::info!("log levels changed: {}", named.collect::<Vec<_>>().join(", "));
+}
+
+fn in_kafkas_spelling(level: LevelFilter) -> &'static str {
+    match level.into_level() {
+        None => "OFF",
+        Some(Level::ERROR) => "ERROR",
+        Some(Level::WARN) => "WARN",
+        Some(Level::INFO) => "INFO",
+        Some(Level::DEBUG) => "DEBUG",
+        Some(Level::TRACE) => "TRACE",
+    }
+}
+
+/// FATAL has no counterpart: ERROR takes its lines.
+fn of_kafka(level: &str) -> LevelFilter {
+    match level {
+        "WARN" => LevelFilter::WARN,
+        "INFO" => LevelFilter::INFO,
+        "DEBUG" => LevelFilter::DEBUG,
+        "TRACE" => LevelFilter::TRACE,
+        _ => LevelFilter::ERROR,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn altered_level_hides_the_configured_one_until_it_is_removed() {
+        let mut levels = Levels::new(parse("warn,barnabas::requests::connection=debug").expect("a filter"));
+        let shown = |levels: &Levels| {
+            [ROOT, "barnabas", "barnabas::requests::connection"]
+                .map(|name| level_in(&levels.in_force(), name).to_string())
+        };
+        assert_eq!(shown(&levels), ["warn", "warn", "debug"]);
+        levels.altered.insert("barnabas", LevelFilter::TRACE);
+        assert_eq!(shown(&levels), ["warn", "trace", "debug"], "the longer name wins");
+        levels.altered.insert(ROOT, LevelFilter::ERROR);
+        levels.altered.remove("barnabas");
+        assert_eq!(shown(&levels), ["error", "error", "debug"]);
+    }
+
+    #[test]
+    fn filter_without_a_root_level_keeps_info() {
+        assert_eq!(level_in(&parse("barnabas_net=trace").expect("a filter"), ROOT), LevelFilter::INFO);
+        for wrong in ["loud", "", "info,barnabas=loud"] {
+            let refusal = parse(wrong).expect_err(wrong).to_string();
+            assert!(refusal.contains(KEY) && refusal.contains(wrong), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn every_listed_logger_names_a_module() {
+        let src = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        for logger in LOGGERS {
+            let module = logger.strip_prefix("barnabas::").map(|module| module.replace("::", "/"));
+            assert!(module.is_none_or(|module| src.join(module + ".rs").exists()), "{logger}");
+        }
+    }
+}

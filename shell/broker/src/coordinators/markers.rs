@@ -1,0 +1,227 @@
+//! Markers on their way to the partitions whose transactions they end.
+//!
+//! A partition of `__consumer_offsets` gets its marker from its own shard of the group coordinator, in order with that shard's
+//! records; any other one by an append. Both wait in the mailbox of the partition's owner, and are answered once they are safe.
+//!
+//! Those for partitions that another broker leads go to it in a WriteTxnMarkers (markers/away.rs). The shard that ordered
+//! markers hears of each broker's as soon as that one has spoken, and orders those again that failed; a partition that is gone needs none.
+//!
+//! Transaction path 4 of 5. Before: coordinator_worker.rs (the node's own transactions), requests/transactions.rs
+//! (WriteTxnMarkers). After: partition_worker.rs.
+
+mod away;
+
+use crate::mailbox::{
+    AppendItem, AppendOutcome, Command, GroupCommand, PartitionKey, Standing, ToTransactionShard,
+    TransactionCommand,
+};
+use crate::node::Node;
+use crate::routing::owners::led_under;
+use crate::routing::owners::{self, Gathering};
+use barnabas_base::{BrokerId, DurationMs, ErrorCode, Text, TimestampMs, TopicPartition, name};
+use barnabas_coordinator::{
+    EndTransaction, MarkerOrder, MarkerOutcome, MarkerTicket, Producer, Request, Response,
+};
+use barnabas_partition::{Acks, Origin};
+use barnabas_wire::records::{BatchError, BatchOptions, EndTxnMarker, ReadyBatch, control_batch};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// One marker for one partition that is led here.
+#[derive(Debug, Clone, Copy)]
+pub struct Marker {
+    pub partition: PartitionKey,
+    /// A partition of `__consumer_offsets`.
+    pub is_of_groups: bool,
+    pub end: EndTransaction,
+}
+
+/// The marker's batch.
+///
+/// # Errors
+/// Only what the builder says.
+pub fn batch(end: &EndTransaction, now: TimestampMs) -> Result<ReadyBatch, BatchError> {
+    let options = BatchOptions {
+        producer_id: end.producer.id,
+        producer_epoch: end.producer.epoch,
+        transactional: true,
+        ..BatchOptions::default()
+    };
+    let marker = EndTxnMarker { commit: end.commit, coordinator_epoch: end.coordinator_epoch };
+    control_batch(options, now, marker.control_type(), &marker.value()).and_then(ReadyBatch::from_bytes)
+}
+
+/// Markers that were sent, until their owners have spoken.
+#[derive(Debug)]
+pub struct Sent {
+    /// The outcomes that are known, by the markers' order.
+    outcomes: Vec<ErrorCode>,
+    appended: Gathering<AppendOutcome>,
+    by_groups: Vec<(usize, oneshot::Receiver<Response>)>,
+}
+
+/// Sends markers to their partitions' owners, now.
+pub async fn send(node: &Node, markers: &[Marker]) -> Sent {
+    // What nobody says anything of may have been written, or not.
+    let mut outcomes = vec![ErrorCode::NotLeaderOrFollower; markers.len()];
+    let (mut items, mut by_groups) = (Vec::new(), Vec::new());
+    let now = node.clock.wall();
+    for (at, marker) in markers.iter().enumerate() {
+        if marker.is_of_groups {
+            by_groups.push((at, ask_group_shard(node, marker).await));
+            continue;
+        }
+        match batch(&marker.end, now) {
+            Ok(batch) => items.push(AppendItem {
+                slot: at as u32,
+                partition: marker.partition,
+                origin: Origin::Coordinator,
+                standing: Standing::Marker(marker.end.version.0),
+                batch,
+            }),
+            Err(error) => {
+                tracing::error!(%error, "a transaction marker could not be encoded. Please report this");
+                outcomes[at] = ErrorCode::UnknownServerError;
+            }
+        }
+    }
+    let patience = DurationMs(node.cluster.config.load().long("request.timeout.ms"));
+    let deadline = node.clock.monotonic().plus(patience);
+    let appended = owners::append(node, items, Acks::All, deadline).await;
+    Sent { outcomes, appended, by_groups }
+}
+
+async fn ask_group_shard(node: &Node, marker: &Marker) -> oneshot::Receiver<Response> {
+    let (reply, answer) = oneshot::channel();
+    let nobody = Text::from("");
+    let command = GroupCommand {
+        shard: marker.partition,
+        request: Request::EndTransaction(marker.end),
+        version: 0,
+        client_id: nobody.clone(),
+        client_host: nobody,
+        connection: None,
+        standing: Standing::Waived,
+        reply,
+    };
+    node.workers.owner(marker.partition).send(Command::Group(command)).await;
+    answer
+}
+
+impl Sent {
+    /// What became of each marker, in the order in which they were given.
+    pub async fn outcomes(self) -> Vec<ErrorCode> {
+        let Self { mut outcomes, appended, by_groups } = self;
+        for outcome in appended.all().await {
+            outcomes[outcome.slot as usize] = match outcome.result {
+                Ok(_) => ErrorCode::None,
+                Err(declined) => declined.code(),
+            };
+        }
+        for (at, answer) in by_groups {
+            if let Ok(Response::EndTransaction(code)) = answer.await {
+                outcomes[at] = code;
+            }
+        }
+        outcomes
+    }
+}
+
+/// Where the partitions of an order are.
+#[derive(Debug, Default)]
+struct Placed {
+    here: Vec<(TopicPartition, PartitionKey)>,
+    away: BTreeMap<BrokerId, Vec<TopicPartition>>,
+    /// What is known without asking.
+    known: Vec<(TopicPartition, MarkerOutcome)>,
+}
+
+/// Brings the markers that a transaction coordinator of this node ordered to where their partitions are led now, and tells the
+/// coordinator what came of them. A coordinator that is no longer here orders nothing.
+pub async fn bring_ordered(node: &Arc<Node>, shard: PartitionKey, order: MarkerOrder) {
+    let coordinator_epoch = order.ticket.coordinator_epoch;
+    if led_under(node, shard).is_none_or(|epoch| epoch.get() != coordinator_epoch.get()) {
+        return;
+    }
+    let end = EndTransaction {
+        producer: Producer { id: order.producer_id, epoch: order.producer_epoch },
+        commit: order.commit,
+        coordinator_epoch,
+        version: order.version,
+    };
+    let Placed { here, away, known } = place(node, order.partitions);
+    let told =
+        Told { node: node.clone(), shard, ticket: order.ticket, transactional_id: order.transactional_id };
+    for (broker, partitions) in away {
+        let told = told.clone();
+        tokio::task::spawn_local(async move {
+            let outcomes = away::bring(&told.node, shard, &end, broker, partitions).await;
+            told.tell(outcomes.into_iter().map(outcome).collect()).await;
+        });
+    }
+    let mut outcomes = known;
+    if !here.is_empty() {
+        let (names, markers): (Vec<TopicPartition>, Vec<Marker>) = here
+            .into_iter()
+            .map(|(name, partition)| {
+                let is_of_groups = *name.topic == *name::CONSUMER_OFFSETS;
+                (name, Marker { partition, is_of_groups, end })
+            })
+            .unzip();
+        let codes = send(node, &markers).await.outcomes().await;
+        outcomes.extend(names.into_iter().zip(codes).map(outcome));
+    }
+    if !outcomes.is_empty() {
+        told.tell(outcomes).await;
+    }
+}
+
+fn outcome((partition, code): (TopicPartition, ErrorCode)) -> (TopicPartition, MarkerOutcome) {
+    let outcome = match code {
+        ErrorCode::None => MarkerOutcome::Written,
+        code => MarkerOutcome::Failed(code),
+    };
+    (partition, outcome)
+}
+
+/// Whom the outcomes of an order are for.
+#[derive(Debug, Clone)]
+struct Told {
+    node: Arc<Node>,
+    shard: PartitionKey,
+    ticket: MarkerTicket,
+    transactional_id: Text,
+}
+
+impl Told {
+    async fn tell(&self, outcomes: Vec<(TopicPartition, MarkerOutcome)>) {
+        let (ticket, transactional_id) = (self.ticket, self.transactional_id.clone());
+        let what = ToTransactionShard::Markers { ticket, transactional_id, outcomes };
+        let command = TransactionCommand { shard: self.shard, what };
+        self.node.workers.owner(self.shard).send(Command::Transaction(command)).await;
+    }
+}
+
+/// A partition that the image does not know is gone: whoever leads the transaction's coordinator has seen all of the metadata that was
+/// there when the partition joined.
+fn place(node: &Node, partitions: Vec<TopicPartition>) -> Placed {
+    let image = node.cluster.image.load();
+    let mut placed = Placed::default();
+    for name in partitions {
+        let topic = image.topics.by_name(&name.topic);
+        let state = topic.and_then(|topic| Some((topic.id, topic.partition(name.partition)?.leader)));
+        match state {
+            None => placed.known.push((name, MarkerOutcome::Gone)),
+            Some((_, BrokerId::NONE)) => {
+                placed.known.push((name, MarkerOutcome::Failed(ErrorCode::LeaderNotAvailable)));
+            }
+            Some((topic, leader)) if leader == node.identity.broker_id => {
+                let key = PartitionKey { topic, partition: name.partition };
+                placed.here.push((name, key));
+            }
+            Some((_, leader)) => placed.away.entry(leader).or_default().push(name),
+        }
+    }
+    placed
+}

@@ -1,0 +1,13 @@
+//! Work for partitions and coordinators that is led elsewhere: by another worker of this node, or by another broker.
+//!
+//! | file | answers |
+//! |---|---|
+//! | `routing/broker_requests.rs` | how is another broker asked |
+//! | `routing/dead_letters.rs` | how do dead letters of share groups reach their topic |
+//! | `routing/owners.rs` | how is a worker of this node asked, and its answer gathered |
+//! | `routing/share_persister.rs` | where is the state of share-partitions kept |
+
+pub mod broker_requests;
+pub mod dead_letters;
+pub mod owners;
+pub mod share_persister;

@@ -1,0 +1,133 @@
+//! What is in force where the machine has a say: judged before anything is written, and said once at each start.
+//!
+//! core/metadata's table knows the range of each key; here is what depends on the machine: its memory, the size of each directory's
+//! file system, how large a file this process may write. docs/SETTINGS.md says the same rules in words.
+
+use crate::config::settings::ConfigError;
+use crate::directories::Directory;
+use crate::full;
+use crate::log_dirs::journal_thread::journal_config;
+use crate::node::Node;
+use barnabas_metadata::config::BrokerConfig;
+use barnabas_storage::{LogDir, Watermarks};
+use rustix::process::{Resource, getrlimit};
+use std::path::Path;
+
+/// Below this not even the journal's smallest ring and a segment of one batch are possible.
+const FILE_BYTES_MIN: u64 = 16 << 20;
+const MIB: u64 = 1 << 20;
+
+/// Refuses values that the table takes, and this machine cannot hold.
+///
+/// # Errors
+/// Key, value, what it was compared with.
+pub fn check(
+    config: &BrokerConfig,
+    log_dirs: &[(LogDir, bool)],
+    memory_bytes: u64,
+) -> Result<(), ConfigError> {
+    let given = |key: &'static str| u64::try_from(config.long(key)).ok();
+    const CACHE: &str = "log.cache.bytes";
+    if let Some(bytes) = given(CACHE).filter(|bytes| *bytes > memory_bytes / 2) {
+        let problem =
+            format!("{bytes} bytes are more than half of this machine's memory of {memory_bytes} bytes");
+        return Err(ConfigError::value(CACHE, problem, format!("{CACHE}=536870912")));
+    }
+    let usable = log_dirs.iter().filter(|(dir, holds_partitions)| *holds_partitions && dir.is_online());
+    for (dir, _) in usable {
+        // One that cannot be asked says so when it is written to.
+        let Ok(space) = dir.space() else { continue };
+        let larger_than = |key: &'static str, most: u64, of: &str, example: &str| {
+            let Some(bytes) = given(key).filter(|bytes| *bytes > most) else { return Ok(()) };
+            let (path, total) = (dir.path().display(), space.total);
+            let problem = format!("{bytes} bytes are more than {of} of {path}, which has {total} bytes");
+            Err(ConfigError::value(key, problem, format!("{key}={example}")))
+        };
+        larger_than("log.journal.bytes", space.total / 2, "half of the file system", "268435456")?;
+        larger_than("log.dir.min.free.bytes", space.total, "the file system", "1073741824")?;
+    }
+    Ok(())
+}
+
+/// The largest file that this process may write: `ulimit -f`, in whole blocks. Segments are rolled before they are larger.
+///
+/// # Errors
+/// It is too small for anything.
+pub fn file_bytes_max() -> Result<u64, String> {
+    let Some(bytes) = getrlimit(Resource::Fsize).current else { return Ok(u64::MAX) };
+    if bytes < FILE_BYTES_MIN {
+        return Err(format!(
+            "the process may write files of {bytes} bytes at most (ulimit -f), and {FILE_BYTES_MIN} are needed: raise the limit (of a \
+             systemd unit: LimitFSIZE=)"
+        ));
+    }
+    tracing::warn!(
+        "the process may write files of at most {bytes} bytes (ulimit -f). Segments are limited to that \
+         size regardless of log.segment.bytes and segment.bytes, and a larger batch is refused. Raise \
+         the limit (LimitFSIZE= in a systemd unit) if this is not intended"
+    );
+    Ok(bytes / 4096 * 4096)
+}
+
+/// One line for the node, one for each log directory.
+pub fn say(node: &Node, connections: usize) {
+    tracing::info!(
+        "limits: {} log files open at a time (log.open.files.max), {connections} connections, {} MiB of recent batches in memory \
+         (log.cache.bytes), {} workers",
+        node.log_dirs.open_files_max,
+        node.log_dirs.cache_bytes_max / MIB,
+        node.workers.count
+    );
+    for directory in node.log_dirs.directories.iter().filter(|directory| directory.is_usable()) {
+        say_directory(node, directory);
+    }
+}
+
+fn say_directory(node: &Node, directory: &Directory) {
+    let path = directory.path.display();
+    let Ok(space) = directory.disk.space(&directory.path) else {
+        return tracing::info!("log directory {path}: the free space cannot be determined");
+    };
+    let config = node.cluster.config.load();
+    let marks = Watermarks::of(space.total, full::wanted(&config));
+    let journal =
+        journal_config(&config, space.total, node.workers.memory_bytes, node.log_dirs.file_bytes_max);
+    let acks = if node.log_dirs.acks_are_synced {
+        let ring = journal.files as u64 * u64::from(journal.file_bytes);
+        format!(
+            "a journal of {} MiB is set aside with the first record (log.journal.bytes), rounds end {} µs apart at least \
+             (log.journal.linger.us), {} bytes and more of one partition go past it (log.journal.append.bytes.max)",
+            ring / MIB,
+            journal.linger_us,
+            journal.append_bytes_max.saturating_add(1)
+        )
+    } else {
+        "no journal, acknowledged from the page cache (log.ack.durability=written)".to_owned()
+    };
+    tracing::info!(
+        "log directory {path}: {} of {} MiB free, produce requests are refused below {} \
+         (log.dir.min.free.bytes); {acks}",
+        space.free / MIB,
+        space.total / MIB,
+        marks.refuse_below / MIB
+    );
+}
+
+/// The first two entries of `log.dirs` that are one place, by way of a link or a mount.
+///
+/// # Errors
+/// Names both.
+pub fn check_distinct(directories: &[&Path]) -> Result<(), ConfigError> {
+    use std::os::unix::fs::MetadataExt;
+    let place = |path: &&Path| std::fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()));
+    let places: Vec<_> = directories.iter().map(place).collect();
+    for (at, found) in places.iter().enumerate().filter(|(_, found)| found.is_some()) {
+        if let Some(first) = places[..at].iter().position(|other| other == found) {
+            let (first, second) = (directories[first].display(), directories[at].display());
+            let problem =
+                format!("{first} and {second} are the same directory (by a link, or mounted twice)");
+            return Err(ConfigError::value("log.dirs", problem, "log.dirs=/data/1,/data/2"));
+        }
+    }
+    Ok(())
+}

@@ -49,7 +49,7 @@ use barnabas_wire::records::{DownConvertError, down_convert_within};
 use bytes::Bytes;
 
 use crate::repeats::last_wins;
-use crate::{Context, Plan, Slot};
+use crate::{Context, Plan, SessionShare, Slot};
 
 /// What `replica.selector.class` may name: the replica in the consumer's rack that has come furthest (KIP-392).
 const RACK_AWARE: &str = "org.apache.kafka.common.replica.RackAwareReplicaSelector";
@@ -58,7 +58,7 @@ mod budget;
 mod sessions;
 
 pub use budget::{Allowance, Budget};
-pub use sessions::{FetchSessions, SessionShare};
+pub use sessions::FetchSessions;
 
 use sessions::{Beginning, Opened, TopicKey, Wanted};
 

@@ -22,7 +22,7 @@ use barnabas_wire::messages::share_fetch_response::{
 use bytes::Bytes;
 
 use crate::share::{
-    Acknowledgement, Connection, MemberKey, Opened, SharePart, ShareSessions, lock_ms, member, part, refusal,
+    Acknowledgement, MemberKey, Opened, Opener, SharePart, ShareSessions, lock_ms, member, part, refusal,
 };
 use crate::{Context, Plan, Refusal, Slot};
 
@@ -98,12 +98,18 @@ struct Entry {
     is_acknowledged: bool,
 }
 
+/// What a request takes for partitions of its member's session that it does not name.
+pub fn work_bytes(request: &ShareFetchRequest, sessions: &ShareSessions) -> u64 {
+    let (Some(group), Some(member)) = (&request.group_id, &request.member_id) else { return 0 };
+    sessions.work_bytes(&MemberKey { group: group.text(), member: member.text() })
+}
+
 /// Finds the session, and what it and the request ask of which partition.
 pub fn plan(
     request: &ShareFetchRequest,
     version: i16,
     sessions: &mut ShareSessions,
-    connection: Connection,
+    opener: &Opener<'_>,
     ctx: &Context<'_>,
 ) -> Plan<Next, ShareFetchResponse> {
     let key = match member(request.group_id.as_ref(), request.member_id.as_ref(), ctx) {
@@ -122,7 +128,7 @@ pub fn plan(
         .flat_map(|topic| topic.partitions.iter().map(|&index| part(topic.topic_id, index)))
         .collect();
     let epoch = request.share_session_epoch;
-    let opened = sessions.open(&key, epoch, &wanted, &forgotten, has_acknowledgements, connection);
+    let opened = sessions.open(&key, epoch, &wanted, &forgotten, has_acknowledgements, opener);
     let (is_next, is_last, fetched) = match opened {
         Ok(Opened::First(parts)) => (false, false, parts),
         Ok(Opened::Next(parts)) => (true, false, parts),

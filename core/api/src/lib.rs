@@ -97,6 +97,7 @@ pub mod loggers;
 mod pieces;
 mod repeats;
 pub mod replication;
+mod session_memory;
 pub mod share;
 pub mod share_partitions;
 pub mod share_state;
@@ -110,6 +111,7 @@ pub use answer_room::{AnswerRoom, Lender, TooLarge, Unlimited};
 pub use auto_create::{Admitted, AutoCreation, auto_created_topic, internal_topic_configs};
 pub use context::{Client, Context, Leader, Node};
 pub use pieces::InPieces;
+pub use session_memory::SessionShare;
 
 use barnabas_base::ErrorCode;
 use barnabas_wire::{Str, sentence};

@@ -4,7 +4,7 @@
 
 mod sessions;
 
-pub use sessions::{Connection, Ended, MemberKey, Opened, SharePart, ShareSessions};
+pub use sessions::{Connection, Ended, MemberKey, Opened, Opener, SharePart, ShareSessions};
 
 use barnabas_base::{DurationMs, ErrorCode, Offset, PartitionIndex};
 use barnabas_metadata::config::BrokerConfig;

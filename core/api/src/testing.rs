@@ -16,7 +16,8 @@ use barnabas_wire::messages::register_broker_record::{BrokerEndpoint, RegisterBr
 use barnabas_wire::messages::{ConfigRecord, FeatureLevelRecord, MetadataRecord, TopicRecord};
 use barnabas_wire::{Message, Reader, Writer};
 
-use crate::{AnswerRoom, Client, Context, Lender};
+use crate::share::{Connection, Opener};
+use crate::{AnswerRoom, Client, Context, Lender, Unlimited};
 
 pub(crate) const ORDERS: TopicId = Uuid([0xa; 16]);
 pub(crate) const COMPACTED: TopicId = Uuid([0xb; 16]);
@@ -231,4 +232,9 @@ impl Drop for Lent {
     fn drop(&mut self) {
         self.of.held.fetch_sub(self.bytes.load(Relaxed), Relaxed);
     }
+}
+
+/// Opens share sessions by a connection, with as much memory as they want.
+pub(crate) fn opener(connection: Connection) -> Opener<'static> {
+    Opener { connection, share: &|| Box::new(Unlimited) }
 }

@@ -24,22 +24,16 @@ use barnabas_wire::messages::fetch_request::{FetchPartition, ForgottenTopic};
 use barnabas_wire::messages::fetch_response::PartitionData;
 use barnabas_wire::{Str, TaggedFields};
 
-use crate::Lender;
+use crate::SessionShare;
+use crate::session_memory::{WORK_BYTES, entry_bytes};
 
 /// A session that was not used for so long may go for any other.
 const STALE_AFTER: DurationMs = DurationMs(120_000);
 
-/// What a map's entry takes: as much again is room to grow, or on the way to its double.
-const fn entry_bytes(bytes: usize) -> u64 {
-    2 * bytes as u64
-}
 const SESSION_BYTES: u64 = entry_bytes(size_of::<(i32, Session)>()) + 256;
 const TOPIC_BYTES: u64 = entry_bytes(size_of::<(Arc<TopicKey>, u32)>()) + size_of::<TopicKey>() as u64 + 64;
 const PARTITION_BYTES: u64 =
     entry_bytes(size_of::<(u64, Cached)>()) + entry_bytes(size_of::<((Arc<TopicKey>, i32), u64)>());
-/// What one partition takes while a request is answered that does not name it: its entries in the plan, the questions
-/// to the owners and the answer. An estimate.
-const WORK_BYTES: u64 = 1024;
 
 /// How requests name a topic: by name before version 13, by id from then on. The other one is empty.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -63,10 +57,6 @@ pub(super) struct Wanted {
     /// Where its session remembers it, if the session named it.
     pub place: u64,
 }
-
-/// A session's share of the node's memory for sessions. `lend` is told what the session takes from then on, which may
-/// be less than before.
-pub type SessionShare = Box<dyn Lender + Send>;
 
 /// The partitions of a session that is about to begin.
 pub(super) struct Beginning {

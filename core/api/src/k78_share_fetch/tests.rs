@@ -1,5 +1,6 @@
 use super::*;
-use crate::testing::{Fixture, ORDERS, UNKNOWN, carried};
+use crate::share::Connection;
+use crate::testing::{Fixture, ORDERS, UNKNOWN, carried, opener};
 use barnabas_base::{PartitionIndex, Uuid};
 use barnabas_wire::messages::share_fetch_request::{AcknowledgementBatch, FetchTopic};
 
@@ -41,14 +42,14 @@ fn request(epoch: i32, parts: &[Named<'_>]) -> ShareFetchRequest {
 }
 
 fn planned(request: &ShareFetchRequest, sessions: &mut ShareSessions, fixture: &Fixture) -> Work {
-    match plan(request, 2, sessions, HERE, &fixture.ctx()) {
+    match plan(request, 2, sessions, &opener(HERE), &fixture.ctx()) {
         Plan::Work(Next::Work(work)) => *work,
         other => panic!("{other:?}"),
     }
 }
 
 fn code(request: &ShareFetchRequest, sessions: &mut ShareSessions, fixture: &Fixture) -> i16 {
-    match plan(request, 2, sessions, HERE, &fixture.ctx()) {
+    match plan(request, 2, sessions, &opener(HERE), &fixture.ctx()) {
         Plan::Answer(response) | Plan::Work(Next::Late(_, response)) => response.error_code,
         Plan::Work(Next::Work(_)) => 0,
     }
@@ -65,14 +66,16 @@ fn checks_come_in_kafkas_order() {
     let long = ShareFetchRequest { member_id: Some("x".repeat(37).into()), ..good.clone() };
     assert_eq!(code(&long, &mut sessions, &fixture), ErrorCode::InvalidRequest.code());
     let renewal = ShareFetchRequest { is_renew_ack: true, ..good.clone() };
-    let Plan::Answer(answer) = plan(&renewal, 2, &mut sessions, HERE, &fixture.ctx()) else { panic!() };
+    let Plan::Answer(answer) = plan(&renewal, 2, &mut sessions, &opener(HERE), &fixture.ctx()) else {
+        panic!()
+    };
     assert_eq!(answer.error_code, ErrorCode::InvalidRequest.code());
     let words = answer.error_message.unwrap();
     assert!(words.ends_with("maxWaitMs must be set to 0, if isRenewAck is true."), "{words:?}");
     assert_eq!(code(&request(1, &[]), &mut sessions, &fixture), ErrorCode::ShareSessionNotFound.code());
     assert_eq!(code(&good, &mut sessions, &fixture), 0);
     let other = ShareFetchRequest { member_id: Some("n".into()), ..good };
-    match plan(&other, 2, &mut sessions, HERE, &fixture.ctx()) {
+    match plan(&other, 2, &mut sessions, &opener(HERE), &fixture.ctx()) {
         Plan::Work(Next::Late(DurationMs(500), response)) => {
             assert_eq!(response.error_code, ErrorCode::ShareSessionLimitReached.code());
         }

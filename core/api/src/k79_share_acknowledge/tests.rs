@@ -1,6 +1,6 @@
 use super::*;
 use crate::share::Connection;
-use crate::testing::{Fixture, ORDERS, UNKNOWN, carried};
+use crate::testing::{Fixture, ORDERS, UNKNOWN, carried, opener};
 use barnabas_wire::messages::share_acknowledge_request::{
     AcknowledgePartition, AcknowledgeTopic, AcknowledgementBatch,
 };
@@ -48,7 +48,7 @@ fn each_partition_gets_its_own_word() {
     let not_found = ErrorCode::ShareSessionNotFound.code();
     assert_eq!(code(asked(&mut sessions, &fixture, 1)), Some(not_found));
     let key = MemberKey { group: "g".into(), member: "m".into() };
-    sessions.open(&key, 0, &[], &[], false, Connection(1)).unwrap();
+    sessions.open(&key, 0, &[], &[], false, &opener(Connection(1))).unwrap();
     let wrong = ErrorCode::InvalidShareSessionEpoch.code();
     assert_eq!(code(asked(&mut sessions, &fixture, 0)), Some(wrong));
     let Work { acknowledge, mut pending, is_last, .. } = asked(&mut sessions, &fixture, 1).unwrap();

@@ -5,13 +5,18 @@
 //!
 //! Always true:
 //! 1. there are at most `sessions_max` sessions, of at most [`PARTS_MAX`] partitions each
-//! 2. a request counts once: each names the epoch that the one before it left behind
+//! 2. what a session takes was lent to it before, and goes back with it (session_memory.rs)
+//! 3. a request counts once: each names the epoch that the one before it left behind
 //!
 //! Source: Kafka 4.4 `SharePartitionManager.newContext`, `ShareSessionCache`, `ShareSession`, `CachedSharePartition`.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use barnabas_base::{ErrorCode, Map, PartitionIndex, Text, TopicId};
+
+use crate::SessionShare;
+use crate::session_memory::{WORK_BYTES, entry_bytes};
 
 /// More than any member is assigned.
 const PARTS_MAX: usize = 100_000;
@@ -36,6 +41,18 @@ pub struct SharePart {
     pub partition: PartitionIndex,
 }
 
+/// Who opens a session, and what a new one's memory is taken from.
+pub struct Opener<'a> {
+    pub connection: Connection,
+    pub share: &'a dyn Fn() -> SessionShare,
+}
+
+impl fmt::Debug for Opener<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Opener").field(&self.connection).finish()
+    }
+}
+
 /// The sessions of a node.
 #[derive(Debug)]
 pub struct ShareSessions {
@@ -47,13 +64,35 @@ pub struct ShareSessions {
     connections: Map<Connection, Vec<MemberKey>>,
 }
 
-#[derive(Debug)]
 struct Session {
     /// What the next request is to name.
     epoch: i32,
     connection: Connection,
     /// Whether each must be answered though there is nothing to say.
     parts: BTreeMap<SharePart, bool>,
+    share: SessionShare,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { epoch, connection, parts, .. } = self;
+        let mut f = f.debug_struct("Session");
+        f.field("epoch", epoch)
+            .field("connection", connection)
+            .field("parts", &parts.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// Whether there is memory for a session of so many partitions.
+    fn lend(share: &SessionShare, key: &MemberKey, parts: usize) -> bool {
+        let parts = parts as u64 * entry_bytes(size_of::<(SharePart, bool)>());
+        let texts = (key.group.len() + key.member.len()) as u64;
+        // The key stands in the sessions, with its connection and its group.
+        let fixed = entry_bytes(size_of::<(MemberKey, Self)>()) + 2 * entry_bytes(size_of::<MemberKey>());
+        share.lend(fixed + texts + parts)
+    }
 }
 
 /// What a fetch is about.
@@ -93,11 +132,16 @@ impl ShareSessions {
         self.sessions.len()
     }
 
+    /// What a request takes for partitions of its member's session that it does not name.
+    pub fn work_bytes(&self, key: &MemberKey) -> u64 {
+        self.sessions.get(key).map_or(0, |session| session.parts.len() as u64 * WORK_BYTES)
+    }
+
     /// Takes a fetch's epoch and what it adds and forgets.
     ///
     /// # Errors
     /// SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH; INVALID_REQUEST for acknowledgements before anything was fetched;
-    /// SHARE_SESSION_LIMIT_REACHED.
+    /// SHARE_SESSION_LIMIT_REACHED, also where there is no memory for what the session would take.
     pub fn open(
         &mut self,
         key: &MemberKey,
@@ -105,17 +149,23 @@ impl ShareSessions {
         wanted: &[SharePart],
         forgotten: &[SharePart],
         has_acknowledgements: bool,
-        connection: Connection,
+        opener: &Opener<'_>,
     ) -> Result<Opened, ErrorCode> {
         match epoch {
             FINAL if self.sessions.contains_key(key) => Ok(Opened::Last),
             FINAL => Err(ErrorCode::ShareSessionNotFound),
             INITIAL if has_acknowledgements => Err(ErrorCode::InvalidRequest),
-            INITIAL => self.begin(key, wanted, connection).map(Opened::First),
+            INITIAL => self.begin(key, wanted, opener).map(Opened::First),
             epoch => {
                 let session = self.sessions.get_mut(key).ok_or(ErrorCode::ShareSessionNotFound)?;
                 if session.epoch != epoch {
                     return Err(ErrorCode::InvalidShareSessionEpoch);
+                }
+                // At the most: what is named twice counts twice.
+                let more = wanted.iter().filter(|part| !session.parts.contains_key(part)).count();
+                let parts = (session.parts.len() + more).min(PARTS_MAX);
+                if !Session::lend(&session.share, key, parts) {
+                    return Err(ErrorCode::ShareSessionLimitReached);
                 }
                 for part in wanted {
                     if session.parts.len() < PARTS_MAX {
@@ -125,6 +175,7 @@ impl ShareSessions {
                 for part in forgotten {
                     session.parts.remove(part);
                 }
+                Session::lend(&session.share, key, session.parts.len());
                 session.epoch = next(epoch);
                 Ok(Opened::Next(session.parts.keys().copied().collect()))
             }
@@ -135,17 +186,23 @@ impl ShareSessions {
         &mut self,
         key: &MemberKey,
         wanted: &[SharePart],
-        connection: Connection,
+        opener: &Opener<'_>,
     ) -> Result<Vec<SharePart>, ErrorCode> {
         // What the former one had acquired stays so until its locks end.
         self.end(key);
         if self.sessions.len() >= self.sessions_max {
             return Err(ErrorCode::ShareSessionLimitReached);
         }
+        let share = (opener.share)();
+        if !Session::lend(&share, key, wanted.len().min(PARTS_MAX)) {
+            return Err(ErrorCode::ShareSessionLimitReached);
+        }
         let parts: BTreeMap<SharePart, bool> =
             wanted.iter().take(PARTS_MAX).map(|part| (*part, false)).collect();
         let list = parts.keys().copied().collect();
-        self.sessions.insert(key.clone(), Session { epoch: next(INITIAL), connection, parts });
+        Session::lend(&share, key, parts.len());
+        let connection = opener.connection;
+        self.sessions.insert(key.clone(), Session { epoch: next(INITIAL), connection, parts, share });
         *self.groups.entry(key.group.clone()).or_default() += 1;
         self.connections.entry(connection).or_default().push(key.clone());
         Ok(list)

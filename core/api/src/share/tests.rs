@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{Fixture, ORDERS, config};
+use crate::testing::{Fixture, Memory, ORDERS, config, opener};
 use barnabas_base::Text;
 
 fn key(member: &str) -> MemberKey {
@@ -17,16 +17,18 @@ const TWO: Connection = Connection(2);
 fn a_session_counts_its_requests() {
     let mut sessions = ShareSessions::new(10);
     let a = key("a");
-    let open = |sessions: &mut ShareSessions, epoch| sessions.open(&a, epoch, &[orders(0)], &[], false, ONE);
+    let open = |sessions: &mut ShareSessions, epoch| {
+        sessions.open(&a, epoch, &[orders(0)], &[], false, &opener(ONE))
+    };
     assert_eq!(open(&mut sessions, 1), Err(ErrorCode::ShareSessionNotFound));
     assert_eq!(open(&mut sessions, -1), Err(ErrorCode::ShareSessionNotFound));
-    assert_eq!(sessions.open(&a, 0, &[], &[], true, ONE), Err(ErrorCode::InvalidRequest));
+    assert_eq!(sessions.open(&a, 0, &[], &[], true, &opener(ONE)), Err(ErrorCode::InvalidRequest));
     assert_eq!(open(&mut sessions, 0), Ok(Opened::First(vec![orders(0)])));
     assert_eq!(sessions.acknowledge(&a, 0), Err(ErrorCode::InvalidShareSessionEpoch));
     assert_eq!(sessions.acknowledge(&key("b"), 1), Err(ErrorCode::ShareSessionNotFound));
     assert_eq!(sessions.acknowledge(&a, 1), Ok(()));
     assert_eq!(open(&mut sessions, 1), Err(ErrorCode::InvalidShareSessionEpoch));
-    let next = sessions.open(&a, 2, &[orders(1)], &[orders(0)], true, ONE);
+    let next = sessions.open(&a, 2, &[orders(1)], &[orders(0)], true, &opener(ONE));
     assert_eq!(next, Ok(Opened::Next(vec![orders(1)])));
     assert_eq!(sessions.acknowledge(&a, -1), Ok(()));
     assert_eq!(open(&mut sessions, -1), Ok(Opened::Last));
@@ -39,13 +41,13 @@ fn a_session_counts_its_requests() {
 fn what_is_new_or_was_wrong_is_answered_though_there_is_nothing() {
     let mut sessions = ShareSessions::new(10);
     let a = key("a");
-    sessions.open(&a, 0, &[orders(0)], &[], false, ONE).unwrap();
-    sessions.open(&a, 1, &[orders(1)], &[], false, ONE).unwrap();
+    sessions.open(&a, 0, &[orders(0)], &[], false, &opener(ONE)).unwrap();
+    sessions.open(&a, 1, &[orders(1)], &[], false, &opener(ONE)).unwrap();
     let of = |has_records, is_error| [(orders(0), has_records, false), (orders(1), false, is_error)];
     assert_eq!(sessions.must_answer(&a, 1, &of(false, true)), Some(vec![false, true]));
     assert_eq!(sessions.must_answer(&a, 1, &of(true, false)), Some(vec![true, true]));
     assert_eq!(sessions.must_answer(&a, 1, &of(false, false)), Some(vec![false, false]));
-    sessions.open(&a, 2, &[], &[], false, ONE).unwrap();
+    sessions.open(&a, 2, &[], &[], false, &opener(ONE)).unwrap();
     assert_eq!(sessions.must_answer(&a, 1, &of(true, true)), None);
 }
 
@@ -53,16 +55,44 @@ fn what_is_new_or_was_wrong_is_answered_though_there_is_nothing() {
 fn sessions_end_with_the_connection_that_began_them() {
     let mut sessions = ShareSessions::new(2);
     for (member, connection) in [("a", ONE), ("b", TWO)] {
-        sessions.open(&key(member), 0, &[orders(0)], &[], false, connection).unwrap();
+        sessions.open(&key(member), 0, &[orders(0)], &[], false, &opener(connection)).unwrap();
     }
-    let full = sessions.open(&key("c"), 0, &[], &[], false, ONE);
+    let full = sessions.open(&key("c"), 0, &[], &[], false, &opener(ONE));
     assert_eq!(full, Err(ErrorCode::ShareSessionLimitReached));
     // It begins anew by another connection: the first one's end is none of its business.
-    sessions.open(&key("a"), 0, &[orders(1)], &[], false, TWO).unwrap();
+    sessions.open(&key("a"), 0, &[orders(1)], &[], false, &opener(TWO)).unwrap();
     assert_eq!(sessions.disconnected(ONE), []);
     let ended = sessions.disconnected(TWO);
     assert_eq!(ended.iter().map(|ended| ended.is_last).collect::<Vec<_>>(), [false, true]);
     assert_eq!((sessions.count(), sessions.disconnected(TWO)), (0, vec![]));
+}
+
+#[test]
+fn session_takes_no_more_than_it_is_lent() {
+    let mut sessions = ShareSessions::new(10);
+    let memory = Memory::of(100_000);
+    let share = || memory.share();
+    let by = Opener { connection: ONE, share: &share };
+    let parts: Vec<SharePart> = (0..4000).map(orders).collect();
+    let (a, b) = (key("a"), key("b"));
+    let full = Err(ErrorCode::ShareSessionLimitReached);
+    assert_eq!(sessions.open(&a, 0, &parts, &[], false, &by), full);
+    assert_eq!((sessions.count(), memory.held()), (0, 0));
+    assert!(sessions.open(&a, 0, &parts[..1000], &[], false, &by).is_ok());
+    let held = memory.held();
+    assert!(held > 1000 * size_of::<(SharePart, bool)>() as u64, "{held}");
+    assert_eq!(sessions.open(&a, 1, &parts[1000..], &[], false, &by), full, "nor does it grow");
+    assert_eq!(sessions.open(&b, 0, &parts[..1000], &[], false, &by).map(|_| ()), Ok(()));
+    assert_eq!(memory.held(), 2 * held);
+    assert!(sessions.work_bytes(&a) > 1000 * 500 && sessions.work_bytes(&key("c")) == 0);
+    // What it forgets and what it ends with goes back.
+    assert!(sessions.open(&a, 1, &[], &parts[..900], false, &by).is_ok());
+    assert!(memory.held() < held + held / 5);
+    let long = MemberKey { group: Text::from("g".repeat(32_000)), member: Text::from("a") };
+    let before = memory.held();
+    assert!(sessions.open(&long, 0, &[], &[], false, &by).is_ok());
+    assert!(memory.held() >= before + 32_000, "a group's name counts");
+    assert_eq!((sessions.disconnected(ONE).len(), memory.held()), (3, 0));
 }
 
 #[test]

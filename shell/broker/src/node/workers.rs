@@ -7,7 +7,7 @@ mod session_memory;
 pub mod unpacking;
 
 use crate::mailbox::{Mailbox, PartitionKey};
-use barnabas_api::k01_fetch::SessionShare;
+use barnabas_api::SessionShare;
 use barnabas_api::share::{Connection, ShareSessions};
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_metrics::{Meter, Metering};

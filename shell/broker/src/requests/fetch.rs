@@ -24,7 +24,8 @@ const SCARCE_BYTES: usize = 64 * 1024;
 
 /// Starts a Fetch request: when this is done, the partitions have been asked once.
 pub async fn fetch(call: Call, request: FetchRequest) -> Started {
-    let session_claim = claim_of_session(&call, request.session_id).await;
+    let session_bytes = call.session.fetch_sessions(request.session_id).work_bytes(request.session_id);
+    let session_claim = claim_for_session(&call, session_bytes).await;
     let moment = call.moment();
     let plan = {
         let mut sessions = call.session.fetch_sessions(request.session_id);
@@ -96,10 +97,10 @@ fn draw() -> u32 {
     u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
 
-/// The request's share of the memory budget for what it makes of its session: claimed before anything is made.
-async fn claim_of_session(call: &Call, id: i32) -> Claim {
+/// A request's share of the memory budget for partitions that its session names: claimed before anything is made of
+/// them.
+pub(super) async fn claim_for_session(call: &Call, bytes: u64) -> Claim {
     let mut claim = call.session.claim();
-    let bytes = call.session.fetch_sessions(id).work_bytes(id);
     if bytes > FREE_BYTES as u64 {
         let is_follower = call.session.is_follower.get();
         claim.stand(if is_follower { Standing::Replication } else { Standing::of(bytes) });

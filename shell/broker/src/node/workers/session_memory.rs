@@ -4,8 +4,7 @@
 //! Claims do not wait: what finds no room gets no session. An address holds at most three times what it leaves free;
 //! followers that the cluster knows have an eighth on top (shell/net/src/budget.rs).
 
-use barnabas_api::Lender;
-use barnabas_api::k01_fetch::SessionShare;
+use barnabas_api::{Lender, SessionShare};
 use barnabas_net::{Budget, Claim, Standing};
 use std::cell::RefCell;
 use std::net::IpAddr;

@@ -13,11 +13,11 @@ use crate::mailbox::share::{
     ShareAckCommand, ShareAckItem, ShareAckOutcome, ShareCommand, ShareFetchCommand, ShareItem, ShareOutcome,
 };
 use crate::requests::call::{Answer, Call, Started};
-use crate::requests::fetch::granted;
+use crate::requests::fetch::{claim_for_session, granted};
 use crate::requests::session::share_members::{end, partition_key};
 use barnabas_api::k78_share_fetch::{self, AckPart, FetchPart, Fetched, Next, Work};
 use barnabas_api::k79_share_acknowledge;
-use barnabas_api::share::{Connection, MemberKey, ShareGroupSettings};
+use barnabas_api::share::{Connection, MemberKey, Opener, ShareGroupSettings};
 use barnabas_api::{Plan, Refusal};
 use barnabas_base::ErrorCode;
 use barnabas_net::Claim;
@@ -36,11 +36,15 @@ struct Gone;
 
 /// Starts a ShareFetch request: when this is done, its acknowledgements are with their owners.
 pub async fn share_fetch(call: Call, request: ShareFetchRequest) -> Started {
-    let connection = connection(&call);
+    let session_bytes = k78_share_fetch::work_bytes(&request, &call.session.node.workers.share_sessions());
+    let session_claim = claim_for_session(&call, session_bytes).await;
     let moment = call.moment();
     let plan = {
-        let mut sessions = call.session.node.workers.share_sessions();
-        k78_share_fetch::plan(&request, call.version, &mut sessions, connection, &call.context(&moment))
+        let workers = &call.session.node.workers;
+        let share = || workers.session_share(call.session.peer.ip(), false);
+        let opener = Opener { connection: connection(&call), share: &share };
+        let mut sessions = workers.share_sessions();
+        k78_share_fetch::plan(&request, call.version, &mut sessions, &opener, &call.context(&moment))
     };
     let mut work = match plan {
         Plan::Answer(response) => return Started::reply(response),
@@ -56,6 +60,7 @@ pub async fn share_fetch(call: Call, request: ShareFetchRequest) -> Started {
     drop(moment);
     let acknowledging = acknowledge(&call, &work.key, std::mem::take(&mut work.acknowledge)).await;
     Started::wait(async move {
+        let _session_claim = session_claim;
         let fetching = Fetching::new(call, work);
         match fetching.answer(acknowledging).await {
             Ok(answer) => answer,

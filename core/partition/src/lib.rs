@@ -40,7 +40,7 @@ pub use divergence::{diverging, truncation};
 pub use fetcher::{FetchPlan, Fetcher, FetcherSettings, SessionRequest, Todo};
 pub use fetchers::{FetcherId, Fetchers};
 pub use isr_requests::IsrRequests;
-pub use partition::Partition;
+pub use partition::{Partition, level};
 pub use replication::{
     Cut, FetchPosition, Follow, FollowerFetch, FollowerRead, FollowerState, IsrAnswer, IsrChange, IsrNext,
     Leadership, PartitionAnswer, ReplicaKey,

@@ -576,6 +576,7 @@ impl Partition {
 mod follower;
 mod leader;
 mod remembered;
+pub use remembered::level;
 #[cfg(test)]
 mod tests;
 mod verification;

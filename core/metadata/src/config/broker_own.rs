@@ -112,6 +112,10 @@ pub(super) const KEYS: &[ConfigKey] = &[
         .doc("Where `GET /metrics` is answered over HTTP, in the text that Prometheus reads, with the names that the JMX exporter gives \
               Kafka's figures (docs/METRICS.md): an address and a port, such as 127.0.0.1:9404. Unset: nowhere. The page names client ids \
               and log directories, and whoever reaches the address may read it. `barnabas hotspots` does not need it."),
+    long("producer.ids.max", "1000000").between(1_000, 1_000_000_000).unit("producers")
+        .doc("Idempotent producers that all partitions of the node remember at most together; about 250 bytes of memory each. Beyond \
+              that the partitions with the most forget those that wrote longest ago, as with `producer.ids.per.partition.max`. \
+              Looked after every second, on nodes with very many partitions every minute."),
     long("producer.ids.per.partition.max", "10000").between(100, 10_000_000).unit("producers")
         .doc("Idempotent producers that a partition remembers at most; about 250 bytes of memory each. A new one beyond that makes \
               the partition forget the tenth that wrote longest ago, as if they had expired (`producer.id.expiration.ms`): they go on, \

@@ -221,6 +221,7 @@ const BROKER: &[(&str, Status)] = &[
     ("principal.builder.class", NO_JVM),
     ("process.roles", Applied),
     ("producer.id.expiration.*", Applied),
+    ("producer.ids.max", Applied),
     ("producer.ids.per.partition.max", Applied),
     ("producer.purgatory.*", PURGATORY),
     (

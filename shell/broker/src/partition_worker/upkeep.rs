@@ -22,10 +22,26 @@ impl PartitionWorker {
         }
     }
 
+    /// Keeps this worker's share of `producer.ids.max`.
+    fn bound_producers(&mut self) {
+        let max = self.node.cluster.config.load().long("producer.ids.max");
+        let share = usize::try_from(max).unwrap_or(usize::MAX) / self.node.workers.count.max(1);
+        let counts = self.replicas.values().map(|replica| replica.partition.producer_count());
+        let mut counts: Vec<usize> = counts.filter(|count| *count > 0).collect();
+        let Some(level) = barnabas_partition::level(&mut counts, share) else { return };
+        tracing::debug!(level, share, "partitions remember fewer producers");
+        for replica in self.replicas.values_mut() {
+            if replica.partition.producer_count() > level {
+                replica.partition.forget_beyond(level);
+            }
+        }
+    }
+
     /// Retention; returns how far the partitions that have changed may be called safe.
     pub(super) fn housekeep(&mut self, retain: bool) -> Vec<Checkpointed> {
         let keys: Vec<PartitionKey> = self.replicas.keys().copied().collect();
         let mut checkpoints = Vec::new();
+        self.bound_producers();
         let mut epochs_left = EPOCHS_AT_ONCE;
         for key in keys {
             if retain || self.replicas.get(&key).is_some_and(|replica| replica.upkeep.retention_waits) {

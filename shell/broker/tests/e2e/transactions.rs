@@ -1,17 +1,20 @@
 //! Transactions from end to end, over the wire: what is committed is read, what is not is not, and whoever comes too late is told.
 
 use crate::harness::txn::{PATIENCE, Producer, end_offset, read};
-use crate::harness::{Client, TestNode};
+use crate::harness::{Client, TestNode, now_ms};
+use barnabas_base::{ProducerEpoch, ProducerId, Sequence, TimestampMs};
 use barnabas_wire::messages::add_partitions_to_txn_request::{
     AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction,
 };
 use barnabas_wire::messages::describe_producers_request::TopicRequest;
 use barnabas_wire::messages::fetch_request::{FetchPartition, FetchTopic};
+use barnabas_wire::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use barnabas_wire::messages::write_txn_markers_request::{WritableTxnMarker, WritableTxnMarkerTopic};
 use barnabas_wire::messages::{
     AddPartitionsToTxnRequest, DeleteTopicsRequest, DescribeProducersRequest, EndTxnRequest, FetchRequest,
-    ListTransactionsRequest, ResponseBody, WriteTxnMarkersRequest,
+    ListTransactionsRequest, ProduceRequest, ResponseBody, WriteTxnMarkersRequest,
 };
+use barnabas_wire::records::{BatchBuilder, BatchOptions};
 use std::time::{Duration, Instant};
 
 const COMMIT: bool = true;
@@ -323,6 +326,45 @@ fn producers_expire_once_their_transaction_has_ended() {
         set_expiration(&mut client, "1");
         wait_until_forgotten(&mut client);
     }
+    assert!(node.stop().success());
+}
+
+#[test]
+fn producers_of_all_partitions_are_bounded_together() {
+    const MAX: usize = 1_000;
+    // One worker, whose share is the whole bound.
+    let mut node = TestNode::start_limited(
+        Some("taskset -pc 0 $$ >/dev/null"),
+        &["producer.ids.max=1000", "producer.ids.per.partition.max=10000"],
+    );
+    let mut client = topic(&node, "t", 1);
+    let write = |client: &mut Client, id: i64, sequence: i32| {
+        let mut builder = BatchBuilder::new(BatchOptions {
+            producer_id: ProducerId(id),
+            producer_epoch: ProducerEpoch(0),
+            base_sequence: Sequence(sequence),
+            ..BatchOptions::default()
+        });
+        builder.push(TimestampMs(now_ms()), None, Some(b"a"), &[]);
+        let data =
+            PartitionProduceData { records: Some(builder.build().expect("a batch")), ..Default::default() };
+        let topic = TopicProduceData { name: "t".into(), partition_data: vec![data], ..Default::default() };
+        let request =
+            ProduceRequest { acks: -1, timeout_ms: 30_000, topic_data: vec![topic], ..Default::default() };
+        let ResponseBody::Produce(response) = client.call(request, 9) else { panic!("another response") };
+        response.responses[0].partition_responses[0].error_code
+    };
+    for id in 0..2 * MAX as i64 {
+        assert_eq!(write(&mut client, id, 0), 0);
+    }
+    let asked = Instant::now();
+    while remembered(&mut client) > MAX {
+        assert!(asked.elapsed() < PATIENCE, "{} producers are remembered", remembered(&mut client));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // A forgotten one goes on with its next batch, and so does one that is remembered.
+    assert_eq!(write(&mut client, 0, 1), 0);
+    assert_eq!(write(&mut client, 2 * MAX as i64 - 1, 1), 0);
     assert!(node.stop().success());
 }
 

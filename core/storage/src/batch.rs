@@ -132,6 +132,13 @@ impl BatchHeader {
         self.last_offset.plus(1)
     }
 
+    /// Whether its records would lie exactly between `next`, where a batch is expected, and `end`, up to which the log is known, and
+    /// it says that it lies behind them: its base offset, which is outside the checksum, was changed. Where no offset can be missing.
+    pub(crate) fn is_displaced(&self, next: Offset, end: Offset) -> bool {
+        let count = self.last_offset.get() - self.base_offset.get() + 1;
+        self.magic == 2 && self.base_offset >= end && next.plus(count) == end
+    }
+
     pub fn is_transactional(&self) -> bool {
         self.magic == 2 && self.attributes & TRANSACTIONAL != 0
     }

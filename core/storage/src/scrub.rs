@@ -90,11 +90,27 @@ pub struct SegmentScrub {
     reach: Offset,
     /// In the newest segment: how far it is looked at.
     until: Option<Offset>,
-    /// Where the next segment begins, the last batch ends, unless something is missing.
+    /// Nothing was compacted: where the next segment begins, the last batch ends, unless something is missing.
     has_no_holes: bool,
+    /// The next segment was synced, too, so that it can be said to be missing.
+    may_miss_next: bool,
+    /// Where a batch left a gap before it that the one behind it has not borne out yet: its position, and the offset that was expected.
+    left_gap: Option<(u64, Offset)>,
     is_damaged: bool,
     ended: bool,
 }
+
+/// What looks damaged.
+#[derive(Debug)]
+struct Found {
+    position: u64,
+    offset: Offset,
+    what: &'static str,
+    /// It is whole, and the one behind it does not follow.
+    left_gap: bool,
+}
+
+const NOT_NEXT: &str = "its offset does not follow";
 
 /// What a step came to.
 #[derive(Debug)]
@@ -134,7 +150,9 @@ impl SegmentScrub {
             next: base,
             reach: next.unwrap_or(Offset(i64::MAX)),
             until: next.is_none().then_some(synced),
-            has_no_holes: has_no_holes && next.is_some_and(|next| next <= synced),
+            has_no_holes,
+            may_miss_next: has_no_holes && next.is_some_and(|next| next <= synced),
+            left_gap: None,
             is_damaged: false,
             ended: false,
         }))
@@ -144,18 +162,20 @@ impl SegmentScrub {
     pub fn step(&mut self, bytes_max: u64) -> Result<Scrubbed, DiskError> {
         let mut read = 0;
         while !self.ended && read < bytes_max {
-            if self.until.is_some_and(|until| self.next >= until) {
+            let is_past = self.until.is_some_and(|until| self.next >= until);
+            if is_past && self.left_gap.is_none() {
                 break;
             }
-            let (position, what) = match self.walker.step()? {
+            let found = match self.walker.step()? {
                 Step::Batch { position, header, bytes } => {
                     read += bytes.len() as u64;
-                    let verdict = self.judge(&header, &bytes);
-                    let Some(what) = verdict else {
+                    let found = self.judge(position, &header, &bytes, is_past);
+                    if found.as_ref().is_none_or(|found| found.left_gap) {
+                        self.left_gap = (header.base_offset > self.next).then_some((position, self.next));
                         self.next = header.next_offset();
-                        continue;
-                    };
-                    (position, what)
+                    }
+                    let Some(found) = found else { continue };
+                    found
                 }
                 Step::End => match self.hole()? {
                     Some(hole) => {
@@ -164,17 +184,20 @@ impl SegmentScrub {
                     }
                     None => break,
                 },
+                Step::Bad { .. } if is_past => break,
                 // Nothing says where the next batch begins.
                 Step::Bad { position, why } => {
                     self.ended = true;
-                    (position, why)
+                    Found { position, offset: self.next, what: why, left_gap: false }
                 }
             };
-            if !self.is_damaged_still(position)? {
+            if !self.is_damaged_still(&found)? {
                 break;
             }
             self.is_damaged = true;
-            let (file, offset) = (self.path.clone(), self.next);
+            self.left_gap = None;
+            let Found { position, offset, what, .. } = found;
+            let file = self.path.clone();
             return Ok(Scrubbed::Damage(read, StorageError::Damaged { file, position, offset, what }));
         }
         if read < bytes_max {
@@ -186,7 +209,7 @@ impl SegmentScrub {
     /// At the segment's end: the segment that should come next, where neither it nor its deletion is to be seen.
     fn hole(&self) -> Result<Option<StorageError>, DiskError> {
         let missing = offset_path(self.dir(), self.next, LOG);
-        if !self.has_no_holes || self.is_damaged || self.next >= self.reach {
+        if !self.may_miss_next || self.is_damaged || self.next >= self.reach {
             return Ok(None);
         }
         // A log that is cut, or given up, takes its newest segments first; and the name may have come since.
@@ -207,16 +230,32 @@ impl SegmentScrub {
         self.path.parent().unwrap_or(Path::new(""))
     }
 
-    fn judge(&self, header: &BatchHeader, bytes: &[u8]) -> Option<&'static str> {
-        if !header.checksum_is_right(bytes) {
-            return Some("its checksum is wrong");
+    /// Offsets lie outside the checksum: of two batches that do not follow, the one that left a gap before it is the wrong one.
+    /// `is_past`: this one may be a write under way, and speaks of the one before it alone.
+    fn judge(&self, position: u64, header: &BatchHeader, bytes: &[u8], is_past: bool) -> Option<Found> {
+        if let Some((position, offset)) = self.left_gap
+            && header.last_offset < self.next
+        {
+            return Some(Found { position, offset, what: NOT_NEXT, left_gap: true });
         }
-        let follows = header.base_offset >= self.next && header.last_offset < self.reach;
-        (!follows).then_some("its offset does not follow")
+        let (offset, left_gap) = (self.next, false);
+        if is_past {
+            return None;
+        }
+        if !header.checksum_is_right(bytes) {
+            return Some(Found { position, offset, what: "its checksum is wrong", left_gap });
+        }
+        // Behind a damaged one it is not known what comes next.
+        let is_sure = self.has_no_holes && !self.is_damaged;
+        let is_displaced = |until| is_sure && header.is_displaced(self.next, until);
+        let follows = header.base_offset >= self.next
+            && header.last_offset < self.reach
+            && !self.until.is_some_and(is_displaced);
+        (!follows).then_some(Found { position, offset, what: NOT_NEXT, left_gap })
     }
 
     /// Whether the segment is still there as it was, and still damaged.
-    fn is_damaged_still(&self, position: u64) -> Result<bool, DiskError> {
+    fn is_damaged_still(&self, found: &Found) -> Result<bool, DiskError> {
         let file = match self.disk.open(&self.path, OpenMode::Read) {
             Err(error) if error.is_not_found() => return Ok(false),
             file => file?,
@@ -224,8 +263,15 @@ impl SegmentScrub {
         if file.len()? != self.len {
             return Ok(false);
         }
-        match Walker::new(file, position, self.len, true).step()? {
-            Step::Batch { header, bytes, .. } => Ok(self.judge(&header, &bytes).is_some()),
+        let mut walker = Walker::new(file, found.position, self.len, true);
+        match walker.step()? {
+            Step::Batch { header: first, .. } if found.left_gap => {
+                let behind = walker.step()?;
+                Ok(matches!(behind, Step::Batch { header, .. } if header.last_offset < first.next_offset()))
+            }
+            Step::Batch { position, header, bytes } => {
+                Ok(self.judge(position, &header, &bytes, false).is_some())
+            }
             Step::Bad { .. } => Ok(true),
             Step::End => Ok(false),
         }

@@ -93,7 +93,7 @@ impl Log {
         if let Resume::After(last) = resume {
             self.resume(files, found, &last)?;
         }
-        self.walk_known(files, found, reach, until)?;
+        self.walk_known(files, found, reach, from)?;
         Ok(Known { aborted: self.known_aborted(files, found.base)?, indexes_were_cut })
     }
 
@@ -127,29 +127,40 @@ impl Log {
         Ok(aborted)
     }
 
-    /// By headers, up to the first batch that reaches past `until`, or to what is no batch.
+    /// By headers, up to the first batch that reaches past the recovery point, or to what is no batch.
     fn walk_known(
         &mut self,
         files: &mut FilePool,
         found: Segment,
         reach: Offset,
-        until: Offset,
+        from: OpenFrom,
     ) -> Result<(), StorageError> {
+        let (until, has_no_holes) = (from.recovery_point, self.has_no_holes(from));
         let file = self.file(files, found.base, FileKind::Log)?;
-        let from = self.segments.last().map_or(0, |segment| segment.size);
-        let mut walker = Walker::new(file, from.into(), found.size.into(), false);
-        // Behind the last one there may be anything.
-        while self.laid_end < until
+        let begin = self.segments.last().map_or(0, |segment| segment.size);
+        let mut walker = Walker::new(file, begin.into(), found.size.into(), false);
+        // A batch that leaves a gap counts if the one behind it follows. Else behind the last one there may be anything.
+        let mut left_gap = None;
+        while (self.laid_end < until || left_gap.is_some())
             && let Step::Batch { position, header, .. } = walker.step()?
         {
-            if header.last_offset >= until {
+            if let Some((position, offset)) = left_gap.filter(|_| header.last_offset < self.laid_end) {
+                let file = self.path(found.base, FileKind::Log);
+                return Err(StorageError::Damaged { file, position, offset, what: NOT_NEXT });
+            }
+            if self.laid_end >= until {
                 break;
             }
-            let what = if header.base_offset < self.laid_end {
+            let is_displaced = has_no_holes && header.is_displaced(self.laid_end, until);
+            if header.last_offset >= until && !is_displaced {
+                break;
+            }
+            let what = if header.base_offset < self.laid_end || is_displaced {
                 NOT_NEXT
             } else if header.last_offset >= reach || !found.can_index(header.last_offset) {
                 OUT_OF_REACH
             } else {
+                left_gap = (header.base_offset > self.laid_end).then_some((position, self.laid_end));
                 self.account(&header);
                 continue;
             };

@@ -74,7 +74,7 @@ impl Log {
         from: OpenFrom,
         opened: &mut Opened,
     ) -> Result<(), StorageError> {
-        if self.config.cleanup.compact || from.was_compacted {
+        if !self.has_no_holes(from) {
             return Ok(());
         }
         let sealed = self.segments.len().saturating_sub(1);
@@ -87,6 +87,11 @@ impl Log {
             opened.gaps.push((end, next));
         }
         Ok(())
+    }
+
+    /// Batches follow one another, as nothing was compacted.
+    pub(super) fn has_no_holes(&self, from: OpenFrom) -> bool {
+        !self.config.cleanup.compact && !from.was_compacted
     }
 
     /// The offset after a sealed segment's last batch; `None` where it ends with something else, which a reader will find.

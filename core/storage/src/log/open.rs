@@ -227,7 +227,7 @@ impl Log {
         // Not known yet: nothing is out of its reach.
         self.laid_end = Offset(i64::MAX);
         self.read_active(files, last)?;
-        self.laid_end = self.end_of_last_segment(files)?;
+        self.laid_end = self.end_of_last_segment(files, from)?;
         if self.laid_end < from.recovery_point {
             let size = self.segments[last].size.into();
             return Err(self.damaged(
@@ -241,13 +241,15 @@ impl Log {
         Ok(())
     }
 
-    fn end_of_last_segment(&self, files: &mut FilePool) -> Result<Offset, StorageError> {
+    fn end_of_last_segment(&self, files: &mut FilePool, from: OpenFrom) -> Result<Offset, StorageError> {
+        let has_no_holes = self.has_no_holes(from);
         let last = self.segments.len() - 1;
         let mut end = self.segments[last].base;
         let position = self.begin_looking(files, last, Offset(i64::MAX))?;
         let mut walker = self.walker(files, last, position, false)?;
         while let Some((position, header, _)) = self.next_batch(&mut walker, last)? {
-            if header.base_offset < end {
+            let is_displaced = has_no_holes && header.is_displaced(end, from.recovery_point);
+            if header.base_offset < end || is_displaced {
                 return Err(self.damaged(last, position.into(), end, NOT_NEXT));
             }
             end = header.next_offset();

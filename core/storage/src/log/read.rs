@@ -2,10 +2,14 @@
 //!
 //! An index entry only says where to begin to look. It is believed if a batch is found there that does not begin past the
 //! offset; otherwise the segment is walked from its front. So a damaged index makes a read slow and never wrong.
+//!
+//! Offsets lie outside a batch's checksum. One that does not rise is damage; one that leaves a gap, as compaction does, is believed if
+//! the batch behind it follows.
 
 use barnabas_base::Offset;
 use bytes::Bytes;
 
+use super::open::NOT_NEXT;
 use super::tail::{Tail, Wish};
 use super::{BatchesRead, Log, LogPosition, ReadHint};
 use crate::batch::{BatchHeader, NoBatch};
@@ -193,21 +197,28 @@ impl Log {
         at: usize,
         offset: Offset,
     ) -> Result<u32, StorageError> {
-        let position = self.indexed_position(files, at, offset)?;
-        if position == 0 {
-            return Ok(0);
-        }
-        match self.walker(files, at, position, false)?.step()? {
-            Step::Batch { header, .. } if header.base_offset <= offset => Ok(position),
+        let Some(entry) = self.index_entry(files, at, offset)? else { return Ok(0) };
+        match self.walker(files, at, entry.position, false)?.step()? {
+            // Kafka's entries name the last offset of an append, whose first batch this is.
+            Step::Batch { header, .. }
+                if header.base_offset <= offset && header.last_offset <= entry.offset =>
+            {
+                Ok(entry.position)
+            }
             _ => Ok(0),
         }
     }
 
-    /// What the index says; 0 where it says nothing.
-    fn indexed_position(&self, files: &mut FilePool, at: usize, offset: Offset) -> Result<u32, StorageError> {
+    /// What the index says.
+    fn index_entry(
+        &self,
+        files: &mut FilePool,
+        at: usize,
+        offset: Offset,
+    ) -> Result<Option<OffsetEntry>, StorageError> {
         let segment = self.segments[at];
         if offset <= segment.base {
-            return Ok(0);
+            return Ok(None);
         }
         let holds = |entry: &[u8; ENTRY_BYTES]| OffsetEntry::decode(*entry, segment.base).offset <= offset;
         let is_active = at + 1 == self.segments.len();
@@ -225,9 +236,9 @@ impl Log {
             &sealed
         };
         let count = entries.count_while(file.as_deref(), holds)?;
-        let Some(last) = count.checked_sub(1) else { return Ok(0) };
+        let Some(last) = count.checked_sub(1) else { return Ok(None) };
         let entry = entries.get(file.as_deref(), last)?.map(|entry| OffsetEntry::decode(entry, segment.base));
-        Ok(entry.map(|entry| entry.position).filter(|position| *position < segment.size).unwrap_or(0))
+        Ok(entry.filter(|entry| entry.position < segment.size))
     }
 
     fn read_segment(
@@ -245,6 +256,9 @@ impl Log {
         if first.last_offset >= reach {
             return Err(self.damaged(at, window.position.into(), from, OUT_OF_REACH));
         }
+        if first.base_offset > from.max(segment.base) && !self.is_followed(files, at, &window, &first)? {
+            return Err(self.damaged(at, window.position.into(), from, NOT_NEXT));
+        }
         let too_large = first.size as usize > wish.max_bytes && !wish.at_least_one;
         if first.last_offset >= wish.upper || too_large {
             return Ok(Some(BatchesRead { first_batch_too_large: too_large, ..BatchesRead::nothing(from) }));
@@ -256,7 +270,8 @@ impl Log {
             window.bytes = file.read_bytes(window.position.into(), wanted)?;
         }
         window.bytes.truncate(wanted);
-        let (len, next_offset) = whole_batches(&window.bytes, wish.upper.min(reach));
+        let is_end = wanted == left;
+        let (len, next_offset) = whole_batches(&window.bytes, wish.upper.min(reach), is_end);
         if len == 0 {
             return Err(self.damaged(at, window.position.into(), from, "the file is shorter than it was"));
         }
@@ -285,7 +300,7 @@ impl Log {
         let hint = self.hints.iter().flatten().find(is_next);
         let begin = match hint {
             Some(hint) => hint.position.position,
-            None => self.indexed_position(files, at, from)?,
+            None => self.index_entry(files, at, from)?.map_or(0, |entry| entry.position),
         };
         if begin >= segment.size {
             return Ok(None);
@@ -295,7 +310,7 @@ impl Log {
         let slack = if hint.is_some() { 0 } else { SLACK_BYTES };
         let len = left.min(max_bytes.saturating_add(slack).max(SLACK_BYTES));
         let mut window = Window { position: begin, bytes: file.read_bytes(begin.into(), len)? };
-        if let Some(first) = window.skip_to(from) {
+        if let Some(first) = window.skip_to(from, segment.base, hint.is_some()) {
             return Ok(Some((window, first)));
         }
         // Not in the window, or the index led astray: look batch by batch.
@@ -312,12 +327,37 @@ impl Log {
     ) -> Result<Option<(u32, BatchHeader)>, StorageError> {
         let position = self.begin_looking(files, at, offset)?;
         let mut walker = self.walker(files, at, position, false)?;
+        let mut next = self.segments[at].base;
         while let Some((position, header, _)) = self.next_batch(&mut walker, at)? {
+            // Of formats 0 and 1 the last offset alone is known.
+            if header.last_offset < next {
+                return Err(self.damaged(at, position.into(), next, NOT_NEXT));
+            }
             if header.last_offset >= offset {
                 return Ok(Some((position, header)));
             }
+            next = header.next_offset();
         }
         Ok(None)
+    }
+
+    /// Whether the batch behind `first`, at the window's front, lies behind its offsets. None behind it is as good.
+    fn is_followed(
+        &self,
+        files: &mut FilePool,
+        at: usize,
+        window: &Window,
+        first: &BatchHeader,
+    ) -> Result<bool, StorageError> {
+        let behind = window.bytes.get(first.size as usize..).map(BatchHeader::parse);
+        if let Some(Ok(behind)) = behind {
+            return Ok(behind.base_offset > first.last_offset);
+        }
+        let mut walker = self.walker(files, at, window.position.saturating_add(first.size), false)?;
+        Ok(match walker.step()? {
+            Step::Batch { header, .. } => header.base_offset > first.last_offset,
+            Step::End | Step::Bad { .. } => true,
+        })
     }
 
     /// The next read in sequence begins where this one ended.
@@ -337,20 +377,22 @@ struct Window {
 
 impl Window {
     /// Moves to the first batch that holds `offset` or more. `None`: it is not in here, or this does not begin with a batch
-    /// at or below `offset`.
-    fn skip_to(&mut self, offset: Offset) -> Option<BatchHeader> {
-        let mut header = BatchHeader::parse(&self.bytes).ok()?;
-        if header.base_offset > offset && self.position > 0 {
+    /// at or below `offset`; or, where `is_next`, with one that lies below; or the offsets do not rise.
+    fn skip_to(&mut self, offset: Offset, segment: Offset, is_next: bool) -> Option<BatchHeader> {
+        let mut header =
+            BatchHeader::parse(&self.bytes).ok().filter(|header| header.last_offset >= segment)?;
+        let is_far = header.base_offset > offset && self.position > 0 && !is_next;
+        if is_far || is_next && header.last_offset < offset {
             return None;
         }
         while header.last_offset < offset {
-            let size = header.size as usize;
+            let (size, next) = (header.size as usize, header.next_offset());
             if size >= self.bytes.len() {
                 return None;
             }
             self.bytes = self.bytes.slice(size..);
             self.position += header.size;
-            header = BatchHeader::parse(&self.bytes).ok()?;
+            header = BatchHeader::parse(&self.bytes).ok().filter(|header| header.base_offset >= next)?;
         }
         Some(header)
     }
@@ -363,21 +405,23 @@ pub(super) fn next_sound(bytes: &[u8]) -> Option<(usize, Offset)> {
     header.checksum_is_right(batch).then_some((batch.len(), header.next_offset()))
 }
 
-/// How many bytes at the front of `bytes` are whole batches below `upper`, and the offset after them.
-fn whole_batches(bytes: &[u8], upper: Offset) -> (usize, Offset) {
+/// How many bytes at the front of `bytes` are whole batches below `upper`, and the offset after them. A batch that leaves a gap counts
+/// if the one behind it follows, or if it is the segment's last: `is_end`.
+fn whole_batches(bytes: &[u8], upper: Offset, is_end: bool) -> (usize, Offset) {
     let (mut len, mut next) = (0, Offset::NONE);
+    let mut before_gap = None;
     loop {
-        match BatchHeader::parse(&bytes[len..]) {
-            // Offsets lie outside the checksum: one that does not rise is damage.
-            Ok(header)
-                if header.size as usize <= bytes.len() - len
-                    && header.last_offset < upper
-                    && header.base_offset >= next =>
-            {
-                len += header.size as usize;
-                next = header.next_offset();
-            }
-            Ok(_) | Err(NoBatch::Short(_) | NoBatch::Wrong(_)) => return (len, next),
+        let header = match BatchHeader::parse(&bytes[len..]) {
+            Ok(header) if header.base_offset >= next => header,
+            Ok(_) => return before_gap.unwrap_or((len, next)),
+            Err(NoBatch::Short(_)) if !is_end => return before_gap.unwrap_or((len, next)),
+            Err(NoBatch::Short(_) | NoBatch::Wrong(_)) => return (len, next),
+        };
+        if header.size as usize > bytes.len() - len || header.last_offset >= upper {
+            return (len, next);
         }
+        before_gap = (len > 0 && header.base_offset > next).then_some((len, next));
+        len += header.size as usize;
+        next = header.next_offset();
     }
 }

@@ -155,3 +155,30 @@ fn segments_written_after_the_last_stop_are_changed() {
     assert_eq!(changed, [Listed { base: Offset(20), next: Some(Offset(30)) }]);
     assert_eq!(changed_segments(&*memory, Path::new("/data/gone-0"), TimestampMs(0)).unwrap(), []);
 }
+
+#[test]
+fn of_two_batches_that_do_not_follow_the_one_behind_a_gap_is_named() {
+    for (base, segment, at) in [(0, SEALED, 4), (10, NEWEST, 4), (10, NEWEST, 7)] {
+        let disk = disk();
+        let path = offset_path(Path::new(DIR), Offset(base), LOG);
+        let batch = disk.stat(&path).unwrap().unwrap().len / 10;
+        let file = disk.open(&path, OpenMode::Write).unwrap();
+        file.write_at(at * batch, &[&(base + at as i64 + 4096).to_be_bytes()]).unwrap();
+        // What lies past the recovery point speaks of what lies below.
+        let found = damage_in(&disk, Listed { next: None, ..segment }, Offset(base + 8), 300);
+        assert_eq!(found, [(base + at as i64, "its offset does not follow")]);
+    }
+}
+
+/// The batch up to whose end the newest segment was synced: nothing behind it shows that its offset is wrong.
+#[test]
+fn a_changed_offset_of_the_last_synced_batch_is_named() {
+    let disk = disk();
+    let path = offset_path(Path::new(DIR), Offset(10), LOG);
+    let batch = disk.stat(&path).unwrap().unwrap().len / 10;
+    let file = disk.open(&path, OpenMode::Write).unwrap();
+    file.write_at(9 * batch, &[&(19i64 + 64).to_be_bytes()]).unwrap();
+    assert_eq!(damage_in(&disk, NEWEST, Offset(20), 1 << 20), [(19, "its offset does not follow")]);
+    // It may not be synced, and what comes before may have been deleted.
+    assert_eq!(damage_in(&disk, NEWEST, Offset(19), 1 << 20), []);
+}

@@ -1,6 +1,8 @@
 //! Files that are not what was written: flipped, zeroed, truncated, missing.
 
 use super::*;
+use crate::disk::Disk;
+use crate::scrub::{Scrubbed, SegmentScrub, segments};
 
 #[derive(Debug, Clone, Copy)]
 enum Damage {
@@ -92,14 +94,13 @@ fn damage_below_the_recovery_point_is_named_and_never_served() {
                 assert_eq!(bench.disk.contents(&bench.path(&name)), damaged, "{how:?}");
             }
             Err(other) => panic!("{how:?}: {other}"),
-            // The leader epoch of a batch lies outside its checksum, and so does its offset, which the batch behind it
-            // vouches for: the last batch has none behind it.
+            // The leader epoch of a batch lies outside its checksum.
             Ok((opened, read)) => {
                 assert_eq!(opened.cut, None, "{how:?}");
-                let last = batches.len() - 1;
-                let same = read.iter().zip(&batches).enumerate().all(|(at, (read, written))| {
-                    (at == last || read[..12] == written[..12]) && read[16..] == written[16..]
-                });
+                let same = read
+                    .iter()
+                    .zip(&batches)
+                    .all(|(read, written)| read[..12] == written[..12] && read[16..] == written[16..]);
                 assert!(read.len() == batches.len() && same, "{how:?}");
                 assert_eq!(damaged.map(|bytes| bytes.len()), Some(before.len()));
             }
@@ -346,4 +347,44 @@ fn a_checkpoint_that_does_not_wait_for_the_next_sync_makes_new_epochs_durable_it
         assert_eq!(bench.disk.contents(&path), written, "seed {seed}");
         assert!(written.is_some_and(|text| text.ends_with(b"0 0\n")));
     }
+}
+
+/// Base offsets lie outside of checksums. Where the opening and the reader cannot tell, since they begin with that batch, the scrub can.
+#[test]
+fn changed_base_offset_is_never_served() {
+    for clean in [true, false] {
+        let (bench, batches) = written(clean);
+        let segments: Vec<String> = bench.names().into_iter().filter(|name| name.ends_with(".log")).collect();
+        let size = batches[0].len();
+        for name in &segments {
+            let path = bench.path(name);
+            let bytes = bench.disk.contents(&path).unwrap();
+            for (at, bit) in (0..bytes.len() / size).flat_map(|at| (0..64).map(move |bit| (at, bit))) {
+                let mut again = written(clean).0;
+                again.disk.corrupt(&path, |bytes| bytes[at * size + 7 - bit / 8] ^= 1 << (bit % 8));
+                let opened = again.reopen();
+                for max_bytes in [1, 300, 10_000] {
+                    let what = format!("{name}, batch {at}, bit {bit}, {clean}, reads of {max_bytes}");
+                    match opened.clone().and_then(|_| again.read_all(max_bytes)) {
+                        Err(error) => {
+                            assert!(matches!(error, StorageError::Damaged { .. }), "{what}: {error}")
+                        }
+                        Ok(read) => {
+                            assert!(read.iter().all(|read| batches.contains(read)), "{what}");
+                            assert!(scrub_finds_damage(&again), "{what}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn scrub_finds_damage(bench: &Bench) -> bool {
+    let disk: Arc<dyn Disk> = Arc::new(bench.disk.clone());
+    let dir = place().dir();
+    segments(&*disk, &dir).unwrap().into_iter().any(|listed| {
+        let walk = SegmentScrub::open(&disk, &dir, listed, bench.log.recovery_point(), true).unwrap();
+        matches!(walk.unwrap().step(1 << 20).unwrap(), Scrubbed::Damage(..))
+    })
 }

@@ -265,6 +265,12 @@ impl Broker {
 
     /// What cannot be read of a damaged log is what was durable there.
     pub fn fill_gaps(&self, event: &mut Event) {
+        if let Event::Acked { key, base, batch: batch @ None } = event
+            && self.damaged.contains(key)
+            && let Some(durable) = self.durable.get(key)
+        {
+            *batch = durable.log.iter().find(|batch| batch.base == *base).cloned();
+        }
         let (key, read) = match event {
             Event::HighWatermark { key, read, .. } => (*key, read),
             Event::Leads { key, log } | Event::Opened { key, log, .. } => (*key, log),
@@ -416,8 +422,7 @@ impl Process {
                 News::Answer { key, waiter, answer, batch } => {
                     self.answered(key, waiter, answer, batch, around);
                 }
-                News::HighWatermark { key, to, read } => {
-                    let leads = self.host.replica(key).is_some_and(|replica| replica.partition.is_leader());
+                News::HighWatermark { key, to, leads, read } => {
                     around.events.push(Event::HighWatermark { key, to, leads, read });
                 }
                 News::Opened { key, start, log } => around.events.push(Event::Opened { key, start, log }),

@@ -85,6 +85,7 @@ pub(crate) enum News {
     HighWatermark {
         key: ReplicaKey,
         to: Offset,
+        leads: bool,
         read: Readable,
     },
     /// A reader of committed records sees as far as `to`: these batches, some of which it passes over.

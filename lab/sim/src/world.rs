@@ -211,13 +211,18 @@ impl World {
         Ok(self.day)
     }
 
-    /// What was damaged may have been truncated since.
+    /// What was damaged may have been truncated since. Where a truncation met damage the partition is offline, and an operator replaces
+    /// the disk.
     fn look_at_damaged(&mut self) {
         for broker in &mut self.brokers {
             let Some(process) = &mut broker.process else { continue };
             broker
                 .damaged
                 .retain(|key| process.host.replica(*key).is_none() || !process.host.log(*key).is_whole);
+            if broker.damaged.iter().any(|key| process.host.offline.contains(key)) {
+                broker.wants_disk = true;
+                broker.kill();
+            }
         }
     }
 
@@ -225,7 +230,14 @@ impl World {
     fn read_all(&mut self) -> Result<(), Violation> {
         for broker in &mut self.brokers {
             let Some(process) = &mut broker.process else { continue };
-            for key in process.host.replicas.keys().copied().collect::<Vec<_>>() {
+            // Who holds none of it any more may have yet to hear so.
+            let is_a_replica = |key: &ReplicaKey| {
+                let topic = self.host.image().topics.by_id(key.topic);
+                let state = topic.and_then(|topic| topic.partition(key.partition));
+                state.is_some_and(|state| state.has_replica(broker.id))
+            };
+            let keys: Vec<ReplicaKey> = process.host.replicas.keys().copied().filter(is_a_replica).collect();
+            for key in keys {
                 let log = process.host.log(key);
                 self.judge.log_at_rest(broker.id, key, &log)?;
             }
@@ -280,7 +292,9 @@ impl World {
     /// Heartbeats.
     fn beat(&mut self, at: usize) {
         let broker = &self.brokers[at];
-        let is_cut = self.network.is_cut(Place::Broker(broker.id), Place::Controller);
+        let (here, there) = (Place::Broker(broker.id), Place::Controller);
+        // The next one is not sent before the last is answered.
+        let is_cut = self.network.is_cut(here, there) || self.network.is_cut(there, here);
         let Some(process) = broker.process.as_ref().filter(|_| !is_cut) else { return };
         if self.random.one_in(4) {
             let (id, life, seen) = (broker.id, process.life, process.image.provenance.end);
@@ -296,6 +310,9 @@ impl World {
             return Ok(());
         }
         let image = Arc::clone(self.host.image());
+        if self.is_told {
+            println!("{} {id} learns image {}", self.now.0, newest + 1);
+        }
         self.act(at, |broker, around| broker.learn(newest, &image, around))
     }
 

@@ -3,6 +3,7 @@
 use barnabas_base::Offset;
 use barnabas_partition::{Isolation, ReplicaKey};
 use barnabas_replica::ReadRequest;
+use barnabas_wire::records::HEADER_BYTES;
 
 use super::{News, ReplicaHost};
 use crate::batch::Batch;
@@ -60,8 +61,9 @@ impl ReplicaHost {
         let Ok(read) = replica.log.read(&mut self.files, at, 1, Offset(safe), true) else { return false };
         let Some(place) = read.position.filter(|_| !read.records.is_empty()) else { return false };
         let path = replica.log.place().dir().join(format!("{:020}.log", place.segment.get()));
-        // Kafka's checksum does not cover the leader epoch: nothing can tell that it has changed.
-        let byte = match random.below(read.records.len()) {
+        let reach = if random.one_in(3) { HEADER_BYTES } else { read.records.len() };
+        // Kafka's checksum does not cover the leader epoch: nothing can tell that it has changed (docs/DAMAGE.md).
+        let byte = match random.below(reach) {
             byte @ 12..16 => byte + 4,
             byte => byte,
         };
@@ -85,7 +87,7 @@ impl ReplicaHost {
         if partition.is_failed() {
             return;
         }
-        let end = log.end();
+        let (end, leads) = (log.end(), partition.is_leader());
         let (durable, high, stable) = (
             partition.durable_end().min(end),
             partition.high_watermark().min(end),
@@ -101,7 +103,7 @@ impl ReplicaHost {
         }
         if high > seen.1 {
             let batches = self.batches(key, seen.1, high);
-            self.news.push_back(News::HighWatermark { key, to: high, read: batches });
+            self.news.push_back(News::HighWatermark { key, to: high, leads, read: batches });
         }
         if stable > seen.2
             && let Some(read) = self.read_committed(key, seen.2, stable)

@@ -49,5 +49,11 @@ pub(super) fn check_log(
     if history.shown.values().eq(log) {
         return Ok(());
     }
-    Err(format!("{id}'s log of {key:?} is not what was shown"))
+    let shown: Vec<&Batch> = history.shown.values().collect();
+    let at = shown.iter().zip(log).take_while(|(shown, found)| *shown == found).count();
+    Err(format!(
+        "{id}'s log of {key:?} is not what was shown: {:?} where {:?} was shown",
+        log.get(at),
+        shown.get(at)
+    ))
 }

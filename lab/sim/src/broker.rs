@@ -1,8 +1,8 @@
 //! One broker: its disk, and its process with a replica of each partition that the metadata gives it.
 //!
-//! What shell/broker does with several threads is done here in one: learn ([`learn`]), serve ([`serve`]), fetch ([`fetch`]), coordinate
-//! ([`coordinators`]), look after transactions ([`transactional`]), mend what is damaged ([`damage`]), and what time brings. The replicas
-//! and their log directory are in [`crate::host`].
+//! What shell/broker does with several threads is done here in one: learn ([`learn`]), serve ([`serve`]), fetch
+//! ([`fetch`]), coordinate ([`coordinators`]), look after transactions ([`transactional`]), mend what is damaged
+//! ([`damage`]), and what time brings. The replicas and their log directory are in [`crate::host`].
 
 pub(crate) mod coordinators;
 mod damage;
@@ -127,7 +127,8 @@ pub(crate) struct Broker {
     pub is_hollow: bool,
     /// It may have had more than it has.
     pub has_lost_disk: bool,
-    /// What it held until it was told to hold it no longer, or gave up as it was damaged: it may have had more of that than it has, too.
+    /// What it held until it was told to hold it no longer, or gave up as it was damaged: it may have had more of that
+    /// than it has, too.
     pub given_up: BTreeSet<ReplicaKey>,
     /// Logs of which bytes were changed on the disk, and not given up since.
     pub damaged: BTreeSet<ReplicaKey>,

@@ -1,10 +1,12 @@
-//! One broker's log directory and the replicas that are open on it: core/replica and core/storage as they are, over a disk in memory.
+//! One broker's log directory and the replicas that are open on it: core/replica and core/storage as they are, over a
+//! disk in memory.
 //!
-//! What shell/broker does with several threads is done here in one: a replica's effects are carried out ([`ReplicaHost::step`]), the
-//! journal's rounds and the syncs of segments take their time ([`journal`], [`syncs`]), a start recovers what the disk has kept
-//! ([`start`]), logs are read for consumers and for the invariants ([`reading`]).
+//! What shell/broker does with several threads is done here in one: a replica's effects are carried out
+//! ([`ReplicaHost::step`]), the journal's rounds and the syncs of segments take their time ([`journal`], [`syncs`]), a
+//! start recovers what the disk has kept ([`start`]), logs are read for consumers and for the invariants ([`reading`]).
 //!
-//! Not played: several log directories, moves between them, `log.ack.durability=written`, compaction, the reserve of a full directory.
+//! Not played: several log directories, moves between them, `log.ack.durability=written`, compaction, the reserve of a
+//! full directory.
 
 mod journal;
 mod reading;

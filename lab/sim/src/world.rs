@@ -211,8 +211,8 @@ impl World {
         Ok(self.day)
     }
 
-    /// What was damaged may have been truncated since. Where a truncation met damage the partition is offline, and an operator replaces
-    /// the disk.
+    /// What was damaged may have been truncated since. Where a truncation met damage the partition is offline, and an
+    /// operator replaces the disk.
     fn look_at_damaged(&mut self) {
         for broker in &mut self.brokers {
             let Some(process) = &mut broker.process else { continue };
@@ -445,8 +445,9 @@ impl World {
         }
     }
 
-    /// Before version 2 a question of a transaction that is over could get into the next one (KIP-890). The transaction's coordinator sees
-    /// to that itself, as the question comes over an older connection. What partitions and groups are told so late is not heard.
+    /// Before version 2 a question of a transaction that is over could get into the next one (KIP-890). The
+    /// transaction's coordinator sees to that itself, as the question comes over an older connection. What partitions
+    /// and groups are told so late is not heard.
     fn is_late(&self, from: Place, number: u64, question: &Question) -> bool {
         let Place::Client(at) = from else { return false };
         if matches!(question, Question::Transaction { .. }) {

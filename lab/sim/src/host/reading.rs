@@ -117,7 +117,8 @@ impl ReplicaHost {
         }
     }
 
-    /// The batches that a consumer is sent, each with whether it passes over it, as it belongs to an aborted transaction.
+    /// The batches that a consumer is sent, each with whether it passes over it, as it belongs to an aborted
+    /// transaction.
     fn read_committed(&mut self, key: ReplicaKey, from: Offset, to: Offset) -> Option<Vec<(Batch, bool)>> {
         let Self { replicas, files, outbox, .. } = self;
         let replica = &mut replicas.get_mut(&key)?.replica;

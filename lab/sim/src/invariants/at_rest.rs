@@ -1,5 +1,5 @@
-//! When the faults are over, everyone is in sync, all logs are what was shown, every producer has its answers, and nothing is moved any
-//! more.
+//! When the faults are over, everyone is in sync, all logs are what was shown, every producer has its answers, and
+//! nothing is moved any more.
 
 use std::collections::BTreeMap;
 

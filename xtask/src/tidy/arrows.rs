@@ -25,7 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("barnabas-net", &["base", "clock", "wire"]),
     ("barnabas-metrics", &["base", "wire", "coordinator", "clock"]),
     ("barnabas-client", &["base", "wire", "net"]),
-    ("barnabas-tools", &["base", "wire", "client"]),
+    ("barnabas-tools", &["base", "wire", "sasl", "client"]),
     ("barnabas-console", &["base", "wire", "client"]),
     ("barnabas-bridge", &["base", "wire", "client"]),
     (

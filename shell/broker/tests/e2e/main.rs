@@ -18,6 +18,7 @@ mod cluster_groups;
 mod cluster_share_groups;
 mod cluster_transactions;
 mod compaction;
+mod configs_tool;
 mod console_tools;
 mod consumer_groups;
 mod damaged_replicas;

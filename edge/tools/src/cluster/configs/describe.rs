@@ -1,9 +1,14 @@
 //! `configs --describe`: the entities that are meant, and the lines about each of them, in Kafka's words.
+//!
+//! Source: Kafka `ConfigCommand.describeResourceConfig`.
 
-use super::{BROKERS, Kind, LOGGERS, TOPICS, described};
+use super::entities::{BROKERS, GROUPS, Kind, METRICS, TOPICS};
+use super::resources::described;
+use barnabas_base::ErrorCode;
 use barnabas_client::{ClientError, Cluster};
-use barnabas_wire::messages::ListConfigResourcesRequest;
 use barnabas_wire::messages::describe_configs_response::DescribeConfigsResult;
+use barnabas_wire::messages::{ListConfigResourcesRequest, ListGroupsRequest};
+use std::collections::BTreeSet;
 
 /// About `entity`, or about all entities of the kind. The empty name is the brokers' default.
 pub async fn lines(
@@ -12,18 +17,18 @@ pub async fn lines(
     entity: Option<&str>,
     is_all: bool,
 ) -> Result<Vec<String>, ClientError> {
-    let known = entities(cluster, kind).await?;
     let asked = match entity {
-        // Groups and subscriptions may be configured before they exist.
-        Some(name)
-            if matches!(kind.words, TOPICS | BROKERS | LOGGERS)
-                && !known.iter().any(|known| known == name) =>
-        {
-            let line = format!("The {} '{name}' doesn't exist and doesn't have dynamic config.", kind.one());
-            return Ok(vec![line]);
+        // With --all the cluster itself says what is not there.
+        Some(name) if is_all => vec![name.to_owned()],
+        Some(name) => {
+            if !entities(cluster, kind).await?.iter().any(|known| known == name) {
+                let line =
+                    format!("The {} '{name}' doesn't exist and doesn't have dynamic config.", kind.one());
+                return Ok(vec![line]);
+            }
+            vec![name.to_owned()]
         }
-        Some(name) => vec![name.to_owned()],
-        None => known,
+        None => entities(cluster, kind).await?,
     };
     let mut lines = Vec::new();
     for entity in asked {
@@ -35,27 +40,49 @@ pub async fn lines(
 
 /// All that there are of the kind.
 async fn entities(cluster: &mut Cluster, kind: &Kind) -> Result<Vec<String>, ClientError> {
-    let mut names: Vec<String> = match kind.words {
+    match kind.words {
         TOPICS => {
             let topics = cluster.refresh(None, false).await?.topics;
-            topics.into_iter().filter_map(|topic| topic.name).map(|name| name.to_string()).collect()
+            let names = topics.into_iter().filter_map(|topic| topic.name).map(|name| name.to_string());
+            Ok(names.collect::<BTreeSet<String>>().into_iter().collect())
         }
-        BROKERS | LOGGERS => {
-            let brokers = cluster.refresh(Some(&[]), false).await?.brokers;
-            let mut ids: Vec<i32> = brokers.iter().map(|broker| broker.node_id).collect();
-            ids.sort_unstable();
-            let default = (kind.words == BROKERS).then(String::new);
-            return Ok(ids.iter().map(ToString::to_string).chain(default).collect());
-        }
+        METRICS => Ok(configured(cluster, kind).await?.into_iter().collect()),
+        GROUPS => groups(cluster, kind).await,
         _ => {
-            let request =
-                ListConfigResourcesRequest { resource_types: vec![kind.wire], ..Default::default() };
-            let answer = cluster.ask_any(&request).await?;
-            answer.config_resources.iter().map(|found| found.resource_name.to_string()).collect()
+            let ids = cluster.nodes().await?;
+            let default = (kind.words == BROKERS).then(String::new);
+            Ok(ids.iter().map(ToString::to_string).chain(default).collect())
         }
+    }
+}
+
+/// Those that have a configuration.
+async fn configured(cluster: &mut Cluster, kind: &Kind) -> Result<BTreeSet<String>, ClientError> {
+    let resource_types = kind.resource.iter().map(|resource| resource.wire).collect();
+    let request = ListConfigResourcesRequest { resource_types, ..Default::default() };
+    let answer = cluster.ask_any(&request).await?;
+    match answer.error_code {
+        0 => Ok(answer.config_resources.iter().map(|found| found.resource_name.to_string()).collect()),
+        code => Err(ClientError::refused(format!("listing {}", kind.words), code, None)),
+    }
+}
+
+/// Those that exist and, where the brokers list them, those that have a configuration.
+async fn groups(cluster: &mut Cluster, kind: &Kind) -> Result<Vec<String>, ClientError> {
+    let mut names = match configured(cluster, kind).await {
+        Err(ClientError::Unsupported { .. }) => BTreeSet::new(),
+        Err(error) if error.code() == Some(ErrorCode::ClusterAuthorizationFailed) => BTreeSet::new(),
+        names => names?,
     };
-    names.sort_unstable();
-    Ok(names)
+    for node in cluster.nodes().await? {
+        let answer = cluster.ask(node, &ListGroupsRequest::default()).await?;
+        if answer.error_code != 0 {
+            let what = format!("listing the groups of broker {node}");
+            return Err(ClientError::refused(what, answer.error_code, None));
+        }
+        names.extend(answer.groups.iter().map(|group| group.group_id.to_string()));
+    }
+    Ok(names.into_iter().collect())
 }
 
 pub(super) fn about(kind: &Kind, entity: &str, told: &DescribeConfigsResult, is_all: bool) -> Vec<String> {

@@ -9,7 +9,7 @@ use barnabas_wire::messages::DescribeQuorumRequest;
 use barnabas_wire::messages::describe_cluster_request::DescribeClusterRequest;
 use barnabas_wire::messages::describe_quorum_request::{PartitionData as Asked, TopicData};
 use barnabas_wire::messages::describe_quorum_response::{
-    DescribeQuorumResponse, PartitionData, ReplicaState,
+    DescribeQuorumResponse, Node, PartitionData, ReplicaState,
 };
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -65,26 +65,10 @@ pub async fn status(cluster: &mut Cluster) -> Result<(), ToolError> {
         Some(voter) if voter.last_caught_up_timestamp < 0 => -1,
         Some(voter) => (leader.last_caught_up_timestamp - voter.last_caught_up_timestamp).max(0),
     };
-    let replica = |replica: &ReplicaState| {
-        let endpoints = answer.nodes.iter().find(|node| node.node_id == replica.replica_id);
-        let endpoints: Vec<String> = endpoints
-            .iter()
-            .flat_map(|node| &node.listeners)
-            .map(|at| format!("\"{}://{}:{}\"", at.name, at.host, at.port))
-            .collect();
-        let mut fields = vec![format!("\"id\": {}", replica.replica_id)];
-        let id = replica.replica_directory_id;
-        fields.push(if id.is_zero() {
-            "\"directoryId\": null".to_owned()
-        } else {
-            format!("\"directoryId\": \"{id}\"")
-        });
-        if !endpoints.is_empty() {
-            fields.push(format!("\"endpoints\": [{}]", endpoints.join(", ")));
-        }
-        format!("{{{}}}", fields.join(", "))
+    let list = |replicas: &[ReplicaState]| {
+        let shown: Vec<String> = replicas.iter().map(|one| voter(one, &answer.nodes)).collect();
+        shown.join(", ")
     };
-    let list = |replicas: &[ReplicaState]| replicas.iter().map(replica).collect::<Vec<_>>().join(", ");
     say(&format!("ClusterId:              {}", known.cluster_id))?;
     say(&format!("LeaderId:               {}", partition.leader_id))?;
     say(&format!("LeaderEpoch:            {}", partition.leader_epoch))?;
@@ -93,6 +77,22 @@ pub async fn status(cluster: &mut Cluster) -> Result<(), ToolError> {
     say(&format!("MaxFollowerLagTimeMs:   {late_ms}"))?;
     say(&format!("CurrentVoters:          [{}]", list(&partition.current_voters)))?;
     say(&format!("CurrentObservers:       [{}]", list(&partition.observers)))
+}
+
+/// One voter or observer. A directory without an id is left out.
+fn voter(replica: &ReplicaState, nodes: &[Node]) -> String {
+    let mut fields = vec![format!("\"id\": {}", replica.replica_id)];
+    if !replica.replica_directory_id.is_zero() {
+        fields.push(format!("\"directoryId\": \"{}\"", replica.replica_directory_id));
+    }
+    let node = nodes.iter().find(|node| node.node_id == replica.replica_id);
+    let endpoints = node.iter().flat_map(|node| &node.listeners);
+    let endpoints: Vec<String> =
+        endpoints.map(|at| format!("\"{}://{}:{}\"", at.name, at.host, at.port)).collect();
+    if !endpoints.is_empty() {
+        fields.push(format!("\"endpoints\": [{}]", endpoints.join(", ")));
+    }
+    format!("{{{}}}", fields.join(", "))
 }
 
 pub async fn replication(cluster: &mut Cluster, is_for_people: bool) -> Result<(), ToolError> {
@@ -147,6 +147,24 @@ mod tests {
     use crate::fake_broker::fake_broker;
     use barnabas_client::ClusterConfig;
     use barnabas_wire::RequestBody;
+    use barnabas_wire::messages::describe_quorum_response::Listener;
+
+    #[test]
+    fn voter_without_a_directory_id_is_shown_without_one() {
+        let listener = Listener { name: "C".into(), host: "h".into(), port: 9, ..Default::default() };
+        let node = Node { node_id: 2, listeners: vec![listener], ..Default::default() };
+        let replica = |id: i32, byte: u8| ReplicaState {
+            replica_id: id,
+            replica_directory_id: barnabas_base::Uuid([byte; 16]),
+            ..Default::default()
+        };
+        let nodes = [node];
+        assert_eq!(voter(&replica(1, 0), &nodes), "{\"id\": 1}");
+        assert_eq!(
+            voter(&replica(2, 7), &nodes),
+            "{\"id\": 2, \"directoryId\": \"BwcHBwcHBwcHBwcHBwcHBw\", \"endpoints\": [\"C://h:9\"]}"
+        );
+    }
 
     #[tokio::test]
     async fn why_the_quorum_cannot_be_described_is_said_in_the_brokers_words() {

@@ -99,6 +99,16 @@ pub enum OpenVerdict {
 }
 
 impl OpenError {
+    /// What was written is not there, or is not what was written: counted with the damage that readers find.
+    pub fn is_damage(&self) -> bool {
+        use StorageError::{BadFile, Damaged, EndsEarly};
+        matches!(
+            self,
+            Self::Journal(JournalError::Missing { .. })
+                | Self::Storage(Damaged { .. } | EndsEarly { .. } | BadFile { .. })
+        )
+    }
+
     /// `has_unreplayed`: the journal holds something of the partition.
     ///
     /// A failed disk says nothing of the partition. A file that may not be read or written says nothing of the disk.

@@ -21,9 +21,7 @@ pub enum StorageError {
     Exhausted(DiskError),
     /// Bytes that were synced, or that a clean stop vouched for, are not what was written. Nothing was cut.
     #[error(
-        "{} is damaged at byte {position} (offset {offset}): {what}; this was written and synced, so nothing is cut: \
-         restore the partition's directory from a copy, or, to begin a partition anew without its records, make an empty file \
-         barnabas-abandon-TOPIC-PARTITION in the log directory and start again",
+        "{} is damaged at byte {position} (offset {offset}): {what}; this was written and synced, so nothing is truncated",
         file.display()
     )]
     Damaged { file: PathBuf, position: u64, offset: Offset, what: &'static str },
@@ -36,8 +34,7 @@ pub enum StorageError {
     /// Neither the log nor the journal has what was acknowledged.
     #[error(
         "{} ends at offset {end}, and records up to offset {acknowledged} were acknowledged: a segment, or a file barnabas-journal-* \
-         of the log directory, was lost or is an old copy. Nothing was cut: put back what is missing and start again; or remove the \
-         partition's directory and elect its leader uncleanly to give up its data",
+         of the log directory, was lost or is an old copy. Nothing was truncated: put back what is missing and start again",
         dir.display()
     )]
     EndsEarly { dir: PathBuf, end: Offset, acknowledged: Offset },

@@ -95,6 +95,8 @@ pub enum Command {
     Stray(PartitionKey),
     /// Damage was found in this partition's log, from that offset on: what it reads is checked again, and it heals itself where it can.
     Damaged(PartitionKey, Offset),
+    /// Files of this partition came or went while the node was stopped: it is opened, which shows whether it can be.
+    Open(PartitionKey),
     /// Close every log for good; answered when nothing is dirty any more.
     Close(oneshot::Sender<Vec<Checkpointed>>),
     /// Sizes of the open logs, with what is in memory alone.

@@ -177,6 +177,10 @@ impl PartitionWorker {
             }
             Command::Clean(command) => self.clean(command),
             Command::Damaged(key, offset) => self.scrub_met_damage(key, offset),
+            // A partition that cannot be opened has a line in the log then.
+            Command::Open(key) => {
+                let _ = self.open(key);
+            }
             Command::ExpireProducers => self.expire_producers(),
             Command::Retain(keys) => self.retain_unopened(&keys),
             Command::Stray(key) => self.put_stray_aside(key),

@@ -1,13 +1,14 @@
 //! Looks through cold segments for bytes that have changed by themselves, on one thread of low priority; and what is known to be
 //! damaged.
 //!
-//! Every segment of every directory, the newest up to its recovery point, is read once in `log.scrub.interval.ms` and each batch's checksum compared, at most
-//! `log.scrub.bytes.per.second`. Reads for consumers check what they serve too (core/storage/src/log/sound.rs): the scrub finds
-//! what nobody reads, while a copy may still exist elsewhere. Progress is kept in `barnabas-scrub` in the directory, written
-//! without a sync: an old one costs a second look.
+//! Every segment of every directory, the newest up to its recovery point, is read once in `log.scrub.interval.ms` and each
+//! batch's checksum compared, at most `log.scrub.bytes.per.second`. Reads for consumers check what they serve too
+//! (core/storage/src/log/sound.rs): the scrub finds what no consumer reads, while a copy may still exist elsewhere. Progress is
+//! kept in `barnabas-scrub` in the directory, written without a sync: an old one costs a second look.
 //!
-//! A start does not wait for the round: it looks at once at the segments that were written to after the last stop, or after the last
-//! checkpoint before a kill. Whoever writes into a stopped node's files, or restores some, is found out then and not a week later.
+//! A start does not wait for the round. It checks at once the segments that were written to after the last clean stop, or after
+//! the last checkpoint before a kill, so that changes to a stopped node's files are found then and not a week later. Partitions
+//! of which files came or went meanwhile are opened, so that one that cannot be opened is known before a client asks for it.
 //!
 //! Always true:
 //! 1. nothing is changed, cut or deleted here, whatever is found
@@ -15,7 +16,7 @@
 //! 3. a partition in which damage was found checks again what it reads, and heals itself from another replica
 //!    (partition_worker/repair.rs)
 
-use crate::directories::Directory;
+use crate::directories::{Directory, give_up};
 use crate::mailbox::{Command, PartitionKey};
 use crate::node::Node;
 use crate::node::topic_settings;
@@ -23,6 +24,8 @@ use barnabas_base::{Map, Offset, TopicPartition};
 use barnabas_storage::scrub::{Listed, Scrubbed, SegmentScrub, changed_segments, segments};
 use barnabas_storage::{DirKind, OpenMode, PartitionDir, StorageError};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -31,6 +34,8 @@ use std::time::{Duration, Instant};
 const PIECE_BYTES: u64 = 256 << 10;
 /// A change of the settings is noticed after this long.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// So many partitions of a directory are opened at a start because files of them came or went.
+const OPENED_MAX: usize = 1000;
 const PROGRESS: &str = "barnabas-scrub";
 /// What is read of it: it names a thousand partitions at most.
 const PROGRESS_BYTES_MAX: u64 = 512 << 10;
@@ -41,8 +46,9 @@ pub fn name_damage(node: &Node, error: &StorageError) {
         StorageError::Damaged { file, position, .. } => {
             if node.log_dirs.damages.note(file, *position) {
                 node.workers.meter.damage_found.one();
+                let remedy = remedy(node, file);
                 tracing::error!(%error, "corruption found: the corrupt range is not served, the records \
-                    before and after it are");
+                    before and after it are. {remedy}");
             }
         }
         // Nothing is wrong with what was to be read.
@@ -59,6 +65,26 @@ pub fn name_damage(node: &Node, error: &StorageError) {
         }
         StorageError::Disk(disk) if !node.log_dirs.damages.note(&disk.path, u64::MAX) => {}
         error => tracing::error!(%error, "records cannot be read; fetches of them are refused"),
+    }
+}
+
+/// What is, or is to be, done about damage in this segment.
+fn remedy(node: &Node, segment: &Path) -> &'static str {
+    let dir =
+        segment.parent().and_then(Path::file_name).and_then(OsStr::to_str).and_then(PartitionDir::parse);
+    let Some(TopicPartition { topic, partition }) = dir.map(|dir| dir.topic_partition) else {
+        return "Restore the file from a backup";
+    };
+    if *topic == *barnabas_base::name::CLUSTER_METADATA {
+        return give_up::METADATA_LOG;
+    }
+    let image = node.cluster.image.load();
+    let row = image.topics.by_name(&topic).and_then(|topic| topic.partition(partition));
+    match row.is_some_and(|row| row.replicas().len() > 1) {
+        true => "The replica is repaired from its leader",
+        false => {
+            "No other broker has a replica: restore the file from a backup, or let consumers seek past it"
+        }
     }
 }
 
@@ -133,7 +159,7 @@ fn note_damaged(node: &Node, directory: &Directory, noted: &mut BTreeSet<String>
 
 /// The directories of damaged partitions.
 fn damaged_in(node: &Node, directory: &Directory) -> BTreeSet<String> {
-    let damaged = node.log_dirs.not_to_lead.partitions();
+    let damaged = node.log_dirs.not_to_lead.all_damaged();
     if damaged.is_empty() {
         return BTreeSet::new();
     }
@@ -256,9 +282,13 @@ impl<'a> Walk<'a> {
         let Some(since) = self.directory.vouched_at else { return true };
         let disk = &*self.directory.disk;
         let damaged = read_progress(self.directory).unwrap_or_default().damaged;
-        let mut changed = Vec::new();
-        for partition in self.partitions() {
+        let (mut changed, mut renamed) = (Vec::new(), Vec::new());
+        let partitions = self.partitions();
+        for partition in &partitions {
             let dir = self.directory.path.join(&partition.name);
+            if disk.stat(&dir).is_ok_and(|stat| stat.is_some_and(|stat| stat.modified > since)) {
+                renamed.extend(self.key_of(partition));
+            }
             let found = match damaged.contains(&partition.name) {
                 true => segments(disk, &dir),
                 false => changed_segments(disk, &dir, since),
@@ -272,6 +302,8 @@ impl<'a> Walk<'a> {
                 return false;
             }
         }
+        renamed.extend(self.vanished(&partitions));
+        self.open(renamed);
         if !changed.is_empty() && self.directory.lock().was_clean() {
             let (path, partitions) = (self.directory.path.display(), changed.len());
             tracing::info!(
@@ -280,14 +312,38 @@ impl<'a> Walk<'a> {
             );
         }
         for (partition, segments) in changed {
-            let synced = self.key_of(&partition).and_then(|key| replayed.get(&key)).copied();
-            match self.partition(&partition, segments.into_iter(), synced.unwrap_or(Offset::ZERO)) {
+            let synced = self.key_of(partition).and_then(|key| replayed.get(&key)).copied();
+            match self.partition(partition, segments.into_iter(), synced.unwrap_or(Offset::ZERO)) {
                 Ok(true) => {}
                 Ok(false) => return false,
                 Err(error) => name_damage(self.node, &error),
             }
         }
         true
+    }
+
+    /// Partitions of which the checkpoints know, and whose directories are gone.
+    fn vanished(&self, partitions: &[PartitionDir]) -> Vec<PartitionKey> {
+        let known: Vec<TopicPartition> = self.directory.lock().checkpointed().cloned().collect();
+        let is_there = |name: &TopicPartition| {
+            let name = name.to_string();
+            partitions.binary_search_by(|partition| partition.name.as_str().cmp(&name)).is_ok()
+        };
+        let gone = known.iter().filter(|name| !is_there(name));
+        gone.filter_map(|name| self.key_of_name(name)).collect()
+    }
+
+    /// Has partitions opened: a replica that cannot be opened is counted then. In a copied directory all files are new; its logs
+    /// are opened on demand.
+    fn open(&self, mut keys: Vec<PartitionKey>) {
+        keys.sort_unstable();
+        keys.dedup();
+        if keys.len() > OPENED_MAX {
+            return;
+        }
+        for key in keys {
+            self.node.workers.mailboxes[key.owner(self.node.workers.count)].send_blocking(Command::Open(key));
+        }
     }
 
     /// Checks some segments of a partition. Its log is known to be synced up to `synced`, if the checkpoints do not say more.
@@ -361,7 +417,10 @@ impl<'a> Walk<'a> {
     }
 
     fn key_of(&self, partition: &PartitionDir) -> Option<PartitionKey> {
-        let name = &partition.topic_partition;
+        self.key_of_name(&partition.topic_partition)
+    }
+
+    fn key_of_name(&self, name: &TopicPartition) -> Option<PartitionKey> {
         let topic = self.node.cluster.image.load().topics.id_of(&name.topic)?;
         Some(PartitionKey { topic, partition: name.partition })
     }

@@ -43,8 +43,7 @@ pub enum JournalError {
     /// The partition's segments end before what was synced there.
     #[error(
         "partition {partition} ends at offset {found}, but was synced up to {expected}: its segments are damaged. Nothing was \
-         replayed into it. Restore its directory from a copy; or make an empty file barnabas-abandon-{partition} in the log \
-         directory to give up its data"
+         replayed into it: restore its directory from a copy"
     )]
     Missing { partition: TopicPartition, found: Offset, expected: Offset },
     /// Every file still holds something: cannot be after a crash of ours, as one file is always kept back.

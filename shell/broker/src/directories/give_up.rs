@@ -10,11 +10,15 @@
 
 use super::{Directory, random_uuid};
 use crate::node::Node;
-use barnabas_base::{TopicId, TopicPartition};
+use barnabas_base::{BrokerId, TopicId, TopicPartition};
 use barnabas_storage::{NAME_BYTES_MAX, StorageError, partition_file_name, quarantine};
 use std::path::PathBuf;
 
 const NAME: &str = "barnabas-abandon-";
+
+/// What an operator does about a damaged metadata log, which is not to be abandoned.
+pub const METADATA_LOG: &str = "The metadata log is damaged: restore it from a backup. If a majority of the controllers runs, \
+     replace this node's metadata directory instead (docs/OPERATIONS.md, Replace a failed disk or machine)";
 
 /// The log directories in which the operator has asked for it.
 pub fn where_told(node: &Node, name: &TopicPartition, topic: TopicId) -> Vec<usize> {
@@ -57,6 +61,24 @@ pub fn put_aside(
 /// The name of the file that an operator is to make.
 pub fn file_name(name: &TopicPartition, topic: TopicId) -> String {
     by_name(name).unwrap_or_else(|| by_id(name, topic))
+}
+
+/// How an operator abandons a replica, for the log; and what that costs, as the image of the cluster says.
+pub fn advice(node: &Node, directory: usize, name: &TopicPartition, topic: TopicId) -> String {
+    let (file, me) = (file_name(name, topic), node.identity.broker_id);
+    let directory = node.log_dirs.directories[directory].path.display();
+    let image = node.cluster.image.load();
+    let row = image.topics.by_id(topic).and_then(|topic| topic.partition(name.partition));
+    let is_other = |broker: &BrokerId| *broker != me;
+    let what_follows = match row {
+        Some(row) if row.isr().iter().any(is_other) => "the replica is then fetched from its leader",
+        Some(row) if row.replicas().iter().any(is_other) => {
+            "no other replica is in sync: elect one that has the records first (--election-type UNCLEAN), or \
+             they are lost"
+        }
+        _ => "its records are lost then, as no other broker has a replica",
+    };
+    format!("create an empty file {file} in {directory} and restart ({what_follows})")
 }
 
 fn by_name(name: &TopicPartition) -> Option<String> {

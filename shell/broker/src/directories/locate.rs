@@ -154,7 +154,7 @@ fn find(
         // A file that may not be read says nothing of the others.
         let is_denied = matches!(&error, StorageError::Disk(error) if error.kind == DiskErrorKind::Denied);
         if is_denied || !matches!(error, StorageError::Disk(_) | StorageError::Failed(_)) {
-            tracing::error!(partition = %name, %error, "partition cannot be opened and stays offline until the next start");
+            tracing::error!(partition = %name, %error, "partition cannot be opened and stays offline until the next start. Mend what the error names and restart");
             return Err(Nowhere::Broken);
         }
         node.directory_failed(directory, &error);

@@ -127,7 +127,9 @@ impl PartitionWorker {
         name: &TopicPartition,
     ) -> Option<(usize, Arc<JournalPartition>)> {
         let key = PartitionKey { topic, partition: name.partition };
-        self.failed.remove(&key);
+        if self.failed.remove(&key) {
+            self.node.log_dirs.not_to_lead.healed(key);
+        }
         replay::forget_aside(&self.node.log_dirs.directories, name, key.topic);
         let mut removed =
             self.forget_waiting(key).map(|(directory, replay)| (directory, replay.partition.clone()));

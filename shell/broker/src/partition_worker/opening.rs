@@ -5,6 +5,7 @@
 //! core/replica/src/opening.rs.
 
 use super::{PartitionWorker, changes};
+use crate::directories::give_up;
 use crate::directories::locate::Place;
 use crate::directories::reports;
 use crate::mailbox::{Declined, PartitionKey};
@@ -123,14 +124,27 @@ impl PartitionWorker {
                     return declined;
                 }
             }
-            (OpenVerdict::Quarantine | OpenVerdict::Offline, _) => tracing::error!(
-                partition = %name, %error,
-                "partition cannot be opened and stays offline until the next start"
-            ),
+            (OpenVerdict::Quarantine | OpenVerdict::Offline, _) => {
+                let instead = give_up::advice(&self.node, directory, name, key.topic);
+                tracing::error!(
+                    partition = %name, %error,
+                    "partition cannot be opened and stays offline until the next start. Mend what the \
+                     error names and restart; or {instead}"
+                );
+            }
         }
+        if error.is_damage() {
+            self.node.workers.meter.damage_found.one();
+        }
+        self.stays_offline(key);
+        Declined::Storage
+    }
+
+    /// A partition is an offline replica until the next start. Why is logged already.
+    pub(super) fn stays_offline(&mut self, key: PartitionKey) {
         self.node.workers.meter.partitions_failed.one();
         self.failed.insert(key);
-        Declined::Storage
+        self.node.log_dirs.not_to_lead.offline(key);
     }
 
     /// What is unusual is logged. Offsets that no segment holds stay known, so that the next start does not say so again.

@@ -84,8 +84,8 @@ impl PartitionWorker {
             replica.partition.fail(&mut effects.decisions);
             replica.wake_all();
             following.fail(replica, key);
-            self.failed.insert(key);
             self.apply_effects(key);
+            self.stays_offline(key);
             return;
         }
         self.node.directory_failed(directory, error);

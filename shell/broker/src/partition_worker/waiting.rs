@@ -44,7 +44,7 @@ impl PartitionWorker {
                         StorageError::Failed(self.node.log_dirs.directories[directory].path.to_path_buf());
                     self.give_up_waiting(directory, key, &replay, &error.into())?;
                 }
-                self.failed.insert(key);
+                self.stays_offline(key);
                 return Err(Declined::Storage);
             }
         };
@@ -74,7 +74,7 @@ impl PartitionWorker {
             if let Err(error) = give_up::put_aside(&self.node, directory, name, key.topic) {
                 tracing::error!(partition = %name, %error, "partition could not be abandoned and stays \
                     offline");
-                self.failed.insert(key);
+                self.stays_offline(key);
                 return Err(Declined::Storage);
             }
             let gone = JournalPartition { topic_id: key.topic, topic_partition: name.clone() };

@@ -6,12 +6,12 @@
 
 use super::Failure;
 use super::signals::Signals;
-use crate::directories::{Directories, random_uuid};
+use crate::directories::{Directories, give_up, random_uuid};
 use crate::format::voter;
 use crate::node::Node;
 use crate::node::peers::controller::{ControllerHandle, Requests};
 use crate::node_config::{Listener, NodeConfig};
-use crate::quorum_worker::{self, MetadataFiles};
+use crate::quorum_worker::{self, MetadataError, MetadataFiles};
 use barnabas_base::{BrokerEpoch, DirectoryId, DurationMs, Text, Uuid};
 use barnabas_clock::Clock;
 use barnabas_metadata::config::BrokerConfig;
@@ -24,7 +24,7 @@ use barnabas_quorum::raft::requests::Here;
 use barnabas_quorum::{
     Node as Quorum, Now, QuorumError, Settings as QuorumSettings, Voter, VoterEndpoint, Voters,
 };
-use barnabas_storage::{LogConfig, OpenFrom};
+use barnabas_storage::{LogConfig, OpenFrom, StorageError};
 use barnabas_wire::Str;
 use barnabas_wire::messages::broker_registration_request::{Feature, Listener as RegisteredListener};
 use barnabas_wire::messages::controller_registration_request::{
@@ -70,7 +70,7 @@ impl Joining<'_> {
     pub fn open(&self, incarnation: Uuid) -> Result<(Member, ControllerHandle, LinkThread), Failure> {
         let config = self.config;
         let broker = config.is_broker.then(|| self.registration(incarnation));
-        let (quorum, files) = self.open_quorum(broker.clone())?;
+        let (quorum, files) = self.open_quorum(broker.clone()).map_err(with_remedy)?;
         let (links, links_thread) = LinkThread::start()?;
         let controller =
             config.is_controller.then(|| self.controller_registration(quorum.directory(), incarnation));
@@ -267,6 +267,18 @@ pub async fn wait_for_image(node: &Arc<Node>, signals: &mut Signals) -> Result<b
 }
 
 /// The listener that members of the quorum use among themselves.
+/// A metadata log cannot be abandoned as partitions can.
+fn with_remedy(failure: Failure) -> Failure {
+    let storage = match failure.downcast_ref::<MetadataError>() {
+        Some(MetadataError::Storage(error)) => Some(error),
+        _ => failure.downcast_ref::<StorageError>(),
+    };
+    match storage {
+        Some(StorageError::Damaged { .. }) => format!("{failure}. {}", give_up::METADATA_LOG).into(),
+        _ => failure,
+    }
+}
+
 fn controller_listener(config: &NodeConfig) -> Text {
     config.listeners.controller_names.first().map_or_else(Text::default, |name| Text::from(name.as_str()))
 }

@@ -18,8 +18,8 @@
 //!    stays offline; the others are served
 //! 3. nothing is replayed into a partition that has another topic id, was deleted, or lies in another directory
 
-use crate::directories::Directory;
 use crate::directories::locate::{exchanged, foreign, is_deleted, is_reserved, owner};
+use crate::directories::{Directory, give_up};
 use crate::log_dirs::journal_thread::{journal_config, remove_files};
 use crate::mailbox::key_of;
 use crate::node::Node;
@@ -301,8 +301,11 @@ pub fn keep_aside(
     tracing::error!(
         partition = %name,
         error = %why,
-        "partition stays offline; the journal's {bytes} bytes of its record batches are kept in {path}. \
-         Once its files are restored, the next start applies them"
+        "partition cannot be opened and stays offline until the next start; the journal's {bytes} bytes \
+         of its record batches are kept in {path}. Once its files are restored, the next start applies \
+         them; or create an empty file {} in {} and restart, to abandon its records",
+        give_up::file_name(name, replay.partition.topic_id),
+        directory.path.display()
     );
     Ok(())
 }

@@ -51,6 +51,7 @@ mod memory;
 mod metrics;
 mod moves;
 mod moves_and_kills;
+mod offline_replicas;
 mod perf_tools;
 mod ports;
 mod produce_and_fetch;

@@ -1,12 +1,12 @@
 //! What this broker must not lead although it is alive: the controller gives it to other replicas in sync, where
 //! there are any.
 //!
-//! Two reasons. A log directory without room refuses producers (full.rs), and another replica may have room; where
+//! Three reasons. A log directory without room refuses producers (full.rs), and another replica may have room; where
 //! nothing at all can be
-//! written, the others are not to wait for this broker either. And a copy in which
-//! damage was found cannot serve all of its records, which another copy can. Neither is said in the metadata log:
-//! each heartbeat says
-//! both, for as long as they last, and a change is said at once.
+//! written, the others are not to wait for this broker either. A copy in which
+//! damage was found cannot serve all of its records, which another copy can. A copy whose log cannot be opened is an
+//! *offline replica*: it serves nothing. Nothing of this is in the metadata log: each heartbeat says it, for as long as it
+//! lasts, and a change is said at once.
 //!
 //! Always true: what is said is at most [`NAMED_MAX`] partitions; the others are said as those become whole.
 //!
@@ -23,26 +23,54 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// See the file's header. Shared by all threads; nearly always empty.
 #[derive(Debug, Default)]
 pub struct NotToLead {
-    damaged: Mutex<BTreeSet<PartitionKey>>,
+    copies: Mutex<Copies>,
     count: AtomicUsize,
+    offline_count: AtomicUsize,
     pub has_changed: AtomicBool,
+}
+
+/// Copies that are of no use, or not of full use.
+#[derive(Debug, Default)]
+struct Copies {
+    damaged: BTreeSet<PartitionKey>,
+    /// Their logs could not be opened by this process.
+    offline: BTreeSet<PartitionKey>,
 }
 
 impl NotToLead {
     /// This broker's copy is damaged: others shall lead. Returns whether that is new. It is said within a second, see
     /// hindrances.rs.
     pub fn damaged(&self, key: PartitionKey) -> bool {
-        self.change(|damaged| damaged.insert(key))
+        self.change(|copies| copies.damaged.insert(key))
     }
 
-    /// The copy is whole again, or gone. Returns whether it was damaged.
+    /// This broker's copy cannot be opened: others shall lead. Returns whether that is new.
+    pub fn offline(&self, key: PartitionKey) -> bool {
+        self.change(|copies| copies.offline.insert(key))
+    }
+
+    /// The copy is whole again, or gone. Returns whether it was not.
     pub fn healed(&self, key: PartitionKey) -> bool {
-        self.count() > 0 && self.change(|damaged| damaged.remove(&key))
+        self.count() > 0 && self.change(|copies| copies.damaged.remove(&key) | copies.offline.remove(&key))
     }
 
-    /// Copies that are known to be damaged.
+    /// Copies that are known to be damaged, or cannot be opened.
     pub fn count(&self) -> usize {
         self.count.load(Ordering::Acquire)
+    }
+
+    /// Copies that cannot be opened.
+    pub fn offline_count(&self) -> usize {
+        self.offline_count.load(Ordering::Acquire)
+    }
+
+    pub fn is_offline(&self, key: PartitionKey) -> bool {
+        self.offline_count() > 0 && self.lock().offline.contains(&key)
+    }
+
+    /// Copies that are open and damaged.
+    pub fn all_damaged(&self) -> BTreeSet<PartitionKey> {
+        if self.count() == 0 { BTreeSet::new() } else { self.lock().damaged.clone() }
     }
 
     /// What a heartbeat names, in the order of keys.
@@ -50,7 +78,8 @@ impl NotToLead {
         if self.count() == 0 {
             return Vec::new();
         }
-        self.lock().iter().take(NAMED_MAX).copied().collect()
+        let copies = self.lock();
+        copies.damaged.union(&copies.offline).take(NAMED_MAX).copied().collect()
     }
 
     /// Forgets partitions that this broker has no replica of any more.
@@ -58,27 +87,52 @@ impl NotToLead {
         if self.count() == 0 {
             return;
         }
-        self.change(|damaged| {
-            let before = damaged.len();
-            damaged.retain(|key| {
-                let topic = image.topics.by_id(key.topic);
-                topic
-                    .and_then(|topic| topic.partition(key.partition))
-                    .is_some_and(|row| row.has_replica(broker))
-            });
-            damaged.len() != before
+        self.change(|copies| {
+            let before = copies.damaged.len() + copies.offline.len();
+            for keys in [&mut copies.damaged, &mut copies.offline] {
+                keys.retain(|key| {
+                    let topic = image.topics.by_id(key.topic);
+                    let row = topic.and_then(|topic| topic.partition(key.partition));
+                    row.is_some_and(|row| row.has_replica(broker))
+                });
+            }
+            copies.damaged.len() + copies.offline.len() != before
         });
     }
 
-    fn change(&self, change: impl FnOnce(&mut BTreeSet<PartitionKey>) -> bool) -> bool {
-        let mut damaged = self.lock();
-        let has_changed = change(&mut damaged);
-        self.count.store(damaged.len(), Ordering::Release);
+    fn change(&self, change: impl FnOnce(&mut Copies) -> bool) -> bool {
+        let mut copies = self.lock();
+        let has_changed = change(&mut copies);
+        self.count.store(copies.damaged.union(&copies.offline).count(), Ordering::Release);
+        self.offline_count.store(copies.offline.len(), Ordering::Release);
         self.has_changed.fetch_or(has_changed, Ordering::AcqRel);
         has_changed
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<PartitionKey>> {
-        self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Copies> {
+        self.copies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use barnabas_base::{PartitionIndex, Uuid};
+
+    #[test]
+    fn damaged_and_offline_copies_are_both_named_and_counted_once() {
+        let key = |partition| PartitionKey { topic: Uuid([1; 16]), partition: PartitionIndex(partition) };
+        let not_to_lead = NotToLead::default();
+        assert!(not_to_lead.damaged(key(1)) && not_to_lead.offline(key(1)) && not_to_lead.offline(key(0)));
+        assert!(!not_to_lead.offline(key(0)), "known already");
+        assert!(not_to_lead.has_changed.swap(false, Ordering::AcqRel));
+        assert_eq!(not_to_lead.partitions(), [key(0), key(1)]);
+        assert_eq!((not_to_lead.count(), not_to_lead.offline_count()), (2, 2));
+        assert!(not_to_lead.is_offline(key(0)) && !not_to_lead.is_offline(key(2)));
+        assert_eq!(not_to_lead.all_damaged(), [key(1)].into());
+        assert!(not_to_lead.healed(key(1)) && !not_to_lead.healed(key(1)));
+        assert_eq!((not_to_lead.count(), not_to_lead.offline_count()), (1, 1));
+        assert!(not_to_lead.all_damaged().is_empty());
+        assert!(not_to_lead.has_changed.load(Ordering::Acquire));
     }
 }

@@ -147,8 +147,18 @@ fn partitions(node: &Node, at: usize, wanted: &Wanted, open: &Sizes) -> Result<V
         let found = moves.iter().find(|(_, each)| each.name == *name);
         found.map_or(-1, |(_, each)| (each.log_end.get() - each.copied_end.get()).max(0))
     };
+    let image = node.cluster.image.load();
+    let is_offline = |name: &TopicPartition| {
+        let topic = image.topics.id_of(&name.topic);
+        let key = topic.map(|topic| PartitionKey { topic, partition: name.partition });
+        key.is_some_and(|key| node.log_dirs.not_to_lead.is_offline(key))
+    };
     let mut replicas = Vec::new();
     for entry in listed {
+        // As in Kafka, where what could not be opened is in no directory's list.
+        if is_offline(&entry.topic_partition) {
+            continue;
+        }
         let is_future = entry.kind == DirKind::Future;
         let offset_lag = if is_future { lag_of(&entry.topic_partition) } else { 0 };
         let known = open.get(&(at, entry.topic_partition.clone())).copied().filter(|_| !is_future);
@@ -184,7 +194,8 @@ fn add_unwritten(
             let name = TopicPartition { topic: topic.name.clone(), partition };
             let is_wanted =
                 state.has_replica(node.identity.broker_id) && wanted.contains(&topic.name, partition);
-            if !is_wanted || on_disk.contains(&name) {
+            let key = PartitionKey { topic: topic.id, partition };
+            if !is_wanted || on_disk.contains(&name) || node.log_dirs.not_to_lead.is_offline(key) {
                 continue;
             }
             let assigned = state.directory(node.identity.broker_id);

@@ -1,6 +1,7 @@
 //! What the image says: partitions, leaders, replicas, brokers. Counted anew only when the image has changed: with a million partitions
 //! that takes a while.
 
+use crate::mailbox::PartitionKey;
 use crate::node::Node;
 use crate::node::topic_settings;
 use barnabas_base::BrokerId;
@@ -61,14 +62,16 @@ impl ClusterCounts {
         let in_offline = |partition: &barnabas_metadata::Partition| {
             partition.directory(node.identity.broker_id).is_some_and(|id| offline.contains(&id))
         };
+        let not_to_lead = &node.log_dirs.not_to_lead;
         let offline_replicas = match offline.is_empty() {
-            true => 0,
-            false => image
-                .topics
-                .iter()
-                .flat_map(|topic| topic.partitions())
-                .filter(|(_, each)| in_offline(each))
-                .count(),
+            true => not_to_lead.offline_count(),
+            false => {
+                let all = image.topics.iter().flat_map(|topic| {
+                    let key = |partition| PartitionKey { topic: topic.id, partition };
+                    topic.partitions().map(move |(partition, row)| (key(partition), row))
+                });
+                all.filter(|(key, row)| in_offline(row) || not_to_lead.is_offline(*key)).count()
+            }
         };
         let here = [
             ("leadercount", self.leaders),

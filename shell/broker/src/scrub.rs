@@ -1,14 +1,15 @@
 //! Looks through cold segments for bytes that have changed by themselves, on one thread of low priority; and what is known to be
 //! damaged.
 //!
-//! Every segment of every directory, the newest up to its recovery point, is read once in `log.scrub.interval.ms` and each
-//! batch's checksum compared, at most `log.scrub.bytes.per.second`. Reads for consumers check what they serve too
-//! (core/storage/src/log/sound.rs): the scrub finds what no consumer reads, while a copy may still exist elsewhere. Progress is
-//! kept in `barnabas-scrub` in the directory, written without a sync: an old one costs a second look.
+//! Every segment of every directory, the newest up to its recovery point, is read once in `log.scrub.interval.ms` and
+//! each batch's checksum compared, at most `log.scrub.bytes.per.second`. Reads for consumers check what they serve too
+//! (core/storage/src/log/sound.rs): the scrub finds what no consumer reads, while a copy may still exist elsewhere.
+//! Progress is kept in `barnabas-scrub` in the directory, written without a sync: an old one costs a second look.
 //!
-//! A start does not wait for the round. It checks at once the segments that were written to after the last clean stop, or after
-//! the last checkpoint before a kill, so that changes to a stopped node's files are found then and not a week later. Partitions
-//! of which files came or went meanwhile are opened, so that one that cannot be opened is known before a client asks for it.
+//! A start does not wait for the round. It checks at once the segments that were written to after the last clean stop,
+//! or after the last checkpoint before a kill, so that changes to a stopped node's files are found then and not a week
+//! later. Partitions of which files came or went meanwhile are opened, so that one that cannot be opened is known
+//! before a client asks for it.
 //!
 //! Always true:
 //! 1. nothing is changed, cut or deleted here, whatever is found
@@ -333,8 +334,8 @@ impl<'a> Walk<'a> {
         gone.filter_map(|name| self.key_of_name(name)).collect()
     }
 
-    /// Has partitions opened: a replica that cannot be opened is counted then. In a copied directory all files are new; its logs
-    /// are opened on demand.
+    /// Has partitions opened: a replica that cannot be opened is counted then. In a copied directory all files are new;
+    /// its logs are opened on demand.
     fn open(&self, mut keys: Vec<PartitionKey>) {
         keys.sort_unstable();
         keys.dedup();

@@ -1,5 +1,5 @@
-//! A log that cannot be opened is an offline replica: the metrics that operators watch show it, the log names it once with what to do,
-//! DescribeLogDirs leaves it out as Kafka's does, and what the log advises helps.
+//! A log that cannot be opened is an offline replica: the metrics that operators watch show it, the log names it once
+//! with what to do, DescribeLogDirs leaves it out as Kafka's does, and what the log advises helps.
 
 use crate::harness::quorum::{create, eventually, metadata, prepared, random_uuid, until};
 use crate::harness::replicas::append;

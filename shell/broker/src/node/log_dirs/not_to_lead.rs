@@ -2,11 +2,10 @@
 //! there are any.
 //!
 //! Three reasons. A log directory without room refuses producers (full.rs), and another replica may have room; where
-//! nothing at all can be
-//! written, the others are not to wait for this broker either. A copy in which
-//! damage was found cannot serve all of its records, which another copy can. A copy whose log cannot be opened is an
-//! *offline replica*: it serves nothing. Nothing of this is in the metadata log: each heartbeat says it, for as long as it
-//! lasts, and a change is said at once.
+//! nothing at all can be written, the others are not to wait for this broker either. A copy in which damage was found
+//! cannot serve all of its records, which another copy can. A copy whose log cannot be opened is an *offline replica*:
+//! it serves nothing. Nothing of this is in the metadata log: each heartbeat says it, for as long as it lasts, and a
+//! change is said at once.
 //!
 //! Always true: what is said is at most [`NAMED_MAX`] partitions; the others are said as those become whole.
 //!

@@ -9,6 +9,7 @@
 mod call;
 mod cluster;
 pub mod connection;
+mod decode;
 mod fetch;
 mod groups;
 mod offsets;

@@ -232,6 +232,13 @@ impl Claim {
         }
     }
 
+    /// Gives back what is more than `bytes`. A pass stays.
+    pub fn shrink_to(&mut self, bytes: u64) {
+        let surplus = self.bytes.saturating_sub(bytes);
+        self.bytes -= surplus;
+        self.give_back(self.pool, surplus);
+    }
+
     /// Passes `bytes` of this claim on to a claim of their own (a frame that is complete takes its share along, and the pass).
     #[must_use]
     pub fn split(&mut self, bytes: u64) -> Self {

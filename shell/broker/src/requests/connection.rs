@@ -22,12 +22,13 @@
 mod answers;
 
 use super::call::{Answer, Pieces, Started};
-use super::session::{FREE_BYTES, Half, Session};
+use super::decode::{Free, decode};
+use super::session::{Half, Session};
 use crate::mailbox::{Command, NewConnection};
 use crate::node::workers::complaints::Cause;
 use barnabas_metrics::Stamp;
 use barnabas_net::{Claim, ConnectionSlot, FrameError, FrameReader};
-use barnabas_wire::{ApiKey, Frame, RequestBody, RequestStart};
+use barnabas_wire::{ApiKey, Frame, RequestStart};
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -46,10 +47,6 @@ const TURN_NS: u64 = 500_000;
 /// Answers that are ready are gathered up to this size before they are written.
 const WRITE_BYTES: usize = 256 * 1024;
 
-/// What is made of a request on the way to its answer: the decoded entries, their owners' parts and outcomes, and the answer's entries,
-/// for each byte of the decoded form. An estimate, not a measurement.
-const WORK_BYTES_PER_DECODED: usize = 4;
-
 /// A request that was started and is not answered yet.
 struct Waiting {
     correlation_id: i32,
@@ -58,6 +55,8 @@ struct Waiting {
     state: State,
     /// The request's share of the memory budget, given back with its answer.
     _claim: Claim,
+    /// What it holds without one.
+    _free: Option<Free>,
 }
 
 enum State {
@@ -236,15 +235,15 @@ async fn begin(session: &Rc<Session>, frame: Bytes, mut claim: Claim) -> Option<
         bad_request(session, Cause::Header, &what);
         return None;
     };
-    let waiting = |version, state, claim| {
+    let waiting = |version, state, claim, free| {
         let correlation_id = start.correlation_id;
-        Waiting { correlation_id, api, version, state, _claim: claim }
+        Waiting { correlation_id, api, version, state, _claim: claim, _free: free }
     };
     if !super::versions(api).contains(start.api_version) {
         if api == ApiKey::ApiVersions {
             // KIP-511: answered in version 0, from which the client learns what it may ask.
             let answer = super::unsupported_api_versions();
-            return Some(waiting(0, State::Done(answer), claim));
+            return Some(waiting(0, State::Done(answer), claim, None));
         }
         bad_request(
             session,
@@ -253,22 +252,19 @@ async fn begin(session: &Rc<Session>, frame: Bytes, mut claim: Claim) -> Option<
         );
         return None;
     }
-    let frame_bytes = frame.len();
-    let decoded = match RequestBody::decode_counted(frame, session.node.workers.decode_bytes_max) {
+    let memory_max = session.node.workers.decode_bytes_max;
+    let (decoded, free) = match decode(frame, memory_max, &mut claim, &session.unclaimed).await {
         Ok(decoded) => decoded,
         Err(error) => {
             bad_request(session, Cause::Body(api), &format!("{api} version {}: {error}", start.api_version));
             return None;
         }
     };
-    if decoded.memory_bytes > FREE_BYTES {
-        claim.grow_to((frame_bytes + decoded.memory_bytes * WORK_BYTES_PER_DECODED) as u64).await;
-    }
     let state = match super::start(session.clone(), decoded.header, decoded.body).await {
         Started::Answer(answer) => State::Done(answer),
         Started::Wait(future) => State::Running(future),
     };
-    Some(waiting(start.api_version, state, claim))
+    Some(waiting(start.api_version, state, claim, free))
 }
 
 fn bad_request(session: &Session, cause: Cause, what: &str) {

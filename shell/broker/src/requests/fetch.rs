@@ -4,7 +4,7 @@ use crate::mailbox::Waiter;
 use crate::mailbox::{FollowerLife, PartitionKey, ReadItem, ReadOutcome};
 use crate::replica::registered;
 use crate::requests::call::{Answer, Call, Started};
-use crate::requests::session::FREE_BYTES;
+use crate::requests::decode::FREE_BYTES;
 use crate::routing::owners::{self, ReaderOf};
 use barnabas_api::Plan;
 use barnabas_api::k01_fetch::{self, Budget, Outcome, Part, Pending, Read, Reader, Work};

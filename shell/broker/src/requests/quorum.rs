@@ -10,11 +10,13 @@ pub mod strangers;
 
 use crate::node::peers::controller::NotTaken;
 use crate::requests::call::{Answer, Call, Started, Waiting};
+use crate::requests::decode::decode;
 use barnabas_api::{
     k56_alter_partition, k58_envelope, k62_broker_registration, k63_broker_heartbeat,
     k67_allocate_producer_ids, k70_controller_registration, k73_assign_replicas_to_dirs,
 };
 use barnabas_base::{BrokerEpoch, BrokerId, ErrorCode};
+use barnabas_net::Standing;
 use barnabas_quorum::controller::Asked;
 use barnabas_quorum::raft::message::Request;
 use barnabas_quorum::raft::requests::{
@@ -22,7 +24,7 @@ use barnabas_quorum::raft::requests::{
     k80_add_raft_voter, k81_remove_raft_voter, k82_update_raft_voter,
 };
 use barnabas_wire::messages::EnvelopeRequest;
-use barnabas_wire::{ApiKey, RequestBody, ResponseBody, Str, encode_response};
+use barnabas_wire::{ApiKey, Decoded, RequestBody, ResponseBody, Str, encode_response};
 use std::future::Future;
 use strangers::Registrant;
 
@@ -163,8 +165,13 @@ async fn envelope(call: Call, request: EnvelopeRequest) -> Answer {
     if !node.peers.controller.is_active() {
         return refuse(ErrorCode::NotController);
     }
-    let decoded = RequestBody::decode_frame(request.request_data, node.workers.decode_bytes_max);
-    let Ok((header, body)) = decoded else { return refuse(ErrorCode::InvalidRequest) };
+    let mut claim = call.session.claim();
+    claim.stand(Standing::Small);
+    let unclaimed = &call.session.unclaimed;
+    let decoded = decode(request.request_data, node.workers.decode_bytes_max, &mut claim, unclaimed).await;
+    let Ok((Decoded { header, body, .. }, _free)) = decoded else {
+        return refuse(ErrorCode::InvalidRequest);
+    };
     let (api, version) = (body.key(), header.request_api_version);
     if !k58_envelope::is_forwarded(api) {
         return refuse(ErrorCode::InvalidRequest);

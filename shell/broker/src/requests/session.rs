@@ -13,6 +13,7 @@ pub mod share_members;
 use crate::brokers_gone;
 use crate::mailbox::NewConnection;
 use crate::node::Node;
+use crate::requests::decode::Unclaimed;
 use affinity::Foreign;
 use barnabas_api::Client;
 use barnabas_api::k01_fetch::FetchSessions;
@@ -33,9 +34,6 @@ use std::task::{Context, Waker};
 /// Requests in a row until the first move. Each move makes the next one four times as hard, so that a producer that wanders
 /// over partitions is not carried after them.
 pub const MOVE_PATIENCE: u32 = 32;
-
-/// What a request makes of so many bytes and less goes into work without a share of the memory budget.
-pub const FREE_BYTES: usize = 64 * 1024;
 
 /// How many connections more than its own worker another one may have that a connection moves to by choice.
 const UNEVEN_MAX: u64 = 8;
@@ -73,6 +71,7 @@ pub struct Session {
     pub(super) is_reserved: bool,
     /// What the address of the peer holds of the memory budget.
     account: Arc<Account>,
+    pub(super) unclaimed: Unclaimed,
     /// Bytes of answers that are ready, and not yet on their way to the socket.
     pub(super) unsent: Cell<usize>,
     pub open_transactions: RefCell<OpenTransactions>,
@@ -115,6 +114,7 @@ impl Session {
             is_follower: Cell::default(),
             is_reserved,
             account,
+            unclaimed: Unclaimed::default(),
             unsent: Cell::default(),
             wakers: RefCell::default(),
         }

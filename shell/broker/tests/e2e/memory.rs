@@ -106,3 +106,39 @@ fn memory_stays_below_what_the_settings_say() {
     drop(lazy);
     assert!(node.stop_expecting_trouble().success());
 }
+
+/// Metadata version 1 of 40,000 topics of four letters: 0.24 MB, and 3.5 MB in decoded form.
+fn metadata_frame() -> Vec<u8> {
+    let count: u32 = 40_000;
+    let mut body = vec![0, 3, 0, 1, 0, 0, 0, 7, 0xff, 0xff];
+    body.extend(count.to_be_bytes());
+    (0..count).for_each(|at| body.extend([&[0, 4], format!("{at:04x}").as_bytes()].concat()));
+    [&(body.len() as u32).to_be_bytes()[..], &body].concat()
+}
+
+#[test]
+fn requests_are_decoded_within_the_budget() {
+    let mut node = TestNode::start_with(&[
+        "queued.max.request.bytes=16777216",
+        "log.cache.bytes=1048576",
+        "auto.create.topics.enable=false",
+    ]);
+    let frame = metadata_frame();
+    let (last, most) = frame.split_last().expect("a frame");
+    let ask = |clients: &mut [Client]| {
+        clients.iter_mut().for_each(|client| client.send_raw(most));
+        clients.iter_mut().for_each(|client| client.send_raw(&[*last]));
+        for client in clients {
+            assert!(client.receive_frame().expect("an answer").len() > 40_000);
+        }
+    };
+    ask(&mut [node.client()]);
+    let base = node.peak_bytes();
+    let mut clients: Vec<Client> = (0..60).map(|_| node.client()).collect();
+    ask(&mut clients);
+    let grown = node.peak_bytes() - base;
+    eprintln!("{} MiB more for 60 requests of {} bytes at once", grown / MIB, frame.len());
+    // Before decoding was claimed for, all sixty stood there in decoded form: 140 MiB and more.
+    assert!(grown <= 56 * MIB, "{} MiB more", grown / MIB);
+    assert!(node.stop().success());
+}

@@ -14,8 +14,7 @@ struct Share(RefCell<Claim>);
 impl Lender for Share {
     fn lend(&self, total: u64) -> bool {
         let mut claim = self.0.borrow_mut();
-        let surplus = claim.bytes().saturating_sub(total);
-        drop(claim.split(surplus));
+        claim.shrink_to(total);
         claim.try_grow_to(total)
     }
 }

@@ -3,8 +3,10 @@
 use crate::error::check;
 use crate::{ClientError, Cluster};
 use barnabas_base::ErrorCode;
-use barnabas_wire::messages::create_partitions_request::CreatePartitionsTopic;
-use barnabas_wire::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
+use barnabas_wire::messages::create_partitions_request::{CreatePartitionsAssignment, CreatePartitionsTopic};
+use barnabas_wire::messages::create_topics_request::{
+    CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig,
+};
 use barnabas_wire::messages::delete_topics_request::DeleteTopicState;
 use barnabas_wire::messages::{CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest};
 
@@ -15,6 +17,8 @@ pub struct NewTopic {
     pub partitions: Option<i32>,
     pub replication_factor: Option<i16>,
     pub configs: Vec<(String, String)>,
+    /// The replicas of each partition, the preferred leader first. Then the two numbers above stay `None`.
+    pub assignments: Vec<Vec<i32>>,
 }
 
 /// Administration of one cluster.
@@ -36,11 +40,17 @@ impl<'a> Admin<'a> {
             value: Some(value.as_str().into()),
             ..Default::default()
         };
+        let assignment = |(partition, brokers): (usize, &Vec<i32>)| CreatableReplicaAssignment {
+            partition_index: partition as i32,
+            broker_ids: brokers.clone(),
+            ..Default::default()
+        };
         let wanted = CreatableTopic {
             name: topic.name.as_str().into(),
             num_partitions: topic.partitions.unwrap_or(-1),
             replication_factor: topic.replication_factor.unwrap_or(-1),
             configs: topic.configs.iter().map(config).collect(),
+            assignments: topic.assignments.iter().enumerate().map(assignment).collect(),
             ..Default::default()
         };
         let request = CreateTopicsRequest { topics: vec![wanted], timeout_ms: 30_000, ..Default::default() };
@@ -78,13 +88,22 @@ impl<'a> Admin<'a> {
         check(format!("topic {name}"), told.error_code, told.error_message.as_deref())
     }
 
-    /// Enlarges a topic to `count` partitions.
+    /// Enlarges a topic to `count` partitions. `assignments`: the replicas of each new one; `None`: the cluster's choice.
     ///
     /// # Errors
     /// The cluster's refusal: a topic cannot shrink.
-    pub async fn create_partitions(&mut self, name: &str, count: i32) -> Result<(), ClientError> {
-        let topic =
-            CreatePartitionsTopic { name: name.into(), count, assignments: None, ..Default::default() };
+    pub async fn create_partitions(
+        &mut self,
+        name: &str,
+        count: i32,
+        assignments: Option<&[Vec<i32>]>,
+    ) -> Result<(), ClientError> {
+        let assignment = |brokers: &Vec<i32>| CreatePartitionsAssignment {
+            broker_ids: brokers.clone(),
+            ..Default::default()
+        };
+        let assignments = assignments.map(|replicas| replicas.iter().map(assignment).collect());
+        let topic = CreatePartitionsTopic { name: name.into(), count, assignments, ..Default::default() };
         let request =
             CreatePartitionsRequest { topics: vec![topic], timeout_ms: 30_000, ..Default::default() };
         let answer = self.cluster.ask_controller(|_| request.clone()).await?;

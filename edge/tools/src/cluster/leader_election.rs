@@ -1,10 +1,10 @@
-//! `leader-election`, as Kafka's `kafka-leader-election`: has leaders elected, the preferred ones or, at the price of records, those
-//! that are there.
+//! `leader-election`, as Kafka's `kafka-leader-election`: has leaders elected, the preferred ones or, at the price of
+//! records, those that are there.
 //!
-//! Left out: `--path-to-json-file`. Source: Kafka `LeaderElectionCommand`.
+//! Source: Kafka 4.3 `LeaderElectionCommand`.
 
-use crate::command_line::args::{number, switch, text, value};
-use crate::command_line::connection::{bootstrap_server, cluster_config, command_config};
+use crate::command_line::args::{exactly_one, number, renamed, switch, text, value};
+use crate::command_line::connection::{bootstrap_server, cluster_config_of, command_config};
 use crate::waiting::telling;
 use crate::{ToolError, block_on, say};
 use barnabas_base::ErrorCode;
@@ -13,6 +13,7 @@ use barnabas_wire::messages::elect_leaders_request::TopicPartitions;
 use barnabas_wire::messages::elect_leaders_response::PartitionResult;
 use barnabas_wire::messages::{ElectLeadersRequest, ElectLeadersResponse};
 use clap::{Arg, ArgMatches};
+use serde_json::Value;
 
 const TIMEOUT_MS: i32 = 30_000;
 
@@ -20,40 +21,92 @@ pub fn flags() -> Vec<Arg> {
     vec![
         bootstrap_server().required(true),
         command_config(),
+        value("admin.config", "path", "The older name of --command-config"),
         value(
             "election-type",
             "PREFERRED|UNCLEAN",
-            "The preferred replica; or whichever is alive, in sync or not: what it lacks is lost",
+            "The preferred replica; or any that is alive, in sync or not: what it lacks is lost",
         )
         .required(true)
         .ignore_case(true)
         .value_parser(["PREFERRED", "UNCLEAN"]),
-        value("topic", "topic", "The topic of the partition").requires("partition"),
-        value("partition", "number", "The partition").requires("topic"),
-        switch("all-topic-partitions", "All partitions that have no such leader")
-            .conflicts_with("topic")
-            .required_unless_present("topic"),
+        value("topic", "topic", "The topic of the partition"),
+        value("partition", "number", "The partition"),
+        switch("all-topic-partitions", "All partitions that have no such leader"),
+        value(
+            "path-to-json-file",
+            "path",
+            r#"A file with partitions: {"partitions": [{"topic": "orders", "partition": 0}]}"#,
+        ),
     ]
 }
 
 pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
+    let topic_partitions = partitions(matches)?;
     let kind = text(matches, "election-type").unwrap_or_default().to_uppercase();
-    let partition = number::<i32>(matches, "partition")?;
-    let topic_partitions = text(matches, "topic").zip(partition).map(|(topic, partition)| {
-        vec![TopicPartitions { topic: topic.into(), partitions: vec![partition], ..Default::default() }]
-    });
     let request = ElectLeadersRequest {
         election_type: i8::from(kind == "UNCLEAN"),
         topic_partitions,
         timeout_ms: TIMEOUT_MS,
         ..Default::default()
     };
-    let config = cluster_config(matches, "barnabas-leader-election")?;
+    let file = renamed(matches, "command-config", "admin.config")?;
+    let config = cluster_config_of(matches, "barnabas-leader-election", file)?;
     let answer = block_on(async {
         let mut cluster = Cluster::new(config.clone());
         Ok(telling("leader-election", config, cluster.ask_controller(|_| request.clone())).await?)
     })?;
     report(&answer, &kind)
+}
+
+/// The partitions that are meant; `None`: all.
+fn partitions(matches: &ArgMatches) -> Result<Option<Vec<TopicPartitions>>, ToolError> {
+    let way = exactly_one(matches, &["topic", "all-topic-partitions", "path-to-json-file"])?;
+    let partition = number::<i32>(matches, "partition")?;
+    match (way, partition) {
+        ("topic", Some(partition)) => {
+            let topic = text(matches, "topic").unwrap_or_default().into();
+            Ok(Some(vec![TopicPartitions { topic, partitions: vec![partition], ..Default::default() }]))
+        }
+        ("topic", None) => {
+            Err(ToolError::Usage("--topic needs --partition. Example: --partition 0".to_owned()))
+        }
+        (_, Some(_)) => Err(ToolError::Usage("--partition goes with --topic".to_owned())),
+        ("path-to-json-file", None) => {
+            let path = text(matches, "path-to-json-file").unwrap_or_default();
+            let read = std::fs::read_to_string(path);
+            let read = read.map_err(|error| ToolError::Usage(format!("{path} cannot be read: {error}")))?;
+            let parsed = parse(&read);
+            parsed.map(Some).map_err(|why| {
+                ToolError::Usage(format!(
+                    r#"{path}: {why}. Example: {{"partitions": [{{"topic": "orders", "partition": 0}}]}}"#
+                ))
+            })
+        }
+        _ => Ok(None),
+    }
+}
+
+fn parse(text: &str) -> Result<Vec<TopicPartitions>, String> {
+    let json: Value = serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))?;
+    let list = json.get("partitions").and_then(Value::as_array).ok_or(r#"it has no list "partitions""#)?;
+    let mut topics: Vec<TopicPartitions> = Vec::new();
+    for entry in list {
+        let topic = entry.get("topic").and_then(Value::as_str);
+        let partition = entry.get("partition").and_then(Value::as_i64).and_then(|id| i32::try_from(id).ok());
+        let (Some(topic), Some(partition)) = (topic, partition) else {
+            return Err(format!("{entry} is no partition"));
+        };
+        let at = topics.iter().position(|known| *known.topic == *topic).unwrap_or_else(|| {
+            topics.push(TopicPartitions { topic: topic.into(), ..Default::default() });
+            topics.len() - 1
+        });
+        if topics[at].partitions.contains(&partition) {
+            return Err(format!("{topic}-{partition} is named twice"));
+        }
+        topics[at].partitions.push(partition);
+    }
+    Ok(topics)
 }
 
 /// In Kafka's words.
@@ -94,4 +147,51 @@ fn report(answer: &ElectLeadersResponse, kind: &str) -> Result<(), ToolError> {
 fn why(code: ErrorCode, row: &PartitionResult) -> String {
     let message = row.error_message.as_ref().map(|text| format!(": {}", &**text)).unwrap_or_default();
     format!("{}{message}", code.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meant(words: &str) -> Result<Option<Vec<TopicPartitions>>, String> {
+        let begin = ["leader-election", "--bootstrap-server", "h:1", "--election-type", "preferred"];
+        let words = begin.into_iter().chain(words.split_whitespace());
+        let matches = clap::Command::new("leader-election").args(flags()).try_get_matches_from(words);
+        partitions(&matches.expect("flags")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn partitions_are_named_in_exactly_one_way() {
+        let one = "give exactly one of --topic, --all-topic-partitions and --path-to-json-file";
+        for (words, refusal) in [
+            ("", one),
+            ("--topic t --all-topic-partitions", one),
+            ("--topic t", "--topic needs --partition. Example: --partition 0"),
+            ("--all-topic-partitions --partition 1", "--partition goes with --topic"),
+        ] {
+            assert_eq!(meant(words).expect_err(words), refusal, "{words}");
+        }
+        assert_eq!(meant("--all-topic-partitions"), Ok(None));
+        let one = meant("--topic t --partition 3").expect("one").expect("named");
+        assert_eq!((&*one[0].topic, &one[0].partitions[..]), ("t", &[3][..]));
+    }
+
+    #[test]
+    fn files_of_partitions_are_read_as_kafka_reads_them() {
+        let named = r#"{"partitions": [{"topic": "a", "partition": 1}, {"topic": "b", "partition": 0}, {"topic": "a", "partition": 2}]}"#;
+        let read = parse(named).expect("three");
+        let read: Vec<_> = read.iter().map(|topic| (&*topic.topic, &topic.partitions[..])).collect();
+        assert_eq!(read, [("a", &[1, 2][..]), ("b", &[0][..])]);
+        for (text, why) in [
+            ("{}", r#"it has no list "partitions""#),
+            (r#"{"partitions": [{"topic": "a"}]}"#, r#"{"topic":"a"} is no partition"#),
+            (
+                r#"{"partitions": [{"topic": "a", "partition": 1}, {"topic": "a", "partition": 1}]}"#,
+                "a-1 is named twice",
+            ),
+        ] {
+            assert_eq!(parse(text).expect_err(text), why);
+        }
+        assert!(parse("a,1").expect_err("text").starts_with("it is no JSON: "));
+    }
 }

@@ -1,10 +1,12 @@
-//! `log-dirs`, as Kafka's `kafka-log-dirs`: what lies in which log directory of each broker, as one line of JSON.
+//! `log-dirs`, as Kafka's `kafka-log-dirs`: what each broker has in which log directory, as one line of JSON.
+//!
+//! Source: Kafka 4.3 `LogDirsCommand`.
 
 use crate::command_line::args::{switch, text, value};
 use crate::command_line::connection::{bootstrap_server, cluster_config, command_config};
 use crate::{ToolError, block_on, say};
 use barnabas_base::{BrokerId, ErrorCode};
-use barnabas_client::Cluster;
+use barnabas_client::{ClientError, Cluster};
 use barnabas_wire::messages::DescribeLogDirsRequest;
 use barnabas_wire::messages::describe_log_dirs_response::{DescribeLogDirsResult, DescribeLogDirsTopic};
 use clap::{Arg, ArgMatches};
@@ -40,7 +42,12 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
         let mut described = Vec::new();
         for id in brokers {
             let request = DescribeLogDirsRequest { topics: None, ..Default::default() };
-            described.push((id, cluster.ask(BrokerId(id), &request).await?.results));
+            let answer = cluster.ask(BrokerId(id), &request).await?;
+            if answer.error_code != 0 {
+                let what = format!("log directories of broker {id}");
+                Err(ClientError::refused(what, answer.error_code, None))?;
+            }
+            described.push((id, answer.results));
         }
         say(&format!("Received log directory information from brokers {}", ids.join(",")))?;
         say(&json(&described, &topics))

@@ -10,7 +10,7 @@
 mod describe;
 mod new_voter;
 
-use crate::command_line::args::{excludes, given, number, switch, text, value};
+use crate::command_line::args::{GoesWith, check_goes_with, excludes, number, switch, text, value};
 use crate::command_line::connection::{
     bootstrap_controller, bootstrap_server, cluster_config, cluster_config_without_file, command_config,
 };
@@ -29,7 +29,7 @@ const ADD: &str = "add-controller";
 const REMOVE: &str = "remove-controller";
 const ACTIONS: [&str; 3] = [DESCRIBE, ADD, REMOVE];
 /// Which actions a flag belongs to.
-const FLAGS: [(&str, &[&str]); 6] = [
+const FLAGS: [GoesWith<'_>; 6] = [
     ("status", &[DESCRIBE]),
     ("replication", &[DESCRIBE]),
     ("human-readable", &[DESCRIBE]),
@@ -62,14 +62,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), ToolError> {
     if !ACTIONS.contains(&action) {
         return Err(ToolError::Usage(format!("'{action}' is none of {}", ACTIONS.join(", "))));
     }
-    for (flag, actions) in FLAGS {
-        if !actions.contains(&action) && !given(matches, &[flag]).is_empty() {
-            return Err(ToolError::Usage(format!(
-                "--{flag} goes with {}, not with {action}",
-                actions.join(", ")
-            )));
-        }
-    }
+    check_goes_with(matches, action, &FLAGS)?;
     // Of a controller's own file nothing is meant for this client.
     let mut cluster = Cluster::new(if action == ADD {
         cluster_config_without_file(matches, "barnabas-metadata-quorum")?

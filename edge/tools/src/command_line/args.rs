@@ -65,6 +65,21 @@ pub fn exactly_one<'a>(matches: &ArgMatches, names: &[&'a str]) -> Result<&'a st
     }
 }
 
+/// A flag, and the actions that it goes with.
+pub type GoesWith<'a> = (&'a str, &'a [&'a str]);
+
+/// # Errors
+/// A flag of `table` is given that does not go with `action`.
+pub fn check_goes_with(matches: &ArgMatches, action: &str, table: &[GoesWith<'_>]) -> Result<(), ToolError> {
+    for (flag, actions) in table {
+        if is_given(matches, flag) && !actions.contains(&action) {
+            let actions = actions.join(", ");
+            return Err(ToolError::Usage(format!("--{flag} goes with {actions}, not with {action}")));
+        }
+    }
+    Ok(())
+}
+
 /// # Errors
 /// `name` is given, and one of `others` too.
 pub fn excludes(matches: &ArgMatches, name: &str, others: &[&str]) -> Result<(), ToolError> {

@@ -59,8 +59,20 @@ pub fn command_config() -> Arg {
 /// # Errors
 /// Neither flag, or both; an address that is none; a file that cannot be read, or a value that no client takes.
 pub fn cluster_config(matches: &ArgMatches, client_id: &str) -> Result<ClusterConfig, ToolError> {
+    cluster_config_of(matches, client_id, FILE)
+}
+
+/// [`cluster_config`] with the file that flag `file` names.
+///
+/// # Errors
+/// As [`cluster_config`].
+pub fn cluster_config_of(
+    matches: &ArgMatches,
+    client_id: &str,
+    file: &str,
+) -> Result<ClusterConfig, ToolError> {
     let mut config = cluster_config_without_file(matches, client_id)?;
-    if let Some(path) = matches.try_get_one::<String>(FILE).ok().flatten() {
+    if let Some(path) = text(matches, file) {
         apply(&Properties::load(path)?, &mut config)?;
     }
     Ok(config)

@@ -286,8 +286,6 @@ async fn silence(max: Option<Duration>, heard: Instant) -> Duration {
 
 /// An expression that a whole name has to match.
 fn pattern(flag: &str, text: &str) -> Result<Regex, ToolError> {
-    // As Kafka's lists of topics, which may be written with commas.
-    let text = text.replace(',', "|");
     Regex::new(&format!("^(?:{text})$")).map_err(|error| ToolError::Usage(format!("--{flag}: {error}")))
 }
 

@@ -232,7 +232,7 @@ impl Job {
             name: topic.clone(),
             partitions: Some(1),
             replication_factor: Some(1),
-            configs: Vec::new(),
+            ..NewTopic::default()
         };
         if let Err(error) = Admin::new(cluster).create_topic(&wanted).await {
             say(&format!("Creation of topic {topic} failed"))?;

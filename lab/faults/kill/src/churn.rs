@@ -110,7 +110,7 @@ async fn topics(mut cluster: Cluster, ledger: Arc<Ledger>, mut random: Random) -
             name: name.clone(),
             partitions: Some(2),
             replication_factor: Some(1),
-            configs: Vec::new(),
+            ..NewTopic::default()
         };
         if let Err(error) = Admin::new(&mut cluster).create_topic(&new).await
             && error.code() != Some(ErrorCode::TopicAlreadyExists)

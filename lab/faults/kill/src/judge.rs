@@ -79,6 +79,7 @@ impl Judge {
                     partitions: Some(*partitions),
                     replication_factor: Some(1),
                     configs: configs.collect(),
+                    ..NewTopic::default()
                 };
                 Admin::new(&mut cluster)
                     .create_topic(&new)

@@ -165,6 +165,52 @@ fn describe_shows_what_is_missed_in_apaches_words_and_who_waits_for_a_controller
     }
 }
 
+/// What the tool refused.
+fn refused(node: &TestNode, words: &str) -> String {
+    let output = tool(node, "topics", words).output().expect("runs");
+    assert!(!output.status.success(), "{words}");
+    String::from_utf8(output.stderr).expect("text")
+}
+
+#[test]
+fn topics_are_assigned_chosen_and_deleted_by_expressions() {
+    let mut node = TestNode::start();
+    let topics = |words: &str| lines(&mut tool(&node, "topics", words));
+    assert_eq!(topics("--create --topic logs.1 --replica-assignment 1,1,1"), ["Created topic logs.1."]);
+    assert_eq!(topics("--create --topic logs-2 --config retention.ms=7"), ["Created topic logs-2."]);
+    assert_eq!(topics("--create --topic logs-2 --if-not-exists"), Vec::<String>::new());
+    assert!(refused(&node, "--create --topic logs-2").contains("TOPIC_ALREADY_EXISTS"));
+    let unknown = refused(&node, "--create --topic other --replica-assignment 7,7");
+    assert!(unknown.contains("INVALID_REPLICA_ASSIGNMENT"), "{unknown}");
+    topics("--alter --topic logs.1 --partitions 5 --replica-assignment 1,1,1,1,1");
+    let described = describe(&node, "--topic logs.1");
+    assert_eq!(described.len(), 6, "{described:?}");
+    assert!(described[0].contains("PartitionCount: 5"), "{described:?}");
+    // The cluster's min.insync.replicas counts too, as in Kafka.
+    let overridden = describe(&node, "--topics-with-overrides");
+    let configs: Vec<&str> = overridden.iter().filter_map(|line| line.split("Configs: ").nth(1)).collect();
+    assert_eq!(configs, ["min.insync.replicas=1,retention.ms=7", "min.insync.replicas=1"], "{overridden:?}");
+    let id = described[0].split_once("TopicId: ").expect("an id").1.split('\t').next().expect("an id");
+    assert_eq!(describe(&node, &format!("--topic-id {id} --partition-size-limit-per-response 2")), described);
+    assert_eq!(
+        refused(&node, "--describe --topic-id AAAAAAAAAAAAAAAAAAAAAQ"),
+        "topics: no topic has the id AAAAAAAAAAAAAAAAAAAAAQ\n"
+    );
+
+    assert_eq!(topics("--list --topic logs.*"), ["logs-2", "logs.1"]);
+    assert_eq!(topics("--list --topic logs.2"), ["logs-2"], "a dot is any letter");
+    assert_eq!(topics("--delete --topic logs.1"), Vec::<String>::new());
+    assert_eq!(topics("--list"), ["logs-2"], "but where a topic has that name");
+    let missing = "topics: topic 'none' does not exist; --list shows those that do\n";
+    for words in ["--delete --topic none", "--describe --topic none", "--alter --topic none --partitions 2"] {
+        assert_eq!(refused(&node, words), missing, "{words}");
+        topics(&format!("{words} --if-exists"));
+    }
+    assert_eq!(topics("--delete --topic logs.*,none"), Vec::<String>::new());
+    assert_eq!(topics("--list"), Vec::<String>::new());
+    assert!(node.stop().success());
+}
+
 #[test]
 fn an_unclean_election_is_named_in_every_log_and_eligible_leaders_are_shown_before() {
     let mut cluster = Three::start();

@@ -5,7 +5,7 @@
 //!
 //! Source: Kafka 4.4 `TopicCommand.TopicService.describeTopic`, `KafkaAdminClient.describeTopics`; KIP-966.
 
-use super::row::{Partition, REPORTS, Reassignment, Topic};
+use super::row::{Partition, Reassignment, Report, Topic};
 use crate::{ToolError, say};
 use barnabas_base::{ErrorCode, Map, Set};
 use barnabas_client::{ClientError, Cluster};
@@ -18,12 +18,11 @@ use barnabas_wire::messages::metadata_response::{MetadataResponsePartition, Meta
 use barnabas_wire::messages::{
     DescribeConfigsRequest, DescribeTopicPartitionsRequest, ListPartitionReassignmentsRequest,
 };
-use clap::ArgMatches;
 
 /// Topics that are asked for, and kept, at once.
 const TOPICS_AT_ONCE: usize = 500;
 /// Partitions in one answer; Kafka's `--partition-size-limit-per-response`.
-const PARTITIONS_PER_ANSWER: i32 = 2000;
+pub const PARTITIONS_PER_ANSWER: i32 = 2000;
 /// A topic's own configs, in a describe.
 const RESOURCE_TOPIC: i8 = 2;
 /// DescribeConfigs: nobody has set the value (Kafka `ConfigSource.DEFAULT_CONFIG`).
@@ -36,23 +35,29 @@ pub struct Moment {
     pub reassignments: Map<(String, i32), Reassignment>,
 }
 
-/// Describes `names`, which are in order. `may_be_gone`: a topic that is not there is no error.
-pub async fn describe(
-    cluster: &mut Cluster,
-    names: &[String],
-    may_be_gone: bool,
-    matches: &ArgMatches,
-) -> Result<(), ToolError> {
-    let reports: Vec<_> = REPORTS.iter().filter(|report| matches.get_flag(report.flag)).collect();
+/// What of the topics is shown.
+pub struct Shown {
+    /// Only partitions that one of these shows, without their topics. None: all.
+    pub reports: Vec<&'static Report>,
+    /// Only topics that have configs of their own, without their partitions.
+    pub overridden: bool,
+    pub partitions_per_answer: i32,
+    /// Whether a topic that is not there is left out without an error.
+    pub may_be_gone: bool,
+}
+
+/// Describes `names`, which are in order.
+pub async fn describe(cluster: &mut Cluster, names: &[String], shown: &Shown) -> Result<(), ToolError> {
     let moment = moment(cluster).await?;
     for names in names.chunks(TOPICS_AT_ONCE) {
-        for topic in topics(cluster, names, &moment, may_be_gone).await? {
-            if reports.is_empty() {
+        for topic in topics(cluster, names, &moment, shown).await? {
+            if shown.reports.is_empty() && (!shown.overridden || !topic.configs.is_empty()) {
                 say(&topic.words())?;
             }
-            for partition in &topic.partitions {
-                let is_shown = |min_isr| reports.iter().any(|report| (report.shows)(partition, min_isr));
-                if reports.is_empty() || is_shown(topic.min_isr) {
+            for partition in topic.partitions.iter().filter(|_| !shown.overridden) {
+                let is_shown =
+                    |min_isr| shown.reports.iter().any(|report| (report.shows)(partition, min_isr));
+                if shown.reports.is_empty() || is_shown(topic.min_isr) {
                     say(&partition.words(&topic.name))?;
                 }
             }
@@ -97,9 +102,10 @@ pub async fn topics(
     cluster: &mut Cluster,
     names: &[String],
     moment: &Moment,
-    may_be_gone: bool,
+    shown: &Shown,
 ) -> Result<Vec<Topic>, ToolError> {
-    let told = match told(cluster, names).await {
+    let may_be_gone = shown.may_be_gone;
+    let told = match told(cluster, names, shown.partitions_per_answer).await {
         Err(ClientError::Unsupported { .. }) => told_by_metadata(cluster, names).await?,
         told => told?,
     };
@@ -135,6 +141,7 @@ pub async fn topics(
 async fn told(
     cluster: &mut Cluster,
     names: &[String],
+    partitions_per_answer: i32,
 ) -> Result<Vec<DescribeTopicPartitionsResponseTopic>, ClientError> {
     let mut topics: Vec<DescribeTopicPartitionsResponseTopic> = Vec::new();
     let mut from = (String::new(), 0);
@@ -146,7 +153,7 @@ async fn told(
             || Cursor { topic_name: from.0.as_str().into(), partition_index: from.1, ..Default::default() };
         let request = DescribeTopicPartitionsRequest {
             topics: left.map(topic).collect(),
-            response_partition_limit: PARTITIONS_PER_ANSWER,
+            response_partition_limit: partitions_per_answer,
             cursor: (!from.0.is_empty()).then(cursor),
             ..Default::default()
         };

@@ -1,6 +1,6 @@
 //! What `--describe` prints, to the tab, and which partitions its reports show.
 
-use super::describe::{Moment, topics};
+use super::describe::{Moment, PARTITIONS_PER_ANSWER, Shown, topics};
 use super::row::{Partition, REPORTS, Reassignment};
 use crate::fake_broker::{fake_broker, nodes};
 use barnabas_base::Uuid;
@@ -88,7 +88,13 @@ async fn described(address: &str, names: &[&str]) -> Vec<String> {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     // Broker 3 has died.
     let moment = Moment { alive: [1, 2].into_iter().collect(), reassignments: Default::default() };
-    let told = topics(&mut cluster, &names, &moment, false).await.expect("told");
+    let shown = Shown {
+        reports: Vec::new(),
+        overridden: false,
+        partitions_per_answer: PARTITIONS_PER_ANSWER,
+        may_be_gone: false,
+    };
+    let told = topics(&mut cluster, &names, &moment, &shown).await.expect("told");
     let lines = told.iter().map(|topic| {
         let rows = topic.partitions.iter().map(|row| row.words(&topic.name));
         std::iter::once(topic.words()).chain(rows).collect::<Vec<String>>()
@@ -187,17 +193,82 @@ async fn a_broker_without_that_api_is_asked_for_metadata() {
     );
 }
 
+fn checked(words: &str) -> Result<(), String> {
+    let words = ["topics", "--bootstrap-server", "h:1"].into_iter().chain(words.split_whitespace());
+    let matches =
+        clap::Command::new("topics").args(super::flags()).try_get_matches_from(words).expect("flags");
+    let action = crate::command_line::args::exactly_one(&matches, &super::ACTIONS);
+    action.and_then(|action| super::check(&matches, action)).map_err(|error| error.to_string())
+}
+
 #[test]
-fn reports_go_with_describe_alone() {
-    let parse = |words: &[&str]| {
-        let words = ["topics", "--bootstrap-server", "x"].iter().chain(words);
-        clap::Command::new("topics").args(super::flags()).try_get_matches_from(words).map(drop)
-    };
+fn flags_that_do_not_go_together_are_refused() {
+    for (words, refusal) in [
+        ("", "give exactly one of --create, --list, --describe, --alter and --delete"),
+        (
+            "--create --list --topic t",
+            "give exactly one of --create, --list, --describe, --alter and --delete",
+        ),
+        ("--create", "--create needs --topic. Example: --topic orders"),
+        ("--delete --if-exists", "--delete needs --topic. Example: --topic orders"),
+        (
+            "--alter --topic t",
+            "--alter needs --partitions: how many the topic is to have. Example: --partitions 6",
+        ),
+        (
+            "--alter --topic t --partitions 2 --config a=1",
+            "--config goes with create, not with alter. Use: barnabas configs --alter --topic NAME --add-config key=value",
+        ),
+        ("--list --config a=1", "--config goes with create, alter, not with list"),
+        ("--describe --partitions 3", "--partitions goes with create, alter, not with describe"),
+        (
+            "--alter --topic t --partitions 2 --replication-factor 1",
+            "--replication-factor goes with create, not with alter",
+        ),
+        (
+            "--delete --topic t --replica-assignment 1",
+            "--replica-assignment goes with create, alter, not with delete",
+        ),
+        (
+            "--create --topic t --replica-assignment 1 --partitions 1",
+            "--replica-assignment cannot be used together with --partitions",
+        ),
+        ("--create --topic t --if-exists", "--if-exists goes with alter, delete, describe, not with create"),
+        (
+            "--alter --topic t --partitions 2 --if-not-exists",
+            "--if-not-exists goes with create, not with alter",
+        ),
+        (
+            "--delete --topic t --exclude-internal",
+            "--exclude-internal goes with list, describe, not with delete",
+        ),
+        ("--list --topic-id x", "--topic-id goes with describe, not with list"),
+        ("--describe --if-exists", "--if-exists needs --topic or --topic-id"),
+        (
+            "--describe --topics-with-overrides --unavailable-partitions",
+            "--topics-with-overrides cannot be used together with --unavailable-partitions",
+        ),
+    ] {
+        assert_eq!(checked(words).expect_err(words), refusal, "{words}");
+    }
     for report in &REPORTS {
-        let flag = format!("--{}", report.flag);
-        parse(&["--describe", &flag]).expect("taken");
-        for action in ["--create", "--list", "--alter", "--delete"] {
-            assert!(parse(&[action, &flag]).is_err(), "{action} {flag}");
+        checked(&format!("--describe --{}", report.flag)).expect("taken");
+        for action in ["--create --topic t", "--list", "--delete --topic t"] {
+            let refused = checked(&format!("{action} --{}", report.flag)).expect_err(action);
+            assert!(refused.contains("goes with describe, not with"), "{refused}");
         }
     }
+}
+
+#[test]
+fn a_topic_is_meant_by_its_name_or_by_an_expression() {
+    let names = || ["a-b", "a.b", "logs-1", "logs-2", "other"].map(str::to_owned).to_vec();
+    let chosen = |wanted| super::chosen(wanted, names()).expect("an expression");
+    assert_eq!(chosen("a.b"), ["a.b"], "the topic of this name alone");
+    assert_eq!(chosen("a.."), ["a-b", "a.b"]);
+    assert_eq!(chosen("logs-.*"), ["logs-1", "logs-2"]);
+    assert_eq!(chosen("logs-1, other"), ["logs-1", "other"]);
+    assert_eq!(chosen("logs"), Vec::<String>::new(), "the whole name has to match");
+    let refused = super::chosen("logs-[", names()).expect_err("no expression").to_string();
+    assert!(refused.starts_with("--topic 'logs-[' is no expression: "), "{refused}");
 }

@@ -144,7 +144,12 @@ impl Room {
         }
         let _one = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
         let shows_room = self.shows_room();
-        if shows_room && self.level() == Level::Open && now.0 < self.late_until_ms.load(Ordering::Relaxed) {
+        let is_late = match self.level() {
+            Level::Open => now.0 < self.late_until_ms.load(Ordering::Relaxed),
+            // The figures were short, and nobody has looked at them since there was room.
+            Level::Low | Level::Full => !self.is_unseen.load(Ordering::Relaxed),
+        };
+        if shows_room && is_late {
             let path = self.path.display();
             tracing::debug!(%error, "{path}: a write that began before there was room again failed");
             return;

@@ -106,6 +106,23 @@ fn others_lead_until_there_has_been_room_for_a_while() {
     assert_eq!(told(20_000 + LEAD_AFTER_HIT_MS), Some(Hinders::Nothing));
 }
 
+#[test]
+fn late_failure_before_anybody_looked_counts_as_one_of_the_full_disk() {
+    let disk = MemoryDisk::new();
+    let room = room(&disk, 1000, 100);
+    let full = StorageError::Full(PathBuf::from("/data/t-0"));
+    assert!(producer(&room, 1, 0));
+    disk.set_capacity(0);
+    room.hit(&full, MonotonicMs(LOOK_MS));
+    assert!(!producer(&room, 1, LOOK_MS));
+    disk.set_capacity(1000 << 20);
+    // Two writes that began while the disk was full: one fails before the figures are looked at again, one after.
+    room.hit(&full, MonotonicMs(LOOK_MS + SHUT_MS - 1));
+    assert!(producer(&room, 1, LOOK_MS + SHUT_MS), "the first has not shut it for another second");
+    room.hit(&full, MonotonicMs(LOOK_MS + SHUT_MS + 1));
+    assert!(producer(&room, 1, LOOK_MS + SHUT_MS + 2), "nor the second");
+}
+
 type Held = (mpsc::SyncSender<()>, mpsc::Receiver<()>);
 
 /// A disk whose first question is answered with old figures, late: the thread that asks is held up meanwhile.

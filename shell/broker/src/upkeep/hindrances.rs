@@ -51,21 +51,28 @@ fn note_room(node: &Node, directory: usize) -> bool {
     let Some(hinders) = directory.room.take_hindrance(node.clock.monotonic()) else { return false };
     let path = directory.path.display();
     if node.cluster.image.load().cluster.broker_count() > 1 {
-        match hinders {
-            Hinders::Writing => tracing::info!(
-                "{path} is full: leadership of its partitions moves to other brokers, and this broker's \
-                 replicas leave the ISR where min.insync.replicas allows"
-            ),
-            Hinders::Leading => tracing::info!(
-                "{path} is nearly full: leadership of its partitions moves to in-sync replicas on other \
-                 brokers that have free space"
-            ),
-            Hinders::Nothing => {
-                tracing::info!("{path} has free space again: this broker may lead its partitions")
-            }
-        }
+        tracing::info!("{path} {}", what_follows(hinders, directory.room.is_short()));
     }
     true
+}
+
+/// Others lead and do not wait for a directory for a while after it has room again: that is not to be read as if it had none.
+fn what_follows(hinders: Hinders, is_short: bool) -> &'static str {
+    match hinders {
+        Hinders::Writing => {
+            "is full: leadership of its partitions moves to other brokers, and this broker's replicas leave \
+             the ISR where min.insync.replicas allows"
+        }
+        Hinders::Leading if is_short => {
+            "is nearly full: leadership of its partitions moves to in-sync replicas on other brokers that \
+             have free space"
+        }
+        Hinders::Leading => {
+            "has free space again: its replicas may join the ISR. In-sync replicas on other brokers are \
+             preferred as leaders for another minute at most"
+        }
+        Hinders::Nothing => "has free space again: this broker may lead its partitions",
+    }
 }
 
 /// Tells the controller, if anything has changed since it was told. Once a second, and by whoever does not want to
@@ -99,5 +106,37 @@ fn tell(node: &Node) {
         .is_some_and(|known| known.is_active() && known.epoch == node.identity.broker_epoch());
     if serves && !node.shutdown.is_wanted() {
         reports::heartbeat(node);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use barnabas_base::MonotonicMs;
+    use barnabas_storage::{MemoryDisk, StorageError};
+    use std::path::{Path, PathBuf};
+    use std::sync::Arc;
+
+    #[test]
+    fn room_that_is_back_is_not_called_nearly_full() {
+        let disk = MemoryDisk::new();
+        disk.set_capacity(0);
+        let path: Arc<Path> = PathBuf::from("/data").into();
+        let room = Room::new(Arc::new(disk.clone()), path);
+        let mut lines = Vec::new();
+        for second in 0..100_u64 {
+            let now = MonotonicMs(second * 1000);
+            match second {
+                1 => room.hit(&StorageError::Full(PathBuf::from("/data/t-0")), now),
+                3 => disk.set_capacity(1 << 40),
+                _ => {}
+            }
+            room.look_if_due(now);
+            let hinders = room.take_hindrance(now);
+            lines.extend(hinders.map(|hinders| (second, what_follows(hinders, room.is_short()))));
+        }
+        let starts: Vec<_> = lines.iter().map(|(second, line)| (*second, &line[..9])).collect();
+        assert_eq!(starts, [(1, "is full: "), (11, "has free "), (61, "has free ")]);
+        assert!(what_follows(Hinders::Leading, true).starts_with("is nearly full"));
     }
 }

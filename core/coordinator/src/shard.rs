@@ -13,15 +13,13 @@
 
 mod admin;
 mod commits;
-mod consumer;
 mod groups;
 mod invariants;
 mod load;
 mod look;
 mod memory;
 mod outcome;
-mod share;
-mod streams;
+mod reconciled;
 mod transactional;
 
 use self::memory::{NoRoom, Weights};
@@ -165,7 +163,10 @@ impl GroupShard {
             }
             Request::ListGroups(list) => self.list_groups(list, ticket),
             Request::DescribeGroups(describe) => self.describe_groups(caller, describe, ticket),
-            Request::ConsumerGroupDescribe(describe) => self.describe_consumers(describe, ticket),
+            Request::ConsumerGroupDescribe(describe) => {
+                self.describe_consumers(describe, ticket);
+                Ok(())
+            }
             Request::StreamsGroupDescribe(describe) => {
                 self.describe_streams(describe, ticket);
                 Ok(())
@@ -300,15 +301,9 @@ impl GroupShard {
     }
 
     pub fn stats(&self) -> GroupStats {
-        let members = |group: &Group| match group {
-            Group::Classic(group) => group.members.len(),
-            Group::Consumer(group) => group.members().len(),
-            Group::Streams(group) => group.members().len(),
-            Group::Share(group) => group.members().len(),
-        };
         GroupStats {
             groups: self.groups.len(),
-            members: self.groups.values().map(members).sum(),
+            members: self.groups.values().map(Group::members).sum(),
             offsets: self.offsets.len(),
             pending_batches: self.out.pending.len(),
             timers: self.out.timers.len(),

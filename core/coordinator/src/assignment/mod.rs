@@ -30,6 +30,20 @@ pub(crate) use streams::{Target as Tasks, TasksJob};
 /// What a member of a consumer or share group is to have: sorted partitions by topic.
 pub(crate) type Partitions = BTreeMap<TopicId, Vec<i32>>;
 
+/// Partitions as a record lists them.
+pub(crate) fn partitions_from(topics: impl Iterator<Item = (TopicId, Vec<i32>)>) -> Partitions {
+    let mut all = Partitions::new();
+    for (topic, partitions) in topics {
+        all.entry(topic).or_default().extend(partitions);
+    }
+    for partitions in all.values_mut() {
+        partitions.sort_unstable();
+        partitions.dedup();
+    }
+    all.retain(|_, partitions| !partitions.is_empty());
+    all
+}
+
 /// The target of a member that had another one.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct NewTarget<T> {

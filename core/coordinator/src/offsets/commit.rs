@@ -130,7 +130,7 @@ fn check_consumer(
         return Ok(());
     }
     let member = group.member(&request.member_id).ok_or(ErrorCode::UnknownMemberId)?;
-    if member.classic.is_none() && version < NOT_FOUND_SINCE {
+    if member.own.classic.is_none() && version < NOT_FOUND_SINCE {
         return Err(ErrorCode::UnsupportedVersion);
     }
     let partitions = request.topics.iter().flat_map(|topic| {

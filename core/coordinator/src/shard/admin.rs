@@ -15,9 +15,6 @@ use super::{Group, GroupShard};
 use crate::Response;
 use crate::framework::{Caller, Ticket};
 use crate::groups::classic::{self, State};
-use crate::groups::consumer;
-use crate::groups::share;
-use crate::groups::streams;
 use crate::groups::table_order;
 use crate::offsets;
 
@@ -32,7 +29,7 @@ impl GroupShard {
         let passes = |filter: &[Str], value: &str| {
             filter.is_empty() || filter.iter().any(|wanted| wanted.trim().eq_ignore_ascii_case(value))
         };
-        let mut groups: Vec<ListedGroup> = self.groups.iter().map(|(id, group)| listed(id, group)).collect();
+        let mut groups: Vec<ListedGroup> = self.groups.values().map(Group::list).collect();
         groups.retain(|group| passes(&request.states_filter, &group.group_state));
         groups.retain(|group| passes(&request.types_filter, &group.group_type));
         table_order::arrange(&mut groups, self.groups.len(), |group| &group.group_id);
@@ -74,8 +71,10 @@ impl GroupShard {
                 None => ErrorCode::GroupIdNotFound,
                 Some(Group::Share(group)) if !group.is_empty() => ErrorCode::NonEmptyGroup,
                 // Its topics are being set up for somebody who has just left.
-                Some(Group::Share(group)) if group.order.is_some() => ErrorCode::CoordinatorLoadInProgress,
-                Some(Group::Share(group)) if !group.set_up.is_empty() => {
+                Some(Group::Share(group)) if group.own.order.is_some() => {
+                    ErrorCode::CoordinatorLoadInProgress
+                }
+                Some(Group::Share(group)) if !group.own.set_up.is_empty() => {
                     shares.push(id.text());
                     ErrorCode::None
                 }
@@ -110,12 +109,7 @@ impl GroupShard {
 
     pub(super) fn take_group(&mut self, id: &str) -> Option<Group> {
         let mut group = self.groups.remove(id)?;
-        match &mut group {
-            Group::Classic(group) => classic::forget_timers(group, &mut self.out),
-            Group::Consumer(group) => consumer::forget_timers(group, &mut self.out),
-            Group::Share(group) => share::forget_timers(group, &mut self.out),
-            Group::Streams(group) => streams::forget_timers(group, &mut self.out),
-        }
+        group.forget_timers(&mut self.out);
         Some(group)
     }
 
@@ -154,14 +148,5 @@ impl GroupShard {
         let mut groups = Vec::with_capacity(ended.len());
         ended.iter().for_each(|id| groups.extend(self.take_group(id)));
         self.append_tombstones(keys, groups);
-    }
-}
-
-fn listed(id: &Text, group: &Group) -> ListedGroup {
-    match group {
-        Group::Classic(group) => classic::list(group),
-        Group::Consumer(group) => consumer::list(id, group),
-        Group::Streams(group) => streams::list(id, group),
-        Group::Share(group) => share::list(id, group),
     }
 }

@@ -56,12 +56,6 @@ impl GroupShard {
     }
 
     fn look_at(&self, name: &Text, group: &Group) -> GroupLook {
-        let (kind, state) = match group {
-            Group::Classic(group) => (GroupKind::Classic, group.state.name()),
-            Group::Consumer(group) => (GroupKind::Consumer, group.state_name()),
-            Group::Share(group) => (GroupKind::Share, group.state_name()),
-            Group::Streams(group) => (GroupKind::Streams, group.state_name()),
-        };
         let mut committed = Vec::new();
         for (topic, partitions) in self.offsets.of_group(name).into_iter().flatten() {
             let there =
@@ -75,12 +69,12 @@ impl GroupShard {
         }
         let shared = match group {
             Group::Share(group) => {
-                let topics = group.set_up.initialized.iter();
+                let topics = group.own.set_up.initialized.iter();
                 topics.map(|(id, topic)| (*id, topic.partitions.iter().copied().collect())).collect()
             }
             _ => Vec::new(),
         };
-        GroupLook { group: name.clone(), kind, state, committed, shared }
+        GroupLook { group: name.clone(), kind: group.kind(), state: group.state_name(), committed, shared }
     }
 
     /// What was counted since this was last asked.

@@ -113,22 +113,17 @@ impl GroupShard {
     }
 
     fn entries_lost(&mut self, kind: GroupKind, id: &Text, entries: Vec<Entry>) {
-        match self.groups.get_mut(id).filter(|group| group.kind() == kind) {
-            Some(Group::Consumer(group)) => group.lost(entries, &mut self.out),
-            Some(Group::Streams(group)) => group.lost(entries, &mut self.out),
-            Some(Group::Share(group)) => group.lost(entries, &mut self.out),
-            Some(Group::Classic(_)) | None => {}
+        if let Some(group) = self.groups.get_mut(id).filter(|group| group.kind() == kind) {
+            group.lost(entries, &mut self.out);
         }
     }
 
     /// A group whose tombstone was lost is back, unless there is another one of its name.
     fn undelete(&mut self, group: Group) {
         let id = group.id().clone();
-        match self.groups.entry(id).or_insert(group) {
-            Group::Consumer(group) if group.unwritten.has_lost() => group.lost(Vec::new(), &mut self.out),
-            Group::Streams(group) if group.unwritten.has_lost() => group.lost(Vec::new(), &mut self.out),
-            Group::Share(group) if group.has_unsaved() => group.lost(Vec::new(), &mut self.out),
-            _ => {}
+        let group = self.groups.entry(id).or_insert(group);
+        if group.has_lost() {
+            group.lost(Vec::new(), &mut self.out);
         }
     }
 

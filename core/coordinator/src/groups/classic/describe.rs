@@ -1,9 +1,8 @@
-//! DescribeGroups and ListGroups, for one classic group.
+//! DescribeGroups, for one classic group.
 
 use barnabas_base::ErrorCode;
 use barnabas_wire::Str;
 use barnabas_wire::messages::describe_groups_response::{DescribedGroup, DescribedGroupMember};
-use barnabas_wire::messages::list_groups_response::ListedGroup;
 use bytes::Bytes;
 
 use super::group::{ClassicGroup, State};
@@ -45,14 +44,4 @@ pub(crate) fn describe_missing(group_id: &Str, version: i16) -> DescribedGroup {
         described.error_message = Some(format!("Group {group_id} not found.").into());
     }
     described
-}
-
-pub(crate) fn list(group: &ClassicGroup) -> ListedGroup {
-    ListedGroup {
-        group_id: Str::from(&group.id),
-        protocol_type: group.protocol_type.as_ref().map(Str::from).unwrap_or_default(),
-        group_state: group.state.name().into(),
-        group_type: "classic".into(),
-        ..Default::default()
-    }
 }

@@ -7,7 +7,7 @@ use barnabas_base::ErrorCode;
 use barnabas_wire::messages::{ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse};
 
 use crate::GroupConfig;
-use crate::groups::reconciled::Refused;
+use crate::groups::reconciled::{Refused, check_ids};
 
 /// From this version on, the member chooses its id.
 const OWN_ID_SINCE: i16 = 1;
@@ -30,20 +30,14 @@ pub(crate) fn check(
     version: i16,
     config: &GroupConfig,
 ) -> Result<(), Refused> {
-    let is_blank = |text: &str| text.trim().is_empty();
     let epoch = request.member_epoch;
-    if (version >= OWN_ID_SINCE || epoch > 0 || epoch == -1) && is_blank(&request.member_id) {
-        return invalid("MemberId can't be empty.");
-    }
-    if is_blank(&request.group_id) {
-        return invalid("GroupId can't be empty.");
-    }
-    if request.instance_id.as_deref().is_some_and(is_blank) {
-        return invalid("InstanceId can't be empty.");
-    }
-    if request.rack_id.as_deref().is_some_and(is_blank) {
-        return invalid("RackId can't be empty.");
-    }
+    let needs_id = version >= OWN_ID_SINCE || epoch > 0 || epoch == -1;
+    check_ids(&[
+        ("MemberId", needs_id.then_some(&*request.member_id)),
+        ("GroupId", Some(&*request.group_id)),
+        ("InstanceId", request.instance_id.as_deref()),
+        ("RackId", request.rack_id.as_deref()),
+    ])?;
     match epoch {
         0 => check_join(request)?,
         -2 if request.instance_id.is_none() => {

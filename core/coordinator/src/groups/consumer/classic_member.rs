@@ -24,12 +24,12 @@ use barnabas_wire::messages::{
 };
 
 use super::group::ConsumerGroup;
-use super::heartbeat::{advance, check_room, replace, replacement, set_client, set_names, settle, watch};
-use super::member::{ClassicSide, ConsumerMember, MemberState};
+use super::heartbeat::{advance, settle};
+use super::member::{ClassicSide, ConsumerMember};
 use super::migrate::{self, assignment_bytes, subscription_of};
 use super::target::assign_if_due;
 use crate::framework::Caller;
-use crate::groups::reconciled::{World, check_instance};
+use crate::groups::reconciled::{MemberState, World, check_instance, set_names};
 use crate::outbox::{Outbox, TimerKey, append_refusal};
 use crate::request::Protocols;
 
@@ -69,7 +69,7 @@ pub(crate) fn join(
     } else {
         request.member_id.text()
     };
-    check_room(group, &id, instance, out).map_err(|refused| refused.code)?;
+    group.check_room(&id, instance, out).map_err(|refused| refused.code)?;
     let protocols = Protocols::from_request(&request.protocols);
     if !group.supports(&request.protocol_type, protocols.names()) {
         return Err(ErrorCode::InconsistentGroupProtocol);
@@ -90,11 +90,11 @@ pub(crate) fn join(
         .is_some_and(|old| migrate::can_downgrade(group, std::slice::from_ref(&old.id), true, out));
     let is_replaced = old.as_ref().is_some_and(|old| old.id != id);
     if let (Some(old), Some(before), true) = (&old, &before, is_replaced) {
-        replace(group, &old.id, before, out);
+        group.replace(&old.id, before, out);
     }
     let updated = update(before.as_ref(), &id, caller, request, protocols, &subscription);
     let protocol_name =
-        updated.classic.as_ref().and_then(|classic| classic.protocols.names().next().cloned());
+        updated.own.classic.as_ref().and_then(|classic| classic.protocols.names().next().cloned());
     let changed = settle(group, before.as_ref(), updated, world, out);
     if !downgrades {
         assign_if_due(group, world, out);
@@ -114,7 +114,7 @@ pub(crate) fn join(
         return Ok(Joined::Downgrade { response, rebalance: changed });
     }
     out.timers.cancel(&TimerKey::MemberJoin { group: group.id.clone(), member: id.clone() });
-    watch(group, &id, DurationMs(i64::from(request.session_timeout_ms)), out);
+    group.watch(&id, out);
     let sync = TimerKey::MemberSync { group: group.id.clone(), member: id };
     out.set_timer(sync, DurationMs(i64::from(request.rebalance_timeout_ms)));
     Ok(Joined::Answer(response))
@@ -130,7 +130,7 @@ fn place(
 ) -> Result<Option<ConsumerMember>, ErrorCode> {
     match old {
         Some(old) if old.id == *id => Ok(Some(old.clone())),
-        Some(old) if is_unknown => Ok(Some(replacement(old, id.clone()))),
+        Some(old) if is_unknown => Ok(Some(old.replacement(id.clone()))),
         Some(_) => Err(ErrorCode::FencedInstanceId),
         None if instance.is_some() && !is_unknown => Err(ErrorCode::UnknownMemberId),
         None => Ok(group.member(id).map(|member| (**member).clone())),
@@ -155,13 +155,13 @@ fn update(
     if request.rebalance_timeout_ms != -1 {
         member.rebalance_timeout_ms = request.rebalance_timeout_ms;
     }
-    set_names(&mut member, subscription.topics.iter().map(Str::text).collect());
+    set_names(&mut member.own.names, subscription.topics.iter().map(Str::text));
     // An expression is not said in the classic protocol: the client looks for the topics itself.
-    member.regex = Some(Text::default());
-    set_client(&mut member, caller);
+    member.own.regex = Some(Text::default());
+    member.set_client(caller);
     let classic = ClassicSide { session_timeout_ms: request.session_timeout_ms, protocols };
-    if member.classic.as_deref() != Some(&classic) {
-        member.classic = Some(Arc::new(classic));
+    if member.own.classic.as_deref() != Some(&classic) {
+        member.own.classic = Some(Arc::new(classic));
     }
     member
 }
@@ -190,7 +190,7 @@ fn speaker(
     };
     let member = member.ok_or(ErrorCode::UnknownMemberId)?;
     check_instance(&member.id, id, instance.unwrap_or_default()).map_err(|refused| refused.code)?;
-    let classic = member.classic.as_ref().ok_or(ErrorCode::UnknownMemberId)?;
+    let classic = member.own.classic.as_ref().ok_or(ErrorCode::UnknownMemberId)?;
     if member.epoch != generation {
         return Err(ErrorCode::IllegalGeneration);
     }
@@ -219,7 +219,7 @@ pub(crate) fn sync(
         return Err(ErrorCode::RebalanceInProgress);
     }
     out.timers.cancel(&TimerKey::MemberSync { group: group.id.clone(), member: member.id.clone() });
-    watch(group, &member.id, DurationMs(i64::from(classic.session_timeout_ms)), out);
+    group.watch(&member.id, out);
     let assigned =
         member.assigned.iter().map(|(topic, partitions)| (*topic, partitions.keys().copied().collect()));
     Ok(SyncGroupResponse {
@@ -239,9 +239,9 @@ pub(crate) fn touch(
     request: &HeartbeatRequest,
     out: &mut Outbox,
 ) -> Result<(), ErrorCode> {
-    let (member, classic) =
+    let (member, _) =
         speaker(group, &request.member_id, request.group_instance_id.as_deref(), request.generation_id)?;
-    watch(group, &member.id, DurationMs(i64::from(classic.session_timeout_ms)), out);
+    group.watch(&member.id, out);
     let can_go_on = member.state == MemberState::Unreleased && !group.waits_for_others(&member);
     // The epoch of the group and not that of its target: it is only joins and heartbeats that have a target made, and there
     // may be no member of the new protocol to send those.

@@ -1,20 +1,20 @@
-//! ConsumerGroupDescribe and ListGroups, for one consumer group.
+//! ConsumerGroupDescribe, for one consumer group.
 //!
 //! # Source
 //! Kafka 4.4 `ConsumerGroup.asDescribedGroup`, `ConsumerGroupMember.asConsumerGroupDescribeMember`.
 
 use std::collections::BTreeMap;
 
-use barnabas_base::{ErrorCode, Text, TopicId};
+use barnabas_base::TopicId;
 use barnabas_metadata::Image;
 use barnabas_wire::Str;
 use barnabas_wire::messages::consumer_group_describe_response::{
     Assignment, DescribedGroup, Member, TopicPartitions,
 };
-use barnabas_wire::messages::list_groups_response::ListedGroup;
 
 use super::group::ConsumerGroup;
 use super::member::ConsumerMember;
+use crate::groups::reconciled::Refused;
 use crate::groups::table_order;
 
 pub(crate) fn describe(group: &ConsumerGroup, default_assignor: &str, image: &Image) -> DescribedGroup {
@@ -23,7 +23,7 @@ pub(crate) fn describe(group: &ConsumerGroup, default_assignor: &str, image: &Im
     table_order::arrange(&mut members, count, |member| &member.id);
     DescribedGroup {
         group_id: Str::from(&group.id),
-        group_state: group.state_name().into(),
+        group_state: group.progress().into(),
         group_epoch: group.epoch,
         assignment_epoch: group.assignment_epoch,
         assignor_name: group.preferred_assignor().map_or(default_assignor, |name| name.as_str()).into(),
@@ -46,11 +46,11 @@ fn described(group: &ConsumerGroup, member: &ConsumerMember, image: &Image) -> M
         member_epoch: member.epoch,
         client_id: Str::from(&member.client_id),
         client_host: Str::from(&member.client_host),
-        subscribed_topic_names: member.names.iter().map(Str::from).collect(),
-        subscribed_topic_regex: Some(member.regex.as_ref().map(Str::from).unwrap_or_default()),
+        subscribed_topic_names: member.own.names.iter().map(Str::from).collect(),
+        subscribed_topic_regex: Some(member.own.regex.as_ref().map(Str::from).unwrap_or_default()),
         assignment: partitions(has.into_iter(), image),
         target_assignment: partitions(target.map(|(topic, each)| (*topic, each.clone())), image),
-        member_type: if member.classic.is_some() { 0 } else { 1 },
+        member_type: if member.own.classic.is_some() { 0 } else { 1 },
         ..Default::default()
     }
 }
@@ -69,30 +69,11 @@ fn partitions(of: impl Iterator<Item = (TopicId, Vec<i32>)>, image: &Image) -> A
     Assignment { topic_partitions: topics.collect(), ..Default::default() }
 }
 
-pub(crate) fn describe_missing(id: &str) -> DescribedGroup {
-    refused(id, format!("Group {id} not found."))
-}
-
-/// There is such a group, of another kind.
-pub(crate) fn not_consumer(id: &str) -> DescribedGroup {
-    refused(id, format!("Group {id} is not a consumer group."))
-}
-
-fn refused(id: &str, why: String) -> DescribedGroup {
+pub(crate) fn describe_refused(id: &str, refused: Refused) -> DescribedGroup {
     DescribedGroup {
         group_id: id.into(),
-        error_code: ErrorCode::GroupIdNotFound.code(),
-        error_message: Some(why.into()),
-        ..Default::default()
-    }
-}
-
-pub(crate) fn list(id: &Text, group: &ConsumerGroup) -> ListedGroup {
-    ListedGroup {
-        group_id: Str::from(id),
-        protocol_type: "consumer".into(),
-        group_state: group.state_name().into(),
-        group_type: "consumer".into(),
+        error_code: refused.code.code(),
+        error_message: Some(refused.why.into()),
         ..Default::default()
     }
 }

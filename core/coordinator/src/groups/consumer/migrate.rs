@@ -20,7 +20,7 @@ use super::group::ConsumerGroup;
 use super::member::{Assigned, ClassicSide, ConsumerMember};
 use crate::assignment::Partitions;
 use crate::groups::classic::{self, ClassicGroup, State};
-use crate::groups::reconciled::Refused;
+use crate::groups::reconciled::{Refused, set_names};
 use crate::outbox::Outbox;
 use crate::records::Entry;
 use crate::request::Protocols;
@@ -60,7 +60,7 @@ fn cannot_upgrade(group: &str, why: &str) -> Refused {
 /// place.
 pub(crate) fn can_downgrade(group: &ConsumerGroup, leaving: &[Text], replaced: bool, out: &Outbox) -> bool {
     let stays = if replaced { group.members().len() } else { group.members().len() - leaving.len() };
-    let speaks_new = |id: &Text| group.member(id).is_some_and(|member| member.classic.is_none());
+    let speaks_new = |id: &Text| group.member(id).is_some_and(|member| member.own.classic.is_none());
     let leaving_new = leaving.iter().filter(|id| speaks_new(id)).count();
     leaving_new > 0
         && group.members().len() - group.classic_members() == leaving_new
@@ -98,9 +98,9 @@ pub(crate) fn from_classic(classic: &ClassicGroup, image: &Image) -> Result<Cons
         member.rack = subscription.rack_id.as_ref().filter(|rack| !rack.is_empty()).map(Str::text);
         member.client_id = known.client_id.clone();
         member.client_host = known.client_host.clone();
-        super::heartbeat::set_names(&mut member, subscription.topics.iter().map(Str::text).collect());
+        set_names(&mut member.own.names, subscription.topics.iter().map(Str::text));
         member.rebalance_timeout_ms = known.rebalance_timeout_ms;
-        member.classic = Some(Arc::new(ClassicSide {
+        member.own.classic = Some(Arc::new(ClassicSide {
             session_timeout_ms: known.session_timeout_ms,
             protocols: known.protocols.clone(),
         }));
@@ -117,7 +117,7 @@ pub(crate) fn from_classic(classic: &ClassicGroup, image: &Image) -> Result<Cons
             .map(|(topic, each)| (*topic, each.keys().copied().collect()))
             .collect::<Partitions>();
         member.assigned = Arc::new(assigned);
-        member.names = group.shared(member.names);
+        member.own.names = group.own.names.shared(member.own.names);
         group.targets.insert(id.clone(), Arc::new(target));
         group.put(member);
     }
@@ -146,7 +146,7 @@ pub(crate) fn to_classic(
     new.generation = group.epoch;
     new.protocol_type = Some(Text::from("consumer"));
     for (id, member) in group.members().iter().filter(|(id, _)| !leaving.contains(id)) {
-        let Some(side) = &member.classic else { continue };
+        let Some(side) = &member.own.classic else { continue };
         let target = group.targets.get(id).into_iter().flat_map(|target| target.iter());
         let target = target.map(|(topic, partitions)| (*topic, partitions.clone()));
         let assignment = assignment_bytes(target, &side.protocols, image);

@@ -35,14 +35,66 @@ mod record;
 mod regex;
 mod target;
 
+use barnabas_base::{DurationMs, ErrorCode};
+
+use super::Group;
+use super::reconciled::{Kind, Member, ReconciledGroup, Settings, variant};
+use crate::GroupConfig;
+use crate::assignment::Partitions;
+use crate::outbox::GroupCounts;
+use crate::records::GroupKind;
+
 pub(crate) use check::{check, refusal};
 pub(crate) use classic_member::{Joined, join, leaves, sync, touch};
-pub(crate) use describe::{describe, describe_missing, list, not_consumer};
+pub(crate) use describe::{describe, describe_refused};
 pub(crate) use group::ConsumerGroup;
 pub(crate) use heartbeat::heartbeat;
-pub(crate) use leave::{Left, fence, forget_timers, is_late, leave, loaded, static_leave, watch_all};
+pub(crate) use leave::{fence, is_late, loaded};
+pub(crate) use member::Assigned;
 #[cfg(test)]
-pub(crate) use member::{Assigned, ConsumerMember};
+pub(crate) use member::ConsumerMember;
 pub(crate) use migrate::{can_downgrade, can_upgrade, from_classic, to_classic};
 pub(crate) use regex::resolved;
-pub(crate) use target::computed;
+
+/// Consumer groups.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Consumer;
+
+impl Kind for Consumer {
+    const KIND: GroupKind = GroupKind::Consumer;
+
+    type Group = group::Own;
+    type Member = member::Own;
+    type Held = Assigned;
+    type Target = Partitions;
+
+    fn settings(config: &GroupConfig, group: &str) -> Settings {
+        let times = config.consumer_of(group);
+        Settings {
+            size_max: config.consumer.size_max,
+            session_timeout: times.session_timeout,
+            heartbeat_interval: times.heartbeat_interval,
+            assignment_interval: times.assignment_interval,
+        }
+    }
+
+    fn raises(counts: &mut GroupCounts) -> &mut u64 {
+        &mut counts.consumer_rebalances
+    }
+
+    fn count(group: &mut group::Own, old: Option<&Member<Self>>, new: Option<&Member<Self>>) {
+        group.count(old, new);
+    }
+
+    /// Members of the classic protocol say how long theirs is.
+    fn session_timeout(member: &Member<Self>) -> Option<DurationMs> {
+        member.own.classic.as_ref().map(|side| DurationMs(i64::from(side.session_timeout_ms)))
+    }
+
+    /// In the words of the member's protocol.
+    fn stale_epoch(member: &Member<Self>) -> ErrorCode {
+        if member.own.classic.is_some() { ErrorCode::IllegalGeneration } else { ErrorCode::StaleMemberEpoch }
+    }
+
+    variant!(Consumer);
+}

@@ -22,8 +22,9 @@ use barnabas_metadata::Image;
 use barnabas_wire::messages::consumer_group_heartbeat_request::TopicPartitions;
 
 use super::group::ConsumerGroup;
-use super::member::{Assigned, ConsumerMember, MemberState};
+use super::member::{Assigned, ConsumerMember};
 use crate::assignment::Partitions;
+use crate::groups::reconciled::MemberState;
 
 /// What a member says that it has; `None`: nothing new.
 pub(crate) type Owned<'a> = Option<&'a [TopicPartitions]>;
@@ -39,11 +40,11 @@ pub(crate) fn reconcile(
     let step = Step { group, member, image, owned };
     match member.state {
         MemberState::Stable if member.epoch != group.assignment_epoch => Some(step.next()),
-        MemberState::Stable if changed => step.cut(),
+        MemberState::Stable if changed => step.give_up_unsubscribed(),
         MemberState::Stable => None,
         MemberState::Unrevoked if step.still_has(&member.revoking) => {
             if changed {
-                step.cut()
+                step.give_up_unsubscribed()
             } else {
                 None
             }
@@ -73,13 +74,13 @@ impl Step<'_> {
     fn is_subscribed(&self, topic: TopicId) -> bool {
         let Some(topic) = self.image.topics.by_id(topic) else { return false };
         let matched = |pattern: &Text| {
-            self.group.resolved.get(pattern).is_some_and(|resolved| resolved.topics.contains(&topic.name))
+            self.group.own.resolved.get(pattern).is_some_and(|resolved| resolved.topics.contains(&topic.name))
         };
         self.member.subscribes_by_name(&topic.name) || self.member.pattern().is_some_and(matched)
     }
 
     /// What it must give up at once as it does not subscribe to it any more, whatever the target says.
-    fn cut(&self) -> Option<ConsumerMember> {
+    fn give_up_unsubscribed(&self) -> Option<ConsumerMember> {
         let gone: Vec<TopicId> =
             self.member.assigned.keys().copied().filter(|topic| !self.is_subscribed(*topic)).collect();
         if gone.is_empty() {

@@ -69,35 +69,35 @@ pub(super) fn changed(
     }
     before.into_iter().for_each(|pattern| forget_if_unused(group, pattern));
     match new.pattern() {
-        Some(pattern) if !group.resolved.contains_key(pattern) => Change::Unresolved,
+        Some(pattern) if !group.own.resolved.contains_key(pattern) => Change::Unresolved,
         _ => Change::Resolved,
     }
 }
 
 /// Nobody subscribes by it any more.
 pub(super) fn forget_if_unused(group: &mut ConsumerGroup, pattern: &Text) {
-    if !group.patterns().contains_key(pattern) && group.resolved.remove(pattern).is_some() {
+    if !group.patterns().contains_key(pattern) && group.own.resolved.remove(pattern).is_some() {
         group.note(Entry::Regex(pattern.clone()));
     }
 }
 
 /// Has the group's expressions resolved, if it is time for it.
 pub(super) fn resolve_if_due(group: &mut ConsumerGroup, world: &World, out: &mut Outbox) {
-    if group.patterns().is_empty() || group.resolving {
+    if group.patterns().is_empty() || group.own.resolving {
         return;
     }
     let now = out.now.wall.0;
-    let last = group.resolved.values().map(|resolved| resolved.timestamp).max();
-    let seen = group.resolved.values().map(|resolved| resolved.version).max();
+    let last = group.own.resolved.values().map(|resolved| resolved.timestamp).max();
+    let seen = group.own.resolved.values().map(|resolved| resolved.version).max();
     if last.is_some_and(|last| now <= last.saturating_add(RESOLVE_AGAIN_MIN_MS)) {
         return;
     }
-    let is_new = group.patterns().len() != group.resolved.len();
+    let is_new = group.patterns().len() != group.own.resolved.len();
     let has_new_topics = seen.is_none_or(|seen| seen < world.last_created_at);
     let interval = out.config.consumer.regex_refresh_interval.0;
     let is_old = last.is_none_or(|last| now > last.saturating_add(interval));
     if is_new || has_new_topics || is_old {
-        group.resolving = true;
+        group.own.resolving = true;
         let resolving = Resolving {
             group: group.id.clone(),
             patterns: group.patterns().keys().cloned().collect(),
@@ -114,14 +114,14 @@ pub(crate) fn resolved(
     world: &mut World,
     out: &mut Outbox,
 ) {
-    group.resolving = false;
+    group.own.resolving = false;
     let Some(topics) = topics else { return };
     let mut is_other = false;
     for (pattern, matched) in topics.by_pattern {
         if !group.patterns().contains_key(&pattern) {
             continue;
         }
-        let old = group.resolved.get(&pattern).map(|resolved| &resolved.topics);
+        let old = group.own.resolved.get(&pattern).map(|resolved| &resolved.topics);
         let topics_now = match old {
             Some(old) if *old == matched => Arc::clone(old),
             _ => {
@@ -130,7 +130,7 @@ pub(crate) fn resolved(
             }
         };
         let now = Resolved { topics: topics_now, version: topics.version, timestamp: out.now.wall.0 };
-        group.resolved.insert(pattern.clone(), now);
+        group.own.resolved.insert(pattern.clone(), now);
         group.note(Entry::Regex(pattern));
     }
     let hash = group.metadata_hash(world);

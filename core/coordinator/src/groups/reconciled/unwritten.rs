@@ -1,8 +1,8 @@
-//! Which of a group's records are to be written anew, and their way to disk.
+//! Which of a group's records are to be written, and their way to disk.
 //!
 //! State is what the records say: whoever changes something notes which record that is, and [`Unwritten::flush`] writes those
 //! records as they are then. Entries of a batch that was lost are written again, so that state is never taken back while later
-//! changes rest on it. Shared by groups whose coordinator assigns (consumer/, streams/).
+//! changes rest on it.
 
 use std::collections::BTreeSet;
 
@@ -10,38 +10,28 @@ use barnabas_base::{DurationMs, Text};
 
 use crate::framework::{BatchId, Record};
 use crate::outbox::{GroupThen, Outbox, Then, TimerKey};
+use crate::records::{Entry, GroupKind};
 
 /// How long after a loss entries are written again, if no request has done so.
 const SAVE_AGAIN: DurationMs = DurationMs(1_000);
 
-/// `E` names a record by what it is about.
-#[derive(Debug)]
-pub(crate) struct Unwritten<E> {
-    dirty: Vec<E>,
+#[derive(Debug, Default)]
+pub(crate) struct Unwritten {
+    dirty: Vec<Entry>,
     /// Entries of batches that were lost.
-    lost: Vec<E>,
+    lost: Vec<Entry>,
     /// What answers wait for.
     pub last_batch: BatchId,
 }
 
-impl<E> Default for Unwritten<E> {
-    fn default() -> Self {
-        Self { dirty: Vec::new(), lost: Vec::new(), last_batch: BatchId(0) }
-    }
-}
-
-impl<E: Clone + Ord> Unwritten<E> {
-    /// This record is to be written anew.
-    pub fn note(&mut self, entry: E) {
+impl Unwritten {
+    /// This record is to be written again.
+    pub fn note(&mut self, entry: Entry) {
         self.dirty.push(entry);
     }
 
-    pub fn note_all(&mut self, entries: impl IntoIterator<Item = E>) {
-        self.dirty.extend(entries);
-    }
-
     /// What is to be written, and what was lost.
-    pub fn entries(&self) -> impl Iterator<Item = E> {
+    pub fn entries(&self) -> impl Iterator<Item = Entry> {
         self.dirty.iter().chain(&self.lost).cloned()
     }
 
@@ -55,18 +45,17 @@ impl<E: Clone + Ord> Unwritten<E> {
     }
 
     /// A batch with these entries never got to disk.
-    pub fn lose(&mut self, group: &Text, entries: Vec<E>, out: &mut Outbox) {
+    pub fn lose(&mut self, group: &Text, entries: Vec<Entry>, out: &mut Outbox) {
         self.lost.extend(entries);
         out.set_timer(TimerKey::Save(group.clone()), SAVE_AGAIN);
     }
 
-    /// Hands out the records that changed, in one batch or in as many as it takes; `then` says what a batch's entries are to
-    /// its fate.
+    /// Hands out the records that changed, in one batch or in as many as it takes.
     pub fn flush(
         &mut self,
+        kind: GroupKind,
         group: &Text,
-        record: impl Fn(&E) -> Record,
-        then: impl Fn(Vec<E>) -> GroupThen,
+        record: impl Fn(&Entry) -> Record,
         out: &mut Outbox,
     ) {
         let mut entries = std::mem::take(&mut self.lost);
@@ -76,14 +65,14 @@ impl<E: Clone + Ord> Unwritten<E> {
         entries.append(&mut self.dirty);
         // Once each, where it was noted last: what says that others are there comes after those.
         let mut seen = BTreeSet::new();
-        let mut entries: Vec<E> =
+        let mut entries: Vec<Entry> =
             entries.into_iter().rev().filter(|entry| seen.insert(entry.clone())).collect();
         entries.reverse();
         let bytes_max = out.config.batch_bytes_max;
         let (mut records, mut held, mut bytes) = (Vec::new(), Vec::new(), 0);
-        let mut append = |records, held, last: &mut BatchId| {
-            let then = Then { groups: vec![then(held)], ..Then::default() };
-            *last = out.append(records, then);
+        let mut append = |records, entries, last: &mut BatchId| {
+            let written = GroupThen::Written { kind, group: group.clone(), entries };
+            *last = out.append(records, Then { groups: vec![written], ..Then::default() });
         };
         for entry in entries {
             let record = record(&entry);

@@ -16,10 +16,6 @@
 //! Different from Kafka: there the heartbeat that sets topics up is answered with an empty assignment, and the member hears of its
 //! partitions with the next one, five seconds later; here with the same one.
 //!
-//! State is what the records say and nothing else, as for consumer groups: whoever changes something notes which record that is
-//! ([`Entry`]), and [`ShareGroup::flush`] writes those records as they are then. Should a batch be lost, its entries are written
-//! again.
-//!
 //! Not here: which records are delivered to whom (core/partition/src/share), how far the group has come (share_state/).
 //!
 //! # Source
@@ -34,10 +30,50 @@ mod outcomes;
 mod record;
 mod set_up;
 
-pub(crate) use describe::{describe, describe_missing, list, not_share};
+use super::Group;
+use super::reconciled::{Kind, Member, ReconciledGroup, Settings, variant};
+use crate::GroupConfig;
+use crate::assignment::Partitions;
+use crate::outbox::GroupCounts;
+use crate::records::GroupKind;
+
+pub(crate) use describe::{describe, describe_refused};
 pub(crate) use group::ShareGroup;
-pub(crate) use heartbeat::{Stayed, check, fence, finish, forget_timers, leave, loaded, stay};
+pub(crate) use heartbeat::{Stayed, check, fence, finish, leave, loaded, refusal, stay};
 #[cfg(test)]
 pub(crate) use member::ShareMember;
 pub(crate) use order::{Awaiting, Heartbeat};
 pub(crate) use outcomes::Outcomes;
+
+/// Share groups.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Share;
+
+impl Kind for Share {
+    const KIND: GroupKind = GroupKind::Share;
+
+    type Group = group::Own;
+    type Member = member::Own;
+    type Held = Partitions;
+    type Target = Partitions;
+
+    fn settings(config: &GroupConfig, group: &str) -> Settings {
+        let times = config.share_of(group);
+        Settings {
+            size_max: config.share.size_max,
+            session_timeout: times.session_timeout,
+            heartbeat_interval: times.heartbeat_interval,
+            assignment_interval: times.assignment_interval,
+        }
+    }
+
+    fn raises(counts: &mut GroupCounts) -> &mut u64 {
+        &mut counts.share_rebalances
+    }
+
+    fn count(group: &mut group::Own, old: Option<&Member<Self>>, new: Option<&Member<Self>>) {
+        group.names.change(old.map(|member| &member.own.names), new.map(|member| &member.own.names));
+    }
+
+    variant!(Share);
+}

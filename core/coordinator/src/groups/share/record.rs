@@ -9,16 +9,11 @@
 //! | 14 | group, member | the member's epoch and partitions |
 //! | 15 | group | which share-partitions are set up, being set up, or on their way out |
 //!
-//! Reading takes the records in any order, as compaction leaves them: a value of any type founds the group, and a tombstone of
-//! type 11 ends it with all that is left of it.
-//!
 //! # Source
 //! Kafka 4.4 `GroupCoordinatorRecordHelpers`, `GroupMetadataManager.replay`.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use barnabas_base::{Text, TopicId};
 use barnabas_wire::Str;
 use barnabas_wire::messages::{
     GroupRecordValue, ShareGroupCurrentMemberAssignmentValue, ShareGroupMemberMetadataValue,
@@ -28,199 +23,123 @@ use barnabas_wire::messages::{
     share_group_target_assignment_member_value as target,
 };
 
-use super::group::ShareGroup;
+use super::Share;
+use super::group::{Own, ShareGroup};
 use super::member::ShareMember;
 use super::set_up::{SetUp, Topics};
-use crate::assignment::Partitions;
-use crate::framework::{Record, encoded};
-use crate::groups::reconciled::FIRST_EPOCH;
-use crate::records::{Entry, GroupKind};
+use crate::assignment::{Partitions, partitions_from};
+use crate::groups::reconciled::{Records, set_names};
+use crate::records::Entry;
 
-const VERSION: i16 = 0;
-
-impl ShareGroup {
-    /// The record of `entry` as things are: a tombstone for what is not there.
-    pub(super) fn record(&self, entry: &Entry) -> Record {
-        let value = match entry {
-            Entry::Group => Some(GroupRecordValue::ShareGroupMetadata(ShareGroupMetadataValue {
-                epoch: self.epoch,
-                metadata_hash: self.metadata_hash,
-                ..Default::default()
-            })),
-            Entry::TargetEpoch => Some(GroupRecordValue::ShareGroupTargetAssignmentMetadata(
-                ShareGroupTargetAssignmentMetadataValue {
-                    assignment_epoch: self.assignment_epoch,
-                    assignment_timestamp: self.assignment_timestamp,
-                    ..Default::default()
-                },
-            )),
-            Entry::Member(id) => self.member(id).map(|member| said(member)),
-            Entry::Current(id) => self.member(id).map(|member| current_of(member)),
-            Entry::Target(id) => self.targets.get(id).map(|target| target_of(target)),
-            Entry::SetUp => Some(set_up_of(&self.set_up)),
-            Entry::OldClassic | Entry::OldPartitionMetadata | Entry::Regex(_) | Entry::Topology => None,
-        };
-        let value = value.map(|value| encoded(value.encode_value(VERSION)));
-        Record { key: entry.key(GroupKind::Share, &self.id), value }
+impl Records for Share {
+    fn group_value(group: &ShareGroup) -> GroupRecordValue {
+        GroupRecordValue::ShareGroupMetadata(ShareGroupMetadataValue {
+            epoch: group.epoch,
+            metadata_hash: group.metadata_hash,
+            ..Default::default()
+        })
     }
 
-    /// The tombstones of everything that the group has, in the order in which Kafka reads them without complaint.
-    ///
-    /// # Source
-    /// Kafka 4.4 `ShareGroup.createGroupTombstoneRecords`.
-    pub fn tombstones(&self) -> Vec<Record> {
-        let ids = || self.members().keys().cloned();
-        // What is not written yet, or was lost, may be about members that are gone.
-        let entries = self
-            .unwritten()
-            .chain(ids().map(Entry::Current))
-            .chain(ids().map(Entry::Target))
-            .chain([Entry::TargetEpoch])
-            .chain(ids().map(Entry::Member))
-            .chain([Entry::SetUp, Entry::Group]);
-        let mut last: Vec<Entry> = Vec::new();
-        let mut seen = BTreeSet::new();
-        for entry in entries {
-            if !matches!(entry, Entry::SetUp | Entry::Group) && seen.insert(entry.clone()) {
-                last.push(entry);
-            }
-        }
-        last.extend([Entry::SetUp, Entry::Group]);
-        last.iter().map(|entry| Record { key: entry.key(GroupKind::Share, &self.id), value: None }).collect()
+    fn target_epoch_value(assignment_epoch: i32, assignment_timestamp: i64) -> GroupRecordValue {
+        GroupRecordValue::ShareGroupTargetAssignmentMetadata(ShareGroupTargetAssignmentMetadataValue {
+            assignment_epoch,
+            assignment_timestamp,
+            ..Default::default()
+        })
     }
 
-    /// Takes in a value of one of the group's records.
-    pub fn replay(&mut self, entry: Entry, value: GroupRecordValue) {
+    fn member_value(member: &ShareMember) -> GroupRecordValue {
+        GroupRecordValue::ShareGroupMemberMetadata(ShareGroupMemberMetadataValue {
+            rack_id: member.rack.as_ref().map(Str::from),
+            client_id: Str::from(&member.client_id),
+            client_host: Str::from(&member.client_host),
+            subscribed_topic_names: member.own.names.iter().map(Str::from).collect(),
+            ..Default::default()
+        })
+    }
+
+    fn current_value(member: &ShareMember) -> GroupRecordValue {
+        let topics = member.assigned.iter().map(|(topic, partitions)| current::TopicPartitions {
+            topic_id: *topic,
+            partitions: partitions.clone(),
+            ..Default::default()
+        });
+        GroupRecordValue::ShareGroupCurrentMemberAssignment(ShareGroupCurrentMemberAssignmentValue {
+            member_epoch: member.epoch,
+            previous_member_epoch: member.previous_epoch,
+            // Stable: a share group's member never waits for anything.
+            state: 0,
+            assigned_partitions: topics.collect(),
+            ..Default::default()
+        })
+    }
+
+    fn target_value(target: &Partitions) -> GroupRecordValue {
+        let topics = target.iter().map(|(topic, partitions)| target::TopicPartition {
+            topic_id: *topic,
+            partitions: partitions.clone(),
+            ..Default::default()
+        });
+        GroupRecordValue::ShareGroupTargetAssignmentMember(ShareGroupTargetAssignmentMemberValue {
+            topic_partitions: topics.collect(),
+            ..Default::default()
+        })
+    }
+
+    fn own_value(group: &Own, _: &Entry) -> Option<GroupRecordValue> {
+        Some(set_up_of(&group.set_up))
+    }
+
+    fn replay(group: &mut ShareGroup, entry: Entry, value: GroupRecordValue) {
         match (entry, value) {
             (Entry::Group, GroupRecordValue::ShareGroupMetadata(value)) => {
-                self.epoch = value.epoch;
-                self.metadata_hash = value.metadata_hash;
-            }
-            (Entry::Member(id), GroupRecordValue::ShareGroupMemberMetadata(value)) => {
-                let mut member = heard(self.known(&id), &value);
-                member.names = self.shared(member.names);
-                self.put(member);
+                group.replay_epoch(value.epoch, value.metadata_hash);
             }
             (Entry::TargetEpoch, GroupRecordValue::ShareGroupTargetAssignmentMetadata(value)) => {
-                self.assignment_epoch = value.assignment_epoch;
-                self.assignment_timestamp = value.assignment_timestamp;
+                group.replay_target_epoch(value.assignment_epoch, value.assignment_timestamp);
+            }
+            (Entry::Member(id), GroupRecordValue::ShareGroupMemberMetadata(value)) => {
+                let mut member = with_metadata(group.known(&id), &value);
+                member.own.names = group.own.names.shared(member.own.names);
+                group.put(member);
             }
             (Entry::Target(id), GroupRecordValue::ShareGroupTargetAssignmentMember(value)) => {
-                let pairs = value.topic_partitions.into_iter();
-                let target = target_from(pairs.map(|topic| (topic.topic_id, topic.partitions)));
-                self.targets.insert(id, Arc::new(target));
+                let topics = value.topic_partitions.into_iter();
+                let target = partitions_from(topics.map(|topic| (topic.topic_id, topic.partitions)));
+                group.targets.insert(id, Arc::new(target));
             }
             (Entry::Current(id), GroupRecordValue::ShareGroupCurrentMemberAssignment(value)) => {
-                let pairs = value.assigned_partitions.into_iter();
-                let assigned = target_from(pairs.map(|topic| (topic.topic_id, topic.partitions)));
-                self.put(ShareMember {
+                let topics = value.assigned_partitions.into_iter();
+                let assigned = partitions_from(topics.map(|topic| (topic.topic_id, topic.partitions)));
+                group.put(ShareMember {
                     epoch: value.member_epoch,
                     previous_epoch: value.previous_member_epoch,
                     assigned: Arc::new(assigned),
-                    ..self.known(&id)
+                    ..group.known(&id)
                 });
             }
             (Entry::SetUp, GroupRecordValue::ShareGroupStatePartitionMetadata(value)) => {
-                self.set_up = set_up_from(value)
+                group.own.set_up = set_up_from(value);
             }
             _ => {}
         }
     }
 
-    /// Takes in a tombstone of one of the group's records, but for that which ends the group.
-    pub fn replay_tombstone(&mut self, entry: &Entry) {
-        match entry {
-            Entry::Member(id) => {
-                self.remove(id);
-            }
-            Entry::Current(id) => {
-                if let Some(member) = self.member(id) {
-                    let fresh = ShareMember {
-                        epoch: 0,
-                        previous_epoch: 0,
-                        assigned: Arc::default(),
-                        ..(**member).clone()
-                    };
-                    self.put(fresh);
-                }
-            }
-            Entry::Target(id) => {
-                self.targets.remove(id);
-            }
-            Entry::TargetEpoch => {
-                self.assignment_epoch = FIRST_EPOCH;
-                self.assignment_timestamp = 0;
-            }
-            Entry::SetUp => self.set_up = SetUp::default(),
-            _ => {}
-        }
+    fn replay_tombstone(group: &mut Own, _: &Entry) {
+        group.set_up = SetUp::default();
     }
 
-    fn known(&self, id: &Text) -> ShareMember {
-        self.member(id).map_or_else(|| ShareMember::new(id.clone()), |known| (**known).clone())
+    fn last_entries(_: &Own) -> Vec<Entry> {
+        vec![Entry::SetUp, Entry::Group]
     }
 }
 
-fn said(member: &ShareMember) -> GroupRecordValue {
-    GroupRecordValue::ShareGroupMemberMetadata(ShareGroupMemberMetadataValue {
-        rack_id: member.rack.as_ref().map(Str::from),
-        client_id: Str::from(&member.client_id),
-        client_host: Str::from(&member.client_host),
-        subscribed_topic_names: member.names.iter().map(Str::from).collect(),
-        ..Default::default()
-    })
-}
-
-fn heard(mut member: ShareMember, value: &ShareGroupMemberMetadataValue) -> ShareMember {
-    let mut names: Vec<Text> = value.subscribed_topic_names.iter().map(Str::text).collect();
-    names.sort();
-    names.dedup();
+fn with_metadata(mut member: ShareMember, value: &ShareGroupMemberMetadataValue) -> ShareMember {
+    set_names(&mut member.own.names, value.subscribed_topic_names.iter().map(Str::text));
     member.rack = value.rack_id.as_ref().map(Str::text);
     member.client_id = value.client_id.text();
     member.client_host = value.client_host.text();
-    member.names = Arc::new(names);
     member
-}
-
-fn current_of(member: &ShareMember) -> GroupRecordValue {
-    let topics = member.assigned.iter().map(|(topic, partitions)| current::TopicPartitions {
-        topic_id: *topic,
-        partitions: partitions.clone(),
-        ..Default::default()
-    });
-    GroupRecordValue::ShareGroupCurrentMemberAssignment(ShareGroupCurrentMemberAssignmentValue {
-        member_epoch: member.epoch,
-        previous_member_epoch: member.previous_epoch,
-        // Stable: a share group's member never waits for anything.
-        state: 0,
-        assigned_partitions: topics.collect(),
-        ..Default::default()
-    })
-}
-
-fn target_of(target: &Partitions) -> GroupRecordValue {
-    let topics = target.iter().map(|(topic, partitions)| target::TopicPartition {
-        topic_id: *topic,
-        partitions: partitions.clone(),
-        ..Default::default()
-    });
-    GroupRecordValue::ShareGroupTargetAssignmentMember(ShareGroupTargetAssignmentMemberValue {
-        topic_partitions: topics.collect(),
-        ..Default::default()
-    })
-}
-
-fn target_from(topics: impl Iterator<Item = (TopicId, Vec<i32>)>) -> Partitions {
-    let mut target: BTreeMap<TopicId, Vec<i32>> = BTreeMap::new();
-    for (topic, partitions) in topics {
-        target.entry(topic).or_default().extend(partitions);
-    }
-    for partitions in target.values_mut() {
-        partitions.sort_unstable();
-        partitions.dedup();
-    }
-    target.retain(|_, partitions| !partitions.is_empty());
-    target
 }
 
 fn set_up_of(state: &SetUp) -> GroupRecordValue {

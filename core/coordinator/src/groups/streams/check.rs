@@ -10,7 +10,7 @@ use barnabas_base::ErrorCode;
 use barnabas_wire::messages::streams_group_heartbeat_request::{TaskIds, Topology};
 use barnabas_wire::messages::{StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse};
 
-use crate::groups::reconciled::Refused;
+use crate::groups::reconciled::{Refused, check_ids};
 use crate::request::empty_streams_heartbeat;
 
 /// The refusal in this API's words.
@@ -27,23 +27,16 @@ fn invalid(why: impl Into<String>) -> Result<(), Refused> {
 }
 
 pub(crate) fn check(request: &StreamsGroupHeartbeatRequest) -> Result<(), Refused> {
-    let is_blank = |text: &str| text.trim().is_empty();
     let topology = request.topology.as_ref();
     if topology.is_some_and(|all| all.subtopologies.iter().any(|each| !each.source_topic_regex.is_empty())) {
         return invalid("Regular expressions for source topics are not supported yet.");
     }
-    if is_blank(&request.member_id) {
-        return invalid("MemberId can't be empty.");
-    }
-    if is_blank(&request.group_id) {
-        return invalid("GroupId can't be empty.");
-    }
-    if request.instance_id.as_deref().is_some_and(is_blank) {
-        return invalid("InstanceId can't be empty.");
-    }
-    if request.rack_id.as_deref().is_some_and(is_blank) {
-        return invalid("RackId can't be empty.");
-    }
+    check_ids(&[
+        ("MemberId", Some(&*request.member_id)),
+        ("GroupId", Some(&*request.group_id)),
+        ("InstanceId", request.instance_id.as_deref()),
+        ("RackId", request.rack_id.as_deref()),
+    ])?;
     match request.member_epoch {
         0 => check_join(request)?,
         -2 if request.instance_id.is_none() => {

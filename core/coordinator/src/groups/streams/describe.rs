@@ -1,4 +1,4 @@
-//! StreamsGroupDescribe and ListGroups, for one streams group.
+//! StreamsGroupDescribe, for one streams group.
 //!
 //! # Source
 //! Kafka 4.4 `StreamsGroup.asDescribedGroup`, `StreamsGroupMember.asStreamsGroupDescribeMember`, `ConfiguredTopology`,
@@ -6,9 +6,8 @@
 
 use std::sync::Arc;
 
-use barnabas_base::{ErrorCode, Text};
+use barnabas_base::Text;
 use barnabas_wire::Str;
-use barnabas_wire::messages::list_groups_response::ListedGroup;
 use barnabas_wire::messages::streams_group_describe_response::{
     Assignment, DescribedGroup, Endpoint, KeyValue, Member, Subtopology, TaskIds, TaskOffset, TopicInfo,
     Topology,
@@ -20,6 +19,7 @@ use super::member::StreamsMember;
 use super::topology::{ConfiguredSubtopology, InternalTopic};
 use crate::assignment::streams::Offsets;
 use crate::assignment::streams::Tasks;
+use crate::groups::reconciled::Refused;
 
 pub(crate) fn describe(group: &StreamsGroup, assignor: &str) -> DescribedGroup {
     DescribedGroup {
@@ -36,8 +36,8 @@ pub(crate) fn describe(group: &StreamsGroup, assignor: &str) -> DescribedGroup {
 
 /// With the partitions that internal topics have, once all topics are there; else as it was brought.
 fn topology(group: &StreamsGroup) -> Option<Topology> {
-    let known = group.topology.as_ref()?;
-    let ready = group.configured.as_ref().filter(|configured| configured.is_ready());
+    let known = group.own.topology.as_ref()?;
+    let ready = group.own.configured.as_ref().filter(|configured| configured.is_ready());
     let subtopologies = match ready.and_then(|configured| configured.subtopologies.as_ref()) {
         Some(all) => all.iter().map(|(id, each)| configured(id, each)).collect(),
         None => known.value.subtopologies.iter().map(brought).collect(),
@@ -97,7 +97,7 @@ fn pair(key: Str, value: Str) -> KeyValue {
 }
 
 fn described(group: &StreamsGroup, member: &StreamsMember) -> Member {
-    let offsets = group.task_offsets.get(&member.id).cloned().unwrap_or_default();
+    let offsets = group.own.task_offsets.get(&member.id).cloned().unwrap_or_default();
     let target = group.targets.get(&member.id).map(|target| Assignment {
         active_tasks: task_ids(&target.active),
         standby_tasks: task_ids(&target.standby),
@@ -116,14 +116,14 @@ fn described(group: &StreamsGroup, member: &StreamsMember) -> Member {
         rack_id: member.rack.as_ref().map(Str::from),
         client_id: Str::from(&member.client_id),
         client_host: Str::from(&member.client_host),
-        topology_epoch: member.topology_epoch,
-        process_id: Str::from(&member.process),
-        user_endpoint: member.endpoint.as_ref().map(|endpoint| Endpoint {
+        topology_epoch: member.own.topology_epoch,
+        process_id: Str::from(&member.own.process),
+        user_endpoint: member.own.endpoint.as_ref().map(|endpoint| Endpoint {
             host: Str::from(&endpoint.host),
             port: endpoint.port,
             ..Default::default()
         }),
-        client_tags: member.tags.iter().map(|(key, value)| pair(key.into(), value.into())).collect(),
+        client_tags: member.own.tags.iter().map(|(key, value)| pair(key.into(), value.into())).collect(),
         task_offsets: task_offsets(&offsets.offsets),
         task_end_offsets: task_offsets(&offsets.ends),
         assignment: Assignment {
@@ -156,30 +156,11 @@ fn task_offsets(offsets: &Arc<Offsets>) -> Vec<TaskOffset> {
     all.collect()
 }
 
-pub(crate) fn describe_missing(id: &str) -> DescribedGroup {
-    refused(id, format!("Group {id} not found."))
-}
-
-/// There is such a group, of another kind.
-pub(crate) fn not_streams(id: &str) -> DescribedGroup {
-    refused(id, format!("Group {id} is not a streams group."))
-}
-
-fn refused(id: &str, why: String) -> DescribedGroup {
+pub(crate) fn describe_refused(id: &str, refused: Refused) -> DescribedGroup {
     DescribedGroup {
         group_id: id.into(),
-        error_code: ErrorCode::GroupIdNotFound.code(),
-        error_message: Some(why.into()),
-        ..Default::default()
-    }
-}
-
-pub(crate) fn list(id: &Text, group: &StreamsGroup) -> ListedGroup {
-    ListedGroup {
-        group_id: Str::from(id),
-        protocol_type: "streams".into(),
-        group_state: group.state_name().into(),
-        group_type: "streams".into(),
+        error_code: refused.code.code(),
+        error_message: Some(refused.why.into()),
         ..Default::default()
     }
 }

@@ -18,10 +18,10 @@ use super::topology::ConfiguredSubtopology;
 /// One entry for each member that can be reached.
 pub(super) fn endpoints(group: &StreamsGroup, image: &Image) -> Vec<EndpointToPartitions> {
     let none = BTreeMap::new();
-    let configured = group.configured.as_ref().and_then(|configured| configured.subtopologies.as_ref());
+    let configured = group.own.configured.as_ref().and_then(|configured| configured.subtopologies.as_ref());
     let subtopologies = configured.unwrap_or(&none);
     let members = group.members().values().filter_map(|member| {
-        let endpoint = member.endpoint.as_ref()?;
+        let endpoint = member.own.endpoint.as_ref()?;
         let active = member.assigned.active.iter().map(|(id, parts)| (id, parts.keys().copied().collect()));
         let standby = member.assigned.standby.iter().map(|(id, parts)| (id, parts.clone()));
         Some(EndpointToPartitions {

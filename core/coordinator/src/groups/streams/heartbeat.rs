@@ -14,7 +14,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use barnabas_base::{DurationMs, ErrorCode, Text};
+use barnabas_base::{ErrorCode, Text};
 use barnabas_wire::Str;
 use barnabas_wire::messages::streams_group_heartbeat_request as request;
 use barnabas_wire::messages::streams_group_heartbeat_response::{Status, TaskIds};
@@ -22,20 +22,17 @@ use barnabas_wire::messages::{StreamsGroupHeartbeatRequest, StreamsGroupHeartbea
 
 use super::endpoints::endpoints;
 use super::group::{StreamsGroup, TaskOffsets};
-use super::leave::{cancel_timers, watch};
-use super::member::{Endpoint, MemberState, StreamsMember};
+use super::member::{Endpoint, StreamsMember};
 use super::missed::has_missed;
 use super::reconcile::reconcile;
 use super::target::{Delay, assign_if_due};
 use super::topology::{Configured, StatusCode, Topology, configure, said};
-use crate::assignment::streams::Offsets;
-use crate::assignment::streams::{Target, Tasks};
+use crate::assignment::streams::{Offsets, Target, Tasks};
 use crate::framework::Caller;
-use crate::framework::ID_BYTES_MAX;
 use crate::groups::reconciled::{
-    METADATA_REFRESH, Refused, Standing, World, check_instance, pace, unknown, unknown_instance,
+    AWAY, Found, METADATA_REFRESH, MemberState, Refused, World, keep, too_large,
 };
-use crate::outbox::{Outbox, TimerKey, append_refusal};
+use crate::outbox::{Outbox, TimerKey};
 use crate::records::Entry;
 use crate::request::StreamsHeartbeat;
 
@@ -64,15 +61,12 @@ pub(crate) fn heartbeat(
 ) -> Result<StreamsHeartbeat, Refused> {
     let id = request.member_id.text();
     let owned = owned(request);
-    check_room(group, &id, request.instance_id.as_deref(), out)?;
-    let found = find(group, &id, request, owned.as_ref())?;
-    let before = match &found {
-        Found::Known(member) => (**member).clone(),
-        Found::New => StreamsMember::new(id.clone()),
-        Found::Replaces(old) => {
-            StreamsMember { id: id.clone(), epoch: 0, previous_epoch: 0, ..(**old).clone() }
-        }
-    };
+    let instance = request.instance_id.as_deref();
+    group.check_room(&id, instance, out)?;
+    let found = group.find(&id, instance, request.member_epoch, is_released, |member| {
+        check_epoch(member, request.member_epoch, owned.as_ref())
+    })?;
+    let before = found.before(&id);
     let updated = update(&before, caller, request);
     let topology = topology_of(group, request)?;
     let fit = fit(group, &topology, world, out)?;
@@ -85,94 +79,26 @@ pub(crate) fn heartbeat(
     settle(group, is_known.then_some(&before), updated, topology, fit, request, out);
     let delay = assign_if_due(group, out);
     advance(group, &id, owned.as_ref(), out);
-    watch(group, &id, out);
+    group.watch(&id, out);
     if request.shutdown_application {
-        group.shutdown_by.get_or_insert_with(|| id.clone());
+        group.own.shutdown_by.get_or_insert_with(|| id.clone());
     }
     let told = Told { is_new, before: &before, owned: owned.as_ref(), delay };
     Ok(answer(group, caller, request, &told, world, out))
 }
 
-/// Whom a heartbeat comes from.
-enum Found {
-    Known(Arc<StreamsMember>),
-    New,
-    /// It takes the place of this static member.
-    Replaces(Arc<StreamsMember>),
+fn is_released(known: &StreamsMember) -> bool {
+    known.epoch == AWAY
 }
 
-fn check_room(group: &StreamsGroup, id: &str, instance: Option<&str>, out: &Outbox) -> Result<(), Refused> {
-    let max = out.config.streams.size_max;
-    let is_inside = instance.is_some_and(|instance| group.static_member(instance).is_some())
-        || group.member(id).is_some();
-    if group.members().len() >= max && !is_inside {
-        let why = format!("The streams group has reached its maximum capacity of {max} members.");
-        return Err(Refused::new(ErrorCode::GroupMaxSizeReached, why));
-    }
-    Ok(())
-}
-
-fn find(
-    group: &StreamsGroup,
-    id: &str,
-    request: &StreamsGroupHeartbeatRequest,
-    owned: Option<&Target>,
-) -> Result<Found, Refused> {
-    let joins = request.member_epoch == 0;
-    let Some(instance) = request.instance_id.as_deref() else {
-        return match group.member(id) {
-            Some(member) => {
-                check_epoch(member, request.member_epoch, owned)?;
-                Ok(Found::Known(Arc::clone(member)))
-            }
-            None if joins => Ok(Found::New),
-            None => Err(unknown(&group.id, id)),
-        };
-    };
-    match group.static_member(instance) {
-        None if joins => Ok(Found::New),
-        None => Err(unknown_instance(instance)),
-        Some(known) if joins && known.id == id => Ok(Found::Known(Arc::clone(known))),
-        Some(known) if joins && known.epoch != -2 => Err(Refused::new(
-            ErrorCode::UnreleasedInstanceId,
-            format!(
-                "Static member {id} with instance id {instance} cannot join the group because the instance id is \
-                 owned by {} member.",
-                known.id
-            ),
-        )),
-        Some(known) if joins => Ok(Found::Replaces(Arc::clone(known))),
-        Some(known) => {
-            check_instance(&known.id, id, instance)?;
-            check_epoch(known, request.member_epoch, owned)?;
-            Ok(Found::Known(Arc::clone(known)))
-        }
-    }
-}
-
-/// A member may come with its epoch, with 0 to start again, or with its last epoch and nothing that is not its, as the answer
-/// that told it the new one may have been lost.
 fn check_epoch(member: &StreamsMember, epoch: i32, owned: Option<&Target>) -> Result<(), Refused> {
-    let has_all = || owned.is_some_and(|owned| owned.is_within(&member.assigned));
-    let is_good = epoch == 0
-        || epoch == member.epoch
-        || (epoch < member.epoch && epoch == member.previous_epoch && has_all());
-    let is_stranger = member.state == MemberState::Unknown && owned.is_none_or(|owned| !owned.is_empty());
-    if is_good && is_stranger {
+    member.check_epoch(epoch, || owned.is_some_and(|owned| owned.is_within(&member.assigned)))?;
+    if member.state == MemberState::Unknown && owned.is_none_or(|owned| !owned.is_empty()) {
         let why = "The member's tasks are not known to the group coordinator. The member must abandon all its \
                    partitions and rejoin.";
         return Err(Refused::new(ErrorCode::FencedMemberEpoch, why));
     }
-    if is_good {
-        return Ok(());
-    }
-    let than = if epoch > member.epoch { "greater" } else { "smaller" };
-    let why = format!(
-        "The streams group member has a {than} member epoch ({epoch}) than the one known by the group \
-         coordinator ({}). The member must abandon all its partitions and rejoin.",
-        member.epoch
-    );
-    Err(Refused::new(ErrorCode::FencedMemberEpoch, why))
+    Ok(())
 }
 
 /// What the member says that it has; `None`: nothing new.
@@ -197,37 +123,31 @@ fn update(
     request: &StreamsGroupHeartbeatRequest,
 ) -> StreamsMember {
     let mut member = before.clone();
-    let keep = |new: Option<&Str>, old: &mut Option<Text>| {
-        if let Some(new) = new {
-            *old = Some(new.text());
-        }
-    };
     keep(request.instance_id.as_ref(), &mut member.instance);
     keep(request.rack_id.as_ref(), &mut member.rack);
     if request.rebalance_timeout_ms != -1 {
         member.rebalance_timeout_ms = request.rebalance_timeout_ms;
     }
     if let Some(topology) = &request.topology {
-        member.topology_epoch = topology.epoch;
+        member.own.topology_epoch = topology.epoch;
     }
     if let Some(process) = &request.process_id {
-        member.process = process.text();
+        member.own.process = process.text();
     }
     if let Some(tags) = &request.client_tags {
         let tags: BTreeMap<Text, Text> = tags.iter().map(|tag| (tag.key.text(), tag.value.text())).collect();
-        if *member.tags != tags {
-            member.tags = Arc::new(tags);
+        if *member.own.tags != tags {
+            member.own.tags = Arc::new(tags);
         }
     }
     // Who joins without an endpoint has none any more.
     if request.member_epoch == 0 || request.user_endpoint.is_some() {
-        member.endpoint = request
+        member.own.endpoint = request
             .user_endpoint
             .as_ref()
             .map(|endpoint| Endpoint { host: endpoint.host.text(), port: endpoint.port });
     }
-    member.client_id = Text::from(crate::framework::shortened(caller.client_id, ID_BYTES_MAX));
-    member.client_host = Text::from(crate::framework::shortened(caller.client_host, ID_BYTES_MAX));
+    member.set_client(caller);
     member
 }
 
@@ -236,7 +156,7 @@ fn topology_of(
     group: &StreamsGroup,
     request: &StreamsGroupHeartbeatRequest,
 ) -> Result<Arc<Topology>, Refused> {
-    match (&group.topology, &request.topology) {
+    match (&group.own.topology, &request.topology) {
         (None, Some(brought)) => Ok(Arc::new(Topology::new(said(brought)))),
         // A log that lacks the batch: the member joins again, and brings it.
         (None, None) => {
@@ -259,7 +179,7 @@ struct Fit {
 }
 
 fn fit(group: &StreamsGroup, topology: &Topology, world: &mut World, out: &Outbox) -> Result<Fit, Refused> {
-    let known = group.configured.as_ref().filter(|_| group.topology.is_some());
+    let known = group.own.configured.as_ref().filter(|_| group.own.topology.is_some());
     if let Some(known) = known
         && group.refresh_at > out.now.mono
     {
@@ -303,31 +223,22 @@ fn check_size(
 ) -> Result<(), Refused> {
     let max = out.config.batch_bytes_max;
     let fits = |bytes: Option<usize>| bytes.is_some_and(|bytes| bytes <= max);
-    if fits(group.member_bytes(member)) && (group.topology.is_some() || fits(group.topology_bytes(topology)))
+    if fits(group.member_bytes(member))
+        && (group.own.topology.is_some() || fits(group.topology_bytes(topology)))
     {
         return Ok(());
     }
-    let why = "What the member says of itself is more than a record can hold.";
-    Err(Refused::new(append_refusal(ErrorCode::RecordListTooLarge), why))
+    Err(too_large())
 }
 
-/// Puts `new` in the place of the member `old`.
+/// Puts `new` in the place of the static member `old`; what it reported of its tasks stays.
 fn replace(group: &mut StreamsGroup, old: &Text, new: &StreamsMember, out: &mut Outbox) {
-    cancel_timers(&group.id, old, out);
-    let offsets = group.task_offsets.get(old).cloned();
-    group.remove(old);
-    let target = group.targets.remove(old);
-    for entry in [Entry::Current(old.clone()), Entry::Target(old.clone()), Entry::Member(old.clone())] {
-        group.note(entry);
+    let offsets = group.own.task_offsets.get(old).cloned();
+    group.replace(old, new, out);
+    group.own.task_offsets.extend(offsets.map(|offsets| (new.id.clone(), offsets)));
+    if group.members().len() == 1 {
+        group.own.shutdown_by = None;
     }
-    group.put(new.clone());
-    group.note(Entry::Member(new.id.clone()));
-    if let Some(target) = target {
-        group.targets.insert(new.id.clone(), target);
-        group.note(Entry::Target(new.id.clone()));
-    }
-    group.note(Entry::Current(new.id.clone()));
-    group.task_offsets.extend(offsets.map(|offsets| (new.id.clone(), offsets)));
 }
 
 /// Takes in what was said, and raises the group's epoch if it makes a difference. `before`: `None` if the member is new.
@@ -347,27 +258,26 @@ fn settle(
         group.put(updated);
         group.note(Entry::Member(id.clone()));
     }
-    if group.topology.is_none() {
+    if group.own.topology.is_none() {
         group.note(Entry::Topology);
     }
     let validated = if fit.configured.is_ready() { topology.epoch() } else { -1 };
     let configs = out.config.streams_of(&group.id).assignor_configs();
     must_raise |= fit.hash != group.metadata_hash
-        || validated != group.validated_epoch
-        || configs != group.assignment_configs;
+        || validated != group.own.validated_epoch
+        || configs != group.own.assignment_configs;
     // A group that was read from the log may lack a part of its target.
-    must_raise |= group.configured.is_none() && !group.is_assigned_whole(&fit.configured);
+    must_raise |= group.own.configured.is_none() && !group.is_assigned_whole(&fit.configured);
     set_offsets(group, &id, &topology, request);
-    group.topology = Some(topology);
-    group.configured = Some(fit.configured);
+    group.own.topology = Some(topology);
+    group.own.configured = Some(fit.configured);
     if fit.is_fresh {
         group.refresh_at = out.now.mono.plus(METADATA_REFRESH);
     }
     if must_raise {
-        group.metadata_hash = fit.hash;
-        group.validated_epoch = validated;
-        group.assignment_configs = configs;
-        group.raise(out.now.mono);
+        group.own.validated_epoch = validated;
+        group.own.assignment_configs = configs;
+        group.raise(fit.hash, out.now.mono);
     }
     let delay = out.config.streams_of(&group.id).initial_rebalance_delay;
     let key = TimerKey::FirstTarget(group.id.clone());
@@ -379,10 +289,10 @@ fn settle(
 /// Whether what has changed about a member makes a difference to the target. Of a dynamic member everything counts, as in
 /// Kafka; a static one may come back from another address.
 fn matters(before: &StreamsMember, now: &StreamsMember) -> bool {
-    let is_other = before.topology_epoch != now.topology_epoch
+    let is_other = before.own.topology_epoch != now.own.topology_epoch
         || before.rack != now.rack
-        || before.tags != now.tags
-        || before.process != now.process;
+        || before.own.tags != now.own.tags
+        || before.own.process != now.own.process;
     is_other || (now.instance.is_none() && before != now)
 }
 
@@ -400,7 +310,7 @@ fn set_offsets(
     if request.task_offsets.is_none() && request.task_end_offsets.is_none() {
         return;
     }
-    let offsets: &mut TaskOffsets = group.task_offsets.entry(id.clone()).or_default();
+    let offsets: &mut TaskOffsets = group.own.task_offsets.entry(id.clone()).or_default();
     if let Some(said) = &request.task_offsets {
         offsets.offsets = known(said);
     }
@@ -415,15 +325,8 @@ fn advance(group: &mut StreamsGroup, id: &Text, owned: Option<&Target>, out: &mu
     let none = Target::default();
     let target = group.targets.get(id).map_or(&none, |target| target);
     let Some(next) = reconcile(group, member, target, group.assignment_epoch, owned) else { return };
-    let (state, timeout) = (next.state, next.rebalance_timeout_ms);
-    group.put(next);
-    group.note(Entry::Current(id.clone()));
-    let key = TimerKey::Rebalance { group: group.id.clone(), member: id.clone() };
-    if state == MemberState::Unrevoked {
-        out.set_timer(key, DurationMs(i64::from(timeout)));
-    } else {
-        out.timers.cancel(&key);
-    }
+    group.watch_revocation(&next, out);
+    group.take_step(next);
 }
 
 /// What an answer depends on beside how things are now.
@@ -447,17 +350,19 @@ fn answer(
     let now = Arc::clone(group.member(&request.member_id).expect("invariant: it was just put there"));
     let settings = out.config.streams_of(&group.id);
     let has_changed = told.before.assigned != now.assigned;
-    if told.before.endpoint != now.endpoint || (has_changed && now.endpoint.is_some()) {
-        group.endpoint_epoch = group.endpoint_epoch.wrapping_add(1).max(0);
+    if told.before.own.endpoint != now.own.endpoint || (has_changed && now.own.endpoint.is_some()) {
+        group.own.endpoint_epoch = group.own.endpoint_epoch.wrapping_add(1).max(0);
     }
-    let number = |duration: DurationMs| i32::try_from(duration.0).unwrap_or(i32::MAX);
+    // Nothing comes of beating sooner while topics are missing that somebody has to make; those that the broker makes raise the epoch.
+    let is_ready = group.own.configured.as_ref().is_some_and(|configured| configured.is_ready());
+    let is_settled = !is_ready || now.is_reconciled_to(group.epoch);
     let mut response = StreamsGroupHeartbeatResponse {
         member_id: Str::from(&now.id),
         member_epoch: now.epoch,
-        heartbeat_interval_ms: number(pace(settings.heartbeat_interval, standing(group, &now, out))),
+        heartbeat_interval_ms: group.heartbeat_interval_ms(is_settled, out),
         // Members of Kafka 4.3 and before report no offsets, and were told of no interval.
         task_offset_interval_ms: if caller.version >= OFFSETS_SINCE {
-            number(settings.task_offset_interval)
+            i32::try_from(settings.task_offset_interval.0).unwrap_or(i32::MAX)
         } else {
             0
         },
@@ -467,7 +372,7 @@ fn answer(
     };
     let is_told = request.member_epoch == 0 || has_changed;
     if is_told {
-        group.doubted.remove(&now.id);
+        group.own.doubted.remove(&now.id);
     }
     if is_told || has_missed(group, &now, request.member_epoch < told.before.epoch, told.owned) {
         let active = now.assigned.active.iter().map(|(id, parts)| task_ids(id, parts.keys().copied()));
@@ -475,25 +380,14 @@ fn answer(
         response.standby_tasks = Some(all_task_ids(&now.assigned.standby));
         response.warmup_tasks = Some(all_task_ids(&now.assigned.warmup));
     }
-    if group.endpoint_epoch != request.endpoint_information_epoch {
+    if group.own.endpoint_epoch != request.endpoint_information_epoch {
         response.partitions_by_user_endpoint = Some(endpoints(group, &world.image));
     }
     if !told.is_new {
-        response.endpoint_information_epoch = group.endpoint_epoch;
+        response.endpoint_information_epoch = group.own.endpoint_epoch;
     }
-    let missing = group.configured.as_ref().map(|configured| configured.missing.clone());
+    let missing = group.own.configured.as_ref().map(|configured| configured.missing.clone());
     StreamsHeartbeat { response, create: missing.unwrap_or_default() }
-}
-
-/// Nothing comes of beating sooner while topics are missing that somebody has to make; those that the broker makes raise the group's epoch.
-fn standing(group: &StreamsGroup, member: &StreamsMember, out: &Outbox) -> Standing {
-    let is_ready = group.configured.as_ref().is_some_and(|configured| configured.is_ready());
-    Standing {
-        settling_interval: out.config.settling_heartbeat_interval,
-        is_settled: !is_ready || member.is_reconciled_to(group.epoch),
-        unchanged_for: group.raised_at.map(|raised| out.now.mono.since(raised)),
-        members: group.members().len(),
-    }
 }
 
 fn task_ids(subtopology: &Text, partitions: impl Iterator<Item = i32>) -> TaskIds {
@@ -518,11 +412,11 @@ fn statuses(
         let status = Status { status_code: code as i8, status_detail: detail.into(), ..Default::default() };
         statuses.push(status);
     };
-    let current = group.topology.as_ref().map_or(-1, |topology| topology.epoch());
-    if member.topology_epoch < current {
+    let current = group.own.topology.as_ref().map_or(-1, |topology| topology.epoch());
+    if member.own.topology_epoch < current {
         let why = format!(
             "The member's topology epoch {} is behind the group's topology epoch {current}.",
-            member.topology_epoch
+            member.own.topology_epoch
         );
         say(StatusCode::StaleTopology, why);
     }
@@ -537,10 +431,11 @@ fn statuses(
         }
         None => {}
     }
-    if let Some(obstacle) = group.configured.as_ref().and_then(|configured| configured.obstacle.as_ref()) {
+    if let Some(obstacle) = group.own.configured.as_ref().and_then(|configured| configured.obstacle.as_ref())
+    {
         say(obstacle.code, obstacle.detail.clone());
     }
-    if let Some(who) = &group.shutdown_by {
+    if let Some(who) = &group.own.shutdown_by {
         let why = format!(
             "Streams group member {who} encountered a fatal error and requested a shutdown for the entire \
                  application."
@@ -549,7 +444,7 @@ fn statuses(
     }
     let tags = &out.config.streams_of(&group.id).rack_tags;
     let lacking: Vec<&str> =
-        tags.iter().filter(|tag| !member.tags.contains_key(*tag)).map(|tag| tag.as_str()).collect();
+        tags.iter().filter(|tag| !member.own.tags.contains_key(*tag)).map(|tag| tag.as_str()).collect();
     if caller.version >= TAGS_REQUIRED_SINCE && !lacking.is_empty() {
         let why = format!(
             "Missing required client tags for rack-aware standby assignment: {}. Configure them via \

@@ -19,14 +19,14 @@ pub(super) fn has_missed(
 ) -> bool {
     let disagrees = owned.map(|owned| !owned.is(&now.assigned));
     if is_behind || disagrees == Some(false) {
-        group.doubted.remove(&now.id);
+        group.own.doubted.remove(&now.id);
         return disagrees == Some(true);
     }
-    if group.epoch > group.assignment_epoch || !group.doubted.contains(&now.id) {
+    if group.epoch > group.assignment_epoch || !group.own.doubted.contains(&now.id) {
         if disagrees == Some(true) {
-            group.doubted.insert(now.id.clone());
+            group.own.doubted.insert(now.id.clone());
         }
         return false;
     }
-    group.doubted.remove(&now.id)
+    group.own.doubted.remove(&now.id)
 }

@@ -35,12 +35,51 @@ mod record;
 mod target;
 mod topology;
 
+use super::Group;
+use super::reconciled::{Kind, Member, ReconciledGroup, Settings, variant};
+use crate::GroupConfig;
+use crate::assignment::streams::{Held, Target};
+use crate::outbox::GroupCounts;
+use crate::records::GroupKind;
+
 pub(crate) use check::{check, refusal};
-pub(crate) use describe::{describe, describe_missing, list, not_streams};
+pub(crate) use describe::{describe, describe_refused};
 pub(crate) use group::StreamsGroup;
 pub(crate) use heartbeat::heartbeat;
-pub(crate) use leave::{fence, forget_timers, is_late, leave, loaded};
-pub(crate) use member::MemberState;
+pub(crate) use leave::{fence, is_late, leave, loaded};
 #[cfg(test)]
 pub(crate) use member::StreamsMember;
-pub(crate) use target::{computed, first_target};
+pub(crate) use target::first_target;
+
+/// Streams groups.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Streams;
+
+impl Kind for Streams {
+    const KIND: GroupKind = GroupKind::Streams;
+
+    type Group = group::Own;
+    type Member = member::Own;
+    type Held = Held;
+    type Target = Target;
+
+    fn settings(config: &GroupConfig, group: &str) -> Settings {
+        let settings = config.streams_of(group);
+        Settings {
+            size_max: config.streams.size_max,
+            session_timeout: settings.session_timeout,
+            heartbeat_interval: settings.heartbeat_interval,
+            assignment_interval: settings.assignment_interval,
+        }
+    }
+
+    fn raises(counts: &mut GroupCounts) -> &mut u64 {
+        &mut counts.streams_rebalances
+    }
+
+    fn count(group: &mut group::Own, old: Option<&Member<Self>>, new: Option<&Member<Self>>) {
+        group.count(old, new);
+    }
+
+    variant!(Streams);
+}

@@ -21,10 +21,11 @@ use std::sync::Arc;
 use barnabas_base::Text;
 
 use super::group::StreamsGroup;
-use super::member::{MemberState, StreamsMember};
+use super::member::StreamsMember;
 use crate::assignment::streams::{
     ActiveTasks, Held, Role, Target, Tasks, contains, each, insert, insert_active,
 };
+use crate::groups::reconciled::MemberState;
 
 /// The member's next step towards `target` of `epoch`. `None`: it stays as it is. `owned`: what it says that it has.
 pub(crate) fn reconcile(
@@ -157,6 +158,6 @@ impl Step<'_> {
 
     fn is_of_process(&self, id: &Text) -> bool {
         *id == self.member.id
-            || self.group.member(id).is_some_and(|other| other.process == self.member.process)
+            || self.group.member(id).is_some_and(|other| other.own.process == self.member.own.process)
     }
 }

@@ -48,17 +48,17 @@ fn counts_are_true(group: &ConsumerGroup) -> Option<String> {
         counts
     };
     let members = || group.members().values();
-    let classic = || members().filter_map(|member| member.classic.as_ref());
-    let are_true = count(members().flat_map(|member| member.names.iter()).collect()) == *group.names()
+    let classic = || members().filter_map(|member| member.own.classic.as_ref());
+    let are_true = count(members().flat_map(|member| member.own.names.iter()).collect()) == *group.names()
         && count(members().filter_map(|member| member.pattern()).collect()) == *group.patterns()
-        && count(members().filter_map(|member| member.assignor.as_ref()).collect()) == *group.assignors()
+        && count(members().filter_map(|member| member.own.assignor.as_ref()).collect()) == *group.assignors()
         && count(classic().flat_map(|side| side.protocols.names()).collect()) == *group.classic_protocols()
         && classic().count() == group.classic_members();
     (!are_true).then(|| "what is counted is not what there is".to_owned())
 }
 
 fn expressions_are_used(group: &ConsumerGroup) -> Option<String> {
-    let unused = group.resolved.keys().find(|pattern| !group.patterns().contains_key(*pattern));
+    let unused = group.own.resolved.keys().find(|pattern| !group.patterns().contains_key(*pattern));
     unused.map(|pattern| format!("nobody subscribes by {pattern}, which is resolved"))
 }
 

@@ -18,14 +18,14 @@ pub(super) fn violations(shard: &GroupShard, group: &ShareGroup) -> Vec<String> 
         assigned_is_set_up(group),
         members_are_watched(shard, &group.id, group.members().keys()),
         order_is_known(shard, group),
-        (!group.is_written()).then(|| "has changes that nobody writes".to_owned()),
+        (!group.unwritten.is_flushed()).then(|| "has changes that nobody writes".to_owned()),
     ];
     checks.into_iter().flatten().collect()
 }
 
 fn counts_are_true(group: &ShareGroup) -> Option<String> {
     let mut names: BTreeMap<Text, usize> = BTreeMap::new();
-    for name in group.members().values().flat_map(|member| member.names.iter()) {
+    for name in group.members().values().flat_map(|member| member.own.names.iter()) {
         *names.entry(name.clone()).or_default() += 1;
     }
     (names != *group.names()).then(|| format!("names {names:?}, counted {:?}", group.names()))
@@ -35,7 +35,7 @@ fn counts_are_true(group: &ShareGroup) -> Option<String> {
 fn assigned_is_set_up(group: &ShareGroup) -> Option<String> {
     for member in group.members().values().filter(|member| member.epoch == group.assignment_epoch) {
         for (topic, partitions) in member.assigned.iter() {
-            let Some(known) = group.set_up.initialized.get(topic) else { continue };
+            let Some(known) = group.own.set_up.initialized.get(topic) else { continue };
             if let Some(partition) = partitions.iter().find(|partition| !known.partitions.contains(partition))
             {
                 return Some(format!("{} has {topic}-{partition}, which is not set up", member.id));
@@ -46,7 +46,7 @@ fn assigned_is_set_up(group: &ShareGroup) -> Option<String> {
 }
 
 fn order_is_known(shard: &GroupShard, group: &ShareGroup) -> Option<String> {
-    let order = group.order.filter(|number| !shard.share_orders.contains_key(number));
+    let order = group.own.order.filter(|number| !shard.share_orders.contains_key(number));
     order.map(|number| format!("waits for order {number}, of which nobody knows"))
 }
 

@@ -9,7 +9,8 @@ use super::assigned::{
 };
 use crate::GroupShard;
 use crate::assignment::streams::{Role, each, each_active};
-use crate::groups::streams::{MemberState, StreamsGroup};
+use crate::groups::reconciled::{AWAY, MemberState};
+use crate::groups::streams::StreamsGroup;
 use crate::outbox::TimerKey;
 
 pub(super) fn violations(shard: &GroupShard, group: &StreamsGroup) -> Vec<String> {
@@ -58,7 +59,7 @@ fn copies_are_counted(group: &StreamsGroup, role: Role) -> Option<String> {
 }
 
 fn offsets_are_members(group: &StreamsGroup) -> Option<String> {
-    let stranger = group.task_offsets.keys().find(|id| group.member(id).is_none());
+    let stranger = group.own.task_offsets.keys().find(|id| group.member(id).is_none());
     stranger.map(|id| format!("{id} has task offsets and is no member"))
 }
 
@@ -70,7 +71,7 @@ fn everything_is_written(group: &StreamsGroup) -> Option<String> {
 fn revocations_are_watched(shard: &GroupShard, group: &StreamsGroup) -> Option<String> {
     let unwatched = group.members().iter().find(|(id, member)| {
         let key = TimerKey::Rebalance { group: group.id.clone(), member: (*id).clone() };
-        member.state == MemberState::Unrevoked && member.epoch != -2 && !shard.out.timers.is_set(&key)
+        member.state == MemberState::Unrevoked && member.epoch != AWAY && !shard.out.timers.is_set(&key)
     });
     unwatched.map(|(id, _)| format!("nobody watches what {id} is to give up"))
 }

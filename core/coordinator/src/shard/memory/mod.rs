@@ -125,8 +125,7 @@ impl GroupShard {
                 said.unwrap_or(0)
             }
             Some(Group::Consumer(group)) => {
-                let known = instance.and_then(|instance| group.static_member(instance));
-                known.or_else(|| group.member(member)).map_or(0, |known| known.said_bytes())
+                group.member_or_static(member, instance).map_or(0, |known| known.said_bytes())
             }
             Some(Group::Streams(group)) => group.said_bytes(member, instance),
             Some(Group::Share(group)) => group.member(member).map_or(0, |known| known.said_bytes()),
@@ -177,13 +176,7 @@ impl GroupShard {
 
     /// Members may have gone, or offsets.
     pub(super) fn lighter(&mut self, group: &str) {
-        let is_small = match self.groups.get(group) {
-            None => true,
-            Some(Group::Classic(group)) => group.members.is_empty(),
-            Some(Group::Consumer(group)) => group.is_empty(),
-            Some(Group::Streams(group)) => group.is_empty(),
-            Some(Group::Share(group)) => group.is_empty(),
-        };
+        let is_small = self.groups.get(group).is_none_or(|group| group.members() == 0);
         if self.weights.note(group, 0) || is_small {
             self.weigh(group);
         }

@@ -7,7 +7,7 @@ fn a_group_has_no_more_expressions_than_it_may() {
     let mut group = ConsumerGroup::new("g".into());
     let with = |id: String, pattern: String| {
         let mut member = ConsumerMember::new(id.into());
-        member.regex = Some(pattern.into());
+        member.own.regex = Some(pattern.into());
         member
     };
     for number in 0..EXPRESSIONS_MAX {

@@ -67,7 +67,7 @@ fn hashes_are_kafkas() {
     let mut names: Vec<Text> = NAMES.iter().map(|name| Text::from(*name)).collect();
     names.push(Text::from("there-is-none"));
     names.sort();
-    member.names = std::sync::Arc::new(names);
+    member.own.names = std::sync::Arc::new(names);
     group.put(member);
     assert_eq!(group.metadata_hash(&mut world), GROUP);
 }

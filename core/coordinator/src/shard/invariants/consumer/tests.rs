@@ -82,14 +82,14 @@ fn an_instance_is_one_member() {
 
 #[test]
 fn counts_are_true() {
-    check("what is counted", |shard| group(shard).plant_name("u"));
+    check("what is counted", |shard| group(shard).own.names.plant("u"));
 }
 
 #[test]
 fn an_expression_is_somebodys() {
     check("nobody subscribes by x.*", |shard| {
         let resolved = crate::assignment::Resolved { topics: Arc::default(), version: 0, timestamp: 0 };
-        group(shard).resolved.insert("x.*".into(), resolved);
+        group(shard).own.resolved.insert("x.*".into(), resolved);
     });
 }
 

@@ -91,7 +91,7 @@ fn a_group_has_its_own_name() {
 
 #[test]
 fn counts_are_true() {
-    check("counted", |shard| group(shard).plant_name("u"));
+    check("counted", |shard| group(shard).own.names.plant("u"));
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn members_are_watched() {
 
 #[test]
 fn an_order_is_known() {
-    check("of which nobody knows", |shard| group(shard).order = Some(99));
+    check("of which nobody knows", |shard| group(shard).own.order = Some(99));
 }
 
 #[test]

@@ -11,7 +11,8 @@ use super::super::tests::caught;
 use crate::assignment::streams::Held;
 use crate::framework::{BatchId, Caller, Now, Ticket};
 use crate::groups::Group;
-use crate::groups::streams::{MemberState, StreamsGroup, StreamsMember};
+use crate::groups::reconciled::MemberState;
+use crate::groups::streams::{StreamsGroup, StreamsMember};
 use crate::outbox::TimerKey;
 use crate::records::Entry;
 use crate::{GroupConfig, GroupShard, Request};
@@ -106,7 +107,7 @@ fn a_target_is_a_members() {
 #[test]
 fn task_offsets_are_a_members() {
     check("has task offsets and is no member", |shard| {
-        group(shard).task_offsets.insert("gone".into(), Default::default());
+        group(shard).own.task_offsets.insert("gone".into(), Default::default());
     });
 }
 

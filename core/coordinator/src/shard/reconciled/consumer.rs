@@ -1,31 +1,28 @@
 //! Requests and events of consumer groups (KIP-848), brought to their group; groups that change their kind.
 
-use barnabas_base::{ErrorCode, MonotonicMs, Text};
-use barnabas_metadata::Image;
+use barnabas_base::{ErrorCode, Text};
 use barnabas_wire::messages::leave_group_request::MemberIdentity;
 use barnabas_wire::messages::leave_group_response::MemberResponse;
 use barnabas_wire::messages::{
     ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatRequest,
-    JoinGroupRequest, LeaveGroupRequest, LeaveGroupResponse,
+    ConsumerGroupHeartbeatResponse, JoinGroupRequest, LeaveGroupRequest, LeaveGroupResponse,
 };
 
 use super::{Group, GroupShard};
-use crate::assignment::Outcome;
-use crate::framework::{BatchId, Caller, Now, Record, Ticket};
+use crate::Response;
+use crate::framework::{BatchId, Caller, Record, Ticket};
 use crate::groups::classic::{self, ClassicGroup, State};
-use crate::groups::consumer::{self, ConsumerGroup, Joined, Left};
-use crate::groups::reconciled::Refused;
-use crate::groups::streams;
-use crate::outbox::Effect;
+use crate::groups::consumer::{self, Consumer, Joined};
+use crate::groups::find_mut;
+use crate::groups::reconciled::{AWAY, Refused, wrong_kind};
 use crate::outbox::{GroupThen, Then, TimerKey};
-use crate::records::Entry;
-use crate::{Done, Response};
+use crate::records::GroupKind;
 
 /// LeaveGroup up to version 2 names one member, and answers for it at the top.
 const SEVERAL_MEMBERS_SINCE: i16 = 3;
 
 impl GroupShard {
-    pub(super) fn consumer_heartbeat(
+    pub(in crate::shard) fn consumer_heartbeat(
         &mut self,
         caller: &Caller<'_>,
         request: &ConsumerGroupHeartbeatRequest,
@@ -50,47 +47,33 @@ impl GroupShard {
         ticket: Ticket,
     ) -> Result<(), Refused> {
         let id = request.group_id.text();
-        if let Some(Group::Consumer(group)) = self.groups.get_mut(&id) {
-            let response = consumer::heartbeat(group, caller, request, &mut self.world, &mut self.out)?;
-            group.answer(ticket, Response::ConsumerGroupHeartbeat(response), &mut self.out);
-            return Ok(());
+        if let Some(Group::Classic(old)) = self.groups.get(&id)
+            && old.state != State::Empty
+            && request.member_epoch == 0
+        {
+            return self.upgrade(caller, request, ticket);
         }
-        if request.member_epoch != 0 {
-            return Err(match self.groups.get(&id) {
-                Some(_) => not_consumer(&id),
-                None => not_found(format!("Consumer group {id} not found.")),
-            });
-        }
-        let mut group = Box::new(self.new_consumer_group(&id)?);
-        let response = consumer::heartbeat(&mut group, caller, request, &mut self.world, &mut self.out)?;
-        if let Some(Group::Classic(mut old)) = self.groups.remove(&id) {
-            // They join again and find themselves in the new group.
-            classic::send_away(&mut old, ErrorCode::RebalanceInProgress, &mut self.out);
-            classic::forget_timers(&mut old, &mut self.out);
-        }
-        consumer::watch_all(&group, &mut self.out);
-        group.flush(&mut self.out);
-        self.out.groups_changed = group.last_batch();
-        group.answer(ticket, Response::ConsumerGroupHeartbeat(response), &mut self.out);
-        self.groups.insert(id, Group::Consumer(group));
-        Ok(())
+        self.stay(&id, request.member_epoch, ticket, |group, _, world, out| {
+            consumer::heartbeat(group, caller, request, world, out).map(Response::ConsumerGroupHeartbeat)
+        })
     }
 
-    /// The group that a member of the new protocol founds, or that a classic one becomes for it.
-    fn new_consumer_group(&self, id: &Text) -> Result<ConsumerGroup, Refused> {
-        match self.groups.get(id) {
-            None => Ok(ConsumerGroup::new(id.clone())),
-            Some(Group::Classic(old)) if old.state == State::Empty => {
-                let mut group = ConsumerGroup::new(id.clone());
-                group.note(Entry::OldClassic);
-                Ok(group)
-            }
-            Some(Group::Classic(old)) => {
-                consumer::can_upgrade(old, &self.out)?;
-                consumer::from_classic(old, &self.world.image)
-            }
-            Some(Group::Consumer(_) | Group::Streams(_) | Group::Share(_)) => Err(not_consumer(id)),
-        }
+    /// A classic group with members becomes a consumer group for the first member of the new protocol.
+    fn upgrade(
+        &mut self,
+        caller: &Caller<'_>,
+        request: &ConsumerGroupHeartbeatRequest,
+        ticket: Ticket,
+    ) -> Result<(), Refused> {
+        let id = request.group_id.text();
+        let Some(Group::Classic(old)) = self.groups.get(&id) else {
+            return Err(wrong_kind(GroupKind::Consumer, &id));
+        };
+        consumer::can_upgrade(old, &self.out)?;
+        let mut group = consumer::from_classic(old, &self.world.image)?;
+        let response = consumer::heartbeat(&mut group, caller, request, &mut self.world, &mut self.out)?;
+        self.found(group, ticket, Response::ConsumerGroupHeartbeat(response));
+        Ok(())
     }
 
     fn consumer_leave(
@@ -99,31 +82,25 @@ impl GroupShard {
         ticket: Ticket,
     ) -> Result<(), Refused> {
         let id = request.group_id.text();
-        let group = match self.groups.get_mut(&id) {
-            Some(Group::Consumer(group)) => group,
-            Some(_) => return Err(not_consumer(&id)),
-            None => return Err(not_found(format!("Group {id} not found."))),
-        };
-        match consumer::leave(group, request)? {
-            Left::ForAMoment(member) => {
-                let response = consumer::static_leave(group, &member);
-                group.answer(ticket, Response::ConsumerGroupHeartbeat(response), &mut self.out);
-            }
-            Left::ForGood(member) => {
-                let response = barnabas_wire::messages::ConsumerGroupHeartbeatResponse {
-                    member_id: Some(request.member_id.clone()),
-                    member_epoch: request.member_epoch,
-                    ..Default::default()
-                };
-                let batch = self.fence_members(&id, std::slice::from_ref(&member.id));
-                self.out.answer_after(batch, ticket, Response::ConsumerGroupHeartbeat(response));
-            }
+        let group = find_mut::<Consumer>(&mut self.groups, &id)?;
+        let member = group.find_leaving(&request.member_id, request.instance_id.as_deref())?;
+        let response = Response::ConsumerGroupHeartbeat(ConsumerGroupHeartbeatResponse {
+            member_id: Some(request.member_id.clone()),
+            member_epoch: request.member_epoch,
+            ..Default::default()
+        });
+        if request.member_epoch == AWAY {
+            group.leave_for_a_moment((*member).clone());
+            group.answer(ticket, response, &mut self.out);
+        } else {
+            let batch = self.fence_members(&id, std::slice::from_ref(&member.id));
+            self.out.answer_after(batch, ticket, response);
         }
         Ok(())
     }
 
     /// A JoinGroup to a consumer group that has members.
-    pub(super) fn join_consumer(
+    pub(in crate::shard) fn join_consumer(
         &mut self,
         caller: &Caller<'_>,
         request: &JoinGroupRequest,
@@ -147,7 +124,7 @@ impl GroupShard {
     }
 
     /// A LeaveGroup: of members of the classic protocol by themselves, of any by an operator.
-    pub(super) fn leave_consumer(
+    pub(in crate::shard) fn leave_consumer(
         &mut self,
         caller: &Caller<'_>,
         request: &LeaveGroupRequest,
@@ -198,9 +175,9 @@ impl GroupShard {
     }
 
     /// Makes a consumer group a classic one, without `leaving`.
-    pub(super) fn downgrade(&mut self, id: &Text, leaving: &[Text], rebalance: bool) -> BatchId {
+    pub(in crate::shard) fn downgrade(&mut self, id: &Text, leaving: &[Text], rebalance: bool) -> BatchId {
         let Some(Group::Consumer(group)) = self.groups.remove(id) else { return BatchId(0) };
-        consumer::forget_timers(&group, &mut self.out);
+        group.forget_timers(&mut self.out);
         let mut new = consumer::to_classic(&group, leaving, &self.world.image, self.out.now.wall);
         let batch = self.append_downgrade(&new, group.tombstones());
         for (member, known) in &new.members {
@@ -214,7 +191,11 @@ impl GroupShard {
         batch
     }
 
-    pub(super) fn append_downgrade(&mut self, group: &ClassicGroup, tombstones: Vec<Record>) -> BatchId {
+    pub(in crate::shard) fn append_downgrade(
+        &mut self,
+        group: &ClassicGroup,
+        tombstones: Vec<Record>,
+    ) -> BatchId {
         let (mut records, mut bytes) = (Vec::new(), 0);
         for record in tombstones {
             if bytes + record.bytes() > self.out.config.batch_bytes_max {
@@ -235,13 +216,13 @@ impl GroupShard {
     }
 
     /// A batch of a downgrade never got to disk.
-    pub(super) fn downgrade_lost(&mut self, id: Text, tombstones: Vec<Record>) {
+    pub(in crate::shard) fn downgrade_lost(&mut self, id: Text, tombstones: Vec<Record>) {
         self.out.set_timer(TimerKey::Save(id.clone()), barnabas_base::DurationMs(1_000));
         self.lost.entry(id).or_default().extend(tombstones);
     }
 
     /// Writes again what was lost of a group.
-    pub(super) fn save_again(&mut self, id: &Text) {
+    pub(in crate::shard) fn save_again(&mut self, id: &Text) {
         if let Some(lost) = self.lost.remove(id) {
             match self.groups.get(id) {
                 Some(Group::Classic(group)) => {
@@ -250,13 +231,7 @@ impl GroupShard {
                     let downgraded = GroupThen::Downgraded { group: id.clone(), tombstones: lost };
                     self.out.append(records, Then { groups: vec![downgraded], ..Then::default() });
                 }
-                Some(Group::Consumer(group)) => {
-                    let own: Vec<_> = group.tombstones().into_iter().map(|record| record.key).collect();
-                    let gone: Vec<Record> =
-                        lost.into_iter().filter(|record| !own.contains(&record.key)).collect();
-                    self.append_downgraded(id, gone, None);
-                }
-                Some(Group::Streams(group)) => {
+                Some(group @ (Group::Consumer(_) | Group::Streams(_))) => {
                     let own: Vec<_> = group.tombstones().into_iter().map(|record| record.key).collect();
                     let gone: Vec<Record> =
                         lost.into_iter().filter(|record| !own.contains(&record.key)).collect();
@@ -267,39 +242,28 @@ impl GroupShard {
                 }
             }
         }
-        match self.groups.get_mut(id) {
-            Some(Group::Consumer(group)) => group.flush(&mut self.out),
-            Some(Group::Streams(group)) => group.flush(&mut self.out),
-            Some(Group::Share(group)) => group.flush(&mut self.out),
-            _ => {}
+        if let Some(group) = self.groups.get_mut(id) {
+            group.flush(&mut self.out);
         }
     }
 
-    pub(super) fn describe_consumers(
+    pub(in crate::shard) fn describe_consumers(
         &mut self,
         request: &ConsumerGroupDescribeRequest,
         ticket: Ticket,
-    ) -> Result<(), ErrorCode> {
-        let mut last = self.out.groups_changed;
+    ) {
         let standard = self.out.config.consumer.assignors.first().map_or("uniform", |name| name.as_str());
-        let mut groups = Vec::with_capacity(request.group_ids.len());
-        for id in &request.group_ids {
-            groups.push(match self.groups.get(id.as_str()) {
-                Some(Group::Consumer(group)) => {
-                    last = last.max(group.last_batch());
-                    consumer::describe(group, standard, &self.world.image)
-                }
-                Some(_) => consumer::not_consumer(id),
-                None => consumer::describe_missing(id),
-            });
-        }
+        let (groups, last) = self.describe_each(
+            &request.group_ids,
+            |group| consumer::describe(group, standard, &self.world.image),
+            consumer::describe_refused,
+        );
         let response = ConsumerGroupDescribeResponse { groups, ..Default::default() };
         self.out.answer_after(last, ticket, Response::ConsumerGroupDescribe(response));
-        Ok(())
     }
 
     /// Time is over for a member of a consumer group.
-    pub(super) fn consumer_timer(&mut self, key: &TimerKey) {
+    pub(in crate::shard) fn consumer_timer(&mut self, key: &TimerKey) {
         let (TimerKey::Session { group, member }
         | TimerKey::Rebalance { group, member }
         | TimerKey::MemberJoin { group, member }
@@ -316,56 +280,4 @@ impl GroupShard {
             self.fence_members(group, std::slice::from_ref(member));
         }
     }
-
-    /// A job of this shard was run, or given up.
-    pub fn computed(&mut self, done: Done, now: Now) -> Vec<Effect> {
-        self.out.now = now;
-        match (self.groups.get_mut(done.0.group()), done.0) {
-            (Some(Group::Streams(group)), Outcome::Tasks { epoch, targets, .. }) => {
-                streams::computed(group, epoch, targets, &mut self.out);
-            }
-            (Some(Group::Consumer(group)), Outcome::Partitions { epoch, targets, .. }) => {
-                consumer::computed(group, epoch, targets, &mut self.out);
-            }
-            (Some(Group::Consumer(group)), Outcome::Resolved { topics, .. }) => {
-                consumer::resolved(group, topics, &mut self.world, &mut self.out);
-            }
-            // Of a group of the same name that is gone.
-            _ => {}
-        }
-        self.out.take_effects()
-    }
-
-    /// The cluster looks like this now. `topics`: those that were created, deleted or got more partitions; `None`: any.
-    pub fn image_changed(&mut self, image: &Image, topics: Option<&[Text]>, has_new: bool) {
-        self.world.change(image.clone(), topics, has_new);
-        if topics.is_some_and(<[Text]>::is_empty) {
-            return;
-        }
-        for group in self.groups.values_mut() {
-            let concerns = |reads: &dyn Fn(&str) -> bool| {
-                topics.is_none_or(|topics| topics.iter().any(|topic| reads(topic)))
-            };
-            match group {
-                Group::Consumer(group) if concerns(&|topic| group.is_subscribed(topic)) => {
-                    group.refresh_at = MonotonicMs(0);
-                }
-                Group::Streams(group) if concerns(&|topic| group.needs(topic)) => {
-                    group.refresh_at = MonotonicMs(0);
-                }
-                Group::Share(group) if concerns(&|topic| group.names().contains_key(topic)) => {
-                    group.refresh_at = MonotonicMs(0);
-                }
-                _ => {}
-            }
-        }
-    }
-}
-
-fn not_found(why: String) -> Refused {
-    Refused::new(ErrorCode::GroupIdNotFound, why)
-}
-
-fn not_consumer(id: &str) -> Refused {
-    not_found(format!("Group {id} is not a consumer group."))
 }

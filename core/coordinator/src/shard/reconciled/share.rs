@@ -19,21 +19,22 @@ use barnabas_wire::messages::delete_share_group_offsets_response::DeleteShareGro
 use barnabas_wire::messages::{
     AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse, DeleteGroupsResponse,
     DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse, ShareGroupDescribeRequest,
-    ShareGroupDescribeResponse, ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse,
+    ShareGroupDescribeResponse, ShareGroupHeartbeatRequest,
 };
 
 use super::{Group, GroupShard};
 use crate::framework::{BatchId, Caller, Now, Ticket};
-use crate::groups::share::{self, Awaiting, Heartbeat, Outcomes, ShareGroup, Stayed};
-use crate::outbox::Effect;
-use crate::outbox::{GroupThen, ShareStateDone, ShareStateOrder, ShareStateWork, TimerKey, append_refusal};
-use crate::records::Entry;
+use crate::groups::find_mut;
+use crate::groups::reconciled::{Refused, no_group, not_found, wrong_kind};
+use crate::groups::share::{self, Awaiting, Heartbeat, Outcomes, Share, ShareGroup, Stayed};
+use crate::outbox::{
+    Effect, GroupThen, ShareStateDone, ShareStateOrder, ShareStateWork, TimerKey, append_refusal,
+};
+use crate::records::{Entry, GroupKind};
 use crate::{Request, Response, SharePartitionKey};
 
-type Refused = (ErrorCode, String);
-
 impl GroupShard {
-    pub(super) fn share_heartbeat(
+    pub(in crate::shard) fn share_heartbeat(
         &mut self,
         caller: &Caller<'_>,
         request: &ShareGroupHeartbeatRequest,
@@ -43,13 +44,13 @@ impl GroupShard {
             -1 => self.share_leave(request, ticket),
             _ => self.share_stay(caller, request, ticket),
         });
-        if let Err((code, why)) = worked {
-            self.out.answer(ticket, refusal(code, why));
+        if let Err(refused) = worked {
+            self.out.answer(ticket, refusal(refused));
         }
     }
 
     /// Requests that concern share groups alone, but for heartbeats.
-    pub(super) fn dispatch_share(&mut self, request: &Request, ticket: Ticket) {
+    pub(in crate::shard) fn dispatch_share(&mut self, request: &Request, ticket: Ticket) {
         let worked = match request {
             Request::ShareGroupDescribe(describe) => {
                 self.describe_shares(describe, ticket);
@@ -61,11 +62,13 @@ impl GroupShard {
             }
             Request::AlterShareGroupOffsets(alter) => self.alter_share_offsets(alter, ticket),
             Request::DeleteShareGroupOffsets(delete) => self.delete_share_offsets(delete, ticket),
-            other => Err((ErrorCode::InvalidRequest, format!("{other:?} is not about a share group."))),
+            other => {
+                let why = format!("{other:?} is not about a share group.");
+                Err(Refused::new(ErrorCode::InvalidRequest, why))
+            }
         };
-        if let Err((code, why)) = worked {
-            let said = Some(Str::from(why.as_str()));
-            self.out.answer(ticket, request.refuse(code).saying(said));
+        if let Err(Refused { code, why }) = worked {
+            self.out.answer(ticket, request.refuse(code).saying(Some(why.into())));
         }
     }
 
@@ -82,10 +85,8 @@ impl GroupShard {
                 self.go_on(&id, stayed);
                 Ok(())
             }
-            Some(_) => Err(not_share(&id)),
-            None if request.member_epoch != 0 => {
-                Err((ErrorCode::GroupIdNotFound, format!("Share group {id} not found.")))
-            }
+            Some(_) => Err(wrong_kind(GroupKind::Share, &id)),
+            None if request.member_epoch != 0 => Err(no_group(GroupKind::Share, &id)),
             None => {
                 let mut group = Box::new(ShareGroup::new(id.clone()));
                 let stayed =
@@ -102,12 +103,12 @@ impl GroupShard {
     fn go_on(&mut self, id: &Text, stayed: Stayed) {
         let Stayed { heartbeat, lacks } = stayed;
         let Some(Group::Share(group)) = self.groups.get_mut(id) else { return };
-        let under_way = group.order.and_then(|number| self.share_orders.get_mut(&number));
-        let lacks = lacks && group.set_up_again_at <= self.out.now.mono;
+        let under_way = group.own.order.and_then(|number| self.share_orders.get_mut(&number));
+        let lacks = lacks && group.own.set_up_again_at <= self.out.now.mono;
         match under_way {
             None if lacks => {
                 let names: Vec<Text> = group.names().keys().cloned().collect();
-                let starts = group.set_up.begin(id, names.iter(), &self.world.image);
+                let starts = group.own.set_up.begin(id, names.iter(), &self.world.image);
                 let state_epoch = group.epoch;
                 group.note(Entry::SetUp);
                 let work = ShareStateWork::Initialize { state_epoch, starts };
@@ -129,17 +130,13 @@ impl GroupShard {
             Ok(response) => {
                 group.answer(heartbeat.ticket, Response::ShareGroupHeartbeat(response), &mut self.out);
             }
-            Err((code, why)) => self.out.answer(heartbeat.ticket, refusal(code, why)),
+            Err(refused) => self.out.answer(heartbeat.ticket, refusal(refused)),
         }
     }
 
     fn share_leave(&mut self, request: &ShareGroupHeartbeatRequest, ticket: Ticket) -> Result<(), Refused> {
         let id = request.group_id.text();
-        let group = match self.groups.get_mut(&id) {
-            Some(Group::Share(group)) => group,
-            Some(_) => return Err(not_share(&id)),
-            None => return Err(not_found(&id)),
-        };
+        let group = find_mut::<Share>(&mut self.groups, &id)?;
         let member = request.member_id.text();
         let response = share::leave(group, &member, &mut self.world, &mut self.out)?;
         group.answer(ticket, Response::ShareGroupHeartbeat(response), &mut self.out);
@@ -147,7 +144,7 @@ impl GroupShard {
     }
 
     /// Nothing was heard of a member of a share group for a whole session.
-    pub(super) fn share_timer(&mut self, key: &TimerKey) {
+    pub(in crate::shard) fn share_timer(&mut self, key: &TimerKey) {
         let TimerKey::Session { group, member } = key else { return };
         if let Some(Group::Share(group)) = self.groups.get_mut(group) {
             share::fence(group, member, &mut self.world, &mut self.out);
@@ -155,19 +152,12 @@ impl GroupShard {
         }
     }
 
-    pub(super) fn describe_shares(&mut self, request: &ShareGroupDescribeRequest, ticket: Ticket) {
-        let mut last = self.out.groups_changed;
-        let mut groups = Vec::with_capacity(request.group_ids.len());
-        for id in &request.group_ids {
-            groups.push(match self.groups.get(id.as_str()) {
-                Some(Group::Share(group)) => {
-                    last = last.max(group.last_batch);
-                    share::describe(group, &self.world.image)
-                }
-                Some(_) => share::not_share(id),
-                None => share::describe_missing(id),
-            });
-        }
+    pub(in crate::shard) fn describe_shares(&mut self, request: &ShareGroupDescribeRequest, ticket: Ticket) {
+        let (groups, last) = self.describe_each(
+            &request.group_ids,
+            |group| share::describe(group, &self.world.image),
+            share::describe_refused,
+        );
         let response = ShareGroupDescribeResponse { groups, ..Default::default() };
         self.out.answer_after(last, ticket, Response::ShareGroupDescribe(response));
     }
@@ -176,12 +166,12 @@ impl GroupShard {
     ///
     /// # Source
     /// Kafka 4.4 `GroupMetadataManager.initializedShareGroupPartitions`.
-    pub(super) fn share_partitions(&mut self, id: &str, ticket: Ticket) {
+    pub(in crate::shard) fn share_partitions(&mut self, id: &str, ticket: Ticket) {
         let (topics, batch) = match self.groups.get(id) {
             Some(Group::Share(group)) => {
-                let topics = group.set_up.initialized.iter();
+                let topics = group.own.set_up.initialized.iter();
                 let topics = topics.map(|(id, topic)| (*id, topic.partitions.iter().copied().collect()));
-                (topics.collect(), group.last_batch)
+                (topics.collect(), group.last_batch())
             }
             _ => (Vec::new(), BatchId(0)),
         };
@@ -190,7 +180,7 @@ impl GroupShard {
 
     /// # Source
     /// Kafka 4.4 `GroupMetadataManager.alterShareGroupOffsets`: a group that nobody knows is founded.
-    pub(super) fn alter_share_offsets(
+    pub(in crate::shard) fn alter_share_offsets(
         &mut self,
         request: &AlterShareGroupOffsetsRequest,
         ticket: Ticket,
@@ -198,7 +188,7 @@ impl GroupShard {
         let id = request.group_id.text();
         match self.groups.get(&id) {
             Some(Group::Share(group)) => check_at_rest(group)?,
-            Some(_) => return Err(not_share(&id)),
+            Some(_) => return Err(wrong_kind(GroupKind::Share, &id)),
             None => {
                 let mut group = ShareGroup::new(id.clone());
                 group.note(Entry::Group);
@@ -206,7 +196,7 @@ impl GroupShard {
                 self.out.groups_changed = self.out.pending.upcoming();
             }
         }
-        let Some(Group::Share(group)) = self.groups.get_mut(&id) else { return Err(not_found(&id)) };
+        let group = find_mut::<Share>(&mut self.groups, &id)?;
         let (mut starts, mut responses) = (BTreeMap::new(), Vec::new());
         for topic in &request.topics {
             let known = self.world.image.topics.by_name(&topic.topic_name);
@@ -221,7 +211,7 @@ impl GroupShard {
                         topic: known.id,
                         partition: barnabas_base::PartitionIndex(index),
                     };
-                    group.set_up.note_initializing(known.id, &known.name, BTreeSet::from([index]));
+                    group.own.set_up.note_initializing(known.id, &known.name, BTreeSet::from([index]));
                     starts.insert(key, Offset(partition.start_offset));
                 }
                 let error = if is_there { ErrorCode::None } else { ErrorCode::UnknownTopicOrPartition };
@@ -252,17 +242,13 @@ impl GroupShard {
 
     /// # Source
     /// Kafka 4.4 `GroupCoordinatorShard.initiateDeleteShareGroupOffsets`, `completeDeleteShareGroupOffsets`.
-    pub(super) fn delete_share_offsets(
+    pub(in crate::shard) fn delete_share_offsets(
         &mut self,
         request: &DeleteShareGroupOffsetsRequest,
         ticket: Ticket,
     ) -> Result<(), Refused> {
         let id = request.group_id.text();
-        let group = match self.groups.get_mut(&id) {
-            Some(Group::Share(group)) => group,
-            Some(_) => return Err(not_share(&id)),
-            None => return Err(not_found(&id)),
-        };
+        let group = find_mut::<Share>(&mut self.groups, &id)?;
         check_at_rest(group)?;
         let (mut keys, mut topics, mut responses) = (Vec::new(), Vec::new(), Vec::new());
         // A topic that is named again is answered again, and its share-partitions are deleted once.
@@ -270,13 +256,13 @@ impl GroupShard {
         for topic in &request.topics {
             let known = self.world.image.topics.by_name(&topic.topic_name);
             let is_kept = known.is_some_and(|known| {
-                group.set_up.initialized.contains_key(&known.id)
-                    || group.set_up.deleting.contains_key(&known.id)
+                group.own.set_up.initialized.contains_key(&known.id)
+                    || group.own.set_up.deleting.contains_key(&known.id)
             });
             match known.filter(|_| is_kept) {
                 Some(known) => {
                     if named.insert(known.id) {
-                        keys.extend(group.set_up.delete(&id, known.id, &self.world.image));
+                        keys.extend(group.own.set_up.delete(&id, known.id, &self.world.image));
                     }
                     topics.push((known.id, known.name.clone()));
                 }
@@ -300,7 +286,7 @@ impl GroupShard {
     }
 
     /// Has the state of share groups deleted that are to go. Gives those results that wait for nothing back.
-    pub(super) fn delete_shares(
+    pub(in crate::shard) fn delete_shares(
         &mut self,
         ids: Vec<Text>,
         results: Vec<DeletableGroupResult>,
@@ -310,11 +296,11 @@ impl GroupShard {
         let number = self.share_orders_made + 1;
         for id in &ids {
             let Some(Group::Share(group)) = self.groups.get_mut(id) else { continue };
-            keys.extend(group.set_up.delete_all(id, &self.world.image));
+            keys.extend(group.own.set_up.delete_all(id, &self.world.image));
             group.note(Entry::SetUp);
-            group.order = Some(number);
+            group.own.order = Some(number);
             group.flush(&mut self.out);
-            last = last.max(group.last_batch);
+            last = last.max(group.last_batch());
         }
         let groups = ids.into_iter().collect();
         self.order_after(
@@ -328,9 +314,9 @@ impl GroupShard {
     fn order(&mut self, id: &Text, work: ShareStateWork, awaiting: Awaiting) {
         let number = self.share_orders_made + 1;
         let Some(Group::Share(group)) = self.groups.get_mut(id) else { return };
-        group.order = Some(number);
+        group.own.order = Some(number);
         group.flush(&mut self.out);
-        let batch = group.last_batch;
+        let batch = group.last_batch();
         self.order_after(batch, work, awaiting);
     }
 
@@ -345,7 +331,7 @@ impl GroupShard {
     }
 
     /// The record that speaks of an order is not on disk, or nobody knows: nothing was ordered.
-    pub(super) fn share_order_lost(&mut self, order: ShareStateOrder, error: ErrorCode) {
+    pub(in crate::shard) fn share_order_lost(&mut self, order: ShareStateOrder, error: ErrorCode) {
         let error = append_refusal(error);
         let keys: Vec<SharePartitionKey> = match order.work {
             ShareStateWork::Initialize { starts, .. } => starts.into_iter().map(|(key, _)| key).collect(),
@@ -394,8 +380,8 @@ impl GroupShard {
         let failed = lost.or(failed.next_back());
         let is_full = failed == Some(ErrorCode::GroupMaxSizeReached);
         if let Some(Group::Share(group)) = self.groups.get_mut(id) {
-            group.order = None;
-            group.set_up.end(outcomes);
+            group.own.order = None;
+            group.own.set_up.end(outcomes);
             group.wait_for_room(is_full, self.out.now.mono);
             group.note(Entry::SetUp);
             group.flush(&mut self.out);
@@ -405,14 +391,11 @@ impl GroupShard {
             let failed = failed.filter(|_| !is_full || heartbeat.before.epoch == 0);
             match failed {
                 Some(error) => {
-                    let why = "The state of the group's topics could not be set up.".to_owned();
-                    self.out.answer(heartbeat.ticket, refusal(error, why));
+                    let why = "The state of the group's topics could not be set up.";
+                    self.out.answer(heartbeat.ticket, refusal(Refused::new(error, why)));
                 }
                 None if self.groups.contains_key(id) => self.end_heartbeat(id, &heartbeat),
-                None => {
-                    let (code, why) = not_found(id);
-                    self.out.answer(heartbeat.ticket, refusal(code, why));
-                }
+                None => self.out.answer(heartbeat.ticket, refusal(not_found(id))),
             }
         }
     }
@@ -436,8 +419,8 @@ impl GroupShard {
         let Some(Group::Share(group)) = self.groups.get_mut(id) else {
             return self.out.answer(ticket, response);
         };
-        group.order = None;
-        group.set_up.end(outcomes);
+        group.own.order = None;
+        group.own.set_up.end(outcomes);
         group.note(Entry::SetUp);
         group.answer(ticket, response, &mut self.out);
     }
@@ -468,9 +451,9 @@ impl GroupShard {
         let Some(Group::Share(group)) = self.groups.get_mut(id) else {
             return self.out.answer(ticket, response);
         };
-        group.order = None;
+        group.own.order = None;
         gone.iter().for_each(|topic| {
-            group.set_up.deleting.remove(topic);
+            group.own.set_up.deleting.remove(topic);
         });
         group.note(Entry::SetUp);
         group.answer(ticket, response, &mut self.out);
@@ -490,7 +473,7 @@ impl GroupShard {
             let failed = lost.or(outcomes.failure_of_group(id));
             let error = match self.groups.get_mut(id) {
                 Some(Group::Share(group)) => {
-                    group.order = None;
+                    group.own.order = None;
                     // Somebody may have joined meanwhile.
                     failed.or((!group.is_empty()).then_some(ErrorCode::NonEmptyGroup))
                 }
@@ -512,11 +495,11 @@ impl GroupShard {
     }
 
     /// These topics are gone: no share group knows of them any more. The share coordinator ends their state by itself.
-    pub(super) fn share_topics_deleted(&mut self, topics: &[TopicId]) {
+    pub(in crate::shard) fn share_topics_deleted(&mut self, topics: &[TopicId]) {
         let mut ids: Vec<Text> = Vec::new();
         for (id, group) in &mut self.groups {
             if let Group::Share(group) = group
-                && group.set_up.forget(topics)
+                && group.own.set_up.forget(topics)
             {
                 ids.push(id.clone());
             }
@@ -531,7 +514,7 @@ impl GroupShard {
     }
 
     /// Whoever waits for an order is sent away.
-    pub(super) fn abandon_share_orders(&mut self) {
+    pub(in crate::shard) fn abandon_share_orders(&mut self) {
         let mut orders: Vec<(u64, Awaiting)> = self.share_orders.drain().collect();
         orders.sort_by_key(|(number, _)| *number);
         let error = ErrorCode::NotCoordinator;
@@ -539,7 +522,7 @@ impl GroupShard {
             match awaiting {
                 Awaiting::SetUp { heartbeats, .. } => {
                     for heartbeat in heartbeats {
-                        self.out.answer(heartbeat.ticket, refusal(error, String::new()));
+                        self.out.answer(heartbeat.ticket, refusal(Refused::new(error, "")));
                     }
                 }
                 Awaiting::Altered { ticket, .. } => {
@@ -567,29 +550,15 @@ impl GroupShard {
 /// Whether a group's offsets may be changed: nobody reads, and nothing of it is under way.
 fn check_at_rest(group: &ShareGroup) -> Result<(), Refused> {
     if !group.is_empty() {
-        return Err((ErrorCode::NonEmptyGroup, "The group is not empty.".to_owned()));
+        return Err(Refused::new(ErrorCode::NonEmptyGroup, "The group is not empty."));
     }
-    if group.order.is_some() {
-        return Err((
-            ErrorCode::CoordinatorLoadInProgress,
-            "The group's topics are being set up.".to_owned(),
-        ));
+    if group.own.order.is_some() {
+        let why = "The group's topics are being set up.";
+        return Err(Refused::new(ErrorCode::CoordinatorLoadInProgress, why));
     }
     Ok(())
 }
 
-fn not_found(id: &str) -> Refused {
-    (ErrorCode::GroupIdNotFound, format!("Group {id} not found."))
-}
-
-fn not_share(id: &str) -> Refused {
-    (ErrorCode::GroupIdNotFound, format!("Group {id} is not a share group."))
-}
-
-fn refusal(code: ErrorCode, why: String) -> Response {
-    Response::ShareGroupHeartbeat(ShareGroupHeartbeatResponse {
-        error_code: code.code(),
-        error_message: (!why.is_empty()).then(|| why.into()),
-        ..Default::default()
-    })
+fn refusal(refused: Refused) -> Response {
+    Response::ShareGroupHeartbeat(share::refusal(refused))
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use barnabas_base::{Set, Text};
+use barnabas_base::{Map, Set, Text};
 
 use crate::GroupShard;
 use crate::framework::Ticket;
@@ -11,8 +11,8 @@ use crate::groups::Group;
 use crate::groups::classic::{ClassicGroup, State};
 use crate::outbox::TimerKey;
 
-mod assigned;
 mod consumer;
+mod reconciled;
 mod share;
 mod streams;
 #[cfg(test)]
@@ -21,14 +21,20 @@ mod tests;
 pub(crate) fn violations(shard: &GroupShard) -> Vec<String> {
     let mut found = Vec::new();
     for (id, group) in &shard.groups {
-        let (called, of_its_type) = match group {
-            Group::Classic(group) => (&group.id, classic(shard, group)),
-            Group::Consumer(group) => (&group.id, consumer::violations(shard, group)),
-            Group::Streams(group) => (&group.id, streams::violations(shard, group)),
-            Group::Share(group) => (&group.id, share::violations(shard, group)),
+        let of_its_kind = match group {
+            Group::Classic(group) => classic(shard, group),
+            Group::Consumer(group) => {
+                [reconciled::violations(shard, group), consumer::violations(group)].concat()
+            }
+            Group::Streams(group) => {
+                [reconciled::violations(shard, group), streams::violations(shard, group)].concat()
+            }
+            Group::Share(group) => {
+                [reconciled::violations(shard, group), share::violations(shard, group)].concat()
+            }
         };
-        let named = (id != called).then(|| format!("is called {called}"));
-        let all = named.into_iter().chain(of_its_type);
+        let named = (id != group.id()).then(|| format!("is called {}", group.id()));
+        let all = named.into_iter().chain(of_its_kind);
         found.extend(all.map(|what| format!("group {id}: {what}")));
     }
     found.extend(timers_have_an_object(shard));
@@ -44,7 +50,7 @@ fn classic(shard: &GroupShard, group: &ClassicGroup) -> Vec<String> {
     let checks = [
         state_fits_members(group),
         counts_are_true(group),
-        assigned::instances_are_members(&group.static_members, instance_of, statics),
+        instances_are_members(&group.static_members, instance_of, statics),
         members_speak_one_protocol(group),
         pending_are_strangers(group),
         members_are_watched(shard, group),
@@ -81,6 +87,19 @@ fn counts_are_true(group: &ClassicGroup) -> Option<String> {
     let counted: BTreeMap<&Text, usize> =
         group.supported.iter().map(|(name, count)| (name, *count)).collect();
     (supported != counted).then(|| format!("protocols {supported:?}, counted {counted:?}"))
+}
+
+/// `instance_of`: by which instance id a member goes. `statics`: how many go by one.
+fn instances_are_members<'a>(
+    known: &Map<Text, Text>,
+    instance_of: impl Fn(&Text) -> Option<&'a Text>,
+    statics: usize,
+) -> Option<String> {
+    let stray = known.iter().find(|(instance, id)| instance_of(id) != Some(instance));
+    if let Some((instance, id)) = stray {
+        return Some(format!("instance {instance} stands for {id}, which is not its"));
+    }
+    (statics != known.len()).then(|| format!("{statics} static members, not all known"))
 }
 
 fn members_speak_one_protocol(group: &ClassicGroup) -> Option<String> {

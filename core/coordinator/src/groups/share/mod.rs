@@ -40,8 +40,6 @@ use crate::records::GroupKind;
 pub(crate) use describe::{describe, describe_refused};
 pub(crate) use group::ShareGroup;
 pub(crate) use heartbeat::{Stayed, check, fence, finish, leave, loaded, refusal, stay};
-#[cfg(test)]
-pub(crate) use member::ShareMember;
 pub(crate) use order::{Awaiting, Heartbeat};
 pub(crate) use outcomes::Outcomes;
 

@@ -47,8 +47,6 @@ pub(crate) use describe::{describe, describe_refused};
 pub(crate) use group::StreamsGroup;
 pub(crate) use heartbeat::heartbeat;
 pub(crate) use leave::{fence, is_late, leave, loaded};
-#[cfg(test)]
-pub(crate) use member::StreamsMember;
 pub(crate) use target::first_target;
 
 /// Streams groups.

@@ -1,25 +1,14 @@
-//! What must hold of a share group.
+//! What must hold of share groups beside what must of every group.
 
 use std::collections::BTreeMap;
 
 use barnabas_base::Text;
 
-use super::assigned::{epochs_follow, members_are_watched, targets_are_members};
 use crate::GroupShard;
 use crate::groups::share::ShareGroup;
 
 pub(super) fn violations(shard: &GroupShard, group: &ShareGroup) -> Vec<String> {
-    let epochs = (group.epoch, group.assignment_epoch);
-    let members = group.members().iter().map(|(id, member)| (id, member.epoch));
-    let checks = [
-        counts_are_true(group),
-        epochs_follow(epochs, members),
-        targets_are_members(group.targets.keys(), |id| group.members().contains_key(id)),
-        assigned_is_set_up(group),
-        members_are_watched(shard, &group.id, group.members().keys()),
-        order_is_known(shard, group),
-        (!group.unwritten.is_flushed()).then(|| "has changes that nobody writes".to_owned()),
-    ];
+    let checks = [counts_are_true(group), assigned_is_set_up(group), order_is_known(shard, group)];
     checks.into_iter().flatten().collect()
 }
 

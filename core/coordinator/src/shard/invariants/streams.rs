@@ -1,12 +1,9 @@
-//! Of streams groups: one function for each of [`crate::groups::streams::StreamsGroup`]'s.
+//! What must hold of streams groups beside what must of every group.
 
 use std::collections::BTreeSet;
 
 use barnabas_base::{Map, Text};
 
-use super::assigned::{
-    epochs_follow, instances_are_members, lost_entries_are_watched, members_are_watched, targets_are_members,
-};
 use crate::GroupShard;
 use crate::assignment::streams::{Role, each, each_active};
 use crate::groups::reconciled::{AWAY, MemberState};
@@ -14,22 +11,12 @@ use crate::groups::streams::StreamsGroup;
 use crate::outbox::TimerKey;
 
 pub(super) fn violations(shard: &GroupShard, group: &StreamsGroup) -> Vec<String> {
-    let instance_of = |id: &Text| group.member(id).and_then(|member| member.instance.as_ref());
-    let statics = group.members().values().filter(|member| member.instance.is_some()).count();
-    let epochs = (group.epoch, group.assignment_epoch);
-    let members = group.members().iter().map(|(id, member)| (id, member.epoch));
     let checks = [
         tasks_have_one_owner(group),
         copies_are_counted(group, Role::Standby),
         copies_are_counted(group, Role::Warmup),
-        instances_are_members(group.static_members(), instance_of, statics),
-        targets_are_members(group.targets.keys(), |id| group.member(id).is_some()),
         offsets_are_members(group),
-        epochs_follow(epochs, members),
-        everything_is_written(group),
-        members_are_watched(shard, &group.id, group.members().keys()),
         revocations_are_watched(shard, group),
-        lost_entries_are_watched(shard, &group.id, group.unwritten.has_lost()),
     ];
     checks.into_iter().flatten().collect()
 }
@@ -63,11 +50,7 @@ fn offsets_are_members(group: &StreamsGroup) -> Option<String> {
     stranger.map(|id| format!("{id} has task offsets and is no member"))
 }
 
-fn everything_is_written(group: &StreamsGroup) -> Option<String> {
-    (!group.unwritten.is_flushed()).then(|| "something changed and was not handed out".to_owned())
-}
-
-/// Nobody keeps for ever what others wait for.
+/// No member keeps for ever what others wait for.
 fn revocations_are_watched(shard: &GroupShard, group: &StreamsGroup) -> Option<String> {
     let unwatched = group.members().iter().find(|(id, member)| {
         let key = TimerKey::Rebalance { group: group.id.clone(), member: (*id).clone() };

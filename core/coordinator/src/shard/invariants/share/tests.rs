@@ -3,21 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use barnabas_base::{ErrorCode, LeaderEpoch, MonotonicMs, Offset, TimestampMs, Uuid};
+use barnabas_base::{ErrorCode, LeaderEpoch, Offset, TimestampMs, Uuid};
 use barnabas_metadata::{Delta, Image, Provenance};
 use barnabas_wire::messages::{MetadataRecord, PartitionRecord, ShareGroupHeartbeatRequest, TopicRecord};
 
+use super::super::reconciled::tests::{NOW, change, group, planted_bugs_are_caught};
 use super::super::tests::caught;
-use crate::framework::{BatchId, Caller, Now, Ticket};
-use crate::groups::Group;
-use crate::groups::share::{ShareGroup, ShareMember};
-use crate::outbox::Effect;
-use crate::outbox::TimerKey;
-use crate::outbox::{ShareStateDone, ShareStateWork};
-use crate::records::Entry;
+use crate::framework::{BatchId, Caller, Ticket};
+use crate::groups::share::Share;
+use crate::outbox::{Effect, ShareStateDone, ShareStateWork};
 use crate::{GroupConfig, GroupShard, Request};
 
-const NOW: Now = Now { wall: TimestampMs(1_000), mono: MonotonicMs(1_000) };
 const TOPIC: Uuid = Uuid([7; 16]);
 
 fn image() -> Image {
@@ -66,68 +62,29 @@ fn shard() -> GroupShard {
     shard
 }
 
-fn group(shard: &mut GroupShard) -> &mut ShareGroup {
-    match shard.groups.get_mut("g") {
-        Some(Group::Share(group)) => group,
-        other => panic!("{other:?}"),
-    }
-}
-
-fn change(shard: &mut GroupShard, id: &str, how: impl FnOnce(&mut ShareMember)) {
-    let group = group(shard);
-    let mut member = (**group.member(id).expect("a member")).clone();
-    how(&mut member);
-    group.put(member);
-}
-
 fn check(sentence: &str, bug: impl FnOnce(&mut GroupShard)) {
     caught(shard(), sentence, bug);
 }
 
 #[test]
-fn a_group_has_its_own_name() {
-    check("is called", |shard| group(shard).id = "other".into());
+fn what_all_kinds_share_is_checked() {
+    planted_bugs_are_caught::<Share>(shard);
 }
 
 #[test]
 fn counts_are_true() {
-    check("counted", |shard| group(shard).own.names.plant("u"));
-}
-
-#[test]
-fn epochs_are_in_order() {
-    check("a is in 99", |shard| change(shard, "a", |member| member.epoch = 99));
-    check("its target is of", |shard| group(shard).assignment_epoch = 99);
-}
-
-#[test]
-fn targets_are_of_members() {
-    check("has a target and is no member", |shard| {
-        group(shard).targets.insert("gone".into(), Arc::default());
-    });
+    check("counted", |shard| group::<Share>(shard).own.names.plant("u"));
 }
 
 #[test]
 fn what_is_assigned_is_set_up() {
     check("which is not set up", |shard| {
         let assigned = Arc::new(BTreeMap::from([(TOPIC, vec![5])]));
-        change(shard, "b", |member| member.assigned = assigned);
-    });
-}
-
-#[test]
-fn members_are_watched() {
-    check("nobody watches member a", |shard| {
-        shard.out.timers.cancel(&TimerKey::Session { group: "g".into(), member: "a".into() });
+        change::<Share>(shard, "b", |member| member.assigned = assigned);
     });
 }
 
 #[test]
 fn an_order_is_known() {
-    check("of which nobody knows", |shard| group(shard).own.order = Some(99));
-}
-
-#[test]
-fn what_changes_is_written() {
-    check("nobody writes", |shard| group(shard).note(Entry::Group));
+    check("of which nobody knows", |shard| group::<Share>(shard).own.order = Some(99));
 }

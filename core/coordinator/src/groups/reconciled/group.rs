@@ -12,9 +12,8 @@ use std::sync::Arc;
 
 use barnabas_base::{Map, MonotonicMs, Text};
 
-use super::{Kind, Member, Records, Unwritten};
-use crate::Response;
-use crate::framework::{BatchId, Ticket};
+use super::{Kind, Member, Unwritten};
+use crate::framework::BatchId;
 use crate::outbox::Outbox;
 use crate::records::Entry;
 
@@ -47,7 +46,7 @@ pub(crate) struct ReconciledGroup<K: Kind> {
     pub assigning: Option<i32>,
     pub unwritten: Unwritten,
     /// How often the epoch was raised since that was last counted.
-    raises: u64,
+    pub(super) raises: u64,
     /// What only its kind has.
     pub own: K::Group,
 }
@@ -230,19 +229,36 @@ impl<K: Kind> ReconciledGroup<K> {
     }
 }
 
-impl<K: Records> ReconciledGroup<K> {
-    /// Hands out the records that changed.
-    pub fn flush(&mut self, out: &mut Outbox) {
-        *K::raises(&mut out.counts) += std::mem::take(&mut self.raises);
-        let mut unwritten = std::mem::take(&mut self.unwritten);
-        let bytes_max = out.config.batch_bytes_max;
-        unwritten.flush(K::KIND, &self.id, |entry| self.record(entry, bytes_max), out);
-        self.unwritten = unwritten;
+#[cfg(test)]
+mod tests {
+    use crate::groups::consumer::{ConsumerGroup, ConsumerMember};
+    use barnabas_base::MonotonicMs;
+
+    fn member(id: &str, epoch: i32) -> ConsumerMember {
+        ConsumerMember { instance: Some("i".into()), epoch, ..ConsumerMember::new(id.into()) }
     }
 
-    /// Writes what changed, and answers once it is on disk.
-    pub fn answer(&mut self, ticket: Ticket, response: Response, out: &mut Outbox) {
-        self.flush(out);
-        out.answer_after(self.last_batch(), ticket, response);
+    #[test]
+    fn static_member_is_found_after_its_replacement_was_lost() {
+        let mut group = ConsumerGroup::new("g".into());
+        group.put(member("old", 1));
+        group.put(member("new", 1));
+        group.remove("new");
+        assert!(group.static_member("i").is_none());
+        group.drop_strays(MonotonicMs(0));
+        assert_eq!(group.static_member("i").map(|member| member.id.as_str()), Some("old"));
+        assert_eq!(group.epoch, 1, "nothing has changed for the members");
+    }
+
+    #[test]
+    fn later_of_two_members_with_an_instance_id_stays() {
+        for (old, new) in [("a", "b"), ("b", "a")] {
+            let mut group = ConsumerGroup::new("g".into());
+            group.put(member(old, 1));
+            group.put(member(new, 1));
+            group.drop_strays(MonotonicMs(0));
+            assert_eq!(group.members().keys().collect::<Vec<_>>(), [new]);
+            assert_eq!(group.epoch, 2, "what the other one had is to be assigned");
+        }
     }
 }

@@ -12,7 +12,9 @@ use barnabas_base::Text;
 use barnabas_wire::messages::GroupRecordValue;
 
 use super::{FIRST_EPOCH, Kind, Member, ReconciledGroup};
-use crate::framework::{Record, encoded};
+use crate::Response;
+use crate::framework::{Record, Ticket, encoded};
+use crate::outbox::Outbox;
 use crate::records::Entry;
 
 pub(crate) const VERSION: i16 = 0;
@@ -45,9 +47,24 @@ pub(crate) trait Records: Kind {
 }
 
 impl<K: Records> ReconciledGroup<K> {
+    /// Hands out the records that changed.
+    pub fn flush(&mut self, out: &mut Outbox) {
+        *K::raises(&mut out.counts) += std::mem::take(&mut self.raises);
+        let mut unwritten = std::mem::take(&mut self.unwritten);
+        let bytes_max = out.config.batch_bytes_max;
+        unwritten.flush(K::KIND, &self.id, |entry| self.record(entry, bytes_max), out);
+        self.unwritten = unwritten;
+    }
+
+    /// Writes what changed, and answers once it is on disk.
+    pub fn answer(&mut self, ticket: Ticket, response: Response, out: &mut Outbox) {
+        self.flush(out);
+        out.answer_after(self.last_batch(), ticket, response);
+    }
+
     /// The record of `entry` as things are: a tombstone for what is not there, and for an expression that matches more than
     /// a record of `bytes_max` can hold, which is resolved again after a load.
-    pub(super) fn record(&self, entry: &Entry, bytes_max: usize) -> Record {
+    fn record(&self, entry: &Entry, bytes_max: usize) -> Record {
         let value = match entry {
             Entry::OldClassic => None,
             Entry::Group => Some(K::group_value(self)),

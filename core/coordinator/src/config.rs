@@ -27,8 +27,8 @@ pub struct GroupConfig {
     pub offsets_retention_check_interval: DurationMs,
     /// `offsets.commit.timeout.ms`: how long an answer waits for its records to be safe.
     pub commit_timeout: DurationMs,
-    /// What one batch of records may weigh: a little less than `max.message.bytes` of `__consumer_offsets`. Whoever would
-    /// need more is refused before anything has changed.
+    /// What one batch of records may weigh: a little less than `max.message.bytes` of `__consumer_offsets`. Whoever
+    /// would need more is refused before anything has changed.
     pub batch_bytes_max: usize,
     /// Batches that may wait for the disk at the same time in one shard; beyond that, requests that write are told to
     /// come back.

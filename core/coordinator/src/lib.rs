@@ -1,4 +1,5 @@
-//! The coordinators: who belongs to a group, what was committed, how a transaction ends, in records of Kafka's internal topics.
+//! The coordinators: who belongs to a group, what was committed, how a transaction ends, in records of Kafka's internal
+//! topics.
 //!
 //! One [`GroupShard`] answers for one partition of `__consumer_offsets`, one [`TransactionShard`] for one of
 //! `__transaction_state`. The coordinator worker hands it one thing at a time (a
@@ -19,9 +20,10 @@
 //! shell/broker/src/coordinators/coordinator_worker.rs
 //! → [`GroupShard::handle`] → the worker appends what [`Effect::Append`] holds → [`GroupShard::durable`] → answers.
 //!
-//! Transaction path: core/api/src/k26_end_txn.rs → shell/broker/src/requests/transactions.rs → [`TransactionShard::handle`] → the decision is appended → durable: the
-//! answer, and [`TransactionEffect::WriteMarkers`] → shell/broker/src/coordinators/markers.rs, each partition's
-//! leader → [`TransactionShard::markers_answered`] → the end is appended.
+//! Transaction path: core/api/src/k26_end_txn.rs → shell/broker/src/requests/transactions.rs →
+//! [`TransactionShard::handle`] → the decision is appended → durable: the answer, and
+//! [`TransactionEffect::WriteMarkers`] → shell/broker/src/coordinators/markers.rs, each partition's leader →
+//! [`TransactionShard::markers_answered`] → the end is appended.
 
 mod assignment;
 mod config;

@@ -51,8 +51,8 @@ pub struct GroupStats {
 /// The coordinator of the groups of one partition.
 ///
 /// Life: [`GroupShard::new`], [`GroupShard::replay_batches`] for all that the partition holds, from its start,
-/// [`GroupShard::activate`]; then whatever comes; in the end [`GroupShard::unload`]. Until `activate`, every request is told
-/// that loading is in progress.
+/// [`GroupShard::activate`]; then whatever comes; in the end [`GroupShard::unload`]. Until `activate`, every request is
+/// told that loading is in progress.
 #[derive(Debug)]
 pub struct GroupShard {
     pub(crate) groups: Map<Text, Group>,
@@ -310,8 +310,8 @@ impl GroupShard {
         }
     }
 
-    /// What is not as it must always be, in words; empty as long as there is no bug. Costs a look at everything: for tests
-    /// and the simulator.
+    /// What is not as it must always be, in words; empty as long as there is no bug. Costs a look at everything: for
+    /// tests and the simulator.
     pub fn violations(&self) -> Vec<String> {
         invariants::violations(self)
     }

@@ -1,8 +1,9 @@
-//! A classic group settles soon after its members have come and gone, whatever they did before: clients that close, that die, that give
-//! up on a request and ask again, and answers that are lost. Sessions are 10 s and rebalance timeouts 5 min, so a group that waits for
-//! the wrong thing waits for minutes.
+//! A classic group settles soon after its members have come and gone, whatever they did before: clients that close,
+//! that die, that give up on a request and ask again, and answers that are lost. Sessions are 10 s and rebalance
+//! timeouts 5 min, so a group that waits for the wrong thing waits for minutes.
 //!
-//! What happens follows from the seed. `SETTLE_SEEDS=10000 cargo test -p barnabas-coordinator --test classic_settles` looks longer.
+//! What happens follows from the seed. `SETTLE_SEEDS=10000 cargo test -p barnabas-coordinator --test classic_settles`
+//! looks longer.
 
 // A test may read its environment.
 #![allow(clippy::disallowed_methods)]
@@ -128,7 +129,8 @@ impl World {
         self.pass(100);
     }
 
-    /// Something goes wrong with a client: its request or the answer is lost, and it asks again; or it dies; or it closes.
+    /// Something goes wrong with a client: its request or the answer is lost, and it asks again; or it dies; or it
+    /// closes.
     fn fault(&mut self, who: usize) {
         let client = &mut self.clients[who];
         match self.random.below(10) {

@@ -1,11 +1,12 @@
 //! What does a large consumer group cost the shard that looks after it, and for how long does any one request keep it?
 //!
 //! Milliseconds of one core, wall time. Held fixed: topics of 100 partitions each, all subscribed to by everybody, no
-//! assignment interval, records handed out and called safe at once. Left out on purpose: the disk, the wire, the worker's other
-//! work. The bound that matters: the longest that one call keeps the shard, as everybody else on its worker waits for so long; a
-//! target is made elsewhere.
+//! assignment interval, records handed out and called safe at once. Left out on purpose: the disk, the wire, the
+//! worker's other work. The bound that matters: the longest that one call keeps the shard, as everybody else on its
+//! worker waits for so long; a target is made elsewhere.
 //!
-//! `CONSUMER_COST=10000x1000 cargo test -p barnabas-coordinator --release --test consumer_cost -- --nocapture`: members × topics.
+//! `CONSUMER_COST=10000x1000 cargo test -p barnabas-coordinator --release --test consumer_cost -- --nocapture`: members
+//! × topics.
 
 // A benchmark reads the clock and its environment.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]

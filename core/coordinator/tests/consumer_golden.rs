@@ -1,6 +1,6 @@
-//! The bytes of every kind of record that a consumer group writes, as they stand in `tests/golden/consumer_records.txt` (key,
-//! value, both in hex; `-` for a tombstone). Apache's `GroupCoordinatorRecordSerde` of Kafka 4.4.0 reads each of them and
-//! writes the same bytes again; read in order, `GroupMetadataManager` has nothing to say against them.
+//! The bytes of every kind of record that a consumer group writes, as they stand in `tests/golden/consumer_records.txt`
+//! (key, value, both in hex; `-` for a tombstone). Apache's `GroupCoordinatorRecordSerde` of Kafka 4.4.0 reads each of
+//! them and writes the same bytes again; read in order, `GroupMetadataManager` has nothing to say against them.
 
 // A test may read and write its files.
 #![allow(clippy::disallowed_methods)]

@@ -1,10 +1,10 @@
-//! A consumer group and whoever is in it, for many steps in an order that chance decides: members of both protocols come, go,
-//! die and come back, answers get lost, batches get lost, the broker starts again, topics come, grow and go, targets are made
-//! at once or late.
+//! A consumer group and whoever is in it, for many steps in an order that chance decides: members of both protocols
+//! come, go, die and come back, answers get lost, batches get lost, the broker starts again, topics come, grow and go,
+//! targets are made at once or late.
 //!
-//! After every step: no partition is read by two (what a client reads it has been given and has not said to have given up).
-//! In the end, when nothing goes wrong any more: everybody comes to rest, every partition of a topic that somebody subscribes
-//! to is read, and a shard that is loaded from the log says the same as the one that lived through it.
+//! After every step: no partition is read by two (what a client reads it has been given and has not said to have given
+//! up). In the end, when nothing goes wrong any more: everybody comes to rest, every partition of a topic that somebody
+//! subscribes to is read, and a shard that is loaded from the log says the same as the one that lived through it.
 //!
 //! The sequence follows from the seed. `CONSUMER_SEEDS=10000 cargo test -p barnabas-coordinator --test consumer_model`
 //! looks longer. Two planted bugs show that the first sentence can fail.

@@ -1,6 +1,6 @@
-//! The bytes of every kind of record that this crate writes, as they stand in `tests/golden/records.txt` (key, value, both in
-//! hex; `-` for a tombstone). Apache's `GroupCoordinatorRecordSerde` of Kafka 4.4.0 reads each of them and writes the same
-//! bytes again.
+//! The bytes of every kind of record that this crate writes, as they stand in `tests/golden/records.txt` (key, value,
+//! both in hex; `-` for a tombstone). Apache's `GroupCoordinatorRecordSerde` of Kafka 4.4.0 reads each of them and
+//! writes the same bytes again.
 
 // A test may read and write its files.
 #![allow(clippy::disallowed_methods)]

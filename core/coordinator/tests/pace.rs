@@ -1,5 +1,6 @@
 //! The heartbeat interval in answers to members of consumer, share and streams groups: the setting, and with
-//! `group.settling.heartbeat.interval.ms` sooner while the group settles. What that does to the time that a rebalance takes.
+//! `group.settling.heartbeat.interval.ms` sooner while the group settles. What that does to the time that a rebalance
+//! takes.
 
 mod rig;
 
@@ -153,7 +154,8 @@ fn interval_in_answers_is_the_setting_by_default() {
     assert_eq!(shares(&mut rig, "a", 0), AS_CONFIGURED);
 }
 
-/// A consumer as Apache's client behaves: it beats when its interval is over, and at once when it has given up what it was to give up.
+/// A consumer as Apache's client behaves: it beats when its interval is over, and at once when it has given up what it
+/// was to give up.
 struct Consumer {
     id: String,
     epoch: i32,

@@ -1,4 +1,5 @@
-//! The new process of a static member, after a crash that kept a part of what it had changed: one member has the instance id, and goes on.
+//! The new process of a static member, after a crash that kept a part of what it had changed: one member has the
+//! instance id, and goes on.
 
 mod rig;
 

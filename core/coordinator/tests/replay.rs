@@ -1,7 +1,8 @@
-//! Whatever happens, what is on disk says what the shard says: after any sequence of requests, timers and lost batches, a
-//! shard loaded from the log has the same offsets and the same stable groups as the one that lived through it all.
+//! Whatever happens, what is on disk says what the shard says: after any sequence of requests, timers and lost batches,
+//! a shard loaded from the log has the same offsets and the same stable groups as the one that lived through it all.
 //!
-//! The sequence follows from the seed. `REPLAY_SEEDS=10000 cargo test -p barnabas-coordinator --test replay` looks longer.
+//! The sequence follows from the seed. `REPLAY_SEEDS=10000 cargo test -p barnabas-coordinator --test replay` looks
+//! longer.
 
 // A test may read its environment.
 #![allow(clippy::disallowed_methods)]
@@ -85,8 +86,8 @@ struct World {
     asked: BTreeMap<Ticket, usize>,
     /// A group's record was lost, so an empty group may come back with the members it last had.
     lost_groups: bool,
-    /// The log stood still for a while. Members are not kept waiting for it, so a group may have gone on without a record
-    /// that then gets to disk all the same. Offsets must be right even so.
+    /// The log stood still for a while. Members are not kept waiting for it, so a group may have gone on without a
+    /// record that then gets to disk all the same. Offsets must be right even so.
     stalled: bool,
 }
 
@@ -420,8 +421,8 @@ impl World {
 /// Topic and partition → offset.
 type Shown = BTreeMap<(String, i32), i64>;
 
-/// What the log says is committed, group by group, worked out without a shard: a transaction's offsets count from its commit
-/// marker on, unless a later commit was faster.
+/// What the log says is committed, group by group, worked out without a shard: a transaction's offsets count from its
+/// commit marker on, unless a later commit was faster.
 fn committed(log: &[rig::Logged]) -> BTreeMap<String, Shown> {
     type Place = (String, String, i32);
     let mut settled: BTreeMap<Place, (usize, i64)> = BTreeMap::new();

@@ -1,7 +1,7 @@
 //! The bytes of every kind of record that a share group and the share coordinator write, as they stand in
-//! `tests/golden/share_records.txt` and `tests/golden/share_state_records.txt` (key, value, both in hex; `-` for a tombstone).
-//! Apache's `GroupCoordinatorRecordSerde` and `ShareCoordinatorRecordSerde` of Kafka 4.4.0 read each of them and write the
-//! same bytes again.
+//! `tests/golden/share_records.txt` and `tests/golden/share_state_records.txt` (key, value, both in hex; `-` for a
+//! tombstone). Apache's `GroupCoordinatorRecordSerde` and `ShareCoordinatorRecordSerde` of Kafka 4.4.0 read each of
+//! them and write the same bytes again.
 
 // A test may read and write its files.
 #![allow(clippy::disallowed_methods)]

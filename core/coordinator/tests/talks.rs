@@ -1,6 +1,6 @@
-//! Conversations with a group coordinator: `tests/talks/*.txt`. A line that begins with `> ` is said to the shard, the lines
-//! after it are what it answered. `UPDATE_TALKS=1 cargo test -p barnabas-coordinator --test talks` writes the answers anew;
-//! the diff is the review.
+//! Conversations with a group coordinator: `tests/talks/*.txt`. A line that begins with `> ` is said to the shard, the
+//! lines after it are what it answered. `UPDATE_TALKS=1 cargo test -p barnabas-coordinator --test talks` writes the
+//! answers anew; the diff is the review.
 
 // A test may read and write its files.
 #![allow(clippy::disallowed_methods)]

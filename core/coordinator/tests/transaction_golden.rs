@@ -1,6 +1,6 @@
-//! The bytes of every kind of record of `__transaction_state`, as they stand in `tests/golden/transactions.txt` (key, value,
-//! both in hex; `-` for a tombstone). Apache's `TransactionLog` and `TransactionLogValue` of Kafka 4.4.0 read each of them
-//! and write the same bytes again.
+//! The bytes of every kind of record of `__transaction_state`, as they stand in `tests/golden/transactions.txt` (key,
+//! value, both in hex; `-` for a tombstone). Apache's `TransactionLog` and `TransactionLogValue` of Kafka 4.4.0 read
+//! each of them and write the same bytes again.
 
 // A test may read and write its files.
 #![allow(clippy::disallowed_methods)]

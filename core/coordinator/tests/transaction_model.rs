@@ -1,6 +1,7 @@
-//! Transactions from end to end, at random: clients (some of them zombies of each other) that write, commit offsets and end
-//! transactions, partitions with core/partition's rules, the group coordinator's real shard behind one of them, a network that delays, repeats, reorders and loses every message, a disk that
-//! loses batches, a coordinator that moves with what it had on its way half written.
+//! Transactions from end to end, at random: clients (some of them zombies of each other) that write, commit offsets and
+//! end transactions, partitions with core/partition's rules, the group coordinator's real shard behind one of them, a
+//! network that delays, repeats, reorders and loses every message, a disk that loses batches, a coordinator that moves
+//! with what it had on its way half written.
 //!
 //! Held throughout (rules A6, A7, A10, A13 of the histories, and what they rest on):
 //! - a transaction is committed or aborted, everywhere alike; what its client is told is what happened
@@ -10,8 +11,8 @@
 //! - a group's offset is the last that a transaction committed, and is unstable while one is open
 //! - in the end nothing is open
 //!
-//! The sequence follows from the seed. `MODEL_SEEDS=10000 cargo test -p barnabas-coordinator --test transaction_model` looks
-//! longer. Each planted bug ([`model::Bug`]) is found.
+//! The sequence follows from the seed. `MODEL_SEEDS=10000 cargo test -p barnabas-coordinator --test transaction_model`
+//! looks longer. Each planted bug ([`model::Bug`]) is found.
 
 // A test may read its environment.
 #![allow(clippy::disallowed_methods)]

@@ -1,4 +1,5 @@
-//! Work that a shard hands out, as it takes long: a large group's target, a consumer group's expressions against every topic.
+//! Work that a shard hands out, as it takes long: a large group's target, a consumer group's expressions against every
+//! topic.
 //!
 //! A job is a value. The worker runs it on any thread, once, and hands the result to the shard that it
 //! came from. The shard hands out one of each kind for a group at a time.

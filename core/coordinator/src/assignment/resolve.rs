@@ -8,7 +8,8 @@ use barnabas_metadata::Image;
 
 use crate::framework::pattern;
 
-/// Names that a group's expressions match, all together; where several match the same, it is held once. Kafka has no such bound.
+/// Names that a group's expressions match, all together; where several match the same, it is held once. Kafka has no
+/// such bound.
 const NAMES_MAX: usize = 1_000_000;
 
 /// The topics that an expression matched.

@@ -1,8 +1,8 @@
 //! Batches that were handed out and are not on disk yet, and the answers that wait for them.
 //!
-//! An answer is computed when the request is worked on and held back until the last batch that it rests on is on disk; if
-//! that batch fails or takes too long, the answer is turned into a refusal. What else is to happen then (`T`) is a value
-//! that comes back with the batch.
+//! An answer is computed when the request is worked on and held back until the last batch that it rests on is on disk;
+//! if that batch fails or takes too long, the answer is turned into a refusal. What else is to happen then (`T`) is a
+//! value that comes back with the batch.
 //!
 //! Always true:
 //! 1. batches leave in the order of their ids, but for those that fail

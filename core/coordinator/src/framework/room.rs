@@ -1,8 +1,9 @@
 //! What one shard holds of its node's memory, and whether there is room for more.
 //!
-//! All coordinators of a node share one bound (`groups.memory.max.bytes`). A shard knows its own bytes; the shell adds up the shards of
-//! the node and tells each shard before a request what the others hold ([`Room::others_hold`]). So the sum may be as old as the last
-//! request of the shard, and the node is over its bound by at most what its workers take in one turn.
+//! All coordinators of a node share one bound (`groups.memory.max.bytes`). A shard knows its own bytes; the shell adds
+//! up the shards of the node and tells each shard before a request what the others hold ([`Room::others_hold`]). So the
+//! sum may be as old as the last request of the shard, and the node is over its bound by at most what its workers take
+//! in one turn.
 
 /// Bytes of one shard and of the others of its node; refusals for want of room.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! Deadlines by key: at most one for each, moved by setting it again.
 //!
-//! The worker asks [`Timers::next`] how long it may sleep, and nothing else of the machine's time is needed. Two timers of
-//! the same moment fire in the order in which they were set.
+//! The worker asks [`Timers::next`] how long it may sleep, and nothing else of the machine's time is needed. Two timers
+//! of the same moment fire in the order in which they were set.
 
 use std::collections::BTreeMap;
 use std::hash::Hash;

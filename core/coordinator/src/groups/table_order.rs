@@ -1,6 +1,7 @@
 //! The order in which Kafka shows the entries of its hash tables, which clients and Apache's own tests see: by slot.
 //!
-//! Entries of one slot Kafka shows in the order in which they came, newest first. Here it is the one with the last name first.
+//! Entries of one slot Kafka shows in the order in which they came, newest first. Here it is the one with the last name
+//! first.
 //!
 //! # Source
 //! Kafka 4.3 `BaseHashTable.findSlot`, `SnapshottableHashTable.HistoricalIterator`.

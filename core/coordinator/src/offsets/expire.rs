@@ -2,8 +2,8 @@
 //!
 //! - A group that had members and is empty: counted from when it became empty.
 //! - A stable group of consumers: offsets of topics that none of them subscribes to, counted from the commit.
-//! - A group that never had members, and a consumer or streams group (KIP-848, KIP-1071): counted from the commit, of topics that nobody in it
-//!   subscribes to.
+//! - A group that never had members, and a consumer or streams group (KIP-848, KIP-1071): counted from the commit, of
+//!   topics that nobody in it subscribes to.
 //! - An offset whose client set a retention of its own (versions 2 to 4): when it says.
 //! - Otherwise nothing expires.
 //!

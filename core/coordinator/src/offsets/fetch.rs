@@ -1,7 +1,8 @@
 //! OffsetFetch, for one group.
 //!
-//! A client that does not ask for stable offsets sees what is on disk, at once. One that does is answered from everything
-//! that is under way, once that is on disk, and is told UNSTABLE_OFFSET_COMMIT where a transaction is open (KIP-447).
+//! A client that does not ask for stable offsets sees what is on disk, at once. One that does is answered from
+//! everything that is under way, once that is on disk, and is told UNSTABLE_OFFSET_COMMIT where a transaction is open
+//! (KIP-447).
 //!
 //! # Source
 //! Kafka 4.4 `OffsetMetadataManager.fetchOffsets`, `fetchAllOffsets`.

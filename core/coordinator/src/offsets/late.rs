@@ -1,17 +1,18 @@
 //! Commits within transactions that come too late: over a connection that their producer has given up.
 //!
-//! As with the ends of transactions (transactions/shard/late.rs): before version 2 all transactions of a producer have one epoch, and
-//! offsets of the last one that come late would be committed with the next, in place of its own. So who was heard over a connection
-//! is not heard over an older one any more.
+//! As with the ends of transactions (transactions/shard/late.rs): before version 2 all transactions of a producer have
+//! one epoch, and offsets of the last one that come late would be committed with the next, in place of its own. So who
+//! was heard over a connection is not heard over an older one any more.
 //!
-//! What is not known here: that the next transaction has begun, as only its coordinator hears. Offsets that come late are taken as long
-//! as none of the next transaction have come over the new connection.
+//! What is not known here: that the next transaction has begun, as only its coordinator hears. Offsets that come late
+//! are taken as long as none of the next transaction have come over the new connection.
 //!
 //! Bounded: the newest [`PRODUCERS_MAX`] producers are remembered, and at most as many again.
 
 use barnabas_base::{ConnectionNumber, Map, ProducerEpoch, ProducerId};
 
-/// A late request comes within minutes, as long as a kernel tries to send it. Shards are dozens, so that this is a few MB in all.
+/// A late request comes within minutes, as long as a kernel tries to send it. Shards are dozens, so that this is a few
+/// MB in all.
 const PRODUCERS_MAX: usize = 1_000;
 
 /// Who was last heard over which connection.
@@ -23,7 +24,8 @@ pub(crate) struct Heard {
 }
 
 impl Heard {
-    /// Whether the producer has been heard over a newer connection. Under another epoch the partition refuses it, or it begins anew.
+    /// Whether the producer has been heard over a newer connection. Under another epoch the partition refuses it, or it
+    /// begins anew.
     pub fn is_late(&self, (id, epoch): (ProducerId, ProducerEpoch), connection: ConnectionNumber) -> bool {
         let heard = self.young.get(&id).or_else(|| self.old.get(&id));
         heard.is_some_and(|&(known, newest)| epoch == known && connection < newest)

@@ -4,7 +4,8 @@
 //! 1. what clients see is on disk ([`Committed`])
 //! 2. no group, topic or partition is kept without an offset in it
 //! 3. an offset of a transaction counts once its marker says so, unless a later commit was faster (`written`)
-//! 4. an offset of a transaction that is on its way to disk holds up those who ask for stable offsets, as one that is there
+//! 4. an offset of a transaction that is on its way to disk holds up those who ask for stable offsets, as one that is
+//!    there
 
 use std::collections::BTreeMap;
 
@@ -131,7 +132,8 @@ impl Offsets {
         self.drop_if_gone(key);
     }
 
-    /// A record of the log, while loading. There are millions of them: nothing is allocated for a group and a topic that are known.
+    /// A record of the log, while loading. There are millions of them: nothing is allocated for a group and a topic
+    /// that are known.
     pub fn load(&mut self, group: &str, topic: &str, partition: PartitionIndex, entry: OffsetEntry) {
         self.slot_named(group, topic, partition).settle(Some(entry));
     }
@@ -172,8 +174,8 @@ impl Offsets {
         self.drop_what_is_gone(producer);
     }
 
-    /// A transaction has ended: its marker is on disk, and so is everything before it. What is on its way yet comes after the
-    /// marker and belongs to the next one. Kafka: `OffsetMetadataManager.replayEndTransactionMarker`.
+    /// A transaction has ended: its marker is on disk, and so is everything before it. What is on its way yet comes
+    /// after the marker and belongs to the next one. Kafka: `OffsetMetadataManager.replayEndTransactionMarker`.
     pub fn end_transaction(&mut self, producer: ProducerId, committed: bool) {
         let Some(mut offsets) = self.in_transactions.remove(&producer) else { return };
         for (key, held) in &mut offsets {

@@ -1,7 +1,7 @@
 //! TxnOffsetCommit: offsets that count once the producer's transaction is committed.
 //!
-//! The shard does not know transactions: the partition refuses a batch whose epoch is old or whose transaction nobody has
-//! begun, and the marker, not a request, says how it ended.
+//! The shard does not know transactions: the partition refuses a batch whose epoch is old or whose transaction nobody
+//! has begun, and the marker, not a request, says how it ended.
 //!
 //! # Source
 //! KIP-98, KIP-447; Kafka 4.4 `OffsetMetadataManager.commitTransactionalOffset`, `ClassicGroup.validateOffsetCommit`.
@@ -82,8 +82,8 @@ pub(crate) fn commit_in_transaction(
     Ok(commit)
 }
 
-/// Older versions do not say who commits, so anybody may who says nothing, and the group's state is no hindrance: what was
-/// read was read (KIP-447).
+/// Older versions do not say who commits, so anybody may who says nothing, and the group's state is no hindrance: what
+/// was read was read (KIP-447).
 fn check(group: &ClassicGroup, request: &TxnOffsetCommitRequest) -> Result<(), ErrorCode> {
     let generation = request.generation_id_or_member_epoch;
     let instance = request.group_instance_id.as_deref();

@@ -9,10 +9,11 @@ use barnabas_base::{ErrorCode, Offset};
 /// What the worker is to do. In this order.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// Append `records` to the shard's partition, all or none, timestamped with the wall clock's time; batches in the order
-    /// of their ids, several of them in one log batch if the worker likes. Then say `durable` or `failed`.
+    /// Append `records` to the shard's partition, all or none, timestamped with the wall clock's time; batches in the
+    /// order of their ids, several of them in one log batch if the worker likes. Then say `durable` or `failed`.
     Append { batch: BatchId, records: Vec<Record> },
-    /// As `Append`, as part of the producer's transaction: the batch says so and bears its id and epoch, without a sequence.
+    /// As `Append`, as part of the producer's transaction: the batch says so and bears its id and epoch, without a
+    /// sequence.
     AppendInTransaction { batch: BatchId, producer: Producer, records: Vec<Record> },
     /// Append the marker that ends the producer's transaction, in order with the rest. Then say `durable` or `failed`.
     AppendMarker { batch: BatchId, end: EndTransaction },

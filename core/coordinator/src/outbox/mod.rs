@@ -1,7 +1,8 @@
-//! What a shard has promised: timers, batches under way with the answers that wait for them, and the effects of this call.
+//! What a shard has promised: timers, batches under way with the answers that wait for them, and the effects of this
+//! call.
 //!
-//! Everything that decides (classic/, offsets/) gets a `&mut Outbox` next to the state that it changes, and nothing leaves
-//! the shard by another way.
+//! Everything that decides (classic/, offsets/) gets a `&mut Outbox` next to the state that it changes, and nothing
+//! leaves the shard by another way.
 
 mod counts;
 mod effect;

@@ -28,7 +28,8 @@ pub(crate) enum GroupThen {
     Created(Text),
     /// Entries of a consumer, share or streams group. They are written again if they are lost.
     Written { kind: GroupKind, group: Text, entries: Vec<Entry> },
-    /// A consumer group has become a classic one. These tombstones, and the classic group, are written again if they are lost.
+    /// A consumer group has become a classic one. These tombstones, and the classic group, are written again if they
+    /// are lost.
     Downgraded { group: Text, tombstones: Vec<Record> },
     /// To be given out once the records that speak of it are on disk.
     ShareOrdered(ShareStateOrder),

@@ -42,7 +42,8 @@ pub(crate) enum Entry {
     TargetEpoch,
 }
 
-/// One line for each type of record: kind of group, entry, type. The field names what the entry is about beside the group.
+/// One line for each type of record: kind of group, entry, type. The field names what the entry is about beside the
+/// group.
 macro_rules! keys {
     ($($kind:ident $entry:ident $(($field:ident))? => $record:ident($key:ident),)*) => {
         fn key(kind: GroupKind, group: &Text, entry: &Entry) -> GroupRecordKey {
@@ -58,7 +59,8 @@ macro_rules! keys {
         }
 
         impl Entry {
-            /// What the record with this key is about, and whose it is. `None`: it is no consumer, share or streams group's.
+            /// What the record with this key is about, and whose it is. `None`: it is no consumer, share or streams
+            /// group's.
             pub fn of(key: &GroupRecordKey) -> Option<(GroupKind, Text, Self)> {
                 match key {
                     $(GroupRecordKey::$record(key) => {

@@ -1,7 +1,7 @@
 //! Keys and values of `__consumer_offsets`, in the versions that Kafka 4.4 writes.
 //!
-//! - OffsetCommit: key 1, value 4; value 1 when the client set a retention of its own, as only that version has a field for
-//!   when the offset expires (Kafka 4.4 `GroupCoordinatorRecordHelpers.offsetCommitValueVersion`).
+//! - OffsetCommit: key 1, value 4; value 1 when the client set a retention of its own, as only that version has a field
+//!   for when the offset expires (Kafka 4.4 `GroupCoordinatorRecordHelpers.offsetCommitValueVersion`).
 //! - GroupMetadata: key 2, value 3 (version 4 differs in nothing but its encoding; Kafka 4.4 writes 3).
 
 use barnabas_base::{PartitionIndex, Text};

@@ -1,8 +1,8 @@
 //! Requests that one shard can answer alone, and their answers. How each says no: request/refusal.rs.
 //!
 //! Requests are Kafka's messages. Those that concern several groups (DescribeGroups, DeleteGroups, OffsetFetch) reach a
-//! shard with its own groups only: core/api splits them by [`barnabas_base::partition_for`] and joins the answers. FindCoordinator
-//! needs no shard.
+//! shard with its own groups only: core/api splits them by [`barnabas_base::partition_for`] and joins the answers.
+//! FindCoordinator needs no shard.
 
 mod protocols;
 mod refusal;
@@ -38,8 +38,8 @@ pub enum Request {
     LeaveGroup(LeaveGroupRequest),
     /// With topic ids, core/api has filled in the names, and has answered for the ids that it does not know.
     OffsetCommit(OffsetCommitRequest),
-    /// One group of the request, in the form of version 8 on, whatever the version. `topics: None` asks for all; the names
-    /// are filled in as for commits.
+    /// One group of the request, in the form of version 8 on, whatever the version. `topics: None` asks for all; the
+    /// names are filled in as for commits.
     OffsetFetch {
         group: OffsetFetchRequestGroup,
         require_stable: bool,
@@ -116,8 +116,8 @@ impl Default for StreamsHeartbeat {
 }
 
 impl Request {
-    /// Whether what the request says can be written into a record. It can be longer than it was on the wire if it was no
-    /// UTF-8, as every byte that is none becomes three.
+    /// Whether what the request says can be written into a record. It can be longer than it was on the wire if it was
+    /// no UTF-8, as every byte that is none becomes three.
     pub(crate) fn is_writable(&self) -> bool {
         let fits = |text: &str| text.len() <= ID_BYTES_MAX;
         match self {
@@ -162,7 +162,8 @@ impl Request {
         }
     }
 
-    /// The group that is to hold what the request says, and how many bytes that is. `None`: it brings nothing that stays.
+    /// The group that is to hold what the request says, and how many bytes that is. `None`: it brings nothing that
+    /// stays.
     pub(crate) fn brings(&self) -> Option<(&str, usize)> {
         let names =
             |names: &Option<Vec<Str>>| names.iter().flatten().map(|name| name.len() + 2).sum::<usize>();

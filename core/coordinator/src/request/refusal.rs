@@ -1,7 +1,9 @@
-//! How each request says no: from a request, or from an answer whose records were lost, to the answer that carries an error alone.
+//! How each request says no: from a request, or from an answer whose records were lost, to the answer that carries an
+//! error alone.
 //!
-//! Most answers have one place for an error, at their top ([`AtTop`]), or one for each group ([`ByGroup`]); what each type is like
-//! stands in a list below. The few others are worded by hand. When to refuse, and with which error, others decide.
+//! Most answers have one place for an error, at their top ([`AtTop`]), or one for each group ([`ByGroup`]); what each
+//! type is like stands in a list below. The few others are worded by hand. When to refuse, and with which error, others
+//! decide.
 
 use super::{Request, Response, StreamsHeartbeat};
 use crate::framework::Refusable;
@@ -151,9 +153,9 @@ impl Request {
         }
     }
 
-    /// The refusal while the shard's partition is read. A heartbeat is told that all is well, as nothing can be said against
-    /// it yet; who wants to sync is told to join again, as the rebalance that it took part in is forgotten and older clients
-    /// know no other retriable answer.
+    /// The refusal while the shard's partition is read. A heartbeat is told that all is well, as nothing can be said
+    /// against it yet; who wants to sync is told to join again, as the rebalance that it took part in is forgotten and
+    /// older clients know no other retriable answer.
     ///
     /// # Source
     /// Kafka `GroupCoordinatorService.heartbeat`; for sync, `GroupCoordinator.scala` of Kafka 3.9.

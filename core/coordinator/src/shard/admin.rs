@@ -115,8 +115,8 @@ impl GroupShard {
 
     /// Ends what nobody has needed for long, and looks again later.
     ///
-    /// A group that somebody was just given a member id for is left alone, unlike in Kafka, where that member finds its group
-    /// gone.
+    /// A group that somebody was just given a member id for is left alone, unlike in Kafka, where that member finds its
+    /// group gone.
     ///
     /// # Source
     /// Kafka 4.4 `GroupCoordinatorShard.cleanupGroupMetadata`.

@@ -1,7 +1,7 @@
 //! What operators see of groups: how many are in which state, how often what happened, where each group has come to.
 //!
-//! The shard is asked for the names first and for some groups at a time after that, so that no number of groups holds its thread up.
-//! What was committed shows, and nothing that is on its way to disk.
+//! The shard is asked for the names first and for some groups at a time after that, so that no number of groups holds
+//! its thread up. What was committed shows, and nothing that is on its way to disk.
 
 use barnabas_base::{Offset, PartitionIndex, Text, TopicId};
 
@@ -37,8 +37,8 @@ impl GroupShard {
         self.groups.keys().cloned().collect()
     }
 
-    /// These groups, without those that are gone: as many as have `most` positions together, and one at least. Gives how many of the names
-    /// that was.
+    /// These groups, without those that are gone: as many as have `most` positions together, and one at least. Gives
+    /// how many of the names that was.
     pub fn look(&self, names: &[Text], most: usize) -> (Vec<GroupLook>, usize) {
         let (mut looks, mut positions) = (Vec::new(), 0);
         for (seen, name) in names.iter().enumerate() {

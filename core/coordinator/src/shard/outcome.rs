@@ -77,8 +77,8 @@ impl GroupShard {
         }
     }
 
-    /// Nobody knows whether the batch will be on disk. Members are not kept waiting for it; offsets and groups stay as they
-    /// are on their way to be.
+    /// Nobody knows whether the batch will be on disk. Members are not kept waiting for it; offsets and groups stay as
+    /// they are on their way to be.
     pub(super) fn batch_overdue(&mut self, batch: BatchId) {
         let Some(Some(then)) = self.out.pending.then_mut(batch) else { return };
         let waits = |then: &GroupThen| {

@@ -1,7 +1,7 @@
 //! One share-partition with what is on its way to disk.
 //!
-//! Changes are kept as what they are (a snapshot, an update, an end), not only as what they come to: should one of them be
-//! lost, those after it are worked out again, so that memory is always what a replay of the log would give.
+//! Changes are kept as what they are (a snapshot, an update, an end), not only as what they come to: should one of them
+//! be lost, those after it are worked out again, so that memory is always what a replay of the log would give.
 //!
 //! Always true:
 //! 1. `committed` is what the records on disk say
@@ -16,8 +16,8 @@ use barnabas_base::Offset;
 use super::state::{ShareState, StateBatch, Update};
 use crate::framework::BatchId;
 
-/// A share-partition is charged with so many bytes from the start: what a reader of a moment's dozen batches needs is there even when
-/// the node holds all that it may.
+/// A share-partition is charged with so many bytes from the start: what a reader of a moment's dozen batches needs is
+/// there even when the node holds all that it may.
 const ENTRY: usize = 2_048;
 const STATE: usize = 128;
 const BATCH: usize = size_of::<StateBatch>();

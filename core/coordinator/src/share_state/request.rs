@@ -1,7 +1,7 @@
 //! What is asked about one share-partition, what is answered, and what the shard asks of its worker.
 //!
-//! Kafka's messages (keys 83 to 87) speak of many share-partitions at once: core/api, or the persister, splits them, as each
-//! has a shard of its own.
+//! Kafka's messages (keys 83 to 87) speak of many share-partitions at once: core/api, or the persister, splits them, as
+//! each has a shard of its own.
 
 use std::sync::Arc;
 
@@ -32,7 +32,8 @@ impl SharePartitionKey {
 /// One share-partition's part of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ShareStateRequest {
-    /// Begins anew: nothing is delivered, and the first offset is this one. [`Offset::NONE`]: whoever leads the partition decides.
+    /// Begins anew: nothing is delivered, and the first offset is this one. [`Offset::NONE`]: whoever leads the
+    /// partition decides.
     Initialize {
         key: SharePartitionKey,
         state_epoch: i32,

@@ -38,7 +38,8 @@ const NEGATIVE_STATE_EPOCH: &str = "The state epoch must not be negative.";
 const NO_ROOM: &str = "The coordinators of this broker hold as much as groups.memory.max.bytes allows.";
 const NOT_INITIALIZED: &str = "Nobody has set up the state of this share-partition.";
 
-/// What one batch of a state takes in a snapshot's record, and what the rest of the record takes at most, beside the group's id.
+/// What one batch of a state takes in a snapshot's record, and what the rest of the record takes at most, beside the
+/// group's id.
 const BATCH_RECORD_BYTES: usize = 20;
 const SNAPSHOT_BYTES: usize = 256;
 
@@ -60,9 +61,9 @@ pub(super) enum TimerKey {
 
 /// The coordinator of the share-partitions of one partition.
 ///
-/// Life: [`ShareStateShard::new`], [`ShareStateShard::replay_batches`] for all that the partition holds, from its start,
-/// [`ShareStateShard::activate`]; then whatever comes; in the end [`ShareStateShard::unload`]. Until `activate`, every request
-/// is told that loading is in progress.
+/// Life: [`ShareStateShard::new`], [`ShareStateShard::replay_batches`] for all that the partition holds, from its
+/// start, [`ShareStateShard::activate`]; then whatever comes; in the end [`ShareStateShard::unload`]. Until `activate`,
+/// every request is told that loading is in progress.
 #[derive(Debug)]
 pub struct ShareStateShard {
     entries: Map<SharePartitionKey, Entry>,
@@ -339,8 +340,8 @@ impl ShareStateShard {
         Ok(())
     }
 
-    /// All batches up to `through` are as safe as they are to be (but for those that were said to have failed). `base`: where
-    /// the first record of `through` is; said for each batch by itself.
+    /// All batches up to `through` are as safe as they are to be (but for those that were said to have failed). `base`:
+    /// where the first record of `through` is; said for each batch by itself.
     pub fn durable(&mut self, through: BatchId, base: Offset, now: Now) -> Vec<ShareStateEffect> {
         self.now = now;
         while let Some(closed) = self.pending.pop_durable(through) {

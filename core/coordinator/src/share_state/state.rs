@@ -1,7 +1,7 @@
 //! One share-partition's state, and how changes are merged into it.
 //!
-//! Always true: batches are in the order of their offsets, do not overlap, none of them ends before the start offset, and two
-//! that say the same do not touch.
+//! Always true: batches are in the order of their offsets, do not overlap, none of them ends before the start offset,
+//! and two that say the same do not touch.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,8 @@ pub struct ShareState {
     /// Raised by whoever sets the share-partition up anew.
     pub state_epoch: i32,
     pub leader_epoch: LeaderEpoch,
-    /// The newest leader epoch that was ever said, which may be above that of a state set up since. Not in any record of its
-    /// own.
+    /// The newest leader epoch that was ever said, which may be above that of a state set up since. Not in any record
+    /// of its own.
     pub newest_leader_epoch: LeaderEpoch,
     /// [`Offset::NONE`]: nobody has begun to read.
     pub start_offset: Offset,
@@ -92,8 +92,8 @@ impl ShareState {
     }
 }
 
-/// Both, without what lies before `start`. Where they overlap, the higher delivery count holds, then the higher state, as a
-/// record's delivery never goes back.
+/// Both, without what lies before `start`. Where they overlap, the higher delivery count holds, then the higher state,
+/// as a record's delivery never goes back.
 ///
 /// # Source
 /// Kafka 4.4 `PersisterStateBatchCombiner`.

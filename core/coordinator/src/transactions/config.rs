@@ -17,12 +17,13 @@ pub struct TransactionConfig {
     pub id_expiration_check_interval: DurationMs,
     /// `request.timeout.ms`: how long an answer waits for its records to be safe.
     pub append_timeout: DurationMs,
-    /// How long before a marker that could not be written, or a record that was lost, is tried again. Not a setting in Kafka
-    /// either.
+    /// How long before a marker that could not be written, or a record that was lost, is tried again. Not a setting in
+    /// Kafka either.
     pub retry_backoff: DurationMs,
-    /// How long a request waits that finds its transactional id busy with the end of its last transaction, before it is told
-    /// CONCURRENT_TRANSACTIONS and comes back after a pause of its own. Kafka's brokers do so for partitions that join by being
-    /// written to (`add.partitions.to.txn.retry.backoff.max.ms`); here any request that comes too early waits.
+    /// How long a request waits that finds its transactional id busy with the end of its last transaction, before it is
+    /// told CONCURRENT_TRANSACTIONS and comes back after a pause of its own. Kafka's brokers do so for partitions that
+    /// join by being written to (`add.partitions.to.txn.retry.backoff.max.ms`); here any request that comes too early
+    /// waits.
     pub busy_patience: DurationMs,
     /// Requests of one shard that may wait for that.
     pub parked_max: usize,

@@ -12,8 +12,8 @@ pub enum TransactionEffect {
     Append { batch: BatchId, records: Vec<Record> },
     /// The answer to `ticket`.
     Answer { ticket: Ticket, response: TransactionResponse },
-    /// Bring the marker to each of these partitions' leaders, then say [`super::TransactionShard::markers_answered`] for
-    /// each of them, in one go or in several.
+    /// Bring the marker to each of these partitions' leaders, then say [`super::TransactionShard::markers_answered`]
+    /// for each of them, in one go or in several.
     WriteMarkers(MarkerOrder),
     /// Bring producer ids: at least one, or the error that stands in the way ([`super::TransactionShard::supply`]).
     AllocateProducerIds,

@@ -1,8 +1,8 @@
 //! Keys and values of `__transaction_state`.
 //!
-//! The value's version follows the cluster's `transaction.version`: 0 as ever, 1 with the client's version and the producer
-//! ids before and after in tagged fields. Version 0 has no place for those, so that a shard loaded from it has forgotten them.
-//! Kafka writes partitions in no order, we write them in theirs.
+//! The value's version follows the cluster's `transaction.version`: 0 as ever, 1 with the client's version and the
+//! producer ids before and after in tagged fields. Version 0 has no place for those, so that a shard loaded from it has
+//! forgotten them. Kafka writes partitions in no order, we write them in theirs.
 //!
 //! # Source
 //! Kafka 4.4 `TransactionLog.valueToBytes`, `TransactionLog.read`.

@@ -1,7 +1,7 @@
 //! Requests that one shard can answer alone, their answers, and how each says no.
 //!
-//! AddPartitionsToTxn and DescribeTransactions concern several transactional ids: core/api splits them, and a shard sees its
-//! own only.
+//! AddPartitionsToTxn and DescribeTransactions concern several transactional ids: core/api splits them, and a shard
+//! sees its own only.
 
 use barnabas_base::{ConnectionNumber, ErrorCode, ProducerEpoch, ProducerId, TopicPartition};
 use barnabas_wire::Str;

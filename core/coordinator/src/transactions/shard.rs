@@ -3,8 +3,8 @@
 //! Always true (checked by [`TransactionShard::violations`]):
 //! 1. every ticket is answered exactly once
 //! 2. what a client, or a marker, says rests on records that are on disk
-//! 3. a transactional id has at most one change under way, and what follows it is a state that may follow; but for the record of
-//!    a transaction's end, behind which the next transaction may begin ([`TransactionShard::is_ending`])
+//! 3. a transactional id has at most one change under way, and what follows it is a state that may follow; but for the
+//!    record of a transaction's end, behind which the next transaction may begin ([`TransactionShard::is_ending`])
 //! 4. a decision that is on disk is never turned back, and its markers are ordered until each partition has one
 //! 5. a transaction that is open has a timer, and so has everything that waits to be tried again
 //! 6. what the room says is held is what the transactional ids weigh
@@ -121,9 +121,9 @@ struct Waiting {
 
 /// The coordinator of the transactional ids of one partition.
 ///
-/// Life: [`TransactionShard::new`], [`TransactionShard::replay_batches`] for all that the partition holds, from its start,
-/// [`TransactionShard::activate`]; then whatever comes; in the end [`TransactionShard::unload`]. Until `activate`, every
-/// request is told that loading is in progress.
+/// Life: [`TransactionShard::new`], [`TransactionShard::replay_batches`] for all that the partition holds, from its
+/// start, [`TransactionShard::activate`]; then whatever comes; in the end [`TransactionShard::unload`]. Until
+/// `activate`, every request is told that loading is in progress.
 #[derive(Debug)]
 pub struct TransactionShard {
     pub(crate) entries: Map<Text, Entry>,
@@ -281,8 +281,8 @@ impl TransactionShard {
         self.config = config;
     }
 
-    /// Another broker leads the partition, or its log is gone: everybody who waits is sent away. Markers that were ordered
-    /// need not be written any more; the next coordinator orders them again.
+    /// Another broker leads the partition, or its log is gone: everybody who waits is sent away. Markers that were
+    /// ordered need not be written any more; the next coordinator orders them again.
     pub fn unload(mut self) -> Vec<TransactionEffect> {
         while let Some(closed) = self.pending.pop_durable(BatchId(u64::MAX)) {
             self.refuse_all(closed.answers, ErrorCode::NotCoordinator);
@@ -311,8 +311,8 @@ impl TransactionShard {
         stats
     }
 
-    /// What is not as it must always be, in words; empty as long as there is no bug. Costs a look at everything: for tests
-    /// and the simulator.
+    /// What is not as it must always be, in words; empty as long as there is no bug. Costs a look at everything: for
+    /// tests and the simulator.
     pub fn violations(&self) -> Vec<String> {
         invariants::violations(self)
     }
@@ -357,12 +357,12 @@ impl TransactionShard {
         entry.transaction.is_changing() || is_prepared
     }
 
-    /// What is on its way of the end of the transactional id's last transaction, if nothing else is. All its markers are on disk, so
-    /// that nothing hangs on this record: the next transaction may begin at once, behind it in the log. Should it be lost, what comes
-    /// next says the same and more.
+    /// What is on its way of the end of the transactional id's last transaction, if nothing else is. All its markers
+    /// are on disk, so that nothing hangs on this record: the next transaction may begin at once, behind it in the log.
+    /// Should it be lost, what comes next says the same and more.
     ///
-    /// Only where the decision bumped the epoch: before version 2 a late request of the last transaction looks like one of the
-    /// next, and every moment in which it is refused counts (transaction_model tears such a transaction in two).
+    /// Only where the decision bumped the epoch: before version 2 a late request of the last transaction looks like one
+    /// of the next, and every moment in which it is refused counts (transaction_model tears such a transaction in two).
     pub(crate) fn is_ending(&self, id: &str) -> Option<&Transaction> {
         let entry = self.entries.get(id)?;
         let is_prepared = entry.transaction.committed().is_some_and(|known| known.state.is_prepared());

@@ -2,8 +2,8 @@
 
 /// Where a transactional id stands.
 ///
-/// `PrepareEpochFence` and `Dead` have numbers and names in Kafka and are never in its log: the one means that an abort with
-/// a new epoch is on its way, the other a tombstone. Here both are a change under way, so neither is ever a state.
+/// `PrepareEpochFence` and `Dead` have numbers and names in Kafka and are never in its log: the one means that an abort
+/// with a new epoch is on its way, the other a tombstone. Here both are a change under way, so neither is ever a state.
 ///
 /// # Source
 /// Kafka 4.4 `TransactionState`.

@@ -1,5 +1,5 @@
-//! What is known of one transactional id, and each step that it can take. The steps check nothing: whether one may be taken
-//! is decided in shard/.
+//! What is known of one transactional id, and each step that it can take. The steps check nothing: whether one may be
+//! taken is decided in shard/.
 //!
 //! # Source
 //! Kafka 4.4 `TransactionMetadata.prepare*`.
@@ -18,8 +18,8 @@ pub(crate) struct Transaction {
     pub producer_id: ProducerId,
     /// The producer id before the last step; mostly the same.
     pub previous_producer_id: ProducerId,
-    /// What the client goes on with once this transaction has ended, as its epochs are used up. [`ProducerId::NONE`] but in
-    /// a Prepare state.
+    /// What the client goes on with once this transaction has ended, as its epochs are used up. [`ProducerId::NONE`]
+    /// but in a Prepare state.
     pub next_producer_id: ProducerId,
     pub producer_epoch: ProducerEpoch,
     /// The epoch that a client may come back with whose answer was lost (KIP-360). Not in the log.
@@ -57,8 +57,8 @@ impl Transaction {
         self.producer_epoch >= EPOCH_MAX
     }
 
-    /// A transaction that somebody outside decides about has no timeout (KIP-939). None is begun here, but an Apache broker
-    /// may have written one.
+    /// A transaction that somebody outside decides about has no timeout (KIP-939). None is begun here, but an Apache
+    /// broker may have written one.
     pub fn is_two_phase(&self) -> bool {
         self.timeout_ms == i32::MAX
     }
@@ -92,8 +92,8 @@ impl Transaction {
         .after(self)
     }
 
-    /// The answer to a restart was lost and the client asks again: nothing changes. Unlike in Kafka the previous producer id
-    /// stays too, so that it may ask a third time.
+    /// The answer to a restart was lost and the client asks again: nothing changes. Unlike in Kafka the previous
+    /// producer id stays too, so that it may ask a third time.
     pub fn repeated(&self, timeout_ms: i32, now: TimestampMs) -> Self {
         Self {
             timeout_ms,
@@ -120,8 +120,8 @@ impl Transaction {
         next.after(self)
     }
 
-    /// The decision. In version 2 it bumps the epoch, so that no late record of this transaction can get into the next one;
-    /// `next_producer_id` is what follows if that was the last epoch. `fences`: the coordinator's own abort.
+    /// The decision. In version 2 it bumps the epoch, so that no late record of this transaction can get into the next
+    /// one; `next_producer_id` is what follows if that was the last epoch. `fences`: the coordinator's own abort.
     pub fn decided(
         &self,
         commit: bool,

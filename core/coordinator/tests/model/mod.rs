@@ -1,4 +1,5 @@
-//! Clients, partitions, a network that delays, repeats and loses, and a coordinator that moves. See transaction_model.rs.
+//! Clients, partitions, a network that delays, repeats and loses, and a coordinator that moves. See
+//! transaction_model.rs.
 
 pub mod client;
 mod judge;
@@ -42,8 +43,8 @@ pub enum Bug {
     RecordLost,
     /// The next coordinator reads the last epoch wrong.
     EpochBack,
-    /// Partitions take batches of epochs that are over, and what was verified before the last marker. One of the two alone
-    /// does no harm: the coordinator does not confirm old epochs.
+    /// Partitions take batches of epochs that are over, and what was verified before the last marker. One of the two
+    /// alone does no harm: the coordinator does not confirm old epochs.
     EpochsUnchecked,
     /// Partitions take the first batch without asking.
     Unverified,

@@ -1,5 +1,5 @@
-//! The partition of `__consumer_offsets`: the real shard of groups behind the model's partition, which has judged epochs and words before.
-//! A group of each transactional id commits values as its offsets.
+//! The partition of `__consumer_offsets`: the real shard of groups behind the model's partition, which has judged
+//! epochs and words before. A group of each transactional id commits values as its offsets.
 
 use std::collections::BTreeMap;
 
@@ -76,8 +76,8 @@ impl Offsets {
         self.rig.restart();
     }
 
-    /// What is not as what was written has it: each group's offset is the last that was committed, in the order of the log, and what is
-    /// open holds up whoever wants a stable one.
+    /// What is not as what was written has it: each group's offset is the last that was committed, in the order of the
+    /// log, and what is open holds up whoever wants a stable one.
     pub fn violation(&mut self, log: &[Written]) -> Option<String> {
         let ids: Vec<usize> = self.ids.values().copied().collect();
         for id in ids.into_iter().collect::<std::collections::BTreeSet<usize>>() {

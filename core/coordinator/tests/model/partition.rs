@@ -24,7 +24,8 @@ struct Producer {
     epoch: i16,
     is_open: bool,
     coordinator_epoch: i32,
-    /// Markers so far that do not rise above what they end: what was verified before the last one is not verified any more.
+    /// Markers so far that do not rise above what they end: what was verified before the last one is not verified any
+    /// more.
     markers: u64,
 }
 

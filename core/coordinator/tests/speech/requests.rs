@@ -99,7 +99,8 @@ fn metadata(text: &str) -> Bytes {
     Bytes::from(bytes)
 }
 
-/// Version 3 of it, for groups that change their protocol: `v3=t+u/1.0.1/…`: topics, then what is owned: topic, partitions.
+/// Version 3 of it, for groups that change their protocol: `v3=t+u/1.0.1/…`: topics, then what is owned: topic,
+/// partitions.
 fn subscription(said: &str) -> Bytes {
     let (topics, owned) = said.split_once('/').unwrap_or((said, ""));
     let owned = owned.split('/').filter(|each| !each.is_empty()).map(|each| {

@@ -1,8 +1,8 @@
 //! Of streams groups: commands → requests, records and answers → lines.
 //!
-//! A topology is written as `subs=0:t,>r;1:%r,#c`: subtopologies by id; of each its source topics, `>` sinks, `%` repartition topics that
-//! it reads (`%r=4`: with 4 partitions), `#` changelogs, and `&0.1/0`: the sources 0 and 1 and the repartition topic 0 are
-//! copartitioned. Tasks are written as `0:0+1,1:2`.
+//! A topology is written as `subs=0:t,>r;1:%r,#c`: subtopologies by id; of each its source topics, `>` sinks, `%`
+//! repartition topics that it reads (`%r=4`: with 4 partitions), `#` changelogs, and `&0.1/0`: the sources 0 and 1 and
+//! the repartition topic 0 are copartitioned. Tasks are written as `0:0+1,1:2`.
 
 use barnabas_coordinator::StreamsHeartbeat;
 use barnabas_wire::Str;

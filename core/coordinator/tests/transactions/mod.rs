@@ -1,5 +1,5 @@
-//! A transaction shard with a log under it, in one thread: what the worker is in the broker. Markers are answered by whoever
-//! uses it.
+//! A transaction shard with a log under it, in one thread: what the worker is in the broker. Markers are answered by
+//! whoever uses it.
 //!
 //! After every step it checks that no invariant is broken and that no ticket is answered twice.
 

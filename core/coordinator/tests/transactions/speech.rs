@@ -171,7 +171,8 @@ pub fn tell(rig: &mut Rig, words: &Words<'_>) -> Vec<String> {
     }
 }
 
-/// Rewrites the only transactional id's last record under another epoch, and loads it: what thousands of transactions come to.
+/// Rewrites the only transactional id's last record under another epoch, and loads it: what thousands of transactions
+/// come to.
 fn bump(rig: &mut Rig, words: &Words<'_>) -> Vec<String> {
     let record = rig.log.last_mut().expect("a record");
     let value = record.value.clone().expect("a value");
@@ -183,8 +184,8 @@ fn bump(rig: &mut Rig, words: &Words<'_>) -> Vec<String> {
     heard(rig.moves())
 }
 
-/// Answers what was ordered: all of it, or `partitions` of it; `order=n` another than the oldest; `keep`: it is answered
-/// again later.
+/// Answers what was ordered: all of it, or `partitions` of it; `order=n` another than the oldest; `keep`: it is
+/// answered again later.
 fn markers(rig: &mut Rig, words: &Words<'_>) -> Vec<String> {
     let at = words.number("order", 0usize);
     let Some(order) = rig.orders.get(at).cloned() else { return vec!["no markers are ordered".to_owned()] };

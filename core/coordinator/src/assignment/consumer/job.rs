@@ -9,8 +9,8 @@ use barnabas_metadata::Image;
 use super::{Candidate, Spec};
 use crate::assignment::{NewTarget, Partitions, Resolved};
 
-/// Everything that a target is made of, as it was at one moment. Made in time linear in the members, without looking into
-/// what they subscribe to.
+/// Everything that a target is made of, as it was at one moment. Made in time linear in the members, without looking
+/// into what they subscribe to.
 #[derive(Debug, Clone)]
 pub(crate) struct PartitionsJob {
     pub group: Text,

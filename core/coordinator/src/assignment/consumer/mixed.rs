@@ -1,10 +1,11 @@
 //! `uniform` where members subscribe to different topics.
 //!
 //! 1. Everybody keeps what it has and still subscribes to.
-//! 2. What is left goes to the subscriber who has least; topics first that give their subscribers most, as those have least
-//!    choice.
-//! 3. Topic by topic, partitions move from the subscriber who has most to the one who has least, until they differ by no more
-//!    than one or a bounded number of rounds is over: with subscriptions that overlap, perfect balance can take very long.
+//! 2. What is left goes to the subscriber who has least; topics first that give their subscribers most, as those have
+//!    least choice.
+//! 3. Topic by topic, partitions move from the subscriber who has most to the one who has least, until they differ by
+//!    no more than one or a bounded number of rounds is over: with subscriptions that overlap, perfect balance can take
+//!    very long.
 //!
 //! # Source
 //! Kafka 4.4 `UniformHeterogeneousAssignmentBuilder`.

@@ -1,10 +1,11 @@
 //! Who gets what: Kafka's assignors `uniform` and `range`, as functions of a [`Spec`] and nothing else.
 //!
-//! Deterministic: members count in the order of their ids, topics in the order of theirs. In Kafka 4.4 neither looks at racks
-//! (a topic's racks are part of the group's metadata hash, so a change of them makes a new target); so it is here.
+//! Deterministic: members count in the order of their ids, topics in the order of theirs. In Kafka 4.4 neither looks at
+//! racks (a topic's racks are part of the group's metadata hash, so a change of them makes a new target); so it is
+//! here.
 //!
-//! A spec's `has` may be of another epoch: of topics that are gone, or, after a batch was lost, the same for two members. The
-//! first one counts.
+//! A spec's `has` may be of another epoch: of topics that are gone, or, after a batch was lost, the same for two
+//! members. The first one counts.
 //!
 //! # Source
 //! Kafka 4.4 `UniformAssignor`, `RangeAssignor`.

@@ -1,7 +1,8 @@
-//! `range`: of each topic, each subscriber gets a stretch of neighbouring partitions, in the same order for every topic, so
-//! that topics with equally many partitions lie side by side.
+//! `range`: of each topic, each subscriber gets a stretch of neighbouring partitions, in the same order for every
+//! topic, so that topics with equally many partitions lie side by side.
 //!
-//! Static members come first, by their instance id: they keep their stretch when they come back under another member id.
+//! Static members come first, by their instance id: they keep their stretch when they come back under another member
+//! id.
 
 use super::{Candidate, Partitions, Spec};
 

@@ -1,8 +1,8 @@
-//! `uniform` where all members subscribe to the same topics: nobody has two partitions more than anybody else, and beyond that
-//! as little as possible moves.
+//! `uniform` where all members subscribe to the same topics: nobody has two partitions more than anybody else, and
+//! beyond that as little as possible moves.
 //!
-//! Those who have most already are the ones who keep one more where it does not come out even, which moves less than giving
-//! that one to whoever comes first.
+//! Those who have most already are the ones who keep one more where it does not come out even, which moves less than
+//! giving that one to whoever comes first.
 
 use super::{Owners, Partitions, Spec};
 

@@ -1,9 +1,10 @@
 //! Who reads what: Kafka's assignor `simple`.
 //!
-//! Each partition is read by `sharing = ⌈members / partitions⌉` members, so that each member has something to read; how many
-//! partitions each of them has differs by one at most. What a member has it keeps, as far as that allows.
+//! Each partition is read by `sharing = ⌈members / partitions⌉` members, so that each member has something to read; how
+//! many partitions each of them has differs by one at most. What a member has it keeps, as far as that allows.
 //!
-//! Members with different subscriptions: each topic by itself, among those who subscribe to it, whoever has least first.
+//! Members with different subscriptions: each topic by itself, among those who subscribe to it, whoever has least
+//! first.
 //!
 //! # Source
 //! KIP-932; Kafka 4.4 `SimpleAssignor`, `SimpleHomogeneousAssignmentBuilder`, `SimpleHeterogeneousAssignmentBuilder`.
@@ -102,8 +103,8 @@ fn share_out(slots: &[Slot], members: &[usize], candidates: &[Candidate], target
     }
 }
 
-/// Gives each place that is free to a member that has fewer than its share; whoever has least comes first, so that nobody is
-/// left with nothing but what it has already.
+/// Gives each place that is free to a member that has fewer than its share; whoever has least comes first, so that
+/// nobody is left with nothing but what it has already.
 fn fill(
     sharing: usize,
     readers: &mut [usize],

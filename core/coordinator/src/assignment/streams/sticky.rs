@@ -1,10 +1,12 @@
 //! The sticky assignor: who is to have which task.
 //!
-//! 1. An active task stays where it is, as long as its member has not more than its share; else it goes to a member that has its
-//!    state (as a standby, or on its disk); else to the thread with the fewest tasks in the process with the least load.
+//! 1. An active task stays where it is, as long as its member has not more than its share; else it goes to a member
+//!    that has its state (as a standby, or on its disk); else to the thread with the fewest tasks in the process with
+//!    the least load.
 //! 2. Standby tasks of what keeps state likewise, each on another process than the active one and than each other.
 //!
-//! Load is tasks by threads of a process. Between equals, the first by name, so that the same input gives the same target.
+//! Load is tasks by threads of a process. Between equals, the first by name, so that the same input gives the same
+//! target.
 //!
 //! # Source
 //! Kafka 4.4 `StickyTaskAssignor`, `ProcessState`.
@@ -254,7 +256,8 @@ impl<'a> Assigning<'a> {
         all.map(|(number, process)| Reverse((process.load(), number))).collect()
     }
 
-    /// The member of a process that has the fewest tasks. What the heap says of a member that has got more since is passed over.
+    /// The member of a process that has the fewest tasks. What the heap says of a member that has got more since is
+    /// passed over.
     fn least(&mut self, process: usize) -> Option<usize> {
         let members = &mut self.processes[process].members;
         while let Some(Reverse((count, member))) = members.peek().copied() {
@@ -282,8 +285,8 @@ impl<'a> Assigning<'a> {
     }
 }
 
-/// Who had which task before: active, and as state. A standby comes before what merely lies on a disk, and who is further comes
-/// first.
+/// Who had which task before: active, and as state. A standby comes before what merely lies on a disk, and who is
+/// further comes first.
 fn history(candidates: &[Candidate], names: &[&Text]) -> (Map<Task, usize>, Map<Task, Vec<usize>>) {
     let numbers: BTreeMap<&Text, usize> = names.iter().copied().zip(0..).collect();
     let task = |id: &Text, partition: i32| numbers.get(id).map(|number| (*number, partition));

@@ -1,7 +1,8 @@
 //! The expressions that clients send: RE2's syntax (re2.rs), matched against whole names, in time linear in the name.
 //!
-//! What a client may send is bounded by its length and by what it compiles to; an expression beyond that is refused as one
-//! that is wrong. Topic names are ASCII, so that classes are those of ASCII wherever an expression does not speak of Unicode itself.
+//! What a client may send is bounded by its length and by what it compiles to; an expression beyond that is refused as
+//! one that is wrong. Topic names are ASCII, so that classes are those of ASCII wherever an expression does not speak
+//! of Unicode itself.
 //!
 //! # Source
 //! Kafka 4.4 `Utils.throwIfRegularExpressionIsInvalid`, `TopicRegexResolver` (RE2/J `Pattern.matches`), KIP-1152.

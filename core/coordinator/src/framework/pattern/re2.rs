@@ -1,9 +1,10 @@
 //! RE2's syntax, as RE2/J and so Kafka reads it, in the words of our engine.
 //!
-//! The two agree on nearly everything; where they do not, the same text would match other names. What an expression says to RE2 is spelled out so
-//! that it says that here: `[a&&b]`, `[a--b]` and `[[a]b]` have no sets within sets, `{` that counts nothing is a letter, `\d`, `\w`, `\s` and `\b`
-//! are those of ASCII, `\Q…\E` and octal numbers are known. What RE2 does not take is refused: `a**`, counts above a thousand, flags such as `x`,
-//! escapes that mean nothing. What neither takes (look-around, references back) our engine refuses by itself.
+//! The two agree on nearly everything; where they do not, the same text would match other names. What an expression
+//! says to RE2 is spelled out so that it says that here: `[a&&b]`, `[a--b]` and `[[a]b]` have no sets within sets, `{`
+//! that counts nothing is a letter, `\d`, `\w`, `\s` and `\b` are those of ASCII, `\Q…\E` and octal numbers are known.
+//! What RE2 does not take is refused: `a**`, counts above a thousand, flags such as `x`, escapes that mean nothing.
+//! What neither takes (look-around, references back) our engine refuses by itself.
 //!
 //! # Source
 //! RE2/J 1.8 `Parser`; the table in this file's tests was held against it.

@@ -1,8 +1,9 @@
-//! A classic group's state, and the changes to it that keep it in one piece. Timers, answers and records are dealt with by
-//! the neighbours in this folder.
+//! A classic group's state, and the changes to it that keep it in one piece. Timers, answers and records are dealt with
+//! by the neighbours in this folder.
 //!
 //! Always true (checked by `shard/invariants.rs`):
-//! 1. Empty: no members. CompletingRebalance and Stable: members, a leader among them, a protocol that all of them speak
+//! 1. Empty: no members. CompletingRebalance and Stable: members, a leader among them, a protocol that all of them
+//!    speak
 //! 2. `awaiting_join` and `supported` are what counting would give
 //! 3. an instance id stands for exactly one member, and that member has it
 //! 4. nobody is a member and pending at the same time
@@ -199,8 +200,8 @@ impl ClassicGroup {
             && protocols.names().any(|name| self.is_common(name))
     }
 
-    /// The protocol that most members would choose among those that all of them speak. Between equals, the leader's taste
-    /// decides.
+    /// The protocol that most members would choose among those that all of them speak. Between equals, the leader's
+    /// taste decides.
     ///
     /// # Source
     /// Kafka `ClassicGroup.selectProtocol`, which leaves equals to a hash map's order.

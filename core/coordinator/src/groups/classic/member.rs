@@ -30,8 +30,8 @@ impl Member {
         self.instance.is_some()
     }
 
-    /// Who waits for us is alive, whatever the clock says. Not so a member that is new: it may be gone, and would join again
-    /// under another id.
+    /// Who waits for us is alive, whatever the clock says. Not so a member that is new: it may be gone, and would join
+    /// again under another id.
     ///
     /// # Source
     /// Kafka `ClassicGroupMember.hasSatisfiedHeartbeat`.

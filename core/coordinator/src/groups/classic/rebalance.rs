@@ -17,7 +17,8 @@ use crate::Response;
 use crate::framework::Ticket;
 use crate::outbox::{Outbox, Then, TimerKey};
 
-/// How long a group in which nobody has joined waits at least before it looks again: members may ask for no time at all.
+/// How long a group in which nobody has joined waits at least before it looks again: members may ask for no time at
+/// all.
 const NOBODY_JOINED_WAIT_MIN: DurationMs = DurationMs(1_000);
 
 /// Sets the clock by which a member must be heard of again.

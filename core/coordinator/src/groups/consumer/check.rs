@@ -1,7 +1,8 @@
 //! Whether a ConsumerGroupHeartbeat is sound in itself, before anybody looks at the group.
 //!
 //! # Source
-//! Kafka 4.4 `GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid`; the order decides which error wins.
+//! Kafka 4.4 `GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid`; the order decides which error
+//! wins.
 
 use barnabas_base::ErrorCode;
 use barnabas_wire::messages::{ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse};

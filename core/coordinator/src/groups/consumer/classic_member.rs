@@ -1,4 +1,5 @@
-//! Members of a consumer group that speak the classic protocol: what they ask for is answered out of the new one's state.
+//! Members of a consumer group that speak the classic protocol: what they ask for is answered out of the new one's
+//! state.
 //!
 //! | request | what it is here |
 //! |---|---|
@@ -243,8 +244,8 @@ pub(crate) fn touch(
         speaker(group, &request.member_id, request.group_instance_id.as_deref(), request.generation_id)?;
     group.watch(&member.id, out);
     let can_go_on = member.state == MemberState::Unreleased && !group.waits_for_others(&member);
-    // The epoch of the group and not that of its target: it is only joins and heartbeats that have a target made, and there
-    // may be no member of the new protocol to send those.
+    // The epoch of the group and not that of its target: it is only joins and heartbeats that have a target made, and
+    // there may be no member of the new protocol to send those.
     if member.epoch < group.epoch || member.state == MemberState::Unrevoked || can_go_on {
         expect_join(group, &member, out);
         return Err(ErrorCode::RebalanceInProgress);

@@ -79,7 +79,8 @@ pub(crate) fn heartbeat(
     })
 }
 
-/// A process of the classic protocol may be replaced at once, as no member of it can have been asked to leave for a moment.
+/// A process of the classic protocol may be replaced at once, as no member of it can have been asked to leave for a
+/// moment.
 fn is_released(known: &ConsumerMember) -> bool {
     known.own.classic.is_some() || known.epoch == AWAY
 }
@@ -121,8 +122,8 @@ fn update(
     member
 }
 
-/// Takes in what the member said now, and raises the group's epoch if it makes a difference, or if the topics have changed.
-/// Gives whether the member subscribes to something else. `before`: `None` if it is new.
+/// Takes in what the member said now, and raises the group's epoch if it makes a difference, or if the topics have
+/// changed. Gives whether the member subscribes to something else. `before`: `None` if it is new.
 pub(super) fn settle(
     group: &mut ConsumerGroup,
     before: Option<&ConsumerMember>,

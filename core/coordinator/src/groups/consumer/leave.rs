@@ -39,8 +39,8 @@ pub(crate) fn is_late(group: &ConsumerGroup, id: &str, key: &TimerKey) -> bool {
     }
 }
 
-/// Whether every partition of the group's topics is in one member's target. Not so after a batch with a part of the target was
-/// lost and the broker ended before it was written again.
+/// Whether every partition of the group's topics is in one member's target. Not so after a batch with a part of the
+/// target was lost and the broker ended before it was written again.
 fn has_whole_target(group: &ConsumerGroup, world: &World) -> bool {
     let (mut seen, mut count) = (Set::default(), 0);
     for (topic, partitions) in group.targets.values().flat_map(|target| target.iter()) {

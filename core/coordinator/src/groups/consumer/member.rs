@@ -9,7 +9,8 @@ use super::Consumer;
 use crate::groups::reconciled::Member;
 use crate::request::Protocols;
 
-/// Partitions by topic, each with the epoch in which the member was given it: commits from before are refused (KIP-1251).
+/// Partitions by topic, each with the epoch in which the member was given it: commits from before are refused
+/// (KIP-1251).
 pub(crate) type Assigned = BTreeMap<TopicId, BTreeMap<i32, i32>>;
 
 /// What a member that speaks the classic protocol said when it joined.

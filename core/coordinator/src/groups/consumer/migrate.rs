@@ -1,7 +1,7 @@
 //! From a classic group to a consumer group and back, with the members in it.
 //!
-//! Up: when the first member of the new protocol joins a classic group of consumers. What the members had is what they have.
-//! Down: when the last member of the new protocol leaves, or is replaced by one of the classic protocol.
+//! Up: when the first member of the new protocol joins a classic group of consumers. What the members had is what they
+//! have. Down: when the last member of the new protocol leaves, or is replaced by one of the classic protocol.
 //!
 //! # Source
 //! KIP-848; Kafka 4.4 `GroupMetadataManager.convertToConsumerGroup`, `convertToClassicGroup`,
@@ -56,8 +56,8 @@ fn cannot_upgrade(group: &str, why: &str) -> Refused {
     Refused::new(ErrorCode::GroupIdNotFound, why)
 }
 
-/// Whether the group may become a classic one as `leaving` go; `replaced`: somebody of the classic protocol comes in their
-/// place.
+/// Whether the group may become a classic one as `leaving` go; `replaced`: somebody of the classic protocol comes in
+/// their place.
 pub(crate) fn can_downgrade(group: &ConsumerGroup, leaving: &[Text], replaced: bool, out: &Outbox) -> bool {
     let stays = if replaced { group.members().len() } else { group.members().len() - leaving.len() };
     let speaks_new = |id: &Text| group.member(id).is_some_and(|member| member.own.classic.is_none());
@@ -72,8 +72,8 @@ pub(crate) fn can_downgrade(group: &ConsumerGroup, leaving: &[Text], replaced: b
 /// The consumer group that a classic one becomes. All members are stable with what they had.
 ///
 /// # Errors
-/// GROUP_ID_NOT_FOUND: what the members say to each other cannot be read, or an assignor of their own keeps user data in the
-/// assignments, which would be lost.
+/// GROUP_ID_NOT_FOUND: what the members say to each other cannot be read, or an assignor of their own keeps user data
+/// in the assignments, which would be lost.
 pub(crate) fn from_classic(classic: &ClassicGroup, image: &Image) -> Result<ConsumerGroup, Refused> {
     let mut group = ConsumerGroup::new(classic.id.clone());
     let protocol = classic.protocol.clone().unwrap_or_default();

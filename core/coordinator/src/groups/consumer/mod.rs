@@ -15,12 +15,13 @@
 //! No partition has two owners, whatever the target says.
 //!
 //! State is what the records say and nothing else: whoever changes something notes which record that is
-//! ([`crate::records::Entry`]), and [`ConsumerGroup::flush`] writes those records as they are then. Should a batch be lost, its entries
-//! are written again, so that state is never taken back while later changes rest on it; nobody is answered before what the
-//! answer rests on is on disk.
+//! ([`crate::records::Entry`]), and [`ConsumerGroup::flush`] writes those records as they are then. Should a batch be
+//! lost, its entries are written again, so that state is never taken back while later changes rest on it; nobody is
+//! answered before what the answer rests on is on disk.
 //!
 //! # Source
-//! KIP-848, KIP-1263 (assignment interval); Kafka 4.4 `GroupMetadataManager`, `ConsumerGroup`, `CurrentAssignmentBuilder`.
+//! KIP-848, KIP-1263 (assignment interval); Kafka 4.4 `GroupMetadataManager`, `ConsumerGroup`,
+//! `CurrentAssignmentBuilder`.
 
 mod check;
 mod classic_member;

@@ -135,8 +135,8 @@ impl Step<'_> {
         next
     }
 
-    /// What the target has for it and nobody has; and whether somebody has some of it. What it is to give up itself counts as
-    /// free: by the time it is given this, it has.
+    /// What the target has for it and nobody has; and whether somebody has some of it. What it is to give up itself
+    /// counts as free: by the time it is given this, it has.
     fn available(&self, target: &Partitions, kept: &Assigned) -> (Vec<(TopicId, i32)>, bool) {
         let (mut new, mut is_waiting) = (Vec::new(), false);
         let nothing = BTreeMap::new();

@@ -10,7 +10,8 @@
 //! | 8 | group, member | the member's epoch, state and partitions |
 //! | 16 | group, expression | the topics that it matched |
 //!
-//! A member has a current assignment only once it is known by a record of type 5. See [`crate::groups::reconciled`] for the rest.
+//! A member has a current assignment only once it is known by a record of type 5. See [`crate::groups::reconciled`] for
+//! the rest.
 //!
 //! # Source
 //! Kafka 4.4 `GroupCoordinatorRecordHelpers`, `GroupMetadataManager.replay`.

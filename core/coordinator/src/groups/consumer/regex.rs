@@ -1,7 +1,7 @@
 //! Expressions and the topics that they match.
 //!
-//! All expressions of a group are resolved together, elsewhere ([`crate::Job`]), so that a change of topics raises the group's
-//! epoch once: when somebody brings a new one, when there are new topics, and every so often.
+//! All expressions of a group are resolved together, elsewhere ([`crate::Job`]), so that a change of topics raises the
+//! group's epoch once: when somebody brings a new one, when there are new topics, and every so often.
 //!
 //! # Source
 //! KIP-848; Kafka 4.4 `GroupMetadataManager.maybeUpdateRegularExpressions`, `handleRegularExpressionsResult`.

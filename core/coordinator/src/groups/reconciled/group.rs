@@ -17,8 +17,8 @@ use crate::framework::BatchId;
 use crate::outbox::Outbox;
 use crate::records::Entry;
 
-/// The epoch of a new group and of its target, which is empty and written nowhere. The first target that is made is of the
-/// next epoch; members that come before it are in this one.
+/// The epoch of a new group and of its target, which is empty and written nowhere. The first target that is made is of
+/// the next epoch; members that come before it are in this one.
 ///
 /// # Source
 /// KAFKA-20268; Kafka 4.3 `ModernGroup`, `StreamsGroup`, `TargetAssignmentMetadata.INITIAL`.
@@ -176,8 +176,8 @@ impl<K: Kind> ReconciledGroup<K> {
         self.static_members.insert(instance.into(), member.into());
     }
 
-    /// A log that lacks a batch may hold two members of one instance id: the one that was replaced goes. It had left for a moment,
-    /// or its place in the target was taken; between equals the later record holds.
+    /// A log that lacks a batch may hold two members of one instance id: the one that was replaced goes. It had left
+    /// for a moment, or its place in the target was taken; between equals the later record holds.
     fn drop_replaced(&mut self, now: MonotonicMs) {
         let mut newest: BTreeMap<Text, (i32, bool, Text)> = BTreeMap::new();
         let mut gone = Vec::new();
@@ -205,8 +205,9 @@ impl<K: Kind> ReconciledGroup<K> {
         }
     }
 
-    /// What a log that lacks a batch, or part of a transition, has left behind: members that were replaced, targets without a
-    /// member, epochs ahead of what they follow. A member of whom only its place is known goes with its session.
+    /// What a log that lacks a batch, or part of a transition, has left behind: members that were replaced, targets
+    /// without a member, epochs ahead of what they follow. A member of whom only its place is known goes with its
+    /// session.
     pub fn drop_strays(&mut self, now: MonotonicMs) {
         self.drop_replaced(now);
         let members = &self.members;

@@ -117,8 +117,8 @@ impl<K: Kind> Member<K> {
         }
     }
 
-    /// Whether the member may come with `epoch`: its own, 0 to start again, or its last one if it `owns_no_more` than it has,
-    /// as the answer with the new epoch may have been lost.
+    /// Whether the member may come with `epoch`: its own, 0 to start again, or its last one if it `owns_no_more` than
+    /// it has, as the answer with the new epoch may have been lost.
     ///
     /// # Errors
     /// FENCED_MEMBER_EPOCH.

@@ -48,7 +48,8 @@ impl<K: Kind> ReconciledGroup<K> {
         Ok(())
     }
 
-    /// Which member this is that sends `epoch`. `is_released`: whether another process may take a static member's place.
+    /// Which member this is that sends `epoch`. `is_released`: whether another process may take a static member's
+    /// place.
     ///
     /// # Errors
     /// UNKNOWN_MEMBER_ID, UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID, and what `check_epoch` says of a known member.
@@ -101,8 +102,8 @@ impl<K: Kind> ReconciledGroup<K> {
         Ok(Arc::clone(member))
     }
 
-    /// Whether this member may commit offsets with this epoch: its own, or an earlier one as long as it `has_held` since then
-    /// what it commits for (KIP-1251).
+    /// Whether this member may commit offsets with this epoch: its own, or an earlier one as long as it `has_held`
+    /// since then what it commits for (KIP-1251).
     ///
     /// # Errors
     /// UNKNOWN_MEMBER_ID, and [`Kind::stale_epoch`].
@@ -146,7 +147,8 @@ impl<K: Kind> ReconciledGroup<K> {
         self.note(Entry::Current(new.id.clone()));
     }
 
-    /// A static member is away: its epoch says so, and the next process with its instance id takes its place. Its session goes on.
+    /// A static member is away: its epoch says so, and the next process with its instance id takes its place. Its
+    /// session goes on.
     pub fn leave_for_a_moment(&mut self, mut member: Member<K>) {
         member.epoch = AWAY;
         member.revoking = Arc::default();

@@ -1,5 +1,5 @@
-//! What groups have in common whose coordinator assigns (KIP-848, KIP-932, KIP-1071): consumer, share and streams groups. Kafka's
-//! `ModernGroup`.
+//! What groups have in common whose coordinator assigns (KIP-848, KIP-932, KIP-1071): consumer, share and streams
+//! groups. Kafka's `ModernGroup`.
 //!
 //! ```text
 //!  heartbeat ─▶ who is in the group, what do they want?    membership.rs     a change raises the group's epoch
@@ -24,8 +24,8 @@
 //! | `pace.rs` | when a member is to send its next heartbeat |
 //! | `refused.rs` | what a member is refused, whatever its kind of group |
 //!
-//! Does not know: what a member has and how it comes to its target, assignors, what a heartbeat says. Those are each kind's own
-//! ([`Kind`]).
+//! Does not know: what a member has and how it comes to its target, assignors, what a heartbeat says. Those are each
+//! kind's own ([`Kind`]).
 
 mod group;
 mod member;
@@ -63,8 +63,8 @@ pub(crate) use world::{METADATA_REFRESH, World};
 
 /// A kind of group whose coordinator assigns.
 ///
-/// Each kind works on heartbeats itself, with the pieces of [`ReconciledGroup`]. The skeleton calls back for two things only:
-/// what is counted over the members, and the records ([`Records`]).
+/// Each kind works on heartbeats itself, with the pieces of [`ReconciledGroup`]. The skeleton calls back for two things
+/// only: what is counted over the members, and the records ([`Records`]).
 pub(crate) trait Kind: Debug + Clone + PartialEq {
     const KIND: GroupKind;
 

@@ -29,8 +29,8 @@ impl Names {
         new.into_iter().flat_map(|names| names.iter()).for_each(|name| tally(&mut self.counts, name, true));
     }
 
-    /// A list that another member has already, or this one. Ten thousand members with a thousand names each would otherwise
-    /// hold ten million names.
+    /// A list that another member has already, or this one. Ten thousand members with a thousand names each would
+    /// otherwise hold ten million names.
     pub fn shared(&mut self, names: Arc<Vec<Text>>) -> Arc<Vec<Text>> {
         if let Some(known) = self.lists.get(&names) {
             return Arc::clone(known);

@@ -1,13 +1,15 @@
-//! When a member of a consumer, share or streams group is to send its next heartbeat: each answer to a heartbeat says it again (KIP-848,
-//! KIP-932, KIP-1071).
+//! When a member of a consumer, share or streams group is to send its next heartbeat: each answer to a heartbeat says
+//! it again (KIP-848, KIP-932, KIP-1071).
 //!
-//! Kafka always answers `heartbeat.interval.ms`, and so does a broker with default settings. A member learns each step of a rebalance
-//! (give up, wait, get) with a heartbeat, so a step costs up to that interval. `group.settling.heartbeat.interval.ms` makes it shorter
-//! while the group settles: for a member that is on its way to the target, and for three intervals for every member of a group that has
-//! changed. Members come and go together (a deployment, a crash). A heartbeat cannot be held back instead: answers of a connection keep
-//! their order, so a commit behind it would wait too.
+//! Kafka always answers `heartbeat.interval.ms`, and so does a broker with default settings. A member learns each step
+//! of a rebalance (give up, wait, get) with a heartbeat, so a step costs up to that interval.
+//! `group.settling.heartbeat.interval.ms` makes it shorter while the group settles: for a member that is on its way to
+//! the target, and for three intervals for every member of a group that has changed. Members come and go together (a
+//! deployment, a crash). A heartbeat cannot be held back instead: answers of a connection keep their order, so a commit
+//! behind it would wait too.
 //!
-//! Bounded: a group is not asked for more than [`BEATS_PER_SECOND`] heartbeats, each of which costs the shard some microseconds.
+//! Bounded: a group is not asked for more than [`BEATS_PER_SECOND`] heartbeats, each of which costs the shard some
+//! microseconds.
 //!
 //! Measured by tests/pace.rs in virtual time, and by lab/bench/coordinators (a thousand members join and leave).
 

@@ -1,7 +1,7 @@
 //! A group ↔ its records, all in version 0.
 //!
-//! Reading takes the records in any order, as compaction leaves them: a value of any type founds the group, a tombstone of the
-//! group's epoch ends it with all that is left of it.
+//! Reading takes the records in any order, as compaction leaves them: a value of any type founds the group, a tombstone
+//! of the group's epoch ends it with all that is left of it.
 //!
 //! # Source
 //! Kafka 4.4 `GroupCoordinatorRecordHelpers`, `StreamsCoordinatorRecordHelpers`, `GroupMetadataManager.replay`.
@@ -62,8 +62,8 @@ impl<K: Records> ReconciledGroup<K> {
         out.answer_after(self.last_batch(), ticket, response);
     }
 
-    /// The record of `entry` as things are: a tombstone for what is not there, and for an expression that matches more than
-    /// a record of `bytes_max` can hold, which is resolved again after a load.
+    /// The record of `entry` as things are: a tombstone for what is not there, and for an expression that matches more
+    /// than a record of `bytes_max` can hold, which is resolved again after a load.
     fn record(&self, entry: &Entry, bytes_max: usize) -> Record {
         let value = match entry {
             Entry::OldClassic => None,
@@ -152,8 +152,8 @@ impl<K: Records> ReconciledGroup<K> {
     }
 }
 
-/// What a member has, each with the epoch in which it was given it. Records of before KIP-1251 say no such epochs: the member's own
-/// stands for them, as in Kafka.
+/// What a member has, each with the epoch in which it was given it. Records of before KIP-1251 say no such epochs: the
+/// member's own stands for them, as in Kafka.
 pub(crate) fn with_epochs(
     partitions: &[i32],
     epochs: Option<&[i32]>,

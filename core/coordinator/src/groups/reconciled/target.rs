@@ -1,7 +1,7 @@
 //! The target: which member is to have what, for one epoch of the group.
 //!
-//! Made when the group's epoch has been raised, at most once in an assignment interval (KIP-1263): on the spot for a group
-//! that is small, and elsewhere ([`crate::Job`]) for one that is large, while members go on with the old one.
+//! Made when the group's epoch has been raised, at most once in an assignment interval (KIP-1263): on the spot for a
+//! group that is small, and elsewhere ([`crate::Job`]) for one that is large, while members go on with the old one.
 //!
 //! # Source
 //! Kafka 4.4 `GroupMetadataManager.maybeUpdateTargetAssignment`, `TargetAssignmentBuilder`.
@@ -35,7 +35,8 @@ impl<K: Kind> ReconciledGroup<K> {
     /// A target is made: it holds from now on.
     pub fn assigned(&mut self, epoch: i32, targets: Vec<NewTarget<K::Target>>, out: &Outbox) {
         for NewTarget { member, instance, target } in targets {
-            // A static member may be another process by now. A member that has left is missed by the next target, which is due.
+            // A static member may be another process by now. A member that has left is missed by the next target, which
+            // is due.
             let now = match (self.member(&member), instance) {
                 (None, Some(instance)) => self.static_member(&instance),
                 (known, _) => known,

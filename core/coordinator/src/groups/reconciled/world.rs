@@ -1,7 +1,7 @@
 //! What a shard knows of topics: the metadata image, and a hash over each topic that a group reads.
 //!
-//! The hash is Kafka's to the bit, so that a group that moves from one of our brokers to one of Apache's, or back, is not
-//! rebalanced for it.
+//! The hash is Kafka's to the bit, so that a group that moves from one of our brokers to one of Apache's, or back, is
+//! not rebalanced for it.
 //!
 //! ```text
 //! topic: XXH3_64( 0u8 | id | name, UTF-16 | its length in units i32 | partitions i32

@@ -136,7 +136,8 @@ fn refresh(group: &mut ShareGroup, must_raise: bool, world: &mut World, out: &Ou
 /// A member reads at once no more what it no longer subscribes to, or what is gone, whenever the next target is made.
 ///
 /// # Source
-/// Kafka 4.3 `GroupMetadataManager.shareGroupHeartbeat`: every raise of the epoch has the member's assignment follow its subscription.
+/// Kafka 4.3 `GroupMetadataManager.shareGroupHeartbeat`: every raise of the epoch has the member's assignment follow
+/// its subscription.
 fn drop_unread(group: &mut ShareGroup, id: &Text, world: &World) {
     let Some(member) = group.member(id) else { return };
     let is_at_target = member.epoch == group.assignment_epoch;

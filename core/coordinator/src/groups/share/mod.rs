@@ -13,8 +13,8 @@
 //!               the member has its target at once             nobody has to give anything up first, as partitions are shared
 //! ```
 //!
-//! Different from Kafka: there the heartbeat that sets topics up is answered with an empty assignment, and the member hears of its
-//! partitions with the next one, five seconds later; here with the same one.
+//! Different from Kafka: there the heartbeat that sets topics up is answered with an empty assignment, and the member
+//! hears of its partitions with the next one, five seconds later; here with the same one.
 //!
 //! Not here: which records are delivered to whom (core/partition/src/share), how far the group has come (share_state/).
 //!

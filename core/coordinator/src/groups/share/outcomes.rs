@@ -1,4 +1,5 @@
-//! What came of an order, found by share-partition, by topic and by group: each outcome is looked at once, however many ask.
+//! What came of an order, found by share-partition, by topic and by group: each outcome is looked at once, however many
+//! ask.
 
 use barnabas_base::{ErrorCode, Map, Text, TopicId};
 

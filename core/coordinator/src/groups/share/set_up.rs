@@ -36,9 +36,9 @@ impl SetUp {
         })
     }
 
-    /// Notes everything that is missing as being set up, and says where each is to begin. Partitions that a topic got later begin
-    /// at their first record, so that nothing written before anybody heard of them is passed over (KAFKA-19961); those of a new
-    /// topic where the group's settings say.
+    /// Notes everything that is missing as being set up, and says where each is to begin. Partitions that a topic got
+    /// later begin at their first record, so that nothing written before anybody heard of them is passed over
+    /// (KAFKA-19961); those of a new topic where the group's settings say.
     ///
     /// # Source
     /// Kafka 4.4 `GroupMetadataManager.subscribedTopicsChangeMap`, `buildInitializeShareGroupStateRequest`.

@@ -1,8 +1,8 @@
 //! Whether a StreamsGroupHeartbeat is sound in itself, before anybody looks at the group.
 //!
 //! # Source
-//! Kafka 4.4 `GroupCoordinatorService.throwIfStreamsGroupHeartbeatRequestIsInvalid` and its neighbours; the order decides which
-//! error wins.
+//! Kafka 4.4 `GroupCoordinatorService.throwIfStreamsGroupHeartbeatRequestIsInvalid` and its neighbours; the order
+//! decides which error wins.
 
 use std::collections::BTreeSet;
 

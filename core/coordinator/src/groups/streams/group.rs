@@ -5,8 +5,9 @@
 //! 2. what is known of offsets is of a member
 //! 3. a member that has something to give up has a timer
 //!
-//! Not in its records, and so gone with a move of the coordinator: how the topology fits the topics (looked at again with the next
-//! heartbeat), the endpoints' epoch, reported offsets, members that missed an answer, and a request to shut down.
+//! Not in its records, and so gone with a move of the coordinator: how the topology fits the topics (looked at again
+//! with the next heartbeat), the endpoints' epoch, reported offsets, members that missed an answer, and a request to
+//! shut down.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -45,7 +46,8 @@ pub(crate) struct Own {
     standbys: Map<TaskId, BTreeSet<Text>>,
     warmups: Map<TaskId, BTreeSet<Text>>,
     pub task_offsets: BTreeMap<Text, TaskOffsets>,
-    /// Members that may have missed an answer: the last heartbeat named other tasks than they have, or the group was just loaded.
+    /// Members that may have missed an answer: the last heartbeat named other tasks than they have, or the group was
+    /// just loaded.
     pub doubted: BTreeSet<Text>,
     /// The member that asked for the whole application to shut down.
     pub shutdown_by: Option<Text>,
@@ -199,8 +201,8 @@ impl ReconciledGroup<Streams> {
         }
     }
 
-    /// Whether every task is one member's in the target, if the target is the newest. Not so after a batch with a part of it was
-    /// lost and the broker ended before it was written again.
+    /// Whether every task is one member's in the target, if the target is the newest. Not so after a batch with a part
+    /// of it was lost and the broker ended before it was written again.
     pub fn is_assigned_whole(&self, configured: &Configured) -> bool {
         if self.epoch > self.assignment_epoch || !configured.is_ready() {
             return true;

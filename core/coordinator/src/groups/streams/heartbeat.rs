@@ -1,7 +1,8 @@
 //! StreamsGroupHeartbeat of a member that joins or stays.
 //!
 //! 1. who is it, and may it come now
-//! 2. what does it say of itself, and what topology does it bring: the first one founds the group's, another one is refused
+//! 2. what does it say of itself, and what topology does it bring: the first one founds the group's, another one is
+//!    refused
 //! 3. do the topics fit: source topics are there, copartitioned ones agree, internal ones are there or are to be made
 //! 4. whatever makes a difference to the target raises the group's epoch
 //! 5. target, and the member's next step towards it
@@ -241,7 +242,8 @@ fn replace(group: &mut StreamsGroup, old: &Text, new: &StreamsMember, out: &mut 
     }
 }
 
-/// Takes in what was said, and raises the group's epoch if it makes a difference. `before`: `None` if the member is new.
+/// Takes in what was said, and raises the group's epoch if it makes a difference. `before`: `None` if the member is
+/// new.
 fn settle(
     group: &mut StreamsGroup,
     before: Option<&StreamsMember>,
@@ -286,8 +288,8 @@ fn settle(
     }
 }
 
-/// Whether what has changed about a member makes a difference to the target. Of a dynamic member everything counts, as in
-/// Kafka; a static one may come back from another address.
+/// Whether what has changed about a member makes a difference to the target. Of a dynamic member everything counts, as
+/// in Kafka; a static one may come back from another address.
 fn matters(before: &StreamsMember, now: &StreamsMember) -> bool {
     let is_other = before.own.topology_epoch != now.own.topology_epoch
         || before.rack != now.rack
@@ -338,7 +340,8 @@ struct Told<'a> {
     delay: Option<Delay>,
 }
 
-/// An answer names tasks when the member joins, when its tasks change, and when it missed the last answer ([`has_missed`]).
+/// An answer names tasks when the member joins, when its tasks change, and when it missed the last answer
+/// ([`has_missed`]).
 fn answer(
     group: &mut StreamsGroup,
     caller: &Caller<'_>,
@@ -353,7 +356,8 @@ fn answer(
     if told.before.own.endpoint != now.own.endpoint || (has_changed && now.own.endpoint.is_some()) {
         group.own.endpoint_epoch = group.own.endpoint_epoch.wrapping_add(1).max(0);
     }
-    // Nothing comes of beating sooner while topics are missing that somebody has to make; those that the broker makes raise the epoch.
+    // Nothing comes of beating sooner while topics are missing that somebody has to make; those that the broker makes
+    // raise the epoch.
     let is_ready = group.own.configured.as_ref().is_some_and(|configured| configured.is_ready());
     let is_settled = !is_ready || now.is_reconciled_to(group.epoch);
     let mut response = StreamsGroupHeartbeatResponse {

@@ -70,8 +70,8 @@ pub(crate) fn is_late(group: &StreamsGroup, id: &str, key: &TimerKey) -> bool {
     }
 }
 
-/// A group that was read from the log: every member has a whole session to be heard of. Members report offsets and endpoints again.
-/// The log does not say which member missed an answer, so that every member may have.
+/// A group that was read from the log: every member has a whole session to be heard of. Members report offsets and
+/// endpoints again. The log does not say which member missed an answer, so that every member may have.
 pub(crate) fn loaded(group: &mut StreamsGroup, out: &mut Outbox) {
     group.settle_claims();
     group.drop_strays(out.now.mono);

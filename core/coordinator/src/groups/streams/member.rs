@@ -1,7 +1,7 @@
 //! What members of streams groups say beside what every member does.
 //!
-//! A member is one thread of an application; those of one process share state directories, so that a process never runs the same
-//! task twice.
+//! A member is one thread of an application; those of one process share state directories, so that a process never runs
+//! the same task twice.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

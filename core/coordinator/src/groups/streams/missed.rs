@@ -4,13 +4,13 @@ use super::group::StreamsGroup;
 use super::member::StreamsMember;
 use crate::assignment::streams::Target;
 
-/// Whether a member missed the last answer: the answer repeats the member's tasks then. Kafka's would not, and the member would keep
-/// what others wait for until it is fenced.
+/// Whether a member missed the last answer: the answer repeats the member's tasks then. Kafka's would not, and the
+/// member would keep what others wait for until it is fenced.
 ///
-/// An older epoch than its own (`is_behind`) proves it at once. Within an epoch, tasks that do not agree may also be a client's that
-/// names none each time, so the answer waits for the next heartbeat, and for a target that is due: that one may bring other tasks.
-/// A member names its tasks only once, and the coordinator may move before the next heartbeat. So a loaded group repeats the tasks of
-/// every member whose next heartbeat does not name just those.
+/// An older epoch than its own (`is_behind`) proves it at once. Within an epoch, tasks that do not agree may also be a
+/// client's that names none each time, so the answer waits for the next heartbeat, and for a target that is due: that
+/// one may bring other tasks. A member names its tasks only once, and the coordinator may move before the next
+/// heartbeat. So a loaded group repeats the tasks of every member whose next heartbeat does not name just those.
 pub(super) fn has_missed(
     group: &mut StreamsGroup,
     now: &StreamsMember,

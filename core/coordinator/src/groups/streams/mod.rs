@@ -1,4 +1,5 @@
-//! Streams groups (KIP-1071): the coordinator knows an application's topology, has its internal topics made, and assigns its tasks.
+//! Streams groups (KIP-1071): the coordinator knows an application's topology, has its internal topics made, and
+//! assigns its tasks.
 //!
 //! ```text
 //!  heartbeat ─▶ who is in the group; the first to join brings the topology      [`heartbeat`], [`topology`]
@@ -15,8 +16,8 @@
 //! ```
 //!
 //! The machine is that of consumer groups (consumer/): epochs, states of members, records that are written as state is
-//! ([`crate::groups::reconciled`]), jobs. What differs: partitions are tasks in three roles, processes share state, and there are topics to be
-//! made. No active task has two owners, whatever the target says.
+//! ([`crate::groups::reconciled`]), jobs. What differs: partitions are tasks in three roles, processes share state, and
+//! there are topics to be made. No active task has two owners, whatever the target says.
 //!
 //! # Source
 //! KIP-1071, KIP-1263 (assignment interval); Kafka 4.4 `GroupMetadataManager`, `StreamsGroup`. Kafka

@@ -1,11 +1,12 @@
 //! What groups make a node hold in memory: by member, by group, and over all shards of the node.
 //!
-//! A group's weight is an estimate of the bytes behind its members, their subscriptions and assignments, and its offsets. What a request
-//! brings is added as it is taken; the group is weighed again once a quarter has been added or enough members have gone, and before
-//! anything is refused. So a weight is at most a quarter too high and costs what a look at a quarter of the group costs.
+//! A group's weight is an estimate of the bytes behind its members, their subscriptions and assignments, and its
+//! offsets. What a request brings is added as it is taken; the group is weighed again once a quarter has been added or
+//! enough members have gone, and before anything is refused. So a weight is at most a quarter too high and costs what a
+//! look at a quarter of the group costs.
 //!
-//! Nothing is refused that does not make a group heavier: members go on with what they said before, and offsets are overwritten.
-//! Groups that are loaded from the log are taken as they are.
+//! Nothing is refused that does not make a group heavier: members go on with what they said before, and offsets are
+//! overwritten. Groups that are loaded from the log are taken as they are.
 //!
 //! Always true: [`Room::held`] is the sum of the weights.
 
@@ -15,7 +16,8 @@ use crate::framework::{Room, weight};
 use crate::groups::Group;
 use crate::offsets::Offsets;
 
-/// What a group takes beside its members and offsets, a member beside what it said, and an offset: structures, keys in maps.
+/// What a group takes beside its members and offsets, a member beside what it said, and an offset: structures, keys in
+/// maps.
 const GROUP: usize = 512;
 const MEMBER: usize = 512;
 const OFFSET: usize = 192;
@@ -61,8 +63,8 @@ impl Weights {
         self.by_group.get(group).is_none_or(|weight| weight.added == 0 && weight.gone == 0)
     }
 
-    /// A request brought so many bytes, or one came that takes members away. Gives whether the group is to be weighed again; one that has
-    /// no weight always is, as the request may have been refused and left nothing.
+    /// A request brought so many bytes, or one came that takes members away. Gives whether the group is to be weighed
+    /// again; one that has no weight always is, as the request may have been refused and left nothing.
     pub fn note(&mut self, group: &str, bytes: usize) -> bool {
         let Some(weight) = self.by_group.get_mut(group) else { return true };
         weight.added += bytes;

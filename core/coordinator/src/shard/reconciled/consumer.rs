@@ -162,8 +162,8 @@ impl GroupShard {
         }
     }
 
-    /// Takes members out of a consumer group; if none of the new protocol is left, the group becomes a classic one. Gives the
-    /// batch that says so.
+    /// Takes members out of a consumer group; if none of the new protocol is left, the group becomes a classic one.
+    /// Gives the batch that says so.
     fn fence_members(&mut self, id: &Text, leaving: &[Text]) -> BatchId {
         let Some(Group::Consumer(group)) = self.groups.get_mut(id) else { return BatchId(0) };
         if consumer::can_downgrade(group, leaving, false, &self.out) {
@@ -271,7 +271,8 @@ impl GroupShard {
         else {
             return;
         };
-        // A member that has gone over to the other protocol, or is not asked for anything any more, is not what this is about.
+        // A member that has gone over to the other protocol, or is not asked for anything any more, is not what this is
+        // about.
         let is_meant = match self.groups.get(group) {
             Some(Group::Consumer(group)) => consumer::is_late(group, member, key),
             _ => false,

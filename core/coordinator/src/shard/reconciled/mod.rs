@@ -19,8 +19,8 @@ use crate::records::Entry;
 use crate::{Done, Response};
 
 impl GroupShard {
-    /// A heartbeat of a member that joins or stays: `beat` works on it in its group. A member that joins founds the group if
-    /// there is none; an empty classic one becomes its group, and that one's offsets stay.
+    /// A heartbeat of a member that joins or stays: `beat` works on it in its group. A member that joins founds the
+    /// group if there is none; an empty classic one becomes its group, and that one's offsets stay.
     fn stay<K: Records>(
         &mut self,
         id: &Text,

@@ -1,8 +1,8 @@
-//! Requests and events of share groups (KIP-932), brought to their group; what groups ask of the share coordinator, and who
-//! waits for it.
+//! Requests and events of share groups (KIP-932), brought to their group; what groups ask of the share coordinator, and
+//! who waits for it.
 //!
-//! An order leaves once the record that speaks of it is on disk, and a group has one under way at a time, so that what is set
-//! up and what is deleted cannot overtake each other.
+//! An order leaves once the record that speaks of it is on disk, and a group has one under way at a time, so that what
+//! is set up and what is deleted cannot overtake each other.
 //!
 //! # Source
 //! Kafka 4.4 `GroupCoordinatorService`, `GroupMetadataManager`.

@@ -16,8 +16,8 @@ use crate::share_state::entry::Change;
 use crate::share_state::record::{self, Read};
 
 impl ShareStateShard {
-    /// Takes in whole batches as the log holds them, while loading. Gives the offset after the last one; `from` is where the
-    /// piece begins.
+    /// Takes in whole batches as the log holds them, while loading. Gives the offset after the last one; `from` is
+    /// where the piece begins.
     ///
     /// # Errors
     /// What cannot be read; stop loading and report it.

@@ -406,8 +406,8 @@ fn state_that_fits_no_snapshot_is_refused() {
     rig.check_replay();
 }
 
-/// Requests, lost batches, time, and restarts in any order: memory is what a replay of the log gives, and no answered write is
-/// ever forgotten.
+/// Requests, lost batches, time, and restarts in any order: memory is what a replay of the log gives, and no answered
+/// write is ever forgotten.
 #[test]
 fn histories_at_random_are_those_of_their_logs() {
     for seed in 0..60u64 {

@@ -1,5 +1,5 @@
-//! What keeps the partition short: redundant records go, share-partitions that nobody touches are written anew, those of
-//! deleted topics end. And what must always be true.
+//! What keeps the partition short: redundant records go, share-partitions that nobody touches are written anew, those
+//! of deleted topics end. And what must always be true.
 
 use std::sync::Arc;
 
@@ -34,8 +34,8 @@ impl ShareStateShard {
     }
 
     /// # Source
-    /// Kafka 4.4 `ShareCoordinatorShard.snapshotColdPartitions`: also those that are updated all the time, as their last
-    /// snapshot may be as old.
+    /// Kafka 4.4 `ShareCoordinatorShard.snapshotColdPartitions`: also those that are updated all the time, as their
+    /// last snapshot may be as old.
     pub(super) fn snapshot_cold(&mut self) {
         self.set_timer(TimerKey::Cold, self.config.cold_snapshot_interval);
         let (now, interval) = (self.now.wall, self.config.cold_snapshot_interval.0);
@@ -57,8 +57,8 @@ impl ShareStateShard {
         self.append_all(due);
     }
 
-    /// Topics that are gone since this shard was loaded, or were before: what their share-partitions were is of no use to
-    /// anybody, as no topic has their id again.
+    /// Topics that are gone since this shard was loaded, or were before: what their share-partitions were is of no use
+    /// to anybody, as no topic has their id again.
     fn end_gone_topics(&mut self) {
         let gone = self.entries.iter().filter(|(key, entry)| {
             entry.latest().is_some() && !exists(&self.image, key.topic, key.partition)
@@ -109,8 +109,8 @@ impl ShareStateShard {
         }
     }
 
-    /// What is not as it must always be, in words; empty as long as there is no bug. Costs a look at everything: for tests
-    /// and the simulator.
+    /// What is not as it must always be, in words; empty as long as there is no bug. Costs a look at everything: for
+    /// tests and the simulator.
     pub fn violations(&self) -> Vec<String> {
         let mut found = Vec::new();
         for (key, entry) in &self.entries {

@@ -1,9 +1,10 @@
 //! AddPartitionsToTxn and AddOffsetsToTxn: partitions join the transaction, or are asked about (KIP-890).
 //!
-//! Before version 2 all transactions of a producer have one epoch, so a coordinator that has been replaced and has not heard of it takes
-//! the beginning of the next transaction for a repetition within the last one, which it still knows as open. Were it to say yes from
-//! memory, as Kafka's does, the client would write into partitions that have the last transaction's markers before them, and those would
-//! commit half of the next one. So a repetition is written like a first request, which nobody but the leader can.
+//! Before version 2 all transactions of a producer have one epoch, so a coordinator that has been replaced and has not
+//! heard of it takes the beginning of the next transaction for a repetition within the last one, which it still knows
+//! as open. Were it to say yes from memory, as Kafka's does, the client would write into partitions that have the last
+//! transaction's markers before them, and those would commit half of the next one. So a repetition is written like a
+//! first request, which nobody but the leader can.
 //!
 //! # Source
 //! Kafka 4.4 `TransactionCoordinator.handleAddPartitionsToTransaction`, `handleVerifyPartitionsInTransaction`.
@@ -52,8 +53,8 @@ impl TransactionShard {
         if id.is_empty() {
             return Err(ErrorCode::InvalidRequest.into());
         }
-        // First of all: a client that goes on under the next epoch, or the next producer id, may be faster than the end of
-        // its last transaction, and is not to be fenced by it (KAFKA-18660).
+        // First of all: a client that goes on under the next epoch, or the next producer id, may be faster than the end
+        // of its last transaction, and is not to be fenced by it (KAFKA-18660).
         let known = match self.is_ending(id) {
             Some(ending) if version.bumps_epoch() => ending,
             _ if self.is_busy(id) => return Err(ErrorCode::ConcurrentTransactions.into()),
@@ -69,8 +70,8 @@ impl TransactionShard {
         self.change_if_small(&id.text(), next, ticket, response)
     }
 
-    /// What is on disk counts: a partition that is on its way into the transaction is not in it, and one whose end is on its
-    /// way is.
+    /// What is on disk counts: a partition that is on its way into the transaction is not in it, and one whose end is
+    /// on its way is.
     pub(super) fn verify(&mut self, add: &AddPartitions, ticket: Ticket) -> Result<(), No> {
         if add.transactional_id.is_empty() {
             return Err(ErrorCode::InvalidRequest.into());

@@ -43,8 +43,8 @@ impl TransactionShard {
         self.answer(ticket, TransactionResponse::Describe(response));
     }
 
-    /// Filters on names of states compare exactly; names that mean none are named in the answer and let nothing through. A
-    /// filter on the duration lets through what never had a transaction, as in Kafka, where its start is −1.
+    /// Filters on names of states compare exactly; names that mean none are named in the answer and let nothing
+    /// through. A filter on the duration lets through what never had a transaction, as in Kafka, where its start is −1.
     pub(super) fn list(
         &mut self,
         request: &ListTransactionsRequest,

@@ -1,8 +1,8 @@
 //! EndTxn, and the ends that nobody asked for: timeouts and fencing.
 //!
-//! Up to version 4 a client keeps its epoch from one transaction to the next, and must name it exactly. From version 5 on
-//! (`transaction.version` 2, KIP-890) the decision bumps the epoch and the answer tells the client; a retry is known by the
-//! epoch before. What a client of version 2 is told where no transaction is open:
+//! Up to version 4 a client keeps its epoch from one transaction to the next, and must name it exactly. From version 5
+//! on (`transaction.version` 2, KIP-890) the decision bumps the epoch and the answer tells the client; a retry is known
+//! by the epoch before. What a client of version 2 is told where no transaction is open:
 //!
 //! | state | abort, epoch before | abort, epoch now | commit, epoch before | commit, epoch now |
 //! |---|---|---|---|---|
@@ -10,12 +10,14 @@
 //! | CompleteAbort | yes, again | aborts nothing, bumps | PRODUCER_FENCED | INVALID_TXN_STATE |
 //! | CompleteCommit | INVALID_TXN_STATE | aborts nothing, bumps | yes, again | INVALID_TXN_STATE |
 //!
-//! A commit under the epoch before in CompleteAbort can only mean that the coordinator aborted first (a client repeats what
-//! it asked for): PRODUCER_FENCED, from which a client recovers (KAFKA-20785), where Kafka 4.4 still says INVALID_TXN_STATE.
+//! A commit under the epoch before in CompleteAbort can only mean that the coordinator aborted first (a client repeats
+//! what it asked for): PRODUCER_FENCED, from which a client recovers (KAFKA-20785), where Kafka 4.4 still says
+//! INVALID_TXN_STATE.
 //!
-//! Up to version 4 a repetition says what the end of the next transaction says. A coordinator that has been replaced and has not heard
-//! of it would answer from memory that the next one is committed, when that is open elsewhere and will be aborted, as Kafka's does. So
-//! the end is written again, and the answer waits for that. From version 5 on the epoch says which transaction is meant.
+//! Up to version 4 a repetition says what the end of the next transaction says. A coordinator that has been replaced
+//! and has not heard of it would answer from memory that the next one is committed, when that is open elsewhere and
+//! will be aborted, as Kafka's does. So the end is written again, and the answer waits for that. From version 5 on the
+//! epoch says which transaction is meant.
 //!
 //! # Source
 //! Kafka 4.4 `TransactionCoordinator.endTransaction`, `endTransactionWithTV1`, `abortTimedOutTransactions`.

@@ -2,8 +2,8 @@
 //!
 //! A transaction that is open is aborted first; the client is told CONCURRENT_TRANSACTIONS and asks again.
 //!
-//! A client that says which producer id and epoch it has (version 3 on, KIP-360) wants to go on after an error. It may if it
-//! is the one that holds the id now, or if it is the one that was given what is held now and did not hear of it.
+//! A client that says which producer id and epoch it has (version 3 on, KIP-360) wants to go on after an error. It may
+//! if it is the one that holds the id now, or if it is the one that was given what is held now and did not hear of it.
 //!
 //! # Source
 //! Kafka 4.4 `TransactionCoordinator.handleInitProducerId`, `prepareInitProducerIdTransit`.

@@ -1,5 +1,5 @@
-//! What must hold of a shard after every call, one function for each. Tests and the simulator ask after every step; each
-//! function has a planted bug in the tests that makes it speak.
+//! What must hold of a shard after every call, one function for each. Tests and the simulator ask after every step;
+//! each function has a planted bug in the tests that makes it speak.
 
 use barnabas_base::{ProducerId, Set, Text};
 

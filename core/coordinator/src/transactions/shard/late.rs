@@ -1,16 +1,18 @@
 //! Requests that come too late: over a connection that their producer has given up.
 //!
-//! Before version 2 all transactions of a producer have one epoch, so that nothing in a request says which of them it is of. A client
-//! whose connection is cut sends its request again over a new one, is answered, and goes on with the next transaction. When the
-//! network is whole again, the kernel brings what it still held of the old connection: an end of the last transaction, which would be
-//! taken for the end of the next one, and commit half of it.
+//! Before version 2 all transactions of a producer have one epoch, so that nothing in a request says which of them it
+//! is of. A client whose connection is cut sends its request again over a new one, is answered, and goes on with the
+//! next transaction. When the network is whole again, the kernel brings what it still held of the old connection: an
+//! end of the last transaction, which would be taken for the end of the next one, and commit half of it.
 //!
-//! So who was heard over a connection is not heard over an older one any more. That one is closed, and nothing is said: whoever gave
-//! it up does not hear it, and a client that does use both comes back with a new connection and is heard. Each transactional id
-//! remembers one number, for as long as the shard stays where it is; another broker knows nothing of the old connection.
+//! So who was heard over a connection is not heard over an older one any more. That one is closed, and nothing is said:
+//! whoever gave it up does not hear it, and a client that does use both comes back with a new connection and is heard.
+//! Each transactional id remembers one number, for as long as the shard stays where it is; another broker knows nothing
+//! of the old connection.
 //!
-//! A request under another producer id or epoch than those known is told so, over whichever connection it came. One that takes the
-//! transactional id over names neither: over an older connection it is as likely to be late, and would fence who holds the id.
+//! A request under another producer id or epoch than those known is told so, over whichever connection it came. One
+//! that takes the transactional id over names neither: over an older connection it is as likely to be late, and would
+//! fence who holds the id.
 //!
 //! # Source
 //! KIP-890 has the problem, and mends it with epochs for clients of version 2 alone. This is not in Kafka.

@@ -1,5 +1,5 @@
-//! Loading: the partition's records, from its start. Of each transactional id the last one counts, so what is held while
-//! loading is no more than what is held afterwards.
+//! Loading: the partition's records, from its start. Of each transactional id the last one counts, so what is held
+//! while loading is no more than what is held afterwards.
 //!
 //! # Source
 //! Kafka 4.4 `TransactionStateManager.loadTransactionMetadata`, `loadTransactionsForTxnTopicPartition`.
@@ -14,8 +14,8 @@ use crate::framework::{Committed, Now};
 use crate::transactions::{TransactionEffect, TransactionState};
 
 impl TransactionShard {
-    /// Takes in whole batches as the log holds them, while loading. Gives the offset after the last one; `from` is where the
-    /// piece begins.
+    /// Takes in whole batches as the log holds them, while loading. Gives the offset after the last one; `from` is
+    /// where the piece begins.
     ///
     /// # Errors
     /// What cannot be read; stop loading and report it.

@@ -2,9 +2,9 @@
 //!
 //! A marker's error means:
 //! - the partition is gone: nothing is left to be decided there
-//! - INVALID_PRODUCER_EPOCH: the partition has heard of a later epoch of this producer. Only a coordinator ends the epoch
-//!   before, so another one has written this transaction's marker, and the partition waits for nothing. Kafka stops here, and
-//!   leaves the transaction to whichever coordinator loads it next
+//! - INVALID_PRODUCER_EPOCH: the partition has heard of a later epoch of this producer. Only a coordinator ends the
+//!   epoch before, so another one has written this transaction's marker, and the partition waits for nothing. Kafka
+//!   stops here, and leaves the transaction to whichever coordinator loads it next
 //! - TRANSACTION_COORDINATOR_FENCED: another coordinator has taken over; this one writes nothing more
 //! - UNSUPPORTED_FOR_MESSAGE_FORMAT, UNSUPPORTED_VERSION: such a partition holds no records of transactions
 //! - any other: tried again after a while. Kafka lets a few of them end its thread
@@ -21,8 +21,8 @@ use crate::framework::Now;
 use crate::transactions::{MarkerOrder, MarkerOutcome, MarkerTicket, TransactionEffect};
 
 impl TransactionShard {
-    /// What became of markers of one order: of some of its partitions or of all. What belongs to another order, or to nobody
-    /// any more, is passed over.
+    /// What became of markers of one order: of some of its partitions or of all. What belongs to another order, or to
+    /// nobody any more, is passed over.
     pub fn markers_answered(
         &mut self,
         ticket: MarkerTicket,

@@ -25,9 +25,9 @@ impl TransactionShard {
         self.take_effects()
     }
 
-    /// `batch` was not appended and never will be; other batches are not concerned. Kafka's error code says why. Nothing has
-    /// changed then: unlike in Kafka no epoch is kept bumped in memory only, so that no failed fencing need be remembered
-    /// (KAFKA-9666).
+    /// `batch` was not appended and never will be; other batches are not concerned. Kafka's error code says why.
+    /// Nothing has changed then: unlike in Kafka no epoch is kept bumped in memory only, so that no failed fencing need
+    /// be remembered (KAFKA-9666).
     pub fn failed(&mut self, batch: BatchId, error: ErrorCode, now: Now) -> Vec<TransactionEffect> {
         self.now = now;
         if let Some(closed) = self.pending.take_failed(batch) {
@@ -74,8 +74,8 @@ impl TransactionShard {
         }
     }
 
-    /// Sets the timer that ends the transaction, not before `least`. A wall clock that jumps makes it neither longer than the
-    /// timeout nor negative.
+    /// Sets the timer that ends the transaction, not before `least`. A wall clock that jumps makes it neither longer
+    /// than the timeout nor negative.
     pub(super) fn watch(&mut self, id: &Text, least: DurationMs) {
         let Some(known) = self.known(id) else { return };
         let key = TimerKey::Timeout(id.clone());

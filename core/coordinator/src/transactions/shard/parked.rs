@@ -1,12 +1,13 @@
 //! Requests that came while their transactional id was busy with the end of its last transaction.
 //!
-//! A client of `transaction.version` 2 goes on with the next transaction as soon as the last one is decided, and meets its markers
-//! under way, which takes as long as a disk or two need. Were it told CONCURRENT_TRANSACTIONS it would come back after
-//! `retry.backoff.ms`, a hundred times that. So its request waits here, as if it were still on its way, until the id is
-//! free or patience ends.
+//! A client of `transaction.version` 2 goes on with the next transaction as soon as the last one is decided, and meets
+//! its markers under way, which takes as long as a disk or two need. Were it told CONCURRENT_TRANSACTIONS it would come
+//! back after `retry.backoff.ms`, a hundred times that. So its request waits here, as if it were still on its way,
+//! until the id is free or patience ends.
 //!
 //! # Source
-//! Kafka 4.4 keeps asking from the broker's side: `AddPartitionsToTxnManager`, `add.partitions.to.txn.retry.backoff.ms`.
+//! Kafka 4.4 keeps asking from the broker's side: `AddPartitionsToTxnManager`,
+//! `add.partitions.to.txn.retry.backoff.ms`.
 
 use std::collections::VecDeque;
 
@@ -81,8 +82,8 @@ impl TransactionShard {
         self.parked.push(id, waiting);
     }
 
-    /// The id is free, or somebody has waited for long enough: everybody asks again. Who may wait no longer, and still finds it
-    /// busy, is told so.
+    /// The id is free, or somebody has waited for long enough: everybody asks again. Who may wait no longer, and still
+    /// finds it busy, is told so.
     pub(super) fn unpark(&mut self, id: &Text) {
         self.timers.cancel(&TimerKey::Parked(id.clone()));
         for waiting in self.parked.take(id) {
@@ -90,8 +91,8 @@ impl TransactionShard {
         }
     }
 
-    /// The last transaction's end is on its way to disk: who wants to begin the next one need not wait for that. Everybody else
-    /// waits on, as before.
+    /// The last transaction's end is on its way to disk: who wants to begin the next one need not wait for that.
+    /// Everybody else waits on, as before.
     pub(super) fn unpark_to_begin(&mut self, id: &Text) {
         if self.parked.wants_to_begin(id) {
             self.unpark(id);

@@ -1,7 +1,7 @@
 //! What transactional ids take of the node's memory, and whether there is room for more.
 //!
-//! Only what a client wishes is refused: a new transactional id, and partitions that join a transaction. Transactions that are open go on
-//! to their end.
+//! Only what a client wishes is refused: a new transactional id, and partitions that join a transaction. Transactions
+//! that are open go on to their end.
 
 use barnabas_base::{ErrorCode, Text};
 
@@ -10,8 +10,8 @@ use crate::framework::Committed;
 use crate::framework::Room;
 use crate::transactions::transaction::Transaction;
 
-/// A transactional id is charged with so many bytes from the start: a few partitions may join its transactions even when the node holds
-/// all that it may.
+/// A transactional id is charged with so many bytes from the start: a few partitions may join its transactions even
+/// when the node holds all that it may.
 const CHARGED: usize = 1_024;
 /// What it takes at least, and a partition in a transaction besides its topic's name.
 const ID: usize = 448;

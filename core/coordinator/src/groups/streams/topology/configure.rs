@@ -1,5 +1,5 @@
-//! A topology against the topics that there are: how many tasks each subtopology has, how many partitions each internal topic, and
-//! which of those are to be made.
+//! A topology against the topics that there are: how many tasks each subtopology has, how many partitions each internal
+//! topic, and which of those are to be made.
 //!
 //! ```text
 //! repartition topic   as many as it says; else as the widest source of a subtopology that writes to it, round by round
@@ -203,7 +203,8 @@ impl<'a> Counts<'a> {
         unknown.map_or(Ok(()), |_| Err(invalid(why)))
     }
 
-    /// The widest source of a subtopology, as far as it is known. What a repartition topic is to have counts, not what it has.
+    /// The widest source of a subtopology, as far as it is known. What a repartition topic is to have counts, not what
+    /// it has.
     fn widest_so_far(&self, subtopology: &Subtopology) -> Option<i32> {
         let repartition = subtopology.repartition_source_topics.iter();
         let repartition = repartition.filter_map(|topic| self.decided.get(topic.name.as_str()).copied());

@@ -1,4 +1,5 @@
-//! A group's topology, as its first member brought it: which subtopologies there are, and what topics they read and write.
+//! A group's topology, as its first member brought it: which subtopologies there are, and what topics they read and
+//! write.
 //!
 //! Kept as the record that it is written as. How it fits the topics that there are: configure.rs.
 
@@ -106,8 +107,8 @@ fn copartition(said: &request::CopartitionGroup) -> CopartitionGroup {
     }
 }
 
-/// The topics that each copartition group of a subtopology names by their places in its lists. `None`: a place that there is
-/// not.
+/// The topics that each copartition group of a subtopology names by their places in its lists. `None`: a place that
+/// there is not.
 fn copartition_groups(subtopology: &Subtopology) -> Option<Vec<BTreeSet<&str>>> {
     let at = |place: i16| usize::try_from(place).ok();
     let groups = subtopology.copartition_groups.iter().map(|group| {

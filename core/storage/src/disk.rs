@@ -84,12 +84,32 @@ pub trait DiskFile: Send + Sync + std::fmt::Debug {
     }
     /// Sets room aside from the start of the file up to `len` without changing its length, where the file system can.
     fn allocate(&self, len: u64) -> Result<(), DiskError>;
+    /// Lengthens an empty file to `len` zeros and takes all the room that they need: removing the file gives as much room back. After an
+    /// error any part of it may be taken.
+    fn fill(&self, len: u64) -> Result<(), DiskError> {
+        write_zeros(|position, zeros| self.write_at(position, &[zeros]), len)
+    }
     /// Sets when the file counts as last written: what retention and the tombstones of old formats go by. A machine that keeps
     /// no times leaves it out.
     fn set_modified(&self, at: TimestampMs) -> Result<(), DiskError> {
         let _ = at;
         Ok(())
     }
+}
+
+/// Has `len` zeros written from the start of a file, a few at a time.
+///
+/// # Errors
+/// The first error of `write`.
+pub fn write_zeros(write: impl Fn(u64, &[u8]) -> Result<(), DiskError>, len: u64) -> Result<(), DiskError> {
+    let zeros = [0; 16 << 10];
+    let mut position = 0;
+    while position < len {
+        let piece = zeros.len().min(usize::try_from(len - position).unwrap_or(usize::MAX));
+        write(position, &zeros[..piece])?;
+        position += piece as u64;
+    }
+    Ok(())
 }
 
 /// A file system as a whole. Kept from before what it is to make durable was written: a write-back that fails in between is

@@ -60,6 +60,7 @@ pub use batch::{AppendBytes, BatchHeader};
 pub use dir_name::{DirKind, NAME_BYTES_MAX, PartitionDir, partition_file_name};
 pub use disk::{
     DirEntry, Disk, DiskError, DiskErrorKind, DiskFile, DiskLock, DiskSpace, FileStat, FileSystem, OpenMode,
+    write_zeros,
 };
 pub use error::StorageError;
 pub use file_pool::{FilePool, HeldFile};

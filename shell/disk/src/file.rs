@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use barnabas_base::TimestampMs;
 use barnabas_storage::journal::BLOCK_BYTES;
-use barnabas_storage::{DiskError, DiskErrorKind, DiskFile};
+use barnabas_storage::{DiskError, DiskErrorKind, DiskFile, write_zeros};
 use bytes::Bytes;
 use rustix::buffer::spare_capacity;
 use rustix::fs::{self, FallocateFlags, Mode, OFlags};
@@ -180,6 +180,15 @@ impl DiskFile for LinuxFile {
         match fs::fallocate(&self.fd, FallocateFlags::KEEP_SIZE, from, len - from) {
             // A file system that cannot set room aside writes without.
             Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
+            Err(error) => Err(failed("allocate", &self.path)(error)),
+        }
+    }
+
+    fn fill(&self, len: u64) -> Result<(), DiskError> {
+        // The file system sets the blocks aside: no byte is copied, and none waits to be written to the device.
+        match io::retry_on_intr(|| fs::fallocate(&self.fd, FallocateFlags::empty(), 0, len)) {
+            Ok(()) => Ok(()),
+            Err(Errno::OPNOTSUPP) => write_zeros(|position, zeros| self.write_at(position, &[zeros]), len),
             Err(error) => Err(failed("allocate", &self.path)(error)),
         }
     }

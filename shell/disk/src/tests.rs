@@ -54,6 +54,19 @@ fn files_are_read_and_written_at_positions() {
 }
 
 #[test]
+fn filled_file_takes_its_room_and_reads_as_zeros() {
+    use std::os::unix::fs::MetadataExt;
+    const BYTES: u64 = (1 << 20) + 100;
+    let scratch = Scratch::new("filled");
+    let path = scratch.path("a");
+    let file = LinuxDisk.open(&path, OpenMode::Create).unwrap();
+    file.fill(BYTES).unwrap();
+    assert_eq!(file.len().unwrap(), BYTES);
+    assert!(std::fs::metadata(&path).unwrap().blocks() * 512 >= BYTES, "no room is set aside");
+    assert_eq!(&file.read_bytes(0, 2 << 20).unwrap()[..], vec![0; BYTES as usize]);
+}
+
+#[test]
 fn names_come_and_go() {
     let scratch = Scratch::new("names");
     let disk = LinuxDisk;

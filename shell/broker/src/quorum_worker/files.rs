@@ -25,7 +25,7 @@ const PIECE_BYTES: usize = 1 << 20;
 const FILES_OPEN_MAX: usize = 16;
 /// Room that is kept for deletions and settings while the disk is full. Not a file of Kafka's, which leaves it alone.
 pub(super) const RESERVE_NAME: &str = "disk-full.reserve";
-const RESERVE_BYTES: usize = 4 << 20;
+const RESERVE_BYTES: u64 = 4 << 20;
 
 /// The directory of the metadata log, open. See the file's header.
 #[derive(Debug)]
@@ -284,15 +284,12 @@ impl MetadataFiles {
     /// Anything but a full disk.
     pub fn take_reserve(&self) -> Result<bool, StorageError> {
         let path = self.dir.join(RESERVE_NAME);
-        if self.disk.stat(&path)?.is_some_and(|stat| stat.len >= RESERVE_BYTES as u64) {
+        if self.disk.stat(&path)?.is_some_and(|stat| stat.len >= RESERVE_BYTES) {
             return Ok(true);
         }
         make_dir(self.disk.as_ref(), &self.dir)?;
-        let written = self
-            .disk
-            .open(&path, OpenMode::Truncate)
-            .and_then(|file| file.write_at(0, &[&vec![0; RESERVE_BYTES]]));
-        match written.map_err(StorageError::from) {
+        let filled = self.disk.open(&path, OpenMode::Truncate).and_then(|file| file.fill(RESERVE_BYTES));
+        match filled.map_err(StorageError::from) {
             Ok(()) => Ok(true),
             Err(error) if error.is_passing() => {
                 self.disk.remove_file(&path)?;

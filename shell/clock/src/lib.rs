@@ -34,6 +34,11 @@ impl Stamp {
         self.0 / 1_000_000
     }
 
+    /// The same moment, for timers.
+    pub fn instant(self) -> Instant {
+        *BEGINNING + Duration::from_nanos(self.0)
+    }
+
     /// 0 where `earlier` is later.
     pub fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
@@ -78,5 +83,6 @@ mod tests {
         assert!(before <= at && at <= after, "{before} {at} {after}");
         assert_eq!(clock.instant(MonotonicMs(5)).duration_since(clock.started), Duration::from_millis(5));
         assert_eq!(Stamp(3).since(Stamp(7)), 0);
+        assert_eq!(Stamp(5_000_000).instant(), clock.instant(MonotonicMs(5)));
     }
 }

@@ -38,7 +38,9 @@ pub fn run(id: usize, node: Arc<Node>, inbox: Inbox) -> std::io::Result<()> {
     let recorder = Rc::new(node.workers.metering.recorder(id));
     let _ = recorder.cells().runtime.set(runtime.metrics());
     let local = LocalSet::new();
-    local.block_on(&runtime, async move {
+    // A task beside the connections: what they send to it is worked on in the same turn of the runtime. The future that the runtime
+    // itself waits for is polled again only after the event queue was asked, with a system call for each such step.
+    let worker = local.spawn_local(async move {
         let worker = Worker {
             id,
             partitions: PartitionWorker::new(id, node.clone(), recorder.clone()),
@@ -56,6 +58,7 @@ pub fn run(id: usize, node: Arc<Node>, inbox: Inbox) -> std::io::Result<()> {
         }
         worker.run(inbox).await;
     });
+    local.block_on(&runtime, worker).unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
     Ok(())
 }
 
@@ -120,7 +123,7 @@ impl Worker {
             for report in reported.drain(..) {
                 self.partitions.hear(report);
             }
-            if is_late(sleeps_until, barnabas_clock::now()) {
+            if is_late(sleeps_until, begun.instant()) {
                 sleeps_until = None;
                 self.tick();
             }

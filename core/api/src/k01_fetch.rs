@@ -372,18 +372,18 @@ impl Pending {
         matches!(self.session, Session::New)
     }
 
-    /// The answer. `draw` is a random number, for the id of a new session; `share`: what a new session's memory is
-    /// taken from.
+    /// The answer. `draw` gives a random number, for the id of a new session; `share`: what a new session's memory is
+    /// taken from. Neither is asked where no session is made.
     pub fn respond(
         mut self,
         sessions: &mut FetchSessions,
-        draw: u32,
+        draw: impl FnOnce() -> u32,
         now: TimestampMs,
         share: impl FnOnce() -> SessionShare,
     ) -> FetchResponse {
         let (session_id, error) = match self.session {
             Session::None => (0, ErrorCode::None),
-            Session::New => (self.create_session(sessions, draw, now, share()), ErrorCode::None),
+            Session::New => (self.create_session(sessions, draw(), now, share()), ErrorCode::None),
             Session::Open { id, epoch } => match sessions.answer(id, epoch) {
                 Some(mut answer) => {
                     self.entries.retain(|entry| answer.must_answer(entry.wanted.place, &entry.data));

@@ -98,7 +98,7 @@ fn fetch(
             for part in &work.parts {
                 work.pending.set(part.slot, outcome.clone(), &fixture.ctx());
             }
-            carried(work.pending.respond(sessions, 77, TimestampMs(0), unlimited), version)
+            carried(work.pending.respond(sessions, || 77, TimestampMs(0), unlimited), version)
         }
     }
 }
@@ -107,6 +107,11 @@ fn fetch(
 fn said(response: &FetchResponse) -> Vec<(i32, i16)> {
     let partitions = response.responses.iter().flat_map(|topic| &topic.partitions);
     partitions.map(|partition| (partition.partition_index, partition.error_code)).collect()
+}
+
+/// For answers that make no session: a random number is a system call.
+fn no_draw() -> u32 {
+    panic!("only a new session needs a random number")
 }
 
 #[test]
@@ -185,7 +190,8 @@ fn what_does_not_exist_is_refused_and_waits_for_nothing() {
     let code = |topics, version| {
         let work = work(plan(request(topics), version, &mut sessions(), &fixture.ctx()));
         assert_eq!((work.parts.len(), work.wait), (0, DurationMs(0)));
-        let response = carried(work.pending.respond(&mut sessions(), 1, TimestampMs(0), unlimited), version);
+        let response =
+            carried(work.pending.respond(&mut sessions(), || 1, TimestampMs(0), unlimited), version);
         assert_eq!(response.responses[0].partitions[0].high_watermark, -1);
         response.responses[0].partitions[0].error_code
     };
@@ -291,7 +297,7 @@ fn partitions_take_turns() {
     second.pending.set(slots[0], read(&batch(Codec::None), 20), &fixture.ctx());
     second.pending.set(slots[1], quiet.clone(), &fixture.ctx());
     second.pending.set(slots[2], quiet.clone(), &fixture.ctx());
-    assert_eq!(said(&second.pending.respond(&mut sessions, 0, TimestampMs(0), unlimited)), [(0, 0)]);
+    assert_eq!(said(&second.pending.respond(&mut sessions, no_draw, TimestampMs(0), unlimited)), [(0, 0)]);
     let third = work(plan(in_session(id, 2, vec![]), 12, &mut sessions, &fixture.ctx()));
     let order: Vec<i32> = third.parts.iter().map(|part| part.partition.get()).collect();
     assert_eq!(order, [1, 2, 0], "who got data comes last");
@@ -342,7 +348,7 @@ fn an_answer_that_was_overtaken_is_refused() {
     let id = fetch(&fixture, &mut sessions, in_session(0, 0, orders(12, &[0])), 12, &quiet).session_id;
     let slow = work(plan(in_session(id, 1, vec![]), 12, &mut sessions, &fixture.ctx()));
     let _fast = work(plan(in_session(id, 2, vec![]), 12, &mut sessions, &fixture.ctx()));
-    let response = slow.pending.respond(&mut sessions, 0, TimestampMs(0), unlimited);
+    let response = slow.pending.respond(&mut sessions, no_draw, TimestampMs(0), unlimited);
     assert_eq!((response.error_code, response.responses.len()), (71, 0));
 }
 
@@ -407,7 +413,7 @@ fn fetch_of(
 ) -> FetchResponse {
     match plan(request, 12, sessions, &fixture.ctx()) {
         Plan::Answer(response) => response,
-        Plan::Work(work) => work.pending.respond(sessions, 7, TimestampMs(0), || memory.share()),
+        Plan::Work(work) => work.pending.respond(sessions, || 7, TimestampMs(0), || memory.share()),
     }
 }
 

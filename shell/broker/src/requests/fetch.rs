@@ -264,7 +264,7 @@ impl Fetching {
         let share = || session.node.workers.session_share(session.peer.ip(), session.is_follower.get());
         let response = {
             let mut sessions = session.fetch_sessions(self.pending.session_id());
-            self.pending.respond(&mut sessions, draw(), now, share)
+            self.pending.respond(&mut sessions, draw, now, share)
         };
         if wants_session && response.session_id == 0 {
             // There may be room for the next one.

@@ -19,10 +19,10 @@ impl PartitionWorker {
     /// Writes what this round's commands appended and hands in what must be synced.
     pub fn finish_round(&mut self) {
         self.take_early();
-        self.moment = None;
+        let moment = self.moment.take();
         if !self.touched.is_empty() {
             self.node.workers.meter.append_rounds.one();
-            let now = self.now();
+            let now = moment.unwrap_or_else(|| self.now());
             let mut touched = std::mem::take(&mut self.touched);
             for key in touched.drain(..) {
                 self.step(key, now, |replica, around| replica.finish_round(around));

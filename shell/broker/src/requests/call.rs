@@ -8,6 +8,7 @@ mod room;
 use crate::requests::session::Session;
 use barnabas_api::k18_api_versions::Listener;
 use barnabas_api::{Client, Context, Route};
+use barnabas_base::TimestampMs;
 use barnabas_metadata::Image;
 use barnabas_metadata::config::BrokerConfig;
 use barnabas_net::Claim;
@@ -67,17 +68,19 @@ pub struct Call {
     pub(super) is_forwarded: bool,
 }
 
-/// The cluster and the configuration at one moment.
+/// The cluster, the configuration and the time at one moment.
 #[derive(Debug, Clone)]
 pub struct Moment {
     pub image: Arc<Image>,
     pub config: Arc<BrokerConfig>,
+    pub now: TimestampMs,
 }
 
 impl Call {
     pub fn moment(&self) -> Moment {
         let node = &self.session.node;
-        Moment { image: node.cluster.image.load_full(), config: node.cluster.config.load_full() }
+        let (image, config) = (node.cluster.image.load_full(), node.cluster.config.load_full());
+        Moment { image, config, now: node.clock.wall() }
     }
 
     pub fn context<'a>(&'a self, moment: &'a Moment) -> Context<'a> {
@@ -88,7 +91,7 @@ impl Call {
             cluster_id: &node.identity.cluster_id,
             node: node.identity.broker_id,
             client: &self.client,
-            now: node.clock.wall(),
+            now: moment.now,
             loggers: crate::config::logging::shown,
             room: self.room.as_dyn(),
         }

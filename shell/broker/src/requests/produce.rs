@@ -40,11 +40,9 @@ pub async fn produce(call: Call, request: ProduceRequest) -> Started {
         Plan::Work(work) => work,
     };
     let node = call.session.node.clone();
-    let now = node.clock.wall();
     let rebuilt = call.session.claim();
-    let turn_began = barnabas_clock::now();
     let mut judge =
-        Judge { call: &call, moment: &moment, now, last: None, rebuilt, rebuilt_bytes: 0, turn_began };
+        Judge { call: &call, moment: &moment, last: None, rebuilt, rebuilt_bytes: 0, turn_began: None };
     let mut slots = Vec::with_capacity(parts.len());
     let mut items = Vec::with_capacity(parts.len());
     let mut in_transaction = Vec::new();
@@ -154,13 +152,12 @@ fn answer(reply: Reply) -> Answer {
 struct Judge<'a> {
     call: &'a Call,
     moment: &'a Moment,
-    now: TimestampMs,
     last: Option<(barnabas_base::TopicId, Rules)>,
     /// The share of the memory budget that rebuilt batches take.
     rebuilt: Claim,
     rebuilt_bytes: u64,
-    /// Since when this request keeps the worker.
-    turn_began: Instant,
+    /// Since when this request keeps the worker; `None`: it is to begin.
+    turn_began: Option<Instant>,
 }
 
 impl Judge<'_> {
@@ -177,7 +174,7 @@ impl Judge<'_> {
             Some((topic, rules)) if *topic == part.topic.id => *rules,
             _ => {
                 let config = topic_settings::topic_config(node, &self.moment.image, &part.topic.name);
-                let rules = k00_produce::rules(&part.topic.name, &config, self.call.version, self.now);
+                let rules = k00_produce::rules(&part.topic.name, &config, self.call.version, self.moment.now);
                 self.last = Some((part.topic.id, rules));
                 rules
             }
@@ -187,7 +184,7 @@ impl Judge<'_> {
         match verdict {
             Ok(Some(validated)) => {
                 let is_append_time = rules.timestamp_type == TimestampType::LogAppendTime;
-                let append_time = is_append_time.then_some(self.now);
+                let append_time = is_append_time.then_some(self.moment.now);
                 let partition = PartitionKey { topic: part.topic.id, partition: part.partition };
                 let item = AppendItem {
                     slot: number,
@@ -215,16 +212,17 @@ impl Judge<'_> {
 
 impl Judge<'_> {
     async fn verdict(&mut self, records: Bytes, rules: Rules) -> Result<Option<Validated>, Refusal> {
-        let began = barnabas_clock::now();
-        if began.saturating_duration_since(self.turn_began) > TURN {
+        let mut now = barnabas_clock::now();
+        if now.saturating_duration_since(*self.turn_began.get_or_insert(now)) > TURN {
             tokio::task::yield_now().await;
-            self.turn_began = barnabas_clock::now();
+            now = barnabas_clock::now();
+            self.turn_began = Some(now);
         }
-        let validated = match here(&records, &rules) {
+        let validated = match here(&records, &rules, now) {
             Some(verdict) => verdict?,
             None => {
                 let validated = self.elsewhere(records, rules).await?;
-                self.turn_began = barnabas_clock::now();
+                self.turn_began = None;
                 validated
             }
         };
@@ -258,14 +256,13 @@ impl Judge<'_> {
 }
 
 /// The verdict, if it takes the worker no longer than it may.
-fn here(records: &Bytes, rules: &Rules) -> Option<Result<Option<Validated>, Refusal>> {
-    let began = barnabas_clock::now();
-    let at_once: AtOnce = Spare::at_once(began);
+fn here(records: &Bytes, rules: &Rules, now: Instant) -> Option<Result<Option<Validated>, Refusal>> {
+    let at_once: AtOnce = Spare::at_once(now);
     let verdict = validate_at_once(records.clone(), rules, at_once);
     // What a header decides takes next to nothing, and is decided in any case.
     let counts = !matches!(&verdict, Verdict::Taken(Some(validated)) if !validated.walked);
     if counts {
-        Spare::spent(barnabas_clock::since(began));
+        Spare::spent(barnabas_clock::since(now));
     }
     match verdict {
         Verdict::Taken(validated) => Some(Ok(validated)),

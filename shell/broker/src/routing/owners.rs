@@ -48,9 +48,16 @@ impl<T> Gathering<T> {
 
 /// Sorts items by the worker that owns their partition.
 fn by_owner<T>(node: &Node, items: Vec<T>, key: impl Fn(&T) -> PartitionKey) -> Vec<(usize, Vec<T>)> {
-    let mut parts: Vec<(usize, Vec<T>)> = Vec::with_capacity(items.len().min(node.workers.count));
+    let count = node.workers.count;
+    let mut owners = items.iter().map(|item| key(item).owner(count));
+    let Some(first) = owners.next() else { return Vec::new() };
+    // Most requests are for one worker: nothing is to be moved then.
+    if owners.all(|owner| owner == first) {
+        return vec![(first, items)];
+    }
+    let mut parts: Vec<(usize, Vec<T>)> = Vec::with_capacity(items.len().min(count));
     for item in items {
-        let owner = key(&item).owner(node.workers.count);
+        let owner = key(&item).owner(count);
         match parts.iter_mut().find(|(known, _)| *known == owner) {
             Some((_, part)) => part.push(item),
             None => parts.push((owner, vec![item])),
